@@ -192,6 +192,7 @@ def _steers(sentences: pa.StringArray) -> pa.BooleanArray:
     rest = pc.utf8_trim(pc.replace_substring_regex(sentences, f"(?i){words.OPENERS}", ""), " ,.!")
     reasons = _has(rest, words.REASON)
     status = _has_of(rest, pc.invert(reasons), f"^{words.STATUS}")
+    status = pc.and_not(status, _has_of(rest, status, words.OTHERS))
     idle = pc.or_(status, _any_of(rest, f"^{words.COURTESY}$", f"^{words.REPEATS}", "^$"))
     asks = pc.match_substring(rest, "?")
     demands = pc.or_(reasons, _has_of(rest, pc.invert(pc.or_(reasons, idle)), words.REQUEST))

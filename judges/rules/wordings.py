@@ -25,7 +25,8 @@ OPENERS = (
 COURTESY = (
     r"(?:that(?:'s| is| sounds| looks)?(?: all)? (?:good|great|fine|right|perfect|it|ok|okay)|"
     r"sorry.*|my apologies.*|(?:you(?:'re| are) )?welcome|no problem|good (?:job|work|morning|"
-    r"evening|luck)|(?:it )?looks (?:good|great|right)(?: to me)?|i (?:agree|do not|don't|"
+    r"evening|luck)|take your time|(?:it|that) (?:doesn't|does not) matter(?: to me)?|"
+    r"(?:it )?looks (?:good|great|right)(?: to me)?|i (?:agree|do not|don't|"
     r"am not sure.*)|i(?:'m| am) (?:glad|happy).*|(?:well|nicely) done|have a .*|"
     r"(?:please )?(?:go ahead|do|do (?:so|it|that)|proceed)(?: (?:with|and do) (?:it|that|"
     r"this))?(?:,? please)?|"
@@ -44,6 +45,13 @@ STATUS = (
     r"let me (?:just )?(?:check|see|look|think|start|try|continue)|"
     r"(?:all )?done\b|working on|on it\b|(?:just )?(?:a|one) (?:moment|minute|second)|give me)"
 )
+OTHERS = (
+    r"\byou (?:should|could|need to|must|might want)\b|\b(?:we (?:should|could|need|must)|"
+    r"let(?:'|’)?s|let us)\b|\bplease (?:also |then )?(?:"
+    + "|".join(verb for verb in VERBS.split("|") if verb not in ("wait", "hold", "give", "stay"))
+    + r")\b"
+)
+"""What others are to do, beside what the speaker does: to wait for it is none."""
 REASON = (
     r"\b(?:because|since it|so that|otherwise|therefore|instead|rather than|at most|at least|"
     r"no more than|must(?:n't)?|ha(?:s|ve) to|cannot|can't|too (?:long|short|many|much|expensive|"
@@ -134,17 +142,20 @@ HALT = (
     r"ahead|any)|"
     r"continue|proceed|keep|book|delete|submit|publish|transfer|edit|overwrite|do (?:anything|"
     r"that|it|this)|finish|run|change anything|write anything|begin|make any|move)\b.{0,60}|"
-    r"\b(?:let's|let us) not .{1,30}\b(?:yet|now)\b|"
+    r"\b(?:let's|let us) not .{1,30}\b(?:yet|now)(?: please)?(?:$|[^ \w]| (?:until|because|since|as|but|so|"
+    r"we|i)\b)|"
     r"\bi(?:'ll| will) (?:take (?:it|this|that)? ?(?:over|from here)|handle (?:it|this|that)|"
     r"(?:do|finish|handle|write|edit|fix|complete) .{1,40} (?:myself|on my own))\b|"
     r"\b(?:i|we|me|us|my)\b.{0,60}\bbefore you (?:go|do|continue|proceed|start|change|send)\b|"
+    r"^\W*before you (?:go|do|continue|proceed|start|change|send)\b.{0,60}\b(?:i|we|me|us|my)\b|"
     r"^\W*(?:no\W+)?not yet\b"
 )
 NO_HALT = (
     r"^\W*(?:i(?:'ll| will| can| am going to)? wait(?:ing)?|wait,? (?:what|is|are|did|why|how)|"
     r"enough (?:time|money|space|for)|leave (?:at|on|from|in|by|enough|some)|don't (?:worry|"
     r"forget|hesitate)|can't wait)\b|\b(?:i|they|which|who) (?:don't|do not|dont|never) "
-    r"(?:start|send|book|move|run|finish|keep|begin)\b|\bstop over\b|\b(?:is|are|was|"
+    r"(?:start|send|book|move|run|finish|keep|begin)\b|\bstop (?:over|by)(?:$|[^\w-])|"
+    r"\bwait-?list|\b(?:let's|let us) not (?:forget|worry)\b|\b(?:is|are|was|"
     r"that's|it's) (?:good |"
     r"more than )?enough(?:$|[^ \w]| (?:$|[^o]|o(?:$|[^f])))|\bnon-?stop\b|\bbus stop\b"
 )

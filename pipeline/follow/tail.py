@@ -19,7 +19,6 @@ from ..ingest import discover, sources
 from ..ingest.sources import Place, Source
 from ..store import ledger
 from ..systems import ReadOptions
-from ..systems.base import walk
 from .sink import Sink
 
 STILL = 2.0
@@ -78,7 +77,7 @@ class Tail:
         """Count every source as complete, as at the end of following."""
         for path, watched in self.watched.items():
             with contextlib.suppress(OSError):
-                if (signature := _signature(path)) != watched.signature:
+                if (signature := _signature(path, watched.system)) != watched.signature:
                     self._read(path, watched, signature)
             if not watched.settled:
                 self._settle(path, watched)
@@ -93,7 +92,7 @@ class Tail:
     def _check(self, path: Path, system: str) -> None:
         now = time.monotonic()
         try:
-            signature = _signature(path)
+            signature = _signature(path, system)
         except OSError:
             return
         self._refused.discard(path)
@@ -148,7 +147,7 @@ class Tail:
         with contextlib.suppress(OSError):
             content = sources.content(Place(path, str(path), watched.system))
             # What came since it was read is not known.
-            is_read = _signature(path) == watched.signature
+            is_read = _signature(path, watched.system) == watched.signature
             self.sink.note(self._source(path, watched, content if is_read else ""))
             self.sink.quarantine(str(path), watched.quarantined, anew=True)
 
@@ -166,10 +165,10 @@ class Tail:
         )
 
 
-def _signature(path: Path) -> Signature:
+def _signature(path: Path, system: str) -> Signature:
+    """How the files of a source look, and those beside it on which its reading depends."""
     return tuple(
-        (str(file), state.st_size, state.st_mtime_ns, state.st_ino)
-        for file in walk(path)
-        if (file == path or not file.is_symlink()) and not file.is_dir()
+        (file, state.st_size, state.st_mtime_ns, state.st_ino)
+        for file in sources.files(Place(path, str(path), system))
         for state in (os.stat(file),)
     )

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import duckdb
 
 from ...schemas import Codebook, Rating
+from ...schemas.trajectory import COPY
 from .. import codebooks
 from ..store import Store, ledger, listed
 from ..store.connection import offered
@@ -89,6 +90,8 @@ class Facts:
 
     units: dict[tuple[str, str, int | None], str] = field(default_factory=dict)
     """Trajectory, kind and event of a unit -> its hash."""
+    copies: dict[str, str] = field(default_factory=dict)
+    """Trajectory -> the record of which it is a shorter copy."""
     actors: dict[str, dict[str, int]] = field(default_factory=dict)
     """Trajectory -> who did anything -> the event that their unit has."""
     events: dict[str, set[int]] = field(default_factory=dict)
@@ -140,7 +143,8 @@ class Checker:
             with offered(connection, "places", _places(at)):
                 known = dict(_said(connection, ours, "current_ratings"))
                 earlier = frozenset(_said(connection, ours, "earlier_ratings"))
-                return Facts(_units(connection, ours), actors, events, known, earlier)
+                units, copies = _units(connection, ours), _copies(connection, ours)
+                return Facts(units, copies, actors, events, known, earlier)
 
     def rating(self, claim: Claim, facts: Facts) -> Rating:
         """A claim as the rating of a unit that is there."""
@@ -149,6 +153,8 @@ class Checker:
             given = given.model_copy(update={"event": _first_event(claim, facts)})
         unit = facts.units.get((given.trajectory, book.unit, given.event))
         if unit is None:
+            if original := facts.copies.get(given.trajectory):
+                raise ValueError(f"its trajectory is a shorter copy of record {original}, and has no units")
             where = "the whole trajectory" if given.event is None else f"event {given.event}"
             raise ValueError(f"{where} is no unit of codebook {book.name!r}, which rates each {book.unit}")
         _check_counts(given, unit, book, facts.events.get(given.trajectory, set()))
@@ -219,6 +225,12 @@ def _units(connection: duckdb.DuckDBPyConnection, ours: str) -> dict[tuple[str, 
         (trajectory, kind, event): unit
         for trajectory, kind, event, unit in connection.execute(query).fetchall()
     }
+
+
+def _copies(connection: duckdb.DuckDBPyConnection, ours: str) -> dict[str, str]:
+    original = f"json_extract_string(tags, '$.{COPY}')"
+    query = f"SELECT id, {original} FROM trajectories WHERE id IN ({ours}) AND {original} IS NOT NULL"
+    return dict(connection.execute(query).fetchall())
 
 
 def _said(connection: duckdb.DuckDBPyConnection, ours: str, view: str) -> Iterator[tuple[Key, Said]]:

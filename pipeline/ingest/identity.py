@@ -9,6 +9,7 @@ from types import MappingProxyType
 import duckdb
 
 from ...schemas import Trajectory, content_hash
+from ...schemas.trajectory import COPY
 from ..store import AMONG, Store, execute, rows, texts
 from ..store.columns import digest
 from ..systems import ReadOptions, merge
@@ -248,7 +249,11 @@ def content_of(connection: duckdb.DuckDBPyConnection, path: str, contents: Mappi
 
 
 def _updated(stored: Trajectory, read: Trajectory, options: ReadOptions) -> Trajectory:
-    """What was read, with what is known from elsewhere: the first source, and what only live traffic told."""
+    """What was read, with what is known from elsewhere: the first source, and what only live traffic told.
+
+    Whose copy it is, the last reading tells, as it does its outcomes: another log may have gone, or this one
+    have gone on in another way.
+    """
     live = [event for event in stored.events if event.live_only]
     events = sorted([*read.events, *live], key=lambda event: (event.seq, event.sub))
     kept: dict[str, object] = {
@@ -262,5 +267,5 @@ def _updated(stored: Trajectory, read: Trajectory, options: ReadOptions) -> Traj
     if options.setting is None and read.setting is None:
         kept["setting"] = stored.setting
     if not options.tags:
-        kept["tags"] = read.tags | stored.tags
+        kept["tags"] = read.tags | {key: value for key, value in stored.tags.items() if key != COPY}
     return read.model_copy(update=kept)

@@ -250,6 +250,11 @@ def _called(source: str, place: Place) -> str:
     return source
 
 
+def files(place: Place) -> list[str]:
+    """The files on which a source's reading depends, its own and those beside it."""
+    return [*(path for _, path in _files(place)), *map(str, files_beside(place))]
+
+
 def files_beside(place: Place) -> list[Path]:
     """Files outside a source on which its reading depends."""
     return list(system_of(place.system).beside(place.path))

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from ....schemas import JsonValue, Quarantined
 from ..base import field, json_value, objects
@@ -179,8 +179,10 @@ def _begins(one: Game, other: Game) -> bool:
 
 
 def _time(game: Game) -> float | None:
+    """When a record was made; a time without a zone is in UTC, as its events say, on every machine."""
     try:
-        return datetime.fromisoformat(game.created or "").timestamp()
+        made = datetime.fromisoformat(game.created or "")
+        return (made if made.tzinfo else made.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
 

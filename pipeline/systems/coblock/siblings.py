@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from ..base import parsed
 from .export import Game, beginning, related
@@ -21,20 +22,42 @@ def siblings(path: Path) -> list[Path]:
     """The files of the same folder whose record may be the same game as that of a file, saved anew."""
     path = path.absolute()
     try:
-        return _of_folder(path.parent, path.parent.stat().st_mtime_ns).get(path, [])
+        changed = path.parent.stat().st_mtime_ns
+        known = _of_folder(path.parent, changed)
+        if any(_look(file) != look for file, look in known.half.items()):
+            _of_folder.cache_clear()
+            known = _of_folder(path.parent, changed)
+        return known.siblings.get(path, [])
     except OSError:
         return []
 
 
+class _Folder(NamedTuple):
+    siblings: dict[Path, list[Path]]
+    """Of each file with one served record."""
+    half: dict[Path, tuple[int, int]]
+    """Files that were being written, and how they looked."""
+
+
+def _look(file: Path) -> tuple[int, int]:
+    state = file.stat()
+    return state.st_size, state.st_mtime_ns
+
+
 @lru_cache(maxsize=16)
-def _of_folder(folder: Path, changed: int) -> dict[Path, list[Path]]:
-    """Each file of a folder with one served record -> its siblings; `changed` is when a file last came or
-    went. That a file grows makes no difference: games that were played apart stay so."""
+def _of_folder(folder: Path, changed: int) -> _Folder:
+    """What the files of a folder are; `changed` is when a file last came or went. That a game grows makes no
+    difference: those that were played apart stay so."""
     games: dict[Path, Game] = {}
+    half: dict[Path, tuple[int, int]] = {}
     for file in sorted(folder.glob("*.json")):
-        if file.is_file() and file.stat().st_size <= LARGEST and MARK in (content := file.read_bytes()):
-            game = beginning(parsed(content, str(file), None))
-            if game is not None:
-                games[file] = game
+        if not file.is_file() or (look := _look(file))[0] > LARGEST:
+            continue
+        content = file.read_bytes()
+        if not content.rstrip().endswith((b"}", b"]")):
+            half[file] = look
+        elif MARK in content and (game := beginning(parsed(content, str(file), None))) is not None:
+            games[file] = game
     files = list(games)
-    return {files[n]: [files[other] for other in near] for n, near in related(list(games.values()))}
+    near = {files[n]: [files[other] for other in some] for n, some in related(list(games.values()))}
+    return _Folder(near, half)

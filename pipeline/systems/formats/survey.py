@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....schemas import Quarantined
 from ..base import json_file, walk
@@ -113,24 +113,29 @@ def survey(root: Path) -> Survey:
         return seen
     forms = Counter(_group(path) for path in files)
     chosen = max(
-        forms, key=lambda group: (group[0] in ("json", "jsonl", "csv", "parquet", "excel"), forms[group])
+        forms,
+        key=lambda group: (
+            not group.about,
+            group.form in ("json", "jsonl", "csv", "parquet", "excel"),
+            forms[group],
+        ),
     )
     alike = [path for path in files if _group(path) == chosen]
     seen.files, seen.others = alike[:FILES], alike[FILES:] + [p for p in files if _group(p) != chosen]
-    seen.format = chosen[0]
-    if chosen[0] == "json":
+    seen.format = chosen.form
+    if chosen.form == "json":
         seen.files, apart_ = _alike(seen.files)
         seen.others += apart_
         seen.odd = [path.name for path in apart_]
-    if chosen[0] == "json":
+    if chosen.form == "json":
         seen.sessions, seen.aside = _container(seen.files[0])
-    seen.encoding = _encoding(seen.files) if chosen[0] in ("csv", "text", "json", "jsonl") else None
+    seen.encoding = _encoding(seen.files) if chosen.form in ("csv", "text", "json", "jsonl") else None
     given = Input(format=seen.format, sessions=seen.sessions, encoding=seen.encoding)  # type: ignore[arg-type]
     for number, path in enumerate(seen.files):
         some = list(itertools.islice(_records(path, given, seen), max(1, RECORDS // len(seen.files))))
         seen.records += some
         seen.origins += [number] * len(some)
-    whole = chosen[0] in ("json", "text")
+    whole = chosen.form in ("json", "text")
     seen.per_file = whole and len(set(seen.origins)) == len(seen.origins) and seen.sessions is None
     seen.numbered = stem = stem_in(seen.records)
     if stem:
@@ -220,11 +225,20 @@ def _readable(path: Path) -> bool:
     return path.is_file() and not hidden and path.stat().st_size > 0
 
 
-def _group(path: Path) -> tuple[str, str]:
-    """Files that are read alike: their format and, of JSON, how their names end."""
+class _Group(NamedTuple):
+    """What files that are read alike have in common."""
+
+    form: str
+    about: bool
+    """Whether they tell of the others, by their names."""
+    end: str
+    """Of JSON, how their names end."""
+
+
+def _group(path: Path) -> _Group:
     form = inputs.format_of(path) or "text"
-    readme = path.stem.lower() in ("readme", "license", "changelog", "notice")
-    return (form if not readme else "page", common_end([path]) if form == "json" else "")
+    about = path.stem.lower() in ("readme", "license", "changelog", "notice")
+    return _Group(form, about, common_end([path]) if form == "json" else "")
 
 
 def _container(path: Path) -> tuple[str | list[str] | None, list[str]]:

@@ -119,9 +119,15 @@ def _models(path: Path, order: str | None, condition: str | None) -> tuple[str |
     name = _NAME.fullmatch(path.stem)
     seats = _SEATS.fullmatch(name[1].removesuffix(f"_{order}")) if name else None
     if seats:
-        return seats[1], seats[2]
-    one = None if _RUN.fullmatch(folder_of(path.resolve()).name) else condition
-    return one, one
+        return _player(seats[1]), _player(seats[2])
+    one = _player(condition)
+    # What folders of single runs lie in may be of any name, but people's is no model's.
+    return (None, None) if one != HUMAN and _RUN.fullmatch(folder_of(path.resolve()).name) else (one, one)
+
+
+def _player(name: str | None) -> str | None:
+    """The model of that name, or HUMAN, however it is written."""
+    return HUMAN if name is not None and name.casefold() == HUMAN else name
 
 
 def _participants(models: tuple[str | None, str | None]) -> tuple[Participant, ...]:

@@ -34,6 +34,7 @@ from tests.hostile import CORPUS, sessions
 from tests.pipeline.follow.conftest import Following
 from tests.pipeline.follow.emulator import AGENT, USER, Env, play
 from tests.pipeline.systems.cogym.folders import Log
+from tests.shared import ROOT
 
 NAME = "env_travel_planning_0"
 
@@ -161,6 +162,32 @@ def test_a_file_that_is_replaced_is_read_again(tail: Tail, tmp_path: Path) -> No
     os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
     (found,) = look(tail).values()
     assert len(found.events) == 3
+
+
+def test_what_lies_beside_a_source_is_looked_at_too(tail: Tail, tmp_path: Path) -> None:
+    whole = json.loads((ROOT / "data/coblock/record_25.json").read_text())
+    first = whole | {"id": 24, "record": {**whole["record"], "actionHistory": []}}
+    (tmp_path / "results/24.json").write_text(json.dumps(first))
+    assert [game.copy_of for game in look(tail).values()] == [None]
+    (tmp_path / "results/25.json").write_text(json.dumps(whole))
+    found = look(tail)
+    assert {game.native_id: game.copy_of for game in found.values()} == {"24": "25", "25": None}
+    assert found == fresh(tmp_path / "results", tmp_path / "other")
+    (tmp_path / "results/25.json").unlink()
+    assert {game.native_id: game.copy_of for game in look(tail).values()} == {"24": None, "25": None}
+
+
+def test_a_log_that_is_a_link_is_followed_as_it_grows(tail: Tail, tmp_path: Path) -> None:
+    log = Log().say(USER, "Hi")
+    kept = log.folder(tmp_path / "kept" / NAME) / "event_log.jsonl"
+    folder = tmp_path / "results" / NAME
+    folder.mkdir()
+    (folder / "event_log.jsonl").symlink_to(kept)
+    assert [len(one.events) for one in look(tail).values()] == [3]
+    log.say(USER, "Are you there?").folder(tmp_path / "kept" / NAME)
+    for watched in tail.watched.values():
+        watched.cost = 0.0  # what took long to read, as the first log does, is read less often
+    assert [len(one.events) for one in look(tail).values()] == [4]
 
 
 def test_our_own_lines_are_followed_as_they_are_appended(tail: Tail, tmp_path: Path) -> None:

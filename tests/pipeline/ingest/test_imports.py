@@ -31,6 +31,7 @@ from tests.pipeline.stores import (
     write_lines,
 )
 from tests.pipeline.systems.cogym.folders import AGENT, USER, Log
+from tests.shared import ROOT
 
 NAME = "env_travel_planning_0"
 
@@ -354,6 +355,26 @@ def test_a_line_that_does_not_fit_is_quarantined_with_the_reason(
     (wrong,) = result.quarantined
     assert (result.imported, wrong.line) == (0, 1)
     assert reason in wrong.reason
+
+
+@pytest.mark.parametrize("event", [None, 1, 99])
+def test_of_a_shorter_copy_of_another_record_no_label_is_taken(
+    tmp_path: Path, store: Store, event: int | None
+) -> None:
+    take(store, ROOT / "data/coblock/dumpdata.json")
+    book = "initiative" if event else "failures"
+    line = verdict("21", event, book, "yes") | ({} if event else {"code": "C.1", "label": "absent"})
+    (wrong,) = rate(store, [line]).quarantined
+    assert wrong.reason == "its trajectory is a shorter copy of record 22, and has no units"
+
+
+@pytest.mark.long
+def test_every_label_that_comes_with_the_samples_is_of_a_unit(store: Store) -> None:
+    data = ROOT / "data"
+    for name in ("coblock", "cogym", "overcooked", "rehac"):
+        take(store, data / name)
+    wrong = [imports.ratings(store, path).quarantined for path in sorted((data / "labels").glob("*.jsonl"))]
+    assert wrong == [[], [], []]
 
 
 def test_a_bad_line_costs_only_itself(tmp_path: Path, store: Store) -> None:

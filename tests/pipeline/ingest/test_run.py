@@ -544,6 +544,16 @@ def test_links_to_folders_elsewhere_are_named_since_they_are_not_followed(
     assert result.notes[0] == "one link to a folder is not followed: pilot; give its own path"
 
 
+@pytest.mark.parametrize("logs", [0, 1])
+def test_a_folder_with_files_about_it_is_looked_into(tmp_path: Path, store: Store, logs: int) -> None:
+    for name in ("README.md", "LICENSE"):
+        (tmp_path / name).write_text("These logs are free.\n")
+    for number in range(logs):
+        (tmp_path / f"{number}.txt").write_text("User: May I?\nBot: You may.\n")
+    (wrong,) = take(store, tmp_path).quarantined
+    assert wrong.reason.startswith("no logs of a known system in it: ")
+
+
 def test_what_is_read_beside_a_session_is_not_left_out_and_references_are_a_hint(
     tmp_path: Path, store: Store
 ) -> None:
@@ -762,6 +772,43 @@ def test_a_game_is_known_for_a_copy_when_the_record_that_goes_on_from_it_comes(
     )
     rebuild(store)
     assert document(store) == before
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("change", ["went on in another way", "the other is gone", "a third is longer"])
+def test_a_game_that_is_no_copy_any_more_counts_and_one_of_another_record_says_so(
+    tmp_path: Path, store: Store, change: str
+) -> None:
+    whole = json.loads((ROOT / "data/coblock/record_25.json").read_text())
+    history = whole["record"]["actionHistory"]
+    folder = tmp_path / "served"
+    folder.mkdir()
+
+    def save(number: int, actions: list[object]) -> Path:
+        path = folder / f"{number}.json"
+        path.write_text(json.dumps(whole | {"id": number, "record": {"actionHistory": actions, **turns}}))
+        return path
+
+    turns = {key: whole["record"][key] for key in whole["record"] if key != "actionHistory"}
+    save(24, history[:1])
+    other = save(25, history[:5])
+    take(store, folder, tags={"site": "lab"})
+    if change == "went on in another way":
+        save(24, [history[0], *history[2:]])
+    elif change == "the other is gone":
+        other.unlink()
+    else:
+        other.unlink()
+        save(26, history)
+    take(store, folder)
+    games = """
+        SELECT json_extract_string(tags, ['site', 'copy_of']) AS tags FROM trajectories
+        WHERE native_id = '24'
+    """
+    expected = "26" if change == "a third is longer" else None
+    assert [row["tags"] for row in rows(store, games)] == [["lab", expected]]
+    found = rows(store, "SELECT DISTINCT native_id FROM units JOIN trajectories ON id = trajectory_id")
+    assert ("24" in {row["native_id"] for row in found}) == (expected is None)
 
 
 def test_what_is_said_of_a_run_is_of_what_it_stored_alone(tmp_path: Path, store: Store) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,47 @@ def test_of_many_games_of_a_session_only_other_saves_of_the_same_one_are_beside_
     assert beside(path) == [tmp_path / "3.json"] and beside(tmp_path / "3.json") == [path]
     assert list(beside(tmp_path / "4.json")) == []
     assert read(path)["99"].tags["copy_of"] == "3"
+
+
+@pytest.mark.parametrize(
+    ("made", "copied"),
+    [
+        ("2026-02-03T09:00:01", True),
+        ("2026-02-03T10:00:01+01:00", True),
+        ("2026-02-03T04:00:01", False),
+    ],
+)
+def test_a_time_without_a_zone_is_the_same_on_every_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: str, copied: bool
+) -> None:
+    def first(value: Any) -> None:
+        value |= {"id": 24, "created_at": made}
+        value["record"]["actionHistory"] = value["record"]["actionHistory"][:2]
+
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        path = changed(tmp_path, first).rename(tmp_path / "record_24.json")
+        changed(tmp_path, lambda value: value.update(created_at="2026-02-03T09:00:00Z"))
+        assert ("copy_of" in read(path)["24"].tags) == copied
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_longer_save_that_was_being_written_is_known_once_it_is_whole(tmp_path: Path) -> None:
+    def first(value: Any) -> None:
+        value |= {"id": 24}
+        value["record"]["actionHistory"] = value["record"]["actionHistory"][:2]
+
+    path = changed(tmp_path, first).rename(tmp_path / "24.json")
+    whole = SERVED.read_text(encoding="utf-8")
+    with (tmp_path / "25.json").open("w", encoding="utf-8") as file:
+        file.write(whole[:-30])
+        file.flush()
+        assert "copy_of" not in read(path)["24"].tags
+        file.write(whole[-30:])
+    assert read(path)["24"].tags["copy_of"] == "25"
 
 
 def test_an_older_version_of_a_record_is_no_copy_of_it(tmp_path: Path) -> None:

@@ -125,6 +125,25 @@ def test_a_files_name_says_who_plays_where_the_two_differ(tmp_path: Path, untold
     assert (trajectory.task, trajectory.condition) == ("poached_pear", "human_maker_model-7b")
 
 
+@pytest.mark.parametrize(
+    ("place", "kinds"),
+    [
+        ("Human/poached_pear/experiment_TIME_poached_pear", ["human", "human"]),
+        ("human/TIME_poached_pear/experiment_TIME_poached_pear", ["human", "human"]),
+        ("x/TIME_poached_pear/experiment_TIME_chef_m_1_assistant_HUMAN_poached_pear", ["agent", "human"]),
+        ("superhuman-7b/poached_pear/experiment_TIME_poached_pear", ["agent", "agent"]),
+        ("x/poached_pear/experiment_TIME_chef_superhuman_assistant_human-2_poached_pear", ["agent", "agent"]),
+    ],
+)
+def test_people_are_told_from_models_by_the_whole_name(tmp_path: Path, place: str, kinds: list[str]) -> None:
+    path = tmp_path / f"{place.replace('TIME', '2026-01-12_10-00-00')}.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(GOOD.read_bytes())
+    trajectory = read(path)
+    assert [p.kind for p in trajectory.team()] == kinds
+    assert trajectory.setting == ("real" if "human" in kinds else None)
+
+
 def test_people_who_play_are_people() -> None:
     trajectory = read(PEOPLE)
     assert [p.kind for p in trajectory.team()] == ["human", "human"]
