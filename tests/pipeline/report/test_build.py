@@ -14,7 +14,7 @@ from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.report import Number, Report, Table, build, modes
 from coaudit.pipeline.report.html import html, interval
 from coaudit.pipeline.report.names import group_name
-from coaudit.pipeline.report.tables import figure
+from coaudit.pipeline.report.tables import figure, marked
 from coaudit.pipeline.report.text import escaped, markdown, terminal
 from coaudit.pipeline.store import Selection, Store, Workspace
 from coaudit.schemas import Event, Metric, Outcome, Participant, Trajectory
@@ -42,6 +42,12 @@ def test_every_table_stands_in_every_format(audited: Store) -> None:
         assert f'id="{table.name}"' in page
         assert f"## {escaped(table.title)}" in text
         assert table.title in words
+
+
+def test_what_our_sentences_have_between_ticks_is_a_command(audited: Store) -> None:
+    made = build.build(audited)
+    said = [*made.methods, *(text for table in made.tables for text in (table.caption, table.empty))]
+    assert not [text for text in said for command, piece in marked(text) if not command and "`" in piece]
 
 
 def test_the_report_names_the_price_of_a_human_step_and_refuses_one_below_0(
