@@ -9,7 +9,7 @@ from typing import Any
 
 from ...schemas import Metric
 from ...schemas.text import INVISIBLE
-from ..store.selection import COLUMNS, NONE
+from ..store.selection import COLUMNS, name_of
 
 PERCENT = (
     *("delivery_rate", "success_rate", "win_rate", "exact_match"),
@@ -186,9 +186,7 @@ def of_metric(metric: Metric) -> Number:
         metric.missing,
         metric.reason,
         percent=metric.metric in PERCENT,
-        of=tuple(
-            place(key, NONE if value is None else value) for key, value in (metric.group or {}).items()
-        ),
+        of=tuple(place(key, name_of(value)) for key, value in (metric.group or {}).items()),
     )
 
 

@@ -195,6 +195,17 @@ def test_a_page_begins_with_the_three_answers_and_draws_their_intervals(audited:
     assert interval(Number(0.5)) == interval("word") == interval(Number(None, 0.1, 0.2)) == ""
 
 
+def test_a_condition_without_letters_is_another_than_none() -> None:
+    """One stood in the other's place, with its number."""
+
+    def row(condition: str | None, value: float) -> Metric:
+        group = {"system": "chat", "condition": condition, "task": "t", "setting": None}
+        return Metric(metric="success_rate", group=group, value=value, n=3)
+
+    (cells,) = build.elsewhere([row(None, 0.25), row("", 0.75)]).rows
+    assert [cell.value for cell in cells if isinstance(cell, Number)] == [0.75, 0.25]
+
+
 def test_other_systems_have_a_row_a_metric_by_its_name_and_a_column_a_condition() -> None:
     def row(system: str, condition: str, task: str, metric: str, scoring: str | None = None) -> Metric:
         group = {"system": system, "setting": None, "condition": condition, "task": task}
