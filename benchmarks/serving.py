@@ -39,7 +39,8 @@ async def ready(server: subprocess.Popen[bytes], url: str) -> None:
                     if answer.status == 200:
                         return
             except aiohttp.ClientError:
-                await asyncio.sleep(0.5)
+                pass
+            await asyncio.sleep(0.5)
     sys.exit(f"vLLM did not serve within {START_SECONDS} s")
 
 

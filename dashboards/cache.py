@@ -55,7 +55,9 @@ class _Look:
     since: float
     until: float
     took: float = 0.0
-    """Seconds of reading since."""
+    """Seconds since in which somebody read: what is read at once counts once."""
+    read: float = 0.0
+    """When the last reading ended (monotonic)."""
 
 
 _looks: dict[str, _Look] = {}
@@ -79,11 +81,14 @@ def took(path: str) -> float:
 
 
 def _spent(path: str, seconds: float) -> None:
-    """What was read is kept in proportion to what it took."""
+    """What was read in the last seconds is kept in proportion to what it took."""
+    now = time.monotonic()
     with _looking:
         look = _looks[path]
-        look.took += seconds
-        look.until = min(look.until + REST * seconds, look.since + look.took + LONGEST)
+        alone = max(0.0, now - max(now - seconds, look.since, look.read))
+        look.read = now
+        look.took += alone
+        look.until = min(look.until + REST * alone, look.since + look.took + LONGEST)
 
 
 def _word(path: str) -> str:

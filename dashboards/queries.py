@@ -11,7 +11,7 @@ from ..pipeline.analyze.matrix import keys_of
 from ..pipeline.analyze.metrics import metrics
 from ..pipeline.analyze.totals import bounds_of
 from ..pipeline.store import Selection, Store, dictionaries
-from ..pipeline.store.selection import COLUMNS
+from ..pipeline.store.selection import COLUMNS, name_of
 
 Rows = list[dict[str, Any]]
 PARTS = 10
@@ -184,7 +184,7 @@ def over_days(store: Store, only: Selection, names: Sequence[str]) -> Rows:
         {
             "day": row.group["day"],
             "metric": row.metric,
-            "condition": row.group["condition"] or "–",
+            "condition": name_of(row.group["condition"]),
             "participant": row.participant or "team",
             "value": row.value,
             "low": row.low,

@@ -15,7 +15,7 @@ from ...pipeline.report.tables import column_names
 from ...schemas.text import inert_cell
 from ..sidebar import address
 from .definitions import DEFINITIONS
-from .markup import drawn, grid, plain, sentence
+from .markup import drawn, grid, sentence
 
 STACKED = alt.ExprRef("{top: {direction: 'vertical'}}")
 """Two legends stand one below the other: beside each other a telephone has no room for them."""
@@ -72,7 +72,7 @@ def table(
 
     `pictures`: intervals are drawn. `titles` make it a heatmap of one number a cell, and say what codes are.
     """
-    st.header(plain(shown.title))
+    st.header(shown.title)
     if not shown.rows:
         st.info(shown.empty)
         return

@@ -9,7 +9,6 @@ from html import escape
 from ...pipeline.report import Cell, Number, Table
 from ...pipeline.report.html import interval
 from ...pipeline.report.tables import marked
-from ...pipeline.report.text import escaped
 from ...schemas.text import visible
 
 UPRIGHT = 12
@@ -93,15 +92,11 @@ def safe(text: str) -> str:
     return escape(visible(text.replace("\r\n", "\n")))
 
 
-def plain(text: str) -> str:
-    """Words of a log as Markdown of Streamlit's, which knows icons and colours, that shows them as words."""
-    return escaped(text).replace(":", "\\:")
-
-
 def code(text: str) -> str:
-    """A command as Markdown, whatever the names in it hold."""
-    ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
-    return f"{ticks} {' '.join(text.split())} {ticks}" if "`" in text else f"`{' '.join(text.split())}`"
+    """A command as Markdown in one line, whatever the names in it hold."""
+    line = visible(" ".join(filter(None, text.splitlines())))
+    ticks = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
+    return f"{ticks} {line} {ticks}" if "`" in line else f"`{line}`"
 
 
 def link(address: str, name: str) -> str:

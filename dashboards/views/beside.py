@@ -43,8 +43,9 @@ def show(only: Selection, by: str, groups: tuple[str, str]) -> None:
     )
     code, metric = st.query_params.get("code"), st.query_params.get("sort")
     both = [_listed(only, by, group) for group in groups]
-    shown = f"with {code}" if code else f"by {named(metric)}" if metric else "of both"
-    st.header(f"Sessions {markup.plain(shown)}")
+    st.header("Sessions of both groups")
+    if code or metric:
+        st.html(markup.sentence(f"With {code}." if code else f"By {named(str(metric))}."))
     first, second = _pair(both[0][0], both[1][0])
     chosen = [_chosen(side, row) for side, row in zip(SIDES, (first, second), strict=True)]
     for column, side, group, (rows, note) in zip(

@@ -15,7 +15,7 @@ from ...pipeline.report import Number, Table, build
 from ...pipeline.report.names import named
 from ...pipeline.report.tables import figure, of_metric
 from ...pipeline.store import Selection
-from ...pipeline.store.selection import NONE
+from ...pipeline.store.selection import NONE, name_of
 from ...schemas import Metric
 from .. import queries
 from ..cache import ask
@@ -96,20 +96,20 @@ def _by_group(only: Selection, by: str, rater: str | None, shown: list[str]) -> 
     cells: dict[tuple[str, str], dict[str, Number]] = {}
     for row in sorted(rows, key=lambda row: row.scoring or "", reverse=True):
         if row.group and row.participant is None:
-            group = (row.group["system"] or "–", str(row.group[by] or "–"))
+            group = (name_of(row.group["system"]), name_of(row.group[by]))
             cells.setdefault(group, {})[row.metric] = of_metric(row)
     lines = tuple(
         (*group, *(own.get(name, "") for name in names))
         for group, own in sorted(cells.items())
-        if group[1] in shown or group[1] == "–"
+        if group[1] in (*shown, NONE)
     )
     figures.table(
         Table(
             name="by_group",
-            title=f"How the teams worked, by {by.replace('_', ' ')}",
+            title="How the teams worked",
             caption="Means or pooled shares with 95 % intervals; a number leads to its sessions."
             + _coverage(only, rater)
-            + _noted([row for row in rows if row.group and str(row.group[by] or "–") in shown]),
+            + _noted([row for row in rows if row.group and name_of(row.group[by]) in shown]),
             columns=("System", by.replace("_", " ").capitalize(), *map(named, names)),
             rows=lines,
             heads=2,
@@ -121,7 +121,7 @@ def _by_group(only: Selection, by: str, rater: str | None, shown: list[str]) -> 
 def _noted(rows: list[Metric]) -> str:
     """What `metrics` says beside numbers that rest on some of the units, or count what nobody took as 0."""
     notes = [
-        f"{named(row.metric)}, {' · '.join(str(part or '–') for part in (row.group or {}).values())}: "
+        f"{named(row.metric)}, {' · '.join(map(name_of, (row.group or {}).values()))}: "
         f"{metrics.remark(row, figure)}"
         for row in rows
         if row.metric in RATED and (row.note or (row.answered is not None and row.answered < 1))

@@ -93,6 +93,8 @@ class State:
     began: float = field(default_factory=time.monotonic)
     first: float | None = None
     """When the first answer came: a model that is loaded for the run takes a minute before."""
+    together: int = 0
+    """Units that had been asked by then: their answers waited with the first one, and tell of no rate."""
 
     def start(self, expected: int, model: Model) -> None:
         """Begin the clock, with what the model may spend."""
@@ -103,11 +105,19 @@ class State:
     def count(self) -> None:
         """Take that a unit was answered."""
         self.answered += 1
-        self.first = self.first or time.monotonic()
+        if self.first is None:
+            self.first, self.together = time.monotonic(), self.limiter.in_flight + 1
+
+    def rate(self) -> float:
+        """Units answered a second: since the first answer, once there are others than those asked with it."""
+        now, later = time.monotonic(), self.answered - self.together
+        if self.first is not None and later > 0:
+            return later / max(1.0, now - self.first)
+        return self.answered / max(1.0, now - self.began)
 
     def line(self) -> str:
-        """How far it is: rate since the first answer, in flight, errors, cost, time left."""
-        rate = self.answered / max(1.0, time.monotonic() - self.first) if self.first else 0.0
+        """How far it is: rate, in flight, errors, cost, time left."""
+        rate = self.rate()
         left = f"{max(0, self.expected - self.answered) / rate:.0f} s left" if rate else "no answer yet"
         cost = f", ${self.budget.cost:.4f}" if self.budget.price else ""
         trouble = f"; asked again: {shortened(self.trouble, TROUBLE)}" if self.trouble else ""

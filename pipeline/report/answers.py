@@ -15,6 +15,7 @@ from .. import codebooks
 from ..analyze import agreement, metrics, rates
 from ..analyze import failures as findings
 from ..store import Selection, Store
+from ..store.selection import name_of
 from .methods import facts
 from .tables import Answer, Cell, Number, Table, count, of_metric
 from .trust import no_rate
@@ -56,7 +57,7 @@ def teamwork(store: Store, only: Selection | None = None) -> Answer:
     arms: dict[tuple[str, str], Arm] = {}
     for row in rows:
         if row.metric in SHARES and row.participant is None and row.group:
-            key = (row.group["system"] or "–", row.group["condition"] or "–")
+            key = (name_of(row.group["system"]), name_of(row.group["condition"]))
             arms.setdefault(key, {}).setdefault(row.metric, row)
     if not arms:
         return Answer(question, *_unmeasured(store, only))

@@ -14,6 +14,7 @@ from ...schemas import GOLD, Metric
 from ..analyze import compare, metrics, rates
 from ..analyze import failures as findings
 from ..store import Selection, Store, ledger
+from ..store.selection import name_of
 from . import answers, methods, modes, trust
 from . import figures as drawing
 from .document import Report
@@ -227,7 +228,7 @@ def _scored(row: Metric) -> str:
 
 def _group(row: Metric, *names: str) -> tuple[str, ...]:
     group = row.group or {}
-    return tuple(group[name] or "–" for name in names)
+    return tuple(name_of(group[name]) for name in names)
 
 
 def _rated_by(rows: Sequence[Metric]) -> str:

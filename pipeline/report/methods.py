@@ -163,8 +163,8 @@ def words(
         *([_people(people)] if people else []),
         *_pace(progress.pace(store)),
         *(_design(row) for row in designs),
-        f"Process metrics rest on ratings by {who}; raters are never mixed within a number. `unclear` and "
-        "errors count as unrated.",
+        f"Process metrics rest on ratings by {who}; raters are never mixed within a number. Answers "
+        "“unclear” and errors count as unrated.",
         "A group's value is the mean over its trajectories, or the pooled ratio. Intervals cover 95 %: "
         "Agresti and Coull's for shares, with the effective size for what else is bounded, Student's t on "
         "the log scale for counts and times, the delete-one-cluster jackknife for the variance; runs of one "

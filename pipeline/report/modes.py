@@ -10,6 +10,7 @@ from .. import codebooks
 from ..analyze import failures as findings
 from ..analyze import rates
 from ..store import Selection, Store
+from ..store.selection import name_of
 from .names import group_name
 from .tables import Number, Table, place
 
@@ -82,7 +83,7 @@ def _corrected(
     if rater is None or kinds[rater] == "human" or "human" not in kinds.values():
         return {}
     return {
-        (row.code, tuple(value or "–" for value in (row.group or {}).values())): Number(
+        (row.code, tuple(map(name_of, (row.group or {}).values()))): Number(
             row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=True
         )
         for row in rates.rates(store, [findings.FAILURES], by=by, judge=rater, only=only)

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from ...schemas import Metric
-from ..store.selection import COLUMNS, NONE
+from ...schemas.text import INVISIBLE
+from ..store.selection import COLUMNS, name_of
 
 PERCENT = (
     *("delivery_rate", "success_rate", "win_rate", "exact_match"),
@@ -17,7 +18,7 @@ PERCENT = (
 """Metrics that are shares of trajectories or of their steps and read best as per cent."""
 DECIMALS = 2
 """Of a percentage, at most."""
-_COMMAND = re.compile("`((?:coaudit|--)[^`]*)`")
+_COMMAND = re.compile(rf"`((?:coaudit|--)[^`\t\n{INVISIBLE}]*)(?<!\s)`")
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def of_metric(metric: Metric) -> Number:
         metric.missing,
         metric.reason,
         percent=metric.metric in PERCENT,
-        of=tuple(place(key, value or NONE) for key, value in (metric.group or {}).items()),
+        of=tuple(place(key, name_of(value)) for key, value in (metric.group or {}).items()),
     )
 
 
@@ -230,5 +231,8 @@ def column_names(table: Table) -> list[str]:
 
 
 def marked(text: str) -> list[tuple[bool, str]]:
-    """Pieces of our own sentences: (whether it is a command, text). A name in one may hold any tick."""
+    """Pieces of our own sentences: (whether it is a command, text). A name in one may hold any tick.
+
+    A command has one line and no blank at its end: a name that begins like one takes in nothing behind it.
+    """
     return [(bool(i % 2), piece) for i, piece in enumerate(_COMMAND.split(text)) if piece]

@@ -14,6 +14,11 @@ NONE = "–"
 """How a group is called, and asked for, of which the logs do not say what it is grouped by."""
 
 
+def name_of(group: str | None) -> str:
+    """A group's name, which may be an empty one; NONE where the logs do not say it."""
+    return NONE if group is None else group
+
+
 def day_of(time: str) -> str:
     """SQL: the day of a column of times; NULL where a log's own words for it are no date."""
     return f"nullif(regexp_extract({time}, '^\\d{{4}}-\\d\\d-\\d\\d'), '')"

@@ -137,6 +137,13 @@ def test_who_reads_one_page_after_the_other_sees_what_was_written_meanwhile(
         cache._spent("here", 5.0)
         now += 15
     assert looks == 3, "a minute and what reading took after the last look there is another"
+    for _ in range(36):  # two people, each reading 6 of 10 s, at once
+        cache.state("here")
+        now += 6
+        cache._spent("here", 6.0)
+        cache._spent("here", 6.0)
+        now += 4
+    assert looks == 5, "what is read at once takes no longer: it was never looked again"
 
 
 @pytest.mark.slow

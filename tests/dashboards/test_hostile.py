@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +24,7 @@ from tests.hostile import CORPUS, Tags, sessions
 
 pytestmark = pytest.mark.slow
 __all__ = ["page"]
+ICON = ":material/home: www.example.org"
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +64,13 @@ def addresses(workspace: Path) -> list[tuple[str, dict[str, str]]]:
     beside = [("compare", {"left": a, "right": b, "code": "C.2"}) for a, b in pairwise(ids[:3])]
     chosen = [(name, {"condition": text, "task": text}) for name in PAGES[:3] for text in CORPUS[:3]]
     asked = [("trajectory", {"trajectory": text, "event": text, "code": text}) for text in CORPUS]
-    asked += [("compare", {name: text}) for name in ("code", "sort") for text in CORPUS]
+    asked += [("compare", {name: text}) for name in ("code", "sort") for text in (*CORPUS, ICON)]
     return [*((name, {}) for name in PAGES), *shown, *beside, *chosen, *asked]
 
 
 def test_no_page_breaks_or_takes_a_text_for_a_tag_a_picture_or_a_script(there: Path) -> None:
     drawn: dict[str, str] = {}
+    heads: defaultdict[str, set[str]] = defaultdict(set)
     for name, parameters in addresses(there):
         test = _run(name, **parameters)
         drawn[name] = drawn.get(name, "") + _html(test)
@@ -79,6 +82,10 @@ def test_no_page_breaks_or_takes_a_text_for_a_tag_a_picture_or_a_script(there: P
         written = [one.value for kind in (test.markdown, test.caption, test.title) for one in kind]
         written += [one.value for kind in (test.info, test.warning, test.error, test.header) for one in kind]
         assert not [one for one in written if "![x](" in one or "](javascript" in one], (name, parameters)
+        heads[name].update(one.value for one in test.header)
+    # An escape keeps neither `:material/home:` from being an icon nor an address from being a link.
+    assert "Beside each other" in heads["compare"]
+    assert not [one for own in heads.values() for one in own if "material" in one]
     shown = {name for name, html in drawn.items() if "&lt;script&gt;alert(1)" in html}
     assert shown >= {"overview", "process", "trajectory", "compare"}, "the texts are there, as text"
 

@@ -23,6 +23,14 @@ def test_only_commands_of_a_note_are_code_whatever_ticks_the_names_in_it_have() 
     )
 
 
+def test_a_name_that_begins_like_a_command_ends_no_paragraph_and_takes_in_nothing_behind_it() -> None:
+    evil = "`coaudit \n\n<img src=x onerror=alert(1)>\n\n`"
+    text = f"Rated by `coaudit, ben, {evil}. Run `coaudit report --full`."
+    assert re.findall("<code>(.*?)</code>", markup.sentence(text)) == ["coaudit report --full"]
+    report = Report("now", "", (), (Table("t", "", text, ("a",), (("b",),)),), ())
+    assert "<img" not in markdown(report) and "`coaudit report --full`" in markdown(report)
+
+
 def test_a_name_that_turns_what_follows_around_is_seen_and_turns_nothing() -> None:
     name = "\u202eevil\u2066"
     row = {"native_id": name, "condition": name, "id": "t1"}
@@ -39,12 +47,5 @@ def test_a_name_that_turns_what_follows_around_is_seen_and_turns_nothing() -> No
 
 def test_a_command_is_one_span_of_code_whatever_ticks_it_has() -> None:
     assert markup.code("coaudit judge") == "`coaudit judge`"
+    assert markup.code("coaudit judge --rater 'a  \u202eb'") == "`coaudit judge --rater 'a  \\u202eb'`"
     assert markup.code("coaudit judge --rater 'a`b\n\n``c'") == "``` coaudit judge --rater 'a`b ``c' ```"
-
-
-def test_plain_words_are_no_markdown() -> None:
-    evil = "![x](http://a/b) **b** :material/home: :red[x] $x$ <b> `c`"
-    assert markup.plain(evil) == (
-        "\\!\\[x\\]\\(http\\://a/b\\) \\*\\*b\\*\\* "
-        "\\:material/home\\: \\:red\\[x\\] \\$x\\$ &lt;b&gt; \\`c\\`"
-    )

@@ -24,3 +24,19 @@ def test_the_rate_is_of_the_time_since_the_first_answer(monkeypatch: pytest.Monk
         state.count()
     assert "1500 of 20000 answered, 300/s" in state.line()
     assert "62 s left" in state.line()
+
+
+def test_answers_that_come_together_after_a_long_wait_are_no_rate_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """16 questions in flight of 30 s each are one every two seconds, and not 16 a second when they come."""
+    now = 1_000.0
+    monkeypatch.setattr("coaudit.pipeline.judge.model.time.monotonic", lambda: now)
+    limiter = Limiter(16)
+    state = State(Summary(), Budget(), limiter, expected=10_000, began=now)
+    for wave in range(1, 5):
+        now += 30
+        for waiting in reversed(range(16)):
+            limiter.in_flight = waiting
+            state.count()
+        assert state.rate() == pytest.approx(16 / 30), wave

@@ -14,7 +14,7 @@ from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.report import Number, Report, Table, build, modes
 from coaudit.pipeline.report.html import html, interval
 from coaudit.pipeline.report.names import group_name
-from coaudit.pipeline.report.tables import figure
+from coaudit.pipeline.report.tables import figure, marked
 from coaudit.pipeline.report.text import escaped, markdown, terminal
 from coaudit.pipeline.store import Selection, Store, Workspace
 from coaudit.schemas import Event, Metric, Outcome, Participant, Trajectory
@@ -42,6 +42,12 @@ def test_every_table_stands_in_every_format(audited: Store) -> None:
         assert f'id="{table.name}"' in page
         assert f"## {escaped(table.title)}" in text
         assert table.title in words
+
+
+def test_what_our_sentences_have_between_ticks_is_a_command(audited: Store) -> None:
+    made = build.build(audited)
+    said = [*made.methods, *(text for table in made.tables for text in (table.caption, table.empty))]
+    assert not [text for text in said for command, piece in marked(text) if not command and "`" in piece]
 
 
 def test_the_report_names_the_price_of_a_human_step_and_refuses_one_below_0(
@@ -187,6 +193,17 @@ def test_a_page_begins_with_the_three_answers_and_draws_their_intervals(audited:
     assert interval(Number(0.5, 0.25, 1.0, percent=True)) == "--low: 0.2500; --at: 0.5000; --high: 1.0000"
     assert interval(Number(0.5, 0.0, 1.2)) == "--low: 0.5000; --at: 0.7500; --high: 1.0000", "a kappa"
     assert interval(Number(0.5)) == interval("word") == interval(Number(None, 0.1, 0.2)) == ""
+
+
+def test_a_condition_without_letters_is_another_than_none() -> None:
+    """One stood in the other's place, with its number."""
+
+    def row(condition: str | None, value: float) -> Metric:
+        group = {"system": "chat", "condition": condition, "task": "t", "setting": None}
+        return Metric(metric="success_rate", group=group, value=value, n=3)
+
+    (cells,) = build.elsewhere([row(None, 0.25), row("", 0.75)]).rows
+    assert [cell.value for cell in cells if isinstance(cell, Number)] == [0.75, 0.25]
 
 
 def test_other_systems_have_a_row_a_metric_by_its_name_and_a_column_a_condition() -> None:

@@ -45,6 +45,7 @@ def test_a_selection_can_ask_for_what_the_logs_do_not_say_and_numbers_lead_there
         {"task": "write", "tags": {"v": "1"}},
         {"tags": {"v": "2"}},
         {"task": "write"},
+        *[{"task": "", "tags": {"v": ""}}] * 2,
     ]
     path = tmp_path / "runs.jsonl"
     path.write_text(
