@@ -34,6 +34,8 @@ TABLES = (
 FORMATS = ("parquet", "csv", "jsonl")
 AT_ONCE = 5_000
 """Events that are in memory at a time, unless a single trajectory has more."""
+_ORDER = {"measures": " ORDER BY ALL"}
+"""Of what is counted anew, in whatever order its groups come: what is exported twice is the same."""
 _REQUIRED = {name for name, field in Event.model_fields.items() if field.is_required()}
 _GRANTED: tuple[object, ...] = (None, 0, False, {}, ())
 """What the other fields are where nothing is said."""
@@ -119,7 +121,8 @@ def _table(connection: duckdb.DuckDBPyConnection, name: str, path: Path, form: s
     described = connection.execute(f"DESCRIBE {name}").fetchall()
     wanted = ", ".join(column(n, kind) for n, kind, *_ in described if n != "hidden")
     target = constant(str(path))
-    write_out(connection, f"COPY (SELECT {wanted} FROM {name}) TO {target} (FORMAT {form})", MEMORY)
+    rows = f"SELECT {wanted} FROM {name}{_ORDER.get(name, '')}"
+    write_out(connection, f"COPY ({rows}) TO {target} (FORMAT {form})", MEMORY)
     return path
 
 

@@ -109,7 +109,7 @@ def to_trajectories(
     for key in ids:
         if key in by_id:
             own = {name: groups[name].get(key, []) for name in ("participants", "events", "outcomes")}
-            contents = {h: states[h] for h in hashes_of(own["events"]) if h in states}
+            contents = {h: states[h] for h in sorted(hashes_of(own["events"])) if h in states}
             items.append(to_trajectory(by_id[key], **own, states=contents))
     return items
 

@@ -16,7 +16,7 @@ from coaudit.pipeline.store.export import TABLES, export
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats import native
 from coaudit.schemas import Event, Quarantined, Trajectory
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Coaudit
 from tests.pipeline.stores import (
     copied,
     counts,
@@ -110,6 +110,19 @@ def test_json_lines_come_back_as_the_same_trajectories(tmp_path: Path, store: St
     assert counts(take(other, path)) == (0, there["n"], 0)
     export(other, tmp_path / "again.jsonl", "jsonl", hidden=True)
     assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()
+
+
+def test_two_processes_export_the_same_bytes(tmp_path: Path, process: Coaudit) -> None:
+    process("ingest", ROOT / "data" / "cogym")
+    for seed in ("1", "2"):
+        process("export", tmp_path / f"{seed}.jsonl", "--format", "jsonl", PYTHONHASHSEED=seed)
+    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
+
+
+def test_measures_come_in_an_order_of_their_own(tmp_path: Path, store: Store) -> None:
+    (path,) = export(store, tmp_path, "parquet", ("measures",))
+    names = pl.read_parquet(path)["metric"].to_list()
+    assert names == sorted(names)
 
 
 def test_json_lines_have_null_for_what_json_cannot_say(tmp_path: Path) -> None:
