@@ -11,6 +11,7 @@ states a `request(...)` (appendix A.1.2), whoever spoke before; the answer is wh
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -104,8 +105,9 @@ def collaborations(
     As released one a dialogue, and one in which nobody spoke asked for nothing. In the paper one for each
     agent who states a request.
     """
+    said = _dialogues(trajectory)
     for step, opener in opened:
-        entries = _entries(trajectory, step, opener)
+        entries = said.get((step, AGENTS[opener]), [])
         for initiator in _initiators(entries, opener, definition):
             history = histories[step][1 - initiator]
             result = _judged(trajectory.id, step, initiator, entries, history, reference, definition)
@@ -168,15 +170,15 @@ def _handed_over(
     return frozenset(sum(step.startswith("place_obj_on_counter") for step in right[:n]) for n in done)
 
 
-def _entries(trajectory: Trajectory, step: int, opener: int) -> list[Event]:
-    return [
-        event
-        for event in trajectory.events
-        if event.kind in ("message", "note")
-        and event.action
-        and event.action.arguments.get("timestep") == step
-        and event.action.arguments.get("opener") == AGENTS[opener]
-    ]
+def _dialogues(trajectory: Trajectory) -> Mapping[tuple[int, str], list[Event]]:
+    """What was said and noted in each dialogue, by its timestep and who opened it."""
+    dialogues: dict[tuple[int, str], list[Event]] = defaultdict(list)
+    for event in trajectory.events:
+        if event.kind in ("message", "note") and event.action:
+            step, opener = (event.action.arguments.get(name) for name in ("timestep", "opener"))
+            if isinstance(step, int) and isinstance(opener, str):
+                dialogues[step, opener].append(event)
+    return dialogues
 
 
 def plan(event: Event) -> str:

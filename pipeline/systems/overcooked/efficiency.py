@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import takewhile
 
 from .references import bare
 
@@ -35,8 +37,15 @@ def can(agent: int, action: str) -> bool:
 
 def known(actions: Iterable[str]) -> list[str]:
     """The actions without spaces, those that neither agent can do left out; `[NONE]` where none is left."""
-    kept = [action for action in map(bare, actions) if can(0, action) or can(1, action)]
+    kept = [action for action in map(_known, actions) if action is not None]
     return kept or ["[NONE]"]
+
+
+@lru_cache(maxsize=4096)
+def _known(action: str) -> str | None:
+    """One of `known`: a run has few actions, which each look at its history meets again."""
+    action = bare(action)
+    return action if can(0, action) or can(1, action) else None
 
 
 def tes(actions: Iterable[str], references: Iterable[History], beta: float = BETA) -> float | None:
@@ -61,8 +70,5 @@ def best(history: Iterable[str], references: Sequence[History]) -> History | Non
 
 def walked(history: History, reference: History) -> int:
     """D: the longest prefix of the reference that the history has in order."""
-    done = 0
-    for action in history:
-        if done < len(reference) and action == reference[done]:
-            done += 1
-    return done
+    rest = iter(history)  # of which each look takes what stands before the action, and it
+    return sum(1 for _ in takewhile(lambda action: action in rest, reference))

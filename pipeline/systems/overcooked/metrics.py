@@ -54,16 +54,15 @@ class Run:
     success: bool
     last: int | None
 
-    def actions(self, agent: int, until: int | None = None) -> list[str]:
-        """What an agent completed, up to and including a step."""
+    def actions(self, agent: int) -> list[tuple[int, str]]:
+        """(timestep, action) of all that an agent completed."""
         return [
-            event.action.raw or ""
+            (timestep(event) or 0, event.action.raw or "")
             for event in self.events
             if event.actor == AGENTS[agent]
             and event.kind == "action"
             and event.status == "succeeded"
             and event.action
-            and (until is None or (timestep(event) or 0) <= until)
         ]
 
     def dialogues(self) -> list[tuple[int, int]]:
@@ -122,7 +121,7 @@ def _without_reference(trajectory: Trajectory, definition: Definition) -> Iterat
 
 
 def _efficiency(seen: Run, reference: Reference) -> Iterator[Measure]:
-    scores = [tes(seen.actions(agent), reference.of(agent)) for agent in (0, 1)]
+    scores = [tes([done for _, done in seen.actions(agent)], reference.of(agent)) for agent in (0, 1)]
     for name, score in zip(AGENTS, scores, strict=True):
         reason = None if score is not None else "the reference has no action for this agent"
         yield Measure("tes", seen.trajectory.id, score, reason=reason, participant=name)
@@ -201,8 +200,14 @@ def _initiation_errors(
 def assessed(seen: Run, reference: Reference, definition: Definition = "released") -> Iterator[Collaboration]:
     """The collaborations of a run; as released only those in dialogues that the chef opened."""
     opened = [(step, opener) for step, opener in seen.dialogues() if definition == "paper" or opener == 0]
-    histories = {step: (seen.actions(0, step), seen.actions(1, step)) for step, _ in opened}
+    chef, assistant = seen.actions(0), seen.actions(1)
+    histories = {step: (_until(chef, step), _until(assistant, step)) for step, _ in opened}
     yield from collaborations(seen.trajectory, opened, histories, reference, definition)
+
+
+def _until(actions: Iterable[tuple[int, str]], step: int) -> list[str]:
+    """What was completed up to and including a step."""
+    return [done for at, done in actions if at <= step]
 
 
 def confusion(rows: Iterable[Collaboration]) -> Counter[tuple[str, bool, bool]]:
