@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from .world import Block, World
+from .world import Block, World, beside
 
 TaskType = Literal["independent", "skill-dependent", "goal-dependent"]
 
@@ -29,8 +29,11 @@ def task_type(
 
 def _hanging(goal: Sequence[Block], initial: Sequence[Block]) -> list[Block]:
     """The blocks of a goal that cannot be placed with nothing but the goal's own and the first blocks."""
-    world, left = World(list(initial)), list(goal)
-    while placeable := [block for block in left if world.supported(block.position)]:
-        world.blocks.extend(placeable)
-        left = [block for block in left if block not in placeable]
-    return left
+    world, wanted = World(initial), {block.position for block in goal}
+    placed = set(filter(world.supported, wanted))
+    newest = list(placed)
+    while newest:
+        touching = wanted.intersection(beside(newest.pop())) - placed
+        placed |= touching
+        newest += touching
+    return [block for block in goal if block.position not in placed]

@@ -50,7 +50,7 @@ def _idle(own: list[Event]) -> list[Event]:
 
 def _left(trajectory: Trajectory, given: Task, name: str, seq: int) -> list[Block]:
     """Target blocks that were missing before `seq` in colours that the agent still held."""
-    world, held = World(list(given.initial)), given.inventories[name].copy()
+    world, held = World(given.initial), given.inventories[name].copy()
     for event in trajectory.events[1:]:
         if event.seq >= seq:
             break
@@ -83,9 +83,9 @@ def _served(
     trajectory: Trajectory, name: str, own: list[Block], theirs: list[Block]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """seqs of the places that fit one's own goal, and of those that fit only the partner's."""
-    mine, yours = World(own).cells(), World(theirs).cells()
+    mine, yours = ({block.cell for block in goal} for goal in (own, theirs))
     placed = [
-        (event.seq, (block.colour, block.position))
+        (event.seq, block.cell)
         for event in trajectory.events
         if event.actor == name and event.status == "succeeded" and (block := block_of(event))
     ]

@@ -71,7 +71,7 @@ def apply(event: Event, world: World) -> None:
 
 def final(trajectory: Trajectory, initial: list[Block]) -> World:
     """The world in the end."""
-    world = World(list(initial))
+    world = World(initial)
     for event in trajectory.events[1:]:
         apply(event, world)
     return world
@@ -80,7 +80,7 @@ def final(trajectory: Trajectory, initial: list[Block]) -> World:
 def progress(trajectory: Trajectory) -> list[float | None]:
     """Matching blocks over the larger of target and standing: at the start, then after every action."""
     given = task(trajectory)
-    world = World(list(given.initial))
+    world = World(given.initial)
     shares = [world.progress(given.target)]
     for event in trajectory.events[1:]:
         apply(event, world)
@@ -143,7 +143,7 @@ def workload_balance(
     if reading == "target" and not given.target:
         return None, NO_TARGET
     a, b = (given.inventories.get(name, Counter()) for name in names)
-    work = World(list(given.initial)).missing(given.target)
+    work = World(given.initial).missing(given.target)
     shares = split(a, b, [block.colour for block in work]) if reading == "target" else literal_split(a, b)
     done = len(acts(trajectory, names[0])), len(acts(trajectory, names[1]))
     return balance(done, shares.optimal)
@@ -164,7 +164,7 @@ def illegal_placements(trajectory: Trajectory, given: Task | None = None) -> Ite
     The game only tells a language model so and carries on. A broken block is not given back.
     """
     given = given or task(trajectory)
-    world, used = World(list(given.initial)), Counter[tuple[str, str]]()
+    world, used = World(given.initial), Counter[tuple[str, str]]()
     for event in acts(trajectory):
         block = block_of(event)
         if block is None:
@@ -173,7 +173,7 @@ def illegal_placements(trajectory: Trajectory, given: Task | None = None) -> Ite
         used[event.actor, block.colour] += 1
         owned = given.inventories.get(event.actor, Counter())[block.colour]
         for code, broken, why in (
-            ("occupied", world.at(block.position) is not None, "a block is there already"),
+            ("occupied", world.occupied(block.position), "a block is there already"),
             ("floating", not world.supported(block.position), "it touches neither ground nor block"),
             ("inventory", used[event.actor, block.colour] > owned, f"{event.actor} had {owned}"),
         ):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
 
 from ....schemas import JsonValue
 from ....schemas.trajectory import number_in
 from .. import base
 
 Position = tuple[float, float, float]
+Cell = tuple[str, Position]
+"""A colour and where it stands."""
 MOST = 2**53
 """No number of a game comes near; NaN is none."""
 OCCUPIED = "a block is there already"
@@ -25,38 +28,55 @@ class Block:
     position: Position
     uid: str = ""
 
+    @property
+    def cell(self) -> Cell:
+        """What a goal asks for."""
+        return self.colour, self.position
 
-@dataclass
+
 class World:
     """The blocks that stand, in the order of placing."""
 
-    blocks: list[Block] = field(default_factory=list)
+    def __init__(self, blocks: Iterable[Block] = ()) -> None:
+        self._numbers = count()
+        self._blocks: dict[int, Block] = {}
+        """By numbers of their own: logs may put two at one position, or give two one uid."""
+        self._uids: dict[str, list[int]] = defaultdict(list)
+        self._positions = Counter[Position]()
+        self._cells = Counter[Cell]()
+        for one in blocks:
+            self._put(one)
 
     def place(self, block: Block) -> str | None:
         """Put a block; what stands in its way, if anything. Gravity and inventories are not enforced."""
-        if self.at(block.position) is not None:
+        if self.occupied(block.position):
             return OCCUPIED
-        self.blocks.append(block)
+        self._put(block)
         return None
+
+    def _put(self, block: Block) -> None:
+        number = next(self._numbers)
+        self._blocks[number] = block
+        self._uids[block.uid].append(number)
+        self._positions[block.position] += 1
+        self._cells[block.cell] += 1
 
     def break_(self, uid: str) -> str | None:
         """Remove the block of that uid. An empty uid names none: the game's parser loses positions."""
-        left = [block for block in self.blocks if not uid or block.uid != uid]
-        removed = len(left) < len(self.blocks)
-        self.blocks = left
-        return None if removed else NOTHING_BROKEN
+        numbers = self._uids.pop(uid, ()) if uid else ()
+        for number in numbers:
+            block = self._blocks.pop(number)
+            self._positions[block.position] -= 1
+            self._cells[block.cell] -= 1
+        return None if numbers else NOTHING_BROKEN
 
-    def at(self, position: Position) -> Block | None:
-        """The block at a position."""
-        return next((block for block in self.blocks if block.position == position), None)
+    def occupied(self, position: Position) -> bool:
+        """Whether a block is at a position."""
+        return self._positions[position] > 0
 
     def supported(self, position: Position) -> bool:
         """Whether a block there would stand on the ground or touch another block."""
-        return position[1] == 0 or any(_touch(position, block.position) for block in self.blocks)
-
-    def cells(self) -> set[tuple[str, Position]]:
-        """Colour and position of every block."""
-        return {(block.colour, block.position) for block in self.blocks}
+        return position[1] == 0 or any(map(self.occupied, beside(position)))
 
     def complete(self, goal: Iterable[Block]) -> bool:
         """Every goal block stands, in its colour and place; extra blocks are allowed, as in the game."""
@@ -64,19 +84,25 @@ class World:
 
     def missing(self, goal: Iterable[Block]) -> list[Block]:
         """The goal blocks that do not stand."""
-        standing = self.cells()
-        return [block for block in goal if (block.colour, block.position) not in standing]
+        return [block for block in goal if not self._cells[block.cell]]
 
     def extra(self, goal: Iterable[Block]) -> list[Block]:
         """The blocks that stand and are in no place of the goal."""
-        wanted = {(block.colour, block.position) for block in goal}
-        return [block for block in self.blocks if (block.colour, block.position) not in wanted]
+        wanted = {block.cell for block in goal}
+        return [block for block in self._blocks.values() if block.cell not in wanted]
 
     def progress(self, goal: Iterable[Block]) -> float | None:
         """Matching blocks over the larger of goal and standing; None where both are empty."""
         wanted = list(goal)
-        most = max(len(wanted), len(self.blocks))
+        most = max(len(wanted), len(self._blocks))
         return (len(wanted) - len(self.missing(wanted))) / most if most else None
+
+
+def beside(position: Position) -> Iterator[Position]:
+    """The positions of the six blocks that one there touches."""
+    x, y, z = position
+    for step in (-1, 1):
+        yield from ((x + step, y, z), (x, y + step, z), (x, y, z + step))
 
 
 def block(value: JsonValue, where: str, key: str = "pos") -> Block:
@@ -119,7 +145,3 @@ def _number(place: Mapping[str, JsonValue], axis: str, where: str) -> float:
 def _read(value: JsonValue) -> JsonValue:
     """A number that was written as a text; anything else as it is."""
     return number_in(value) if isinstance(value, str) else value
-
-
-def _touch(one: Position, other: Position) -> bool:
-    return sum(abs(a - b) for a, b in zip(one, other, strict=True)) == 1
