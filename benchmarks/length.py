@@ -1,5 +1,5 @@
-"""What reading takes of one session that is ten times as long, in each of many shapes: what holds each event
-against each is found by the shape in which it does.
+"""What reading and measuring take of one session that is ten times as long, in each of many shapes: what
+holds each event against each is found by the shape in which it does.
 
     python benchmarks/length.py [--events 1000] [--keep]
 
@@ -15,12 +15,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ratios import hold
 
+from coaudit.pipeline.ingest.measure import own_measures
 from coaudit.pipeline.ingest.run import preview
-from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems import ReadOptions, References
+from coaudit.pipeline.systems.registry import SYSTEMS
 from coaudit.schemas import Trajectory
 
 LIST = """
@@ -122,30 +124,85 @@ def span(number: int, around: int | None, operation: str, **more: Any) -> str:
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [given]}]}]})
 
 
-SHAPES: dict[str, tuple[Shape, str, str]] = {
-    "chat": (chat(ids=True, answered=True), "chat", ""),
-    "chat without ids": (chat(ids=False, answered=True), "chat", ""),
-    "calls without answers": (chat(ids=False, answered=False), "chat", ""),
-    "calls at once": (calls_at_once, "chat", ""),
-    "a list": (turns, "mapped", LIST),
-    "an event a line": (an_event_a_line, "mapped", LINES),
-    "spans in one agent": (spans("flat"), "otlp", ""),
-    "spans in many agents": (spans("agents"), "otlp", ""),
-    "spans in each other": (spans("chain"), "otlp", ""),
+def solved(n: int) -> Iterator[str]:
+    """A question of ReHAC's that takes n steps."""
+    acts = "Thought {0}: on\nAction {0}: Search[{0}]\nObservation {0}: {0}\n"
+    steps = (f"<solver> {('agent', 'human')[i % 2]}\n{acts.format(i)}" for i in range(1, n + 1))
+    yield json.dumps({"idx": 0, "trajectory": f"Question: Which?\n{''.join(steps)}\n", "em": True, "f1": 1})
+
+
+def cooked(n: int) -> Iterator[str]:
+    """A run of Collab-Overcooked with a dialogue and an action of both agents at every step."""
+    run = json.loads((DATA / "overcooked/logs/model_a/poached_pear" / RUN).read_text())
+    _, asked, *_ = run["content"]
+    steps = range(n // 5)
+    done = ("pickup(pear, counter)", "place_obj_on_counter()")
+    run |= {
+        "total_timestamp": list(steps),
+        "total_action_list": [[{"timestamp": i, "action": one} for i in steps] for one in done],
+        "content": [{**asked, "timestamp": i} for i in steps],
+    }
+    yield json.dumps(run)
+
+
+def built(n: int) -> Iterator[str]:
+    """A game of CoBlock in which n blocks are placed, layer upon layer."""
+    game = json.loads((DATA / "coblock/record_25.json").read_text())
+    first = next(act for act in game["record"]["actionHistory"] if act["actionType"] == "place")
+    game["record"]["actionHistory"] = [
+        {**first, "blockPos": {"x": i % 20, "y": i // 400, "z": i // 20 % 20}, "uid": f"u{i}"}
+        for i in range(n)
+    ]
+    yield json.dumps(game)
+
+
+DATA = Path(__file__).parents[1] / "data"
+RUN = "experiment_2026-01-12_10-00-00_poached_pear.json"
+
+
+class Log(NamedTuple):
+    """How the log of a shape is made, and read."""
+
+    lines: Shape
+    system: str
+    mapping: str | None = None
+    name: str = "log.jsonl"
+
+
+SHAPES = {
+    "chat": Log(chat(ids=True, answered=True), "chat"),
+    "chat without ids": Log(chat(ids=False, answered=True), "chat"),
+    "calls without answers": Log(chat(ids=False, answered=False), "chat"),
+    "calls at once": Log(calls_at_once, "chat"),
+    "a list": Log(turns, "mapped", LIST),
+    "an event a line": Log(an_event_a_line, "mapped", LINES),
+    "spans in one agent": Log(spans("flat"), "otlp"),
+    "spans in many agents": Log(spans("agents"), "otlp"),
+    "spans in each other": Log(spans("chain"), "otlp"),
+    "ReHAC": Log(solved, "rehac"),
+    "Collab-Overcooked": Log(cooked, "overcooked", name=RUN),
+    "CoBlock": Log(built, "coblock", name="record_25.json"),
 }
-"""Name -> the log, whose reader, by which mapping."""
+
+
+def references() -> dict[str, References]:
+    """System -> what its logs are held against, of orders without a time limit."""
+    known, _ = SYSTEMS["overcooked"].read_references(DATA / "overcooked")
+    return {"overcooked": {order: one.model_copy(update={"level": 0}) for order, one in known.items()}}
 
 
 def measured(shape: str, n: int, folder: Path) -> float:
-    """CPU seconds that it takes to read a session of so many events."""
-    lines, system, mapping = SHAPES[shape]
-    log = folder / "log.jsonl"
-    log.write_text("\n".join(lines(n)) + "\n")
+    """CPU seconds that it takes to read a session of so many events and to measure it."""
+    log, against = SHAPES[shape], references()
+    path = folder / log.name
+    path.write_text("\n".join(log.lines(n)) + "\n")
     began = time.process_time()
-    items = preview([log], ReadOptions(map=mapping or None), system, count=10)
+    items = preview([path], ReadOptions(map=log.mapping), log.system, count=10)
+    sessions = [item for item in items if isinstance(item, Trajectory)]
+    measures = sum(len(own_measures(one, against)) for one in sessions)
     taken = time.process_time() - began
-    events = sum(len(item.events) for item in items if isinstance(item, Trajectory))
-    assert events >= n // 2, f"{shape}: {events} events of {n}: {items[:1]}"
+    events = sum(len(one.events) for one in sessions)
+    assert events >= n // 2, f"{shape}: {events} events of {n}, {measures} measures: {items[:1]}"
     return taken
 
 

@@ -71,26 +71,17 @@ class Collaboration:
         return (not self.initiated) * 2 + (not self.responded)
 
 
-def ites(longer: Iterable[str], shorter: Iterable[str], references: Sequence[Sequence[str]]) -> float | None:
-    """How much the best TES of one history is above the other's; None where there is no reference."""
-    one, other = tes(longer, references), tes(shorter, references)
-    return None if one is None or other is None else one - other
-
-
 def compare(
     requested: Sequence[str],
     answered: Sequence[str],
     history: Sequence[str],
     references: Sequence[Sequence[str]],
 ) -> tuple[float, float, float] | None:
-    """(c1, c2, c3), or None where there is no reference."""
-    asked, done = [*history, *requested], [*history, *answered]
-    c1, c2, c3 = (
-        ites(asked, history, references),
-        ites(asked, done, references),
-        ites(done, history, references),
-    )
-    return None if c1 is None or c2 is None or c3 is None else (c1, c2, c3)
+    """(c1, c2, c3), each an ITES (Eq. 3), or None where there is no reference."""
+    asked, done, before = (tes([*history, *more], references) for more in (requested, answered, ()))
+    if asked is None or done is None or before is None:
+        return None
+    return asked - before, asked - done, done - before
 
 
 def collaborations(

@@ -14,6 +14,7 @@ one run lies in. Where two models (or a person and one) play, the file's name sa
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -144,10 +145,13 @@ def _events(log: Log, order: str | None) -> tuple[tuple[Event, ...], dict[str, J
     states: dict[str, JsonValue] = {}
     drafts = [_draft("environment", "start", text=order and f"Order: {order}")]
     turns = {turn.timestep: turn for turn in log.turns}
-    for timestep in sorted(turns.keys() | {done.timestep for done in log.completed}):
+    completed: dict[int, list[Completed]] = defaultdict(list)
+    for done in log.completed:
+        completed[done.timestep].append(done)
+    for timestep in sorted(turns.keys() | completed.keys()):
         turn = turns.get(timestep)
         made = [] if turn is None else [*_dialogue(turn, states), *_refusals(turn)]
-        made += [_done(done) for done in log.completed if done.timestep == timestep]
+        made += map(_done, completed.get(timestep, ()))
         public = {} if turn is None else {"public": _store(states, {"map": turn.map})}
         drafts += [draft | {"states": public | draft["states"]} for draft in made]
     if log.finished:
