@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from . import coefficients as formula
 from .coefficients import Tally
+from .crowds import FEW, PAIRS, anonymous, closest, compared, is_crowd, meetings, tables
 from .intervals import MISSING, Floats, Interval, Ints, around, patterns
 
 Level = Literal["nominal", "ordinal", "interval"]
@@ -135,8 +136,6 @@ def agreement(
     `pairs` (column indices; default: all) are those of Cohen's kappas and their mean, for instance only the
     judge with each human. Positive and negative agreement are there for two labels with `positive` declared.
     """
-    columns = np.arange(len(ratings.raters))
-    chosen = list(combinations(columns.tolist(), 2)) if pairs is None else list(pairs)
     names = list(wanted)
     if margins not in get_args(Margins):
         raise ValueError(f"unknown margins {margins!r}, expected one of {', '.join(get_args(Margins))}")
@@ -144,39 +143,86 @@ def agreement(
         raise ValueError(
             f"unknown coefficient {sorted(unknown)[0]!r}, expected one of {', '.join(COEFFICIENTS)}"
         )
+    met, shared = meetings(ratings.matrix, pairs)
+    if crowd := is_crowd(ratings.matrix, shared, pairs):
+        chosen = met
+    else:
+        chosen = list(combinations(range(len(ratings.raters)), 2)) if pairs is None else list(pairs)
     joint = _joint_formulas(ratings, chosen)
-    of_all = {name: joint[name] for name in names if name in joint}
-    places = ratings.places()
-    kappas = {name: _cohen(formula.distance(places, PAIRWISE[name])) for name in names if name in PAIRWISE}
-    everyone = range(len(ratings.raters))
-    whole = _measure(ratings, everyone, of_all, "paired", resamples, seed)
+    of_all = {name: joint[name] for name in names if name in joint and not (crowd and name in MEANS)}
+    whole = _whole(ratings, of_all, "paired", resamples, seed, crowd=crowd)
     resting = {name: joint for name, joint in of_all.items() if name in _OF_MARGINS}
     if margins == "all" and resting:  # the others are the same whatever the margins are
-        whole |= _measure(ratings, everyone, resting, margins, resamples, seed)
+        whole |= _whole(ratings, resting, margins, resamples, seed, crowd=crowd)
+    if crowd:
+        whole |= {name: _mean_of_many(name, ratings, met, shared) for name in names if name in MEANS}
     for name in MEANS.keys() & whole.keys():
-        whole[name] = _of_pairs(whole[name], ratings.matrix, chosen)
-    tables = [whole, *(_measure(ratings, pair, kappas, "paired", resamples, seed) for pair in chosen)]
-    return [result[name] for name in names for result in tables if name in result]
+        complete = len(met) == len(chosen)
+        whole[name] = _of_pairs(whole[name], ratings.matrix, met, shared, complete=complete)
+    places = ratings.places()
+    kappas = {name: _cohen(formula.distance(places, PAIRWISE[name])) for name in names if name in PAIRWISE}
+    listed = closest(met, shared) if crowd or len(chosen) > PAIRS else chosen
+    results = [whole, *(_measure(ratings, pair, kappas, "paired", resamples, seed) for pair in listed)]
+    return [result[name] for name in names for result in results if name in result]
 
 
-def _of_pairs(row: Coefficient, matrix: Ints, pairs: list[Pair]) -> Coefficient:
-    """The mean of kappas with the counts of what it compares: units that one of its pairs has rated.
+def _whole(
+    ratings: Ratings,
+    formulas: dict[str, Formula],
+    margins: Margins,
+    resamples: int,
+    seed: int,
+    *,
+    crowd: bool,
+) -> dict[str, Coefficient]:
+    """Coefficients of all raters."""
+    if not crowd:
+        return _measure(ratings, range(len(ratings.raters)), formulas, margins, resamples, seed)
+    cells = anonymous(ratings.matrix, len(ratings.labels))
+    seats = replace(ratings, matrix=cells, raters=tuple(map(str, range(cells.shape[1]))))
+    rows = _measure(seats, range(cells.shape[1]), formulas, margins, resamples, seed)
+    return {name: replace(row, raters=ratings.raters) for name, row in rows.items()}
+
+
+def _mean_of_many(name: str, ratings: Ratings, pairs: list[Pair], shared: Ints) -> Coefficient:
+    """The mean of the kappas of a crowd's pairs, to which `_of_pairs` says what it stands on; none where they
+    share so few units that it tells of those (of 80 raters .29, of 500 .05 where alpha is .46 and .45)."""
+    disagreement = formula.distance(ratings.places(), MEANS[name])
+    given = tables(ratings.matrix, len(ratings.labels), pairs, ratings.weights)
+    kappas = formula.kappas_of(given, disagreement)
+    defined = kappas[np.isfinite(kappas)]
+    each = 1 / float(np.mean(1 / shared)) if len(shared) else 0.0
+    own = len(closest(pairs, shared))
+    why = f"{len(pairs)} pairs of {len(ratings.raters)} raters share {each:.3g} units each"
+    if own < len(pairs):
+        why += f"; {own} of them, which share the most, have kappas of their own"
+    value, reason = float(defined.mean()) if len(defined) else None, f"no interval: {why}"
+    if each < FEW:
+        value, reason = None, f"kappas of few units lie low: {why}"
+    elif value is None:
+        reason = _ONE_LABEL
+    return Coefficient(name, ratings.raters, value, None, None, 0, 0, reason)
+
+
+def _of_pairs(
+    row: Coefficient, matrix: Ints, pairs: Sequence[Pair], shared: Ints, *, complete: bool
+) -> Coefficient:
+    """The mean of kappas with the counts of what it compares: units that one of its pairs has rated. `shared`
+    (pairs,) are those of each pair that has any; all pairs are there if `complete`.
 
     A kappa lies low by about 1/n of its pair's n units, the mean's error falls with the root of all: where
     each unit is rated by few of many raters, intervals of the mean held it in .13 to .89 of samples. Where a
     pair's units with a rarer label are fewer than _RARE, in .87 to .93; in .92 to .95 from there on.
     """
-    rated = matrix != MISSING
-    shared = rated[:, [one for one, _ in pairs]] & rated[:, [other for _, other in pairs]]
-    units, of_pair = shared.any(1), shared.sum(0)
+    rated, units = matrix != MISSING, compared(matrix, pairs)
     row = replace(row, n_units=int(units.sum()), n_ratings=int(rated[units].sum()))
     if not units.any():
         return row if row.reason in _NOT_COMPARABLE.values() else replace(row, reason=_NOT_COMPARABLE[2])
-    each = 1 / float(np.mean(1 / of_pair[of_pair > 0]))
+    each = 1 / float(np.mean(1 / shared))
     said = matrix[units][rated[units]]
     rarer = each * (1 - float(np.bincount(said).max()) / len(said))
     enough = each**2 >= _THIN * row.n_units and rarer >= _RARE
-    if row.low is None or enough or shared[units].all():
+    if row.low is None or enough or (complete and (shared == row.n_units).all()):
         return row
     reason = (
         f"no interval: pairs share {each:.3g} of {row.n_units} units, {rarer:.3g} of them with a rarer label,"

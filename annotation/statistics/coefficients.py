@@ -14,7 +14,6 @@ unit i with label k and r_i in all, every chance-corrected coefficient is 1 − 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -89,9 +88,7 @@ def pabak(counts: Floats, tally: Tally) -> Floats:
 def krippendorff_alpha(counts: Floats, tally: Tally, distance: Floats) -> Floats:
     """Krippendorff (2011) with squared distances (q, q) between labels."""
     unit = tally.paired / np.maximum(tally.rated - 1, 1)
-    apart = np.zeros(len(tally.cells))
-    for one, other in combinations(tally.cells.T, 2):
-        apart += np.where((one != MISSING) & (other != MISSING), 2 * distance[one, other], 0.0)
+    apart = ((tally.by_label @ distance) * tally.by_label).sum(1)
     values = counts @ (tally.by_label * tally.paired[:, None])
     expected = ((values @ distance) * values).sum(1)
     alpha: Floats = 1 - (values.sum(1) - 1) * _over(counts @ (apart * unit), expected)
@@ -150,6 +147,14 @@ def _kappas(counts: Floats, cells: Ints, pairs: list[tuple[int, int]], disagreem
     expected = ((margins(one) @ disagreement) * margins(other)).sum(2)
     observed = counts @ np.where(both, disagreement[one, other], 0.0)
     kappas: Floats = 1 - (counts @ both.astype(np.float64)) * _over(observed, expected)
+    return kappas
+
+
+def kappas_of(tables: Floats, disagreement: Floats) -> Floats:
+    """Cohen's kappa (pairs,) of each table (pairs, q, q) of a pair's labels; nan where it is undefined."""
+    expected = ((tables.sum(2) @ disagreement) * tables.sum(1)).sum(1)
+    observed = (tables * disagreement).sum((1, 2))
+    kappas: Floats = 1 - tables.sum((1, 2)) * _over(observed, expected)
     return kappas
 
 

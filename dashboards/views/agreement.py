@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 import streamlit as st
 
+from ...annotation.statistics.crowds import called
 from ...annotation.statistics.planning import kappa_half_width, units_for_kappa, units_for_rate
 from ...pipeline.analyze import agreement, validate
 from ...pipeline.analyze.agreement import outside
@@ -90,7 +91,7 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
     rows: list[dict[str, Any]] = [
         {
             "code": row.code,
-            "raters": " · ".join(row.raters),
+            "raters": called(row.raters, " · "),
             "value": row.value,
             "low": row.low,
             "high": row.high,
@@ -103,7 +104,7 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
     if several:
         sets = sorted({str(row["raters"]) for row in rows})
         with_people = {
-            " · ".join(row.raters) for row in result if row.coefficient == "mean_judge_human_kappa"
+            called(row.raters, " · ") for row in result if row.coefficient == "mean_judge_human_kappa"
         }
         sets.sort(key=lambda names: (names not in with_people, names))
         chosen = st.selectbox("Raters", sets, key="among", bind="query-params")

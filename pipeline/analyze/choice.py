@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from ...annotation.statistics.crowds import CROWD
+from ...schemas import GOLD
 from ..errors import UsageError
 from ..store import Selection, constant, execute
 from .counts import CODEBOOKS as RATED
@@ -41,25 +44,28 @@ def check_rater(wanted: str, everyone: Iterable[str]) -> None:
 
 
 def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
-    """Metric -> the raters to report: the one wanted, gold alone where it is complete, else every one."""
+    """Metric -> the raters to report: the one wanted, gold alone where it is complete, else every one, but
+    for the people of a crowd, each of whom rated few units of few sessions."""
     by_name: dict[str, list[str]] = {metric: [] for metric in RATED}
     query = """
-        SELECT DISTINCT codebook, rater FROM counted_ratings
+        SELECT DISTINCT codebook, rater, rater_kind FROM counted_ratings
         WHERE unit_kind IN ('utterance', 'question_reply', 'human_message') ORDER BY ALL
     """
     metric_of = {codebook: metric for metric, codebook in RATED.items()}
-    everyone = set()
-    for codebook, rater in connection.execute(query).fetchall():
-        everyone.add(rater)
-        if metric := metric_of.get(codebook):
+    every = connection.execute(query).fetchall()
+    everyone = {rater for _, rater, _ in every}
+    people = Counter(codebook for codebook, rater, kind in every if kind == "human" and rater != GOLD)
+    for codebook, rater, kind in every:
+        one_of_many = kind == "human" and rater != GOLD and people[codebook] > CROWD
+        if (metric := metric_of.get(codebook)) and not (one_of_many and wanted is None):
             by_name[metric].append(rater)
     # Only gold must be complete; to count everybody's units takes seconds on a large store.
-    complete = _complete(connection) if "gold" in everyone else set()
+    complete = _complete(connection) if GOLD in everyone else set()
     if wanted is not None:
         check_rater(wanted, everyone)
         return {metric: [r for r in raters if r == wanted] for metric, raters in by_name.items()}
     return {
-        metric: ["gold"] if "gold" in raters and RATED[metric] in complete else raters
+        metric: [GOLD] if GOLD in raters and RATED[metric] in complete else raters
         for metric, raters in by_name.items()
     }
 

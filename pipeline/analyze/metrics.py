@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack
 
+from ...annotation.statistics.crowds import CROWD
 from ...annotation.statistics.estimate import Estimate, estimate
-from ...schemas import Metric
+from ...schemas import GOLD, Metric
 from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, insert, rows, texts
 from ..store.aside import aside
@@ -37,6 +38,11 @@ from .totals import (
 )
 
 _FIELDS = HEADS[1:]
+_PEOPLE = f"""
+    SELECT codebook, count(DISTINCT rater) FROM counted_ratings
+    WHERE rater_kind = 'human' AND rater <> '{GOLD}' GROUP BY ALL
+"""
+"""Codebook -> how many people rated anything by it."""
 
 
 class Basis(TypedDict, total=False):
@@ -259,11 +265,14 @@ def _unrated(connection: Any, keys: list[tuple[str, str]], raters: dict[str, lis
     """
     rows = [row for row in dictionaries(connection, query) if row["missing"]]
     rated = dict(connection.execute("SELECT DISTINCT name, unit FROM codebooks").fetchall())
+    people = dict(connection.execute(_PEOPLE).fetchall())
     for metric in (metric for metric, names_ in raters.items() if not names_):
         nothing = Estimate(None, None, None, 0, 0)
         for row in rows:
             there = rated.get(RATED[metric]) in row["kinds"]
             todo = f"no ratings: run `coaudit judge --codebook {RATED[metric]}`"
+            if (many := people.get(RATED[metric], 0)) > CROWD:
+                todo = f"{many} people rated a few units each: `--rater NAME` has the metrics of one of them"
             reason = todo if there else f"nothing that codebook {RATED[metric]} rates is in these sessions"
             group = {name: row[f"key_{i}"] for i, (name, _) in enumerate(keys)}
             yield _metric({"metric": metric}, group, nothing, row["missing"], reason)

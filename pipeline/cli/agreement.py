@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ...annotation.statistics.crowds import called
 from ...schemas import Agreement, Rate
 from .. import codebooks
 from ..analyze import agreement as measuring
@@ -211,7 +212,7 @@ def _interval(low: float | None, high: float | None) -> str:
 
 
 def _agreement_cells(row: Agreement, code: str) -> list[str]:
-    shown = [", ".join(row.raters), number(row.value), _interval(row.low, row.high)]
+    shown = [called(row.raters, ", "), number(row.value), _interval(row.low, row.high)]
     note = "; ".join(text for text in (row.reason, row.population) if text)
     return [code, row.coefficient, *shown, str(row.n_units), str(row.n_ratings), note]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
+from ...annotation.statistics.crowds import called
 from ...schemas import GOLD, Agreement, Codebook, Rate
 from .. import codebooks
 from ..analyze import agreement
@@ -134,7 +135,13 @@ def agreement_table(rows: Iterable[Agreement]) -> Table:
             by_name.setdefault(key, {})[name] = row
     whole = {key: row for key, row in by_name.items() if len(row) > 1 or "kappa" not in row}
     lines = [
-        (code, " · ".join(raters), *(_coefficient(row.get(n)) for n in COEFFICIENTS), _units(row), population)
+        (
+            code,
+            called(raters, " · "),
+            *(_coefficient(row.get(n)) for n in COEFFICIENTS),
+            _units(row),
+            population,
+        )
         for (code, raters, population), row in whole.items()
     ]
     return Table(

@@ -429,6 +429,24 @@ def test_what_needs_ratings_and_has_none_says_what_to_run(store: Store, study: S
         assert row.reason == f"no ratings: run `coaudit judge --codebook {codebook}`"
 
 
+def test_the_people_of_a_crowd_have_no_metrics_of_their_own_unless_asked_for(
+    store: Store, study: Study
+) -> None:
+    name = study.add((AGENT, "One?"), (USER, "Two"))
+    lines = [verdict(name, 2, "initiative", "yes", rater=f"w{place}") for place in range(21)]
+    rate(store, lines[:20])
+    assert len([row for row in metrics(store) if row.metric == "initiative_entropy"]) == 20
+    rate(store, lines[20:])
+    (row,) = [row for row in metrics(store) if row.metric == "initiative_entropy"]
+    assert row.rater is None and row.value is None
+    assert row.reason == "21 people rated a few units each: `--rater NAME` has the metrics of one of them"
+    (own,) = [row for row in metrics(store, rater="w3") if row.metric == "initiative_entropy"]
+    assert own.rater == "w3"
+    rate(store, [verdict(name, 2, "initiative", "yes", rater="gold")])
+    (settled,) = [row for row in metrics(store) if row.metric == "initiative_entropy"]
+    assert settled.rater == "gold"
+
+
 def test_what_no_session_has_a_unit_of_is_not_to_be_judged(store: Store, study: Study) -> None:
     study.add((AGENT, "One."), (USER, "Two"))
     row = metric(metrics(store), "effective_confirmations")

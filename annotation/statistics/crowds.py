@@ -1,0 +1,110 @@
+"""Many raters, each of few units: crowds. What does not ask who a rater is goes by a unit's labels alone, and
+pairs are those that share a unit, of hundreds of thousands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .intervals import MISSING, Floats, Ints
+
+CROWD = 20
+"""With more raters joint coefficients do not ask who said what."""
+PAIRS = CROWD * (CROWD - 1) // 2
+"""So many pairs have rows of their own at the most: those that share the most units."""
+FEW = 10
+"""With fewer units a pair of a crowd has no row, and a mean of kappas no value."""
+SPARSE = 0.1
+"""The share of the units with two ratings below which those of a pair are few."""
+Pair = tuple[int, int]
+
+
+def is_crowd(matrix: Ints, shared: Ints, pairs: Sequence[Pair] | None) -> bool:
+    """Whether raters are many, and pairs (None: all) share few of the units (units, raters)."""
+    raters = matrix.shape[1]
+    several = int(((matrix != MISSING).sum(1) > 1).sum())
+    compared = raters * (raters - 1) // 2 if pairs is None else len(pairs)
+    return raters > CROWD and int(shared.sum()) < SPARSE * several * compared
+
+
+def called(raters: Sequence[str], between: str) -> str:
+    """Raters by their names; of a crowd the first, and how many more there are."""
+    return between.join(raters if len(raters) <= CROWD else (raters[0], f"{len(raters) - 1} more"))
+
+
+def anonymous(matrix: Ints, n_labels: int) -> Ints:
+    """Ratings (units, raters) as (units, the most ratings of a unit): each unit's labels in their order."""
+    counts = np.stack([(matrix == label).sum(1) for label in range(n_labels)], axis=1)
+    rated = counts.sum(1)
+    said = np.repeat(np.tile(np.arange(n_labels), len(matrix)), counts.ravel())
+    places = np.arange(len(said)) - np.repeat(rated.cumsum() - rated, rated)
+    cells = np.full((len(matrix), int(rated.max(initial=0))), MISSING, dtype=np.int64)
+    cells[np.repeat(np.arange(len(matrix)), rated), places] = said
+    return cells
+
+
+def meetings(matrix: Ints, pairs: Sequence[Pair] | None = None) -> tuple[list[Pair], Ints]:
+    """The pairs of raters (by default all, each once) that share a unit, and how many each shares."""
+    rated = _sparse(matrix != MISSING)
+    shared = (rated.T @ rated).tocsr()
+    if pairs is None:
+        from scipy import sparse
+
+        upper = sparse.triu(shared, k=1).tocoo()
+        order = np.lexsort((upper.col, upper.row))
+        one, other, units = (part[order] for part in (upper.row, upper.col, upper.data))
+    else:
+        one, other = _sides(pairs)
+        units = _at(shared, one, other)
+    met = units > 0
+    return list(zip(one[met].tolist(), other[met].tolist(), strict=True)), units[met].astype(np.int64)
+
+
+def compared(matrix: Ints, pairs: Sequence[Pair]) -> NDArray[np.bool_]:
+    """Which units both raters of one of the pairs have rated."""
+    from scipy import sparse
+
+    rated = _sparse(matrix != MISSING)
+    one, other = _sides(pairs)
+    partners = sparse.csr_array((np.ones(len(one)), (one, other)), shape=(matrix.shape[1],) * 2)
+    met: NDArray[np.bool_] = np.asarray((rated @ partners).multiply(rated).sum(1)).ravel() > 0
+    return met
+
+
+def tables(matrix: Ints, n_labels: int, pairs: Sequence[Pair], weights: Floats | None) -> Floats:
+    """(pairs, q, q) how many units, by weight, each pair gave each two labels."""
+    one, other = _sides(pairs)
+    said = [_sparse(matrix == label) for label in range(n_labels)]
+    weighed = said if weights is None else [part.multiply(weights[:, None]).tocsr() for part in said]
+    result = np.empty((len(one), n_labels, n_labels))
+    for first in range(n_labels):
+        for second in range(n_labels):
+            result[:, first, second] = _at((said[first].T @ weighed[second]).tocsr(), one, other)
+    return result
+
+
+def closest(pairs: Sequence[Pair], units: Ints) -> list[Pair]:
+    """The pairs, in their order, that have rows of their own."""
+    most = np.argsort(-units, kind="stable")[:PAIRS]
+    return [pairs[place] for place in np.sort(most[units[most] >= FEW])]
+
+
+def _sides(pairs: Sequence[Pair]) -> tuple[Ints, Ints]:
+    one, other = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return one, other
+
+
+def _sparse(which: Any) -> Any:
+    from scipy import sparse
+
+    return sparse.csr_array(which.astype(np.float64))
+
+
+def _at(table: Any, rows: Ints, columns: Ints) -> Floats:
+    """The cells of a sparse table."""
+    cells = table[rows, columns]
+    values: Floats = np.asarray(cells.todense() if hasattr(cells, "todense") else cells, dtype=np.float64)
+    return values.ravel()
