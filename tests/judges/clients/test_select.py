@@ -89,6 +89,23 @@ def test_an_endpoint_that_rejects_structure_is_asked_without_it_from_then_on(end
     assert endpoint.statuses == {400: 2, 200: 2}
 
 
+def test_a_question_that_is_rejected_in_any_form_leaves_the_others_held_to_theirs(endpoint: Endpoint) -> None:
+    def answer(body: dict[str, Any]) -> str | web.Response:
+        if "poison" in json.dumps(body):
+            return web.json_response({"error": {"message": "filtered", "code": "content_filter"}}, status=400)
+        return "yes"
+
+    async def run() -> None:
+        async with client("hosted_vllm/judge", endpoint.url, Parameters()) as complete:
+            with pytest.raises(Rejected, match="filtered"):
+                await complete(Question((Message("user", "poison"),), CHOICE.form))
+            await complete(CHOICE)
+
+    endpoint.answer = answer
+    asyncio.run(run())
+    assert endpoint.asked[-1]["structured_outputs"] == {"choice": ["yes", "no"]}
+
+
 @pytest.mark.parametrize("field", ["logprobs", "temperature"])
 def test_an_endpoint_that_rejects_a_parameter_is_asked_without_it(endpoint: Endpoint, field: str) -> None:
     endpoint.answer = rejecting(field)
@@ -274,9 +291,11 @@ def test_half_a_character_is_replaced_where_an_error_is_read(endpoint: Endpoint)
 
 
 def test_an_answer_for_which_nothing_was_generated_is_asked_for_again(endpoint: Endpoint) -> None:
-    endpoint.answer = lambda _: web.json_response(document(""))
-    with pytest.raises(Transient, match="empty"):
+    usage = {"prompt_tokens": 90, "completion_tokens": 0}
+    endpoint.answer = lambda _: web.json_response(document("", usage=usage))
+    with pytest.raises(Transient, match="empty") as empty:
         ask(endpoint, "openai/judge")
+    assert empty.value.taken and empty.value.taken.prompt_tokens == 90
 
 
 @pytest.mark.parametrize(
