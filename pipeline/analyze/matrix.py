@@ -146,9 +146,9 @@ class Rated:
         counts = np.stack([(said == k).sum(1) for k in range(len(self.book.labels))], axis=1)
         best = counts.max(1)
         tied = (counts == best[:, None]).sum(1) > 1
-        asked = (said != MISSING).any(1) if columns else np.zeros(len(said), dtype=bool)
+        answered = ~np.isin(said, (MISSING, ERROR)).all(1)
         answer = np.where(tied | (best == 0), UNCLEAR, counts.argmax(1))
-        answer = np.where(asked & ~(said == ERROR).all(1) if columns else asked, answer, MISSING)
+        answer = np.where(answered, answer, MISSING)
         if GOLD in self.raters:
             gold = self.of(GOLD)
             answer = np.where(gold >= 0, gold, answer)

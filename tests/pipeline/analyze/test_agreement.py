@@ -389,18 +389,20 @@ def test_weighted_kappas_are_of_scales_alone(tmp_path: Path) -> None:
 
 
 def labelled(folder: Path, said: dict[str, str], *, probability: dict[int, float] | None = None) -> Store:
-    """A session of utterances that raters label y, n, u(nclear) or not at all (–); some drawn by a sample."""
+    """A session of utterances that raters label y, n, u(nclear), s(kip) or never see (–); some are drawn."""
     log = Log()
     for number in range(max(map(len, said.values()))):
         log.say((AGENT, USER)[number % 2], f"Message {number}")
     found = made(folder / "workspace")
     take(found, log.folder(folder / "logs" / NAME))
     words = {"y": "yes", "n": "no", "u": "unclear"}
+    skipped = {"label": None, "error": "skipped"}
     lines = [
-        verdict(NAME, seq, "initiative", words[label], rater=rater, rater_kind=_kind(rater))
+        verdict(NAME, seq, "initiative", words.get(label, ""), rater=rater, rater_kind=_kind(rater))
+        | (skipped if label == "s" else {})
         for rater, labels in said.items()
         for seq, label in enumerate(labels, start=2)
-        if label in words
+        if label != "–"
     ]
     assert not rate(found, lines).quarantined
     if probability:
@@ -527,6 +529,14 @@ def test_settled_units_are_told_apart_by_how_many_people_said_so(tmp_path: Path)
         "person alone (1 disputed and 1 unclear ones left out)"
     )
     assert row.n_units == 4 and row.value == pytest.approx(3 / 4)
+
+
+def test_a_unit_that_one_of_several_people_skipped_is_not_called_unclear(tmp_path: Path) -> None:
+    said = {"ann": "yyns–", "bob": "yyyu–", "carl": "––––s", "gold": "–––––y", "judge": "yyyyyy"}
+    (row,) = people(agreement.of_workspace(labelled(tmp_path, said)), "percent_agreement", "judge", "gold")
+    assert row.population == (
+        "settled units: 1 by gold, 2 on which people agree (1 disputed and 1 unclear ones left out)"
+    )
 
 
 def test_people_and_judges_say_that_they_meet_on_different_units(tmp_path: Path) -> None:
