@@ -6,6 +6,7 @@ millions of them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -30,6 +31,10 @@ def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rat
     units = connection.execute(_PLACES).fetchnumpy()
     ids = connection.execute("SELECT DISTINCT trajectory_id FROM rated_units ORDER BY 1").fetchall()
     who = execute(connection, _RATERS, [book.name]).fetchall()
+    juries = {
+        rater: frozenset(json.loads(members))
+        for rater, members in execute(connection, _JURIES, [book.name]).fetchall()
+    }
     raters = sorted({rater for _, rater, _ in who})
     codes = [code.code for code in book.codes if any(code.code == own for own, _, _ in who)]
     ratings = _ratings(connection, book, codes, raters)
@@ -68,6 +73,7 @@ def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rat
             design=people,
             own_designs=designs,
             followers=followers,
+            juries={name: members for name, members in juries.items() if name in names},
         )
 
 
@@ -87,6 +93,11 @@ _PLACES = "SELECT trajectory, coalesce(event, -1) AS event FROM rated_units ORDE
 _RATERS = """
     SELECT DISTINCT code, rater, rater_kind FROM counted_ratings
     WHERE codebook = ? AND NOT opening ORDER BY ALL
+"""
+_JURIES = """
+    SELECT rater, any_value(parameters->'$.members') FROM counted_ratings
+    WHERE codebook = ? AND rater_kind <> 'human' AND contains(parameters, '"members"') GROUP BY rater
+    HAVING any_value(parameters->'$.members') IS NOT NULL
 """
 _RATINGS = f"""
     WITH named AS (SELECT ? AS codes, ? AS raters, ? AS labels)

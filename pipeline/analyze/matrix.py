@@ -41,7 +41,8 @@ class Rated:
     `probability` has the same shape and holds what a rater gave its label, nan where it gave none.
     A unit is the `event` (units,) of a `trajectory` (units,), a place in `ids`; −1 is all of a trajectory.
     `design` tells how units were drawn for people, and `own_designs` of a judge how those were that it and
-    people rated. `followers` are judges that were asked about units because samples held them.
+    people rated. `followers` are judges that were asked about units because samples held them. `juries` are
+    judges that say what most of other raters said, with those.
     """
 
     book: Codebook
@@ -56,6 +57,7 @@ class Rated:
     design: Design
     own_designs: Mapping[str, Design]
     followers: Collection[str]
+    juries: Mapping[str, frozenset[str]]
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -86,6 +88,18 @@ class Rated:
         """What one rater said (units,)."""
         column: Ints = self.matrix[:, self.raters.index(rater)]
         return column
+
+    def heard(self, rater: str) -> set[str]:
+        """The rater itself and, of a jury, whom it heard: its members in whichever version, and theirs."""
+        heard: set[str] = set()
+        left = [rater]
+        while left:
+            name = left.pop()
+            heard.add(name)
+            members = self.juries.get(name, ())
+            spoke = (r for r in self.raters if any(r == m or r.startswith(f"{m} (") for m in members))
+            left += [other for other in spoke if other not in heard]
+        return heard
 
     def where(self, units: NDArray[np.bool_]) -> Rated:
         """The same for some of the units."""

@@ -19,6 +19,7 @@ from coaudit.pipeline.analyze.people import people as validate_people
 from coaudit.pipeline.errors import SourceError, UsageError
 from coaudit.pipeline.ingest import imports
 from coaudit.pipeline.ingest.rebuild import rebuild
+from coaudit.pipeline.judge import Scope, jury
 from coaudit.pipeline.report import trust
 from coaudit.pipeline.store import Selection, Store, samples
 from coaudit.schemas import Agreement
@@ -537,6 +538,23 @@ def test_a_unit_that_one_of_several_people_skipped_is_not_called_unclear(tmp_pat
     assert row.population == (
         "settled units: 1 by gold, 2 on which people agree (1 disputed and 1 unclear ones left out)"
     )
+
+
+def test_a_jury_changes_no_agreement_of_judges_and_is_held_against_those_it_did_not_hear(
+    tmp_path: Path,
+) -> None:
+    """Three that labelled by chance agreed, jointly and on average, once there was a jury of them."""
+    judges = {"judge a": "yynnyynn", "judge b": "ynynynyn", "judge c": "yyyynnnn", "judge d": "yyynnnyn"}
+    store = labelled(tmp_path, judges)
+    before = agreement.of_workspace(store)
+    scope = Scope((codebooks.load("initiative"),))
+    jury.judge(store, scope, ["judge a", "judge b", "judge c"])
+    jury.judge(store, scope, ["jury", "judge d"], "jury:all")
+    found = agreement.of_workspace(store)
+    others = [row for row in found if not any(rater.startswith("jury") for rater in row.raters)]
+    assert others == before
+    juries = {row.raters for row in found} - {row.raters for row in before}
+    assert juries == {("judge d", "jury")}
 
 
 def test_people_and_judges_say_that_they_meet_on_different_units(tmp_path: Path) -> None:
