@@ -18,6 +18,8 @@ from .quoting import occurs
 _THOUGHT = re.compile(r"\A(?:\s*<think>|(?!\s*[{`])).*?</think>", re.DOTALL)
 """Chat templates that begin the thought themselves leave its end alone in the text."""
 _FENCE = "```"
+_MARKS = " \t\r\n\"'`*."
+"""That models put around a label."""
 _REFUSAL = re.compile(
     r"\A\W*(?:i(?:'|’)?m (?:very )?sorry|i am sorry|sorry,|i (?:cannot|can(?:'|’)t|won(?:'|’)t|am unable|"
     r"am not able|must decline)|as an ai)",
@@ -71,11 +73,9 @@ class Choice:
     def parse(self, reply: Reply, events: Sequence[Event]) -> list[Verdict]:
         """The verdict; BadAnswer for anything but a label of the codebook."""
         text = words(reply)
-        answer = text
-        if text.startswith("{"):
-            answer = str(_object(text).get("answer", text))
+        answer = _object(text).get("answer", text) if text.startswith("{") else text
         try:
-            label = self.codebook.label(answer.strip(" \t\r\n\"'`*."))
+            label = _label(self.codebook, answer)
         except ValueError as error:
             if _REFUSAL.match(text):
                 raise Refused(f"the model refused: {text[:500]}") from error
@@ -142,7 +142,7 @@ class Findings:
         if not isinstance(finding, dict):
             raise BadAnswer(f"{code} must be an object, got {str(finding)[:80]!r}")
         try:
-            label = self.codebook.label(str(finding.get("answer", "")))
+            label = _label(self.codebook, finding.get("answer"))
         except ValueError as error:
             raise BadAnswer(f"{code}: {error}") from error
         if label != self.codebook.positive:
@@ -188,6 +188,15 @@ def _share(token: Token, label: str, labels: Sequence[str]) -> float | None:
             mass[fits[0]] += math.exp(min(0.0, logprob))
     total = sum(mass.values())
     return min(1.0, mass[label] / total) if total > 0 else None
+
+
+def _label(codebook: Codebook, answer: Any) -> str:
+    """The label that an answer is as it stands, else without marks around it; ValueError for none."""
+    text = "" if answer is None else str(answer)  # null is no word, such as a label `none`
+    try:
+        return codebook.label(text)
+    except ValueError:
+        return codebook.label(text.strip(_MARKS))
 
 
 def _object(text: str) -> dict[str, Any]:

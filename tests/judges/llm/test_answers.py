@@ -50,6 +50,22 @@ def test_a_label_counts_whatever_its_case_and_surroundings(text: str) -> None:
     assert label(text) == "yes"
 
 
+@pytest.mark.parametrize("name", ["n.a.", "*", "'so'"])
+def test_a_label_that_ends_in_marks_is_one(name: str) -> None:
+    book = INITIATIVE.model_copy(update={"labels": (name, "no")})
+    for text in (name, json.dumps({"answer": name}), f"{name} "):
+        assert Choice(book).parse(Reply(text), ())[0].label == name
+
+
+def test_null_is_no_answer_where_a_label_is_called_none() -> None:
+    book = INITIATIVE.model_copy(update={"labels": ("some", "none")})
+    for codebook in (book, book.model_copy(update={"codes": (*book.codes, *FAILURES.codes[:1])})):
+        said = {code.code: {"answer": None} for code in codebook.codes}
+        with pytest.raises(BadAnswer):
+            answer_of(codebook).parse(Reply(json.dumps({"answer": None} | said)), ())
+    assert Choice(book).parse(Reply('{"answer": "None"}'), ())[0].label == "none"
+
+
 @pytest.mark.parametrize(
     "text", ["```yes```", "```json\nyes\n```", '```json {"answer": "yes"}```', "``` yes\n\n```"]
 )
