@@ -131,7 +131,7 @@ def reply(content: bytes | str, blot: Blot) -> Reply:
             text=blot(_joined(said.get("content"))),
             model=blot(_beside(document.get("model"))) or None,
             finish=_beside(choice.get("finish_reason")) or None,
-            refusal=blot(_beside(said.get("refusal"))) or None,
+            refusal=blot(_refusal(said)) or None,
             tokens=_tokens(choice, blot),
             prompt_tokens=_count(usage, "prompt_tokens"),
             cached_tokens=_count(_dictionary(usage.get("prompt_tokens_details")), "cached_tokens"),
@@ -223,6 +223,11 @@ def _text(value: Any) -> str:
 
 def _beside(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _refusal(said: dict[str, Any]) -> str:
+    """Why a model would not answer; litellm keeps it among what it knows of one provider alone."""
+    return _beside(said.get("refusal") or _dictionary(said.get("provider_specific_fields")).get("refusal"))
 
 
 def _dictionary(value: Any) -> dict[str, Any]:

@@ -400,6 +400,15 @@ def proxy(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
+def test_a_refusal_through_litellm_is_one_and_no_empty_answer(proxy: Endpoint) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
+    proxy.answer = lambda _: web.json_response(document(None, refusal="I won't say.", usage=usage))
+    reply = ask(proxy, "litellm_proxy/judge")
+    assert (reply.text, reply.refusal, reply.completion_tokens) == ("", "I won't say.", 4)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
 def test_other_providers_are_asked_through_litellm(proxy: Endpoint) -> None:
     reply = ask(proxy, "litellm_proxy/judge")
     assert json.loads(reply.text)["answer"] in ("yes", "no")
