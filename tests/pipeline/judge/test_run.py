@@ -169,6 +169,17 @@ def test_hidden_information_and_private_states_never_reach_a_judge(
     assert "MIDNIGHT-SECRET" not in json.dumps(endpoint.asked)
 
 
+def test_why_units_failed_is_counted_in_units_and_not_in_codes(
+    coaudit: Coaudit, workspace: Path, endpoint: Endpoint
+) -> None:
+    fill(workspace, *chatter(2))
+    endpoint.answer = lambda _: "perhaps"
+    asked = [one if one != "initiative" else "failures" for one in judged(endpoint)]
+    done = coaudit(*asked)
+    assert done.json["errors"] == 2
+    assert "why units failed, most often (2): no usable answer in 6 attempts" in done.err
+
+
 @pytest.mark.long
 def test_malformed_answers_end_as_errors_that_only_a_retry_asks_again(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
