@@ -122,7 +122,7 @@ def judge(
     answering = _engine(workspace_store, engine, api_base, timeout, engine_args or [], workers)
     asked = Model(
         name=model,
-        rater=rater or model,
+        rater=(rater or "").strip() or model,
         parameters=Parameters(temperature=temperature, seed=seed),
         concurrency=concurrency or IN_FLIGHT[engine],
         max_requests=max_requests,
