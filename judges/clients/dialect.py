@@ -52,6 +52,8 @@ class Dialect:
         self._temperature = True
         self._modern = False
         """Whether it wants max_completion_tokens in place of max_tokens."""
+        self._final: str | None = None
+        """How a question was rejected last though nothing was demanded with it."""
 
     def demands(self, question: Question) -> State:
         """What is demanded with a question, as far as is known of what the endpoint takes."""
@@ -99,21 +101,24 @@ class Dialect:
         self._temperature = self._temperature and accepted.temperature
         self._logprobs = self._logprobs and accepted.logprobs >= rejected.logprobs
 
+    def weaker(self, state: State, content: bytes) -> State | None:
+        """What to demand in place of what was rejected; None where the demands were not the reason.
 
-def weaker(state: State, content: bytes) -> State | None:
-    """What to demand in place of what was rejected; None where the demands were not the reason."""
-    said = content.decode("utf-8", "replace").casefold()
-    if _CONTEXT.search(said) or _TOO_MUCH.search(said) or unknown_model(content):
+        Words with which a question was rejected though nothing was demanded say the same of the next one.
+        """
+        said = content.decode("utf-8", "replace").casefold()
+        if said == self._final or _CONTEXT.search(said) or _TOO_MUCH.search(said) or unknown_model(content):
+            return None
+        if "max_completion_tokens" in said and not state.modern:
+            return replace(state, modern=True)
+        if "temperature" in said and state.temperature:
+            return replace(state, temperature=False)
+        if "logprob" in said and state.logprobs:
+            return replace(state, logprobs=False)
+        if state.strict != "plain":
+            return replace(state, strict=_STRICT[_STRICT.index(state.strict) + 1])
+        self._final = said
         return None
-    if "max_completion_tokens" in said and not state.modern:
-        return replace(state, modern=True)
-    if "temperature" in said and state.temperature:
-        return replace(state, temperature=False)
-    if "logprob" in said and state.logprobs:
-        return replace(state, logprobs=False)
-    if state.strict != "plain":
-        return replace(state, strict=_STRICT[_STRICT.index(state.strict) + 1])
-    return None
 
 
 def reply(content: bytes | str, blot: Blot) -> Reply:

@@ -132,7 +132,7 @@ class OpenAIClient:
             if status == 200:
                 self.dialect.learn(first, state)
                 return dialect.reply(content, self.endpoint.blotted)
-            less = dialect.weaker(state, content) if status in (400, 422) else None
+            less = self.dialect.weaker(state, content) if status in (400, 422) else None
             if less is None:
                 raise self._failure(status, headers, content)
             state = less

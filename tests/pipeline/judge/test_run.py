@@ -440,8 +440,9 @@ def test_a_trajectory_beyond_the_context_is_judged_in_windows(
     fill(workspace, team(*said))
     endpoint.context = 20_000
     endpoint.answer = failing({"C.1": ([40], "line 39")}, only="line 39 ")
-    coaudit(*judged(endpoint)[:-1], "failures")
+    done = coaudit(*judged(endpoint)[:-1], "failures")
     assert len(endpoint.asked) > 1
+    assert f"1 units to rate: about {len(endpoint.asked)} requests" in done.err
     found = next(r for r in held(workspace) if r.code == "C.1")
     assert (found.label, found.external) == ("present", {"windows": len(endpoint.asked)})
 
