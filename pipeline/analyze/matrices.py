@@ -6,7 +6,6 @@ millions of them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -32,8 +31,8 @@ def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rat
     ids = connection.execute("SELECT DISTINCT trajectory_id FROM rated_units ORDER BY 1").fetchall()
     who = execute(connection, _RATERS, [book.name]).fetchall()
     juries = {
-        rater: frozenset(json.loads(members))
-        for rater, members in execute(connection, _JURIES, [book.name]).fetchall()
+        jury: frozenset(members)
+        for jury, members in execute(connection, _JURIES, [book.name, book.name]).fetchall()
     }
     raters = sorted({rater for _, rater, _ in who})
     codes = [code.code for code in book.codes if any(code.code == own for own, _, _ in who)]
@@ -95,9 +94,14 @@ _RATERS = """
     WHERE codebook = ? AND NOT opening ORDER BY ALL
 """
 _JURIES = """
-    SELECT rater, any_value(parameters->'$.members') FROM counted_ratings
-    WHERE codebook = ? AND rater_kind <> 'human' AND contains(parameters, '"members"') GROUP BY rater
-    HAVING any_value(parameters->'$.members') IS NOT NULL
+    WITH juries AS (
+        SELECT DISTINCT rater, unnest(TRY_CAST(parameters->'$.members' AS VARCHAR[])) AS member
+        FROM counted_ratings
+        WHERE codebook = ? AND rater_kind <> 'human' AND contains(parameters, '"members"')
+    ),
+    judges AS (SELECT DISTINCT rater, asked FROM counted_ratings WHERE codebook = ? AND rater_kind <> 'human')
+    SELECT j.rater, list(DISTINCT r.rater) FROM juries j JOIN judges r ON j.member IN (r.rater, r.asked)
+    GROUP BY j.rater
 """
 _RATINGS = f"""
     WITH named AS (SELECT ? AS codes, ? AS raters, ? AS labels)

@@ -42,7 +42,7 @@ class Rated:
     A unit is the `event` (units,) of a `trajectory` (units,), a place in `ids`; −1 is all of a trajectory.
     `design` tells how units were drawn for people, and `own_designs` of a judge how those were that it and
     people rated. `followers` are judges that were asked about units because samples held them. `juries` are
-    judges that say what most of other raters said, with those.
+    judges that say what most of other raters said, with those in whichever version.
     """
 
     book: Codebook
@@ -90,15 +90,13 @@ class Rated:
         return column
 
     def heard(self, rater: str) -> set[str]:
-        """The rater itself and, of a jury, whom it heard: its members in whichever version, and theirs."""
+        """The rater itself and, of a jury, whom it heard: its members, and theirs."""
         heard: set[str] = set()
         left = [rater]
         while left:
             name = left.pop()
             heard.add(name)
-            members = self.juries.get(name, ())
-            spoke = (r for r in self.raters if any(r == m or r.startswith(f"{m} (") for m in members))
-            left += [other for other in spoke if other not in heard]
+            left += self.juries.get(name, frozenset()) - heard
         return heard
 
     def where(self, units: NDArray[np.bool_]) -> Rated:

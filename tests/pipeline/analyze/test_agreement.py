@@ -557,6 +557,22 @@ def test_a_jury_changes_no_agreement_of_judges_and_is_held_against_those_it_did_
     assert juries == {("judge d", "jury")}
 
 
+def test_a_jury_is_held_against_a_judge_whose_name_begins_like_one_that_it_heard(tmp_path: Path) -> None:
+    store = labelled(tmp_path, {"judge": "yynn", "judge b": "ynyn", "judge (mini)": "ynny"})
+    jury.judge(store, Scope((codebooks.load("initiative"),)), ["judge", "judge b"])
+    with_jury = {row.raters for row in agreement.of_workspace(store) if "jury" in row.raters}
+    assert with_jury == {("judge (mini)", "jury")}
+
+
+@pytest.mark.parametrize("members", [3, None, "ab", [3], [["a"]], {"a": 1}])
+def test_a_judge_with_a_parameter_that_is_called_members_is_no_jury(tmp_path: Path, members: Any) -> None:
+    found = labelled(tmp_path, {"judge a": "yynn", "judge b": "ynyn"})
+    own = [verdict(NAME, 2, "initiative", "yes", rater="judge c", rater_kind="llm")]
+    assert not rate(found, [line | {"parameters": {"members": members}} for line in own]).quarantined
+    raters = {row.raters for row in agreement.of_workspace(found)}
+    assert ("judge a", "judge b", "judge c") in raters
+
+
 def test_people_and_judges_say_that_they_meet_on_different_units(tmp_path: Path) -> None:
     found = agreement.of_workspace(labelled(tmp_path, {"ann": "yynn", "bob": "y–n", "judge": "yyyynn"}))
     (two,) = people(found, "fleiss_kappa", "ann", "bob")
