@@ -54,6 +54,8 @@ class Dialect:
         """Whether it wants max_completion_tokens in place of max_tokens."""
         self._final: str | None = None
         """How a question was rejected last though nothing was demanded with it."""
+        self._finals = 0
+        """How many were rejected with these words, one after the other."""
 
     def demands(self, question: Question) -> State:
         """What is demanded with a question, as far as is known of what the endpoint takes."""
@@ -104,11 +106,14 @@ class Dialect:
     def weaker(self, state: State, content: bytes) -> State | None:
         """What to demand in place of what was rejected; None where the demands were not the reason.
 
-        Words with which a question was rejected though nothing was demanded say the same of the next one.
+        Words with which a question was rejected though nothing was demanded may be those for what is demanded
+        with the next one, which is then asked with nothing at once; of two questions they say the same of others.
         """
         said = content.decode("utf-8", "replace").casefold()
-        if said == self._final or _CONTEXT.search(said) or _TOO_MUCH.search(said) or unknown_model(content):
+        if _CONTEXT.search(said) or _TOO_MUCH.search(said) or unknown_model(content):
             return None
+        if state.strict != "plain" and said == self._final:
+            return replace(state, strict="plain") if self._finals == 1 else None
         if "max_completion_tokens" in said and not state.modern:
             return replace(state, modern=True)
         if "temperature" in said and state.temperature:
@@ -117,6 +122,7 @@ class Dialect:
             return replace(state, logprobs=False)
         if state.strict != "plain":
             return replace(state, strict=_STRICT[_STRICT.index(state.strict) + 1])
+        self._finals = self._finals + 1 if said == self._final else 1
         self._final = said
         return None
 

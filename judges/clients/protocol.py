@@ -83,8 +83,9 @@ class Reply:
 
     @property
     def says_what_it_took(self) -> bool:
-        """Whether the tokens of the question are told, and those of what was answered."""
-        return bool(self.prompt_tokens and (self.completion_tokens or not (self.text or self.refusal)))
+        """Whether the tokens of the question are told, and those of what was answered or thought."""
+        generated = self.text or self.refusal or self.finish in ("length", "tool_calls")
+        return bool(self.prompt_tokens and (self.completion_tokens or not generated))
 
 
 Complete = Callable[[Question], Awaitable[Reply]]

@@ -168,7 +168,7 @@ def label_probability(tokens: Sequence[Token], label: str, labels: Sequence[str]
     """The probability of the label that was given, among all labels; None where the endpoint offers none.
 
     At the token where the label begins, the mass of each label is that of the tokens which begin it and
-    no other label; masses are normalised over the labels.
+    no other label; masses are normalised over the labels. None too where no such token begins this label.
     """
     text = "".join(token.text for token in tokens).casefold()
     start, end = text.rfind(label.casefold()), 0
@@ -186,17 +186,23 @@ def _share(token: Token, label: str, labels: Sequence[str]) -> float | None:
         fits = [name for name in labels if begun and name.casefold().startswith(begun)]
         if len(fits) == 1:
             mass[fits[0]] += math.exp(min(0.0, logprob))
-    total = sum(mass.values())
-    return min(1.0, mass[label] / total) if total > 0 else None
+    return min(1.0, mass[label] / sum(mass.values())) if mass[label] > 0 else None
 
 
 def _label(codebook: Codebook, answer: Any) -> str:
-    """The label that an answer is as it stands, else without marks around it; ValueError for none."""
+    """The label that an answer is as it stands, else the longest with marks around it; ValueError for none."""
     text = "" if answer is None else str(answer)  # null is no word, such as a label `none`
     try:
         return codebook.label(text)
     except ValueError:
-        return codebook.label(text.strip(_MARKS))
+        marked = [label for label in codebook.answers if _is_marked(label.casefold(), text.casefold())]
+        return max(marked, key=len) if marked else codebook.label(text.strip(_MARKS))
+
+
+def _is_marked(label: str, text: str) -> bool:
+    """Whether a text is a label with nothing but marks around it."""
+    before, found, after = text.partition(label)
+    return bool(found) and not (before + after).strip(_MARKS)
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -103,7 +103,7 @@ class Summary:
         """One unit's ratings: `rated` with a usable answer, `errors` with a failed one (both may hold)."""
         self.rated += any(r.error is None for r in ratings)
         self.errors += any(r.error is not None for r in ratings)
-        for reason in {r.error for r in ratings if r.error is not None}:
+        for reason in dict.fromkeys(r.error for r in ratings if r.error is not None):
             self.reasons[reason] = self.reasons.get(reason, 0) + 1
         for rating in ratings:
             self.prompt_tokens += rating.prompt_tokens or 0

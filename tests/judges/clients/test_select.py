@@ -106,6 +106,24 @@ def test_a_question_that_is_rejected_in_any_form_leaves_the_others_held_to_their
     assert endpoint.asked[-1]["structured_outputs"] == {"choice": ["yes", "no"]}
 
 
+def test_one_rejected_question_is_not_why_the_next_is_given_up_where_all_rejections_read_alike(
+    endpoint: Endpoint,
+) -> None:
+    def answer(body: dict[str, Any]) -> str | web.Response:
+        if any(word in json.dumps(body) for word in ("poison", "structured_outputs", "response_format")):
+            return web.json_response({"error": {"message": "Bad request"}}, status=400)
+        return "yes"
+
+    async def run() -> None:
+        async with client("hosted_vllm/judge", endpoint.url, Parameters()) as complete:
+            with pytest.raises(Rejected, match="Bad request"):
+                await complete(Question((Message("user", "poison"),), CHOICE.form))
+            assert (await complete(CHOICE)).text == "yes"
+
+    endpoint.answer = answer
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("field", ["logprobs", "temperature"])
 def test_an_endpoint_that_rejects_a_parameter_is_asked_without_it(endpoint: Endpoint, field: str) -> None:
     endpoint.answer = rejecting(field)

@@ -266,7 +266,6 @@ def test_an_answer_that_does_not_say_what_it_took_counts_as_the_most_that_it_may
     assert budget.reserved == 0
 
 
-@pytest.mark.long
 def test_an_answer_of_no_use_counts_with_what_it_took() -> None:
     budget = Budget(price=Price(prompt=0.01, cached=0.0, completion=0.0))
     outcome = ask(Script(Transient("the answer is empty", Reply("", prompt_tokens=90)), "yes"), budget=budget)
@@ -280,8 +279,9 @@ def test_an_answer_of_no_use_counts_with_what_it_took() -> None:
         Transient("the body is broken", Reply("")),
         Reply("yes", completion_tokens=1),
         Reply("yes", prompt_tokens=1),
+        Reply("", finish="length", prompt_tokens=1),
     ],
-    ids=["broken", "nothing of the question", "nothing of the answer"],
+    ids=["broken", "nothing of the question", "nothing of the answer", "nothing of thoughts"],
 )
 def test_what_is_not_told_of_an_answer_counts_as_the_most_that_it_may_have(said: Exception | Reply) -> None:
     budget = Budget(price=Price(prompt=0.0, cached=0.0, completion=1.0))
@@ -290,6 +290,7 @@ def test_what_is_not_told_of_an_answer_counts_as_the_most_that_it_may_have(said:
     assert budget.cost >= LLMJudge(most, most.context).answer.form().max_tokens
 
 
+@pytest.mark.long
 def test_a_run_that_is_being_ended_does_not_wait_for_a_busy_endpoint() -> None:
     stopping: list[bool] = []
     end_soon(asker(Script(Overloaded("429", 30.0)), stopping=lambda: bool(stopping)), stopping)

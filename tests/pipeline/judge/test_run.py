@@ -313,6 +313,7 @@ def test_an_unreachable_endpoint_says_so_within_five_seconds(coaudit: Coaudit, w
         (["--context", "future"], "--context must be none, preceding or transcript"),
         (["--model", "hosted_vllm/x"], "Give --api-base URL"),
         (["--model", "openai/x", "--rater", "rules"], "a model cannot rate as 'rules'"),
+        (["--rater", " nobody "], "unknown rater 'nobody'"),
         (["--model", "openai/x", "--rater", " jury:two"], "a model cannot rate as 'jury:two'"),
         (["--model", "openai/x", "--rater", "ls:a@b.org"], "a model cannot rate as 'ls:a@b.org'"),
         (["--model", "hosted_vllm/x", "--api-base", "x"], "must begin with http"),
