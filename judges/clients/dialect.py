@@ -107,7 +107,7 @@ class Dialect:
         """What to demand in place of what was rejected; None where the demands were not the reason.
 
         Words with which a question was rejected though nothing was demanded may be those for what is demanded
-        with the next one, which is then asked with nothing at once; of two questions they say the same of others.
+        with the next one, which is asked with nothing at once; of two questions they say the same of others.
         """
         said = content.decode("utf-8", "replace").casefold()
         if _CONTEXT.search(said) or _TOO_MUCH.search(said) or unknown_model(content):

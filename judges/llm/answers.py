@@ -190,7 +190,7 @@ def _share(token: Token, label: str, labels: Sequence[str]) -> float | None:
 
 
 def _label(codebook: Codebook, answer: Any) -> str:
-    """The label that an answer is as it stands, else the longest with marks around it; ValueError for none."""
+    """The label that an answer is as it stands, else the longest between marks; ValueError for none."""
     text = "" if answer is None else str(answer)  # null is no word, such as a label `none`
     try:
         return codebook.label(text)
