@@ -28,7 +28,7 @@ class Estimate:
     units: int
     """As often as each is still asked."""
     requests: int
-    """A unit that is longer than the model's context takes several."""
+    """A unit that is longer than the model's context takes several, units of the same prompt take one."""
     prompt_tokens: int
     completion_tokens: int
     price: Price | None
@@ -58,8 +58,8 @@ def estimate(store: Store, scope: Scope, model: Model) -> Estimate:
         left = _left(store, book, scope, model)
         if scope.limit is not None:
             left = min(left, scope.limit - units)
-        asked = _sample(store, book, scope, model) if left > 0 else []
-        a_unit = left / len(asked) if asked else 0
+        sampled, asked = _sample(store, book, scope, model) if left > 0 else (0, [])
+        a_unit = left / sampled if sampled else 0
         questions = round(a_unit * sum(map(len, asked)))
         units += left
         requests += questions
@@ -96,15 +96,19 @@ def _left(store: Store, book: Codebook, scope: Scope, model: Model) -> int:
     return int(row[0]) if row else 0
 
 
-def _sample(store: Store, book: Codebook, scope: Scope, model: Model) -> list[list[int]]:
-    """Of some units the tokens of each question that they take; of one that fits no context there is none."""
+def _sample(store: Store, book: Codebook, scope: Scope, model: Model) -> tuple[int, list[list[int]]]:
+    """How many units some are, and the tokens of the questions that those of each prompt take.
+
+    Of one that fits no context there is none.
+    """
     judge = model.judge(book, scope)
     planner = Planner(judge, model.maker(judge), scope, b"", Summary())
     context = Context(model.context)
     sizes = settled.left(store, planner.maker, scope, b"").unanswered
     read = itertools.takewhile(lambda _: not planner.full, batches(store, book, sizes))
     jobs = (job for batch in read for job in planner.jobs(batch.units(scope)))
-    return [_questions(judge, job, context) for job in itertools.islice(jobs, SAMPLE)]
+    some = list(itertools.islice(jobs, SAMPLE))
+    return sum(len(job.units) for job in some), [_questions(judge, job, context) for job in some]
 
 
 def _questions(judge: LLMJudge, job: Job, context: Context) -> list[int]:

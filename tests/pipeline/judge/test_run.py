@@ -169,6 +169,15 @@ def test_hidden_information_and_private_states_never_reach_a_judge(
     assert "MIDNIGHT-SECRET" not in json.dumps(endpoint.asked)
 
 
+def test_units_that_share_a_prompt_are_one_request_ahead_too(
+    coaudit: Coaudit, workspace: Path, endpoint: Endpoint
+) -> None:
+    fill(workspace, team(("human", "Please add a chart."), *[("agent", "Done."), ("human", "Go on.")] * 10))
+    done = coaudit(*judged(endpoint))
+    assert done.json["rated"] == 21 and len(endpoint.asked) == 3
+    assert "21 units to rate: about 3 requests" in done.err
+
+
 def test_why_units_failed_is_counted_in_units_and_not_in_codes(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
