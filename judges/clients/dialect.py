@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import JudgeError
@@ -42,7 +42,7 @@ class State:
 
 
 class Dialect:
-    """What one endpoint takes; it forgets what the endpoint rejects."""
+    """What one endpoint takes; what it rejects is no longer demanded once it has answered without."""
 
     def __init__(self, model: str, flavour: str, parameters: Parameters) -> None:
         self.model = model
@@ -52,16 +52,24 @@ class Dialect:
         self._temperature = True
         self._modern = False
         """Whether it wants max_completion_tokens in place of max_tokens."""
+        self._final: str | None = None
+        """How a question was rejected last though nothing was demanded with it."""
+        self._finals = 0
+        """How many were rejected with these words, one after the other."""
 
-    def body(self, question: Question) -> tuple[dict[str, Any], State]:
-        """The request's body, and what it demands."""
+    def demands(self, question: Question) -> State:
+        """What is demanded with a question, as far as is known of what the endpoint takes."""
         form = question.form
-        state = State(
+        return State(
             strict=self._least["choice" if form.choices else "schema"],
             logprobs=self._logprobs and bool(form.choices),
             temperature=self._temperature,
             modern=self._modern,
         )
+
+    def body(self, question: Question, state: State) -> dict[str, Any]:
+        """The request's body with these demands."""
+        form = question.form
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [message.document() for message in question.messages],
@@ -80,25 +88,43 @@ class Dialect:
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif state.strict == "object" and not form.choices:
             body["response_format"] = {"type": "json_object"}
-        return body | dict(self.parameters.extra), state
+        return body | dict(self.parameters.extra)
 
-    def fall_back(self, state: State, content: bytes) -> bool:
-        """Demand less after a rejection; False where the demands were not the reason."""
+    def learn(self, rejected: State, accepted: State) -> None:
+        """Take in that a question was answered with the one, after it was rejected with the other.
+
+        Not before: one that is rejected whatever is demanded with it tells nothing of the others.
+        """
+        too_strict = _STRICT[_STRICT.index(rejected.strict) : _STRICT.index(accepted.strict)]
+        for form, now in self._least.items():
+            if now in too_strict:
+                self._least[form] = accepted.strict
+        self._modern = self._modern or accepted.modern
+        self._temperature = self._temperature and accepted.temperature
+        self._logprobs = self._logprobs and accepted.logprobs >= rejected.logprobs
+
+    def weaker(self, state: State, content: bytes) -> State | None:
+        """What to demand in place of what was rejected; None where the demands were not the reason.
+
+        Words with which a question was rejected though nothing was demanded may be those for what is demanded
+        with the next one, which is asked with nothing at once; of two questions they say the same of others.
+        """
         said = content.decode("utf-8", "replace").casefold()
         if _CONTEXT.search(said) or _TOO_MUCH.search(said) or unknown_model(content):
-            return False
+            return None
+        if state.strict != "plain" and said == self._final:
+            return replace(state, strict="plain") if self._finals == 1 else None
         if "max_completion_tokens" in said and not state.modern:
-            self._modern = True
-        elif "temperature" in said and state.temperature:
-            self._temperature = False
-        elif "logprob" in said and state.logprobs:
-            self._logprobs = False
-        elif state.strict != "plain":
-            weaker = _STRICT[_STRICT.index(state.strict) + 1]
-            self._least = {form: weaker if now == state.strict else now for form, now in self._least.items()}
-        else:
-            return False
-        return True
+            return replace(state, modern=True)
+        if "temperature" in said and state.temperature:
+            return replace(state, temperature=False)
+        if "logprob" in said and state.logprobs:
+            return replace(state, logprobs=False)
+        if state.strict != "plain":
+            return replace(state, strict=_STRICT[_STRICT.index(state.strict) + 1])
+        self._finals = self._finals + 1 if said == self._final else 1
+        self._final = said
+        return None
 
 
 def reply(content: bytes | str, blot: Blot) -> Reply:
@@ -116,7 +142,7 @@ def reply(content: bytes | str, blot: Blot) -> Reply:
             text=blot(_joined(said.get("content"))),
             model=blot(_beside(document.get("model"))) or None,
             finish=_beside(choice.get("finish_reason")) or None,
-            refusal=blot(_beside(said.get("refusal"))) or None,
+            refusal=blot(_refusal(said)) or None,
             tokens=_tokens(choice, blot),
             prompt_tokens=_count(usage, "prompt_tokens"),
             cached_tokens=_count(_dictionary(usage.get("prompt_tokens_details")), "cached_tokens"),
@@ -124,9 +150,10 @@ def reply(content: bytes | str, blot: Blot) -> Reply:
         )
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         shown = blot(content if isinstance(content, str) else content.decode("utf-8", "replace"))[:80]
-        raise Transient(f"the body of the answer is broken: {blot(repr(error))[:200]}, {shown!r}") from error
+        said = f"the body of the answer is broken: {blot(repr(error))[:200]}, {shown!r}"
+        raise Transient(said, Reply("")) from error
     if not (result.text or result.refusal or result.completion_tokens or result.finish in _WORDLESS):
-        raise Transient("the answer is empty")
+        raise Transient("the answer is empty", result)
     return result
 
 
@@ -207,6 +234,11 @@ def _text(value: Any) -> str:
 
 def _beside(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _refusal(said: dict[str, Any]) -> str:
+    """Why a model would not answer; litellm keeps it among what it knows of one provider alone."""
+    return _beside(said.get("refusal") or _dictionary(said.get("provider_specific_fields")).get("refusal"))
 
 
 def _dictionary(value: Any) -> dict[str, Any]:

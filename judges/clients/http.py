@@ -19,7 +19,7 @@ from typing import Any
 import aiohttp
 
 from ...schemas.url import shown_url, without_secrets
-from .protocol import Fatal, Transient
+from .protocol import Fatal, Reply, Transient
 
 LARGEST_BODY = 8 << 20
 """Bytes of an answer; the longest that a judge asks for has a few thousand tokens."""
@@ -52,7 +52,7 @@ def blotted(text: str, secrets: Iterable[str], url: str) -> str:
 
 def too_long() -> Transient:
     """What an answer beyond the limit is."""
-    return Transient(f"the answer is longer than {LARGEST_BODY >> 20} MiB")
+    return Transient(f"the answer is longer than {LARGEST_BODY >> 20} MiB", Reply(""))
 
 
 def retry_after(given: str | None) -> float | None:

@@ -126,13 +126,16 @@ class OpenAIClient:
 
     async def __call__(self, question: Question) -> Reply:
         """Ask, falling back to fewer demands where the endpoint rejects them."""
+        first = state = self.dialect.demands(question)
         while True:
-            body, state = self.dialect.body(question)
-            status, headers, content = await self._post(body)
+            status, headers, content = await self._post(self.dialect.body(question, state))
             if status == 200:
+                self.dialect.learn(first, state)
                 return dialect.reply(content, self.endpoint.blotted)
-            if not (status in (400, 422) and self.dialect.fall_back(state, content)):
+            less = self.dialect.weaker(state, content) if status in (400, 422) else None
+            if less is None:
                 raise self._failure(status, headers, content)
+            state = less
 
     @property
     def _open(self) -> aiohttp.ClientSession:

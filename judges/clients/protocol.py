@@ -81,6 +81,12 @@ class Reply:
     completion_tokens: int = 0
     cost_usd: float | None = None
 
+    @property
+    def says_what_it_took(self) -> bool:
+        """Whether the tokens of the question are told, and those of what was answered or thought."""
+        generated = self.text or self.refusal or self.finish in ("length", "tool_calls")
+        return bool(self.prompt_tokens and (self.completion_tokens or not generated))
+
 
 Complete = Callable[[Question], Awaitable[Reply]]
 
@@ -96,7 +102,11 @@ class Parameters:
 
 
 class Transient(JudgeError):
-    """It may work when asked again."""
+    """It may work when asked again; `taken` is an answer of no use that took something all the same."""
+
+    def __init__(self, message: str, taken: Reply | None = None) -> None:
+        super().__init__(message)
+        self.taken = taken
 
 
 class Overloaded(Transient):

@@ -18,6 +18,8 @@ from .quoting import occurs
 _THOUGHT = re.compile(r"\A(?:\s*<think>|(?!\s*[{`])).*?</think>", re.DOTALL)
 """Chat templates that begin the thought themselves leave its end alone in the text."""
 _FENCE = "```"
+_MARKS = " \t\r\n\"'`*."
+"""That models put around a label."""
 _REFUSAL = re.compile(
     r"\A\W*(?:i(?:'|’)?m (?:very )?sorry|i am sorry|sorry,|i (?:cannot|can(?:'|’)t|won(?:'|’)t|am unable|"
     r"am not able|must decline)|as an ai)",
@@ -71,11 +73,9 @@ class Choice:
     def parse(self, reply: Reply, events: Sequence[Event]) -> list[Verdict]:
         """The verdict; BadAnswer for anything but a label of the codebook."""
         text = words(reply)
-        answer = text
-        if text.startswith("{"):
-            answer = str(_object(text).get("answer", text))
+        answer = _object(text).get("answer", text) if text.startswith("{") else text
         try:
-            label = self.codebook.label(answer.strip(" \t\r\n\"'`*."))
+            label = _label(self.codebook, answer)
         except ValueError as error:
             if _REFUSAL.match(text):
                 raise Refused(f"the model refused: {text[:500]}") from error
@@ -142,7 +142,7 @@ class Findings:
         if not isinstance(finding, dict):
             raise BadAnswer(f"{code} must be an object, got {str(finding)[:80]!r}")
         try:
-            label = self.codebook.label(str(finding.get("answer", "")))
+            label = _label(self.codebook, finding.get("answer"))
         except ValueError as error:
             raise BadAnswer(f"{code}: {error}") from error
         if label != self.codebook.positive:
@@ -168,7 +168,7 @@ def label_probability(tokens: Sequence[Token], label: str, labels: Sequence[str]
     """The probability of the label that was given, among all labels; None where the endpoint offers none.
 
     At the token where the label begins, the mass of each label is that of the tokens which begin it and
-    no other label; masses are normalised over the labels.
+    no other label; masses are normalised over the labels. None too where no such token begins this label.
     """
     text = "".join(token.text for token in tokens).casefold()
     start, end = text.rfind(label.casefold()), 0
@@ -186,8 +186,23 @@ def _share(token: Token, label: str, labels: Sequence[str]) -> float | None:
         fits = [name for name in labels if begun and name.casefold().startswith(begun)]
         if len(fits) == 1:
             mass[fits[0]] += math.exp(min(0.0, logprob))
-    total = sum(mass.values())
-    return min(1.0, mass[label] / total) if total > 0 else None
+    return min(1.0, mass[label] / sum(mass.values())) if mass[label] > 0 else None
+
+
+def _label(codebook: Codebook, answer: Any) -> str:
+    """The label that an answer is as it stands, else the longest between marks; ValueError for none."""
+    text = "" if answer is None else str(answer)  # null is no word, such as a label `none`
+    try:
+        return codebook.label(text)
+    except ValueError:
+        marked = [label for label in codebook.answers if _is_marked(label.casefold(), text.casefold())]
+        return max(marked, key=len) if marked else codebook.label(text.strip(_MARKS))
+
+
+def _is_marked(label: str, text: str) -> bool:
+    """Whether a text is a label with nothing but marks around it."""
+    before, found, after = text.partition(label)
+    return bool(found) and not (before + after).strip(_MARKS)
 
 
 def _object(text: str) -> dict[str, Any]:

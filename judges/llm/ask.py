@@ -94,7 +94,7 @@ class Budget:
         if reply is None or self.price is None:
             return None
         told = self.price.of(reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens)
-        cost = told if reply.prompt_tokens else reserved
+        cost = told if reply.says_what_it_took else max(told, reserved)
         self.cost += cost
         return cost
 
@@ -213,7 +213,7 @@ class Asker:
         failures = 0
         while True:
             try:
-                reply, cost = await self._once(question)
+                reply = await self._once(question, outcome)
             except Unreachable as error:
                 self.tell(str(error))
                 if time.monotonic() - self.contact > self.patience.gone:
@@ -229,7 +229,6 @@ class Asker:
             else:
                 self.tell(None)
                 self.answered = True
-                outcome.add(reply, cost)
                 return reply
             await self._sleep(wait)
 
@@ -240,7 +239,7 @@ class Asker:
                 raise Stopped("the run is being ended")
             await asyncio.sleep(min(left, 0.5))
 
-    async def _once(self, question: Question) -> tuple[Reply, float | None]:
+    async def _once(self, question: Question, outcome: Outcome) -> Reply:
         while pause := self.limiter.pause:
             await self._sleep(pause)
         async with self.limiter:
@@ -248,17 +247,22 @@ class Asker:
                 raise Stopped("the run is being ended")
             most = question.form.max_tokens
             reserved = self.budget.reserve(self.context.tokens(question) - most, most)
-            reply: Reply | None = None
+            taken: Reply | None = None
             try:
-                reply = await self.complete(question)
+                taken = reply = await self.complete(question)
             except Overloaded as error:
                 self.limiter.overloaded(error.after)
                 raise
+            except Transient as error:
+                taken = error.taken
+                raise
             finally:
-                cost = self.budget.settle(reserved, reply)
+                cost = self.budget.settle(reserved, taken)
+                if taken:
+                    outcome.add(taken, cost)
             self.limiter.succeeded()
             self._heard()
-            return reply, cost
+            return reply
 
     def _heard(self) -> None:
         self.contact = time.monotonic()

@@ -229,7 +229,19 @@ def load(path: Path, codebook: Codebook | None = None) -> tuple[str, dict[str, A
             f"{path}: trained on codebook {name!r} at version {version}, which is now {codebook.version}; "
             "train it again"
         )
+    if codebook is not None and (strange := _strangers(models, codebook)):
+        raise JudgeError(f"{path}: not a judge of codebook {name!r}, which has no {', '.join(strange[:5])}")
     return name, models, hashlib.blake2b(content, digest_size=6).hexdigest()
+
+
+def _strangers(models: dict[str, Any], book: Codebook) -> list[str]:
+    """What a file's models answer that is in no place of their codebook: codes, and labels."""
+    codes = {code.code for code in book.codes}
+    labels = dict.fromkeys(name for model in models.values() for name in map(str, model["linear"].classes_))
+    return [
+        *(f"code {code!r}" for code in models if code not in codes),
+        *(f"label {name!r}" for name in labels if name not in book.labels),
+    ]
 
 
 def _own(model: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import isfinite
@@ -176,7 +177,8 @@ def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
     """Every coefficient for one code: all people, each judge with them and with gold, all judges.
 
     Each row names the units it stands on: under an overlap below 1 people meet on fewer than a judge meets
-    them on, and labels from outside the samples have no weight that could be theirs.
+    them on, and labels from outside the samples have no weight that could be theirs. A jury is compared with
+    each judge that it did not hear: with the others it agrees by what it is.
     """
     for part in code.populations:
         yield from _people(code, part, margins)
@@ -184,12 +186,13 @@ def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
         own = code.seen_by(judge)
         for part in _met(own, judge):
             yield from _judge_and_people(own, judge, part, margins)
-    apart = tuple(judge for judge in code.judges if judge not in code.followers)
+    single = [judge for judge in code.judges if judge not in code.juries]
+    apart = tuple(judge for judge in single if judge not in code.followers)
+    everything = Population(JUDGES, np.ones(len(code.event), dtype=bool), None)
     if len(apart) > 1:
-        everything = Population(JUDGES, np.ones(len(code.event), dtype=bool), None)
         yield from _agreement(code, apart, everything, margins)
     compared = set(apart)
-    for judge in code.judges:
+    for judge in single:
         if judge in code.followers and compared:
             raters = tuple(sorted({judge, *compared}))
             at = raters.index(judge)
@@ -197,6 +200,11 @@ def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
             yield from _agreement(code, raters, _followed(code, judge), margins, pairs)
         if judge in code.followers:
             compared.add(judge)
+    for one, other in itertools.combinations(code.judges, 2):
+        if {one, other} & code.juries.keys() and not code.heard(one) & code.heard(other):
+            followers = [judge for judge in (one, other) if judge in code.followers]
+            where = _followed(code, followers[0]) if followers else everything
+            yield from _agreement(code, (one, other), where, margins)
 
 
 def _followed(code: Rated, judge: str) -> Population:

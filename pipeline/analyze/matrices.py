@@ -30,6 +30,10 @@ def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rat
     units = connection.execute(_PLACES).fetchnumpy()
     ids = connection.execute("SELECT DISTINCT trajectory_id FROM rated_units ORDER BY 1").fetchall()
     who = execute(connection, _RATERS, [book.name]).fetchall()
+    juries = {
+        jury: frozenset(members)
+        for jury, members in execute(connection, _JURIES, [book.name, book.name]).fetchall()
+    }
     raters = sorted({rater for _, rater, _ in who})
     codes = [code.code for code in book.codes if any(code.code == own for own, _, _ in who)]
     ratings = _ratings(connection, book, codes, raters)
@@ -68,6 +72,7 @@ def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rat
             design=people,
             own_designs=designs,
             followers=followers,
+            juries={name: members for name, members in juries.items() if name in names},
         )
 
 
@@ -87,6 +92,16 @@ _PLACES = "SELECT trajectory, coalesce(event, -1) AS event FROM rated_units ORDE
 _RATERS = """
     SELECT DISTINCT code, rater, rater_kind FROM counted_ratings
     WHERE codebook = ? AND NOT opening ORDER BY ALL
+"""
+_JURIES = """
+    WITH juries AS (
+        SELECT DISTINCT rater, unnest(TRY_CAST(parameters->'$.members' AS VARCHAR[])) AS member
+        FROM counted_ratings
+        WHERE codebook = ? AND rater_kind <> 'human' AND contains(parameters, '"members"')
+    ),
+    judges AS (SELECT DISTINCT rater, asked FROM counted_ratings WHERE codebook = ? AND rater_kind <> 'human')
+    SELECT j.rater, list(DISTINCT r.rater) FROM juries j JOIN judges r ON j.member IN (r.rater, r.asked)
+    GROUP BY j.rater
 """
 _RATINGS = f"""
     WITH named AS (SELECT ? AS codes, ? AS raters, ? AS labels)

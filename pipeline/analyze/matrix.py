@@ -41,7 +41,8 @@ class Rated:
     `probability` has the same shape and holds what a rater gave its label, nan where it gave none.
     A unit is the `event` (units,) of a `trajectory` (units,), a place in `ids`; −1 is all of a trajectory.
     `design` tells how units were drawn for people, and `own_designs` of a judge how those were that it and
-    people rated. `followers` are judges that were asked about units because samples held them.
+    people rated. `followers` are judges that were asked about units because samples held them. `juries` are
+    judges that say what most of other raters said, with those in whichever version.
     """
 
     book: Codebook
@@ -56,6 +57,7 @@ class Rated:
     design: Design
     own_designs: Mapping[str, Design]
     followers: Collection[str]
+    juries: Mapping[str, frozenset[str]]
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -86,6 +88,16 @@ class Rated:
         """What one rater said (units,)."""
         column: Ints = self.matrix[:, self.raters.index(rater)]
         return column
+
+    def heard(self, rater: str) -> set[str]:
+        """The rater itself and, of a jury, whom it heard: its members, and theirs."""
+        heard: set[str] = set()
+        left = [rater]
+        while left:
+            name = left.pop()
+            heard.add(name)
+            left += self.juries.get(name, frozenset()) - heard
+        return heard
 
     def where(self, units: NDArray[np.bool_]) -> Rated:
         """The same for some of the units."""
@@ -146,9 +158,9 @@ class Rated:
         counts = np.stack([(said == k).sum(1) for k in range(len(self.book.labels))], axis=1)
         best = counts.max(1)
         tied = (counts == best[:, None]).sum(1) > 1
-        asked = (said != MISSING).any(1) if columns else np.zeros(len(said), dtype=bool)
+        answered = ~np.isin(said, (MISSING, ERROR)).all(1)
         answer = np.where(tied | (best == 0), UNCLEAR, counts.argmax(1))
-        answer = np.where(asked & ~(said == ERROR).all(1) if columns else asked, answer, MISSING)
+        answer = np.where(answered, answer, MISSING)
         if GOLD in self.raters:
             gold = self.of(GOLD)
             answer = np.where(gold >= 0, gold, answer)

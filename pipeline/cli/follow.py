@@ -127,7 +127,8 @@ def follow(
         raise UsageError(f"{'--model' if model else '--rater'} is for --judge CODEBOOK, and there is none")
     asked = None
     if model:
-        asked = Model(model, rater or model, Parameters(), concurrency, max_requests, max_cost)
+        name = (rater or "").strip() or model
+        asked = Model(model, name, Parameters(), concurrency, max_requests, max_cost)
         asked = _approved(run.priced(asked), yes=yes)
     if advise_above and not advise:
         raise UsageError("--advise-above is for --advise FILE, and there is none")

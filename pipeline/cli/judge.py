@@ -98,7 +98,7 @@ def judge(
     json: Json = False,
 ) -> None:
     """Rate units with rules or a model. What was rated in the same way before is not rated again."""
-    workspace_store = store(ctx)
+    workspace_store, rater = store(ctx), (rater or "").strip()
     scope = judging.Scope((), checked_context(context), include_query, limit, retry_errors, repeats)
     scope = scope.of_sample(workspace_store, sample)
     if model is None:
@@ -115,7 +115,7 @@ def judge(
                 "--context-tokens": context_tokens,
             }
         )
-        if members and not _is_jury(rater or ""):
+        if members and not _is_jury(rater):
             raise UsageError(f"--members is for --rater jury, got {members!r}")
         report(_without_model(workspace_store, rater or "rules", codebook or [], members, scope), json)
         return

@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
+from ...judges.clients.protocol import ContextTooSmall
+from ...judges.llm import LLMJudge
 from ...judges.llm.context import Context
 from ...judges.llm.prices import Price
 from ...schemas import Codebook, canonical_json
 from ..store import Store, first_row
 from . import settled
 from .model import Model
-from .questions import Planner
+from .questions import Job, Planner
 from .scope import Scope, Summary, batches
 
 SAMPLE = 100
@@ -25,6 +27,8 @@ class Estimate:
 
     units: int
     """As often as each is still asked."""
+    requests: int
+    """A unit that is longer than the model's context takes several, units of the same prompt take one."""
     prompt_tokens: int
     completion_tokens: int
     price: Price | None
@@ -42,25 +46,27 @@ class Estimate:
         cost = "no known price" if self.cost is None else f"about ${self.cost:.2f}"
         many = "units to rate" if self.repeats == 1 else f"answers to get, {self.repeats} for each unit"
         return (
-            f"{self.units} {many}: about {self.units} requests, {self.prompt_tokens:,} prompt tokens "
+            f"{self.units} {many}: about {self.requests} requests, {self.prompt_tokens:,} prompt tokens "
             f"and {self.completion_tokens:,} completion tokens, {cost}"
         )
 
 
 def estimate(store: Store, scope: Scope, model: Model) -> Estimate:
     """What is left for a model to rate under all codebooks of a scope."""
-    units = prompt = completion = 0
+    units = requests = prompt = completion = 0
     for book in scope.books:
         left = _left(store, book, scope, model)
         if scope.limit is not None:
             left = min(left, scope.limit - units)
-        sizes = _sample(store, book, scope, model) if left > 0 else []
-        mean = sum(sizes) / len(sizes) if sizes else 0
+        sampled, asked = _sample(store, book, scope, model) if left > 0 else (0, [])
+        a_unit = left / sampled if sampled else 0
+        questions = round(a_unit * sum(map(len, asked)))
         units += left
-        prompt += int(left * mean)
+        requests += questions
+        prompt += int(a_unit * sum(map(sum, asked)))
         codes = len(book.codes)
-        completion += left * (TOKENS_OF_A_CHOICE if codes == 1 else TOKENS_OF_A_FINDING * codes)
-    return Estimate(units, prompt, completion, model.price, scope.repeats)
+        completion += questions * (TOKENS_OF_A_CHOICE if codes == 1 else TOKENS_OF_A_FINDING * codes)
+    return Estimate(units, requests, prompt, completion, model.price, scope.repeats)
 
 
 def _left(store: Store, book: Codebook, scope: Scope, model: Model) -> int:
@@ -90,12 +96,24 @@ def _left(store: Store, book: Codebook, scope: Scope, model: Model) -> int:
     return int(row[0]) if row else 0
 
 
-def _sample(store: Store, book: Codebook, scope: Scope, model: Model) -> list[int]:
+def _sample(store: Store, book: Codebook, scope: Scope, model: Model) -> tuple[int, list[list[int]]]:
+    """How many units some are, and the tokens of the questions that those of each prompt take.
+
+    Of one that fits no context there is none.
+    """
     judge = model.judge(book, scope)
     planner = Planner(judge, model.maker(judge), scope, b"", Summary())
-    context = Context()
+    context = Context(model.context)
     sizes = settled.left(store, planner.maker, scope, b"").unanswered
     read = itertools.takewhile(lambda _: not planner.full, batches(store, book, sizes))
     jobs = (job for batch in read for job in planner.jobs(batch.units(scope)))
-    questions = (judge.whole(job.case).question for job in itertools.islice(jobs, SAMPLE))
-    return [context.tokens(question) - question.form.max_tokens for question in questions]
+    some = list(itertools.islice(jobs, SAMPLE))
+    return sum(len(job.units) for job in some), [_questions(judge, job, context) for job in some]
+
+
+def _questions(judge: LLMJudge, job: Job, context: Context) -> list[int]:
+    try:
+        asked = [piece.question for piece in judge.pieces(job.case, context)]
+    except ContextTooSmall:
+        return []
+    return [context.tokens(question) - question.form.max_tokens for question in asked]

@@ -22,6 +22,8 @@ from .scope import Say, Scope, Summary, waiting_for
 
 RESERVED = ("rules", "detectors", "jury", "gold")
 """Names that a language model's ratings never go by."""
+BEGINNINGS = ("trained:", "jury:", "ls:")
+"""Of names that others have: trained judges, juries, people who answered in Label Studio."""
 Approve = Callable[[Estimate], None]
 """Says what a run will take, and raises where it must not begin."""
 Show = Callable[[State], None]
@@ -37,7 +39,7 @@ def priced(model: Model) -> Model:
 
 def named(store: Store, rater: str) -> str:
     """The name that a model rates by; UsageError for one that is another kind of rater's."""
-    if rater in RESERVED or rater.startswith("trained:"):
+    if rater in RESERVED or rater.startswith(BEGINNINGS):
         raise UsageError(f"a model cannot rate as {rater!r}, which names another rater; choose another name")
     if not store.has_tables():
         return rater

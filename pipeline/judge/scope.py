@@ -103,9 +103,9 @@ class Summary:
         """One unit's ratings: `rated` with a usable answer, `errors` with a failed one (both may hold)."""
         self.rated += any(r.error is None for r in ratings)
         self.errors += any(r.error is not None for r in ratings)
+        for reason in dict.fromkeys(r.error for r in ratings if r.error is not None):
+            self.reasons[reason] = self.reasons.get(reason, 0) + 1
         for rating in ratings:
-            if rating.error is not None:
-                self.reasons[rating.error] = self.reasons.get(rating.error, 0) + 1
             self.prompt_tokens += rating.prompt_tokens or 0
             self.cached_tokens += rating.cached_tokens or 0
             self.completion_tokens += rating.completion_tokens or 0

@@ -89,6 +89,41 @@ def test_an_endpoint_that_rejects_structure_is_asked_without_it_from_then_on(end
     assert endpoint.statuses == {400: 2, 200: 2}
 
 
+def test_a_question_that_is_rejected_in_any_form_leaves_the_others_held_to_theirs(endpoint: Endpoint) -> None:
+    def answer(body: dict[str, Any]) -> str | web.Response:
+        if "poison" in json.dumps(body):
+            return web.json_response({"error": {"message": "filtered", "code": "content_filter"}}, status=400)
+        return "yes"
+
+    async def run() -> None:
+        async with client("hosted_vllm/judge", endpoint.url, Parameters()) as complete:
+            with pytest.raises(Rejected, match="filtered"):
+                await complete(Question((Message("user", "poison"),), CHOICE.form))
+            await complete(CHOICE)
+
+    endpoint.answer = answer
+    asyncio.run(run())
+    assert endpoint.asked[-1]["structured_outputs"] == {"choice": ["yes", "no"]}
+
+
+def test_one_rejected_question_is_not_why_the_next_is_given_up_where_all_rejections_read_alike(
+    endpoint: Endpoint,
+) -> None:
+    def answer(body: dict[str, Any]) -> str | web.Response:
+        if any(word in json.dumps(body) for word in ("poison", "structured_outputs", "response_format")):
+            return web.json_response({"error": {"message": "Bad request"}}, status=400)
+        return "yes"
+
+    async def run() -> None:
+        async with client("hosted_vllm/judge", endpoint.url, Parameters()) as complete:
+            with pytest.raises(Rejected, match="Bad request"):
+                await complete(Question((Message("user", "poison"),), CHOICE.form))
+            assert (await complete(CHOICE)).text == "yes"
+
+    endpoint.answer = answer
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("field", ["logprobs", "temperature"])
 def test_an_endpoint_that_rejects_a_parameter_is_asked_without_it(endpoint: Endpoint, field: str) -> None:
     endpoint.answer = rejecting(field)
@@ -274,9 +309,11 @@ def test_half_a_character_is_replaced_where_an_error_is_read(endpoint: Endpoint)
 
 
 def test_an_answer_for_which_nothing_was_generated_is_asked_for_again(endpoint: Endpoint) -> None:
-    endpoint.answer = lambda _: web.json_response(document(""))
-    with pytest.raises(Transient, match="empty"):
+    usage = {"prompt_tokens": 90, "completion_tokens": 0}
+    endpoint.answer = lambda _: web.json_response(document("", usage=usage))
+    with pytest.raises(Transient, match="empty") as empty:
         ask(endpoint, "openai/judge")
+    assert empty.value.taken and empty.value.taken.prompt_tokens == 90
 
 
 @pytest.mark.parametrize(
@@ -377,6 +414,15 @@ def proxy(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
     """An endpoint that litellm asks, with its key."""
     monkeypatch.setenv("LITELLM_PROXY_API_KEY", "sk-proxy-secret")
     return endpoint
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_refusal_through_litellm_is_one_and_no_empty_answer(proxy: Endpoint) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
+    proxy.answer = lambda _: web.json_response(document(None, refusal="I won't say.", usage=usage))
+    reply = ask(proxy, "litellm_proxy/judge")
+    assert (reply.text, reply.refusal, reply.completion_tokens) == ("", "I won't say.", 4)
 
 
 @pytest.mark.slow

@@ -50,6 +50,30 @@ def test_a_label_counts_whatever_its_case_and_surroundings(text: str) -> None:
     assert label(text) == "yes"
 
 
+@pytest.mark.parametrize("name", ["n.a.", "*", "'so'"])
+def test_a_label_that_ends_in_marks_is_one(name: str) -> None:
+    book = INITIATIVE.model_copy(update={"labels": (name, "no")})
+    for text in (name, json.dumps({"answer": name}), f"{name} ", f"**{name}**", f'"{name}".'):
+        assert Choice(book).parse(Reply(text), ())[0].label == name
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("**", "**"), ('"**"', "**"), ("`*`.", "*"), ("**yes**", "yes")]
+)
+def test_of_labels_that_are_marks_it_is_the_longest_that_stands_there(text: str, expected: str) -> None:
+    book = INITIATIVE.model_copy(update={"labels": ("*", "**", "***", "yes")})
+    assert Choice(book).parse(Reply(text), ())[0].label == expected
+
+
+def test_null_is_no_answer_where_a_label_is_called_none() -> None:
+    book = INITIATIVE.model_copy(update={"labels": ("some", "none")})
+    for codebook in (book, book.model_copy(update={"codes": (*book.codes, *FAILURES.codes[:1])})):
+        said = {code.code: {"answer": None} for code in codebook.codes}
+        with pytest.raises(BadAnswer):
+            answer_of(codebook).parse(Reply(json.dumps({"answer": None} | said)), ())
+    assert Choice(book).parse(Reply('{"answer": "None"}'), ())[0].label == "none"
+
+
 @pytest.mark.parametrize(
     "text", ["```yes```", "```json\nyes\n```", '```json {"answer": "yes"}```', "``` yes\n\n```"]
 )
@@ -128,6 +152,14 @@ def test_the_probability_is_found_inside_a_json_answer() -> None:
     )
     (verdict,) = Choice(INITIATIVE).parse(Reply('{"answer": "no"}', tokens=tokens), ())
     assert verdict.probability == pytest.approx(0.9)
+
+
+def test_no_probability_is_made_up_where_the_label_begins_like_another() -> None:
+    """What was answered had a probability of 0."""
+    book = INITIATIVE.model_copy(update={"labels": ("likely", "unlikely")})
+    tokens = (Token("un", math.log(0.9), (("likely", math.log(0.05)),)), Token("likely", 0.0))
+    (verdict,) = Choice(book).parse(Reply("unlikely", tokens=tokens), ())
+    assert (verdict.label, verdict.probability) == ("unlikely", None)
 
 
 def test_no_probability_is_made_up_where_the_endpoint_offers_none() -> None:

@@ -37,7 +37,7 @@ QUICK = Patience(first=0.001, longest=0.002, gone=0.05)
 class Script:
     """Answers in order; the last one again and again."""
 
-    def __init__(self, *said: str | Exception) -> None:
+    def __init__(self, *said: str | Reply | Exception) -> None:
         self.said = list(said)
         self.asked: list[Question] = []
 
@@ -46,6 +46,8 @@ class Script:
         said = self.said[min(len(self.asked), len(self.said)) - 1]
         if isinstance(said, Exception):
             raise said
+        if isinstance(said, Reply):
+            return said
         return Reply(said, model="judge-1", prompt_tokens=100, cached_tokens=40, completion_tokens=2)
 
 
@@ -262,6 +264,30 @@ def test_an_answer_that_does_not_say_what_it_took_counts_as_the_most_that_it_may
     assert budget.settle(reserved, Reply("yes")) == reserved
     assert budget.cost == pytest.approx(100 * 1e-4 + 64 * 1e-3)
     assert budget.reserved == 0
+
+
+def test_an_answer_of_no_use_counts_with_what_it_took() -> None:
+    budget = Budget(price=Price(prompt=0.01, cached=0.0, completion=0.0))
+    outcome = ask(Script(Transient("the answer is empty", Reply("", prompt_tokens=90)), "yes"), budget=budget)
+    assert outcome.prompt_tokens == 190
+    assert outcome.cost_usd == budget.cost == pytest.approx(0.9 + 0.6)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Transient("the body is broken", Reply("")),
+        Reply("yes", completion_tokens=1),
+        Reply("yes", prompt_tokens=1),
+        Reply("", finish="length", prompt_tokens=1),
+    ],
+    ids=["broken", "nothing of the question", "nothing of the answer", "nothing of thoughts"],
+)
+def test_what_is_not_told_of_an_answer_counts_as_the_most_that_it_may_have(said: Exception | Reply) -> None:
+    budget = Budget(price=Price(prompt=0.0, cached=0.0, completion=1.0))
+    ask(Script(said, "yes"), budget=budget)
+    most = codebooks.load("initiative")
+    assert budget.cost >= LLMJudge(most, most.context).answer.form().max_tokens
 
 
 @pytest.mark.long

@@ -122,6 +122,19 @@ def test_a_model_whose_weights_are_of_other_words_is_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.long
+def test_a_model_of_labels_or_codes_that_its_codebook_lacks_is_refused(tmp_path: Path) -> None:
+    """They went into the ledger, where no label is refused any more."""
+    model, path = learnt(), tmp_path / "strange.skops"
+    judge.save(path, BOOK, {"zzz": model}, [])
+    with pytest.raises(JudgeError, match="codebook 'initiative', which has no code 'zzz'"):
+        judge.load(path, BOOK)
+    model["linear"].classes_ = np.array(["no", "maybe\x1b[31m"])
+    model["held_out"]["labels"][:] = "no"
+    with pytest.raises(JudgeError, match=r"which has no label 'maybe\\x1b\[31m'"):
+        loaded(path, model)
+
+
+@pytest.mark.long
 def test_a_file_of_before_it_knew_what_it_had_learnt_from_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from coaudit.pipeline.analyze.people import people as validate_people
 from coaudit.pipeline.errors import SourceError, UsageError
 from coaudit.pipeline.ingest import imports
 from coaudit.pipeline.ingest.rebuild import rebuild
+from coaudit.pipeline.judge import Scope, jury
 from coaudit.pipeline.report import trust
 from coaudit.pipeline.store import Selection, Store, samples
 from coaudit.schemas import Agreement
@@ -389,18 +390,20 @@ def test_weighted_kappas_are_of_scales_alone(tmp_path: Path) -> None:
 
 
 def labelled(folder: Path, said: dict[str, str], *, probability: dict[int, float] | None = None) -> Store:
-    """A session of utterances that raters label y, n, u(nclear) or not at all (–); some drawn by a sample."""
+    """A session of utterances that raters label y, n, u(nclear), s(kip) or never see (–); some are drawn."""
     log = Log()
     for number in range(max(map(len, said.values()))):
         log.say((AGENT, USER)[number % 2], f"Message {number}")
     found = made(folder / "workspace")
     take(found, log.folder(folder / "logs" / NAME))
     words = {"y": "yes", "n": "no", "u": "unclear"}
+    skipped = {"label": None, "error": "skipped"}
     lines = [
-        verdict(NAME, seq, "initiative", words[label], rater=rater, rater_kind=_kind(rater))
+        verdict(NAME, seq, "initiative", words.get(label, ""), rater=rater, rater_kind=_kind(rater))
+        | (skipped if label == "s" else {})
         for rater, labels in said.items()
         for seq, label in enumerate(labels, start=2)
-        if label in words
+        if label != "–"
     ]
     assert not rate(found, lines).quarantined
     if probability:
@@ -527,6 +530,47 @@ def test_settled_units_are_told_apart_by_how_many_people_said_so(tmp_path: Path)
         "person alone (1 disputed and 1 unclear ones left out)"
     )
     assert row.n_units == 4 and row.value == pytest.approx(3 / 4)
+
+
+def test_a_unit_that_one_of_several_people_skipped_is_not_called_unclear(tmp_path: Path) -> None:
+    said = {"ann": "yyns–", "bob": "yyyu–", "carl": "––––s", "gold": "–––––y", "judge": "yyyyyy"}
+    (row,) = people(agreement.of_workspace(labelled(tmp_path, said)), "percent_agreement", "judge", "gold")
+    assert row.population == (
+        "settled units: 1 by gold, 2 on which people agree (1 disputed and 1 unclear ones left out)"
+    )
+
+
+def test_a_jury_changes_no_agreement_of_judges_and_is_held_against_those_it_did_not_hear(
+    tmp_path: Path,
+) -> None:
+    """Three that labelled by chance agreed, jointly and on average, once there was a jury of them."""
+    judges = {"judge a": "yynnyynn", "judge b": "ynynynyn", "judge c": "yyyynnnn", "judge d": "yyynnnyn"}
+    store = labelled(tmp_path, judges)
+    before = agreement.of_workspace(store)
+    scope = Scope((codebooks.load("initiative"),))
+    jury.judge(store, scope, ["judge a", "judge b", "judge c"])
+    jury.judge(store, scope, ["jury", "judge d"], "jury:all")
+    found = agreement.of_workspace(store)
+    others = [row for row in found if not any(rater.startswith("jury") for rater in row.raters)]
+    assert others == before
+    juries = {row.raters for row in found} - {row.raters for row in before}
+    assert juries == {("judge d", "jury")}
+
+
+def test_a_jury_is_held_against_a_judge_whose_name_begins_like_one_that_it_heard(tmp_path: Path) -> None:
+    store = labelled(tmp_path, {"judge": "yynn", "judge b": "ynyn", "judge (mini)": "ynny"})
+    jury.judge(store, Scope((codebooks.load("initiative"),)), ["judge", "judge b"])
+    with_jury = {row.raters for row in agreement.of_workspace(store) if "jury" in row.raters}
+    assert with_jury == {("judge (mini)", "jury")}
+
+
+@pytest.mark.parametrize("members", [3, None, "ab", [3], [["a"]], {"a": 1}])
+def test_a_judge_with_a_parameter_that_is_called_members_is_no_jury(tmp_path: Path, members: Any) -> None:
+    found = labelled(tmp_path, {"judge a": "yynn", "judge b": "ynyn"})
+    own = [verdict(NAME, 2, "initiative", "yes", rater="judge c", rater_kind="llm")]
+    assert not rate(found, [line | {"parameters": {"members": members}} for line in own]).quarantined
+    raters = {row.raters for row in agreement.of_workspace(found)}
+    assert ("judge a", "judge b", "judge c") in raters
 
 
 def test_people_and_judges_say_that_they_meet_on_different_units(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ import pytest
 
 from coaudit.judges.llm import Budget
 from coaudit.judges.llm.limits import Limiter
+from coaudit.pipeline import codebooks
 from coaudit.pipeline.judge.model import State
 from coaudit.pipeline.judge.scope import Summary
+from coaudit.schemas import Maker, Verdict
 
 
 def test_the_rate_is_of_the_time_since_the_first_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,3 +42,15 @@ def test_answers_that_come_together_after_a_long_wait_are_no_rate_of_their_own(
             limiter.in_flight = waiting
             state.count()
         assert state.rate() == pytest.approx(16 / 30), wave
+
+
+def test_of_reasons_that_are_as_frequent_the_first_is_named_in_every_run() -> None:
+    book = codebooks.load("failures")
+    place = ("t", None, None)
+    maker = Maker("judge", "llm", "1", book)
+    summary = Summary()
+    summary.count(
+        [maker.rating_at(place, Verdict(code.code, error=f"no {code.code}")) for code in book.codes]
+    )
+    assert summary.reason == f"no {book.codes[0].code}"
+    assert summary.reasons == {f"no {code.code}": 1 for code in book.codes}

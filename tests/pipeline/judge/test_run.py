@@ -169,6 +169,26 @@ def test_hidden_information_and_private_states_never_reach_a_judge(
     assert "MIDNIGHT-SECRET" not in json.dumps(endpoint.asked)
 
 
+def test_units_that_share_a_prompt_are_one_request_ahead_too(
+    coaudit: Coaudit, workspace: Path, endpoint: Endpoint
+) -> None:
+    fill(workspace, team(("human", "Please add a chart."), *[("agent", "Done."), ("human", "Go on.")] * 10))
+    done = coaudit(*judged(endpoint))
+    assert done.json["rated"] == 21 and len(endpoint.asked) == 3
+    assert "21 units to rate: about 3 requests" in done.err
+
+
+def test_why_units_failed_is_counted_in_units_and_not_in_codes(
+    coaudit: Coaudit, workspace: Path, endpoint: Endpoint
+) -> None:
+    fill(workspace, *chatter(2))
+    endpoint.answer = lambda _: "perhaps"
+    asked = [one if one != "initiative" else "failures" for one in judged(endpoint)]
+    done = coaudit(*asked)
+    assert done.json["errors"] == 2
+    assert "why units failed, most often (2): no usable answer in 6 attempts" in done.err
+
+
 @pytest.mark.long
 def test_malformed_answers_end_as_errors_that_only_a_retry_asks_again(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
@@ -302,6 +322,9 @@ def test_an_unreachable_endpoint_says_so_within_five_seconds(coaudit: Coaudit, w
         (["--context", "future"], "--context must be none, preceding or transcript"),
         (["--model", "hosted_vllm/x"], "Give --api-base URL"),
         (["--model", "openai/x", "--rater", "rules"], "a model cannot rate as 'rules'"),
+        (["--rater", " nobody "], "unknown rater 'nobody'"),
+        (["--model", "openai/x", "--rater", " jury:two"], "a model cannot rate as 'jury:two'"),
+        (["--model", "openai/x", "--rater", "ls:a@b.org"], "a model cannot rate as 'ls:a@b.org'"),
         (["--model", "hosted_vllm/x", "--api-base", "x"], "must begin with http"),
         (["--model", "openai/judge", "--max-cost", "1"], "--max-cost cannot be kept"),
         (
@@ -427,8 +450,9 @@ def test_a_trajectory_beyond_the_context_is_judged_in_windows(
     fill(workspace, team(*said))
     endpoint.context = 20_000
     endpoint.answer = failing({"C.1": ([40], "line 39")}, only="line 39 ")
-    coaudit(*judged(endpoint)[:-1], "failures")
+    done = coaudit(*judged(endpoint)[:-1], "failures")
     assert len(endpoint.asked) > 1
+    assert f"1 units to rate: about {len(endpoint.asked)} requests" in done.err
     found = next(r for r in held(workspace) if r.code == "C.1")
     assert (found.label, found.external) == ("present", {"windows": len(endpoint.asked)})
 
