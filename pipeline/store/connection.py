@@ -54,7 +54,15 @@ _TYPES = {
     "BOOLEAN": "bool",
 }
 """Of a column -> Arrow's name for it."""
-_LOCKED = ("Could not set lock", "Conflicting lock", "being used by another process", "database is locked")
+_LOCKED = (
+    "Could not set lock",
+    "Conflicting lock",
+    "being used by another process",
+    "database is locked",
+    # A connection of this process that is open: one that reads beside one that writes, or the other way.
+    "different configuration than existing connections",
+    "Unique file handle conflict",
+)
 
 
 def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Row]) -> None:
@@ -248,7 +256,10 @@ def connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyCon
                     f"{url}: cannot open the store: {reason}; `coaudit rebuild` makes a new one"
                 ) from error
             if time.monotonic() > deadline:
-                raise StoreError(f"{url}: another process held the store for {PATIENCE:.0f} s") from error
+                raise StoreError(
+                    f"{url}: another process held the store for {PATIENCE:.0f} s, or a connection of this one "
+                    "that is still open (`with ws.store.reading()` ends with its block)"
+                ) from error
         time.sleep(random.uniform(0.01, 0.06))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
@@ -14,6 +16,8 @@ from .connection import Reading, connect, limited
 from .locks import FolderLocks, Locks
 
 _ASIDE = "rebuilding-"
+_writers: defaultdict[Path, threading.RLock] = defaultdict(threading.RLock)
+"""Of each file, who writes in this process: DuckDB admits any number of them there, whose changes collide."""
 
 
 class File:
@@ -54,12 +58,13 @@ class File:
     @contextmanager
     def connected(self, *, read_only: bool, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection, once no other process is in the way."""
-        made = self.path.exists()
-        with closing(connect(str(self.path), read_only=read_only, **settings)) as connection:
-            if not made:
-                self.path.chmod(0o600)
-            limited(connection, read_only=read_only)
-            yield connection
+        with nullcontext() if read_only else _writers[self.path.resolve()]:
+            made = self.path.exists()
+            with closing(connect(str(self.path), read_only=read_only, **settings)) as connection:
+                if not made:
+                    self.path.chmod(0o600)
+                limited(connection, read_only=read_only)
+                yield connection
 
     @contextmanager
     def held(self, connection: duckdb.DuckDBPyConnection) -> Iterator[Reading]:

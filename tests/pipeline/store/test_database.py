@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +216,34 @@ def _held(store: Store, seconds: float) -> subprocess.Popen[str]:
 def test_a_reader_waits_for_a_writer_in_another_process(store: Store) -> None:
     with _held(store, 0.5):
         assert rows(store, "SELECT count(*) AS n FROM states") == [{"n": 0}]
+
+
+def test_threads_of_one_process_wait_for_each_other(store: Store) -> None:
+    writing = threading.Event()
+
+    def write(state: str) -> None:
+        with store.writing() as connection:
+            connection.execute("INSERT INTO states VALUES (?, '{}')", [state])
+            writing.set()
+            time.sleep(0.2)
+
+    before = rows(store, "SELECT count(*) AS n FROM states")[0]["n"]
+    with ThreadPoolExecutor() as pool:
+        done = [pool.submit(write, state) for state in ("one", "two")]
+        writing.wait()
+        read = pool.submit(rows, store, "SELECT count(*) AS n FROM states")
+        assert read.result()[0]["n"] > before
+        assert [one.result() for one in done] == [None, None]
+    assert rows(store, "SELECT count(*) AS n FROM states")[0]["n"] == before + 2
+
+
+def test_a_connection_of_this_process_that_stays_open_is_named(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storing, "PATIENCE", 0.2)
+    said = "a connection of this one that is still open"
+    with store.reading(), pytest.raises(StoreError, match=said), store.writing():
+        pass
 
 
 def test_a_store_that_is_held_for_too_long_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
