@@ -257,8 +257,8 @@ def connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyCon
                 ) from error
             if time.monotonic() > deadline:
                 raise StoreError(
-                    f"{url}: another process held the store for {PATIENCE:.0f} s, or a connection of this one "
-                    "that is still open (`with ws.store.reading()` ends with its block)"
+                    f"{url}: another process held the store for {PATIENCE:.0f} s, or a connection of this "
+                    "one that is still open (`with ws.store.reading()` ends with its block)"
                 ) from error
         time.sleep(random.uniform(0.01, 0.06))
 
