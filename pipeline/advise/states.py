@@ -157,7 +157,7 @@ def episodes(trajectories: Sequence[Trajectory], outcome: str | None = None) -> 
     made = [_episode(trajectory, name) for trajectory in trajectories]
     kept = [episode for episode in made if episode is not None]
     if not kept:
-        why = "".join(f"; {reason}" for reason in _reasons(trajectories))
+        why = "".join(f"; {reason}" for reason in [*_reasons(trajectories), *_others(trajectories, name)])
         raise CoauditError(f"{len(trajectories)} trajectories, none with steps and a value of {name!r}{why}")
     return kept, len(made) - len(kept)
 
@@ -167,6 +167,15 @@ def _reasons(trajectories: Iterable[Trajectory]) -> list[str]:
     missing = (one for trajectory in trajectories for one in trajectory.outcomes if one.value is None)
     counts = Counter(f"{one.name}: {one.reason}" for one in missing if one.name in OUTCOMES and one.reason)
     return [reason for reason, _ in counts.most_common(3)]
+
+
+def _others(trajectories: Iterable[Trajectory], name: str) -> list[str]:
+    """Where no trajectory knows an outcome of that name: which there are."""
+    every = [one for trajectory in trajectories for one in trajectory.outcomes]
+    if any(one.name == name for one in every):
+        return []
+    known = sorted({one.name for one in every if one.value is not None})
+    return [f"there are values of {', '.join(known)}"] if known else []
 
 
 def _episode(trajectory: Trajectory, name: str) -> Episode | None:

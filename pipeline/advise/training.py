@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -13,7 +12,7 @@ from ...annotation.statistics.estimate import Estimate
 from ...annotation.statistics.intervals import Floats
 from ...schemas import Trajectory, content_hash
 from ..errors import CoauditError, UsageError
-from .advisor import Advisor, Trained
+from .advisor import Advisor, Trained, check_penalty
 from .choice import CAUTION, FOLDS, REFERENCE, Choice, choose, fitted
 from .features import Seen, view
 from .fingerprints import fingerprints
@@ -59,8 +58,7 @@ def train(
 
 def _checked(penalties: Sequence[float]) -> None:
     for penalty in penalties:
-        if not (math.isfinite(penalty) and 0 <= penalty <= 1):
-            raise UsageError(f"--penalty must lie between 0 and 1, got {penalty:g}")
+        check_penalty(penalty)
     if len(set(penalties)) < len(penalties) or not penalties:
         raise UsageError("--penalty: give each value once")
 

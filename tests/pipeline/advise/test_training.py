@@ -166,7 +166,12 @@ def test_advice_that_the_expected_gain_does_not_bear_out_says_so(
         (lambda held: held.update(format=99), "format 99, expected 1"),
         (lambda held: held.pop("view"), "damaged: KeyError"),
         (lambda held: held["view"]["columns"].pop(), "damaged"),
+        (lambda held: held["view"].update(cap=10**400), "damaged"),
+        (lambda held: held.update(fingerprints={}), "damaged: KeyError"),
+        (lambda held: held["fingerprints"].update(texts=3), "expected a list of hashes, got 3"),
+        (lambda held: held["fingerprints"].update(episodes=["abc"]), "expected a list of hashes, got 'abc'"),
         (lambda held: held["trained"][0].update(chosen="nobody"), "the policy 'nobody' is missing"),
+        (lambda held: held["trained"][0].update(penalty=-5), "a penalty must lie between 0 and 1, got -5"),
     ],
 )
 @pytest.mark.slow
@@ -281,6 +286,19 @@ def test_where_no_trajectory_has_what_is_to_be_learnt_the_reason_is_told(tmp_pat
 def test_a_penalty_lies_between_0_and_1(penalty: float) -> None:
     with pytest.raises(UsageError, match="--penalty must lie between 0 and 1"):
         training.train([], [penalty])
+
+
+@pytest.mark.parametrize("penalty", [float("nan"), -0.1, 2.0])
+def test_only_what_a_human_step_can_cost_is_asked_for(penalty: float) -> None:
+    """`advise next --penalty -5` answered by the policy for another λ."""
+    with pytest.raises(UsageError, match="--penalty must lie between 0 and 1"):
+        games.advisor().at(penalty)
+
+
+def test_an_outcome_that_no_trajectory_has_is_told_with_those_that_there_are(tmp_path: Path) -> None:
+    rows = read(lines(tmp_path / "a.jsonl", ["0", "1"]))
+    with pytest.raises(CoauditError, match="'score'; there are values of em, f1, finished, success, task_r"):
+        training.train(rows, [0.08], outcome="score")
 
 
 def test_few_questions_are_too_few_to_hold_some_out(tmp_path: Path) -> None:
