@@ -100,7 +100,7 @@ def _trained(on: Bench, seen: Seen, cap: int, penalty: float, seed: int, report:
     for name in {choice.chosen, choice.without_question}:
         gains[name], check[name] = _gain(on, seen, penalty, policies[name], seed)
     kinds = {name: choice.trials[name].candidate.kind for name in kept}
-    document = _report(choice) | {"gain_check": check[choice.chosen]}
+    document = _report(on, choice) | {"gain_check": check[choice.chosen]}
     return Trained(penalty, choice.chosen, choice.without_question, policies, kinds, gains, document)
 
 
@@ -140,17 +140,19 @@ def _check(said: Floats, target: Floats, weight: Floats) -> dict[str, Any]:
     return result
 
 
-def _report(choice: Choice) -> dict[str, Any]:
+def _report(on: Bench, choice: Choice) -> dict[str, Any]:
+    """What cross-validation says of the candidates; of one that too few questions tell of, no value."""
+    scores = {name: on.known(trial.score) for name, trial in choice.trials.items()}
     rows = [
         {
             "policy": name,
             "kind": trial.candidate.kind,
             "chosen": name == choice.chosen,
-            "reward": trial.score.mean(choice.penalty),
-            "human_steps": trial.score.called,
-            "human_intervention_rate": trial.score.rate,
+            "reward": scores[name].mean(choice.penalty),
+            "human_steps": scores[name].called,
+            "human_intervention_rate": scores[name].rate,
             "effective": trial.score.effective,
-            **estimate_document("difference", trial.gain),
+            **estimate_document("difference", scores[name].minus(scores[REFERENCE], choice.penalty)),
         }
         for name, trial in choice.trials.items()
     ]

@@ -14,6 +14,7 @@ from coaudit.pipeline.advise import advice, advisor, evaluation, sources, states
 from coaudit.pipeline.advise.advisor import Advisor
 from coaudit.pipeline.advise.evaluation import evaluate
 from coaudit.pipeline.advise.policies import Rule
+from coaudit.pipeline.advise.scores import LEAST_KNOWN
 from coaudit.pipeline.errors import CoauditError, SourceError, UsageError
 from coaudit.pipeline.store import disk
 from coaudit.schemas import Trajectory
@@ -299,6 +300,16 @@ def test_an_outcome_that_no_trajectory_has_is_told_with_those_that_there_are(tmp
     rows = read(lines(tmp_path / "a.jsonl", ["0", "1"]))
     with pytest.raises(CoauditError, match="'score'; there are values of em, f1, finished, success, task_r"):
         training.train(rows, [0.08], outcome="score")
+
+
+def test_training_says_no_value_of_a_policy_that_hardly_a_question_tells_of(tmp_path: Path) -> None:
+    """Agent-only was worth 1.43 of 1 in the table, by the one question in which agents acted alone."""
+    alone = [t for t in read(lines(tmp_path / "a.jsonl", ["000"])) if t.tags["idx"] in ("1", "2")]
+    with_people = read(lines(tmp_path / "a.jsonl", ["011"], earned=0.3))
+    (row,) = training.documents(training.train([*alone, *with_people], [0.08]))["rows"]
+    few = [one for one in row["candidates"] if one["effective"] < LEAST_KNOWN]
+    assert {"agent-only", "human-only"} <= {one["policy"] for one in few}
+    assert {one[name] for one in few for name in ("reward", "human_steps", "difference")} == {None}
 
 
 def test_few_questions_are_too_few_to_hold_some_out(tmp_path: Path) -> None:
