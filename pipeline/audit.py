@@ -142,6 +142,11 @@ class Audit:
         """
         from .ingest.imports import Given, Imported, taken
 
+        if not isinstance(ratings, pl.DataFrame):
+            raise UsageError(
+                f"ratings must be a polars DataFrame, got {type(ratings).__qualname__}: polars.DataFrame(rows), "
+                "or polars.from_pandas(frame), makes one"
+            )
         rows = (
             {key: value for key, value in row.items() if value is not None}
             for row in ratings.iter_rows(named=True)
@@ -194,9 +199,9 @@ class Audit:
                 f"got by={list(by)}"
             )
         if not self.workspace.exists():
-            return _models([], Metric)
+            return _models([], Metric, by)
         if not per_trajectory:
-            return _models(metrics(self.store, by=by, rater=rater), Metric)
+            return _models(metrics(self.store, by=by, rater=rater), Metric, by)
         rows = trajectory_metrics(self.store, rater=rater)
         return pl.concat([_models(some, Metric) for some in parts(rows, AT_ONCE)] or [_models([], Metric)])
 
@@ -211,9 +216,8 @@ class Audit:
         from .analyze.rates import rates
 
         _checked(by)
-        return _models(
-            rates(self.store, codebooks, by=by, judge=judge) if self.workspace.exists() else [], Rate
-        )
+        there = self.workspace.exists()
+        return _models(rates(self.store, codebooks, by=by, judge=judge) if there else [], Rate, by)
 
     def validate(self, judge: str | None = None, *codebooks: str) -> dict[str, Any]:
         """The page on a judge, or on people's labels, as the document of `coaudit validate --json`."""
@@ -244,14 +248,13 @@ def _checked(by: Sequence[str]) -> None:
         raise UsageError(f"by must be a list of names, got {by!r}: by={by.split(',')!r}")
 
 
-def _models(rows: Sequence[Model], kind: type[Model]) -> pl.DataFrame:
+def _models(rows: Sequence[Model], kind: type[Model], by: Sequence[str] = ()) -> pl.DataFrame:
     """A frame of a type's fields; a group is a column for each of its names, raters are a list.
 
     A name that is a field's own (a tag called `value`) is `group.value`, as in JSON.
     """
-    groups = list(dict.fromkeys(name for row in rows for name in getattr(row, "group", None) or {}))
     own = {name: _type(field.annotation) for name, field in kind.model_fields.items() if name != "group"}
-    columns = {name: f"group.{name}" if name in own else name for name in groups}
+    columns = {name: f"group.{name}" if name in own else name for name in by}
     schema: dict[str, Any] = dict.fromkeys(columns.values(), TEXT) | own
     return _frame([_group(row, columns) | row.model_dump() for row in rows], schema)
 

@@ -79,6 +79,12 @@ def test_a_frame_has_the_same_columns_and_types_whether_anything_is_in_it(
 
 
 @pytest.mark.long
+def test_a_frame_has_the_columns_of_its_groups_though_nothing_is_in_it(tmp_path: Path) -> None:
+    ws = face.open(tmp_path / "nothing")
+    assert ws.metrics(by=["task"]).columns == ["task", *ws.metrics().columns]
+    assert ws.rates(by=["task"]).columns == ["task", *ws.rates().columns]
+
+
 def test_a_rating_that_does_not_fit_is_refused_with_its_row(ran: dict[str, Any]) -> None:
     odd = pl.DataFrame(
         {"trajectory": ["c1", "none"], "codebook": "failures", "code": "C.1", "rater": "z", "label": "x"}
@@ -121,6 +127,8 @@ def test_what_a_method_cannot_do_it_refuses(ran: dict[str, Any]) -> None:
         ws.metrics(by="task")
     with pytest.raises(UsageError, match="per_trajectory has a row for each trajectory"):
         ws.metrics(by=["task"], per_trajectory=True)
+    with pytest.raises(UsageError, match="ratings must be a polars DataFrame, got list"):
+        ws.rate([{"trajectory": "c1"}])
     with pytest.raises(UsageError, match="unknown codebook 'nope', expected one of"):
         ws.ratings("nope")
 
