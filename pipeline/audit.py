@@ -144,8 +144,8 @@ class Audit:
 
         if not isinstance(ratings, pl.DataFrame):
             raise UsageError(
-                f"ratings must be a polars DataFrame, got {type(ratings).__qualname__}: polars.DataFrame(rows), "
-                "or polars.from_pandas(frame), makes one"
+                f"ratings must be a polars DataFrame, got {type(ratings).__qualname__}: "
+                "polars.DataFrame(rows) or polars.from_pandas(frame) makes one"
             )
         rows = (
             {key: value for key, value in row.items() if value is not None}
