@@ -22,7 +22,7 @@ from ...schemas import canonical_json, text_hash
 from ..errors import CoauditError, UsageError
 from ..store import Workspace, disk
 from .features import View, vectorizer
-from .policies import Boosted, Condition, Linear, Mixed, Model, Policy, Rule
+from .policies import BASELINES, ORACLE, Boosted, Condition, Linear, Mixed, Model, Policy, Rule
 
 FORMAT = 1
 KIND = "coaudit advisor"
@@ -167,6 +167,10 @@ def _names(held: Any) -> list[str]:
 def _known(one: Mapping[str, Any], sizes: Mapping[str, int]) -> Trained:
     policies = {str(name): _policy(policy, sizes) for name, policy in one["policies"].items()}
     gains = {str(name): _model(model, sizes) for name, model in one["gains"].items()}
+    for name, policy in policies.items():
+        # What others are compared with is what its name says.
+        if name == ORACLE or BASELINES.get(name, policy) != policy:
+            raise ValueError(f"the policy {name!r} is not what is called so")
     for name in (one["chosen"], one["without_question"]):
         if name not in policies or name not in gains:
             raise ValueError(f"the policy {name!r} is missing")

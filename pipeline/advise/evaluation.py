@@ -14,14 +14,13 @@ from .behaviour import LEAST_CHANCE
 from .choice import REFERENCE
 from .features import Seen, View, view
 from .fingerprints import already_seen
-from .policies import BASELINES, Policy, rules
+from .policies import BASELINES, ORACLE, Policy, rules
 from .scores import LEAST_KNOWN, SURE, UNSEEN, WEIGHTED, Bench, Score, bench, is_sampled
 from .states import Episode, State, episodes
 from .training import estimate_document
 from .trees import counts, forest
 
 CURVE = tuple(round(0.02 * k, 2) for k in range(11))
-ORACLE = "oracle"
 
 
 def evaluate(

@@ -21,6 +21,11 @@ from coaudit.schemas import Trajectory
 from tests.pipeline.advise import games
 
 
+def named(held: dict[str, Any], name: str) -> None:
+    """Give a policy that always calls a person that name, in the document of a file."""
+    held["trained"][0]["policies"][name] = {"is": "rule", "lines": [[]], "odds": 1.0}
+
+
 def read(path: Path) -> list[Trajectory]:
     return sources.of_files([path])[0]
 
@@ -172,6 +177,8 @@ def test_advice_that_the_expected_gain_does_not_bear_out_says_so(
         (lambda held: held["fingerprints"].update(texts=3), "expected a list of hashes, got 3"),
         (lambda held: held["fingerprints"].update(episodes=["abc"]), "expected a list of hashes, got 'abc'"),
         (lambda held: held["trained"][0].update(chosen="nobody"), "the policy 'nobody' is missing"),
+        (lambda held: named(held, "oracle"), "the policy 'oracle' is not what is called so"),
+        (lambda held: named(held, "agent-only"), "the policy 'agent-only' is not what is called so"),
         (lambda held: held["trained"][0].update(penalty=-5), "a penalty must lie between 0 and 1, got -5"),
     ],
 )
