@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
@@ -14,10 +12,9 @@ import duckdb
 from . import disk
 from .connection import Reading, connect, limited
 from .locks import FolderLocks, Locks
+from .turns import turns
 
 _ASIDE = "rebuilding-"
-_writers: defaultdict[Path, threading.RLock] = defaultdict(threading.RLock)
-"""Of each file, who writes in this process: DuckDB admits any number of them there, whose changes collide."""
 
 
 class File:
@@ -57,8 +54,9 @@ class File:
 
     @contextmanager
     def connected(self, *, read_only: bool, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection, once no other process is in the way."""
-        with nullcontext() if read_only else _writers[self.path.resolve()]:
+        """A connection, once no other process or thread is in the way."""
+        here = turns(self.path)
+        with here.reading(self.path) if read_only else here.writing(self.path):
             made = self.path.exists()
             with closing(connect(str(self.path), read_only=read_only, **settings)) as connection:
                 if not made:
