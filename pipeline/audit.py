@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -192,11 +192,10 @@ class Audit:
         """
         from .analyze.metrics import metrics, trajectory_metrics
 
-        _checked(by)
+        by = _checked(by)
         if per_trajectory and by:
             raise UsageError(
-                "per_trajectory has a row for each trajectory, and by none for groups of them, "
-                f"got by={list(by)}"
+                f"per_trajectory has a row for each trajectory, and by none for groups of them, got by={by}"
             )
         if not self.workspace.exists():
             return _models([], Metric, by)
@@ -215,7 +214,7 @@ class Audit:
         """A row a code (and group, judge): the judge's rate beside the corrected one. As `coaudit rates`."""
         from .analyze.rates import rates
 
-        _checked(by)
+        by = _checked(by)
         there = self.workspace.exists()
         return _models(rates(self.store, codebooks, by=by, judge=judge) if there else [], Rate, by)
 
@@ -242,10 +241,11 @@ def _frame(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pl.DataFrame:
     return pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema, strict=False)
 
 
-def _checked(by: Sequence[str]) -> None:
-    """UsageError for a text, which is a sequence of its letters."""
+def _checked(by: Iterable[str]) -> list[str]:
+    """The names of groups, which are read more than once; UsageError for a text, which is its letters."""
     if isinstance(by, str):
         raise UsageError(f"by must be a list of names, got {by!r}: by={by.split(',')!r}")
+    return list(by)
 
 
 def _models(rows: Sequence[Model], kind: type[Model], by: Sequence[str] = ()) -> pl.DataFrame:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ..errors import StoreError
@@ -18,6 +18,9 @@ from . import connection
 COURTESY = 2.0
 """Seconds that a reader lets writers go first: those who read one after another would keep them out for good.
 Then it goes on, for a writer may wait for the very thread that waits for this one."""
+
+Opened = Callable[[], None]
+"""Told that the connection is there: beside one that reads, others come in from then on."""
 
 
 class Open(threading.local):
@@ -36,7 +39,7 @@ class Turns:
         self._open = Open()
 
     @contextmanager
-    def writing(self, path: Path) -> Iterator[None]:
+    def writing(self, path: Path) -> Iterator[Opened]:
         """Write after whoever writes; StoreError where none of them ends, or this thread reads meanwhile."""
         written = self._written
         with self._counted(path, "writes", never_beside="reads"):
@@ -45,20 +48,20 @@ class Turns:
                     raise connection.busy(str(path))
                 written = self._written
             try:
-                yield
+                yield lambda: None
             finally:
                 self._written += 1
                 self._writer.release()
 
     @contextmanager
-    def reading(self, path: Path) -> Iterator[None]:
+    def reading(self, path: Path) -> Iterator[Opened]:
         """Read, after those who wait to write; StoreError where this thread writes meanwhile."""
         first = not self._open.count["reads"]
-        with self._counted(path, "reads", never_beside="writes"):
+        with self._counted(path, "reads", never_beside="writes"), ExitStack() as entrance:
             # Those who wait may wait for what this thread reads already.
             if first and self._writer.acquire(timeout=COURTESY):
-                self._writer.release()
-            yield
+                entrance.callback(self._writer.release)
+            yield entrance.close
 
     @contextmanager
     def _counted(self, path: Path, what: str, *, never_beside: str) -> Iterator[None]:

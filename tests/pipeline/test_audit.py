@@ -119,6 +119,7 @@ def test_a_group_that_is_called_as_a_column_of_the_row_has_one_of_its_own(
     assert frame["group.value"].to_list() == frame["arm"].to_list()
     assert frame["group.value"].unique().sort().to_list() == ["a", "b"]
     assert frame.schema["value"] == pl.Float64
+    assert_frame_equal(ws.metrics(by=iter(["value", "arm"])), frame)  # type: ignore[arg-type]
 
 
 def test_what_a_method_cannot_do_it_refuses(ran: dict[str, Any]) -> None:
