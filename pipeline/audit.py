@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from ..schemas import Model
 from ..schemas.metric import Agreement, Metric, Rate
 from ..schemas.text import visible
 from ..schemas.trajectory import Setting
-from .errors import SourceError
+from .errors import SourceError, UsageError
 from .ingest.ready import ready
 from .ingest.result import Ingested, Progress
 from .store import Store, Workspace, constant
@@ -76,7 +76,7 @@ class Audit:
         self.workspace = workspace
 
     def __repr__(self) -> str:
-        return f"coaudit.open({str(self.workspace.path)!r})"
+        return f"coaudit.open({str(self.workspace.remote or self.workspace.path)!r})"
 
     @property
     def store(self) -> Store:
@@ -142,6 +142,11 @@ class Audit:
         """
         from .ingest.imports import Given, Imported, taken
 
+        if not isinstance(ratings, pl.DataFrame):
+            raise UsageError(
+                f"ratings must be a polars DataFrame, got {type(ratings).__qualname__}: "
+                "polars.DataFrame(rows) or polars.from_pandas(frame) makes one"
+            )
         rows = (
             {key: value for key, value in row.items() if value is not None}
             for row in ratings.iter_rows(named=True)
@@ -166,20 +171,36 @@ class Audit:
         return self._rows(_OUTCOMES, OUTCOMES, trajectory)
 
     def ratings(self, codebook: str | None = None) -> pl.DataFrame:
-        """A row a rating that counts; `event` is null for a whole trajectory."""
+        """A row a rating that counts; `event` is null for a whole trajectory.
+
+        UsageError where no codebook has that name.
+        """
+        from .analyze.matrix import chosen_books
+
         frame = self._rows(_RATINGS, RATINGS, None)
-        return frame if codebook is None else frame.filter(pl.col("codebook") == codebook)
+        if codebook is None or not self.workspace.exists():
+            return frame
+        (book,) = chosen_books(self.store, [codebook])
+        return frame.filter(pl.col("codebook") == book.name)
 
     def metrics(
         self, by: Sequence[str] = (), *, per_trajectory: bool = False, rater: str | None = None
     ) -> pl.DataFrame:
-        """A row a metric (and group, participant, rater) with value, n, interval and reason. As `metrics`."""
+        """A row a metric (and group, participant, rater) with value, n, interval and reason. As `metrics`.
+
+        UsageError where `by` is no list of names, or goes with `per_trajectory`, which has no groups.
+        """
         from .analyze.metrics import metrics, trajectory_metrics
 
+        by = _checked(by)
+        if per_trajectory and by:
+            raise UsageError(
+                f"per_trajectory has a row for each trajectory, and by none for groups of them, got by={by}"
+            )
         if not self.workspace.exists():
-            return _models([], Metric)
+            return _models([], Metric, by)
         if not per_trajectory:
-            return _models(metrics(self.store, by=by, rater=rater), Metric)
+            return _models(metrics(self.store, by=by, rater=rater), Metric, by)
         rows = trajectory_metrics(self.store, rater=rater)
         return pl.concat([_models(some, Metric) for some in parts(rows, AT_ONCE)] or [_models([], Metric)])
 
@@ -193,9 +214,9 @@ class Audit:
         """A row a code (and group, judge): the judge's rate beside the corrected one. As `coaudit rates`."""
         from .analyze.rates import rates
 
-        return _models(
-            rates(self.store, codebooks, by=by, judge=judge) if self.workspace.exists() else [], Rate
-        )
+        by = _checked(by)
+        there = self.workspace.exists()
+        return _models(rates(self.store, codebooks, by=by, judge=judge) if there else [], Rate, by)
 
     def validate(self, judge: str | None = None, *codebooks: str) -> dict[str, Any]:
         """The page on a judge, or on people's labels, as the document of `coaudit validate --json`."""
@@ -220,15 +241,28 @@ def _frame(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pl.DataFrame:
     return pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema, strict=False)
 
 
-def _models(rows: Sequence[Model], kind: type[Model]) -> pl.DataFrame:
-    """A frame of a type's fields; a group is a column for each of its names, raters are a list."""
-    groups = list(dict.fromkeys(name for row in rows for name in getattr(row, "group", None) or {}))
-    schema: dict[str, Any] = dict.fromkeys(groups, TEXT)
-    schema |= {name: _type(field.annotation) for name, field in kind.model_fields.items() if name != "group"}
-    return _frame(
-        [{**(getattr(row, "group", None) or dict.fromkeys(groups)), **row.model_dump()} for row in rows],
-        schema,
-    )
+def _checked(by: Iterable[str]) -> list[str]:
+    """The names of groups, which are read more than once; UsageError for a text, which is its letters."""
+    if isinstance(by, str):
+        raise UsageError(f"by must be a list of names, got {by!r}: by={by.split(',')!r}")
+    return list(by)
+
+
+def _models(rows: Sequence[Model], kind: type[Model], by: Sequence[str] = ()) -> pl.DataFrame:
+    """A frame of a type's fields; a group is a column for each of its names, raters are a list.
+
+    A name that is a field's own (a tag called `value`) is `group.value`, as in JSON.
+    """
+    own = {name: _type(field.annotation) for name, field in kind.model_fields.items() if name != "group"}
+    columns = {name: f"group.{name}" if name in own else name for name in by}
+    schema: dict[str, Any] = dict.fromkeys(columns.values(), TEXT) | own
+    return _frame([_group(row, columns) | row.model_dump() for row in rows], schema)
+
+
+def _group(row: Model, columns: Mapping[str, str]) -> dict[str, Any]:
+    """A row's group by the columns it has in a frame."""
+    group = getattr(row, "group", None) or {}
+    return {column: group.get(name) for name, column in columns.items()}
 
 
 def _type(annotation: Any) -> Any:

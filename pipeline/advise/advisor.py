@@ -22,7 +22,7 @@ from ...schemas import canonical_json, text_hash
 from ..errors import CoauditError, UsageError
 from ..store import Workspace, disk
 from .features import View, vectorizer
-from .policies import Boosted, Condition, Linear, Mixed, Model, Policy, Rule
+from .policies import BASELINES, ORACLE, Boosted, Condition, Linear, Mixed, Model, Policy, Rule
 
 FORMAT = 1
 KIND = "coaudit advisor"
@@ -64,9 +64,13 @@ class Advisor:
         return [one.penalty for one in self.trained]
 
     def at(self, penalty: float | None) -> tuple[Trained, str | None]:
-        """What was learnt for a penalty, or for the one next to it, and a note where that is another."""
+        """What was learnt for a penalty, or for the one next to it, and a note where that is another.
+
+        UsageError for one that is no price of a human step.
+        """
         if penalty is None:
             return self.trained[0], None
+        check_penalty(penalty)
         nearest = min(self.trained, key=lambda one: abs(one.penalty - penalty))
         if math.isclose(nearest.penalty, penalty, abs_tol=1e-9):
             return nearest, None
@@ -74,6 +78,12 @@ class Advisor:
         return nearest, (
             f"λ = {penalty:g} was not trained, only {known}: the policy for λ = {nearest.penalty:g} is used"
         )
+
+
+def check_penalty(penalty: float) -> None:
+    """UsageError where λ is negative, or more than a whole task earns."""
+    if not (math.isfinite(penalty) and 0 <= penalty <= 1):
+        raise UsageError(f"--penalty must lie between 0 and 1, got {penalty:g}")
 
 
 def default(workspace: Workspace) -> Path:
@@ -130,7 +140,7 @@ def _advisor(document: Mapping[str, Any], name: str) -> Advisor:
     held = document["view"]
     view = View(
         [str(column) for column in held["columns"]],
-        int(held["cap"]),
+        int(_number(held["cap"])),
         _words(held["last"]),
         _words(held["question"]),
     )
@@ -140,16 +150,33 @@ def _advisor(document: Mapping[str, Any], name: str) -> Advisor:
     trained = [_known(one, sizes) for one in document["trained"]]
     if not trained:
         raise ValueError("no policy in it")
-    return Advisor(view, trained, dict(document["about"]), dict(document["fingerprints"]), name)
+    return Advisor(view, trained, dict(document["about"]), _fingerprints(document["fingerprints"]), name)
+
+
+def _fingerprints(held: Mapping[str, Any]) -> dict[str, Any]:
+    """What training questions are known by; damaged ones would let what was learnt from pass for unseen."""
+    return {"texts": _names(held["texts"]), "episodes": [_names(one) for one in held["episodes"]]}
+
+
+def _names(held: Any) -> list[str]:
+    if not isinstance(held, list) or not all(isinstance(name, str) for name in held):
+        raise ValueError(f"expected a list of hashes, got {held!r:.40}")
+    return held
 
 
 def _known(one: Mapping[str, Any], sizes: Mapping[str, int]) -> Trained:
     policies = {str(name): _policy(policy, sizes) for name, policy in one["policies"].items()}
     gains = {str(name): _model(model, sizes) for name, model in one["gains"].items()}
+    for name, policy in policies.items():
+        # What others are compared with is what its name says.
+        if name == ORACLE or BASELINES.get(name, policy) != policy:
+            raise ValueError(f"the policy {name!r} is not what is called so")
     for name in (one["chosen"], one["without_question"]):
         if name not in policies or name not in gains:
             raise ValueError(f"the policy {name!r} is missing")
     penalty, report = _number(one["penalty"]), dict(one["report"])
+    if not 0 <= penalty <= 1:
+        raise ValueError(f"a penalty must lie between 0 and 1, got {penalty:g}")
     for count in ("tried", "learnt"):
         _number(report[count])
     kinds = {name: str(one["kinds"][name]) for name in policies}

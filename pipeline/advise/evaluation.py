@@ -14,14 +14,13 @@ from .behaviour import LEAST_CHANCE
 from .choice import REFERENCE
 from .features import Seen, View, view
 from .fingerprints import already_seen
-from .policies import BASELINES, Policy, rules
+from .policies import BASELINES, ORACLE, Policy, rules
 from .scores import LEAST_KNOWN, SURE, UNSEEN, WEIGHTED, Bench, Score, bench, is_sampled
 from .states import Episode, State, episodes
 from .training import estimate_document
 from .trees import counts, forest
 
 CURVE = tuple(round(0.02 * k, 2) for k in range(11))
-ORACLE = "oracle"
 
 
 def evaluate(
@@ -84,16 +83,16 @@ def _unseen(
     before = already_seen(paths, advisor.fingerprints)
     if not before:
         return paths, [], 0
-    total = len({(path.experiment, path.question) for path in paths})
-    said = f"{len(before)} of {total} questions are ones that the advisor learnt from"
+    total, number = len({path.question for path in paths}), len({question for _, question in before})
+    said = f"{number} of {total} questions are ones that the advisor learnt from"
     if keep:
-        return paths, [f"{said}: what it earns on them says nothing of others"], len(before)
+        return paths, [f"{said}: what it earns on them says nothing of others"], number
     rest = [path for path in paths if (path.experiment, path.question) not in before]
     if not rest:
         raise UsageError(
             f"{said}, so nothing is left to evaluate on; --keep-seen evaluates on them all the same"
         )
-    return rest, [f"{said}: left out"], len(before)
+    return rest, [f"{said}: left out"], number
 
 
 def _gaps(states: Sequence[State], view: View, number: Mapping[str, int], *, sampled: bool) -> list[str]:
@@ -147,8 +146,8 @@ def _weights(on: Bench, scores: Mapping[str, Score]) -> list[str]:
     if few:
         shown = ", ".join(f"{name} ({known:.0f})" for name, known in few.items())
         notes.append(
-            f"extreme weights: of {len(on.woods.roots)} questions what amounts to fewer than {SURE} tells of "
-            f"{shown}; the intervals may be too narrow"
+            f"extreme weights: of {len(set(on.woods.clusters))} questions what amounts to fewer than {SURE} "
+            f"tells of {shown}; the intervals may be too narrow"
         )
     return notes
 

@@ -7,14 +7,17 @@ kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...schemas import content_hash, text_hash
 from .states import Episode
 
-KEPT = 8
+KEPT = 32
 LENGTH = 16
+LEAST = 2
+"""Episodes of a question that must be a training question's where it has a part of them."""
 
 
 def fingerprints(episodes: Iterable[Episode]) -> dict[str, list[Any]]:
@@ -27,7 +30,8 @@ def fingerprints(episodes: Iterable[Episode]) -> dict[str, list[Any]]:
 def already_seen(episodes: Iterable[Episode], known: Mapping[str, Any]) -> set[tuple[str, str]]:
     """(experiment, question) of those that `known` has: with the same text, else with the same episodes.
 
-    Without a text at least half of the kept episodes of one training question must be among its own.
+    Without a text at least half of the kept episodes of one training question must be among its own; or,
+    where it has a part of them, half of its own, two at the least, among the kept, as far as these reach.
     """
     texts = set(known["texts"])
     by_question = _by_question(episodes)
@@ -57,7 +61,17 @@ def _shared(own: set[str], kept: Any, where: Mapping[str, set[int]]) -> bool:
     for name in own:
         for place in where.get(name, ()):
             number[place] = number.get(place, 0) + 1
-    return any(2 * n >= len(kept[place]) for place, n in number.items())
+    return any(2 * n >= min(len(kept[place]), _within(own, kept[place], n)) for place, n in number.items())
+
+
+def _within(own: set[str], kept: Sequence[str], shared: int) -> float:
+    """How many of its own a training question would have kept if all were its: those up to the last kept.
+
+    One episode alone that is there, too, tells of nothing.
+    """
+    if shared < LEAST:
+        return math.inf
+    return sum(name <= kept[-1] for name in own) if len(kept) == KEPT else len(own)
 
 
 def _by_question(episodes: Iterable[Episode]) -> dict[tuple[str, str], tuple[str, set[str]]]:

@@ -160,6 +160,8 @@ def dense(seen: Seen, chosen: Ints) -> Floats:
     return np.hstack([seen.process, seen.last[:, chosen].toarray()])
 
 
+ORACLE = "oracle"
+"""Who knows how each path ends; no policy is called so."""
 NEVER = Rule(())
 ALWAYS = Rule(((),))
 BASELINES: Mapping[str, Rule] = {

@@ -117,9 +117,14 @@ class Score:
 
     @property
     def effective(self) -> float:
-        """(Σw)²/Σw² of what was followed: so many questions of even weight tell as much."""
-        squares = float((self.followed**2).sum())
-        return float(self.followed.sum()) ** 2 / squares if squares else 0.0
+        """(Σw)²/Σw² of what was followed: so many questions of even weight tell as much.
+
+        A question counts once, in however many conditions it was asked.
+        """
+        _, of = np.unique(np.asarray(self.clusters), return_inverse=True)
+        followed = np.bincount(of, self.followed)
+        squares = float((followed**2).sum())
+        return float(followed.sum()) ** 2 / squares if squares else 0.0
 
 
 def _estimate(sample: Totals, effective: float) -> Estimate:

@@ -154,12 +154,20 @@ def episodes(trajectories: Sequence[Trajectory], outcome: str | None = None) -> 
             f"{len(trajectories)} trajectories, none with an outcome ({known}): without one nothing can be "
             "learned; `coaudit outcomes import FILE` brings outcomes in"
         )
-    made = [_episode(trajectory, name) for trajectory in trajectories]
-    kept = [episode for episode in made if episode is not None]
+    kept = earning(trajectories, name)
     if not kept:
-        why = "".join(f"; {reason}" for reason in _reasons(trajectories))
+        why = "".join(f"; {reason}" for reason in [*_reasons(trajectories), *_others(trajectories, name)])
         raise CoauditError(f"{len(trajectories)} trajectories, none with steps and a value of {name!r}{why}")
-    return kept, len(made) - len(kept)
+    return kept, len(trajectories) - len(kept)
+
+
+def earning(trajectories: Iterable[Trajectory], outcome: str) -> list[Episode]:
+    """The episodes of those with steps and a value of that outcome, which may be none.
+
+    CoauditError where a value does not lie between 0 and 1.
+    """
+    made = (_episode(trajectory, outcome) for trajectory in trajectories)
+    return [episode for episode in made if episode is not None]
 
 
 def _reasons(trajectories: Iterable[Trajectory]) -> list[str]:
@@ -167,6 +175,15 @@ def _reasons(trajectories: Iterable[Trajectory]) -> list[str]:
     missing = (one for trajectory in trajectories for one in trajectory.outcomes if one.value is None)
     counts = Counter(f"{one.name}: {one.reason}" for one in missing if one.name in OUTCOMES and one.reason)
     return [reason for reason, _ in counts.most_common(3)]
+
+
+def _others(trajectories: Iterable[Trajectory], name: str) -> list[str]:
+    """Where no trajectory knows an outcome of that name: which there are."""
+    every = [one for trajectory in trajectories for one in trajectory.outcomes]
+    if any(one.name == name for one in every):
+        return []
+    known = sorted({one.name for one in every if one.value is not None})
+    return [f"there are values of {', '.join(known)}"] if known else []
 
 
 def _episode(trajectory: Trajectory, name: str) -> Episode | None:

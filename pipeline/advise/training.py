@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -13,7 +12,7 @@ from ...annotation.statistics.estimate import Estimate
 from ...annotation.statistics.intervals import Floats
 from ...schemas import Trajectory, content_hash
 from ..errors import CoauditError, UsageError
-from .advisor import Advisor, Trained
+from .advisor import Advisor, Trained, check_penalty
 from .choice import CAUTION, FOLDS, REFERENCE, Choice, choose, fitted
 from .features import Seen, view
 from .fingerprints import fingerprints
@@ -59,8 +58,7 @@ def train(
 
 def _checked(penalties: Sequence[float]) -> None:
     for penalty in penalties:
-        if not (math.isfinite(penalty) and 0 <= penalty <= 1):
-            raise UsageError(f"--penalty must lie between 0 and 1, got {penalty:g}")
+        check_penalty(penalty)
     if len(set(penalties)) < len(penalties) or not penalties:
         raise UsageError("--penalty: give each value once")
 
@@ -102,7 +100,7 @@ def _trained(on: Bench, seen: Seen, cap: int, penalty: float, seed: int, report:
     for name in {choice.chosen, choice.without_question}:
         gains[name], check[name] = _gain(on, seen, penalty, policies[name], seed)
     kinds = {name: choice.trials[name].candidate.kind for name in kept}
-    document = _report(choice) | {"gain_check": check[choice.chosen]}
+    document = _report(on, choice) | {"gain_check": check[choice.chosen]}
     return Trained(penalty, choice.chosen, choice.without_question, policies, kinds, gains, document)
 
 
@@ -142,17 +140,19 @@ def _check(said: Floats, target: Floats, weight: Floats) -> dict[str, Any]:
     return result
 
 
-def _report(choice: Choice) -> dict[str, Any]:
+def _report(on: Bench, choice: Choice) -> dict[str, Any]:
+    """What cross-validation says of the candidates; of one that too few questions tell of, no value."""
+    scores = {name: on.known(trial.score) for name, trial in choice.trials.items()}
     rows = [
         {
             "policy": name,
             "kind": trial.candidate.kind,
             "chosen": name == choice.chosen,
-            "reward": trial.score.mean(choice.penalty),
-            "human_steps": trial.score.called,
-            "human_intervention_rate": trial.score.rate,
+            "reward": scores[name].mean(choice.penalty),
+            "human_steps": scores[name].called,
+            "human_intervention_rate": scores[name].rate,
             "effective": trial.score.effective,
-            **estimate_document("difference", trial.gain),
+            **estimate_document("difference", scores[name].minus(scores[REFERENCE], choice.penalty)),
         }
         for name, trial in choice.trials.items()
     ]

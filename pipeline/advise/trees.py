@@ -253,10 +253,10 @@ def _is_whole(paths: Sequence[Episode]) -> bool:
 
 
 def counts(woods: Forest) -> Mapping[str, int]:
-    """How much was recorded: questions, states, and what is missing."""
+    """How much was recorded: questions, each once whatever its conditions, states, and what is missing."""
     return {
-        "questions": len(woods.roots),
+        "questions": len(set(woods.clusters)),
         "states": len(woods.states),
         "one_choice": int(woods.forced.sum()),
-        "incomplete_questions": int((~woods.whole).sum()),
+        "incomplete_questions": len(set(np.asarray(woods.clusters)[~woods.whole])),
     }

@@ -11,7 +11,7 @@ import typer
 from ...schemas import Trajectory
 from ..errors import UsageError
 from ..store import Selection, trajectories
-from .console import Json, emit, finite, number, price, progress, say, store, table, tell, workspace
+from .console import Json, emit, number, price, progress, say, store, table, tell, workspace
 
 app = typer.Typer(rich_markup_mode=None)
 advise_app = typer.Typer(
@@ -28,7 +28,8 @@ PAPER, TABLE, DATASETS = "rehac", "Table 5", "datasets"
 Outcome = Annotated[
     str | None,
     typer.Option(
-        help="What a trajectory earned, from 0 to 1; else task_reward, task_performance or success."
+        help="What a trajectory earned, from 0 to 1; else task_reward, task_performance, success or "
+        "delivered, whichever most have."
     ),
 ]
 Condition = Annotated[
@@ -131,12 +132,9 @@ def evaluate(
     """What an advisor's choice earns on other questions, beside every baseline, rule and the oracle."""
     from ..advise import advisor, evaluation
 
-    given = None if penalty is None else finite(penalty)
-    if given is not None and not 0 <= given <= 1:
-        raise UsageError(f"--penalty must lie between 0 and 1, got {given:g}")
     opened = advisor.load(policy or advisor.default(workspace(ctx)))
     items = _trajectories(ctx, tree or [], condition)
-    document = evaluation.evaluate(opened, items, given, outcome=outcome, keep_seen=keep_seen)
+    document = evaluation.evaluate(opened, items, penalty, outcome=outcome, keep_seen=keep_seen)
     document["table_5"] = _published(items, document)
     if json:
         emit(document)
@@ -254,7 +252,7 @@ def advise_next(
 
     opened = advisor.load(policy or advisor.default(workspace(ctx)))
     item = trajectories.one(store(ctx), trajectory, states=True)
-    said = advice.advise(opened, item, None if penalty is None else finite(penalty))
+    said = advice.advise(opened, item, penalty)
     if json:
         emit(advice.document(said))
         return

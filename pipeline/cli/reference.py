@@ -45,7 +45,7 @@ _FIELDS = """# Codebooks and ratings
 Written by `make docs` from the types. A codebook is a TOML file, `WORKSPACE/codebooks/NAME.toml` (the shipped
 ones are under schemas/codebooks); `coaudit codebook check FILE` says what is wrong with one, and `coaudit
 codebook show NAME` prints what raters read. Ratings are JSON Lines, one a line: `coaudit ratings import FILE`
-takes them, [labels.md](labels.md) has other shapes.
+takes them (without a `rater_kind` as a `human`'s), [labels.md](labels.md) has other shapes.
 """
 
 

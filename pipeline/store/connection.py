@@ -28,7 +28,7 @@ Reading = Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]]
 VERSION = 14
 """Of the tables; a database of another version is rebuilt, one from a newer coaudit is refused."""
 PATIENCE = 30.0
-"""Seconds that an open is retried while another process writes."""
+"""Seconds that an open is retried while another process or thread writes."""
 
 
 STORAGE = "v1.3.0"
@@ -54,7 +54,15 @@ _TYPES = {
     "BOOLEAN": "bool",
 }
 """Of a column -> Arrow's name for it."""
-_LOCKED = ("Could not set lock", "Conflicting lock", "being used by another process", "database is locked")
+_LOCKED = (
+    "Could not set lock",
+    "Conflicting lock",
+    "being used by another process",
+    "database is locked",
+    # A connection of this process that is open: one that reads beside one that writes, or the other way.
+    "different configuration than existing connections",
+    "Unique file handle conflict",
+)
 
 
 def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Row]) -> None:
@@ -248,8 +256,16 @@ def connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyCon
                     f"{url}: cannot open the store: {reason}; `coaudit rebuild` makes a new one"
                 ) from error
             if time.monotonic() > deadline:
-                raise StoreError(f"{url}: another process held the store for {PATIENCE:.0f} s") from error
+                raise busy(url) from error
         time.sleep(random.uniform(0.01, 0.06))
+
+
+def busy(url: str) -> StoreError:
+    """What is said of a store that is not to be had."""
+    return StoreError(
+        f"{url}: another process held the store for {PATIENCE:.0f} s, or a connection of this one that is "
+        "still open (`with ws.store.reading()` ends with its block)"
+    )
 
 
 def _type(kind: str) -> pa.DataType:

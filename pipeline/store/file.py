@@ -12,6 +12,7 @@ import duckdb
 from . import disk
 from .connection import Reading, connect, limited
 from .locks import FolderLocks, Locks
+from .turns import turns
 
 _ASIDE = "rebuilding-"
 
@@ -53,13 +54,16 @@ class File:
 
     @contextmanager
     def connected(self, *, read_only: bool, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection, once no other process is in the way."""
-        made = self.path.exists()
-        with closing(connect(str(self.path), read_only=read_only, **settings)) as connection:
-            if not made:
-                self.path.chmod(0o600)
-            limited(connection, read_only=read_only)
-            yield connection
+        """A connection, once no other process or thread is in the way."""
+        here = turns(self.path)
+        with here.reading(self.path) if read_only else here.writing(self.path) as opened:
+            made = self.path.exists()
+            with closing(connect(str(self.path), read_only=read_only, **settings)) as connection:
+                opened()
+                if not made:
+                    self.path.chmod(0o600)
+                limited(connection, read_only=read_only)
+                yield connection
 
     @contextmanager
     def held(self, connection: duckdb.DuckDBPyConnection) -> Iterator[Reading]:

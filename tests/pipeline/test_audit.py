@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 import coaudit as face
 from coaudit.pipeline.audit import EVENTS, OUTCOMES, RATINGS, TRAJECTORIES
-from coaudit.pipeline.errors import SourceError
+from coaudit.pipeline.errors import SourceError, UsageError
 from tests.conftest import ROOT, Coaudit
 
 TURNS = """conversation_id,turn,speaker,text,rating
@@ -79,6 +79,12 @@ def test_a_frame_has_the_same_columns_and_types_whether_anything_is_in_it(
 
 
 @pytest.mark.long
+def test_a_frame_has_the_columns_of_its_groups_though_nothing_is_in_it(tmp_path: Path) -> None:
+    ws = face.open(tmp_path / "nothing")
+    assert ws.metrics(by=["task"]).columns == ["task", *ws.metrics().columns]
+    assert ws.rates(by=["task"]).columns == ["task", *ws.rates().columns]
+
+
 def test_a_rating_that_does_not_fit_is_refused_with_its_row(ran: dict[str, Any]) -> None:
     odd = pl.DataFrame(
         {"trajectory": ["c1", "none"], "codebook": "failures", "code": "C.1", "rater": "z", "label": "x"}
@@ -96,3 +102,37 @@ def test_a_draft_of_nothing_is_refused_as_the_command_does(tmp_path: Path, coaud
         with pytest.raises(SourceError) as refused:
             face.open(tmp_path / "audit").draft(tmp_path / name)
         assert f"coaudit: {refused.value}" in coaudit("map", tmp_path / name, status=1).err
+
+
+def test_a_group_that_is_called_as_a_column_of_the_row_has_one_of_its_own(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    ws = face.open(tmp_path / "workspace")
+    for value in ("a", "b"):
+        log = tmp_path / f"{value}.jsonl"
+        log.write_text(
+            f'{{"messages": [{{"role": "user", "content": "Go to {value}"}}]}}\n', encoding="utf-8"
+        )
+        ws.ingest(log, tags={"value": value, "arm": value})
+    frame = ws.metrics(by=["value", "arm"])
+    assert frame.columns[:2] == ["group.value", "arm"]
+    assert frame["group.value"].to_list() == frame["arm"].to_list()
+    assert frame["group.value"].unique().sort().to_list() == ["a", "b"]
+    assert frame.schema["value"] == pl.Float64
+    assert_frame_equal(ws.metrics(by=iter(["value", "arm"])), frame)  # type: ignore[arg-type]
+
+
+def test_what_a_method_cannot_do_it_refuses(ran: dict[str, Any]) -> None:
+    ws = ran["ws"]
+    with pytest.raises(UsageError, match=r"by must be a list of names, got 'task': by=\['task'\]"):
+        ws.metrics(by="task")
+    with pytest.raises(UsageError, match="per_trajectory has a row for each trajectory"):
+        ws.metrics(by=["task"], per_trajectory=True)
+    with pytest.raises(UsageError, match="ratings must be a polars DataFrame, got list"):
+        ws.rate([{"trajectory": "c1"}])
+    with pytest.raises(UsageError, match="unknown codebook 'nope', expected one of"):
+        ws.ratings("nope")
+
+
+def test_a_workspace_in_an_object_store_is_shown_by_its_url() -> None:
+    assert repr(face.open("s3://bucket/study")) == "coaudit.open('s3://bucket/study')"

@@ -12,7 +12,7 @@ import numpy as np
 from ....schemas import Trajectory
 from ...advise import trees
 from ...advise.scores import Bench, Score
-from ...advise.states import episodes
+from ...advise.states import earning
 from ...advise.trees import Forest
 from ...store import Selection
 from ...systems import rehac
@@ -26,6 +26,8 @@ PENALTY = 0.08
 PER_CENT = 100
 OURS = re.compile(r".*lambda_?0?\.08.*")
 COLUMNS = ("hir", "task_reward", "reward")
+ODDS = {"Agent-only": 0.0, "Human-only": 1.0, "Random": 0.5}
+ORACLE = "Oracle"
 MEASURES = {"hir": "human_intervention_rate", "task_reward": "task_reward", "reward": "reward"}
 SAME = {
     "Table 1": {"Ours": "Llama2-7B"},
@@ -44,6 +46,10 @@ WORDS = {
 }
 
 
+_NOT_WHOLE = (
+    "no question has the task reward of each choice once: of its tree a part is missing, or another one is "
+    "here, too"
+)
 _INTERCODE = "The paper takes IoU as InterCode's task reward"
 _ADVANTAGES = (
     "Monte-Carlo advantages of a human step on the training trajectories, λ = 0.08: as released (C of the "
@@ -128,25 +134,35 @@ def _sets(records: Records, paper: Paper) -> dict[str, Sets]:
 def _methods(records: Records, paper: Paper) -> Iterator[tuple[tuple[str, str], Estimate]]:
     for dataset, sets in _sets(records, paper).items():
         if sets.tree:
-            paths, others = trees.played_out(episodes(records.loaded(sets.tree), "task_reward")[0])
-            note = f"{others} questions left out, not all choices played out" if others else None
-            for name, score in _policies(trees.forest(paths)) if paths else ():
-                exact = "; exact expectation over the tree" if name == "Random" else ""
-                for column, value in zip(COLUMNS, (score.rate, score.task, score.mean(PENALTY)), strict=True):
-                    said = f"n counts questions{exact}" + (f"; {note}" if note else "")
-                    here = Estimate(value, len(score.weight), note=said).times(PER_CENT)
-                    yield (f"{dataset} · {name}", column), here
+            for (name, column), here in _of_tree(records, sets.tree):
+                yield (f"{dataset} · {name}", column), here
         for column in COLUMNS if sets.ours else ():
             result = records.measured(sets.ours, MEASURES[column]).times(PER_CENT)
             yield (f"{dataset} · Ours", column), result
 
 
+def _of_tree(records: Records, tree: list[Record]) -> Iterator[tuple[tuple[str, str], Estimate]]:
+    """What policies that need no model earn, on the questions of which each choice was played out once."""
+    paths, others = trees.played_out(earning(records.loaded(tree), "task_reward"))
+    if not paths:
+        left_out = by_reason((record.native_id, _NOT_WHOLE) for record in tree)
+        none = Estimate(None, reason=_NOT_WHOLE, left_out=left_out)
+        yield from (((name, column), none) for name in (*ODDS, ORACLE) for column in COLUMNS)
+        return
+    note = f"; {others} questions left out, not all choices played out" if others else ""
+    for name, score in _policies(trees.forest(paths)):
+        exact = "; exact expectation over the tree" if name == "Random" else ""
+        for column, value in zip(COLUMNS, (score.rate, score.task, score.mean(PENALTY)), strict=True):
+            here = Estimate(value, len(score.weight), note=f"n counts questions{exact}{note}")
+            yield (name, column), here.times(PER_CENT)
+
+
 def _policies(woods: Forest) -> Iterator[tuple[str, Score]]:
-    """Policies that need no model: the paper's baselines, and the best of who knows how each path ends."""
+    """The paper's baselines, and the best of who knows how each path ends."""
     on = Bench(woods)
-    for name, odds in (("Agent-only", 0.0), ("Human-only", 1.0), ("Random", 0.5)):
+    for name, odds in ODDS.items():
         yield name, on.score(np.full(len(woods.states), odds))
-    yield "Oracle", on.score(woods.oracle(PENALTY))
+    yield ORACLE, on.score(woods.oracle(PENALTY))
 
 
 def _sizes(records: Records, paper: Paper) -> Iterator[tuple[tuple[str, str], Estimate]]:

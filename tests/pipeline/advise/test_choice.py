@@ -15,7 +15,7 @@ from coaudit.pipeline.advise.features import view
 from coaudit.pipeline.advise.policies import NEVER
 from coaudit.pipeline.advise.scores import Bench, Score, bench, is_sampled, score_of
 from coaudit.pipeline.advise.states import Episode
-from coaudit.pipeline.advise.trees import Forest, forest
+from coaudit.pipeline.advise.trees import Forest, counts, forest
 from tests.pipeline.advise.test_trees import episode
 
 
@@ -115,6 +115,19 @@ def test_a_policy_that_hardly_any_episode_followed_has_no_value_on_samples() -> 
     assert on.known(never) is never
     exact = Bench(woods)
     assert not exact.thin(always) and exact.known(always) is always, "of a tree nothing is unknown"
+
+
+def test_a_question_that_several_conditions_asked_is_one() -> None:
+    paths = [
+        replace(episode("11" if number < 3 else "00", 1.0, f"q{number}"), experiment=condition)
+        for number in range(40)
+        for condition in ("a", "b", "c")
+    ]
+    woods = forest(paths)
+    on = Bench(woods, np.full(len(woods.states), 0.5))
+    always = on.score(np.ones(len(woods.states)))
+    assert always.effective == pytest.approx(3) and on.thin(always)
+    assert counts(woods)["questions"] == counts(woods)["incomplete_questions"] == 40
 
 
 def confounded(count: int, odds: Mapping[str, float], seed: int = 5) -> list[Episode]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
+from itertools import product
 
 from coaudit.pipeline.advise.fingerprints import already_seen, fingerprints
 from coaudit.pipeline.advise.states import Episode
@@ -40,3 +42,21 @@ def test_a_text_that_all_questions_share_tells_none_of_them() -> None:
     known = fingerprints([*question("1", "Do it."), *question("2", "Do it.", "b")])
     assert names(already_seen([*question("8", "Do it.", "c"), *question("9", "Do it.", "d")], known)) == set()
     assert names(already_seen([*question("8", "Do it.", "c"), *question("9", "Do it.", "a")], known)) == {"9"}
+
+
+def test_a_question_is_known_by_a_part_of_the_episodes_that_were_learnt_from() -> None:
+    """Of trees of which half of the paths were tried, 43 of 99 questions passed for unseen."""
+    draw = random.Random(1)
+    whole: list[Episode] = []
+    for number in range(40):
+        for bits in ("".join(way) for way in product("01", repeat=5)):
+            said = [f"{number} {bits[: n + 1]}" for n in range(5)]
+            whole.append(episode(bits, 0.5, f"q{number}", said))
+    part = [path for path in whole if draw.random() < 0.4]
+    assert len(already_seen(part, fingerprints(whole))) >= 38
+    assert len(already_seen(whole, fingerprints(part))) == 40
+    others = {path.question for path in whole[: len(whole) // 2]}
+    assert not already_seen(
+        [path for path in part if path.question not in others],
+        fingerprints(path for path in whole if path.question in others),
+    )

@@ -14,10 +14,16 @@ from coaudit.pipeline.advise import advice, advisor, evaluation, sources, states
 from coaudit.pipeline.advise.advisor import Advisor
 from coaudit.pipeline.advise.evaluation import evaluate
 from coaudit.pipeline.advise.policies import Rule
+from coaudit.pipeline.advise.scores import LEAST_KNOWN
 from coaudit.pipeline.errors import CoauditError, SourceError, UsageError
 from coaudit.pipeline.store import disk
 from coaudit.schemas import Trajectory
 from tests.pipeline.advise import games
+
+
+def named(held: dict[str, Any], name: str) -> None:
+    """Give a policy that always calls a person that name, in the document of a file."""
+    held["trained"][0]["policies"][name] = {"is": "rule", "lines": [[]], "odds": 1.0}
 
 
 def read(path: Path) -> list[Trajectory]:
@@ -166,7 +172,14 @@ def test_advice_that_the_expected_gain_does_not_bear_out_says_so(
         (lambda held: held.update(format=99), "format 99, expected 1"),
         (lambda held: held.pop("view"), "damaged: KeyError"),
         (lambda held: held["view"]["columns"].pop(), "damaged"),
+        (lambda held: held["view"].update(cap=10**400), "damaged"),
+        (lambda held: held.update(fingerprints={}), "damaged: KeyError"),
+        (lambda held: held["fingerprints"].update(texts=3), "expected a list of hashes, got 3"),
+        (lambda held: held["fingerprints"].update(episodes=["abc"]), "expected a list of hashes, got 'abc'"),
         (lambda held: held["trained"][0].update(chosen="nobody"), "the policy 'nobody' is missing"),
+        (lambda held: named(held, "oracle"), "the policy 'oracle' is not what is called so"),
+        (lambda held: named(held, "agent-only"), "the policy 'agent-only' is not what is called so"),
+        (lambda held: held["trained"][0].update(penalty=-5), "a penalty must lie between 0 and 1, got -5"),
     ],
 )
 @pytest.mark.slow
@@ -281,6 +294,29 @@ def test_where_no_trajectory_has_what_is_to_be_learnt_the_reason_is_told(tmp_pat
 def test_a_penalty_lies_between_0_and_1(penalty: float) -> None:
     with pytest.raises(UsageError, match="--penalty must lie between 0 and 1"):
         training.train([], [penalty])
+
+
+@pytest.mark.parametrize("penalty", [float("nan"), -0.1, 2.0])
+def test_only_what_a_human_step_can_cost_is_asked_for(penalty: float) -> None:
+    """`advise next --penalty -5` answered by the policy for another λ."""
+    with pytest.raises(UsageError, match="--penalty must lie between 0 and 1"):
+        games.advisor().at(penalty)
+
+
+def test_an_outcome_that_no_trajectory_has_is_told_with_those_that_there_are(tmp_path: Path) -> None:
+    rows = read(lines(tmp_path / "a.jsonl", ["0", "1"]))
+    with pytest.raises(CoauditError, match="'score'; there are values of em, f1, finished, success, task_r"):
+        training.train(rows, [0.08], outcome="score")
+
+
+def test_training_says_no_value_of_a_policy_that_hardly_a_question_tells_of(tmp_path: Path) -> None:
+    """Agent-only was worth 1.43 of 1 in the table, by the one question in which agents acted alone."""
+    alone = [t for t in read(lines(tmp_path / "a.jsonl", ["000"])) if t.tags["idx"] in ("1", "2")]
+    with_people = read(lines(tmp_path / "a.jsonl", ["011"], earned=0.3))
+    (row,) = training.documents(training.train([*alone, *with_people], [0.08]))["rows"]
+    few = [one for one in row["candidates"] if one["effective"] < LEAST_KNOWN]
+    assert {"agent-only", "human-only"} <= {one["policy"] for one in few}
+    assert {one[name] for one in few for name in ("reward", "human_steps", "difference")} == {None}
 
 
 def test_few_questions_are_too_few_to_hold_some_out(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.store import Store, ledger
 from coaudit.pipeline.store import connection as storing
+from coaudit.pipeline.store.turns import Turns, turns
 from coaudit.schemas import Rating
 from tests.conftest import Coaudit
 from tests.pipeline.stores import copied, document, made, opened, rate, rows, take, verdict
@@ -214,6 +217,141 @@ def _held(store: Store, seconds: float) -> subprocess.Popen[str]:
 def test_a_reader_waits_for_a_writer_in_another_process(store: Store) -> None:
     with _held(store, 0.5):
         assert rows(store, "SELECT count(*) AS n FROM states") == [{"n": 0}]
+
+
+def test_threads_of_one_process_wait_for_each_other(store: Store) -> None:
+    writing = threading.Event()
+
+    def write(state: str) -> None:
+        with store.writing() as connection:
+            connection.execute("INSERT INTO states VALUES (?, '{}')", [state])
+            writing.set()
+            time.sleep(0.2)
+
+    before = rows(store, "SELECT count(*) AS n FROM states")[0]["n"]
+    with ThreadPoolExecutor() as pool:
+        done = [pool.submit(write, state) for state in ("one", "two")]
+        writing.wait()
+        read = pool.submit(rows, store, "SELECT count(*) AS n FROM states")
+        assert read.result()[0]["n"] > before
+        assert [one.result() for one in done] == [None, None]
+    assert rows(store, "SELECT count(*) AS n FROM states")[0]["n"] == before + 2
+
+
+@pytest.mark.parametrize("held", ["reading", "writing"])
+def test_a_connection_of_this_process_that_stays_open_is_named(
+    store: Store, monkeypatch: pytest.MonkeyPatch, held: str
+) -> None:
+    """A thread that waited for what another one wrote, which waited for it, waited for good."""
+    monkeypatch.setattr(storing, "PATIENCE", 0.2)
+
+    def write() -> None:
+        with store.writing():
+            pass
+
+    said = "a connection of this one that is still open"
+    with ThreadPoolExecutor() as pool, getattr(store, held)(), pytest.raises(StoreError, match=said):
+        pool.submit(write).result(timeout=5)
+
+
+def test_a_thread_writes_among_others_that_read_all_the_time(store: Store) -> None:
+    """Of two that read one after another it never had a turn, and failed after half a minute."""
+    over = threading.Event()
+    began = threading.Barrier(3)
+
+    def read() -> None:
+        began.wait()
+        while not over.is_set():
+            with store.reading():
+                time.sleep(0.05)
+
+    with ThreadPoolExecutor() as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        began.wait()
+        began_at = time.monotonic()
+        try:
+            for _ in range(3):
+                with store.writing():
+                    pass
+                assert time.monotonic() - began_at < 5
+        finally:
+            over.set()
+        assert [one.result() for one in readers] == [None, None]
+
+
+def test_a_thread_that_reads_may_read_more_while_another_waits_to_write(store: Store) -> None:
+    def write() -> None:
+        with store.writing():
+            pass
+
+    with ThreadPoolExecutor() as pool, store.reading():
+        waiting = pool.submit(write)
+        time.sleep(0.2)
+        began = time.monotonic()
+        assert rows(store, "SELECT count(*) AS n FROM states") == [{"n": 1}]
+        assert time.monotonic() - began < 1
+        assert not waiting.done()
+    assert waiting.result() is None
+
+
+@pytest.mark.parametrize(("first", "then"), [("reading", "writing"), ("writing", "reading")])
+def test_a_thread_does_not_wait_for_itself(store: Store, first: str, then: str) -> None:
+    began = time.monotonic()
+    with getattr(store, first)(), pytest.raises(StoreError, match=rf"this thread .*{first}"):
+        getattr(store, then)().__enter__()
+    assert time.monotonic() - began < 2
+    with getattr(store, then)():
+        pass
+
+
+FORKED = """
+import os, signal, sys, threading
+from pathlib import Path
+from coaudit.pipeline.store.database import Store
+from coaudit.pipeline.store.turns import turns
+from coaudit.pipeline.store.workspace import Workspace
+store = Store(Workspace(Path(sys.argv[1])))
+held, over = threading.Event(), threading.Event()
+def hold():
+    with turns(store.tables.path).writing(store.tables.path):
+        held.set()
+        over.wait()
+threading.Thread(target=hold).start()
+held.wait()
+child = os.fork()
+if not child:
+    signal.alarm(5)
+    with store.writing():
+        os._exit(7)
+over.set()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.long
+def test_a_fork_waits_for_no_thread_of_its_parent(store: Store) -> None:
+    """It has none of them, and what one of them held would never be given back."""
+    command = [sys.executable, "-P", "-W", "ignore", "-c", FORKED, str(store.workspace.path)]
+    assert subprocess.run(command, check=False).returncode == 7
+
+
+def test_threads_that_come_first_to_a_file_share_its_turns(tmp_path: Path) -> None:
+    """Of a hundred times that eight came at once, three had several locks."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            for number in range(200):
+                together = threading.Barrier(8)
+                path = tmp_path / f"{number}.duckdb"
+
+                def first(together: threading.Barrier = together, path: Path = path) -> Turns:
+                    together.wait()
+                    return turns(path)
+
+                assert len({one.result() for one in [pool.submit(first) for _ in range(8)]}) == 1
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_a_store_that_is_held_for_too_long_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from coaudit.pipeline.report.replicate.cells import Cell, load
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.systems import ReadOptions
 from tests.conftest import Coaudit
+from tests.pipeline.advise import games
 from tests.pipeline.stores import give, made, rate, take, verdict
 from tests.pipeline.systems.cogym.folders import AGENT, BEGAN, USER, Log, performance, simulated
 from tests.shared import ROOT, shared
@@ -105,6 +107,22 @@ def test_rehacs_rows_come_out_to_the_printed_digits_on_the_published_records(sto
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("scale", [1, 100])
+def test_trees_of_which_no_question_counts_are_cells_without_a_value(
+    store: Store, tmp_path: Path, scale: int
+) -> None:
+    """Of a tree that was read twice nothing was said, and rewards in per cent ended the command."""
+    nodes = games.tree(games.luck, 3, 2, seed=1)
+    if scale > 1:
+        nodes = {key: re.sub(r"(\d+\.\d+)\)$", "66.7)", step) for key, step in nodes.items()}
+    for name in ("a", "b")[: 2 if scale == 1 else 1]:
+        take(store, games.write(tmp_path / f"hotpotqa_test_tree_{name}.jsonl", nodes))
+    found = replicate(store, "rehac")
+    cell = cells(found, "Table 5")["HotpotQA · Random", "reward"]
+    assert cell.here.value is None and "the task reward of each choice once" in str(cell.here.reason)
+    assert sum(len(one.records) for one in cell.here.left_out) == 12 * (2 if scale == 1 else 1)
+
+
 def test_runs_of_models_that_the_paper_lacks_have_rows_of_their_own(store: Store, tmp_path: Path) -> None:
     logs = ROOT / "data/overcooked"
     renamed = tmp_path / "logs" / "gpt-4o" / "poached_pear"
