@@ -31,6 +31,8 @@ AT_ONCE = 20_000
 MARKS = 200
 """Likewise what was marked in a trajectory, of which each stands for a rating of each of its units."""
 Checked = TypeVar("Checked")
+_Marked = tuple[str, str, str, str]
+"""Trajectory, codebook, code and rater of what is marked."""
 _About = tuple[str, str, str | None]
 """Which outcome of a trajectory, and over what it was preferred."""
 
@@ -57,6 +59,8 @@ class Given:
     said: dict[str, Any]
     rest: str | None = None
     """The label of every other unit of the trajectory, which its rater looked at and did not mark."""
+    counts: bool = True
+    """Else its mapping leaves it out, and `rest` its unit."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,9 @@ class _Intake:
         self._known: dict[Key, Said | None] = {}
         """What is said there before it."""
         self._earlier: set[tuple[Key, Said]] = set()
-        self._marks: dict[tuple[str, ...], Mark] = {}
+        self._marks: dict[_Marked, Mark] = {}
+        self._left_out: dict[_Marked, set[int | None]] = {}
+        """The units of what a mapping leaves out."""
         self._doubted: set[tuple[str, Any, Any]] = set()
         """Trajectory, codebook and rater (None: whoever) of lines that were refused."""
         self._unread: Quarantined | None = None
@@ -131,7 +137,7 @@ class _Intake:
         self._result.quarantined.extend(unread)
         self._unread = self._unread or next((one for one in unread if one.line is not None), None)
         lines = [line for line in some if isinstance(line, Given)]
-        claims = [_tried(line, partial(self._checker.claim, line.said)) for line in lines]
+        claims = [_tried(line, partial(self._checker.claim, _claimed(line))) for line in lines]
         facts = self._checker.facts([claim for claim in claims if isinstance(claim, Claim)])
         for line, claim in zip(lines, claims, strict=True):
             rating = (
@@ -139,7 +145,9 @@ class _Intake:
                 if isinstance(claim, Claim)
                 else claim
             )
-            if isinstance(rating, Quarantined):
+            if not line.counts:
+                self._leave_out(line, rating)
+            elif isinstance(rating, Quarantined):
                 self._result.quarantined.append(rating)
                 self._doubt(line)
             elif isinstance(claim, Claim):
@@ -209,8 +217,17 @@ class _Intake:
                 named = rater.strip() if isinstance(rater, str) else None
                 self._doubted.add((trajectory, line.said.get("codebook"), named))
 
+    def _leave_out(self, line: Given, rating: Rating | Quarantined) -> None:
+        """Note the unit of a line that does not count. One that names none is about none, unless its label
+        was left out: that was said of something."""
+        if isinstance(rating, Rating):
+            self._left_out.setdefault(_marked(rating), set()).add(rating.event)
+        elif line.said.get("label") == "":
+            self._result.quarantined.append(rating)
+            self._doubt(line)
+
     def _mark(self, rating: Rating, line: Given, book: Codebook) -> None:
-        about = (rating.trajectory, rating.codebook, rating.code, rating.rater)
+        about = _marked(rating)
         if about not in self._marks:
             try:
                 self._marks[about] = Mark(line.source, rating, book.label(line.rest or ""))
@@ -228,6 +245,7 @@ class _Intake:
             )
             self._result.quarantined.append(Quarantined(source=self._unread.source, reason=reason))
             return
+        self._spare()
         told = set()
         for mark in self._marks.values():
             trajectory, book, rater = mark.rating.trajectory, mark.rating.codebook, mark.rating.rater
@@ -240,6 +258,21 @@ class _Intake:
                     "left unmarked there is not known"
                 )
                 self._result.quarantined.append(Quarantined(source=mark.source, reason=reason))
+
+    def _spare(self) -> None:
+        """Put aside the units of which a line was left out, and tell how many."""
+        spared = 0
+        for about, mark in self._marks.items():
+            left_out = self._left_out.get(about, set()) - mark.events
+            mark.events.update(left_out)
+            spared += len(left_out)
+        if spared:
+            reason = (
+                f"[constants] rest: {spared} units of which [labels] or [filter] left something out get no "
+                "label; where it means one, [labels] says which"
+            )
+            source = next(iter(self._marks.values())).source
+            self._result.quarantined.append(Quarantined(source=source, reason=reason))
 
     def take_rest(self, marks: Sequence[Mark]) -> None:
         """Note the label of what nobody marked, one for each rater, code and unit."""
@@ -254,6 +287,16 @@ class _Intake:
                 if event not in mark.events
             ]
         )
+
+
+def _marked(rating: Rating) -> _Marked:
+    """What a rating marks something of."""
+    return rating.trajectory, rating.codebook, rating.code, rating.rater
+
+
+def _claimed(line: Given) -> dict[str, Any]:
+    """What a line claims: of one that does not count, that its rater said something of its unit."""
+    return line.said if line.counts else {**line.said, "label": None, "error": "left out"}
 
 
 def _tried(line: Given, check: Callable[[], Checked]) -> Checked | Quarantined:
@@ -287,7 +330,7 @@ def _mapped(path: Path, mapping: labels.LabelMapping) -> Iterator[Given | Quaran
         if isinstance(item, Quarantined):
             yield item
         else:
-            yield Given(str(path), item.line, item.said, mapping.constants.rest)
+            yield Given(str(path), item.line, item.said, mapping.constants.rest, item.counts)
 
 
 def outcomes(store: Store, path: Path) -> Imported:

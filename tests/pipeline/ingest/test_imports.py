@@ -273,6 +273,61 @@ def test_where_a_line_of_a_table_cannot_be_read_nothing_is_taken_for_unmarked(
     assert imports.ratings(store, path, labels.parse(text, "m.toml")).imported == 2
 
 
+@pytest.mark.parametrize(
+    ("mapping", "row"),
+    [
+        ('[labels]\n"not sure" = ""', "3,Not sure,"),
+        ('[filter]\nskip = [{ state = "draft" }]', "3,yes,draft"),
+        ('[filter]\nkeep = [{ state = "~^$" }, { state = "done" }]', "3,yes,draft"),
+    ],
+)
+def test_a_unit_of_which_a_mapping_leaves_something_out_is_none_that_a_rater_left_unmarked(
+    tmp_path: Path, store: Store, mapping: str, row: str
+) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(f"id,at,said,state\n{NAME},2,yes,done\n{NAME},{row}\n", encoding="utf-8")
+    text = f"""
+        [constants]
+        codebook = "initiative"
+        code = "initiative"
+        rater = "ann"
+        rest = "no"
+        [rating]
+        trajectory = "id"
+        event = "at"
+        label = "said"
+        {mapping}
+    """
+    done = imports.ratings(store, path, labels.parse(text, "m.toml"))
+    query = "SELECT event, label FROM current_ratings ORDER BY event"
+    assert rows(store, query) == [{"event": 1, "label": "no"}, {"event": 2, "label": "yes"}]
+    (told,) = [wrong.reason for wrong in done.quarantined]
+    assert told.startswith("[constants] rest: 1 units of which [labels] or [filter] left something out")
+
+
+def test_a_label_left_out_that_names_no_unit_leaves_unknown_what_its_rater_did_not_mark(
+    tmp_path: Path, store: Store
+) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(f"id,at,said\n{NAME},2,yes\n{NAME},99,not sure\n", encoding="utf-8")
+    text = """
+        [constants]
+        codebook = "initiative"
+        code = "initiative"
+        rater = "ann"
+        rest = "no"
+        [rating]
+        trajectory = "id"
+        event = "at"
+        label = "said"
+        [labels]
+        "not sure" = ""
+    """
+    done = imports.ratings(store, path, labels.parse(text, "m.toml"))
+    assert rows(store, "SELECT event, label FROM current_ratings") == [{"event": 2, "label": "yes"}]
+    assert [wrong.line for wrong in done.quarantined] == [3, None]
+
+
 def test_what_a_refused_line_may_have_marked_is_not_taken_for_unmarked(store: Store) -> None:
     marked = verdict(NAME, 2, "initiative", "yes")
     typed = verdict(NAME, 3, "initiative", "yess")
