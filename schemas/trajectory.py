@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, FiniteFloat, StringConstraints, model_validator
+from pydantic import Field, FiniteFloat, StringConstraints, field_validator, model_validator
 
 from .base import JsonValue, Model
 from .event import EventTuple
@@ -69,7 +70,7 @@ class Outcome(Model):
         if said.get("name") not in _RANGES:
             return said
         if value is None and isinstance(text, str):
-            value = number_in(text)
+            value = decimal_in(text)
             if value is None:
                 return {**said, "reason": f"{said['name']} must be a number, got {text[:40]!r}"}
         wrong = _out_of_range(said["name"], value) if isinstance(value, (int, float)) else None
@@ -99,6 +100,18 @@ def number_in(text: str) -> float | None:
         return None
 
 
+_DECIMAL_COMMA = re.compile(r"(-?)(0|[1-9]\d*),(\d+)")
+
+
+def decimal_in(text: str) -> float | None:
+    """The number that a text is where it must be one: its comma is a decimal one (4,5), unless it may part
+    thousands (1,234)."""
+    match = _DECIMAL_COMMA.fullmatch(text.strip())
+    if match and (match[2] == "0" or len(match[3]) != 3):
+        return float("".join((match[1], match[2], ".", match[3])))
+    return number_in(text)
+
+
 def _out_of_range(name: str, value: float) -> str | None:
     low, high = _RANGES.get(name, (-math.inf, math.inf))
     return None if low <= value <= high else f"{name} must be from {low} to {high}, got {value:g}"
@@ -111,6 +124,12 @@ class GivenOutcome(Model):
     name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
     value: FiniteFloat
     baseline: str | None = None
+
+    @field_validator("value", mode="before")
+    @classmethod
+    def _number(cls, value: Any) -> Any:
+        number = decimal_in(value) if isinstance(value, str) else None
+        return value if number is None else number
 
     @model_validator(mode="after")
     def _in_range(self) -> GivenOutcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -18,6 +19,8 @@ from ..errors import SourceError
 from ..store import Store, dictionaries, ledger, rows
 from ..store.aside import aside, parts
 from ..systems.base import numbered_lines, only_object, parsed
+from ..systems.formats import inputs
+from ..systems.formats.mapping import Input
 from . import labels
 from .checks import Checker, Claim, Facts, Key, Names, Said, key_of, said_of
 
@@ -25,7 +28,10 @@ FEW = 2
 """So many lines that are no JSON are told one by one, where a file of JSON by name has no others."""
 JSON = (".jsonl", ".ndjson", ".json")
 TABLE = "a table of labels is read with --map (docs/labels.md)"
-OUTCOME = 'an outcome is {"trajectory": ..., "name": ..., "value": ...}'
+OUTCOME = (
+    'an outcome is {"trajectory": ..., "name": ..., "value": ...}, or a row of a table with these columns'
+)
+TABLES = ("csv", "parquet", "excel")
 AT_ONCE = 20_000
 """Lines that are held against the store at a time."""
 MARKS = 200
@@ -339,8 +345,8 @@ def outcomes(store: Store, path: Path) -> Imported:
     with store.reading() as connection:
         names = Names(connection)
     known = _given(store)
-    said: dict[_About, tuple[int, GivenOutcome]] = {}
-    for number, line in _objects(path, result, OUTCOME):
+    said: dict[_About, tuple[int | None, GivenOutcome]] = {}
+    for number, line in _outcomes(path, result):
         try:
             given = GivenOutcome.model_validate(line)
             given = given.model_copy(update={"trajectory": names.resolve(given.trajectory)})
@@ -364,11 +370,39 @@ def outcomes(store: Store, path: Path) -> Imported:
     return result
 
 
+def _outcomes(path: Path, result: Imported) -> Iterator[tuple[int | None, dict[str, Any]]]:
+    """The outcomes of a file: objects of JSON, or rows of a table, of which empty cells say nothing."""
+    if not path.is_file() or inputs.format_of(path) not in TABLES:
+        yield from _objects(path, result, OUTCOME)
+        return
+    for number, row in _items(path, result):
+        if wrong := _wrong_columns(row):
+            result.quarantined.append(Quarantined(source=str(path), reason=f"{wrong}; {OUTCOME}"))
+            return
+        said = {name: value for name, value in row.items() if value not in (None, "")}
+        yield (
+            number,
+            {name: value if name == "value" else labels.plain(value) for name, value in said.items()},
+        )
+
+
+def _wrong_columns(row: dict[str, Any]) -> str | None:
+    """What a table of outcomes lacks, or has that is none of their fields."""
+    fields = GivenOutcome.model_fields
+    if lacking := [name for name, one in fields.items() if one.is_required() and name not in row]:
+        there = ", ".join(map(repr, itertools.islice(row, labels.NAMED)))
+        return f"no column {', '.join(map(repr, lacking))} among {there}"
+    more = [name for name in row if name not in fields]
+    return f"the column {more[0]!r} is none of {', '.join(fields)}" if more else None
+
+
 def _about(given: GivenOutcome) -> _About:
     return given.trajectory, given.name, given.baseline
 
 
-def _otherwise(path: Path, line: int, given: GivenOutcome, before: int, earlier: GivenOutcome) -> str:
+def _otherwise(
+    path: Path, line: int | None, given: GivenOutcome, before: int | None, earlier: GivenOutcome
+) -> str:
     """A sentence on a line that gives another value than an earlier one."""
     over = "" if given.baseline is None else f" over {given.baseline}"
     return (
@@ -417,10 +451,33 @@ def _append(store: Store, fresh: Iterable[bytes]) -> None:
     store.sync(lags=True)
 
 
-def _objects(path: Path, result: Imported, hint: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a file of JSON Lines; of one in which no line is JSON it is said once, with a hint."""
+def _items(path: Path, result: Imported) -> Iterator[tuple[int | None, dict[str, Any]]]:
+    """The rows of a table, or the objects of a JSON list, as they are written."""
+    for number, value in inputs.records(path, Input(), as_written=True):
+        item = value if isinstance(value, Quarantined) else only_object(value, str(path), number)
+        if isinstance(item, Quarantined):
+            result.quarantined.append(item)
+        else:
+            yield number, item
+
+
+def _is_list(path: Path) -> bool:
+    """Whether a file is one JSON list, and no JSON Lines."""
+    with path.open("rb") as file:
+        return file.read(inputs.LOOK).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+
+
+def _objects(path: Path, result: Imported, hint: str) -> Iterator[tuple[int | None, dict[str, Any]]]:
+    """The objects of JSON Lines, or of a JSON list; of a file in which no line is JSON it is said once, with
+    a hint."""
     if not path.is_file():
         raise SourceError(f"{path}: no such file")
+    if inputs.format_of(path) == "json" and _is_list(path):
+        if twice := _said_twice(path.read_bytes()):
+            result.quarantined.append(Quarantined(source=str(path), reason=twice))
+        else:
+            yield from _items(path, result)
+        return
     wrong: list[Quarantined] = []
     no_json = True
     for number, raw in numbered_lines(path):
@@ -430,8 +487,7 @@ def _objects(path: Path, result: Imported, hint: str) -> Iterator[tuple[int, dic
         if isinstance(line, Quarantined):
             wrong.append(line)
         elif twice := _said_twice(raw or b""):
-            reason = f"{twice}: said twice in one object; which one holds?"
-            wrong.append(Quarantined(source=str(path), line=number, reason=reason))
+            wrong.append(Quarantined(source=str(path), line=number, reason=twice))
         else:
             yield number, line
     if no_json and (len(wrong) > FEW or (wrong and path.suffix.lower() not in JSON)):
@@ -440,8 +496,9 @@ def _objects(path: Path, result: Imported, hint: str) -> Iterator[tuple[int, dic
     result.quarantined.extend(wrong)
 
 
-def _said_twice(line: bytes) -> str | None:
-    """A key that an object of the line has twice, of which a parser keeps the last without a word."""
+def _said_twice(text: bytes) -> str | None:
+    """What is wrong with JSON in which an object has a key twice, of which a parser keeps the last without a
+    word; nothing with what is no JSON."""
     twice: list[str] = []
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -449,8 +506,9 @@ def _said_twice(line: bytes) -> str | None:
         twice.extend(key for key in dict.fromkeys(keys) if keys.count(key) > 1)
         return dict(items)
 
-    json.loads(line.removeprefix(b"\xef\xbb\xbf"), object_pairs_hook=pairs)
-    return twice[0] if twice else None
+    with suppress(ValueError):
+        json.loads(text.removeprefix(b"\xef\xbb\xbf"), object_pairs_hook=pairs)
+    return f"{twice[0]}: said twice in one object; which one holds?" if twice else None
 
 
 def _reason(error: Exception) -> str:

@@ -311,18 +311,19 @@ class _Reading:
             return int(whole[1])
         if name == "event" and isinstance(value, float) and value.is_integer():
             return int(value)
-        return value if name in ("event", "probability", "label") or value is None else _plain(value)
+        return value if name in ("event", "probability", "label") or value is None else plain(value)
 
     def _label(self, value: Any) -> str:
         """The label that a value stands for, in whatever case and however a number is written."""
-        plain = _plain(value)
-        bare = plain.strip()
+        text = plain(value)
+        bare = text.strip()
         whole = _WHOLE.fullmatch(bare)
-        ways = (plain, bare, bare.casefold(), whole[1] if whole else bare)
-        return next((self.meanings[way] for way in ways if way in self.meanings), plain)
+        ways = (text, bare, bare.casefold(), whole[1] if whole else bare)
+        return next((self.meanings[way] for way in ways if way in self.meanings), text)
 
 
-def _plain(value: Any) -> str:
+def plain(value: Any) -> str:
+    """A name or label as a text."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

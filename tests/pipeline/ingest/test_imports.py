@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import polars as pl
 import pytest
 
 from coaudit.pipeline.analyze.metrics import metrics
@@ -503,6 +504,56 @@ def test_outcomes_that_a_file_gives_twice_are_named_and_the_last_is_taken_once(
     assert again.contradicted == first.contradicted
     better = give(store, [{**line, "name": " satisfaction ", "value": 5}])
     assert (better.imported, better.changed) == (1, 1)
+
+
+def test_outcomes_come_in_tables_and_lists_as_labels_do(tmp_path: Path, store: Store) -> None:
+    table = tmp_path / "outcomes.csv"
+    table.write_bytes(
+        f"trajectory;name;value;baseline\r\n{NAME};satisfaction;4,5;\r\n{NAME};preferred;true;b 1.10\r\n"
+        f"{NAME};quality;1,234;\r\n".encode("utf-8-sig")
+    )
+    done = imports.outcomes(store, table)
+    assert (done.imported, [wrong.line for wrong in done.quarantined]) == (2, [4])
+    kept = rows(store, "SELECT name, value, baseline FROM outcomes WHERE imported ORDER BY name")
+    assert [tuple(one.values()) for one in kept] == [("preferred", 1, "b 1.10"), ("satisfaction", 4.5, None)]
+    listed = tmp_path / "outcomes.json"
+    listed.write_text(json.dumps([{"trajectory": NAME, "name": "satisfaction", "value": 2}, 3], indent=1))
+    done = imports.outcomes(store, listed)
+    assert (done.imported, done.changed, [wrong.line for wrong in done.quarantined]) == (1, 1, [2])
+    listed.write_text(f'[{{"trajectory": "{NAME}", "name": "preferred", "value": 0, "value": 1}}]')
+    (wrong,) = imports.outcomes(store, listed).quarantined
+    assert wrong.reason == "value: said twice in one object; which one holds?"
+
+
+def test_a_session_whose_name_is_a_number_gets_its_outcome_from_any_table(
+    tmp_path: Path, workspace: Path
+) -> None:
+    store = made(workspace)
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"id": "12", "messages": [{"role": "user", "content": "Hi"}]}\n', encoding="utf-8")
+    take(store, log)
+    pl.DataFrame({"trajectory": [12], "name": ["satisfaction"], "value": [3.0]}).write_parquet(
+        path := tmp_path / "outcomes.parquet"
+    )
+    assert imports.outcomes(store, path).imported == 1
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        ("session,name,value", "no column 'trajectory' among 'session', 'name', 'value'; an outcome is"),
+        ("trajectory,satisfaction", "no column 'name', 'value' among 'trajectory', 'satisfaction'; an"),
+        ("trajectory,name,value,by", "the column 'by' is none of trajectory, name, value, baseline; an"),
+    ],
+)
+def test_a_table_with_other_columns_is_refused_once(
+    tmp_path: Path, one_store: Store, head: str, reason: str
+) -> None:
+    path = tmp_path / "outcomes.csv"
+    line = ",".join("1" for _ in head.split(","))
+    path.write_text(f"{head}\n{line}\n{line}\n")
+    (wrong,) = imports.outcomes(one_store, path).quarantined
+    assert wrong.reason.startswith(reason)
 
 
 def test_outcomes_outlive_a_new_ingest_of_their_trajectory(tmp_path: Path, store: Store) -> None:
