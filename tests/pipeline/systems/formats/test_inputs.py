@@ -43,7 +43,7 @@ def test_cells_that_would_be_one_number_and_differ_are_names(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("cells", "read"),
+    ("cells", "stored"),
     [
         (["1.50", "NaN", "2"], ["1.50", None, "2"]),
         (["1.5", "2"], ["1.5", "2"]),
@@ -53,11 +53,13 @@ def test_cells_that_would_be_one_number_and_differ_are_names(tmp_path: Path) -> 
         (["7", "8"], [7, 8]),
     ],
 )
-def test_a_name_in_a_table_stays_as_it_is_written(tmp_path: Path, cells: list[str], read: list[Any]) -> None:
+def test_a_name_in_a_table_stays_as_it_is_written(
+    tmp_path: Path, cells: list[str], stored: list[Any]
+) -> None:
     path = tmp_path / "log.csv"
     path.write_text("session,said\n" + "".join(f"{cell},Hi\n" for cell in cells), encoding="utf-8")
     found = [value for _, value in records(path, Input(), names={"session"})]
-    assert [one["session"] for one in found if isinstance(one, dict)] == read
+    assert [one["session"] for one in found if isinstance(one, dict)] == stored
 
 
 def test_whole_numbers_of_a_table_as_it_is_written_are_texts_without_the_point_of_an_empty_cell(
