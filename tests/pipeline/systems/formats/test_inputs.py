@@ -54,7 +54,7 @@ def test_cells_that_would_be_one_number_and_differ_are_names(tmp_path: Path) -> 
     ],
 )
 def test_a_name_in_a_table_stays_as_it_is_written(
-    tmp_path: Path, cells: list[str], stored: list[Any]
+    tmp_path: Path, cells: list[str], stored: list[object]
 ) -> None:
     path = tmp_path / "log.csv"
     path.write_text("session,said\n" + "".join(f"{cell},Hi\n" for cell in cells), encoding="utf-8")
