@@ -40,6 +40,11 @@ def shortened(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
+def one_line(text: str) -> str:
+    r"""Text on one line, line feeds as \n: a file's name may have one in it."""
+    return text.replace("\n", "\\n")
+
+
 def counted(number: int, one: str, many: str) -> str:
     """So many of something: `1 trajectory`, `2 trajectories`."""
     return f"{number} {one if number == 1 else many}"

@@ -11,6 +11,7 @@ from pydantic import Field, FiniteFloat, StringConstraints, field_validator, mod
 
 from .base import JsonValue, Model
 from .event import EventTuple
+from .text import one_line
 
 ParticipantKind = Literal["human", "agent", "environment"]
 Setting = Literal["real", "simulated"]
@@ -205,9 +206,9 @@ class Quarantined(Model):
     reason: str
 
     def __str__(self) -> str:
-        """`source:line: reason` on one line: a file's name may have a line feed in it."""
+        """`source:line: reason` on one line."""
         place = self.source if self.line is None else f"{self.source}:{self.line}"
-        return f"{place}: {self.reason}".replace("\n", "\\n")
+        return one_line(f"{place}: {self.reason}")
 
 
 @dataclass(frozen=True, slots=True)

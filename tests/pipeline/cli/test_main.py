@@ -198,6 +198,19 @@ def _tar(path: Path, members: list[tuple[str, str]]) -> Path:
     return path
 
 
+def test_a_name_of_a_file_or_link_with_a_line_feed_breaks_no_note_in_two(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    folder = tmp_path / "logs"
+    talk().folder(folder / "arm" / NAME)
+    (folder / "READ\nME.md").write_text("x")
+    (tmp_path / "away").mkdir()
+    (folder / "li\nnk").symlink_to(tmp_path / "away", target_is_directory=True)
+    notes = coaudit("ingest", folder).err.splitlines()
+    assert [note.partition("\\n")[0].rpartition(" ")[2] for note in notes if "\\n" in note] == ["li", "READ"]
+    assert not [note for note in notes if note.startswith(("ME", "nk"))]
+
+
 @pytest.mark.parametrize("name", ["logs.zip", "logs.tar", "logs.tar.gz"])
 def test_links_and_ways_out_of_an_archive_are_refused_by_name_and_the_rest_is_read(
     tmp_path: Path, store: Store, name: str
