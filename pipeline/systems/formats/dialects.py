@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from . import agent_events
 from .contents import PARTS, UNSAID, is_part
 from .guess_roles import role_of
 from .mapped_values import seconds_of, spoken
@@ -62,7 +63,10 @@ Message = dict[str, Any]
 
 
 def messages(item: Any) -> list[Message] | None:
-    """The messages of a chat API that an item amounts to; None where it is no message of any kind."""
+    """The messages of a chat API that an item amounts to, of an event that nobody said none; None where it is
+    no message of any kind."""
+    if isinstance(item, dict) and (logged := agent_events.messages(item)) is not None:
+        return logged
     item = _unwrapped(item)
     if not isinstance(item, dict):
         return None

@@ -161,12 +161,12 @@ HEAD: dict[str, tuple[str, ...]] = {
 OUTCOME = re.compile(
     r"(?:^|[_\W])(?:reward|score|success|successful|resolved|passed|pass|correct|is_correct|is_corrected|rating|solved"
     r"|winner|win|won|accuracy|exit_status|completed|grade|satisfaction|final_reward|outcome|verdict|result|status"
-    r"|f1|error_rate|win_rate)(?:$|[_\W])",
+    r"|f1|error_rate|win_rate|utility)(?:$|[_\W])",
     re.IGNORECASE,
 )
 GOALS = (
     *("resolved", "solved", "is_correct", "correct", "passed", "reward", "score", "win", "won"),
-    *("task_success", "outcome", "result", "status"),
+    *("task_success", "utility", "outcome", "result", "status"),
 )
 """Outcomes that, where they are 0 or 1, say whether the goal was reached, the likeliest first."""
 LOOSE = {"outcome", "result", "status"}

@@ -56,7 +56,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d{1,2})?")
 _WHOLE = re.compile(r"-?\d+(?:\.0+)?")
 _SEPARATOR = re.compile(r"sep=([^\w\"\r\n])\r?\n")
 """The line above the names with which Excel says what parts the cells."""
-_QUOTED = re.compile(r'(?<![^,;\t\n])"(?:[^"]|"")*"')
+_QUOTED = re.compile(r'(?<![^,;|\t\n])"(?:[^"]|"")*"')
 """A cell in quotation marks, which begins with one: elsewhere it is a sign like another, of inches."""
 _END = "end_of_the_table"
 """A row after the last, which a cell that nothing closes takes in; one cell, whatever parts them."""
@@ -310,9 +310,9 @@ def _rows_of_csv(
 
 
 def _dialect(path: Path, text: str, said: re.Match[str] | None) -> type[csv.Dialect]:
-    """Commas, semicolons or tabs: what the file says, or whichever its names are parted by most."""
+    """Commas, semicolons, tabs or bars: what the file says, or whichever its names are parted by most."""
     line = _QUOTED.sub("", text[:LOOK]).partition("\n")[0]
-    often = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=line.count)
+    often = "\t" if path.suffix.lower() == ".tsv" else max(",;\t|", key=line.count)
 
     class Dialect(csv.excel):
         delimiter = said[1] if said else often

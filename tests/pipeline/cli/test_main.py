@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -13,6 +15,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from coaudit.pipeline.cli import main
@@ -237,6 +240,27 @@ def test_links_and_ways_out_of_an_archive_are_refused_by_name_and_the_rest_is_re
         **({} if name.endswith("zip") else {f"{path}!pipe": "neither a file nor a folder"}),
     }
     assert not (tmp_path / "out.txt").exists() and not Path("/tmp/coaudit-out.txt").exists()
+
+
+@pytest.mark.parametrize("end", ["gz", "zst"])
+def test_a_compressed_file_that_is_cut_off_gives_the_lines_that_are_there(
+    tmp_path: Path, store: Store, end: str
+) -> None:
+    words = random.Random(7)
+    body = "".join(
+        json.dumps({"id": f"s{n}", "messages": [{"role": "user", "content": words.randbytes(64).hex()}]})
+        + "\n"
+        for n in range(6000)
+    ).encode()
+    packed = gzip.compress(body) if end == "gz" else pa.compress(body, codec="zstd", asbytes=True)
+    whole = tmp_path / f"whole.jsonl.{end}"
+    whole.write_bytes(packed)
+    assert take(made(tmp_path / "all"), whole).trajectories == 6000
+    path = tmp_path / f"chat.jsonl.{end}"
+    path.write_bytes(packed[: len(packed) * 3 // 4])
+    result = take(store, path)
+    assert 3000 < result.trajectories < 5000
+    assert result.quarantined[0].reason.startswith("broken archive: ")
 
 
 def test_an_archive_that_is_cut_off_gives_what_it_still_holds(tmp_path: Path, store: Store) -> None:

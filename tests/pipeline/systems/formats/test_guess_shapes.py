@@ -138,6 +138,127 @@ def test_a_question_alone_in_its_list_has_its_reply_beside_it(tmp_path: Path) ->
     assert first.tags == {}
 
 
+def test_steps_with_what_came_of_them_come_before_a_chat_that_has_it_as_a_users_words(tmp_path: Path) -> None:
+    """As SWE-agent keeps both."""
+    steps = [
+        {"action": "ls -a\n", "observation": said(2), "response": said(1), "thought": said(1), "state": {}},
+        {
+            "action": "edit 1:2\nx",
+            "observation": "Traceback (most recent call last):\nKeyError: 1",
+            "response": said(3),
+        },
+        {"action": "submit", "observation": "diff", "response": said(4), "thought": said(4), "state": {}},
+    ]
+    chat = [
+        {"role": "system", "content": said(5), "agent": "main", "message_type": "system_prompt"},
+        {"role": "user", "content": said(6), "agent": "main", "message_type": "demonstration"},
+        {"role": "user", "content": said(7), "agent": "main", "message_type": "observation"},
+        {"role": "assistant", "content": said(1), "thought": said(1), "action": "ls -a\n", "agent": "main"},
+        {"role": "user", "content": said(2), "agent": "main", "message_type": "observation"},
+    ]
+    for number in range(2):
+        run = {
+            "environment": "main",
+            "trajectory": steps,
+            "history": chat,
+            "info": {"exit_status": "submitted"},
+        }
+        as_json(tmp_path / f"runs/repo__{number}.traj", run)
+    first = drafted(tmp_path / "runs")[0]
+    assert brief(first.events) == [
+        ("user", "message", said(7)),
+        ("agent", "action", "ls"),
+        ("agent", "action", "edit"),
+        ("agent", "action", "submit"),
+    ]
+    assert [event.status for event in first.events] == [None, None, "failed", None]
+    assert [event.text for event in first.events[1:]] == [said(1), said(3), said(4)]
+
+
+def _event(number: int, source: str, kind: str, **fields: object) -> dict[str, object]:
+    time = f"2025-11-03T10:00:{number:02}.000100"
+    return {"id": f"e{number}", "timestamp": time, "source": source, "kind": kind, **fields}
+
+
+def _logged() -> list[dict[str, object]]:
+    """Events as OpenHands' software agent SDK keeps them."""
+
+    def text(words: str) -> list[dict[str, str]]:
+        return [{"type": "text", "text": words}]
+
+    def call(number: int, name: str, thought: str, **action: object) -> dict[str, object]:
+        arguments = json.dumps(action)
+        mark = {"tool_name": name, "tool_call_id": f"c{number}"}
+        made = {"id": f"c{number}", "name": name, "arguments": arguments, "origin": "completion"}
+        words = text(thought) if thought else []
+        return _event(
+            number,
+            "agent",
+            "ActionEvent",
+            thought=words,
+            action={"kind": "X", **action},
+            tool_call=made,
+            **mark,
+        )
+
+    def came(number: int, of: int, name: str, **seen: object) -> dict[str, object]:
+        mark = {"tool_name": name, "tool_call_id": f"c{of}"}
+        return _event(number, "environment", "ObservationEvent", observation={"kind": "X", **seen}, **mark)
+
+    def message(number: int, source: str, role: str, words: str) -> dict[str, object]:
+        return _event(number, source, "MessageEvent", llm_message={"role": role, "content": text(words)})
+
+    denied = {"tool_name": "bash", "tool_call_id": "c8", "rejection_reason": "Not that."}
+    return [
+        _event(0, "agent", "SystemPromptEvent", system_prompt={"type": "text", "text": said(0)}, tools=[]),
+        message(1, "user", "user", said(1)),
+        call(2, "bash", said(2), command="ls"),
+        came(3, 2, "bash", content=text("a.py"), is_error=False, exit_code=0),
+        call(4, "edit", "", path="a.py"),
+        came(5, 4, "edit", content=text("No match"), is_error=True),
+        call(6, "bash", "", command="false"),
+        _event(7, "agent", "AgentErrorEvent", error="No such tool", tool_name="bash", tool_call_id="c6"),
+        call(8, "bash", "", command="rm a.py"),
+        _event(9, "environment", "UserRejectObservation", action_id="e8", **denied),
+        call(10, "finish", "", message=said(3)),
+        came(11, 10, "finish", content=text(said(3)), is_error=False),
+        _event(12, "environment", "ConversationStateUpdateEvent", key="execution_status", value="finished"),
+    ]
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_events_of_an_agents_conversation_are_its_messages_calls_and_answers(
+    tmp_path: Path, lines: bool
+) -> None:
+    if lines:
+        as_lines(tmp_path / "runs/one.jsonl", _logged())
+        as_lines(tmp_path / "runs/two.jsonl", [{**event, "id": f"{event['id']}b"} for event in _logged()])
+    else:
+        as_lines(
+            tmp_path / "runs/out.jsonl", [{"instance_id": f"i{n}", "history": _logged()} for n in range(2)]
+        )
+    runs = drafted(tmp_path / "runs")
+    assert len(runs) == 2
+    assert [(p.name, p.kind) for p in runs[0].participants if p.kind != "environment"] == [
+        ("user", "human"),
+        ("assistant", "agent"),
+    ]
+    assert [(e.actor, e.kind, e.action.name if e.action else e.text, e.status) for e in runs[0].events] == [
+        ("environment", "start", said(0), None),
+        ("user", "message", said(1), None),
+        ("assistant", "message", said(2), None),
+        ("assistant", "action", "bash", "succeeded"),
+        ("assistant", "action", "edit", "failed"),
+        ("assistant", "action", "bash", "failed"),
+        ("assistant", "action", "bash", None),
+        ("user", "confirm_reject", None, None),
+        ("user", "message", "Not that.", None),
+        ("assistant", "message", said(3), None),
+        ("assistant", "action", "finish", "succeeded"),
+    ]
+    assert runs[0].events[2].time == "2025-11-03T10:00:02.000100"
+
+
 def test_all_items_that_came_back_are_the_reply(tmp_path: Path) -> None:
     call: dict[str, object] = {"type": "function_call", "call_id": "c", "name": "timetable"}
     text = [{"type": "output_text", "text": said(2)}]
