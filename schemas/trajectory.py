@@ -101,6 +101,7 @@ def number_in(text: str) -> float | None:
         return None
 
 
+_COMMA = re.compile(r"\d,\d")
 _DECIMAL_COMMA = re.compile(r"(-?)(0|[1-9]\d*),(\d+)")
 
 
@@ -129,7 +130,11 @@ class GivenOutcome(Model):
     @field_validator("value", mode="before")
     @classmethod
     def _number(cls, value: Any) -> Any:
-        number = decimal_in(value) if isinstance(value, str) else None
+        if not isinstance(value, str):
+            return value
+        number = decimal_in(value)
+        if number is None and _COMMA.search(value):
+            raise ValueError(f"write a number with a point alone, such as 1234.5, got {value[:40]!r}")
         return value if number is None else number
 
     @model_validator(mode="after")

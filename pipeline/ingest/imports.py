@@ -375,7 +375,8 @@ def _outcomes(path: Path, result: Imported) -> Iterator[tuple[int | None, dict[s
     if not path.is_file() or inputs.format_of(path) not in TABLES:
         yield from _objects(path, result, OUTCOME)
         return
-    for number, row in _items(path, result):
+    for number, cells in _items(path, result):
+        row = {name.strip().casefold(): value for name, value in cells.items()}
         if wrong := _wrong_columns(row):
             result.quarantined.append(Quarantined(source=str(path), reason=f"{wrong}; {OUTCOME}"))
             return

@@ -509,11 +509,12 @@ def test_outcomes_that_a_file_gives_twice_are_named_and_the_last_is_taken_once(
 def test_outcomes_come_in_tables_and_lists_as_labels_do(tmp_path: Path, store: Store) -> None:
     table = tmp_path / "outcomes.csv"
     table.write_bytes(
-        f"trajectory;name;value;baseline\r\n{NAME};satisfaction;4,5;\r\n{NAME};preferred;true;b 1.10\r\n"
+        f"Trajectory; name;value;baseline\r\n{NAME};satisfaction;4,5;\r\n{NAME};preferred;true;b 1.10\r\n"
         f"{NAME};quality;1,234;\r\n".encode("utf-8-sig")
     )
     done = imports.outcomes(store, table)
     assert (done.imported, [wrong.line for wrong in done.quarantined]) == (2, [4])
+    assert "write a number with a point alone, such as 1234.5, got '1,234'" in done.quarantined[0].reason
     kept = rows(store, "SELECT name, value, baseline FROM outcomes WHERE imported ORDER BY name")
     assert [tuple(one.values()) for one in kept] == [("preferred", 1, "b 1.10"), ("satisfaction", 4.5, None)]
     listed = tmp_path / "outcomes.json"
