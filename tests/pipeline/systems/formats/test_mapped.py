@@ -270,6 +270,39 @@ def test_names_that_would_be_one_number_are_two_and_measures_stay_numbers(tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("pattern", "of_times", "marks"),
+    [
+        (r"\[(?P<time>\S+)\] ", "", ("[2024-01-13T10:01:00] ", "[2024-01-13T10:02:00] ")),
+        (
+            r"(?P<time>[\d/]+, [\d:]+) - ",
+            '[constants]\ntime_format = "%d/%m/%Y, %H:%M"',
+            ("13/01/2024, 10:01 - ",) * 2,
+        ),
+    ],
+)
+def test_what_stands_before_the_first_turn_of_a_text_has_no_time(
+    tmp_path: Path, pattern: str, of_times: str, marks: tuple[str, str]
+) -> None:
+    mapping = f"""
+{of_times}
+[event]
+role = "text[].speaker"
+text = "text[].text"
+time = "text[].time"
+[turns]
+pattern = '^{pattern}(?P<speaker>User|Bot): '
+[roles]
+User = "human"
+Bot = "agent"
+"""
+    path = tmp_path / "talk.txt"
+    path.write_text(f"All is recorded.\n{marks[0]}User: To Ulm.\n{marks[1]}Bot: Done.\n", encoding="utf-8")
+    found, wrong = read("mapped", path, map=mapping)
+    assert not wrong
+    assert [bool(event.time) for event in found[0].events] == [False, True, True]
+
+
+@pytest.mark.parametrize(
     ("written", "cells", "times"),
     [
         ("%Y%m%d.%H%M", ("20240131.1030", "20240131.1100"), ["2024-01-31T10:30:00", "2024-01-31T11:00:00"]),
