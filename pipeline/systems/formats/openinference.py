@@ -34,7 +34,8 @@ def recognises(path: Path) -> bool:
     if b'"resourceSpans"' in head or b'"resource_spans"' in head:
         return False
     nested = b'"span_attributes"' in head and (b'"child_spans"' in head or b'"openinference' in head)
-    return nested or (b'"span_kind"' in head and b'"attributes' in head and b"context" in head)
+    told = b'"span_kind"' in head or b'"openinference' in head
+    return nested or (told and b'"attributes' in head and b"context" in head)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
@@ -125,8 +126,9 @@ def _span(given: dict[str, Any], parent: str | None, trace: str | None) -> Span:
     if (begun := given.get("timestamp", given.get("start_time"))) is None:
         raise ValueError("timestamp: missing")
     start = _nanoseconds(begun)
-    code = str(given.get("status_code", (given.get("status") or {}).get("code", ""))).upper()
-    why = given.get("status_message") or code
+    status = given.get("status") or {}
+    code = str(given.get("status_code", status.get("code", status.get("status_code", "")))).upper()
+    why = given.get("status_message") or status.get("description") or code
     events = [
         (str(e.get("Name", e.get("name"))), e) for e in given.get("events") or [] if isinstance(e, dict)
     ]

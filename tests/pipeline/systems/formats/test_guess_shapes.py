@@ -175,6 +175,28 @@ def test_steps_with_what_came_of_them_come_before_a_chat_that_has_it_as_a_users_
     assert [event.text for event in first.events[1:]] == [said(1), said(3), said(4)]
 
 
+def test_a_list_of_steps_may_begin_with_what_was_asked_and_have_one_without_a_call(tmp_path: Path) -> None:
+    """As smolagents keeps the steps of a run."""
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "python_interpreter", "arguments": "print(1)"},
+    }
+    steps = [
+        {"task": said(0), "task_images": None},
+        {"step_number": 1, "model_output": said(1), "tool_calls": None, "error": {"message": "no code"}},
+        {"step_number": 2, "model_output": said(2), "tool_calls": [call], "observations": "1"},
+    ]
+    runs = [{"run": n, "steps": steps} for n in range(2)]
+    first = drafted(as_lines(tmp_path / "runs.jsonl", runs))[0]
+    assert brief(first.events) == [
+        ("user", "message", said(0)),
+        ("assistant", "message", said(1)),
+        ("assistant", "message", said(2)),
+        ("assistant", "action", "python_interpreter"),
+    ]
+
+
 def _event(number: int, source: str, kind: str, **fields: object) -> dict[str, object]:
     time = f"2025-11-03T10:00:{number:02}.000100"
     return {"id": f"e{number}", "timestamp": time, "source": source, "kind": kind, **fields}
