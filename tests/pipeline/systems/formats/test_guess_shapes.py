@@ -197,6 +197,22 @@ def test_a_list_of_steps_may_begin_with_what_was_asked_and_have_one_without_a_ca
     ]
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_conversation_beside_the_one_that_is_read_is_told(tmp_path: Path, cut: bool) -> None:
+    def talk(answer: int) -> object:
+        if cut:
+            turns = (("Human", 0), ("Assistant", 1), ("Human", 2), ("Assistant", answer))
+            return "".join(f"\n\n{who}: {said(what)}" for who, what in turns)
+        return [{"role": "user", "content": said(0)}, {"role": "assistant", "content": said(answer)}]
+
+    rows = [{"n": n, "chosen": talk(3), "rejected": talk(4)} for n in range(4)]
+    seen = survey(as_lines(tmp_path / "preferences.jsonl", rows))
+    assert (
+        "rejected holds a conversation, too, beside chosen, and is left out: a mapping of its own reads one "
+        f"([{'turns' if cut else 'messages'}] at)"
+    ) in unclear(seen, guess(seen))
+
+
 def _event(number: int, source: str, kind: str, **fields: object) -> dict[str, object]:
     time = f"2025-11-03T10:00:{number:02}.000100"
     return {"id": f"e{number}", "timestamp": time, "source": source, "kind": kind, **fields}
