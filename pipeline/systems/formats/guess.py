@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from operator import itemgetter
 from typing import Any
 
 from . import guess_calls, guess_spans
@@ -14,6 +13,7 @@ from .guess_names import (
     DONE,
     GOALS,
     HEAD,
+    LESSER,
     LISTS,
     LOOSE,
     NAMES,
@@ -70,7 +70,7 @@ def guess(seen: Survey) -> Guess:
         _of_session(made, seen)
         return made
     lists = _lists(seen)
-    score, path = max(lists, key=itemgetter(0), default=(0.0, ""))
+    score, path = max(lists, key=_rank, default=(0.0, ""))
     if score > 0 and len(seen.paths[path].lengths) < RARE * len(seen.records) and _is_table(seen):
         score = 0.0
     if score > 0:
@@ -87,6 +87,12 @@ def guess(seen: Survey) -> Guess:
         return made
     _of_session(made, seen)
     return made
+
+
+def _rank(scored: tuple[float, str]) -> tuple[bool, float]:
+    """How a list comes before others: by its score, what was liked less behind all others."""
+    score, path = scored
+    return score > 0 and path.rpartition(".")[2] not in LESSER, score
 
 
 def _is_table(seen: Survey) -> bool:

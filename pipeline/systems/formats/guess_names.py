@@ -231,6 +231,8 @@ BEGUN = ("task", "task_description", "description", "input", "prompt", "instruct
 """What stands in a record that says what begins."""
 SAYS = re.compile(r"answer|response|output|input|prompt|token|cost|patch", re.I)
 """What is about an agent or its model, and not their name."""
+LESSER = {"rejected"}
+"""What a conversation is called beside which one was liked more, which is read before it."""
 LISTS = (
     *(
         "messages",

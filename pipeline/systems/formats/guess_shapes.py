@@ -15,6 +15,7 @@ from .guess_events import of_events
 from .guess_made import Guess
 from .guess_names import (
     CHAT,
+    LESSER,
     NAMES,
     PAIRS,
     SESSION,
@@ -191,13 +192,14 @@ def _calls_aside(seen: Survey, inside: str) -> bool:
 
 def of_text(made: Guess, seen: Survey) -> bool:
     """Texts in which turns are marked, such as `User: ...`."""
-    best: tuple[float, PathSeen, str] | None = None
+    best: tuple[tuple[bool, float], PathSeen, str] | None = None
     for one in seen.paths.values():
         if "[]" in one.path or not one.texts or (one.mean_length < 40 and seen.format != "text"):
             continue
         pattern = pattern_of(one.texts)
-        if pattern and (best is None or one.characters > best[0]):
-            best = (one.characters, one, pattern)
+        rank = (one.key not in LESSER, one.characters)
+        if pattern and (best is None or rank > best[0]):
+            best = (rank, one, pattern)
     if best is None:
         return _of_pages(made, seen)
     _, one, pattern = best
