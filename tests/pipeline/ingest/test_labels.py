@@ -60,7 +60,7 @@ def test_a_column_that_the_file_lacks_is_named_with_those_that_it_has(tmp_path: 
         "raters.bob: none of 2 records has anything at 'bob_says'; "
         "they have 'id', 'mode', 'ann_says', 'Bob_says'"
     )
-    path.write_text("id|mode|ann_says|bob_says\ns1|C.1 Late|x|n\n", encoding="utf-8")
+    path.write_text("id^mode^ann_says^bob_says\ns1^C.1 Late^x^n\n", encoding="utf-8")
     reasons = [item.reason for item in read(path, parse(MAP, "m.toml")) if isinstance(item, Quarantined)]
     assert [reason.split(":")[0] for reason in reasons] == [
         *("rating.trajectory", "rating.code", "raters.ann", "raters.bob")

@@ -74,7 +74,9 @@ def test_whole_numbers_of_a_table_as_it_is_written_are_texts_without_the_point_o
     ]
 
 
-@pytest.mark.parametrize(("name", "sign"), [("log.csv", ";"), ("log.csv", "\t"), ("log.tsv", "\t")])
+@pytest.mark.parametrize(
+    ("name", "sign"), [("log.csv", ";"), ("log.csv", "\t"), ("log.csv", "|"), ("log.tsv", "\t")]
+)
 def test_a_table_is_parted_by_what_its_first_line_has_most_of(tmp_path: Path, name: str, sign: str) -> None:
     path = tmp_path / name
     path.write_text(f"who{sign}said\nAda{sign}Hi, you\n", encoding="utf-8")
