@@ -22,6 +22,8 @@ from .otlp_spans import Span
 SYSTEM = "openinference"
 LOOK = 64 * 1024
 IDS = ("span_id", "id", "context.span_id")
+_TOLD = re.compile(rb'"(?:span_kind"|openinference(?:\.span\.kind)?"\s*:)')
+"""Where a span says its kind; in a text of a chat about spans its marks are escaped."""
 _PERIOD = re.compile(r"P(?:(\d+)D)?T?(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?")
 
 
@@ -34,8 +36,7 @@ def recognises(path: Path) -> bool:
     if b'"resourceSpans"' in head or b'"resource_spans"' in head:
         return False
     nested = b'"span_attributes"' in head and (b'"child_spans"' in head or b'"openinference' in head)
-    told = b'"span_kind"' in head or b'"openinference' in head
-    return nested or (told and b'"attributes' in head and b"context" in head)
+    return nested or (b'"attributes' in head and b"context" in head and _TOLD.search(head) is not None)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:

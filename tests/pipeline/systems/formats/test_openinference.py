@@ -131,6 +131,14 @@ def exported() -> list[dict[str, Any]]:
     return [{**one, "status": {"status_code": "OK"}} for one in spans]
 
 
+@pytest.mark.parametrize("named", ["openinference.span.kind", "openinference"])
+def test_a_chat_about_spans_is_none_of_them(tmp_path: Path, named: str) -> None:
+    quoted = json.dumps({"attributes": {named: "LLM"}, "context": {"trace_id": 1}})
+    said = [{"role": "user", "content": f"Why is {quoted} no call?"}, {"role": "assistant", "content": "No."}]
+    log = written(tmp_path / "chat.jsonl", {"messages": said, "attributes": {"by": "openinference-ui"}})
+    assert not openinference.recognises(log)
+
+
 @pytest.mark.parametrize("shape", ["nested", "flat", "exported", "otlp"])
 def test_a_trace_is_a_conversation_in_each_of_its_shapes(tmp_path: Path, shape: str) -> None:
     path = tmp_path / "trace.jsonl"
