@@ -332,7 +332,7 @@ def _typed(cells: list[str], are_names: bool, as_written: bool) -> list[JsonValu
     numbers = said - _NOTHING
     are_numbers = bool(numbers) and all(map(_NUMBER.fullmatch, numbers))
     if are_numbers and are_names and _versions(numbers):
-        return [None if cell.strip() in _NOTHING else cell or None for cell in cells]
+        return [None if (name := cell.strip()) in _NOTHING else name or None for cell in cells]
     if are_numbers:
         whole = all(cell.lstrip("-").isdigit() for cell in numbers)
         parsed: dict[str, JsonValue] = {cell: int(cell) if whole else float(cell) for cell in numbers}
