@@ -273,8 +273,8 @@ class _Reading:
             for code, at_code in (self.codes or {"": None}).items():
                 own = at_rater or at_code
                 value = self._said("label", own(record, item)) if own else base.get("label")
-                if value not in (None, ""):
-                    label = self._label(value)
+                label = None if value is None else self._label(value)
+                if label is not None and (value, label) != ("", ""):
                     names = {**({"rater": rater} if rater else {}), **({"code": code} if code else {})}
                     yield {**base, **names, "label": label}
 

@@ -139,6 +139,14 @@ def test_a_column_a_code_and_truths_of_json(tmp_path: Path) -> None:
     ]
 
 
+def test_an_empty_text_may_mean_a_label(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.write_text('{"id": "s", "mode": "C.1", "ann_says": "", "bob_says": null}\n', encoding="utf-8")
+    mapping = MAP.replace('n = ""', '"" = "absent"')
+    assert [(one["rater"], one["label"]) for one in said(path, mapping)] == [("ann", "absent")]
+    assert not said(path, MAP)
+
+
 def test_labels_in_a_list_of_each_record(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
     errors = [{"at": "3", "kind": "C.1"}, {"at": 4.0, "kind": "C.2"}]
