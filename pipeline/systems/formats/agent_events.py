@@ -11,11 +11,13 @@ from typing import Any
 Message = dict[str, Any]
 NOTHING_SAID = "Event"
 """How the kind of an event ends that nobody said or did, such as a change of the conversation's state."""
+SAID = ("content", "parts", "text", "message")
+"""Where other logs of such kinds have what was said."""
 
 
 def messages(item: Message) -> list[Message] | None:
     """The messages that an event amounts to; None where it is none of these."""
-    if not isinstance(item.get("kind"), str) or not isinstance(item.get("source"), str):
+    if not isinstance(item.get("kind"), str) or not isinstance(item.get("source"), str) or "role" in item:
         return None
     time = item.get("timestamp")
     said = item.get("llm_message")
@@ -27,7 +29,8 @@ def messages(item: Message) -> list[Message] | None:
         return [{"role": "system", "content": [prompt], "timestamp": time}]
     if isinstance(item.get("tool_call_id"), str) and isinstance(item.get("tool_name"), str):
         return [{**(_called(item) if "thought" in item else _came(item)), "timestamp": time}]
-    return [] if item["kind"].endswith(NOTHING_SAID) and "id" in item else None
+    is_silent = item["kind"].endswith(NOTHING_SAID) and "id" in item and item.keys().isdisjoint(SAID)
+    return [] if is_silent else None
 
 
 def _called(item: Message) -> Message:

@@ -9,6 +9,7 @@ import pytest
 
 from coaudit.pipeline.ingest.run import preview
 from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.formats import dialects
 from coaudit.pipeline.systems.formats.drafting import draft
 from coaudit.pipeline.systems.formats.guess import guess
 from coaudit.pipeline.systems.formats.numbered import gathered, stem_in
@@ -262,6 +263,19 @@ def _logged() -> list[dict[str, object]]:
         came(11, 10, "finish", content=text(said(3)), is_error=False),
         _event(12, "environment", "ConversationStateUpdateEvent", key="execution_status", value="finished"),
     ]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"kind": "ChatEvent", "role": "user", "content": "Hello"},
+        {"kind": "ChatEvent", "text": "Hello"},
+        {"kind": "message", "tool_name": "t", "tool_call_id": "c", "role": "tool", "content": "Hello"},
+    ],
+)
+def test_what_is_said_in_events_of_other_logs_is_kept(given: dict[str, object]) -> None:
+    told = dialects.messages({"id": 1, "source": "user", **given})
+    assert told and "Hello" in json.dumps(told)
 
 
 @pytest.mark.parametrize("lines", [False, True])
