@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from . import guess_calls, guess_spans
+from .contents import plain
 from .guess_acts import is_of_actions
 from .guess_columns import of_columns
 from .guess_made import Guess
@@ -159,7 +160,24 @@ def _with_results(seen: Survey, path: str, others: list[str]) -> str:
         for one in others
         if _done(seen, f"{one}[].") == STEPS and not named(seen.paths, NAMES["role"], f"{one}[].")
     ]
-    return steps[0] if len(steps) == 1 else path
+    return steps[0] if len(steps) == 1 and _says_results(seen, path, steps[0]) else path
+
+
+def _says_results(seen: Survey, path: str, steps: str) -> bool:
+    """Whether most of what a person says in a chat, once they asked, is what came of the steps: what people
+    said in between is in no step."""
+    inside = f"{steps}[]."
+    places = [one.path.removeprefix(inside) for one in named(seen.paths, NAMES["result"], inside)]
+    words = told = 0
+    for record in seen.records:
+        chat, done = value_at(record, path), value_at(record, steps)
+        if not isinstance(chat, list) or not isinstance(done, list):
+            continue
+        came = {plain(value_at(step, place)).strip() for step in done for place in places} - {""}
+        _, *later = [plain(one.get("content")) for one in chat if _is_asked(one)] or [""]
+        words += len(later)
+        told += sum(any(f"\n{one}\n" in f"\n{text.strip()}\n" for one in came) for text in later)
+    return told > RARE * words
 
 
 def _asked_in(seen: Survey, path: str) -> int | None:
