@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 from typing import Any
 
 from . import guess_calls, guess_spans
@@ -56,6 +57,8 @@ STATISTICS = {
     *("std", "stdev", "stddev", "sd", "sem", "var", "variance"),
 }
 """What a score's object has beside its value that is no score of its own."""
+LENGTH = 1.0
+"""By so much at most a list comes before another for its length alone."""
 STEPS = 3
 """How much is done in a list whose items have an action and what came of it."""
 LABELS = 30
@@ -71,7 +74,7 @@ def guess(seen: Survey) -> Guess:
         _of_session(made, seen)
         return made
     lists = _lists(seen)
-    score, path = max(lists, key=_rank, default=(0.0, ""))
+    score, path = _best(lists)
     if score > 0 and len(seen.paths[path].lengths) < RARE * len(seen.records) and _is_table(seen):
         score = 0.0
     if score > 0:
@@ -90,10 +93,14 @@ def guess(seen: Survey) -> Guess:
     return made
 
 
-def _rank(scored: tuple[float, str]) -> tuple[bool, float]:
-    """How a list comes before others: by its score, what was liked less behind all others."""
-    score, path = scored
-    return score > 0 and path.rpartition(".")[2] not in LESSER, score
+def _best(lists: list[tuple[float, str]]) -> tuple[float, str]:
+    """The list with the highest score; of what was liked less, the one beside it that is like it but for its
+    length."""
+    score, path = max(lists, key=itemgetter(0), default=(0.0, ""))
+    if path.rpartition(".")[2] not in LESSER:
+        return score, path
+    like = [one for one in lists if one[0] > max(0.0, score - LENGTH)]
+    return max(like, key=lambda one: (one[1].rpartition(".")[2] not in LESSER, one[0]), default=(score, path))
 
 
 def _is_table(seen: Survey) -> bool:
@@ -173,7 +180,8 @@ def _says_results(seen: Survey, path: str, steps: str) -> bool:
         chat, done = value_at(record, path), value_at(record, steps)
         if not isinstance(chat, list) or not isinstance(done, list):
             continue
-        came = {plain(value_at(step, place)).strip() for step in done for place in places} - {""}
+        results = (value_at(step, place) for step in done for place in places)
+        came = {plain(one).strip() for one in results} - {""}  # type: ignore[arg-type]
         _, *later = [plain(one.get("content")) for one in chat if _is_asked(one)] or [""]
         words += len(later)
         told += sum(any(f"\n{one}\n" in f"\n{text.strip()}\n" for one in came) for text in later)

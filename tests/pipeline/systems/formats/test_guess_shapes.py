@@ -176,6 +176,14 @@ def test_steps_with_what_came_of_them_come_before_a_chat_that_has_it_as_a_users_
     assert [event.text for event in first.events[1:]] == [said(1), said(3), said(4)]
 
 
+def test_what_was_liked_less_is_read_where_nothing_like_it_stands_beside_it(tmp_path: Path) -> None:
+    chat = [{"role": ("user", "assistant")[n % 2], "content": said(n)} for n in range(4)]
+    notes = [{"text": said(5)}, {"text": said(6)}]
+    talks = [{"id": f"s{n}", "rejected": chat, "comments": notes} for n in range(3)]
+    first = drafted(as_lines(tmp_path / "talks.jsonl", talks))[0]
+    assert [event.text for event in first.events] == [one["content"] for one in chat]
+
+
 def test_what_people_say_in_a_chat_comes_before_steps_beside_it(tmp_path: Path) -> None:
     chat = [{"role": ("user", "assistant")[n % 2], "content": f"That is ok. {said(n)}"} for n in range(6)]
     steps = [{"action": "search", "result": "2 trains"}, {"action": "book", "result": "ok"}]
