@@ -63,6 +63,14 @@ def keys(store: Store) -> list[str]:
         return [key for (key,) in connection.execute(query).fetchall()]
 
 
+def columns(store: Store, names: Sequence[str]) -> list[str]:
+    """Those of some columns that trajectories can be grouped by, as `keys` has it."""
+    counts = ", ".join(f"count(DISTINCT {name})" for name in names)
+    with store.reading() as connection:
+        row = connection.execute(f"SELECT {counts} FROM trajectories").fetchall()[0]
+    return [name for name, values in zip(names, row, strict=True) if values <= GROUPS]
+
+
 def arms(store: Store, only: Selection, by: str) -> Rows:
     """The groups of a column or tag, system by system, the largest in front."""
     query = """

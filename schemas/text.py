@@ -17,6 +17,11 @@ FORMULA = "^[\\s\u00a0\u200b\u3000\ufeff]*[=+\\-@\uff1d\uff0b\uff0d\uff20]|^[\\t
 NUMBER = r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 """A cell that is a number as it stands, which a spreadsheet does not compute."""
 _FORMULA = re.compile(FORMULA)
+_PROPERTY = re.compile(
+    "constructor|hasOwnProperty|isPrototypeOf|propertyIsEnumerable|toLocaleString|toString|valueOf|__proto__"
+    "|__(?:define|lookup)[GS]etter__"
+)
+"""What every object of JavaScript has."""
 _NUMBER = re.compile(NUMBER)
 
 
@@ -35,6 +40,11 @@ def shortened(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
+def one_line(text: str) -> str:
+    r"""Text on one line, line feeds as \n: a file's name may have one in it."""
+    return text.replace("\n", "\\n")
+
+
 def counted(number: int, one: str, many: str) -> str:
     """So many of something: `1 trajectory`, `2 trajectories`."""
     return f"{number} {one if number == 1 else many}"
@@ -43,6 +53,12 @@ def counted(number: int, one: str, many: str) -> str:
 def inert_cell(text: str) -> str:
     """A cell of a CSV file, with an apostrophe in front where a spreadsheet would compute it."""
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def chartable(name: str) -> str:
+    """A name for a chart: Vega looks groups up in plain objects, each of which has a `constructor`, and draws
+    nothing of one that is called so. With a letter that takes no room it is another name that looks alike."""
+    return f"{name}\u200b" if _PROPERTY.fullmatch(name) else name
 
 
 def _escape(match: re.Match[str]) -> str:

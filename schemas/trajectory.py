@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, FiniteFloat, StringConstraints, model_validator
+from pydantic import Field, FiniteFloat, StringConstraints, field_validator, model_validator
 
 from .base import JsonValue, Model
 from .event import EventTuple
+from .text import one_line
 
 ParticipantKind = Literal["human", "agent", "environment"]
 Setting = Literal["real", "simulated"]
@@ -69,7 +71,7 @@ class Outcome(Model):
         if said.get("name") not in _RANGES:
             return said
         if value is None and isinstance(text, str):
-            value = number_in(text)
+            value = decimal_in(text)
             if value is None:
                 return {**said, "reason": f"{said['name']} must be a number, got {text[:40]!r}"}
         wrong = _out_of_range(said["name"], value) if isinstance(value, (int, float)) else None
@@ -99,6 +101,19 @@ def number_in(text: str) -> float | None:
         return None
 
 
+_COMMA = re.compile(r"\d,\d")
+_DECIMAL_COMMA = re.compile(r"(-?)(0|[1-9]\d*),(\d+)")
+
+
+def decimal_in(text: str) -> float | None:
+    """The number that a text is where it must be one: its comma is a decimal one (4,5), unless it may part
+    thousands (1,234)."""
+    match = _DECIMAL_COMMA.fullmatch(text.strip())
+    if match and (match[2] == "0" or len(match[3]) != 3):
+        return float("".join((match[1], match[2], ".", match[3])))
+    return number_in(text)
+
+
 def _out_of_range(name: str, value: float) -> str | None:
     low, high = _RANGES.get(name, (-math.inf, math.inf))
     return None if low <= value <= high else f"{name} must be from {low} to {high}, got {value:g}"
@@ -111,6 +126,16 @@ class GivenOutcome(Model):
     name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
     value: FiniteFloat
     baseline: str | None = None
+
+    @field_validator("value", mode="before")
+    @classmethod
+    def _number(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        number = decimal_in(value)
+        if number is None and _COMMA.search(value):
+            raise ValueError(f"write a number with a point alone, such as 1234.5, got {value[:40]!r}")
+        return value if number is None else number
 
     @model_validator(mode="after")
     def _in_range(self) -> GivenOutcome:
@@ -186,9 +211,9 @@ class Quarantined(Model):
     reason: str
 
     def __str__(self) -> str:
-        """`source:line: reason` on one line: a file's name may have a line feed in it."""
+        """`source:line: reason` on one line."""
         place = self.source if self.line is None else f"{self.source}:{self.line}"
-        return f"{place}: {self.reason}".replace("\n", "\\n")
+        return one_line(f"{place}: {self.reason}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import streamlit as st
 
 from ...pipeline.report import Number, Table
 from ...pipeline.report.tables import column_names
-from ...schemas.text import inert_cell
+from ...schemas.text import chartable, inert_cell
 from ..sidebar import address
 from .definitions import DEFINITIONS
 from .markup import drawn, grid, sentence
@@ -51,12 +51,17 @@ def chart(
     if not rows:
         st.info(empty)
         return
-    data = alt.Data(values=list(rows))
+    data = alt.Data(values=[{name: _chartable(value) for name, value in row.items()} for row in rows])
     entries = min(MANY, len({row[legend] for row in rows})) if legend else 0
     height += LINE * max(0, entries - FEW)
     drawing = draw(data).properties(height=height, autosize=FIT).configure_legend(layout=STACKED)
     st.altair_chart(drawing, key=f"chart-{key}", alt=alternative)
     _below(note, key, lambda: to_csv(rows), metrics)
+
+
+def _chartable(value: Any) -> Any:
+    """A value of a row, such as a group's name."""
+    return chartable(value) if isinstance(value, str) else value
 
 
 def table(

@@ -11,6 +11,7 @@ import streamlit as st
 
 from ...pipeline.store import Selection, Store
 from ...pipeline.store.selection import NONE
+from ...schemas.text import chartable
 from .. import queries
 from ..cache import ask
 from .palette import COLOURS, REST
@@ -25,8 +26,9 @@ LETTERS = 34
 
 
 def fields(store: Store) -> list[str]:
-    """What trajectories can be grouped by: columns, and the keys of tags."""
-    return [*FIELDS, *(key for key in queries.keys(store) if key not in FIELDS)]
+    """What trajectories can be grouped by: columns and the keys of tags, of which none has a group for each
+    of thousands of trajectories."""
+    return list(dict.fromkeys((*queries.columns(store, FIELDS), *queries.keys(store))))
 
 
 def picked(names: Sequence[str]) -> list[str]:
@@ -60,6 +62,11 @@ def gathered(
         for count in counts:
             one[count] += row[count]
     return [*kept, *rest.values()]
+
+
+def order(shown: Sequence[str]) -> list[str]:
+    """Groups from top to bottom of a chart: those that are shown, and what is none of them."""
+    return [chartable(name) for name in (*shown, NONE, OTHERS)]
 
 
 def axis(names: Sequence[str]) -> alt.Axis:

@@ -11,6 +11,8 @@ from typing import Any
 
 import altair as alt
 
+from ...schemas.text import chartable
+
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D31")
 REST = "#999999"
 """Of what has no colour of its own."""
@@ -35,12 +37,13 @@ def colour(
     A legend has those with a colour of their own, of which `rows`, if given, have any, and one more for the
     others.
     """
+    fixed = {chartable(name): hue for name, hue in (fixed or {}).items()}
     scale = alt.Scale(range=[*COLOURS, REST])
     look = {"orient": "top", "rowPadding": 2, "labelLimit": alt.ExprRef("min(320, width - 40)")}
     legend = alt.Legend(**look, columns=columns(row[field] for row in rows))
     if fixed:
         scale = alt.Scale(domain=list(fixed), range=list(fixed.values()))
-        there = {row[field] for row in rows}
+        there = {chartable(row[field]) for row in rows}
         own = [name for name, hue in fixed.items() if hue != REST and (not rows or name in there)]
         rest = [name for name, hue in fixed.items() if hue == REST and name in there]
         called = "datum.label"

@@ -77,7 +77,8 @@ def _tables(only: Selection, by: str, pair: tuple[str, str]) -> None:
 
 def comparable(store: Store, only: Selection) -> list[str]:
     """The columns and tags by which some system has two groups, condition first."""
-    fields = ["condition", *(name for name in COLUMNS if name != "condition"), *queries.keys(store)]
+    columns = ("condition", *(name for name in COLUMNS if name != "condition"))
+    fields = dict.fromkeys((*queries.columns(store, columns), *queries.keys(store)))
     return [by for by in fields if _firsts(queries.arms(store, only, by))]
 
 

@@ -133,7 +133,7 @@ def _noted(rows: list[Metric]) -> str:
 def _initiative(only: Selection, by: str, rater: str | None, shown: list[str]) -> None:
     rated = [row for row in ask(queries.initiative, only, by) if row["rater"] == rater]
     rows = groups.gathered(rated, shown, ("party",), ("initiatives", "utterances", "trajectories"))
-    order = [*shown, NONE, groups.OTHERS]
+    order = groups.order(shown)
 
     def draw(data: alt.Data) -> alt.Chart:
         return (
@@ -170,7 +170,7 @@ def _spread(
         sizes[row["group"]] += row["trajectories"]
     for row in own:
         row["share"] = row["trajectories"] / sizes[row["group"]]
-    order = [*(name for name in shown if name in sizes), NONE, groups.OTHERS]
+    order = groups.order([name for name in shown if name in sizes])
 
     def draw(data: alt.Data) -> alt.Chart:
         return (

@@ -15,6 +15,7 @@ from ...schemas import FIELDS, GOLD, Codebook
 from .. import codebooks
 from ..errors import UsageError
 from ..store import Selection, Store, constant, day_of, execute, tag_path
+from ..store.selection import NONE
 from .designs import Design
 
 DAY = "day"
@@ -207,17 +208,21 @@ def group_name(group: Mapping[str, str | None]) -> str:
 
 
 def keys_of(connection: duckdb.DuckDBPyConnection, by: Sequence[str]) -> list[tuple[str, str]]:
-    """(name, SQL expression over `trajectories t`) of each grouping; a name that is no column is a tag."""
+    """(name, SQL expression over `trajectories t`) of each grouping; a name that is no column is a tag.
+
+    What stands for a value that is not there, in a log too, is none.
+    """
     query = "SELECT DISTINCT unnest(json_keys(tags)) FROM trajectories"
     tags = {row[0] for row in connection.execute(query).fetchall()}
     keys = []
     for name in by:
         if name in FIELDS:
-            keys.append((name, f"t.{name}"))
+            keys.append((name, f"nullif(t.{name}, '{NONE}')"))
         elif name == DAY and name not in tags:
             keys.append((name, day_of("t.started")))
         elif name in tags:
-            keys.append((name, f"json_extract_string(t.tags, {constant(tag_path(name))})"))
+            tag = f"json_extract_string(t.tags, {constant(tag_path(name))})"
+            keys.append((name, f"nullif({tag}, '{NONE}')"))
         else:
             known = ", ".join([*FIELDS, DAY, *sorted(tags)])
             raise UsageError(f"no trajectory has a field or a tag {name!r}, expected one of {known}")

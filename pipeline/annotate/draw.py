@@ -23,6 +23,7 @@ from ..errors import UsageError
 from ..store import AMONG, Store, dictionaries, execute, samples, texts
 from ..store.ledger import now
 from ..store.locks import FolderLocks
+from ..store.selection import NONE as UNSAID
 
 METHODS = ("simple", "stratified", "neyman", samples.ADJUDICATION)
 BY = ("judge", "task", "condition", "setting", "system", "agent", "agent_model")
@@ -286,7 +287,8 @@ def _frame(connection: duckdb.DuckDBPyConnection, book: Codebook, wish: Wish) ->
     With what its stratum follows from, and no more: there may be millions.
     """
     where = wish.where
-    kept = "".join(f" AND {column} = ?" for _, column in keys_of(connection, [name for name, _ in where]))
+    names = keys_of(connection, [name for name, _ in where])
+    kept = "".join(f" AND coalesce({column}, '{UNSAID}') = ?" for _, column in names)
     strata = "".join(f", t.{name}" for name in _by(wish) if name != "judge")
     query = f"""
         SELECT u.trajectory_id, u.event, u.hash{strata}

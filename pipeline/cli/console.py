@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...schemas.text import shortened, visible, visible_json
+from ...schemas.text import one_line, shortened, visible, visible_json
 from ..errors import UsageError
 from ..ingest.ready import ready
 from ..store import Store, Workspace
@@ -73,6 +73,11 @@ def tell(text: str) -> None:
 def say(message: str) -> None:
     """A message to the person, on stderr, in the same way."""
     print(visible(message), file=sys.stderr)
+
+
+def remark(message: str) -> None:
+    """A message of one line, whatever names of files are in it."""
+    say(one_line(message))
 
 
 @contextmanager

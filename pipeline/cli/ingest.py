@@ -29,6 +29,7 @@ from .console import (
     TagOption,
     emit,
     progress,
+    remark,
     say,
     store,
     tags,
@@ -103,7 +104,7 @@ def ingest(
             progress=report,
         )
     for note in result.notes:
-        say(note)
+        remark(note)
     if json:
         emit(
             {
@@ -123,7 +124,7 @@ def ingest(
             say(line)
     if not json:
         for note in result.remarks.notes():
-            say(note)
+            remark(note)
     if result.trajectories + result.unchanged == 0:
         raise CoauditError(f"nothing could be read{_advice(paths, system, result)}")
 

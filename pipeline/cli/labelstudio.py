@@ -19,7 +19,7 @@ from ..annotate.project import reported
 from ..annotate.reconcile import Pulled
 from ..errors import CoauditError, UsageError
 from ..store import samples
-from .console import Json, emit, emit_rows, progress, say, store, table, tell
+from .console import Json, emit, emit_rows, progress, remark, say, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -134,7 +134,7 @@ def push(
         emit({"sample": chosen.design.name, "projects": projects, "invitation": invitation})
     for one in done:
         for note in (*one.notes, *(f"left out: {text}" for text in one.left_out)):
-            say(note)
+            remark(note)
         if not json:
             tell(f"{_whose(one)}: {one.sent} tasks sent, {one.already} were there  {one.url}")
     if not json:
@@ -175,7 +175,7 @@ def status(ctx: typer.Context, sample: SampleName = None, json: Json = False) ->
     table("Label Studio", columns, [_status_cells(row) for row in rows])
     for row in rows:
         for note in row["notes"]:
-            say(note)
+            remark(note)
 
 
 @labelstudio_app.command("export")

@@ -22,7 +22,10 @@ app.add_typer(outcomes_app, name="outcomes")
 @outcomes_app.command("import")
 def import_outcomes(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="JSON Lines: trajectory, name, value, baseline?")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="JSON, CSV, Excel or Parquet with trajectory, name, value, baseline?"),
+    ],
     json: Json = False,
 ) -> None:
     """Ratings and preferences that people gave, such as outcome_rating, satisfaction, preferred."""

@@ -10,7 +10,7 @@ import typer
 from ..errors import CoauditError
 from ..ingest import sets
 from ..systems import ReadOptions
-from .console import Json, SettingOption, TagOption, emit, progress, say, store, tags, tell
+from .console import Json, SettingOption, TagOption, emit, progress, remark, say, store, tags, tell
 from .ingest import checked_setting, complaints
 
 app = typer.Typer(rich_markup_mode=None)
@@ -40,7 +40,7 @@ def import_set(
         for line in complaints(wrong):
             say(line)
         for note in result.logs.remarks.notes():
-            say(note)
+            remark(note)
         tell("next: coaudit validate")
     if not result.logs.trajectories + result.logs.unchanged:
         raise CoauditError("nothing could be read")

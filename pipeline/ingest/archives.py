@@ -33,9 +33,11 @@ LONGEST_NAME = 255
 """Bytes of one part of a path, as file systems have it."""
 DEEPEST = 100
 """Folders that a member may lie in: they are made, and taken away, by a recursion."""
-SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".gz")
-"""The last is of one file, compressed."""
-BLOCK = 1 << 20
+COMPRESSED = (".gz", ".zst")
+"""Of one file, and of an archive where `.tar` stands before `.gz`."""
+SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", *COMPRESSED)
+BLOCK = 1 << 16
+"""Bytes at a time of a compressed file: of one that is cut off, up to so many are lost."""
 FOLDERS_ABOVE = 5
 """So many of the folders around an archive say what is in it."""
 
@@ -117,16 +119,16 @@ class _Room:
 def _unpacker(name: str) -> Callable[[Path, Path], Iterator[tuple[str, str]]]:
     if name.endswith(".zip"):
         return _unzip
-    return _ungzip if name.endswith(".gz") and not name.endswith(".tar.gz") else _untar
+    return _uncompress if name.endswith(COMPRESSED) and not name.endswith(".tar.gz") else _untar
 
 
-def _ungzip(path: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """One compressed file, under its name without the end."""
+def _uncompress(path: Path, target: Path) -> Iterator[tuple[str, str]]:
+    """One compressed file, under its name without the end; of one that is cut off what is there."""
     room = _Room.at(target)
-    file = target / path.name[: -len(".gz")]
+    file = target / path.stem
     try:
-        with gzip.open(path) as packed, file.open("wb") as plain:
-            while block := packed.read(BLOCK):
+        with file.open("wb") as plain:
+            for block in _blocks(path):
                 plain.write(block)
                 if plain.tell() > room.left:
                     plain.truncate(0)
@@ -136,6 +138,18 @@ def _ungzip(path: Path, target: Path) -> Iterator[tuple[str, str]]:
     finally:
         if not file.stat().st_size:
             file.unlink()
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """What a compressed file holds, as far as it can be read."""
+    if path.suffix.lower() == ".gz":
+        with gzip.open(path) as packed:
+            yield from iter(lambda: packed.read1(BLOCK), b"")
+    else:
+        import pyarrow as pa
+
+        with pa.input_stream(str(path), compression="zstd") as stream:
+            yield from iter(lambda: stream.read1(BLOCK), b"")
 
 
 def _unzip(path: Path, target: Path) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ from ...schemas.trajectory import COPY
 from .. import codebooks
 from ..store import Store, ledger, listed
 from ..store.connection import offered
+from ..systems.formats.mapped_values import moment
 
 AHEAD = timedelta(minutes=5)
 """By so much another machine's clock may be ahead of ours."""
@@ -119,6 +120,8 @@ class Checker:
         said = {key: value for key, value in line.items() if key != "participant"}
         if isinstance(name := said.get("rater"), str):
             said["rater"] = name.strip()
+        if said.get("created") is not None:
+            said["created"] = moment(said["created"])
         given = Rating.model_validate({"rater_kind": "human", **said})
         book = self._book(given.codebook)
         code = _code(book, given.code)

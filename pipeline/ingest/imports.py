@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -18,6 +19,8 @@ from ..errors import SourceError
 from ..store import Store, dictionaries, ledger, rows
 from ..store.aside import aside, parts
 from ..systems.base import numbered_lines, only_object, parsed
+from ..systems.formats import inputs
+from ..systems.formats.mapping import Input
 from . import labels
 from .checks import Checker, Claim, Facts, Key, Names, Said, key_of, said_of
 
@@ -25,12 +28,17 @@ FEW = 2
 """So many lines that are no JSON are told one by one, where a file of JSON by name has no others."""
 JSON = (".jsonl", ".ndjson", ".json")
 TABLE = "a table of labels is read with --map (docs/labels.md)"
-OUTCOME = 'an outcome is {"trajectory": ..., "name": ..., "value": ...}'
+OUTCOME = (
+    'an outcome is {"trajectory": ..., "name": ..., "value": ...}, or a row of a table with these columns'
+)
+TABLES = ("csv", "parquet", "excel")
 AT_ONCE = 20_000
 """Lines that are held against the store at a time."""
 MARKS = 200
 """Likewise what was marked in a trajectory, of which each stands for a rating of each of its units."""
 Checked = TypeVar("Checked")
+_Marked = tuple[str, str, str, str]
+"""Trajectory, codebook, code and rater of what is marked."""
 _About = tuple[str, str, str | None]
 """Which outcome of a trajectory, and over what it was preferred."""
 
@@ -57,6 +65,8 @@ class Given:
     said: dict[str, Any]
     rest: str | None = None
     """The label of every other unit of the trajectory, which its rater looked at and did not mark."""
+    counts: bool = True
+    """Else its mapping leaves it out, and `rest` its unit."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +129,9 @@ class _Intake:
         self._known: dict[Key, Said | None] = {}
         """What is said there before it."""
         self._earlier: set[tuple[Key, Said]] = set()
-        self._marks: dict[tuple[str, ...], Mark] = {}
+        self._marks: dict[_Marked, Mark] = {}
+        self._left_out: dict[_Marked, set[int | None]] = {}
+        """The units of what a mapping leaves out."""
         self._doubted: set[tuple[str, Any, Any]] = set()
         """Trajectory, codebook and rater (None: whoever) of lines that were refused."""
         self._unread: Quarantined | None = None
@@ -131,7 +143,7 @@ class _Intake:
         self._result.quarantined.extend(unread)
         self._unread = self._unread or next((one for one in unread if one.line is not None), None)
         lines = [line for line in some if isinstance(line, Given)]
-        claims = [_tried(line, partial(self._checker.claim, line.said)) for line in lines]
+        claims = [_tried(line, partial(self._checker.claim, _claimed(line))) for line in lines]
         facts = self._checker.facts([claim for claim in claims if isinstance(claim, Claim)])
         for line, claim in zip(lines, claims, strict=True):
             rating = (
@@ -139,7 +151,9 @@ class _Intake:
                 if isinstance(claim, Claim)
                 else claim
             )
-            if isinstance(rating, Quarantined):
+            if not line.counts:
+                self._leave_out(line, rating)
+            elif isinstance(rating, Quarantined):
                 self._result.quarantined.append(rating)
                 self._doubt(line)
             elif isinstance(claim, Claim):
@@ -209,8 +223,17 @@ class _Intake:
                 named = rater.strip() if isinstance(rater, str) else None
                 self._doubted.add((trajectory, line.said.get("codebook"), named))
 
+    def _leave_out(self, line: Given, rating: Rating | Quarantined) -> None:
+        """Note the unit of a line that does not count. One that names none is about none, unless its label
+        was left out: that was said of something."""
+        if isinstance(rating, Rating):
+            self._left_out.setdefault(_marked(rating), set()).add(rating.event)
+        elif line.said.get("label") == "":
+            self._result.quarantined.append(rating)
+            self._doubt(line)
+
     def _mark(self, rating: Rating, line: Given, book: Codebook) -> None:
-        about = (rating.trajectory, rating.codebook, rating.code, rating.rater)
+        about = _marked(rating)
         if about not in self._marks:
             try:
                 self._marks[about] = Mark(line.source, rating, book.label(line.rest or ""))
@@ -228,6 +251,7 @@ class _Intake:
             )
             self._result.quarantined.append(Quarantined(source=self._unread.source, reason=reason))
             return
+        self._spare()
         told = set()
         for mark in self._marks.values():
             trajectory, book, rater = mark.rating.trajectory, mark.rating.codebook, mark.rating.rater
@@ -240,6 +264,21 @@ class _Intake:
                     "left unmarked there is not known"
                 )
                 self._result.quarantined.append(Quarantined(source=mark.source, reason=reason))
+
+    def _spare(self) -> None:
+        """Put aside the units of which a line was left out, and tell how many."""
+        spared = 0
+        for about, mark in self._marks.items():
+            left_out = self._left_out.get(about, set()) - mark.events
+            mark.events.update(left_out)
+            spared += len(left_out)
+        if spared:
+            reason = (
+                f"[constants] rest: {spared} units of which [labels] or [filter] left something out get no "
+                "label; where it means one, [labels] says which"
+            )
+            source = next(iter(self._marks.values())).source
+            self._result.quarantined.append(Quarantined(source=source, reason=reason))
 
     def take_rest(self, marks: Sequence[Mark]) -> None:
         """Note the label of what nobody marked, one for each rater, code and unit."""
@@ -254,6 +293,16 @@ class _Intake:
                 if event not in mark.events
             ]
         )
+
+
+def _marked(rating: Rating) -> _Marked:
+    """What a rating marks something of."""
+    return rating.trajectory, rating.codebook, rating.code, rating.rater
+
+
+def _claimed(line: Given) -> dict[str, Any]:
+    """What a line claims: of one that does not count, that its rater said something of its unit."""
+    return line.said if line.counts else {**line.said, "label": None, "error": "left out"}
 
 
 def _tried(line: Given, check: Callable[[], Checked]) -> Checked | Quarantined:
@@ -287,7 +336,7 @@ def _mapped(path: Path, mapping: labels.LabelMapping) -> Iterator[Given | Quaran
         if isinstance(item, Quarantined):
             yield item
         else:
-            yield Given(str(path), item.line, item.said, mapping.constants.rest)
+            yield Given(str(path), item.line, item.said, mapping.constants.rest, item.counts)
 
 
 def outcomes(store: Store, path: Path) -> Imported:
@@ -296,8 +345,8 @@ def outcomes(store: Store, path: Path) -> Imported:
     with store.reading() as connection:
         names = Names(connection)
     known = _given(store)
-    said: dict[_About, tuple[int, GivenOutcome]] = {}
-    for number, line in _objects(path, result, OUTCOME):
+    said: dict[_About, tuple[int | None, GivenOutcome]] = {}
+    for number, line in _outcomes(path, result):
         try:
             given = GivenOutcome.model_validate(line)
             given = given.model_copy(update={"trajectory": names.resolve(given.trajectory)})
@@ -321,11 +370,40 @@ def outcomes(store: Store, path: Path) -> Imported:
     return result
 
 
+def _outcomes(path: Path, result: Imported) -> Iterator[tuple[int | None, dict[str, Any]]]:
+    """The outcomes of a file: objects of JSON, or rows of a table, of which empty cells say nothing."""
+    if not path.is_file() or inputs.format_of(path) not in TABLES:
+        yield from _objects(path, result, OUTCOME)
+        return
+    for number, cells in _items(path, result):
+        row = {name.strip().casefold(): value for name, value in cells.items()}
+        if wrong := _wrong_columns(row):
+            result.quarantined.append(Quarantined(source=str(path), reason=f"{wrong}; {OUTCOME}"))
+            return
+        said = {name: value for name, value in row.items() if value not in (None, "")}
+        yield (
+            number,
+            {name: value if name == "value" else labels.plain(value) for name, value in said.items()},
+        )
+
+
+def _wrong_columns(row: dict[str, Any]) -> str | None:
+    """What a table of outcomes lacks, or has that is none of their fields."""
+    fields = GivenOutcome.model_fields
+    if lacking := [name for name, one in fields.items() if one.is_required() and name not in row]:
+        there = ", ".join(map(repr, itertools.islice(row, labels.NAMED)))
+        return f"no column {', '.join(map(repr, lacking))} among {there}"
+    more = [name for name in row if name not in fields]
+    return f"the column {more[0]!r} is none of {', '.join(fields)}" if more else None
+
+
 def _about(given: GivenOutcome) -> _About:
     return given.trajectory, given.name, given.baseline
 
 
-def _otherwise(path: Path, line: int, given: GivenOutcome, before: int, earlier: GivenOutcome) -> str:
+def _otherwise(
+    path: Path, line: int | None, given: GivenOutcome, before: int | None, earlier: GivenOutcome
+) -> str:
     """A sentence on a line that gives another value than an earlier one."""
     over = "" if given.baseline is None else f" over {given.baseline}"
     return (
@@ -374,10 +452,33 @@ def _append(store: Store, fresh: Iterable[bytes]) -> None:
     store.sync(lags=True)
 
 
-def _objects(path: Path, result: Imported, hint: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a file of JSON Lines; of one in which no line is JSON it is said once, with a hint."""
+def _items(path: Path, result: Imported) -> Iterator[tuple[int | None, dict[str, Any]]]:
+    """The rows of a table, or the objects of a JSON list, as they are written."""
+    for number, value in inputs.records(path, Input(), as_written=True):
+        item = value if isinstance(value, Quarantined) else only_object(value, str(path), number)
+        if isinstance(item, Quarantined):
+            result.quarantined.append(item)
+        else:
+            yield number, item
+
+
+def _is_list(path: Path) -> bool:
+    """Whether a file is one JSON list, and no JSON Lines."""
+    with path.open("rb") as file:
+        return file.read(inputs.LOOK).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+
+
+def _objects(path: Path, result: Imported, hint: str) -> Iterator[tuple[int | None, dict[str, Any]]]:
+    """The objects of JSON Lines, or of a JSON list; of a file in which no line is JSON it is said once, with
+    a hint."""
     if not path.is_file():
         raise SourceError(f"{path}: no such file")
+    if inputs.format_of(path) == "json" and _is_list(path):
+        if twice := _said_twice(path.read_bytes()):
+            result.quarantined.append(Quarantined(source=str(path), reason=twice))
+        else:
+            yield from _items(path, result)
+        return
     wrong: list[Quarantined] = []
     no_json = True
     for number, raw in numbered_lines(path):
@@ -387,8 +488,7 @@ def _objects(path: Path, result: Imported, hint: str) -> Iterator[tuple[int, dic
         if isinstance(line, Quarantined):
             wrong.append(line)
         elif twice := _said_twice(raw or b""):
-            reason = f"{twice}: said twice in one object; which one holds?"
-            wrong.append(Quarantined(source=str(path), line=number, reason=reason))
+            wrong.append(Quarantined(source=str(path), line=number, reason=twice))
         else:
             yield number, line
     if no_json and (len(wrong) > FEW or (wrong and path.suffix.lower() not in JSON)):
@@ -397,8 +497,9 @@ def _objects(path: Path, result: Imported, hint: str) -> Iterator[tuple[int, dic
     result.quarantined.extend(wrong)
 
 
-def _said_twice(line: bytes) -> str | None:
-    """A key that an object of the line has twice, of which a parser keeps the last without a word."""
+def _said_twice(text: bytes) -> str | None:
+    """What is wrong with JSON in which an object has a key twice, of which a parser keeps the last without a
+    word; nothing with what is no JSON."""
     twice: list[str] = []
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -406,8 +507,9 @@ def _said_twice(line: bytes) -> str | None:
         twice.extend(key for key in dict.fromkeys(keys) if keys.count(key) > 1)
         return dict(items)
 
-    json.loads(line.removeprefix(b"\xef\xbb\xbf"), object_pairs_hook=pairs)
-    return twice[0] if twice else None
+    with suppress(ValueError):
+        json.loads(text.removeprefix(b"\xef\xbb\xbf"), object_pairs_hook=pairs)
+    return f"{twice[0]}: said twice in one object; which one holds?" if twice else None
 
 
 def _reason(error: Exception) -> str:

@@ -87,9 +87,10 @@ class LabelMapping(Model):
     codes: dict[str, str] = Field(default_factory=dict)
     """Code -> path of its label, where each has a column."""
     labels: dict[str, str] = Field(default_factory=dict)
-    """Value of the log -> label of the codebook; an empty text leaves it out."""
+    """Value of the log -> label of the codebook; an empty text leaves it out, of `rest` too."""
     filter: Filter = Filter()
-    """Which labels to take, by what stands beside them: not those that somebody discarded."""
+    """Which labels to take, by what stands beside them: not those that somebody discarded, of whose units
+    `rest` says nothing either."""
     patterns: dict[Literal["trajectory", "event", "participant", "code", "label", "rater"], str] = Field(
         default_factory=dict
     )
@@ -148,6 +149,8 @@ class Labelled:
 
     line: int | None
     said: dict[str, Any]
+    counts: bool = True
+    """Else it was left out by `[labels]` or `[filter]`, and its unit is none that a rater left unmarked."""
 
 
 def parse(text: str, name: str) -> LabelMapping:
@@ -179,11 +182,11 @@ def read(path: Path, mapping: LabelMapping) -> Iterator[Labelled | Quarantined]:
             yield Quarantined(source=str(path), line=number, reason="expected an object")
         else:
             records += 1
-            for item in reading.labels(record):
+            for item in reading.labels(number, record):
                 if isinstance(item, str):
                     yield Quarantined(source=str(path), line=number, reason=item)
-                else:
-                    yield Labelled(number, item)
+                elif item.counts or mapping.constants.rest is not None:
+                    yield item
     for reason in reading.empty(records):
         yield Quarantined(source=str(path), reason=reason)
 
@@ -230,7 +233,7 @@ class _Reading:
         if records and not self.taken and self.conditions:
             yield f"filter: takes no label of {records} records"
 
-    def labels(self, record: dict[str, Any]) -> Iterator[dict[str, Any] | str]:
+    def labels(self, number: int | None, record: dict[str, Any]) -> Iterator[Labelled | str]:
         """Every label of a record; a sentence for what is none."""
         if len(self.columns) < NAMED:
             self.columns |= dict.fromkeys(record)
@@ -248,13 +251,15 @@ class _Reading:
         for item in items:
             if isinstance(item, dict) or self.plain:
                 self.unmet = {key: at for key, at in self.unmet.items() if at(record, item) in (None, "")}
-                if self._takes(record, item):
-                    self.taken += 1
-                    yield from self._of(record, item)
+                takes = self._takes(record, item)
+                self.taken += takes
+                for said in self._of(record, item):
+                    yield Labelled(number, said, counts=takes and said["label"] != "")
             else:
                 yield f"{self.at}: expected objects in the list"
 
     def _of(self, record: dict[str, Any], item: Any) -> Iterator[dict[str, Any]]:
+        """What is said; an empty label where `[labels]` leaves out what was."""
         constants = self.mapping.constants
         said = {name: self._said(name, at(record, item)) for name, at in self.fields.items()}
         said = {name: value for name, value in said.items() if value not in (None, "")}
@@ -268,8 +273,8 @@ class _Reading:
             for code, at_code in (self.codes or {"": None}).items():
                 own = at_rater or at_code
                 value = self._said("label", own(record, item)) if own else base.get("label")
-                label = self._label(value)
-                if label not in (None, ""):
+                label = None if value is None else self._label(value)
+                if label is not None and (value, label) != ("", ""):
                     names = {**({"rater": rater} if rater else {}), **({"code": code} if code else {})}
                     yield {**base, **names, "label": label}
 
@@ -306,20 +311,19 @@ class _Reading:
             return int(whole[1])
         if name == "event" and isinstance(value, float) and value.is_integer():
             return int(value)
-        return value if name in ("event", "probability", "label") or value is None else _plain(value)
+        return value if name in ("event", "probability", "label") or value is None else plain(value)
 
-    def _label(self, value: Any) -> str | None:
+    def _label(self, value: Any) -> str:
         """The label that a value stands for, in whatever case and however a number is written."""
-        if value is None:
-            return None
-        plain = _plain(value)
-        bare = plain.strip()
+        text = plain(value)
+        bare = text.strip()
         whole = _WHOLE.fullmatch(bare)
-        ways = (plain, bare, bare.casefold(), whole[1] if whole else bare)
-        return next((self.meanings[way] for way in ways if way in self.meanings), plain)
+        ways = (text, bare, bare.casefold(), whole[1] if whole else bare)
+        return next((self.meanings[way] for way in ways if way in self.meanings), text)
 
 
-def _plain(value: Any) -> str:
+def plain(value: Any) -> str:
+    """A name or label as a text."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ...schemas.text import visible
+from ...schemas.text import chartable, visible
 from .tables import Answer, Number, Table
 
 INK = "currentColor"
@@ -111,12 +111,13 @@ def pdf(figure: Figure) -> bytes:
 
 
 def _drawable(value: Any) -> Any:
-    """A part of a document without what XML has no letter for: the converter ends the whole process on it."""
+    """A part of a document without what XML has no letter for: the converter ends the whole process on it.
+    Names are such as charts can draw."""
     if isinstance(value, dict):
         return {_drawable(key): _drawable(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [_drawable(one) for one in value]
-    return _NO_LETTER.sub("\ufffd", visible(value)) if isinstance(value, str) else value
+    return chartable(_NO_LETTER.sub("\ufffd", visible(value))) if isinstance(value, str) else value
 
 
 @cache

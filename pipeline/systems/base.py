@@ -208,7 +208,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 def folder_of(path: Path) -> Path:
     """The folder that a log lies in; of one that was compressed by itself, the one with its archive."""
     above = path.absolute().parent
-    return above.parent if above.name == f"{path.name}.gz" else above
+    return above.parent if above.name in (f"{path.name}.gz", f"{path.name}.zst") else above
 
 
 def json_lines(

@@ -14,7 +14,7 @@ from coaudit.dashboards.views import compare, process
 from coaudit.pipeline.analyze.counts import CODEBOOKS
 from coaudit.pipeline.analyze.metrics import metrics, trajectory_metrics
 from coaudit.pipeline.store import Selection, Store, Workspace
-from coaudit.schemas import Action, Event, Participant, Trajectory
+from coaudit.schemas import Action, Event, Outcome, Participant, Trajectory
 from tests.pipeline.stores import holding, made, rate, take, verdict
 from tests.pipeline.systems.cogym.folders import AGENT, USER, Log
 
@@ -44,6 +44,7 @@ def test_a_tag_that_differs_from_session_to_session_leaves_room_for_the_others(
             native_id=f"t{number}",
             source="/nowhere",
             system="chat",
+            task=f"task {number}",
             tags={"run": f"{number:03}", "version": f"v{number % 2}", "a=b": "c"},
             participants=(Participant(name="Bot", kind="agent"),),
             events=(Event(seq=0, actor="Bot", kind="message", text="Hello."),),
@@ -53,8 +54,33 @@ def test_a_tag_that_differs_from_session_to_session_leaves_room_for_the_others(
     store = holding(tmp_path / "workspace", runs)
     tags = queries.choices(store)["tags"]
     assert len(tags) == 40 and {"version=v0", "version=v1", "run=000"} <= set(tags)
-    assert groups.fields(store)[len(groups.FIELDS) :] == ["version"], "a run of its own is no group"
+    left = ["condition", "setting", "agent_model", "system", "version"]
+    assert groups.fields(store) == left, "a run, or a task, of its own is no group"
     assert compare.comparable(store, Selection()) == ["version"]
+
+
+def test_a_group_that_is_called_as_what_has_none_is_none(tmp_path: Path) -> None:
+    runs = [
+        Trajectory(
+            id=f"t{number:015}",
+            native_id=f"t{number}",
+            source="/nowhere",
+            system="chat",
+            condition=condition,
+            tags={} if condition is None else {"arm": condition},
+            participants=(Participant(name="Bot", kind="agent"),),
+            events=(Event(seq=0, actor="Bot", kind="message", text="Hello."),),
+            outcomes=(Outcome(name="success", value=value),),
+        )
+        for number, (condition, value) in enumerate([("–", 1), (None, 0), (None, 0), ("a", 1)])
+    ]
+    store = holding(tmp_path / "workspace", runs)
+    for by in ("condition", "arm"):
+        said = {
+            (row.group or {})[by]: (row.value, row.n) for row in metrics(store, by=(by,), names=["success"])
+        }
+        assert said == {None: (pytest.approx(1 / 3), 3), "a": (1, 1)}
+        assert [row["group"] for row in queries.arms(store, Selection(), by)] == ["a"]
 
 
 def test_of_thousands_of_groups_one_is_held_against_the_others_of_its_systems_at_once() -> None:

@@ -113,8 +113,7 @@ def message(given: JsonValue) -> Said:
         return said
     if content is not None and not isinstance(content, (str, list)):
         content = [*dialects.parts(content)]
-    refusal = item.get("refusal")
-    said.text = contents.plain(_spoken(content)) or (refusal if isinstance(refusal, str) else None)
+    said.text = contents.plain(_spoken(content)) or _beside(item)
     for asked in _asked(item, content):
         try:
             said.calls.append(_call(asked))
@@ -125,6 +124,13 @@ def message(given: JsonValue) -> Said:
         for block in _blocks(content, contents.USED)
     ]
     return said
+
+
+def _beside(item: dict[str, Any]) -> str | None:
+    """What a message without a content says beside it: that it refuses, or the words of a recording."""
+    audio = item.get("audio")
+    said = (item.get("refusal"), audio.get("transcript") if isinstance(audio, dict) else None)
+    return next((one for one in said if isinstance(one, str) and one), None)
 
 
 def parted(given: Any) -> list[Any]:

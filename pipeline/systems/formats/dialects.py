@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from . import agent_events
 from .contents import PARTS, UNSAID, is_part
 from .guess_roles import role_of
 from .mapped_values import seconds_of, spoken
@@ -54,6 +55,8 @@ NAMES, ARGUMENTS = (
 )
 RESULTS = ("response", "result", "output", "content")
 IDS = ("id", "toolCallId", "toolUseId", "call_id", "tool_call_id", "source_call_id")
+ASKED = {"task", "task_images"}
+"""All that what was asked for has, where it stands in a list of steps."""
 STEP, SEEN = (
     ("model_output", "content", "thought", "text"),
     ("observations", "observation", "result", "output"),
@@ -62,12 +65,15 @@ Message = dict[str, Any]
 
 
 def messages(item: Any) -> list[Message] | None:
-    """The messages of a chat API that an item amounts to; None where it is no message of any kind."""
+    """The messages of a chat API that an item amounts to, of an event that nobody said none; None where it is
+    no message of any kind."""
+    if isinstance(item, dict) and (logged := agent_events.messages(item)) is not None:
+        return logged
     item = _unwrapped(item)
     if not isinstance(item, dict):
         return None
     role, name = _speaker(item)
-    if role is None and isinstance(item.get("tool_calls"), list):
+    if role is None and _is_step(item):
         return _step(item)
     if is_exchange(item):
         return _exchange(item)
@@ -193,9 +199,18 @@ def _speaker(item: Message) -> tuple[str | None, str | None]:
     return None, None
 
 
+def _is_step(item: Message) -> bool:
+    """Whether it has calls and nobody who speaks; none, where the model's answer was no call."""
+    if item.keys() == ASKED or isinstance(item.get("tool_calls"), list):
+        return True
+    return {"tool_calls", "step_number"} <= item.keys() and isinstance(first_said(item, STEP), str)
+
+
 def _step(item: Message) -> list[Message]:
     """A step that has calls and nobody who speaks: an agent's, with what came back."""
-    calls = [call for one in item["tool_calls"] for call in _call(one)]
+    if item.keys() == ASKED:
+        return [{"role": "user", "content": spoken(item["task"])}]
+    calls = [call for one in item.get("tool_calls") or [] for call in _call(one)]
     said = first_said(item, STEP)
     text = [{"type": "text", "text": said}] if isinstance(said, str) and said else []
     seen = first_said(item, SEEN)

@@ -67,5 +67,6 @@ def _said(message: Any) -> Any:
     """What a message says, without what a log adds to it."""
     if not isinstance(message, dict):
         return message
-    parts = dialects.messages(message) or [message]
+    told = dialects.messages(message)
+    parts = [message] if told is None else told
     return [(one.get("role"), plain(one.get("content")).strip(), one.get("tool_calls")) for one in parts]

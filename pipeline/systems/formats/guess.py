@@ -7,6 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from . import guess_calls, guess_spans
+from .contents import plain
 from .guess_acts import is_of_actions
 from .guess_columns import of_columns
 from .guess_made import Guess
@@ -14,6 +15,7 @@ from .guess_names import (
     DONE,
     GOALS,
     HEAD,
+    LESSER,
     LISTS,
     LOOSE,
     NAMES,
@@ -55,6 +57,10 @@ STATISTICS = {
     *("std", "stdev", "stddev", "sd", "sem", "var", "variance"),
 }
 """What a score's object has beside its value that is no score of its own."""
+LENGTH = 1.0
+"""By so much at most a list comes before another for its length alone."""
+STEPS = 3
+"""How much is done in a list whose items have an action and what came of it."""
 LABELS = 30
 """More different values than that are no groups."""
 RARE = 0.5
@@ -67,11 +73,15 @@ def guess(seen: Survey) -> Guess:
     if of_spans(made, seen):
         _of_session(made, seen)
         return made
-    score, path = max(_lists(seen), key=itemgetter(0), default=(0.0, ""))
+    lists = _lists(seen)
+    score, path = _best(lists)
     if score > 0 and len(seen.paths[path].lengths) < RARE * len(seen.records) and _is_table(seen):
         score = 0.0
     if score > 0:
-        of_list(made, seen, path)
+        steps = _with_results(seen, path, [one for score, one in lists if score > 0])
+        of_list(made, seen, steps)
+        if steps != path and (asked := _asked_in(seen, path)) is not None:
+            made.head["request"] = f"{path}[{asked}].content"
     elif of_messages(made, seen) or (_is_table(seen) and of_table(made, seen)):
         pass
     elif seen.format == "text":
@@ -81,6 +91,16 @@ def guess(seen: Survey) -> Guess:
         return made
     _of_session(made, seen)
     return made
+
+
+def _best(lists: list[tuple[float, str]]) -> tuple[float, str]:
+    """The list with the highest score; of what was liked less, the one beside it that is like it but for its
+    length."""
+    score, path = max(lists, key=itemgetter(0), default=(0.0, ""))
+    if path.rpartition(".")[2] not in LESSER:
+        return score, path
+    like = [one for one in lists if one[0] > max(0.0, score - LENGTH)]
+    return max(like, key=lambda one: (one[1].rpartition(".")[2] not in LESSER, one[0]), default=(score, path))
 
 
 def _is_table(seen: Survey) -> bool:
@@ -116,18 +136,69 @@ def _lists(seen: Survey) -> list[tuple[float, str]]:
         role = any(is_speaker(p) for p in named(seen.paths, NAMES["role"], inside))
         if not (text or role) and parties(seen, inside):
             text = role = True
-        acts = named(seen.paths, NAMES["action"], inside)
-        done = bool(acts) + 2 * bool(acts and named(seen.paths, NAMES["result"], inside))
-        done = max(done, 3 * (f"{inside}tool_calls" in seen.paths))
+        done = _done(seen, inside)
         score = 3 * text + 3 * role + 1.5 * done + (one.key.lower() in LISTS) + min(length, 20) / 20
         share = len(one.lengths) / max(1, len(seen.records))
         several = length >= 1.5 or (text and role and guess_calls.reply(seen, path) is not None)
-        enough = several and (text or acts)
+        enough = several and (text or done)
         scored.append((score * min(1.0, share + 0.2) if enough else 0.0, path))
     replies = {guess_calls.reply(seen, path) for score, path in scored if score > 0}
     if any(is_exchange(record) and isinstance(record["input"], str) for record in seen.records):
         replies.add("output")  # of a question that is no list: read as a chat without a mapping
     return [one for one in scored if one[1] not in replies]
+
+
+def _done(seen: Survey, inside: str) -> int:
+    """How much is done in a list: STEPS where its items have calls, or an action and what came of it."""
+    acts = named(seen.paths, NAMES["action"], inside)
+    done = bool(acts) + 2 * bool(acts and named(seen.paths, NAMES["result"], inside))
+    return max(done, STEPS * (f"{inside}tool_calls" in seen.paths))
+
+
+def _with_results(seen: Survey, path: str, others: list[str]) -> str:
+    """A list of turns, or the one of steps beside it that has what came of each action, where the turns are
+    messages of a chat in which a result stands as somebody's words."""
+    inside = f"{path}[]."
+    role = seen.paths.get(f"{inside}role")
+    if role is None or "tool" in role.values or _done(seen, inside) == STEPS or in_dialect(seen, path):
+        return path
+    steps = [
+        one
+        for one in others
+        if _done(seen, f"{one}[].") == STEPS and not named(seen.paths, NAMES["role"], f"{one}[].")
+    ]
+    return steps[0] if len(steps) == 1 and _says_results(seen, path, steps[0]) else path
+
+
+def _says_results(seen: Survey, path: str, steps: str) -> bool:
+    """Whether most of what a person says in a chat, once they asked, is what came of the steps: what people
+    said in between is in no step."""
+    inside = f"{steps}[]."
+    places = [one.path.removeprefix(inside) for one in named(seen.paths, NAMES["result"], inside)]
+    words = told = 0
+    for record in seen.records:
+        chat, done = value_at(record, path), value_at(record, steps)
+        if not isinstance(chat, list) or not isinstance(done, list):
+            continue
+        results = (value_at(step, place) for step in done for place in places)
+        came = {plain(one).strip() for one in results} - {""}  # type: ignore[arg-type]
+        _, *later = [plain(one.get("content")) for one in chat if _is_asked(one)] or [""]
+        words += len(later)
+        told += sum(any(f"\n{one}\n" in f"\n{text.strip()}\n" for one in came) for text in later)
+    return told > RARE * words
+
+
+def _asked_in(seen: Survey, path: str) -> int | None:
+    """Which message of each record's chat is a person's first one, demonstrations aside."""
+    chats = [value for record in seen.records if isinstance(value := value_at(record, path), list)]
+    first = {next((place for place, one in enumerate(chat) if _is_asked(one)), None) for chat in chats}
+    return first.pop() if len(first) == 1 else None
+
+
+def _is_asked(message: Any) -> bool:
+    if not isinstance(message, dict) or message.get("role") != "user":
+        return False
+    return not message.get("is_demo") and message.get("message_type") != "demonstration"
 
 
 def _are_done(path: str, one: PathSeen, seen: Survey) -> bool:

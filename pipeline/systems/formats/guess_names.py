@@ -161,12 +161,12 @@ HEAD: dict[str, tuple[str, ...]] = {
 OUTCOME = re.compile(
     r"(?:^|[_\W])(?:reward|score|success|successful|resolved|passed|pass|correct|is_correct|is_corrected|rating|solved"
     r"|winner|win|won|accuracy|exit_status|completed|grade|satisfaction|final_reward|outcome|verdict|result|status"
-    r"|f1|error_rate|win_rate)(?:$|[_\W])",
+    r"|f1|error_rate|win_rate|utility)(?:$|[_\W])",
     re.IGNORECASE,
 )
 GOALS = (
     *("resolved", "solved", "is_correct", "correct", "passed", "reward", "score", "win", "won"),
-    *("task_success", "outcome", "result", "status"),
+    *("task_success", "utility", "outcome", "result", "status"),
 )
 """Outcomes that, where they are 0 or 1, say whether the goal was reached, the likeliest first."""
 LOOSE = {"outcome", "result", "status"}
@@ -231,6 +231,8 @@ BEGUN = ("task", "task_description", "description", "input", "prompt", "instruct
 """What stands in a record that says what begins."""
 SAYS = re.compile(r"answer|response|output|input|prompt|token|cost|patch", re.I)
 """What is about an agent or its model, and not their name."""
+LESSER = {"rejected"}
+"""What a conversation is called beside which one was liked more, which is read before it."""
 LISTS = (
     *(
         "messages",

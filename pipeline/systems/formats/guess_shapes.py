@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from . import dialects, guess_acts, guess_calls, guess_spans
+from . import agent_events, dialects, guess_acts, guess_calls, guess_spans
 from .contents import USE, is_part
 from .guess_events import of_events
 from .guess_made import Guess
 from .guess_names import (
     CHAT,
+    LESSER,
     NAMES,
     PAIRS,
     SESSION,
@@ -135,7 +136,7 @@ def in_dialect(seen: Survey, path: str) -> Counter[str]:
     other = sum(not dialects.is_plain(item) for item in items)
     spoken = [one for many in told for one in many or []]
     alone = len(spoken) <= len(items)
-    if not items or not all(told) or not other or (alone and _as_texts(seen, path)):
+    if not items or None in told or not other or (alone and _as_texts(seen, path)):
         return Counter()
     return Counter(one["role"] for one in spoken)
 
@@ -172,7 +173,8 @@ def _said_by(seen: Survey, path: str) -> Iterator[tuple[int, str, str]]:
     """Of each message of a list its record, its name ("" for none) and its role."""
     for number, record in enumerate(seen.records):
         for item in events_of(replace(seen, records=[record]), path, f"{path}[]."):
-            for one in dialects.messages(item) or [item]:
+            told = dialects.messages(item)
+            for one in [item] if told is None else told:
                 yield number, str(one.get("name") or ""), str(one.get("role"))
 
 
@@ -190,13 +192,14 @@ def _calls_aside(seen: Survey, inside: str) -> bool:
 
 def of_text(made: Guess, seen: Survey) -> bool:
     """Texts in which turns are marked, such as `User: ...`."""
-    best: tuple[float, PathSeen, str] | None = None
+    best: tuple[tuple[bool, float], PathSeen, str] | None = None
     for one in seen.paths.values():
         if "[]" in one.path or not one.texts or (one.mean_length < 40 and seen.format != "text"):
             continue
         pattern = pattern_of(one.texts)
-        if pattern and (best is None or one.characters > best[0]):
-            best = (one.characters, one, pattern)
+        rank = (one.key not in LESSER, one.characters)
+        if pattern and (best is None or rank > best[0]):
+            best = (rank, one, pattern)
     if best is None:
         return _of_pages(made, seen)
     _, one, pattern = best
@@ -281,7 +284,13 @@ def _rounds(seen: Survey) -> dict[str, str | list[str]]:
 
 
 def of_messages(made: Guess, seen: Survey) -> bool:
-    """One message of a chat API a record, maybe within an object of it."""
+    """One message of a chat API a record, maybe within an object of it, or one event of an agent's."""
+    events = [agent_events.messages(record) for record in seen.records]
+    if any(events) and None not in events:
+        made.shape, made.each = "messages", True
+        made.native_id = _sessions_of_messages(seen)
+        made.roles = roles_of(Counter(str(one["role"]) for many in events for one in many or []).items())
+        return True
     for inside in ("", *(f"{path}." for path in seen.paths if "[]" not in path and path.count(".") < 2)):
         role = seen.paths.get(f"{inside}role")
         content = seen.paths.get(f"{inside}content")

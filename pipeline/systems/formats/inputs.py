@@ -56,7 +56,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d{1,2})?")
 _WHOLE = re.compile(r"-?\d+(?:\.0+)?")
 _SEPARATOR = re.compile(r"sep=([^\w\"\r\n])\r?\n")
 """The line above the names with which Excel says what parts the cells."""
-_QUOTED = re.compile(r'(?<![^,;\t\n])"(?:[^"]|"")*"')
+_QUOTED = re.compile(r'(?<![^,;|\t\n])"(?:[^"]|"")*"')
 """A cell in quotation marks, which begins with one: elsewhere it is a sign like another, of inches."""
 _END = "end_of_the_table"
 """A row after the last, which a cell that nothing closes takes in; one cell, whatever parts them."""
@@ -110,7 +110,7 @@ def records(
     path: Path, given: Input, *, names: Collection[str] = (), as_written: bool = False
 ) -> Iterator[Record]:
     """The records of a file, each an object or what is wrong with it; of rounds, which of their fields none
-    has. Columns of a CSV that hold `names` are no numbers where 1.10 and 1.1 would be one; `as_written` keeps
+    has. Columns of a CSV that hold `names` are no numbers where 1.10 would be 1.1; `as_written` keeps
     all cells, for any may be a name: 1.10 is not 1.1, nor True true."""
     told = set[str]()
     for place, (number, value) in enumerate(_whole(path, given, names, as_written), 1):
@@ -310,9 +310,9 @@ def _rows_of_csv(
 
 
 def _dialect(path: Path, text: str, said: re.Match[str] | None) -> type[csv.Dialect]:
-    """Commas, semicolons or tabs: what the file says, or whichever its names are parted by most."""
+    """Commas, semicolons, tabs or bars: what the file says, or whichever its names are parted by most."""
     line = _QUOTED.sub("", text[:LOOK]).partition("\n")[0]
-    often = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=line.count)
+    often = "\t" if path.suffix.lower() == ".tsv" else max(",;\t|", key=line.count)
 
     class Dialect(csv.excel):
         delimiter = said[1] if said else often
@@ -331,7 +331,9 @@ def _typed(cells: list[str], are_names: bool, as_written: bool) -> list[JsonValu
         return [_TRUTH.get(cell.strip()) for cell in cells]
     numbers = said - _NOTHING
     are_numbers = bool(numbers) and all(map(_NUMBER.fullmatch, numbers))
-    if are_numbers and not (are_names and _versions(numbers)):
+    if are_numbers and are_names and _versions(numbers):
+        return [None if (name := cell.strip()) in _NOTHING else name or None for cell in cells]
+    if are_numbers:
         whole = all(cell.lstrip("-").isdigit() for cell in numbers)
         parsed: dict[str, JsonValue] = {cell: int(cell) if whole else float(cell) for cell in numbers}
         if as_written:
@@ -343,9 +345,9 @@ def _typed(cells: list[str], are_names: bool, as_written: bool) -> list[JsonValu
 
 
 def _versions(numbers: set[str]) -> bool:
-    """Whether texts are names, such as 1.1 and 1.10, which as numbers would be one."""
-    broken = [float(cell) for cell in numbers if "." in cell and not float(cell).is_integer()]
-    return len(set(broken)) < len(broken)
+    """Whether texts are names that as numbers would be others, such as 1.10 or 12e4; 2.0 beside 2 is 2."""
+    broken = any("e" in cell.lower() or float(cell) % 1 for cell in numbers)
+    return broken and any(str(float(cell)) != cell for cell in numbers)
 
 
 def _rows_of_parquet(path: Path) -> Iterator[Record]:

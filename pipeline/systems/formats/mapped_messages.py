@@ -30,7 +30,7 @@ def told(
             others[kind] += 1
             continue
         try:
-            for message in written_otherwise or [given]:
+            for message in [given] if written_otherwise is None else written_otherwise:
                 for one in chat.parted(message):
                     talk.take(_acting(_named(chat.message(one), sessions), sessions))
         except (ValueError, TypeError, AttributeError, OverflowError) as error:

@@ -98,7 +98,10 @@ class MappedSessions:
 
         event = mapping.event
         self.state = at(event.state)
-        self.time = _timed(at(event.time), mapping.constants.time_format)
+        cut = mapping.turns is not None and mapping.turns.pattern is not None
+        self.unsaid = mapping.turns.first if mapping.turns and cut else None
+        """What stands for the time of a turn that has none, as for its speaker."""
+        self.time = _timed(at(event.time), mapping.constants.time_format, self.unsaid)
         self.tells_state = bool(event.state or event.result)
         self.listed = mapping.events_at is not None
         """Whether a record holds a list of events."""
@@ -348,9 +351,16 @@ def _of_file(path: str, source: str) -> Getter | None:
     return lambda record: name
 
 
-def _timed(at: Getter, written: str | None) -> Getter:
+def _timed(at: Getter, written: str | None, unsaid: str | None) -> Getter:
     """The time that stands there, as ISO 8601 where the mapping says how it is written."""
-    return at if written is None else lambda event: iso_of(at(event), written)
+    if written is None:
+        return at
+
+    def time(event: Any) -> Any:
+        logged = at(event)
+        return None if logged is not None and logged == unsaid else iso_of(logged, written)
+
+    return time
 
 
 def _whole(at: Getter) -> Getter:

@@ -298,6 +298,8 @@ class MappedSession:
         native = native or how.place(self.line)
         first = Row(*self.events[0])
         moment = (first.actor, first.time, first.text)
+        # The id rests on the first event as it was cut out of its text.
+        rows = self.events if how.unsaid is None else [*_timed(self.events, how.unsaid)]
         tags = {name: tag(said) for name, at in how.tags.items() if (said := at(self.head)) is not None}
         return Trajectory(
             id=content_hash(how.system, native, moment)[:16],
@@ -307,11 +309,17 @@ class MappedSession:
             **head,  # type: ignore[arg-type]
             tags=tags | how.options.tags,
             participants=self.speakers.participants(head),
-            events=_events(self.events),
+            events=_events(rows),
             outcomes=tuple(_outcomes(how.outcomes, tail)),
             states=self.states,
             hidden=how.heads["hidden"](self.head),
         )
+
+
+def _timed(rows: Iterable[tuple[Any, ...]], unsaid: str) -> Iterator[tuple[Any, ...]]:
+    """Events without what stands for a time in those that have none."""
+    for seq, time, *rest in rows:
+        yield (seq, None if time == unsaid else time, *rest)
 
 
 def _events(rows: Sequence[tuple[Any, ...]]) -> Any:

@@ -68,13 +68,17 @@ def is_time_format(text: str) -> bool:
 
 
 def iso_of(value: Any, written: str) -> Any:
-    """ISO 8601 of a text that is a time written so, or as it is; ValueError for another text."""
-    if not isinstance(value, str) or not value.strip():
+    """ISO 8601 of a text, or a number (20240131), that is a time written so, or as it is; ValueError for
+    another text."""
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
         return value
+    text = str(value).strip()
     with suppress(ValueError):
-        return datetime.strptime(value.strip(), written).isoformat()
-    if seconds_of(value.strip()) is not None:
-        return value.strip()
+        return datetime.strptime(text, written).isoformat()
+    if not isinstance(value, str) or not text:
+        return value
+    if seconds_of(text) is not None:
+        return text
     raise ValueError(f"time: {value[:40]!r} is not written as {written!r}")
 
 

@@ -277,9 +277,11 @@ class Mapping(Model):
 
     @property
     def columns_of_names(self) -> set[str]:
-        """Columns of a table that say which, and not how much: the session, its condition, who acts."""
+        """Columns of a table that say which, and not how much: the session, its condition, who acts; and
+        when, where times are written in a format of their own."""
         heads = self.trajectory.model_dump(exclude_none=True, exclude={"hidden", "request"})
-        said = self.event.model_dump(exclude_none=True, include={"actor", "role", "id"})
+        fields = {"actor", "role", "id"} | ({"time"} if self.constants.time_format else set())
+        said = self.event.model_dump(exclude_none=True, include=fields)
         paths = (one for path in (*heads.values(), *said.values()) for one in several(path))
         return {str(steps(path)[0]) for path in paths}
 

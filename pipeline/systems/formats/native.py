@@ -25,6 +25,7 @@ from pydantic import JsonValue, ValidationError
 from ....schemas import Event, Outcome, Participant, Quarantined, Trajectory
 from ..base import ReadOptions, Span, attempted, first_lines, json_lines, only_object
 from . import native_parts
+from .mapped_values import moment
 from .native_parts import identity
 
 SYSTEM = native_parts.SYSTEM
@@ -55,6 +56,8 @@ class _Growing:
     def add_event(self, given: dict[str, Any]) -> None:
         if "seq" not in given:
             given = {**given, "seq": self.events[-1].seq + 1 if self.events else 0}
+        if isinstance(time := given.get("time"), (int, float)):
+            given = {**given, "time": moment(time)}
         event = Event.model_validate(given)
         if event.actor not in self.names:
             raise ValueError(f"unknown actor {event.actor[:80]!r}, expected one of {', '.join(self.names)}")

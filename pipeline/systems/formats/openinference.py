@@ -22,6 +22,8 @@ from .otlp_spans import Span
 SYSTEM = "openinference"
 LOOK = 64 * 1024
 IDS = ("span_id", "id", "context.span_id")
+_TOLD = re.compile(rb'"(?:span_kind"|openinference(?:\.span\.kind)?"\s*:)')
+"""Where a span says its kind; in a text of a chat about spans its marks are escaped."""
 _PERIOD = re.compile(r"P(?:(\d+)D)?T?(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?")
 
 
@@ -34,7 +36,7 @@ def recognises(path: Path) -> bool:
     if b'"resourceSpans"' in head or b'"resource_spans"' in head:
         return False
     nested = b'"span_attributes"' in head and (b'"child_spans"' in head or b'"openinference' in head)
-    return nested or (b'"span_kind"' in head and b'"attributes' in head and b"context" in head)
+    return nested or (b'"attributes' in head and b"context" in head and _TOLD.search(head) is not None)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
@@ -125,8 +127,9 @@ def _span(given: dict[str, Any], parent: str | None, trace: str | None) -> Span:
     if (begun := given.get("timestamp", given.get("start_time"))) is None:
         raise ValueError("timestamp: missing")
     start = _nanoseconds(begun)
-    code = str(given.get("status_code", (given.get("status") or {}).get("code", ""))).upper()
-    why = given.get("status_message") or code
+    status = given.get("status") or {}
+    code = str(given.get("status_code", status.get("code", status.get("status_code", "")))).upper()
+    why = given.get("status_message") or status.get("description") or code
     events = [
         (str(e.get("Name", e.get("name"))), e) for e in given.get("events") or [] if isinstance(e, dict)
     ]

@@ -15,6 +15,7 @@ of one trace may be anywhere in it.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
@@ -119,6 +120,28 @@ def _nothing(spans: list[Span]) -> str:
     return f"no spans of language models (gen_ai.…, openinference.…) in it, but of {some or 'nothing'}"
 
 
+class Results:
+    """What tools said so far, the latest first: most histories repeat that."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, None] = {}
+        self.states = self.refusals = 0
+
+    def look(self, talk: Talk) -> None:
+        """Take in what came since the last look."""
+        states = list(itertools.islice(reversed(talk.states.values()), len(talk.states) - self.states))
+        refusals = talk.refusals[self.refusals :]
+        self.states, self.refusals = self.states + len(states), self.refusals + len(refusals)
+        seen = (state.get("observation") for state in states if isinstance(state, dict))
+        self.known |= {
+            said: None for one in (*reversed(list(seen)), *refusals) if (said := plain(one).strip())
+        }
+
+    def __contains__(self, text: str) -> bool:
+        """Whether a text has one of them in it."""
+        return text in self.known or any(one in text for one in reversed(self.known))
+
+
 class Conversation:
     """The spans of one conversation on their way to a trajectory."""
 
@@ -128,6 +151,7 @@ class Conversation:
         self.places: dict[str, int] = {}
         self.talk = Talk(how)
         self.said: Counter[str] = Counter()
+        self.told = Results()
         self.first: str | None = None
         self.wrong: list[Quarantined] = []
         self.services: list[str] = []
@@ -204,11 +228,8 @@ class Conversation:
             return False
         if self.talk.waiting:
             return False
-        states = [state for state in self.talk.states.values() if isinstance(state, dict)]
-        told = [*(state.get("observation") for state in states), *self.talk.refusals]
-        known = [plain(content).strip() for content in told]
-        texts = [plain(answer.content) for answer in said.answers]
-        return all(any(one and one in text for one in known) for text in texts)
+        self.told.look(self.talk)
+        return all(plain(answer.content) in self.told for answer in said.answers)
 
     def _take(self, said: Said, span: Span, time: str) -> None:
         said.time = said.time or time

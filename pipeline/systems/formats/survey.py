@@ -39,7 +39,21 @@ HEAD = 1024 * 1024
 """Bytes of a file that tell how it is encoded."""
 CONTAINER = 2
 """A list of so many objects under one key of a JSON object may be the records."""
-BINARY = (".png", ".jpg", ".jpeg", ".gif", ".pdf", ".zip", ".gz", ".whl", ".pyc", ".db", ".sqlite", ".duckdb")
+BINARY = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".gif",
+    ".pdf",
+    ".zip",
+    ".gz",
+    ".zst",
+    ".whl",
+    ".pyc",
+    ".db",
+    ".sqlite",
+    ".duckdb",
+)
 
 
 @dataclass

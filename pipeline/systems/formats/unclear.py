@@ -31,7 +31,7 @@ from .guess_names import (
 from .guess_records import in_blocks, repeats, value_at
 from .guess_roles import role_of
 from .guess_sessions import OWN
-from .guess_text import UNTIMED
+from .guess_text import UNTIMED, pattern_of
 from .mapped_values import is_name
 from .paths import several
 from .survey import PathSeen, Survey
@@ -106,6 +106,13 @@ def unclear(seen: Survey, made: Guess) -> Iterator[str]:
         yield (
             f"{made.at} has rival answers: the way to which most was said is read, the first where it was as "
             "much, and the others are left out"
+        )
+    if others := _others(seen, made):
+        hold = "holds a conversation" if len(others) == 1 else "hold conversations"
+        table = "[messages]" if made.shape == "messages" else "[turns]"
+        yield (
+            f"{', '.join(others[:NAMED])} {hold}, too, beside {made.at}, and "
+            f"{'is' if len(others) == 1 else 'are'} left out: a mapping of its own reads one ({table} at)"
         )
     yield from _rival_records(seen, made)
     yield from _aside(seen, made)
@@ -269,6 +276,21 @@ def _opening(seen: Survey, made: Guess) -> tuple[str, str] | None:
         if said:
             return said[0].path, path
     return None
+
+
+def _others(seen: Survey, made: Guess) -> list[str]:
+    """Where conversations stand beside the one that is read, such as the answer that was liked less."""
+    beside = {path: one for path, one in seen.paths.items() if "[]" not in path and path != made.at}
+    if seen.sides or made.at is None:
+        return []
+    if made.shape == "messages" and not made.each and f"{made.at}[].role" in seen.paths:
+        reply = made.reply or ""
+        fields = ("role", "content")
+        chats = [path for path in beside if all(f"{path}[].{name}" in seen.paths for name in fields)]
+        return [path for path in chats if not reply.startswith(path)]
+    if made.shape == "text" and made.at in seen.paths and seen.format != "text":
+        return [path for path, one in beside.items() if one.texts and pattern_of(one.texts)]
+    return []
 
 
 def _rival_records(seen: Survey, made: Guess) -> Iterator[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -13,6 +15,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from coaudit.pipeline.cli import main
@@ -198,6 +201,19 @@ def _tar(path: Path, members: list[tuple[str, str]]) -> Path:
     return path
 
 
+def test_a_name_of_a_file_or_link_with_a_line_feed_breaks_no_note_in_two(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    folder = tmp_path / "logs"
+    talk().folder(folder / "arm" / NAME)
+    (folder / "READ\nME.md").write_text("x")
+    (tmp_path / "away").mkdir()
+    (folder / "li\nnk").symlink_to(tmp_path / "away", target_is_directory=True)
+    notes = coaudit("ingest", folder).err.splitlines()
+    assert [note.partition("\\n")[0].rpartition(" ")[2] for note in notes if "\\n" in note] == ["li", "READ"]
+    assert not [note for note in notes if note.startswith(("ME", "nk"))]
+
+
 @pytest.mark.parametrize("name", ["logs.zip", "logs.tar", "logs.tar.gz"])
 def test_links_and_ways_out_of_an_archive_are_refused_by_name_and_the_rest_is_read(
     tmp_path: Path, store: Store, name: str
@@ -224,6 +240,27 @@ def test_links_and_ways_out_of_an_archive_are_refused_by_name_and_the_rest_is_re
         **({} if name.endswith("zip") else {f"{path}!pipe": "neither a file nor a folder"}),
     }
     assert not (tmp_path / "out.txt").exists() and not Path("/tmp/coaudit-out.txt").exists()
+
+
+@pytest.mark.parametrize("end", ["gz", "zst"])
+def test_a_compressed_file_that_is_cut_off_gives_the_lines_that_are_there(
+    tmp_path: Path, store: Store, end: str
+) -> None:
+    words = random.Random(7)
+    body = "".join(
+        json.dumps({"id": f"s{n}", "messages": [{"role": "user", "content": words.randbytes(64).hex()}]})
+        + "\n"
+        for n in range(6000)
+    ).encode()
+    packed = gzip.compress(body) if end == "gz" else pa.compress(body, codec="zstd", asbytes=True)
+    whole = tmp_path / f"whole.jsonl.{end}"
+    whole.write_bytes(packed)
+    assert take(made(tmp_path / "all"), whole).trajectories == 6000
+    path = tmp_path / f"chat.jsonl.{end}"
+    path.write_bytes(packed[: len(packed) * 3 // 4])
+    result = take(store, path)
+    assert 3000 < result.trajectories < 5000
+    assert result.quarantined[0].reason.startswith("broken archive: ")
 
 
 def test_an_archive_that_is_cut_off_gives_what_it_still_holds(tmp_path: Path, store: Store) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import polars as pl
 import pytest
 
 from coaudit.pipeline.analyze.metrics import metrics
@@ -273,6 +274,61 @@ def test_where_a_line_of_a_table_cannot_be_read_nothing_is_taken_for_unmarked(
     assert imports.ratings(store, path, labels.parse(text, "m.toml")).imported == 2
 
 
+@pytest.mark.parametrize(
+    ("mapping", "row"),
+    [
+        ('[labels]\n"not sure" = ""', "3,Not sure,"),
+        ('[filter]\nskip = [{ state = "draft" }]', "3,yes,draft"),
+        ('[filter]\nkeep = [{ state = "~^$" }, { state = "done" }]', "3,yes,draft"),
+    ],
+)
+def test_a_unit_of_which_a_mapping_leaves_something_out_is_none_that_a_rater_left_unmarked(
+    tmp_path: Path, store: Store, mapping: str, row: str
+) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(f"id,at,said,state\n{NAME},2,yes,done\n{NAME},{row}\n", encoding="utf-8")
+    text = f"""
+        [constants]
+        codebook = "initiative"
+        code = "initiative"
+        rater = "ann"
+        rest = "no"
+        [rating]
+        trajectory = "id"
+        event = "at"
+        label = "said"
+        {mapping}
+    """
+    done = imports.ratings(store, path, labels.parse(text, "m.toml"))
+    query = "SELECT event, label FROM current_ratings ORDER BY event"
+    assert rows(store, query) == [{"event": 1, "label": "no"}, {"event": 2, "label": "yes"}]
+    (told,) = [wrong.reason for wrong in done.quarantined]
+    assert told.startswith("[constants] rest: 1 units of which [labels] or [filter] left something out")
+
+
+def test_a_label_left_out_that_names_no_unit_leaves_unknown_what_its_rater_did_not_mark(
+    tmp_path: Path, store: Store
+) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(f"id,at,said\n{NAME},2,yes\n{NAME},99,not sure\n", encoding="utf-8")
+    text = """
+        [constants]
+        codebook = "initiative"
+        code = "initiative"
+        rater = "ann"
+        rest = "no"
+        [rating]
+        trajectory = "id"
+        event = "at"
+        label = "said"
+        [labels]
+        "not sure" = ""
+    """
+    done = imports.ratings(store, path, labels.parse(text, "m.toml"))
+    assert rows(store, "SELECT event, label FROM current_ratings") == [{"event": 2, "label": "yes"}]
+    assert [wrong.line for wrong in done.quarantined] == [3, None]
+
+
 def test_what_a_refused_line_may_have_marked_is_not_taken_for_unmarked(store: Store) -> None:
     marked = verdict(NAME, 2, "initiative", "yes")
     typed = verdict(NAME, 3, "initiative", "yess")
@@ -448,6 +504,57 @@ def test_outcomes_that_a_file_gives_twice_are_named_and_the_last_is_taken_once(
     assert again.contradicted == first.contradicted
     better = give(store, [{**line, "name": " satisfaction ", "value": 5}])
     assert (better.imported, better.changed) == (1, 1)
+
+
+def test_outcomes_come_in_tables_and_lists_as_labels_do(tmp_path: Path, store: Store) -> None:
+    table = tmp_path / "outcomes.csv"
+    table.write_bytes(
+        f"Trajectory; name;value;baseline\r\n{NAME};satisfaction;4,5;\r\n{NAME};preferred;true;b 1.10\r\n"
+        f"{NAME};quality;1,234;\r\n".encode("utf-8-sig")
+    )
+    done = imports.outcomes(store, table)
+    assert (done.imported, [wrong.line for wrong in done.quarantined]) == (2, [4])
+    assert "write a number with a point alone, such as 1234.5, got '1,234'" in done.quarantined[0].reason
+    kept = rows(store, "SELECT name, value, baseline FROM outcomes WHERE imported ORDER BY name")
+    assert [tuple(one.values()) for one in kept] == [("preferred", 1, "b 1.10"), ("satisfaction", 4.5, None)]
+    listed = tmp_path / "outcomes.json"
+    listed.write_text(json.dumps([{"trajectory": NAME, "name": "satisfaction", "value": 2}, 3], indent=1))
+    done = imports.outcomes(store, listed)
+    assert (done.imported, done.changed, [wrong.line for wrong in done.quarantined]) == (1, 1, [2])
+    listed.write_text(f'[{{"trajectory": "{NAME}", "name": "preferred", "value": 0, "value": 1}}]')
+    (wrong,) = imports.outcomes(store, listed).quarantined
+    assert wrong.reason == "value: said twice in one object; which one holds?"
+
+
+def test_a_session_whose_name_is_a_number_gets_its_outcome_from_any_table(
+    tmp_path: Path, workspace: Path
+) -> None:
+    store = made(workspace)
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"id": "12", "messages": [{"role": "user", "content": "Hi"}]}\n', encoding="utf-8")
+    take(store, log)
+    pl.DataFrame({"trajectory": [12], "name": ["satisfaction"], "value": [3.0]}).write_parquet(
+        path := tmp_path / "outcomes.parquet"
+    )
+    assert imports.outcomes(store, path).imported == 1
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        ("session,name,value", "no column 'trajectory' among 'session', 'name', 'value'; an outcome is"),
+        ("trajectory,satisfaction", "no column 'name', 'value' among 'trajectory', 'satisfaction'; an"),
+        ("trajectory,name,value,by", "the column 'by' is none of trajectory, name, value, baseline; an"),
+    ],
+)
+def test_a_table_with_other_columns_is_refused_once(
+    tmp_path: Path, one_store: Store, head: str, reason: str
+) -> None:
+    path = tmp_path / "outcomes.csv"
+    line = ",".join("1" for _ in head.split(","))
+    path.write_text(f"{head}\n{line}\n{line}\n")
+    (wrong,) = imports.outcomes(one_store, path).quarantined
+    assert wrong.reason.startswith(reason)
 
 
 def test_outcomes_outlive_a_new_ingest_of_their_trajectory(tmp_path: Path, store: Store) -> None:

@@ -60,7 +60,7 @@ def test_a_column_that_the_file_lacks_is_named_with_those_that_it_has(tmp_path: 
         "raters.bob: none of 2 records has anything at 'bob_says'; "
         "they have 'id', 'mode', 'ann_says', 'Bob_says'"
     )
-    path.write_text("id|mode|ann_says|bob_says\ns1|C.1 Late|x|n\n", encoding="utf-8")
+    path.write_text("id^mode^ann_says^bob_says\ns1^C.1 Late^x^n\n", encoding="utf-8")
     reasons = [item.reason for item in read(path, parse(MAP, "m.toml")) if isinstance(item, Quarantined)]
     assert [reason.split(":")[0] for reason in reasons] == [
         *("rating.trajectory", "rating.code", "raters.ann", "raters.bob")
@@ -137,6 +137,14 @@ def test_a_column_a_code_and_truths_of_json(tmp_path: Path) -> None:
         ("7", "C1", "ann", "present"),
         ("7", "C2", "ann", "false"),
     ]
+
+
+def test_an_empty_text_may_mean_a_label(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.write_text('{"id": "s", "mode": "C.1", "ann_says": "", "bob_says": null}\n', encoding="utf-8")
+    mapping = MAP.replace('n = ""', '"" = "absent"')
+    assert [(one["rater"], one["label"]) for one in said(path, mapping)] == [("ann", "absent")]
+    assert not said(path, MAP)
 
 
 def test_labels_in_a_list_of_each_record(tmp_path: Path) -> None:

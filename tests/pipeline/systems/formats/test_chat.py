@@ -24,6 +24,16 @@ MESSAGES: list[dict[str, object]] = [
 ]
 
 
+def test_what_was_said_in_a_recording_alone_is_said(tmp_path: Path) -> None:
+    spoken = {"role": "assistant", "content": None, "audio": {"id": "a1", "transcript": "At two."}}
+    talk = [{"role": "user", "content": "When?"}, spoken]
+    run = one("chat", written(tmp_path / "chat.jsonl", {"id": "s", "messages": talk}))
+    assert [(event.actor, event.text) for event in run.events] == [
+        ("user", "When?"),
+        ("assistant", "At two."),
+    ]
+
+
 def test_roles_become_participants_and_tool_calls_actions_with_what_the_tool_said(tmp_path: Path) -> None:
     found = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "model": "m", "messages": MESSAGES}))
     assert brief(found.events) == [

@@ -9,6 +9,7 @@ import pytest
 
 from coaudit.pipeline.ingest.run import preview
 from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.formats import dialects
 from coaudit.pipeline.systems.formats.drafting import draft
 from coaudit.pipeline.systems.formats.guess import guess
 from coaudit.pipeline.systems.formats.numbered import gathered, stem_in
@@ -136,6 +137,194 @@ def test_a_question_alone_in_its_list_has_its_reply_beside_it(tmp_path: Path) ->
     first = drafted(as_lines(tmp_path / "asked.jsonl", rows))[0]
     assert brief(first.events) == [("user", "message", said(0)), ("assistant", "message", said(1))]
     assert first.tags == {}
+
+
+def test_steps_with_what_came_of_them_come_before_a_chat_that_has_it_as_a_users_words(tmp_path: Path) -> None:
+    """As SWE-agent keeps both."""
+    steps = [
+        {"action": "ls -a\n", "observation": said(2), "response": said(1), "thought": said(1), "state": {}},
+        {
+            "action": "edit 1:2\nx",
+            "observation": "Traceback (most recent call last):\nKeyError: 1",
+            "response": said(3),
+        },
+        {"action": "submit", "observation": "diff", "response": said(4), "thought": said(4), "state": {}},
+    ]
+    chat = [
+        {"role": "system", "content": said(5), "agent": "main", "message_type": "system_prompt"},
+        {"role": "user", "content": said(6), "agent": "main", "message_type": "demonstration"},
+        {"role": "user", "content": said(7), "agent": "main", "message_type": "observation"},
+        {"role": "assistant", "content": said(1), "thought": said(1), "action": "ls -a\n", "agent": "main"},
+        {"role": "user", "content": said(2), "agent": "main", "message_type": "observation"},
+    ]
+    for number in range(2):
+        run = {
+            "environment": "main",
+            "trajectory": steps,
+            "history": chat,
+            "info": {"exit_status": "submitted"},
+        }
+        as_json(tmp_path / f"runs/repo__{number}.traj", run)
+    first = drafted(tmp_path / "runs")[0]
+    assert brief(first.events) == [
+        ("user", "message", said(7)),
+        ("agent", "action", "ls"),
+        ("agent", "action", "edit"),
+        ("agent", "action", "submit"),
+    ]
+    assert [event.status for event in first.events] == [None, None, "failed", None]
+    assert [event.text for event in first.events[1:]] == [said(1), said(3), said(4)]
+
+
+def test_what_was_liked_less_is_read_where_nothing_like_it_stands_beside_it(tmp_path: Path) -> None:
+    chat = [{"role": ("user", "assistant")[n % 2], "content": said(n)} for n in range(4)]
+    notes = [{"text": said(5)}, {"text": said(6)}]
+    talks = [{"id": f"s{n}", "rejected": chat, "comments": notes} for n in range(3)]
+    first = drafted(as_lines(tmp_path / "talks.jsonl", talks))[0]
+    assert [event.text for event in first.events] == [one["content"] for one in chat]
+
+
+def test_what_people_say_in_a_chat_comes_before_steps_beside_it(tmp_path: Path) -> None:
+    chat = [{"role": ("user", "assistant")[n % 2], "content": f"That is ok. {said(n)}"} for n in range(6)]
+    steps = [{"action": "search", "result": "2 trains"}, {"action": "book", "result": "ok"}]
+    talks = [{"id": f"s{n}", "messages": chat, "tool_log": steps} for n in range(3)]
+    first = drafted(as_lines(tmp_path / "talks.jsonl", talks))[0]
+    assert [event.text for event in first.events] == [one["content"] for one in chat]
+
+
+def test_a_list_of_steps_may_begin_with_what_was_asked_and_have_one_without_a_call(tmp_path: Path) -> None:
+    """As smolagents keeps the steps of a run."""
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "python_interpreter", "arguments": "print(1)"},
+    }
+    steps = [
+        {"task": said(0), "task_images": None},
+        {"step_number": 1, "model_output": said(1), "tool_calls": None, "error": {"message": "no code"}},
+        {"step_number": 2, "model_output": said(2), "tool_calls": [call], "observations": "1"},
+    ]
+    runs = [{"run": n, "steps": steps} for n in range(2)]
+    first = drafted(as_lines(tmp_path / "runs.jsonl", runs))[0]
+    assert brief(first.events) == [
+        ("user", "message", said(0)),
+        ("assistant", "message", said(1)),
+        ("assistant", "message", said(2)),
+        ("assistant", "action", "python_interpreter"),
+    ]
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_conversation_beside_the_one_that_is_read_is_told(tmp_path: Path, cut: bool) -> None:
+    def talk(answer: int) -> object:
+        if cut:
+            turns = (("Human", 0), ("Assistant", 1), ("Human", 2), ("Assistant", answer))
+            return "".join(f"\n\n{who}: {said(what)}" for who, what in turns)
+        return [{"role": "user", "content": said(0)}, {"role": "assistant", "content": said(answer)}]
+
+    rows = [{"n": n, "chosen": talk(3), "rejected": talk(4)} for n in range(4)]
+    seen = survey(as_lines(tmp_path / "preferences.jsonl", rows))
+    assert (
+        "rejected holds a conversation, too, beside chosen, and is left out: a mapping of its own reads one "
+        f"([{'turns' if cut else 'messages'}] at)"
+    ) in unclear(seen, guess(seen))
+
+
+def _event(number: int, source: str, kind: str, **fields: object) -> dict[str, object]:
+    time = f"2025-11-03T10:00:{number:02}.000100"
+    return {"id": f"e{number}", "timestamp": time, "source": source, "kind": kind, **fields}
+
+
+def _logged() -> list[dict[str, object]]:
+    """Events as OpenHands' software agent SDK keeps them."""
+
+    def text(words: str) -> list[dict[str, str]]:
+        return [{"type": "text", "text": words}]
+
+    def call(number: int, name: str, thought: str, **action: object) -> dict[str, object]:
+        arguments = json.dumps(action)
+        mark = {"tool_name": name, "tool_call_id": f"c{number}"}
+        made = {"id": f"c{number}", "name": name, "arguments": arguments, "origin": "completion"}
+        words = text(thought) if thought else []
+        return _event(
+            number,
+            "agent",
+            "ActionEvent",
+            thought=words,
+            action={"kind": "X", **action},
+            tool_call=made,
+            **mark,
+        )
+
+    def came(number: int, of: int, name: str, **seen: object) -> dict[str, object]:
+        mark = {"tool_name": name, "tool_call_id": f"c{of}"}
+        return _event(number, "environment", "ObservationEvent", observation={"kind": "X", **seen}, **mark)
+
+    def message(number: int, source: str, role: str, words: str) -> dict[str, object]:
+        return _event(number, source, "MessageEvent", llm_message={"role": role, "content": text(words)})
+
+    denied = {"tool_name": "bash", "tool_call_id": "c8", "rejection_reason": "Not that."}
+    return [
+        _event(0, "agent", "SystemPromptEvent", system_prompt={"type": "text", "text": said(0)}, tools=[]),
+        message(1, "user", "user", said(1)),
+        call(2, "bash", said(2), command="ls"),
+        came(3, 2, "bash", content=text("a.py"), is_error=False, exit_code=0),
+        call(4, "edit", "", path="a.py"),
+        came(5, 4, "edit", content=text("No match"), is_error=True),
+        call(6, "bash", "", command="false"),
+        _event(7, "agent", "AgentErrorEvent", error="No such tool", tool_name="bash", tool_call_id="c6"),
+        call(8, "bash", "", command="rm a.py"),
+        _event(9, "environment", "UserRejectObservation", action_id="e8", **denied),
+        call(10, "finish", "", message=said(3)),
+        came(11, 10, "finish", content=text(said(3)), is_error=False),
+        _event(12, "environment", "ConversationStateUpdateEvent", key="execution_status", value="finished"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"kind": "ChatEvent", "role": "user", "content": "Hello"},
+        {"kind": "ChatEvent", "text": "Hello"},
+        {"kind": "message", "tool_name": "t", "tool_call_id": "c", "role": "tool", "content": "Hello"},
+    ],
+)
+def test_what_is_said_in_events_of_other_logs_is_kept(given: dict[str, object]) -> None:
+    told = dialects.messages({"id": 1, "source": "user", **given})
+    assert told and "Hello" in json.dumps(told)
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_events_of_an_agents_conversation_are_its_messages_calls_and_answers(
+    tmp_path: Path, lines: bool
+) -> None:
+    if lines:
+        as_lines(tmp_path / "runs/one.jsonl", _logged())
+        as_lines(tmp_path / "runs/two.jsonl", [{**event, "id": f"{event['id']}b"} for event in _logged()])
+    else:
+        as_lines(
+            tmp_path / "runs/out.jsonl", [{"instance_id": f"i{n}", "history": _logged()} for n in range(2)]
+        )
+    runs = drafted(tmp_path / "runs")
+    assert len(runs) == 2
+    assert [(p.name, p.kind) for p in runs[0].participants if p.kind != "environment"] == [
+        ("user", "human"),
+        ("assistant", "agent"),
+    ]
+    assert [(e.actor, e.kind, e.action.name if e.action else e.text, e.status) for e in runs[0].events] == [
+        ("environment", "start", said(0), None),
+        ("user", "message", said(1), None),
+        ("assistant", "message", said(2), None),
+        ("assistant", "action", "bash", "succeeded"),
+        ("assistant", "action", "edit", "failed"),
+        ("assistant", "action", "bash", "failed"),
+        ("assistant", "action", "bash", None),
+        ("user", "confirm_reject", None, None),
+        ("user", "message", "Not that.", None),
+        ("assistant", "message", said(3), None),
+        ("assistant", "action", "finish", "succeeded"),
+    ]
+    assert runs[0].events[2].time == "2025-11-03T10:00:02.000100"
 
 
 def test_all_items_that_came_back_are_the_reply(tmp_path: Path) -> None:

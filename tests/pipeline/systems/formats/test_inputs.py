@@ -42,6 +42,27 @@ def test_cells_that_would_be_one_number_and_differ_are_names(tmp_path: Path) -> 
     assert list(records(path, Input()))[1] == (3, {"session": 1.1, "n": 2.0, "score": 0.5})
 
 
+@pytest.mark.parametrize(
+    ("cells", "stored"),
+    [
+        (["1.50", "NaN", "2"], ["1.50", None, "2"]),
+        (["1.5", "2"], ["1.5", "2"]),
+        (["1234e56"], ["1234e56"]),
+        (["1.50", " 1.50", "  ", "12e4 "], ["1.50", "1.50", None, "12e4"]),
+        (["1.5", "2.5"], [1.5, 2.5]),
+        (["2.0", "2"], [2.0, 2.0]),
+        (["7", "8"], [7, 8]),
+    ],
+)
+def test_a_name_in_a_table_stays_as_it_is_written(
+    tmp_path: Path, cells: list[str], stored: list[object]
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("session,said\n" + "".join(f"{cell},Hi\n" for cell in cells), encoding="utf-8")
+    found = [value for _, value in records(path, Input(), names={"session"})]
+    assert [one["session"] for one in found if isinstance(one, dict)] == stored
+
+
 def test_whole_numbers_of_a_table_as_it_is_written_are_texts_without_the_point_of_an_empty_cell(
     tmp_path: Path,
 ) -> None:
@@ -54,7 +75,9 @@ def test_whole_numbers_of_a_table_as_it_is_written_are_texts_without_the_point_o
     ]
 
 
-@pytest.mark.parametrize(("name", "sign"), [("log.csv", ";"), ("log.csv", "\t"), ("log.tsv", "\t")])
+@pytest.mark.parametrize(
+    ("name", "sign"), [("log.csv", ";"), ("log.csv", "\t"), ("log.csv", "|"), ("log.tsv", "\t")]
+)
 def test_a_table_is_parted_by_what_its_first_line_has_most_of(tmp_path: Path, name: str, sign: str) -> None:
     path = tmp_path / name
     path.write_text(f"who{sign}said\nAda{sign}Hi, you\n", encoding="utf-8")

@@ -269,6 +269,58 @@ def test_names_that_would_be_one_number_are_two_and_measures_stay_numbers(tmp_pa
     assert [e.action and e.action.arguments for one in found for e in one.events] == [{"cost": 0.5}] * 2
 
 
+@pytest.mark.parametrize(
+    ("pattern", "of_times", "marks"),
+    [
+        (r"\[(?P<time>\S+)\] ", "", ("[2024-01-13T10:01:00] ", "[2024-01-13T10:02:00] ")),
+        (
+            r"(?P<time>[\d/]+, [\d:]+) - ",
+            '[constants]\ntime_format = "%d/%m/%Y, %H:%M"',
+            ("13/01/2024, 10:01 - ",) * 2,
+        ),
+    ],
+)
+def test_what_stands_before_the_first_turn_of_a_text_has_no_time(
+    tmp_path: Path, pattern: str, of_times: str, marks: tuple[str, str]
+) -> None:
+    mapping = f"""
+{of_times}
+[event]
+role = "text[].speaker"
+text = "text[].text"
+time = "text[].time"
+[turns]
+pattern = '^{pattern}(?P<speaker>User|Bot): '
+[roles]
+User = "human"
+Bot = "agent"
+"""
+    path = tmp_path / "talk.txt"
+    path.write_text(f"All is recorded.\n{marks[0]}User: To Ulm.\n{marks[1]}Bot: Done.\n", encoding="utf-8")
+    found, wrong = read("mapped", path, map=mapping)
+    assert not wrong
+    assert [bool(event.time) for event in found[0].events] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("written", "cells", "times"),
+    [
+        ("%Y%m%d.%H%M", ("20240131.1030", "20240131.1100"), ["2024-01-31T10:30:00", "2024-01-31T11:00:00"]),
+        ("%Y%m%d", ("20240131", "20240201"), ["2024-01-31T00:00:00", "2024-02-01T00:00:00"]),
+        ("%Y%m%d", ("1706700000", "1706700060"), ["2024-01-31T11:20:00+00:00", "2024-01-31T11:21:00+00:00"]),
+    ],
+)
+def test_times_in_a_format_of_their_own_may_look_like_numbers(
+    tmp_path: Path, written: str, cells: tuple[str, str], times: list[str]
+) -> None:
+    table = tmp_path / "log.csv"
+    table.write_text("session,at,who,said\n" + "".join(f"1.50,{cell},bot,Hi {cell}\n" for cell in cells))
+    timed = COLUMNS.replace('seq = "n"', 'time = "at"') + (f'[constants]\ntime_format = "{written}"\n')
+    found, wrong = read("mapped", table, map=timed)
+    assert not wrong and found[0].native_id == "1.50"
+    assert [event.time for event in found[0].events] == times
+
+
 def test_a_number_is_one_events_wherever_the_other_stands(tmp_path: Path) -> None:
     named = MAP.replace('seq = "log[].n"', 'seq = "log[].n"\nid = "log[].id"')
     log = [{**event(n, "user", "Ada", f"Part {place}"), "id": place} for place, n in enumerate((2, 3, 2))]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from coaudit.pipeline.systems.formats import openinference
 from tests.pipeline.systems.formats.files import brief, one, read, written
 
 KIND = "openinference.span.kind"
@@ -121,11 +122,30 @@ def otlp() -> dict[str, Any]:
     return {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
 
 
-@pytest.mark.parametrize("shape", ["nested", "flat", "otlp"])
+def exported() -> list[dict[str, Any]]:
+    """As an exporter of OpenTelemetry prints them: their kind is an attribute alone."""
+    spans = [
+        {key: value for key, value in one.items() if key not in ("span_kind", "status_code")}
+        for one in flat()
+    ]
+    return [{**one, "status": {"status_code": "OK"}} for one in spans]
+
+
+@pytest.mark.parametrize("named", ["openinference.span.kind", "openinference"])
+def test_a_chat_about_spans_is_none_of_them(tmp_path: Path, named: str) -> None:
+    quoted = json.dumps({"attributes": {named: "LLM"}, "context": {"trace_id": 1}})
+    said = [{"role": "user", "content": f"Why is {quoted} no call?"}, {"role": "assistant", "content": "No."}]
+    log = written(tmp_path / "chat.jsonl", {"messages": said, "attributes": {"by": "openinference-ui"}})
+    assert not openinference.recognises(log)
+
+
+@pytest.mark.parametrize("shape", ["nested", "flat", "exported", "otlp"])
 def test_a_trace_is_a_conversation_in_each_of_its_shapes(tmp_path: Path, shape: str) -> None:
     path = tmp_path / "trace.jsonl"
-    values = {"nested": [nested()], "flat": flat(), "otlp": [otlp()]}[shape]
-    run = one("otlp" if shape == "otlp" else "openinference", written(path, *values))
+    values = {"nested": [nested()], "flat": flat(), "exported": exported(), "otlp": [otlp()]}[shape]
+    log = written(path, *values)
+    assert openinference.recognises(log) == (shape != "otlp")
+    run = one("otlp" if shape == "otlp" else "openinference", log)
     assert brief(run.events) == EXPECTED
     booked = run.events[2]
     assert booked.action and booked.action.arguments == {"city": "Ulm"}

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from coaudit.pipeline.systems.formats import otlp
+from coaudit.pipeline.systems.formats.contents import plain
 from tests.pipeline.systems.formats.files import brief, one, read, written
 
 SECOND = 1_000_000_000
@@ -97,6 +102,36 @@ def test_a_refusal_that_the_history_repeats_without_the_id_of_its_call_stands_on
     ]
     found = one("otlp", written(tmp_path / "a.jsonl", traced(*spans)))
     assert [event.kind for event in found.events] == ["message", "action", "confirm_reject", "message"]
+
+
+def test_a_trace_takes_time_in_step_with_its_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where calls repeat no history, whether a result was told before is asked of each."""
+
+    def looked_at(turns: int) -> int:
+        spans = []
+        for turn in range(turns):
+            last = {"role": "tool", "parts": [{"type": "tool_call_response", "response": f"rain {turn - 1}"}]}
+            asks = {
+                "role": "assistant",
+                "parts": [{"type": "tool_call", "name": "f", "arguments": {"n": turn}}],
+            }
+            said = json.dumps([last if turn else USER])
+            spans += [
+                span(3 * turn + 1, "chat", input__messages=said, output__messages=json.dumps([asks])),
+                span(3 * turn + 2, "execute_tool", tool__name="f", tool__call__result=f"rain {turn}"),
+            ]
+        run = one("otlp", written(tmp_path / f"{turns}.json", traced(*spans)))
+        assert [event.kind for event in run.events] == ["message", *["action"] * turns]
+        return counted.pop("n")
+
+    counted = Counter[str]()
+
+    def counting(content: Any) -> str:
+        counted["n"] += 1
+        return plain(content)
+
+    monkeypatch.setattr(otlp, "plain", counting)
+    assert looked_at(200) < 2.1 * looked_at(100)
 
 
 def test_a_message_that_was_said_twice_stands_twice(tmp_path: Path) -> None:
