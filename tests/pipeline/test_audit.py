@@ -135,4 +135,5 @@ def test_what_a_method_cannot_do_it_refuses(ran: dict[str, Any]) -> None:
 
 
 def test_a_workspace_in_an_object_store_is_shown_by_its_url() -> None:
+    pytest.importorskip("obstore", reason="the extra `remote` is not installed")
     assert repr(face.open("s3://bucket/study")) == "coaudit.open('s3://bucket/study')"
