@@ -9,7 +9,8 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -214,9 +215,14 @@ def frame(connection: duckdb.DuckDBPyConnection, query: str) -> pl.DataFrame:
     return rows
 
 
+@cache
 def cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """How many this process may use: those that it is bound to, and no more than the quota of its container
+    or batch system, which DuckDB knows."""
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with closing(duckdb.connect()) as connection:
+        quota = first_row(connection, "SELECT current_setting('threads')")
+    return min(bound, quota[0]) if quota else bound
 
 
 def is_shared(connection: duckdb.DuckDBPyConnection) -> bool:

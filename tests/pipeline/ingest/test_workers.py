@@ -335,6 +335,18 @@ def test_readers_are_started_for_what_is_new_alone_and_end_before_anything_is_de
     assert len(pools) == 1, "what was forgotten is not read"
 
 
+def test_many_cores_start_no_more_readers_than_keep_the_one_that_stores_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[int] = []
+    monkeypatch.setattr(workers, "_pool", started.append)
+    for cores in (1, 2, 4, 128):
+        monkeypatch.setattr(workers, "cores", lambda cores=cores: cores)
+        with workers.Readers() as readers:
+            readers.expect(workers.WORTH)
+    assert started == [1, workers.MOST, workers.MOST]
+
+
 class Deadly(Place):
     """A place that ends the process which comes to know of it."""
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 import time
 
 import duckdb
 import pyarrow as pa
+import pytest
 
 from coaudit.pipeline.store.connection import append, insert_columns
 
@@ -54,3 +58,24 @@ def test_rows_given_as_columns_leave_memory_as_they_are_stored() -> None:
     assert _leaves(before, 10_000)  # of a million
     stored = "SELECT count(*), sum(len(texts)), sum(number) FROM said"
     assert connection.execute(stored).fetchall() == [(5001, 7000, 5000 * 4999 // 2 - 1)]
+
+
+CORES = "from coaudit.pipeline.store.connection import cores; print(cores())"
+
+
+def test_a_batch_system_that_lends_one_core_is_heeded() -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", CORES],
+        env={**os.environ, "SLURM_CPUS_ON_NODE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "1\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system binds no process to cores")
+def test_a_process_that_is_bound_to_a_core_has_one() -> None:
+    bind = f"import os; os.sched_setaffinity(0, {{min(os.sched_getaffinity(0))}}); {CORES}"
+    done = subprocess.run([sys.executable, "-P", "-c", bind], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
