@@ -53,26 +53,28 @@ class Estimate:
 
 def estimate(store: Store, scope: Scope, model: Model) -> Estimate:
     """What is left for a model to rate under all codebooks of a scope."""
-    units = requests = prompt = completion = 0
+    answers = requests = prompt = completion = 0
     for book in scope.books:
-        left = _left(store, book, scope, model)
-        if scope.limit is not None:
-            left = min(left, scope.limit - units)
+        units, left = _left(store, book, scope, model)
+        if scope.limit is not None and units > scope.limit:
+            units, left = scope.limit, round(left * scope.limit / units)
         sampled, asked = _sample(store, book, scope, model) if left > 0 else (0, [])
+        scope = scope.less(units)
         a_unit = left / sampled if sampled else 0
         questions = round(a_unit * sum(map(len, asked)))
-        units += left
+        answers += left
         requests += questions
         prompt += int(a_unit * sum(map(sum, asked)))
         codes = len(book.codes)
         completion += questions * (TOKENS_OF_A_CHOICE if codes == 1 else TOKENS_OF_A_FINDING * codes)
-    return Estimate(units, requests, prompt, completion, model.price, scope.repeats)
+    return Estimate(answers, requests, prompt, completion, model.price, scope.repeats)
 
 
-def _left(store: Store, book: Codebook, scope: Scope, model: Model) -> int:
-    """Units that this rater has not rated with these parameters: with others it is asked again."""
+def _left(store: Store, book: Codebook, scope: Scope, model: Model) -> tuple[int, int]:
+    """Units that this rater has not rated with these parameters, with which it is not asked again, and how
+    many answers they take."""
     query = """
-        SELECT count(*) FROM codebook_units u, range(?) AS asked(repeat)
+        SELECT count(DISTINCT (u.trajectory_id, u.event)), count(*) FROM codebook_units u, range(?) AS asked(repeat)
         WHERE u.codebook = ? AND (? OR NOT u.opening)
             AND (? IS NULL OR EXISTS (
                 SELECT 1 FROM samples s
@@ -93,7 +95,7 @@ def _left(store: Store, book: Codebook, scope: Scope, model: Model) -> int:
     given = [*where, book.name, book.version, model.rater, asked, scope.retry_errors]
     with store.reading(synced=True) as connection:
         row = first_row(connection, query, given)
-    return int(row[0]) if row else 0
+    return (int(row[0]), int(row[1])) if row else (0, 0)
 
 
 def _sample(store: Store, book: Codebook, scope: Scope, model: Model) -> tuple[int, list[list[int]]]:

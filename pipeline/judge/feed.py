@@ -207,6 +207,6 @@ async def _feed(
             sink.copy(planner.copied)
             planner.copied = []
             sink.claimed.planned(batch)
-        left = left.less(planner.queued)
+        left = left.less(planner.units)
     for _ in range(model.workers):
         await jobs.put(None)

@@ -69,7 +69,8 @@ class Planner:
     summary: Summary
     copied: list[Rating] = field(default_factory=list)
     """Ratings that the ledger answered under another rater's name."""
-    queued: int = 0
+    units: int = 0
+    """That were asked about, or answered from another rater's name."""
 
     @cached_property
     def _hashes(self) -> PromptHashes:
@@ -78,7 +79,7 @@ class Planner:
     @property
     def full(self) -> bool:
         """Whether --limit is reached."""
-        return self.scope.limit is not None and self.queued >= self.scope.limit
+        return self.scope.limit is not None and self.units >= self.scope.limit
 
     def jobs(self, units: Iterable[tuple[Trajectory, Unit, list[Known]]]) -> Iterator[Job]:
         """The questions that are left of units with what is known of them, those of a trajectory together."""
@@ -92,11 +93,14 @@ class Planner:
             if self.full:
                 break
             case = Case(unit, nonce(self.secret, trajectory.id), result_of(trajectory))
-            key = self._hashes.of(case)
-            for repeat in range(self.scope.repeats):
-                if self._is_known(unit, key, known, repeat):
-                    continue
-                self.queued += 1
+            key, copied = self._hashes.of(case), len(self.copied)
+            left = [
+                repeat
+                for repeat in range(self.scope.repeats)
+                if not self._is_known(unit, key, known, repeat)
+            ]
+            self.units += bool(left) or len(self.copied) > copied
+            for repeat in left:
                 job = waiting.setdefault((key, repeat), Job(self.judge, self.maker, case, key, repeat))
                 job.units.append(unit)
         yield from waiting.values()
@@ -115,7 +119,6 @@ class Planner:
             return False
         by_code = {k.rest["code"]: k for k in usable}
         self.copied += [self._copy(unit, k) for k in by_code.values()]
-        self.queued += 1
         self.summary.rated += 1
         return True
 

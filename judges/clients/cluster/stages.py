@@ -11,7 +11,7 @@ from ray.data import ActorPoolStrategy, Dataset, TaskPoolStrategy
 from ..arguments import Arguments
 from ..openai import Endpoint
 from ..protocol import Parameters
-from .workers import Asking, Prompts
+from .workers import Asking, Prompting, Prompts
 
 CONCURRENT = 8
 """Blocks that a worker has in hand; the next is there when one is done."""
@@ -59,6 +59,14 @@ class OfModel:
 
         prompts = self._prompts()
         beside = {"num_cpus": 0.25, "compute": TaskPoolStrategy(self.workers + 1)}
+        asked = questions.map_batches(  # actors: a task would load the tokenizer again, for ten seconds
+            Prompting,
+            fn_constructor_args=(prompts,),
+            batch_size=None,
+            batch_format="pyarrow",
+            compute=ActorPoolStrategy(size=self.workers),
+            num_cpus=0.25,
+        )
         config = vLLMEngineProcessorConfig(
             model_source=self.model,
             engine_kwargs=self._engine(),
@@ -74,12 +82,12 @@ class OfModel:
         )
         processor = build_processor(
             config,
-            preprocess=prompts.row,
+            preprocess=prompts.sampling,
             postprocess=prompts.reply,
             preprocess_map_kwargs=beside,
             postprocess_map_kwargs=beside,
         )
-        replies: Dataset = processor(questions)
+        replies: Dataset = processor(asked)
         return replies
 
     def _engine(self) -> dict[str, Any]:

@@ -20,9 +20,8 @@ from ray.data import Dataset
 from ray.data.block import BlockMetadata
 from ray.data.datasource import Datasource, ReadTask
 
-from .rows import KEY, QUESTION, Row
+from .rows import QUESTIONS, Row
 
-SCHEMA = pa.schema([(KEY, pa.int64()), (QUESTION, pa.string())])
 READERS = 2
 """Tickets that wait for a block at a time."""
 Stage = Callable[[Dataset], Dataset]
@@ -143,4 +142,4 @@ class Stream(threading.Thread):
 
 def _block(feed: Any, number: int) -> list[pa.Table]:
     rows = ray.get(feed.take.remote(number))
-    return [pa.Table.from_pylist(rows, schema=SCHEMA)]
+    return [pa.Table.from_pylist(rows, schema=QUESTIONS)]

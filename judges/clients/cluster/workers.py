@@ -7,21 +7,33 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from ...errors import JudgeError
 from ..dialect import TOP_LOGPROBS
 from ..openai import Endpoint, OpenAIClient
 from ..protocol import Form, Parameters, Question, Rejected, Reply, Token
-from .rows import KEY, PADDING, QUESTION, REPLY, Row, question_of, reply_document
+from .rows import (
+    KEY,
+    PADDING,
+    PROMPT,
+    PROMPTS,
+    QUESTION,
+    REPLY,
+    SAMPLING,
+    Row,
+    question_of,
+    reply_document,
+)
 
-_NOTHING = [0]
-"""The prompt of a row that asks nothing."""
+_NOTHING, _NO_FORM = [0], Form(("0",), {}, 1)
+"""The prompt of a row that asks nothing, and how it is answered."""
 
 
 class Asking:
@@ -50,6 +62,20 @@ class Asking:
             return reply_document(error)
 
 
+class Prompting:
+    """A worker that makes prompts: a block of questions in, as many rows for vLLM out."""
+
+    def __init__(self, prompts: Prompts) -> None:
+        from transformers import AutoTokenizer
+
+        self.prompts = prompts
+        self._tokenizer = AutoTokenizer.from_pretrained(prompts.model, **prompts.loading)
+
+    def __call__(self, questions: pa.Table) -> pa.Table:
+        """Their rows, in the same order."""
+        return self.prompts.rows(questions, self._tokenizer)
+
+
 @dataclass(frozen=True)
 class Prompts:
     """Between questions and vLLM's rows; the prompt is the one that vLLM's own server makes."""
@@ -62,16 +88,28 @@ class Prompts:
     loading: Mapping[str, Any] = field(default_factory=dict)
     """How the tokenizer is loaded."""
 
-    def row(self, row: Row) -> Row:
-        """A question -> the tokens of its prompt and how to sample. One that makes no prompt says why."""
-        if row[KEY] == PADDING:
-            return self._row(PADDING, _NOTHING, Form(("0",), {}, 1), "")
-        question = question_of(row[QUESTION])
-        tokenizer = _tokenizer(self.model, json.dumps(dict(self.loading)))
-        try:
-            return self._row(row[KEY], self._tokens(tokenizer, question), question.form, "")
-        except Exception as error:  # whatever a template raises concerns this question alone
-            return self._row(row[KEY], _NOTHING, Form(("0",), {}, 1), f"no prompt: {error!r}")
+    def rows(self, questions: pa.Table, tokenizer: Any) -> pa.Table:
+        """Questions -> the tokens of their prompts and how to sample. One that makes no prompt says why."""
+        keys = questions[KEY].to_pylist()
+        asked = {
+            key: question_of(document)
+            for key, document in zip(keys, questions[QUESTION].to_pylist(), strict=True)
+            if key != PADDING
+        }
+        prompts = dict(zip(asked, self._tokenized(tokenizer, list(asked.values())), strict=True))
+        rows = []
+        for key in keys:
+            tokens = prompts.get(key, _NOTHING)
+            if isinstance(tokens, Exception):
+                rows.append(self._row(key, _NOTHING, _NO_FORM, f"no prompt: {tokens!r}"))
+            else:
+                rows.append(self._row(key, tokens, asked[key].form if key in asked else _NO_FORM, ""))
+        return pa.Table.from_pylist(rows, schema=PROMPTS)
+
+    @staticmethod
+    def sampling(row: Row) -> Row:
+        """What vLLM's stage takes out of a row of `rows`."""
+        return {SAMPLING: json.loads(row[SAMPLING])}
 
     def reply(self, row: Row) -> Row:
         """What vLLM made of a row -> the reply."""
@@ -91,18 +129,31 @@ class Prompts:
     def _row(self, key: int, tokens: list[int], form: Form, refused: str) -> Row:
         return {
             KEY: key,
-            "tokenized_prompt": tokens,
-            "sampling_params": self._sampling(form),
+            PROMPT: tokens,
+            SAMPLING: json.dumps(self._sampling(form)),
             "most": form.max_tokens,  # vLLM's stage takes the sampling parameters out of the row
             "refused": refused,
         }
 
-    def _tokens(self, tokenizer: Any, question: Question) -> list[int]:
+    def _tokenized(
+        self, tokenizer: Any, questions: Sequence[Question]
+    ) -> Sequence[Sequence[int] | Exception]:
+        """The prompts of all, which the tokenizer makes on all cores at once; one by one where it cannot."""
+        try:
+            return self._tokens(tokenizer, questions)
+        except Exception as error:  # whatever a template raises concerns one question alone
+            if len(questions) == 1:
+                return [error]
+            return [self._tokenized(tokenizer, [question])[0] for question in questions]
+
+    def _tokens(self, tokenizer: Any, questions: Sequence[Question]) -> list[list[int]]:
+        if not questions:
+            return []
         template = self.template
         if template and "{" not in template:
             template = Path(template).read_text(encoding="utf-8")
-        tokens: list[int] = tokenizer.apply_chat_template(
-            [message.document() for message in question.messages],
+        tokens: list[list[int]] = tokenizer.apply_chat_template(
+            [[message.document() for message in question.messages] for question in questions],
             chat_template=template,
             add_generation_prompt=True,
             tokenize=True,
@@ -121,13 +172,6 @@ class Prompts:
             "structured_outputs": {"choice": choices, "json": None if choices else json.dumps(form.schema)},
             **self.parameters.extra,
         }
-
-
-@cache
-def _tokenizer(model: str, loading: str) -> Any:
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(model, **json.loads(loading))
 
 
 def _tokens(row: Row) -> tuple[Token, ...]:

@@ -74,6 +74,18 @@ def test_a_sample_is_asked_again_and_the_rest_is_left_alone(coaudit: Coaudit, wo
         )
 
 
+@pytest.mark.slow
+def test_a_limit_is_one_of_units_however_often_each_is_asked(coaudit: Coaudit, workspace: Path) -> None:
+    store = fill(workspace)
+    with Endpoint(answer=lambda body: "yes").serving() as endpoint:
+        assert coaudit(*asked(endpoint, "--limit", "1")).json["rated"] == 1
+        done = coaudit(*asked(endpoint, "--limit", "2", "--repeats", "3"))
+        assert done.json["rated"] == 5, "one of six is known"
+        assert "6 answers to get, 3 for each unit: about 6 requests" in done.err
+    repeats = "SELECT event, count(*) AS n FROM ratings GROUP BY trajectory_id, event"
+    assert [row["n"] for row in rows(store, repeats)] == [3, 3]
+
+
 def test_only_a_model_can_be_asked_again(coaudit: Coaudit, workspace: Path) -> None:
     fill(workspace)
     assert "--repeats asks a model again" in coaudit("judge", "--repeats", "2", status=2).err

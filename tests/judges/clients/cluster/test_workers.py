@@ -5,11 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from coaudit.judges.clients import Message, Parameters, Question, Reply
-from coaudit.judges.clients.cluster import workers
-from coaudit.judges.clients.cluster.rows import KEY, PADDING, QUESTION, REPLY, question_document, reply_of
+from coaudit.judges.clients.cluster.rows import (
+    KEY,
+    PADDING,
+    QUESTION,
+    QUESTIONS,
+    REPLY,
+    question_document,
+    reply_of,
+)
 from coaudit.judges.clients.cluster.workers import Prompts
 from coaudit.judges.clients.protocol import Form, Rejected, Token
 
@@ -19,16 +27,18 @@ CHOICE = Question((Message("user", "Rate it."),), Form(("yes", "no"), {}, 8))
 class Letters:
     """A tokenizer whose tokens are letters; its template refuses some text, as templates may."""
 
-    def apply_chat_template(self, messages: list[dict[str, str]], **options: Any) -> list[int]:
+    def apply_chat_template(
+        self, conversations: list[list[dict[str, str]]], **options: Any
+    ) -> list[list[int]]:
         assert options["add_generation_prompt"] and options["tokenize"]
-        if "{{" in messages[0]["content"]:
+        said = [messages[0]["content"] for messages in conversations]
+        if any("{{" in text for text in said):
             raise ValueError("unexpected '{{'")
-        return [ord(letter) for letter in messages[0]["content"]]
+        return [[ord(letter) for letter in text] for text in said]
 
 
 @pytest.fixture
-def prompts(monkeypatch: pytest.MonkeyPatch) -> Prompts:
-    monkeypatch.setattr(workers, "_tokenizer", lambda model, loading: Letters())
+def prompts() -> Prompts:
     return Prompts("m", Parameters(temperature=0.5, seed=3))
 
 
@@ -37,10 +47,16 @@ def row(question: Question, key: int = 7) -> dict[str, Any]:
     return {KEY: key, QUESTION: question_document(question)}
 
 
+def made(prompts: Prompts, *rows: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows that vLLM's stage has."""
+    given = prompts.rows(pa.Table.from_pylist(list(rows), schema=QUESTIONS), Letters()).to_pylist()
+    return [{**one, **prompts.sampling(one)} for one in given]
+
+
 def test_choices_are_held_to_and_weighed(prompts: Prompts) -> None:
-    made = prompts.row(row(CHOICE))
-    assert made[KEY] == 7 and made["tokenized_prompt"] == [ord(letter) for letter in "Rate it."]
-    assert made["sampling_params"] == {
+    (one,) = made(prompts, row(CHOICE))
+    assert one[KEY] == 7 and one["tokenized_prompt"] == [ord(letter) for letter in "Rate it."]
+    assert one["sampling_params"] == {
         "temperature": 0.5,
         "seed": 3,
         "max_tokens": 8,
@@ -51,21 +67,25 @@ def test_choices_are_held_to_and_weighed(prompts: Prompts) -> None:
 
 def test_a_schema_is_held_to_as_json(prompts: Prompts) -> None:
     form = Form((), {"type": "object"}, 200)
-    made = prompts.row(row(Question(CHOICE.messages, form)))["sampling_params"]
-    assert made["structured_outputs"] == {"choice": None, "json": '{"type": "object"}'}
-    assert (made["logprobs"], made["max_tokens"]) == (None, 200)
+    sampling = made(prompts, row(Question(CHOICE.messages, form)))[0]["sampling_params"]
+    assert sampling["structured_outputs"] == {"choice": None, "json": '{"type": "object"}'}
+    assert (sampling["logprobs"], sampling["max_tokens"]) == (None, 200)
 
 
-def test_every_row_has_the_same_columns_a_filling_one_too(prompts: Prompts) -> None:
-    kinds = [prompts.row(row(CHOICE)), prompts.row({KEY: PADDING, QUESTION: ""})]
-    assert kinds[0].keys() == kinds[1].keys()
-    assert kinds[1][KEY] == PADDING and kinds[1]["sampling_params"]["max_tokens"] == 1
+def test_rows_that_fill_a_block_ask_nothing_and_stay_in_their_places(prompts: Prompts) -> None:
+    filling = {KEY: PADDING, QUESTION: ""}
+    rows = made(prompts, filling, row(CHOICE, 1), filling, row(CHOICE, 2), filling)
+    assert [one[KEY] for one in rows] == [PADDING, 1, PADDING, 2, PADDING]
+    assert [len(one["tokenized_prompt"]) for one in rows] == [1, 8, 1, 8, 1]
+    assert {one["sampling_params"]["max_tokens"] for one in rows if one[KEY] == PADDING} == {1}
+    assert [one[KEY] for one in made(prompts, filling)] == [PADDING] and made(prompts) == []
 
 
 def test_a_question_that_makes_no_prompt_costs_itself_only(prompts: Prompts) -> None:
-    bad = prompts.row(row(Question((Message("user", "{{"),), CHOICE.form)))
-    assert bad["tokenized_prompt"] == [0]
-    said = reply_of(prompts.reply(bad)[REPLY])
+    bad = Question((Message("user", "{{"),), CHOICE.form)
+    rows = made(prompts, row(CHOICE, 1), row(bad, 2), row(CHOICE, 3))
+    assert [one["tokenized_prompt"] == [0] for one in rows] == [False, True, False]
+    said = reply_of(prompts.reply(rows[1])[REPLY])
     assert isinstance(said, Rejected) and "unexpected '{{'" in str(said)
 
 
