@@ -25,6 +25,8 @@ class Engine:
     """Options of vLLM's."""
     workers: int | None = None
     """Ray's workers at the most."""
+    cores: int = 1
+    """Of this machine, for a Ray that runs here alone."""
     logs: Path = Path()
     """Folder for what an engine writes."""
     say: Callable[[str], None] = lambda _: None

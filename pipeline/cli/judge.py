@@ -20,6 +20,7 @@ from ..judge import scope as judging
 from ..judge.estimate import Estimate
 from ..judge.model import Model, State
 from ..store import Store
+from ..store.connection import cores
 from .console import Json, emit, say, store, tell
 
 app = typer.Typer(rich_markup_mode=None)
@@ -217,7 +218,8 @@ def _engine(
 ) -> Engine:
     try:
         options = arguments(given)
-        return Engine(name, api_base, timeout, options, workers, store.workspace.path / "logs", say)
+        here = cores() if name == "ray" else 1
+        return Engine(name, api_base, timeout, options, workers, here, store.workspace.path / "logs", say)
     except JudgeError as error:
         raise UsageError(str(error)) from error
 

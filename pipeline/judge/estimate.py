@@ -74,7 +74,8 @@ def _left(store: Store, book: Codebook, scope: Scope, model: Model) -> tuple[int
     """Units that this rater has not rated with these parameters, with which it is not asked again, and how
     many answers they take."""
     query = """
-        SELECT count(DISTINCT (u.trajectory_id, u.event)), count(*) FROM codebook_units u, range(?) AS asked(repeat)
+        SELECT count(DISTINCT (u.trajectory_id, u.event)), count(*)
+        FROM codebook_units u, range(?) AS asked(repeat)
         WHERE u.codebook = ? AND (? OR NOT u.opening)
             AND (? IS NULL OR EXISTS (
                 SELECT 1 FROM samples s

@@ -95,9 +95,7 @@ class Planner:
             case = Case(unit, nonce(self.secret, trajectory.id), result_of(trajectory))
             key, copied = self._hashes.of(case), len(self.copied)
             left = [
-                repeat
-                for repeat in range(self.scope.repeats)
-                if not self._is_known(unit, key, known, repeat)
+                repeat for repeat in range(self.scope.repeats) if not self._is_known(unit, key, known, repeat)
             ]
             self.units += bool(left) or len(self.copied) > copied
             for repeat in left:

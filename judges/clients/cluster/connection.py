@@ -67,7 +67,7 @@ class Connection:
     def _start(self) -> str:
         """A Ray below a guard; its address."""
         folder = Path(tempfile.mkdtemp(prefix="coaudit-ray-"))
-        cpus = max(os.cpu_count() or 1, (self.engine.workers or 1) + 2)
+        cpus = max(self.engine.cores, (self.engine.workers or 1) + 2)
         command = [sys.executable, "-P", local.__file__, str(folder), str(cpus)]
         self.engine.say(f"starting Ray on this machine; its log is {self.log}")
         self._process = guard.hold(command, self.log, {}, folder)
