@@ -275,7 +275,7 @@ class ModelJudge:
                     units.append((trajectory, unit, [k for k in at if k.unit_hash == unit.hash]))
             planned.jobs += planner.jobs(units)
             planned.copied += planner.copied
-            planned.units += planner.queued
+            planned.units += planner.units
 
     def _may_ask(self) -> bool:
         return bool(self._asking and not self._asking.done() and not self._gone and not self.state.stopping)
