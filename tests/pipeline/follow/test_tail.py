@@ -479,6 +479,28 @@ def test_archives_are_not_followed_and_are_named(tmp_path: Path, coaudit: Coaudi
     assert f"one archive is not followed, the first {tmp_path}/logs/old.jsonl.gz" in said
 
 
+@pytest.mark.parametrize("rotated", ["own.jsonl.1", "own.jsonl-20260131", "own.jsonl.2026-01-31_12-00-00"])
+def test_what_came_to_a_log_just_before_it_was_rotated_is_read(
+    tail: Tail, tmp_path: Path, rotated: str
+) -> None:
+    log = talk("before", "one", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    with log.open("a") as more:
+        more.write(talk("last", "two", log=tmp_path / "other.jsonl").read_text())
+    log.rename(log.with_name(rotated))
+    talk("after", "three", log=log)
+    found = {one.native_id: len(one.events) for one in look(tail).values()}
+    assert found == {"before": 1, "last": 1, "after": 1}
+
+
+def test_files_of_a_folder_that_are_no_logs_are_named_once(tmp_path: Path, coaudit: Coaudit) -> None:
+    (tmp_path / "logs").mkdir()
+    talk("x", "one", log=tmp_path / "logs" / "own.jsonl")
+    (tmp_path / "logs" / "theirs.jsonl").write_text('{"who": "Ada", "what": "Hello"}\n')
+    said = coaudit("follow", tmp_path / "logs", "--stop-when-idle", "0.1").err
+    assert said.count("one file is no log of a known system, and left out: theirs.jsonl") == 1
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("again", ["follow", "ingest"])
 def test_a_folder_that_is_followed_by_a_relative_path_is_the_source_that_ingest_knows(
