@@ -23,9 +23,11 @@ from ..ingest.discover import Tree, discover, unrecognised
 from ..ingest.run import left_out
 from ..ingest.sources import Place
 from ..store import Store
+from ..store.disk import AppendOnly
 from ..systems import ReadOptions
 from ..systems.cogym.messages import Received
 from ..systems.cogym.recording import BusyError
+from ..systems.formats import native
 from ..systems.registry import system_of
 from . import stdin
 from .listener import Listener
@@ -114,10 +116,11 @@ class Follower:
         """Follow until told to stop, or until nothing has come for as long as the plan says."""
         sys.setswitchinterval(SWITCH)
         await asyncio.to_thread(self.sink.open)
+        recording = await self._announced() if stdin.STDIN in self.plan.targets else None
         sources = [self._channel(url) for url in self.plan.servers]
         sources += [Scraper(url, self.sink, self.say, self.plan.every).run() for url in self.plan.metrics]
-        if stdin.STDIN in self.plan.targets:
-            sources.append(self._stdin())
+        if recording is not None:
+            sources.append(self._stdin(recording))
         try:
             with _signals(self.stopping):
                 async with asyncio.TaskGroup() as group:
@@ -237,10 +240,19 @@ class Follower:
                 self.listeners.append(listener)
                 return
 
-    async def _stdin(self) -> None:
+    async def _announced(self) -> AppendOnly:
+        """A file for standard input, of which the ledger knows before anything is in it: should this process
+        be killed, a rebuild reads what it has recorded.
+        """
         path = stdin.place(self.sink.store.workspace).absolute()
+        file = stdin.opened(path)
         self._more.append(path)
-        await stdin.record(path)
+        self.tail.announce(path, native.SYSTEM if self.plan.system == "auto" else self.plan.system)
+        await self._flush()
+        return file
+
+    async def _stdin(self, file: AppendOnly) -> None:
+        await stdin.record(file)
         if self.plan.targets == (stdin.STDIN,):
             self.stopping.set()
 

@@ -459,6 +459,28 @@ def test_what_is_on_standard_input_already_is_taken_in_before_it_stops(
 
 
 @pytest.mark.long
+def test_what_was_recorded_of_standard_input_just_before_a_kill_is_in_a_rebuild(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    """The ledger knew of the recording only once it had been looked into, a second later."""
+    workspace = tmp_path / "workspace"
+    log = talk("x", "one", log=tmp_path / "own.jsonl")
+    command = [sys.executable, "-P", "-m", "coaudit.pipeline", "--workspace", str(workspace), "follow", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as follower:
+        assert follower.stdin
+        follower.stdin.write(log.read_bytes())
+        follower.stdin.flush()
+        deadline = time.monotonic() + 60
+        while not any(path.stat().st_size for path in (workspace / "raw").rglob("*.jsonl")):
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        follower.kill()
+    coaudit("--workspace", workspace, "rebuild")
+    (row,) = coaudit("--workspace", workspace, "trajectory", "list", "--json").json["rows"]
+    assert (row["native_id"], row["events"]) == ("x", 1)
+
+
+@pytest.mark.long
 def test_what_is_on_standard_input_and_no_log_is_named_and_stands_in_the_quarantine(
     tmp_path: Path, coaudit: Coaudit
 ) -> None:
