@@ -121,6 +121,23 @@ def test_four_writers_two_of_them_killed_four_readers_and_rebuilds_lose_double_a
     assert told.looks >= 12 and told.rebuilds >= 2 and told.commits > 8
 
 
+def test_machines_that_begin_a_study_at_once_are_in_one(
+    tmp_path: Path, s3: dict[str, str], database: str
+) -> None:
+    """The one that had looked before the other made the tables was told that they were another study's."""
+    lake = {"store": f"ducklake:postgres:{database}", "data": f"s3://{BUCKET}/{tmp_path.name}-tables"}
+    first, second = study(tmp_path, s3, 2, **lake)
+    one, two = logs(tmp_path / "logs", parts=2)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**s3, "COAUDIT_MIRRORS": str(first.folder)}.items():
+            patch.setenv(name, value)
+        store = Store(Workspace.at(first.workspace))
+        store.workspace.pull()
+        second.run("ingest", two)
+        assert ingest(store, [one], ReadOptions()).quarantined == []
+    assert tables(first) == tables(second) == alone(tmp_path, [one, two])
+
+
 def test_what_reads_a_lake_stays_in_its_state_while_the_files_of_many_commits_are_merged(
     tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

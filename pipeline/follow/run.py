@@ -19,11 +19,15 @@ from typing import Any
 from ...schemas import Quarantined, Trajectory
 from ..errors import CoauditError, SourceError, StoreError, UsageError, WriteError
 from ..ingest.archives import archives_below, is_archive
-from ..ingest.discover import unrecognised
+from ..ingest.discover import Tree, discover, unrecognised
+from ..ingest.run import left_out
+from ..ingest.sources import Place
 from ..store import Store
+from ..store.disk import AppendOnly
 from ..systems import ReadOptions
 from ..systems.cogym.messages import Received
 from ..systems.cogym.recording import BusyError
+from ..systems.formats import native
 from ..systems.registry import system_of
 from . import stdin
 from .listener import Listener
@@ -102,6 +106,8 @@ class Follower:
         self.stopping = asyncio.Event()
         self.stored: set[str] = set()
         self._more: list[Path] = []
+        self._named: set[str] = set()
+        """What was said of files that are left out."""
         self._read: list[tuple[Path, Trajectory]] = []
         self.tail = Tail(self.sink, plan.options, plan.system, lambda *grown: self._read.append(grown))
         self.tail.roots.extend(plan.folders)
@@ -110,10 +116,11 @@ class Follower:
         """Follow until told to stop, or until nothing has come for as long as the plan says."""
         sys.setswitchinterval(SWITCH)
         await asyncio.to_thread(self.sink.open)
+        recording = await self._announced() if stdin.STDIN in self.plan.targets else None
         sources = [self._channel(url) for url in self.plan.servers]
         sources += [Scraper(url, self.sink, self.say, self.plan.every).run() for url in self.plan.metrics]
-        if stdin.STDIN in self.plan.targets:
-            sources.append(self._stdin())
+        if recording is not None:
+            sources.append(self._stdin(recording))
         try:
             with _signals(self.stopping):
                 async with asyncio.TaskGroup() as group:
@@ -151,6 +158,7 @@ class Follower:
         self.tail.settle()
         self._joined()
         self._name_unknown()
+        await self._name_left_out()
         await self._flush()
         for ending in self.endings:
             await self._held(ending())
@@ -232,10 +240,19 @@ class Follower:
                 self.listeners.append(listener)
                 return
 
-    async def _stdin(self) -> None:
+    async def _announced(self) -> AppendOnly:
+        """A file for standard input, of which the ledger knows before anything is in it: should this process
+        be killed, a rebuild reads what it has recorded.
+        """
         path = stdin.place(self.sink.store.workspace).absolute()
+        file = stdin.opened(path)
         self._more.append(path)
-        await stdin.record(path)
+        self.tail.announce(path, native.SYSTEM if self.plan.system == "auto" else self.plan.system)
+        await self._flush()
+        return file
+
+    async def _stdin(self, file: AppendOnly) -> None:
+        await stdin.record(file)
         if self.plan.targets == (stdin.STDIN,):
             self.stopping.set()
 
@@ -247,12 +264,21 @@ class Follower:
                 self.say(str(item))
                 self.sink.quarantine(str(path), [item], anew=True)
 
+    async def _name_left_out(self) -> None:
+        """Say which files of the folders are no logs, where that was not said before."""
+        for folder in self.plan.folders:
+            for note in await asyncio.to_thread(_left_out, folder, self.plan.system):
+                if note not in self._named:
+                    self._named.add(note)
+                    self.say(note)
+
     async def _folders(self) -> None:
         for folder in self.plan.folders:
             self.say(f"following {folder}")
             if packed := [path for path in (folder, *archives_below(folder)) if is_archive(path)]:
                 some = "one archive is" if len(packed) == 1 else f"{len(packed)} archives are"
                 self.say(f"{some} not followed, the first {packed[0]}; `coaudit ingest` reads what is in it")
+        await self._name_left_out()
         while not self.stopping.is_set():
             pause = await self._looked()
             for listener in self.listeners:
@@ -331,6 +357,16 @@ class Follower:
             if here and limit is not None and time.monotonic() - last > limit:
                 self.stopping.set()
             await self._pause(0.2)
+
+
+def _left_out(folder: Path, system: str) -> list[str]:
+    """What is to be said of the files of a folder that are no logs."""
+    if system != "auto":
+        return []
+    others: list[Path] = []
+    places = [Place(path, str(path), name) for path, name in discover(folder, unknown=others.append)]
+    files = [path for path in others if path.is_file()]
+    return [f"{folder}: {note}" for note in left_out(Tree(folder, str(folder)), files, places)]
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:

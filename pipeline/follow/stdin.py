@@ -22,13 +22,17 @@ def place(workspace: Workspace) -> Path:
     return workspace.raw / "stdin" / f"{moment}-{os.getpid()}.jsonl"
 
 
-async def record(path: Path) -> None:
-    """Append what standard input holds to a file, until it ends. WriteError where the disk refuses."""
+def opened(path: Path) -> AppendOnly:
+    """The file, with nothing in it. WriteError where the disk refuses."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WriteError(f"{path.parent}: cannot make it: {error.strerror}") from error
-    file = AppendOnly(path)
+    return AppendOnly(path)
+
+
+async def record(file: AppendOnly) -> None:
+    """Append what standard input holds to a file, until it ends. WriteError where the disk refuses."""
     try:
         while data := await _some(sys.stdin.buffer):
             file.write(data)

@@ -82,6 +82,10 @@ class Tail:
             if not watched.settled:
                 self._settle(path, watched)
 
+    def announce(self, path: Path, system: str) -> None:
+        """Have the ledger know of a log before anything is in it; whose it is shows once it is read."""
+        self.sink.note(self._source(path, Watched(system, (), 0.0), ""))
+
     def _refuse(self, path: Path, error: OSError) -> None:
         """Note that a place cannot be looked into; what is gone again since it was listed is none."""
         if path not in self._refused and not isinstance(error, FileNotFoundError):

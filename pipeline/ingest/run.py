@@ -160,7 +160,7 @@ def _ingest_tree(
     if shown := [path for path in links if not path.name.startswith(".")]:
         result.notes.append(_not_followed(tree, shown))
     if system == "auto":
-        result.notes.extend(_left_out(tree, [path for path in others if path not in links], places))
+        result.notes.extend(left_out(tree, [path for path in others if path not in links], places))
     known, wrong = known_sources(store), quarantined_sources(store)
     ways, gone = provenance.ways(store.workspace), forgetting.outside(store.workspace)
     fresh = [place for place in places if place.name not in known and place.name not in gone.sources]
@@ -202,7 +202,7 @@ def _ingest_tree(
     intake.leave_out(forgetting.enforce(store).trajectories)
 
 
-def _left_out(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Iterator[str]:
+def left_out(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Iterator[str]:
     """Name the files that no reader knows, hidden ones and archives aside, which are opened by themselves.
 
     What is read with a source is none of them, references are a hint of their own.

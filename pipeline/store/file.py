@@ -15,6 +15,8 @@ from .locks import FolderLocks, Locks
 from .turns import turns
 
 _ASIDE = "rebuilding-"
+GATE = "turn.lock"
+"""The name of the file at which processes take turns."""
 
 
 class File:
@@ -55,7 +57,7 @@ class File:
     @contextmanager
     def connected(self, *, read_only: bool, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection, once no other process or thread is in the way."""
-        here = turns(self.path)
+        here = turns(self.path, None if self._aside else self._folder / GATE)
         with here.reading(self.path) if read_only else here.writing(self.path) as opened:
             made = self.path.exists()
             with closing(connect(str(self.path), read_only=read_only, **settings)) as connection:

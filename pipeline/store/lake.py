@@ -202,6 +202,9 @@ class Lake:
     def _check_study(self, known: dict[str, str], *, read_only: bool) -> None:
         if not known or (read_only and not self.workspace.has_begun):
             return
+        if not self.workspace.has_begun:
+            # Another machine may have begun the study since this one looked.
+            self.workspace.pull(at_once=True)
         if not self.workspace.has_begun or known["study"] != self.workspace.study:
             raise StoreError(
                 f"{self}: these tables are another study's, whose ledgers lie in {known['home']}: work there "

@@ -1,4 +1,4 @@
-"""Threads of one process take turns at a DuckDB file.
+"""Threads of one process take turns at a DuckDB file, and then at its gate with those of other processes.
 
 DuckDB has no reader beside a writer there, and any number of writers, whose changes collide.
 """
@@ -9,18 +9,20 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 from ..errors import StoreError
 from . import connection
+from .gate import Gate
 
 COURTESY = 2.0
 """Seconds that a reader lets writers go first: those who read one after another would keep them out for good.
 Then it goes on, for a writer may wait for the very thread that waits for this one."""
 
 Opened = Callable[[], None]
-"""Told that the connection is there: beside one that reads, others come in from then on."""
+"""Told that the connection is there: beside one that reads, others come in from then on, and those that come
+to read wait at the file itself for one that writes."""
 
 
 class Open(threading.local):
@@ -31,9 +33,10 @@ class Open(threading.local):
 
 
 class Turns:
-    """Those of one file."""
+    """Those of one file; without a gate where no other process comes to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, gate: Gate | None) -> None:
+        self._gate = gate
         self._writer = threading.RLock()
         self._written = 0
         self._open = Open()
@@ -47,8 +50,10 @@ class Turns:
                 if self._written == written:
                     raise connection.busy(str(path))
                 written = self._written
+            gate = self._gate.closed(connection.PATIENCE) if self._gate else nullcontext(_nothing)
             try:
-                yield lambda: None
+                with gate as opened:
+                    yield opened
             finally:
                 self._written += 1
                 self._writer.release()
@@ -61,6 +66,8 @@ class Turns:
             # Those who wait may wait for what this thread reads already.
             if first and self._writer.acquire(timeout=COURTESY):
                 entrance.callback(self._writer.release)
+            if first and self._gate:
+                self._gate.pass_through()
             yield entrance.close
 
     @contextmanager
@@ -79,11 +86,14 @@ class Turns:
             count[what] -= 1
 
 
+def _nothing() -> None: ...
+
+
 _BLOCKS = {"reads": "reading", "writes": "writing"}
 _turns: dict[tuple[int, str], Turns] = {}
 """By process and file: a fork has none of the threads whose turn it is in its parent."""
 
 
-def turns(path: Path) -> Turns:
-    """Those of this process at a file."""
-    return _turns.setdefault((os.getpid(), str(path.resolve())), Turns())
+def turns(path: Path, gate: Path | None = None) -> Turns:
+    """Those of this process at a file, before which others meet at the gate of that path."""
+    return _turns.setdefault((os.getpid(), str(path.resolve())), Turns(Gate(gate) if gate else None))

@@ -211,6 +211,12 @@ def folder_of(path: Path) -> Path:
     return above.parent if above.name in (f"{path.name}.gz", f"{path.name}.zst") else above
 
 
+def ending(path: Path) -> str:
+    """How a file's name ends, without what a rotation puts behind it: `.jsonl` of `app.jsonl.1`."""
+    rotated = _ROTATED.search(path.name)
+    return rotated[1] if rotated else path.suffix
+
+
 def json_lines(
     path: Path, *, name: str | None = None, span: Span | None = None
 ) -> Iterator[tuple[int, JsonValue | Quarantined]]:
@@ -330,6 +336,8 @@ def json_value(text: str | bytes) -> JsonValue:
     return value
 
 
+_ROTATED = re.compile(r"(\.[A-Za-z]\w*)[.-]\d[\d_T:.-]*$")
+"""A number, or a date, behind the end of a name: so logrotate and Python's handlers call what they rotate."""
 _LONE = re.compile("[\ud800-\udfff]")
 _HALF = re.compile(r"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 """As Python prints half of a character; a whole one it prints as it is."""

@@ -21,7 +21,7 @@ from typing import Any, cast
 from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined, Trajectory
-from ..base import ReadOptions, Span, expect, field, json_file, json_lines, parsed, sheltered
+from ..base import ReadOptions, Span, ending, expect, field, json_file, json_lines, parsed, sheltered
 from . import contents, conversation, dialects, mapped_values, responses, turns
 from .conversation import Answer, Call, Said, Talk
 from .rules import rules
@@ -39,7 +39,7 @@ _ROLE = re.compile(r'"role"\s*:\s*"(?:system|developer|user|assistant|tool)"')
 
 def recognises(path: Path) -> bool:
     """A file that begins like a list of messages, or like an object with one."""
-    if path.suffix not in (".json", ".jsonl", ".ndjson") or not path.is_file():
+    if ending(path) not in (".json", ".jsonl", ".ndjson") or not path.is_file():
         return False
     with path.open("rb") as file:
         head = file.read(LOOK).lstrip(b"\xef\xbb\xbf \t\r\n")
@@ -59,7 +59,7 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The conversations of a file; a message that cannot be read is quarantined and the rest is kept."""
-    whole = path.suffix == ".json"
+    whole = ending(path) == ".json"
     value = json_file(path) if whole else None
     if whole and not isinstance(value, Quarantined):
         yield from _several(value, path, options)
@@ -76,7 +76,7 @@ def read_span(path: Path, options: ReadOptions, span: Span | None) -> Iterator[T
 
 def lines_apart(path: Path, options: ReadOptions) -> bool:
     """Whether each line is a conversation."""
-    return path.suffix != ".json"
+    return ending(path) != ".json"
 
 
 def _begun(head: bytes) -> JsonValue:

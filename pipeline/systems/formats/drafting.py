@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,10 @@ from .guess_acts import speech_paths
 from .guess_made import Guess
 from .guess_names import verdicts
 from .guess_text import CALLS
+from .inputs import fits_name
 from .mapped_spans import kind_of
 from .paths import several
-from .survey import PathSeen, Survey, common_end, survey
+from .survey import PathSeen, Survey, patterns, survey
 from .unclear import of_rows, unclear
 
 SHOWN = 60
@@ -197,8 +197,8 @@ def _input(seen: Survey, made: Guess) -> Iterator[str]:
         some = ", ".join(_comment(name) for name in sorted(set(others))[:5])
         what = f"{len(others)} files{f' ({some})' if some else ''}"
         odd = sorted(set(seen.odd))
-        names = _list([_pattern(seen), *(f"!{name}" for name in odd)]) if odd else quoted(_pattern(seen))
-        yield f"files = {names}    # passed over: {what}"
+        names = [*patterns(seen.files), *(f"!{name}" for name in odd)]
+        yield f"files = {_list(names) if len(names) > 1 else quoted(names[0])}    # passed over: {what}"
     if seen.numbered:
         yield f"numbered = {quoted(seen.numbered)}    # turns under numbered names are a list of this name"
     if seen.sides:
@@ -214,12 +214,8 @@ def _input(seen: Survey, made: Guess) -> Iterator[str]:
 
 def _passed(seen: Survey) -> list[Path]:
     """The files that the draft does not read."""
-    return [p for p in seen.others if p.name in seen.odd or not fnmatchcase(p.name, _pattern(seen))]
-
-
-def _pattern(seen: Survey) -> str:
-    """Which names the files have that were looked into."""
-    return f"*{common_end(seen.files)}"
+    names = patterns(seen.files)
+    return [p for p in seen.others if p.name in seen.odd or not fits_name(p.name, names)]
 
 
 def _constants(seen: Survey, made: Guess) -> Iterator[str]:

@@ -22,7 +22,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined
-from ..base import numbered_lines, parsed, plain_json
+from ..base import ending, numbered_lines, parsed, plain_json
 from .mapping import Input, Mapping
 from .numbered import gathered
 from .paths import getter, several
@@ -74,7 +74,7 @@ Record = tuple[int | None, JsonValue | Quarantined]
 
 def format_of(path: Path) -> str | None:
     """The format that a name says, else the first bytes; None for a file that is neither JSON nor named."""
-    known = FORMATS.get(path.suffix.lower())
+    known = FORMATS.get(ending(path).lower())
     if known is not None:
         return known
     with path.open("rb") as file:

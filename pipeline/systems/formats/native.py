@@ -23,7 +23,7 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from ....schemas import Event, Outcome, Participant, Quarantined, Trajectory
-from ..base import ReadOptions, Span, attempted, first_lines, json_lines, only_object
+from ..base import ReadOptions, Span, attempted, ending, first_lines, json_lines, only_object
 from . import native_parts
 from .mapped_values import moment
 from .native_parts import identity
@@ -80,7 +80,7 @@ class _Growing:
 
 def recognises(path: Path) -> bool:
     """A .jsonl file whose first line is one of ours."""
-    if path.suffix not in (".jsonl", ".ndjson") or not path.is_file():
+    if ending(path) not in (".jsonl", ".ndjson") or not path.is_file():
         return False
     return any(
         isinstance(line, dict)

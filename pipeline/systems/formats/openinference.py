@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import JsonValue, Quarantined, Trajectory
-from ..base import ReadOptions, json_file, json_lines
+from ..base import ReadOptions, ending, json_file, json_lines
 from .openinference_attributes import KIND, OPERATIONS, translated
 from .otlp import conversations
 from .otlp_spans import Span
@@ -29,7 +29,7 @@ _PERIOD = re.compile(r"P(?:(\d+)D)?T?(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?")
 
 def recognises(path: Path) -> bool:
     """A JSON file that begins with spans of this kind."""
-    if path.suffix not in (".json", ".jsonl", ".ndjson") or not path.is_file():
+    if ending(path) not in (".json", ".jsonl", ".ndjson") or not path.is_file():
         return False
     with path.open("rb") as file:
         head = file.read(LOOK)
@@ -47,7 +47,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 
 def spans_of_file(path: Path) -> Iterator[Span | Quarantined]:
     """Every span of a file."""
-    whole = json_file(path) if path.suffix == ".json" else None
+    whole = json_file(path) if ending(path) == ".json" else None
     if whole is None or isinstance(whole, Quarantined):
         for number, value in json_lines(path):
             yield from spans_of(value, str(path), number)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import Quarantined, Trajectory
-from ..base import ReadOptions, attempted
+from ..base import ReadOptions, attempted, ending
 from . import otlp_protobuf
 from .contents import plain
 from .conversation import Answer, Call, Said, Talk
@@ -44,7 +44,7 @@ def recognises(path: Path) -> bool:
     """A file that begins with `resourceSpans`, or one of protobuf."""
     if otlp_protobuf.recognises(path):
         return True
-    if path.suffix not in (".json", ".jsonl", ".ndjson") or not path.is_file():
+    if ending(path) not in (".json", ".jsonl", ".ndjson") or not path.is_file():
         return False
     with path.open("rb") as file:
         head = file.read(LOOK)

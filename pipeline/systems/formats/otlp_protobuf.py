@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import JsonValue, Quarantined
+from ..base import ending
 
 SUFFIXES = (".pb", ".binpb", ".protobuf", ".otlp")
 LENGTH = struct.Struct(">I")
@@ -25,7 +26,7 @@ IDS = ("traceId", "spanId", "parentSpanId")
 
 def recognises(path: Path) -> bool:
     """A file of such a name that begins as one does."""
-    if path.suffix.lower() not in SUFFIXES or not path.is_file():
+    if ending(path).lower() not in SUFFIXES or not path.is_file():
         return False
     with path.open("rb") as file:
         head = file.read(LENGTH.size + 1)

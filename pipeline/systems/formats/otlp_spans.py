@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import JsonValue, Quarantined
-from ..base import T, expect, json_file, json_lines, json_value
+from ..base import T, ending, expect, json_file, json_lines, json_value
 from . import chat, contents, otlp_protobuf
 from .conversation import Answer, Call, Said
 from .mapped_values import named
@@ -150,7 +150,7 @@ def objects_of(path: Path) -> Iterator[tuple[int | None, JsonValue | Quarantined
     if otlp_protobuf.recognises(path):
         yield from otlp_protobuf.objects_of(path)
         return
-    whole = json_file(path) if path.suffix == ".json" else None
+    whole = json_file(path) if ending(path) == ".json" else None
     if whole is None or isinstance(whole, Quarantined):
         yield from json_lines(path)
         return

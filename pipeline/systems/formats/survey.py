@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ....schemas import Quarantined
-from ..base import json_file, walk
+from ..base import ending, json_file, walk
 from . import dialects, inputs, turns
 from .mapping import Input
 from .numbered import gathered, stem_in
@@ -210,6 +210,18 @@ def _keys(value: Any) -> list[set[str]]:
     """The keys of an object, or of the first objects in a list."""
     items = value[:20] if isinstance(value, list) else [value]
     return [set(one) for one in items if isinstance(one, dict)]
+
+
+def patterns(files: list[Path]) -> list[str]:
+    """What the names of several files have in common, each of which fits one of these."""
+    plain = [path for path in files if ending(path) == path.suffix]
+    found = [f"*{common_end(plain)}"] if plain else []
+    for path in files:
+        if not found or not inputs.fits_name(path.name, found):
+            rotated = ending(path) != path.suffix
+            end = f"{ending(path)}[.-][0-9]*" if rotated else path.suffix
+            found.append(f"*{end}" if end else path.name)
+    return found
 
 
 def common_end(files: list[Path]) -> str:

@@ -459,6 +459,28 @@ def test_what_is_on_standard_input_already_is_taken_in_before_it_stops(
 
 
 @pytest.mark.long
+def test_what_was_recorded_of_standard_input_just_before_a_kill_is_in_a_rebuild(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    """The ledger knew of the recording only once it had been looked into, a second later."""
+    workspace = tmp_path / "workspace"
+    log = talk("x", "one", log=tmp_path / "own.jsonl")
+    command = [sys.executable, "-P", "-m", "coaudit.pipeline", "--workspace", str(workspace), "follow", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as follower:
+        assert follower.stdin
+        follower.stdin.write(log.read_bytes())
+        follower.stdin.flush()
+        deadline = time.monotonic() + 60
+        while not any(path.stat().st_size for path in (workspace / "raw").rglob("*.jsonl")):
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        follower.kill()
+    coaudit("--workspace", workspace, "rebuild")
+    (row,) = coaudit("--workspace", workspace, "trajectory", "list", "--json").json["rows"]
+    assert (row["native_id"], row["events"]) == ("x", 1)
+
+
+@pytest.mark.long
 def test_what_is_on_standard_input_and_no_log_is_named_and_stands_in_the_quarantine(
     tmp_path: Path, coaudit: Coaudit
 ) -> None:
@@ -477,6 +499,28 @@ def test_archives_are_not_followed_and_are_named(tmp_path: Path, coaudit: Coaudi
     (tmp_path / "logs" / "old.jsonl.gz").write_bytes(gzip.compress(log.read_bytes()))
     said = coaudit("follow", tmp_path / "logs", "--stop-when-idle", "0.1").err
     assert f"one archive is not followed, the first {tmp_path}/logs/old.jsonl.gz" in said
+
+
+@pytest.mark.parametrize("rotated", ["own.jsonl.1", "own.jsonl-20260131", "own.jsonl.2026-01-31_12-00-00"])
+def test_what_came_to_a_log_just_before_it_was_rotated_is_read(
+    tail: Tail, tmp_path: Path, rotated: str
+) -> None:
+    log = talk("before", "one", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    with log.open("a") as more:
+        more.write(talk("last", "two", log=tmp_path / "other.jsonl").read_text())
+    log.rename(log.with_name(rotated))
+    talk("after", "three", log=log)
+    found = {one.native_id: len(one.events) for one in look(tail).values()}
+    assert found == {"before": 1, "last": 1, "after": 1}
+
+
+def test_files_of_a_folder_that_are_no_logs_are_named_once(tmp_path: Path, coaudit: Coaudit) -> None:
+    (tmp_path / "logs").mkdir()
+    talk("x", "one", log=tmp_path / "logs" / "own.jsonl")
+    (tmp_path / "logs" / "theirs.jsonl").write_text('{"who": "Ada", "what": "Hello"}\n')
+    said = coaudit("follow", tmp_path / "logs", "--stop-when-idle", "0.1").err
+    assert said.count("one file is no log of a known system, and left out: theirs.jsonl") == 1
 
 
 @pytest.mark.long

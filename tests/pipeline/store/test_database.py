@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.store import Store, ledger
 from coaudit.pipeline.store import connection as storing
+from coaudit.pipeline.store.file import GATE
+from coaudit.pipeline.store.gate import Gate
 from coaudit.pipeline.store.turns import Turns, turns
 from coaudit.schemas import Rating
 from tests.conftest import Coaudit
@@ -277,6 +280,65 @@ def test_a_thread_writes_among_others_that_read_all_the_time(store: Store) -> No
         finally:
             over.set()
         assert [one.result() for one in readers] == [None, None]
+
+
+READ = """
+import sys, time
+from pathlib import Path
+from coaudit.pipeline.store.database import Store
+from coaudit.pipeline.store.workspace import Workspace
+store = Store(Workspace(Path(sys.argv[1])))
+while True:
+    with store.reading():
+        print("reads", flush=True)
+        time.sleep(0.3)
+"""
+
+
+def test_a_process_writes_among_others_that_read_all_the_time(store: Store) -> None:
+    """Of four that read one after another it wrote once in 14 s, and failed after half a minute."""
+    command = [sys.executable, "-P", "-c", READ, str(store.workspace.path)]
+    readers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    try:
+        for reader in readers:
+            assert reader.stdout and reader.stdout.readline() == "reads\n"
+        began = time.monotonic()
+        for _ in range(4):
+            with store.writing() as connection:
+                connection.execute("DELETE FROM states")
+        assert time.monotonic() - began < 8
+    finally:
+        for reader in readers:
+            reader.kill()
+            reader.communicate()
+
+
+def test_who_waits_to_write_and_is_killed_keeps_nobody_out(store: Store) -> None:
+    with store.reading(), ThreadPoolExecutor() as pool:
+        command = [sys.executable, "-P", "-c", HOLD, str(store.workspace.path), "0"]
+        waiting = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        gate = Gate(store.workspace.path / "locks" / GATE)
+        deadline = time.monotonic() + 30
+        while not _is_closed(gate):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        reading = pool.submit(rows, store, "SELECT count(*) AS n FROM states")
+        time.sleep(0.5)
+        assert not reading.done()
+        waiting.kill()
+        waiting.communicate()
+        assert reading.result(timeout=2) == [{"n": 1}]
+
+
+def _is_closed(gate: Gate) -> bool:
+    if not gate.path.exists():
+        return False
+    with gate.path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def test_a_thread_that_reads_may_read_more_while_another_waits_to_write(store: Store) -> None:

@@ -292,6 +292,34 @@ def test_an_archive_is_looked_into_and_read_with_what_is_drafted_for_it(
     assert len(coaudit("trajectory", "list", "--json").json["rows"]) == 2
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("app.jsonl", "app.jsonl.1", "app.jsonl.2"),
+        ("app.jsonl.1", "app.jsonl.2", "app.jsonl.3"),
+        ("a.jsonl", "b.jsonl-20260131", "c.ndjson"),
+        ("a.csv", "a.csv.1", "a.tsv"),
+    ],
+)
+def test_a_draft_reads_all_the_files_that_it_was_made_of(
+    names: tuple[str, ...], tmp_path: Path, coaudit: Coaudit
+) -> None:
+    """Of logs that were rotated it read the first file alone, and said that none was passed over."""
+    (tmp_path / "logs").mkdir()
+    for name in names:
+        rows = [(name, speaker, f"words {n}") for n, speaker in enumerate(("user", "assistant"))]
+        mark = "\t" if ".tsv" in name else ","
+        lines = [mark.join(row) for row in [("session_id", "role", "text"), *rows]]
+        if ".csv" not in name and ".tsv" not in name:
+            keys = ("session_id", "role", "text")
+            lines = [json.dumps(dict(zip(keys, row, strict=True))) for row in rows]
+        (tmp_path / "logs" / name).write_text("\n".join(lines) + "\n")
+    coaudit("map", tmp_path / "logs", "--out", tmp_path / "map.toml")
+    coaudit("ingest", tmp_path / "logs", "--map", tmp_path / "map.toml")
+    rows = coaudit("trajectory", "list", "--json").json["rows"]
+    assert sorted((row["native_id"], row["events"]) for row in rows) == [(name, 2) for name in names]
+
+
 def test_pages_beside_the_logs_are_passed_over(tmp_path: Path, coaudit: Coaudit) -> None:
     logs = SHAPES["sharegpt"](tmp_path).parent
     (logs / "README.md").write_text("# Logs\nUser: this is no log.\n", encoding="utf-8")

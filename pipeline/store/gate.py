@@ -1,0 +1,67 @@
+"""Processes take turns at a DuckDB file: who waits to write goes before those who read next.
+
+DuckDB lets in who reads beside whoever reads: those who come one after another would keep a writer out for
+good. The gate is a lock on a file beside, which the system takes back when its holder dies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+COURTESY = 10.0
+"""Seconds that a reader lets writers go first. Then it goes on, for a writer may wait for the very process
+that waits for this one."""
+
+
+class Gate:
+    """The one before a file, by the path of its lock."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def closed(self, patience: float) -> Iterator[Callable[[], None]]:
+        """Keep out who comes to read, until what is yielded is called: then the file itself keeps them out.
+
+        Open where another writer keeps it closed for longer than the patience, as is what cannot be locked.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with _opened(self.path, os.O_RDWR | os.O_CREAT) as file:
+            _attempted(file, fcntl.LOCK_EX, patience)
+            try:
+                yield lambda: fcntl.flock(file, fcntl.LOCK_UN)
+            finally:
+                # A process that was forked meanwhile has the file open, too.
+                fcntl.flock(file, fcntl.LOCK_UN)
+
+    def pass_through(self) -> None:
+        """Return once nobody waits to write, or the courtesy is over; at once where nobody ever wrote."""
+        with suppress(OSError), _opened(self.path, os.O_RDONLY) as file:
+            _attempted(file, fcntl.LOCK_SH, COURTESY)
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+
+@contextmanager
+def _opened(path: Path, how: int) -> Iterator[int]:
+    with closing(os.fdopen(os.open(path, how, 0o600))) as file:
+        yield file.fileno()
+
+
+def _attempted(file: int, how: int, patience: float) -> None:
+    """Take a lock, where it is to be had within so many seconds."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(file, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return
+            time.sleep(random.uniform(0.01, 0.06))
+        else:
+            return
