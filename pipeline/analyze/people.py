@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ...annotation.statistics import Coefficient, Ratings
 from ...annotation.statistics import agreement as measuring
+from ...annotation.statistics.crowds import CROWD, called
 from ...annotation.statistics.intervals import MISSING
 from ...schemas import Agreement
 from ...schemas.text import counted
@@ -132,7 +133,7 @@ def _cells(code: Rated, raters: tuple[str, ...]) -> NDArray[np.int64]:
 def lines(page: dict[str, Any]) -> Iterator[str]:
     """The page as text: a line a code, and a line for all codes in each group."""
     for book in page["people"]:
-        yield f"People on {book['codebook']}: {', '.join(book['raters'])}"
+        yield f"People on {book['codebook']}: {called(book['raters'], ', ')}"
         to_find = book["level"] == "nominal" and len(book["labels"]) == 2
         for count in book["counts"]:
             rows = [row for row in book["codes"] if row["code"] == count["code"]]
@@ -149,7 +150,13 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
 
 
 def _counted(count: dict[str, Any], to_find: bool) -> str:
-    """How often each found the code; how many units each labelled where labels are not of yes and no."""
+    """How often each found the code; how many units each labelled where labels are not of yes and no.
+
+    Of a crowd, how often all did.
+    """
+    if len(count["n"]) > CROWD:
+        labels = f"{sum(count['n'].values())} labels by {len(count['n'])} people"
+        return f"found in {sum(count['positive'].values())} of {labels}" if to_find else labels
     if to_find:
         return "found " + ", ".join(f"{count['positive'][r]} of {count['n'][r]}" for r in count["positive"])
     return "labelled " + ", ".join(str(n) for n in count["n"].values())

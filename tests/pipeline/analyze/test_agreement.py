@@ -923,6 +923,20 @@ def test_people_on_a_scale_are_told_by_how_far_they_differ(tmp_path: Path) -> No
     assert lines[1].endswith("labelled 4, 4"), "the first of three kinds is none that is found"
 
 
+def test_of_a_crowd_pages_name_the_first_and_count_what_all_said(tmp_path: Path) -> None:
+    """21 people, each of whom labelled one of four units, and a judge."""
+    found = runs(tmp_path, 4)
+    crowd = [f"user{number:02}" for number in range(21)]
+    labels = ["–" * (n % 4) + ("y" if n % 3 else "n") + "–" * (3 - n % 4) for n in range(21)]
+    everyone = {(rater, "late"): said_by for rater, said_by in zip(crowd, labels, strict=True)}
+    said(found, "first", {**everyone, ("judge", "late"): "yynn"})
+    (first, code, *_) = people_lines(validate_people(found))
+    assert first == "People on first: user00, 20 more"
+    assert code.endswith("found in 14 of 21 labels by 21 people")
+    page = "\n".join(validate.lines(validate.validate(found, "judge")))
+    assert "fleiss_kappa (judge, 21 more)" in page
+
+
 @pytest.mark.long
 def test_kappa_over_all_codes_weighs_the_units_of_a_sample_as_kappa_of_one_code_does(tmp_path: Path) -> None:
     found = runs(tmp_path, 4)
