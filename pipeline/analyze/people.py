@@ -25,8 +25,10 @@ from .matrices import rated
 from .matrix import Population, Rated, chosen_books, group_name, groups
 
 WANTED = ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "percent_agreement")
-ON_A_SCALE = ("cohen_kappa_quadratic", "krippendorff_alpha")
+ON_A_SCALE = ("cohen_kappa_quadratic", "mean_cohen_kappa_quadratic", "krippendorff_alpha")
 """Of labels that have an order: a near miss is less wrong than a far one."""
+TOLD = ("mean_cohen_kappa", "mean_cohen_kappa_quadratic", "fleiss_kappa", "krippendorff_alpha")
+"""What the page as text says: of all people, not of each pair."""
 
 
 def people(store: Store, names: Sequence[str] = (), by: Sequence[str] = ("condition",)) -> dict[str, Any]:
@@ -138,11 +140,11 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
         for count in book["counts"]:
             rows = [row for row in book["codes"] if row["code"] == count["code"]]
             chosen = ("mean_cohen_kappa", "fleiss_kappa") if book["level"] == "nominal" else ON_A_SCALE
-            shown = [row for row in rows if row["coefficient"] in chosen]
+            shown = [row for row in rows if row["coefficient"] in chosen and row["coefficient"] in TOLD]
             shown = shown or [row for row in rows if row["coefficient"] == "cohen_kappa"]
             figures = map(_said, shown) if shown else ["one person labelled it"]
             yield f"  {count['code']}: {'; '.join([*figures, _counted(count, to_find)])}"
-        joint = [row for row in book["pooled"] if row["coefficient"] != "cohen_kappa"]
+        joint = [row for row in book["pooled"] if row["coefficient"] in TOLD]
         for row in joint or book["pooled"]:
             said = (row["group"], counted(row["n_traces"], "trace", "traces"), row["population"])
             where = ", ".join(text for text in said if text)

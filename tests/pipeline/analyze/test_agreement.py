@@ -915,6 +915,17 @@ def test_people_on_a_scale_are_told_by_how_far_they_differ(tmp_path: Path) -> No
     assert first == "People on scale: ann, bob"
     assert "cohen_kappa_quadratic" in code and "krippendorff_alpha" in code
     assert code.endswith("labelled 4, 4") and "fleiss" not in code and "found" not in code
+    assert code.count("cohen_kappa_quadratic") == 1
+    lost = {("ann", "lost"): "1123", ("bob", "lost"): "1223", ("cyd", "lost"): "1233"}
+    said(found, "scale", {**lost, ("cyd", "late"): "1233"})
+    (_, *each, _, _) = lines = list(people_lines(validate_people(found)))
+    assert len(each) == 2
+    for line in each:
+        assert "mean_cohen_kappa_quadratic" in line and line.count("cohen_kappa_quadratic") == 1, "of no pair"
+    assert [line.partition("): ")[2].split()[0] for line in lines[-2:]] == [
+        "mean_cohen_kappa_quadratic",
+        "krippendorff_alpha",
+    ]
     said(found, "first", {("ann", "late"): "yynn"})
     (alone,) = [line for line in people_lines(validate_people(found)) if line.endswith("found 2 of 4")]
     assert ": ;" not in alone
