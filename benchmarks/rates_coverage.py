@@ -5,11 +5,11 @@
 Corpora of 2,000 units and a judge of the sensitivity and specificity shown; about n units are drawn for
 people: evenly ("even"), by the judge's label ("by judge"), by that and another code's wishes ("uneven";
 "unclear" where the judge finds .08 of the units so), evenly from trajectories of 8 ("clustered", intraclass
-correlation .2), whole trajectories ("whole"), or unevenly from them; a pilot and a second sample by the
-judge's label ("two samples"); ten of each of twenty tasks and no judge ("strata"), or by something that
-nearly tells the code ("telling strata": .9 of the units that have it lie in one of two), of which .6 are
-labelled so far ("unfinished"), or of which half is asked about ("of a group"). The first table's people see
-what is so.
+correlation .2), whole trajectories ("whole"; "alike": intraclass correlation .8), or unevenly from them; a
+pilot and a second sample by the judge's label ("two samples"); ten of each of twenty tasks and no judge
+("strata"), or by something that nearly tells the code ("telling strata": .9 of the units that have it lie in
+one of two), of which .6 are labelled so far ("unfinished"), or of which half is asked about ("of a group").
+The first table's people see what is so.
 
 In the second table two people of sensitivity .7 and specificity .97 label; of a share of the units
 (overlap) both do, of the others one. The truth is the label that they give on average, 0.7·p + 0.03·(1 −
@@ -52,22 +52,27 @@ DESIGNS = (
         "two samples",
         "clustered",
         "whole",
+        "whole, alike",
         "clustered uneven",
         "strata",
     ),
     *("telling strata", "telling strata, unfinished", "telling strata, of a group"),
 )
-OTHERS = (("even", "ppi"), ("even", "rogan_gladen"), ("even", "human_only"), ("uneven", "hajek"))
+OTHERS = (
+    *(("even", "ppi"), ("even", "rogan_gladen"), ("even", "human_only")),
+    *(("uneven", "hajek"), ("whole, alike", "hajek")),
+)
 Result = tuple[float, float | None, Interval]
 """The truth, the estimate and its interval."""
 
 
 def corpus(
-    prevalence: float, se: float, sp: float, clustered: bool, rng: np.random.Generator
+    prevalence: float, se: float, sp: float, correlation: float | None, rng: np.random.Generator
 ) -> tuple[Ints, Ints]:
-    """What is so of each unit, and what the judge says."""
-    chance = rng.beta(prevalence * 4, (1 - prevalence) * 4, N // SIZE)[np.arange(N) // SIZE]
-    truth = (rng.random(N) < (chance if clustered else prevalence)).astype(np.int64)
+    """What is so of each unit, and what the judge says; `correlation` is that of units of a trajectory."""
+    like = 4.0 if correlation is None else 1 / correlation - 1
+    chance = rng.beta(prevalence * like, (1 - prevalence) * like, N // SIZE)[np.arange(N) // SIZE]
+    truth = (rng.random(N) < (prevalence if correlation is None else chance)).astype(np.int64)
     return truth, (rng.random(N) < np.where(truth == 1, se, 1 - sp)).astype(np.int64)
 
 
@@ -82,7 +87,7 @@ def drawn(
         wish = np.where(judge == 1, 0.6, 0.08) + other
         inclusion = np.minimum(1, wish * n / wish.sum())
         return (rng.random(N) < inclusion).astype(np.float64), inclusion, strata
-    if design == "whole":
+    if design.startswith("whole"):
         units = np.isin(np.arange(N) // SIZE, rng.permutation(N // SIZE)[: n // SIZE])
         return units.astype(np.float64), inclusion, strata
     if design == "two samples":
@@ -119,11 +124,12 @@ def plain(
     design: str, asked: str | None, setting: tuple[float, float, float], n: int
 ) -> Callable[[int], Result]:
     """People who see what is so."""
-    clustered = "clustered" in design or design == "whole"
+    clustered = "clustered" in design or design.startswith("whole")
+    correlation = (0.8 if "alike" in design else 0.2) if clustered else None
     rng = np.random.default_rng(1)
 
     def once(seed: int) -> Result:
-        truth, judge = corpus(*setting, clustered, rng)
+        truth, judge = corpus(*setting, correlation, rng)
         if "unclear" in design:
             judge[rng.random(N) < 0.08] = UNCLEAR
         units, inclusion, strata = drawn(design, truth, judge, n, rng)
@@ -146,7 +152,7 @@ def labelled(design: str, kind: str, prevalence: float, overlap: float, n: int) 
     clustered, rng = "clustered" in design, np.random.default_rng(2)
 
     def once(seed: int) -> Result:
-        so, judge = corpus(prevalence, 0.7, 0.97, clustered, rng)
+        so, judge = corpus(prevalence, 0.7, 0.97, 0.2 if clustered else None, rng)
         units, inclusion, _ = drawn(design, so, judge, n, rng)
         said = (rng.random((N, 2)) < np.where(so == 1, 0.7, 0.03)[:, None]).astype(np.int64)
         alone = rng.random(N) >= overlap
@@ -201,6 +207,7 @@ WHY = {
     "rogan_gladen": "a normal interval, for comparison only: never chosen by itself",
     "model": "the samples that identify the model at all are those that happened to hold many",
     "whole": "few whole trajectories with a positive: a ratio of few clusters lies low",
+    "whole, alike": "few whole trajectories with a positive: a ratio of few clusters lies low",
     "clustered uneven": "few trajectories with a positive behind large weights",
     "two samples": "the pilot's rare positives weigh much more than the others",
     "uneven": "few positives behind large weights",

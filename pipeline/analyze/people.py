@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ...annotation.statistics import Coefficient, Ratings
 from ...annotation.statistics import agreement as measuring
+from ...annotation.statistics.crowds import CROWD, called
 from ...annotation.statistics.intervals import MISSING
 from ...schemas import Agreement
 from ...schemas.text import counted
@@ -24,8 +25,10 @@ from .matrices import rated
 from .matrix import Population, Rated, chosen_books, group_name, groups
 
 WANTED = ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "percent_agreement")
-ON_A_SCALE = ("cohen_kappa_quadratic", "krippendorff_alpha")
+ON_A_SCALE = ("cohen_kappa_quadratic", "mean_cohen_kappa_quadratic", "krippendorff_alpha")
 """Of labels that have an order: a near miss is less wrong than a far one."""
+TOLD = ("mean_cohen_kappa", "mean_cohen_kappa_quadratic", "fleiss_kappa", "krippendorff_alpha")
+"""What the page as text says: of all people, not of each pair."""
 
 
 def people(store: Store, names: Sequence[str] = (), by: Sequence[str] = ("condition",)) -> dict[str, Any]:
@@ -132,16 +135,16 @@ def _cells(code: Rated, raters: tuple[str, ...]) -> NDArray[np.int64]:
 def lines(page: dict[str, Any]) -> Iterator[str]:
     """The page as text: a line a code, and a line for all codes in each group."""
     for book in page["people"]:
-        yield f"People on {book['codebook']}: {', '.join(book['raters'])}"
+        yield f"People on {book['codebook']}: {called(book['raters'], ', ')}"
         to_find = book["level"] == "nominal" and len(book["labels"]) == 2
         for count in book["counts"]:
             rows = [row for row in book["codes"] if row["code"] == count["code"]]
             chosen = ("mean_cohen_kappa", "fleiss_kappa") if book["level"] == "nominal" else ON_A_SCALE
-            shown = [row for row in rows if row["coefficient"] in chosen]
+            shown = [row for row in rows if row["coefficient"] in chosen and row["coefficient"] in TOLD]
             shown = shown or [row for row in rows if row["coefficient"] == "cohen_kappa"]
             figures = map(_said, shown) if shown else ["one person labelled it"]
             yield f"  {count['code']}: {'; '.join([*figures, _counted(count, to_find)])}"
-        joint = [row for row in book["pooled"] if row["coefficient"] != "cohen_kappa"]
+        joint = [row for row in book["pooled"] if row["coefficient"] in TOLD]
         for row in joint or book["pooled"]:
             said = (row["group"], counted(row["n_traces"], "trace", "traces"), row["population"])
             where = ", ".join(text for text in said if text)
@@ -149,7 +152,13 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
 
 
 def _counted(count: dict[str, Any], to_find: bool) -> str:
-    """How often each found the code; how many units each labelled where labels are not of yes and no."""
+    """How often each found the code; how many units each labelled where labels are not of yes and no.
+
+    Of a crowd, how often all did.
+    """
+    if len(count["n"]) > CROWD:
+        labels = f"{sum(count['n'].values())} labels by {len(count['n'])} people"
+        return f"found in {sum(count['positive'].values())} of {labels}" if to_find else labels
     if to_find:
         return "found " + ", ".join(f"{count['positive'][r]} of {count['n'][r]}" for r in count["positive"])
     return "labelled " + ", ".join(str(n) for n in count["n"].values())

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...annotation.statistics.audit import ERROR, UNCLEAR
 from ...annotation.statistics.confusion import calibration, confusion
+from ...annotation.statistics.crowds import called
 from ...annotation.statistics.intervals import MISSING
 from ...annotation.statistics.validation import alternative_annotator_test
 from ...schemas import Agreement
@@ -191,7 +192,7 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
         yield f"  {', '.join(counts)}"
         for row in (*code["agreement"], *code["consistency"]):
             where = f"; {row['population']}" if row["population"] else ""
-            yield f"  {row['coefficient']} ({', '.join(row['raters'])}): {_number(row)}{where}"
+            yield f"  {row['coefficient']} ({called(row['raters'], ', ')}): {_number(row)}{where}"
         if code["confusion"]["population"]:
             yield f"  errors on {code['confusion']['population']}"
         for quality in code["confusion"]["classes"]:

@@ -11,7 +11,7 @@ from coaudit.annotation.statistics.audit import ERROR, UNCLEAR, any_mode
 from coaudit.annotation.statistics.estimators import ESTIMATORS
 from coaudit.annotation.statistics.intervals import MISSING, Floats, jeffreys
 from coaudit.annotation.statistics.rates import choose, rate
-from coaudit.annotation.statistics.strata import design_effect
+from coaudit.annotation.statistics.strata import design_effect, shares
 
 # 100 units: the judge says 1 of 20, 0 of 80. Labelled: 10 of each; 8 of the ten "1" are, 1 of the ten "0" is.
 JUDGE = np.repeat([1, 0], [20, 80])
@@ -323,15 +323,42 @@ def test_ppi_is_that_of_ppi_py_but_for_its_variance_of_the_score() -> None:
 
 def test_half_a_trajectory_whose_units_are_alike_is_added_to_those_drawn() -> None:
     residuals, clusters = np.array([1, 1, -1, -1, 0.5, -0.5, 0, 0]), np.repeat(np.arange(4), 2)
-    # Sums of 2, −2, 0, 0 are 8 · 4/3 by trajectory, 4.5 by unit; t of 3 degrees of freedom is 3.182, z 1.96.
+    # Sums of 2, −2, 0, 0 are 8 · 4/3 by trajectory, 4.5 by unit.
     seen = 8 * 4 / 3 / 4.5
-    expected = (4 * seen + 0.5 * 2) / 4.5 * (3.182446 / 1.959964) ** 2
-    assert design_effect(residuals, clusters) == pytest.approx(expected, rel=1e-5)
-    assert design_effect(np.zeros(8), clusters) == pytest.approx(2 * (3.182446 / 1.959964) ** 2, rel=1e-5)
+    assert design_effect(residuals, clusters) == pytest.approx((4 * seen + 0.5 * 2) / 4.5)
+    assert design_effect(np.zeros(8), clusters) == pytest.approx(2)
     assert design_effect(residuals, None) == 1
-    of_five = (4 * seen + 0.1 * 2) / 4.1 * (3.182446 / 1.959964) ** 2
-    assert design_effect(residuals, clusters, 5) == pytest.approx(of_five, rel=1e-5)
-    assert design_effect(residuals, clusters, 4) == pytest.approx(seen * (3.182446 / 1.959964) ** 2, rel=1e-5)
+    assert design_effect(residuals, clusters, 5) == pytest.approx((4 * seen + 0.1 * 2) / 4.1)
+    assert design_effect(residuals, clusters, 4) == pytest.approx(seen)
+
+
+def test_few_trajectories_widen_an_interval_by_t() -> None:
+    """Four of 40 labelled: t of three degrees of freedom is 3.182, z 1.96."""
+    labels, clusters = np.tile([1.0, 0.0], 8), np.repeat(np.arange(4), 4)
+    one, every = shares(labels, np.ones(16), np.zeros(16, int), clusters, np.ones(1), every=4), 16.0
+    assert one.sizes[0] - 1 == pytest.approx(every / (3.182446 / 1.959964) ** 2, rel=1e-5)
+
+
+@pytest.mark.parametrize("with_judge", [False, True])
+def test_sessions_that_are_alike_throughout_tell_no_more_than_so_many_units(with_judge: bool) -> None:
+    """Six of 60 whole sessions of ten units; of a fifth of the sessions all units have the code."""
+    rng, held, of = np.random.default_rng(4), 0, 400
+    clusters = np.repeat(np.arange(60), 10)
+    for _ in range(of):
+        true = (rng.random(60) < 0.2).astype(np.int64)[clusters]
+        judge = np.where(rng.random(600) < 0.1, 1 - true, true) if with_judge else None
+        asked = np.isin(clusters, rng.permutation(60)[:6])
+        found = rate(Audit(np.where(asked, true, MISSING), judge, np.full(600, 0.1), clusters), resamples=300)
+        held += found.low is None or found.high is None or found.low <= true.mean() <= found.high
+    assert held / of > 0.93
+
+
+def test_no_find_in_all_trajectories_says_that_it_is_rare() -> None:
+    """No positive among 300 units of all eight trajectories: no other may be full of them."""
+    asked = np.random.default_rng(0).permutation(800) < 300
+    human = np.where(asked, 0, MISSING)
+    found = rate(Audit(human, None, np.full(800, 3 / 8), np.repeat(np.arange(8), 100)))
+    assert found.high is not None and found.high < 0.02
 
 
 def test_units_of_all_trajectories_lack_none_that_is_alike() -> None:

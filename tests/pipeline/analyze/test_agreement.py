@@ -915,12 +915,37 @@ def test_people_on_a_scale_are_told_by_how_far_they_differ(tmp_path: Path) -> No
     assert first == "People on scale: ann, bob"
     assert "cohen_kappa_quadratic" in code and "krippendorff_alpha" in code
     assert code.endswith("labelled 4, 4") and "fleiss" not in code and "found" not in code
+    assert code.count("cohen_kappa_quadratic") == 1
+    lost = {("ann", "lost"): "1123", ("bob", "lost"): "1223", ("cyd", "lost"): "1233"}
+    said(found, "scale", {**lost, ("cyd", "late"): "1233"})
+    (_, *each, _, _) = lines = list(people_lines(validate_people(found)))
+    assert len(each) == 2
+    for line in each:
+        assert "mean_cohen_kappa_quadratic" in line and line.count("cohen_kappa_quadratic") == 1, "of no pair"
+    assert [line.partition("): ")[2].split()[0] for line in lines[-2:]] == [
+        "mean_cohen_kappa_quadratic",
+        "krippendorff_alpha",
+    ]
     said(found, "first", {("ann", "late"): "yynn"})
     (alone,) = [line for line in people_lines(validate_people(found)) if line.endswith("found 2 of 4")]
     assert ": ;" not in alone
     said(found, "kind", {("ann", "late"): "1123", ("bob", "late"): "1222"})
     lines = list(people_lines(validate_people(found, ["kind"])))
     assert lines[1].endswith("labelled 4, 4"), "the first of three kinds is none that is found"
+
+
+def test_of_a_crowd_pages_name_the_first_and_count_what_all_said(tmp_path: Path) -> None:
+    """21 people, each of whom labelled one of four units, and a judge."""
+    found = runs(tmp_path, 4)
+    crowd = [f"user{number:02}" for number in range(21)]
+    labels = ["–" * (n % 4) + ("y" if n % 3 else "n") + "–" * (3 - n % 4) for n in range(21)]
+    everyone = {(rater, "late"): said_by for rater, said_by in zip(crowd, labels, strict=True)}
+    said(found, "first", {**everyone, ("judge", "late"): "yynn"})
+    (first, code, *_) = people_lines(validate_people(found))
+    assert first == "People on first: user00, 20 more"
+    assert code.endswith("found in 14 of 21 labels by 21 people")
+    page = "\n".join(validate.lines(validate.validate(found, "judge")))
+    assert "fleiss_kappa (judge, 21 more)" in page
 
 
 @pytest.mark.long
