@@ -679,6 +679,13 @@ def test_a_list_of_the_latest_says_how_many_there_are(here: Path) -> None:
     )
 
 
+@pytest.mark.slow
+def test_a_note_is_as_dark_as_all_others(here: Path) -> None:
+    """Streamlit's own captions are letters at 60 %, of a contrast of 3.9 on white."""
+    page = _run("agreement")
+    assert not page.caption and re.search("[0-9,]+ of [0-9,]+ shown", _html(page))
+
+
 def test_a_csv_never_carries_a_formula() -> None:
     text = to_csv([{"a": "=HYPERLINK(1)", "b": "+1", "c": -1.5, "d": "@x", "e": "\t=1", "f": "plain"}])
     assert text.splitlines()[1] == "'=HYPERLINK(1),'+1,-1.5,'@x,'\t=1,plain"
