@@ -26,6 +26,7 @@ from coaudit.pipeline.report import methods
 from coaudit.pipeline.report.answers import UNFIT
 from coaudit.pipeline.report.transcript import draw
 from coaudit.pipeline.store import Selection
+from coaudit.schemas.text import visible
 
 Show = Callable[[Selection], None]
 PAGES: dict[str, tuple[str, Show]] = {
@@ -63,7 +64,7 @@ def main() -> None:
         prefetch.read([page for _, page in PAGES.values()])
     except CoauditError as error:
         st.error("This page could not be drawn.")
-        st.text(str(error))
+        st.text(visible(str(error)))
 
 
 def _style() -> str:

@@ -56,9 +56,10 @@ def inert_cell(text: str) -> str:
 
 
 def chartable(name: str) -> str:
-    """A name for a chart: Vega looks groups up in plain objects, each of which has a `constructor`, and draws
-    nothing of one that is called so. With a letter that takes no room it is another name that looks alike."""
-    return f"{name}\u200b" if _PROPERTY.fullmatch(name) else name
+    """A name for a chart, visible. Vega looks groups up in plain objects, each of which has a `constructor`,
+    and draws nothing of one that is called so; with a letter that takes no room it is another one.
+    """
+    return f"{name}\u200b" if _PROPERTY.fullmatch(name) else visible(name)
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -240,7 +240,7 @@ def _queue(book: str) -> None:
     frame = '<div class="ca" tabindex="0" role="group" aria-label="Disagreements to discuss">'
     st.html(f"{frame}<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>")
     flat = [{**row, "labels": ", ".join(f"{k}: {v}" for k, v in row["labels"].items())} for row in rows]
-    st.caption(f"{min(QUEUE, len(rows)):,} of {len(rows):,} shown.")
+    st.html(markup.sentence(f"{min(QUEUE, len(rows)):,} of {len(rows):,} shown."))
     st.download_button(
         "CSV", lambda: figures.to_csv(flat), f"disagreements-{book}.csv", "text/csv", on_click="ignore"
     )

@@ -15,6 +15,7 @@ from ...pipeline.report.transcript import draw, pins, read
 from ...pipeline.report.transcript.read import Replay
 from ...pipeline.store import Selection
 from ...pipeline.store.selection import COLUMNS
+from ...schemas.text import visible
 from .. import triage
 from ..cache import ask
 from ..drawing import lists, markup, scripts
@@ -126,7 +127,7 @@ def _session(side: str, name: str) -> Replay | None:
     try:
         return ask(read.replay, name)
     except UsageError as error:
-        st.text(str(error))
+        st.text(visible(str(error)))
         return None
 
 

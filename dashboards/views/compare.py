@@ -180,7 +180,8 @@ def _coded(
             cells.append(Number(value, n=n or None, percent=share, reason=row["reason"], of=of))
             continue
         made = Number(value, percent=True, reason=row["reason"])
-        cells.append(Number(rate, n=n, percent=True, reason="not rated", of=of, mark=" → " + made.text))
+        none = "not rated" if rate is None else None
+        cells.append(Number(rate, n=n, percent=True, reason=none, of=of, mark=" → " + made.text))
     said = called.get((book, metric.removesuffix(MEAN).partition(": ")[0]), "")
     return (metric, name or said, rater, *cells, _difference(row, found, percent=share), _p(row))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import altair as alt
@@ -60,7 +62,7 @@ def _wide(rows: list[Metric], *names: str) -> list[dict[str, Any]]:
                 row.metric: row.value,
                 f"{row.metric}_low": row.low,
                 f"{row.metric}_high": row.high,
-                "n": row.n,
+                f"{row.metric}_n": row.n,
             }
     return [line for line in by_name.values() if all(name in line for name in names)]
 
@@ -72,24 +74,17 @@ def _rehac(rows: list[Metric]) -> None:
         row["anchor"] = "agent only" if rate == 0 else "human only" if rate == 1 else "mixed"
 
     def draw(data: alt.Data) -> alt.Chart:
-        base = alt.Chart(data).encode(
-            x=alt.X(
-                "human_intervention_rate:Q",
-                title="Human intervention rate",
-                axis=alt.Axis(format="%"),
-                scale=alt.Scale(domain=[0, 1]),
-            ),
-            color=colour("condition", "Condition", groups.colours(), shown),
-        )
-        bars = base.mark_rule(strokeWidth=2, aria=False).encode(
-            y=alt.Y("reward_low:Q", title="Reward R = T − λC"), y2="reward_high:Q"
-        )
+        rate = {"title": "Human intervention rate", "axis": alt.Axis(format="%")}
+        x = partial(alt.X, **rate, scale=alt.Scale(domain=[0, 1]))
+        y = partial(alt.Y, title="Reward R = T − λC")
+        base = alt.Chart(data).encode(color=colour("condition", "Condition", groups.colours(), shown))
         points = base.mark_point(filled=True, size=90).encode(
-            y="reward:Q",
+            x=x("human_intervention_rate:Q"),
+            y=y("reward:Q"),
             shape=alt.Shape("anchor:N", title="Who acts", legend=alt.Legend(orient="top", **GREY)),
-            tooltip=["condition:N", "task:N", "reward:Q", "human_intervention_rate:Q", "n:Q"],
+            tooltip=["condition:N", "task:N", "reward:Q", "human_intervention_rate:Q", "reward_n:Q"],
         )
-        return bars + points
+        return _crossed(base, x, y, "human_intervention_rate", "reward") + points
 
     figures.chart(
         "Reward against intervention",
@@ -100,8 +95,18 @@ def _rehac(rows: list[Metric]) -> None:
         legend="condition",
         alternative="Reward against human intervention rate by condition",
         metrics=("reward", "human_intervention_rate", "task_reward"),
-        note="With 95 % intervals. Agent-only and human-only runs are the anchors.",
+        note="With 95 % intervals of both. Agent-only and human-only runs are the anchors.",
         empty="No run with a reward: run `coaudit ingest PATH --system rehac`.",
+    )
+
+
+def _crossed(
+    base: alt.Chart, x: Callable[[str], alt.X], y: Callable[[str], alt.Y], across: str, up: str
+) -> alt.LayerChart:
+    """The intervals of two metrics as a cross: a line across and a line up, where there are any."""
+    line = base.mark_rule(strokeWidth=2, aria=False)
+    return line.encode(x=x(f"{across}:Q"), y=y(f"{up}_low:Q"), y2=f"{up}_high:Q") + line.encode(
+        x=x(f"{across}_low:Q"), x2=f"{across}_high:Q", y=y(f"{up}:Q")
     )
 
 
@@ -109,20 +114,15 @@ def _capabilities(rows: list[Metric]) -> None:
     shown = _wide(rows, "initiating_capability", "responding_capability")
 
     def draw(data: alt.Data) -> alt.Chart:
-        return (
-            alt.Chart(data)
-            .mark_point(filled=True, size=90)
-            .encode(
-                x=alt.X(
-                    "initiating_capability:Q", title="Initiating capability", scale=alt.Scale(domain=[0, 1])
-                ),
-                y=alt.Y(
-                    "responding_capability:Q", title="Responding capability", scale=alt.Scale(domain=[0, 1])
-                ),
-                color=colour("condition", "Condition", groups.colours(), shown),
-                tooltip=["condition:N", "task:N", "n:Q"],
-            )
+        x = partial(alt.X, title="Initiating capability", scale=alt.Scale(domain=[0, 1]))
+        y = partial(alt.Y, title="Responding capability", scale=alt.Scale(domain=[0, 1]))
+        base = alt.Chart(data).encode(color=colour("condition", "Condition", groups.colours(), shown))
+        points = base.mark_point(filled=True, size=90).encode(
+            x=x("initiating_capability:Q"),
+            y=y("responding_capability:Q"),
+            tooltip=["condition:N", "task:N", "initiating_capability_n:Q", "responding_capability_n:Q"],
         )
+        return _crossed(base, x, y, "initiating_capability", "responding_capability") + points
 
     figures.chart(
         "Initiating against responding",
@@ -132,6 +132,7 @@ def _capabilities(rows: list[Metric]) -> None:
         legend="condition",
         alternative="Initiating against responding capability by condition",
         metrics=("initiating_capability", "responding_capability"),
+        note="With 95 % intervals of both.",
         empty="No Collab-Overcooked run: run `coaudit ingest PATH --system overcooked`.",
     )
 
@@ -233,7 +234,7 @@ def _balance(rows: list[Metric]) -> None:
             x2="workload_balance_high:Q",
         )
         return lines + base.mark_point(filled=True, size=80).encode(
-            x="workload_balance:Q", tooltip=["task:N", "n:Q"]
+            x="workload_balance:Q", tooltip=["task:N", "workload_balance_n:Q"]
         )
 
     figures.chart(

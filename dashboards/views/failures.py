@@ -203,7 +203,12 @@ def _together(only: Selection, rater: str, codes: list[str]) -> None:
             .encode(
                 x=alt.X("other:N", title=None, sort=codes, axis=across),
                 y=alt.Y("code:N", title=None, sort=codes, axis=down),
-                opacity=alt.Opacity("overlap:Q", title="Overlap", scale=alt.Scale(range=[0.05, 1])),
+                opacity=alt.Opacity(
+                    "overlap:Q",
+                    title="Overlap",
+                    scale=alt.Scale(domainMin=0, range=[0.05, 1]),
+                    legend=alt.Legend(format=".0%"),
+                ),
                 tooltip=["code:N", "other:N", "shared:Q", "either:Q", alt.Tooltip("overlap:Q", format=".0%")],
             )
         )

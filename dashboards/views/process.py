@@ -134,6 +134,9 @@ def _initiative(only: Selection, by: str, rater: str | None, shown: list[str]) -
     rated = [row for row in ask(queries.initiative, only, by) if row["rater"] == rater]
     rows = groups.gathered(rated, shown, ("party",), ("initiatives", "utterances", "trajectories"))
     order = groups.order(shown)
+    said = f"{_sum(rows, 'utterances'):,} rated utterances"
+    taken = rows if _sum(rows, "initiatives") else []
+    none = "No utterance is rated: run `coaudit judge --codebook initiative`."
 
     def draw(data: alt.Data) -> alt.Chart:
         return (
@@ -149,14 +152,14 @@ def _initiative(only: Selection, by: str, rater: str | None, shown: list[str]) -
 
     figures.chart(
         "Initiative by party",
-        rows,
+        taken,
         draw,
         key="initiative",
         height=FRAME + ROW * len({row["group"] for row in rows}),
         alternative="Share of initiatives by party",
-        note=f"{_sum(rows, 'utterances'):,} rated utterances, by {rater}.",
+        note=f"{said}, by {rater}.",
         metrics=("initiative_entropy",),
-        empty="No utterance is rated: run `coaudit judge --codebook initiative`.",
+        empty=f"Nobody took the initiative in {said}." if rows else none,
     )
 
 
@@ -241,6 +244,7 @@ def _moments(only: Selection, rater: str | None) -> None:
         row["rate"] = 100 * row["events"] / row["trajectories"] / row["rated"]
     sessions = max((row["trajectories"] for row in rows), default=0)
     partly = any(row["rated"] < 1 for row in rows)
+    most = {} if any(row["rate"] for row in rows) else {"domain": [0, 1]}
     more = "; units that are not rated are taken to be like the others" if partly else ""
 
     def draw(data: alt.Data) -> alt.Chart:
@@ -249,7 +253,7 @@ def _moments(only: Selection, rater: str | None) -> None:
             .mark_line(point=True)
             .encode(
                 x=_tenths(),
-                y=alt.Y("rate:Q", title="Per 100 sessions"),
+                y=alt.Y("rate:Q", title="Per 100 sessions", scale=alt.Scale(**most)),
                 color=colour("codebook", "What", {"confirmation": "#009E73", "halting": "#D55E00"}),
                 strokeDash=alt.StrokeDash("codebook:N", legend=None),
                 tooltip=["codebook:N", "part:O", "events:Q"],

@@ -12,6 +12,7 @@ from ...pipeline.report.names import named
 from ...pipeline.report.transcript import concerned, draw, pins, read
 from ...pipeline.report.transcript.read import Replay
 from ...pipeline.store import Selection
+from ...schemas.text import visible
 from .. import triage
 from ..cache import ask, place, store
 from ..drawing import lists, markup, scripts
@@ -42,9 +43,9 @@ def _list(only: Selection) -> None:
         triage.listed, only, present=present, rater=rater, words=words, order=order, first=first
     )
     if present:
-        st.text(f"with {present}: {total:,}")
+        st.text(visible(f"with {present}: {total:,}"))
     elif metric and rater:
-        st.text(f"{_spoken(metric)}, rated by {rater}")
+        st.text(visible(f"{_spoken(metric)}, rated by {rater}"))
     if not rows:
         st.info("No trajectory fits. Loosen the filters, or run `coaudit ingest PATH`.")
         return
@@ -104,7 +105,7 @@ def _one(name: str) -> None:
         shown = ask(read.replay, name, first)
     except UsageError as error:
         st.title("Trajectory")
-        st.text(str(error))
+        st.text(visible(str(error)))
         st.html(markup.link(address("trajectory"), "All trajectories"))
         return
     _head(shown)
@@ -156,7 +157,7 @@ def _part(
 def _head(shown: Replay) -> None:
     head = shown.head
     st.title("Trajectory")
-    st.text(head["native_id"])
+    st.text(visible(head["native_id"]))
     team = " · ".join(
         f"{p['name']} ({p['kind']}{', ' + p['model'] if p['model'] else ''})"
         for p in shown.participants
@@ -171,8 +172,8 @@ def _head(shown: Replay) -> None:
         "Events": f"{head['n_events']:,}",
         "Team": team,
     }
-    results = {o["name"].replace("_", " "): _result(o) for o in shown.outcomes}
-    st.html(markup.facts(tuple((k, v) for k, v in {**named, **results}.items() if v)))
+    results = [(o["name"].replace("_", " "), _result(o)) for o in shown.outcomes]
+    st.html(markup.facts(tuple((k, v) for k, v in (*named.items(), *results) if v)))
     st.html(markup.link(address("trajectory"), "← All trajectories"))
 
 
@@ -181,7 +182,7 @@ def _advised(name: str) -> list[dict[str, Any]]:
     try:
         rows = ask(read.advised, name, read.advisor_stamp(store(place())))
     except UsageError as error:
-        st.text(str(error))
+        st.text(visible(str(error)))
         return []
     if words := pins.next_step(rows):
         st.info(words)

@@ -22,6 +22,7 @@ from ...annotation.statistics.estimate import UNIT, Bounds, Totals, totals
 from ...schemas import Codebook
 from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, texts
+from ..store.selection import name_of
 from . import process
 from .choice import check_rater
 from .counts import places
@@ -178,14 +179,14 @@ def _corrected(
 
 def improved(
     store: Store, metric: str, baseline: str, *, only: Selection | None = None
-) -> dict[tuple[str, str, str], Comparison]:
-    """(Condition, task, agent model) -> its trajectories against those of the `baseline` condition.
+) -> dict[tuple[str, str, str, str], Comparison]:
+    """(Condition, setting, task, agent model) -> its trajectories against those of the `baseline` condition.
 
     Same task, same model; cogym only; where the model ran the baseline too (Co-Gym, table 2).
     """
     wanted, values = (only or Selection()).where()
     query = f"""
-        SELECT t.task, t.agent_model, t.condition, m.value, {CLUSTER} AS cluster
+        SELECT t.task, t.agent_model, t.condition, t.setting, m.value, {CLUSTER} AS cluster
         FROM measures m JOIN trajectories t ON t.id = m.trajectory_id
         WHERE m.metric = ? AND m.value IS NOT NULL AND t.system = 'cogym'
             AND t.setting IS DISTINCT FROM 'real' AND t.condition IS NOT NULL AND {wanted}
@@ -193,15 +194,19 @@ def improved(
     """
     with store.reading() as connection:
         result = dictionaries(connection, query, [metric, *values])
-    arms: dict[tuple[str, str], dict[str, list[tuple[int, float]]]] = {}
+    arms: dict[tuple[str, str], dict[tuple[str, str], list[tuple[int, float]]]] = {}
     for row in result:
-        arm = arms.setdefault((row["task"] or "–", row["agent_model"] or "–"), {})
-        arm.setdefault(row["condition"], []).append((row["cluster"], row["value"]))
+        arm = arms.setdefault((name_of(row["task"]), name_of(row["agent_model"])), {})
+        # The agent alone has no user, so that its logs say no setting: it is compared with any.
+        own = (baseline, "") if row["condition"] == baseline else (row["condition"], name_of(row["setting"]))
+        arm.setdefault(own, []).append((row["cluster"], row["value"]))
     return {
-        (condition, task, model): comparisons.contrast(_summed(rows, metric), _summed(arm[baseline], metric))
+        (condition, setting, task, model): comparisons.contrast(
+            _summed(rows, metric), _summed(arm[baseline, ""], metric)
+        )
         for (task, model), arm in arms.items()
-        if baseline in arm
-        for condition, rows in arm.items()
+        if (baseline, "") in arm
+        for (condition, setting), rows in arm.items()
         if condition != baseline
     }
 

@@ -93,8 +93,10 @@ def _unmeasured(store: Store, only: Selection | None) -> tuple[tuple[str], None,
 
 def _goal(arms: Sequence[Arm]) -> str:
     """The metric that says of each of a system's arms how often it reached the goal."""
-    there = {name for own in arms for name, row in own.items() if row.value is not None}
-    return next((name for name in GOALS if name in there), GOALS[-1])
+    known = {name for own in arms for name, row in own.items() if row.value is not None}
+    # Where none is known, one that logs tell of in vain says why.
+    told = {name for own in arms for name in own}
+    return next((name for some in (known, told) for name in GOALS if name in some), GOALS[-1])
 
 
 def _headlines(own: Arm, goal: str) -> Iterable[Cell]:

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 from ...annotation.statistics import Comparison
@@ -120,23 +122,25 @@ def best_rater(rows: Sequence[Metric]) -> str | None:
     return first[0] if first else next((row.rater for row in rows if row.rater), None)
 
 
-def simulated(rows: Sequence[Metric], better: Mapping[tuple[str, str, str], Comparison]) -> Table:
+def simulated(rows: Sequence[Metric], better: Mapping[tuple[str, str, str, str], Comparison]) -> Table:
     """Table 2 of the Co-Gym paper: a row an arm and model, the tasks side by side.
 
-    `better` has each arm against the autonomous one: (condition, task, agent model) -> comparison.
+    An arm of which some logs say that the user was simulated and some do not has a row of each.
+    `better` has each arm against the autonomous one: (condition, setting, task, agent model) -> comparison.
     """
     own = [row for row in rows if _cogym(row, real=False) and row.metric in TABLE_2]
     result = {
-        (_group(row, "condition", "agent_model"), _group(row, "task"), row.metric): of_metric(row)
+        (_group(row, "condition", "agent_model", "setting"), _group(row, "task"), row.metric): of_metric(row)
         for row in own
         if row.scoring in (None, "automatic")
     }
-    for (condition, task, model), compared in better.items():
-        key = ((condition, model), (task,), "task_performance")
+    for (condition, setting, task, model), compared in better.items():
+        key = ((condition, model, setting), (task,), "task_performance")
         if key in result and compared.better:
             result[key] = replace(result[key], mark="*")
     arms = sorted({key[0] for key in result})
     tasks = sorted({key[1] for key in result})
+    rows_of = Counter(arm[:2] for arm in arms)
     return Table(
         name="simulated",
         title="Collaboration with simulated users (Co-Gym, table 2)",
@@ -147,8 +151,16 @@ def simulated(rows: Sequence[Metric], better: Mapping[tuple[str, str, str], Comp
         "better by itself. " + _rated_by(own),
         columns=("Condition", "Model", *(name for _ in tasks for name in TABLE_2.values())),
         rows=tuple(
-            (*arm, *(result.get((arm, task, metric), "") for task in tasks for metric in TABLE_2))
-            for arm in arms
+            (
+                f"{condition} · {setting}" if rows_of[condition, model] > 1 else condition,
+                model,
+                *(
+                    result.get(((condition, model, setting), task, metric), "")
+                    for task in tasks
+                    for metric in TABLE_2
+                ),
+            )
+            for condition, model, setting in arms
         ),
         heads=2,
         groups=tuple((task[0], len(TABLE_2)) for task in tasks),
@@ -185,14 +197,14 @@ def real(rows: Sequence[Metric]) -> Table:
 
 
 def elsewhere(rows: Sequence[Metric]) -> Table:
-    """The metrics of all other systems: a row each, a column a condition (and task, if several)."""
-    cells: dict[tuple[str, str, tuple[str, str]], Number] = {}
-    arms: dict[str, set[tuple[str, str]]] = {}
+    """The metrics of all other systems: a row each, a column a condition (and task, setting: if several)."""
+    cells: dict[tuple[str, str, tuple[str, ...]], Number] = {}
+    arms: dict[str, set[tuple[str, ...]]] = {}
     for row in rows:
         if row.group and row.group["system"] != "cogym" and row.participant is None:
-            system, *arm = _group(row, "system", "condition", "task")
-            arms.setdefault(system, set()).add((arm[0], arm[1]))
-            cells[named(row.metric, row.scoring), system, (arm[0], arm[1])] = of_metric(row)
+            (system,), arm = _group(row, "system"), _group(row, "condition", "task", "setting")
+            arms.setdefault(system, set()).add(arm)
+            cells[named(row.metric, row.scoring), system, arm] = of_metric(row)
     systems = sorted(arms)
     prices = sorted({row.definition for row in rows if row.metric == "reward" and row.definition})
     columns = [(system, arm) for system in systems for arm in sorted(arms[system])]
@@ -211,9 +223,10 @@ def elsewhere(rows: Sequence[Metric]) -> Table:
     )
 
 
-def _arm(arm: tuple[str, str], arms: set[tuple[str, str]]) -> str:
-    """A condition, with its task where the system has several."""
-    return arm[0] if len({task for _, task in arms}) == 1 else " · ".join(arm)
+def _arm(arm: tuple[str, ...], arms: set[tuple[str, ...]]) -> str:
+    """A condition, with its task and its setting where the system has several."""
+    several = (len(set(own)) > 1 for own in list(zip(*arms, strict=True))[1:])
+    return " · ".join([arm[0], *compress(arm[1:], several)])
 
 
 def _cogym(row: Metric, *, real: bool) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ...schemas.text import chartable, visible
+from ...schemas.text import chartable
 from .tables import Answer, Number, Table
 
 INK = "currentColor"
@@ -117,7 +117,7 @@ def _drawable(value: Any) -> Any:
         return {_drawable(key): _drawable(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [_drawable(one) for one in value]
-    return chartable(_NO_LETTER.sub("\ufffd", visible(value))) if isinstance(value, str) else value
+    return chartable(_NO_LETTER.sub("\ufffd", value)) if isinstance(value, str) else value
 
 
 @cache

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from ...annotation.statistics.crowds import CROWD
 from ...schemas import Rate
 from ..store import Selection, Store, day_of, dictionaries, execute
 from . import progress
@@ -233,6 +234,13 @@ def _judge(row: dict[str, Any]) -> str:
 
 
 def _people(rows: Sequence[dict[str, Any]]) -> str:
+    if len(rows) > CROWD:
+        answers, books = (
+            [row["answers"] for row in rows],
+            sorted({name for row in rows for name in row["books"]}),
+        )
+        said = f"{len(rows):,} people gave {sum(answers):,} on {', '.join(books)}"
+        return f"Labels by people: {said}, from {min(answers):,} to {max(answers):,} each."
     said = "; ".join(f"{row['rater']} gave {row['answers']:,} on {', '.join(row['books'])}" for row in rows)
     return f"Labels by people: {said}."
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...annotation.statistics.crowds import called
 from ...schemas import Codebook
 from .. import codebooks
 from ..analyze import failures as findings
@@ -51,7 +52,7 @@ def failures(
     rows = [(*head, *(cells.get((head[0], group), "") for group in groups)) for head in _heads(book)]
     others = [w["rater"] for w in who if w["rater"] != rater]
     elsewhere = ": what they make of it stands under “Corrected rates”" if corrected else ""
-    beside = f" Also rated by {', '.join(others)}: the page Failures shows each." if others else ""
+    beside = f" Also rated by {called(others, ', ')}: the page Failures shows each." if others else ""
     return Table(
         name="failures",
         title="Failure modes (Co-Gym, table 4)",

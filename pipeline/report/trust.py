@@ -91,13 +91,15 @@ def _codebook(book: Codebook, rows: list[Agreement], people: Collection[str]) ->
     who = sets[0]
     kappas = _kappas(own, who)
     others = _kappas(own, who[1:]) if who in mixed else []
-    defined = sum(row.value is not None for row in kappas)
+    every = [row for row in joint if row.raters == who]
+    # A crowd has a joint kappa of codes on which no two of it share enough units for one of their own.
+    defined = len({row.code for row in (*kappas, *every) if row.value is not None})
     return (
         book.name,
         f"{defined} of {len(names)}" if len(names) > 1 else "1",
-        " · ".join(who),
+        called(who, " · "),
         _mean(kappas),
-        _mean([row for row in joint if row.raters == who]),
+        _mean(every),
         _mean(others),
         count(_most(joint, who)),
     )

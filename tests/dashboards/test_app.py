@@ -244,6 +244,18 @@ def test_a_compared_metric_of_who_answered_some_units_alone_says_so() -> None:
     assert [line[1] for line in table.rows] == ["ann, estimated from the units rated", "rules", ""]
 
 
+def test_of_a_judges_own_share_that_people_corrected_no_reason_is_said() -> None:
+    row: dict[str, Any] = {"metric": "C.1", "by": "condition", "groups": ["a", "b"], "rater": "judge", "n": 8}
+    row |= {"first": 0.25, "second": 0.5, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
+    row |= {"question": "failures", "basis": "corrected by people's labels", "effect": -0.25, "reason": None}
+    own = {("failures", "C.1", "judge", "a"): (0.5, 3)}
+    cells = view._coded(row, "condition", own, {})[3:5]
+    assert [(cell.value, cell.reason) for cell in cells if isinstance(cell, Number)] == [
+        (0.5, None),
+        (None, "not rated"),
+    ]
+
+
 def test_a_compared_metric_leads_to_a_list_that_has_it_by_the_rater_it_is_of() -> None:
     row = {"by": "condition", "groups": ["a", "b"], "reason": None, "effect": 0.5, "n": 8}
     row |= {"first": 0.75, "second": 0.25, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
@@ -665,6 +677,13 @@ def test_a_list_of_the_latest_says_how_many_there_are(here: Path) -> None:
     assert f"{len(rows):,} of {rows[0]['total']:,} shown, of the sessions that began last." in _html(
         _run("cost")
     )
+
+
+@pytest.mark.slow
+def test_a_note_is_as_dark_as_all_others(here: Path) -> None:
+    """Streamlit's own captions are letters at 60 %, of a contrast of 3.9 on white."""
+    page = _run("agreement")
+    assert not page.caption and re.search("[0-9,]+ of [0-9,]+ shown", _html(page))
 
 
 def test_a_csv_never_carries_a_formula() -> None:

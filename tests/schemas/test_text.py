@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from coaudit.schemas.text import inert_cell, visible, visible_json
+from coaudit.schemas.text import chartable, inert_cell, visible, visible_json
 
 OBEYED = ("\x1b]0;title\x07", "\x9b31m", "\x85", "\u202e", "\u2066", "\u2028", "\U000e0041", "\r")
 
@@ -48,3 +48,7 @@ def test_a_cell_that_a_spreadsheet_would_compute_gets_an_apostrophe(cell: str) -
 @pytest.mark.parametrize("cell", ["", "plain", "a=b", "naïve", "1+1", "-1", "-2.5e-3", "-.5"])
 def test_other_cells_stay_as_they_are(cell: str) -> None:
     assert inert_cell(cell) == cell
+
+
+def test_a_name_in_a_chart_turns_nothing_around() -> None:
+    assert chartable("\u202egnorw") == r"\u202egnorw" and chartable("Ulm, שלום") == "Ulm, שלום"

@@ -11,7 +11,7 @@ from typing import Any
 
 from ....schemas.text import BYTES_PER_TOKEN
 from . import pins
-from .prose import marked, prose
+from .prose import inert, marked, prose
 from .read import LONGEST, Replay
 
 Row = dict[str, Any]
@@ -109,7 +109,7 @@ def _who(row: Row, target: Callable[[int], str], began: str | None) -> str:
 def actor(row: Row) -> str:
     """Who acted, and how."""
     what = row["kind"].replace("_", " ") + (" · known from live traffic only" if row["live_only"] else "")
-    return " · ".join(map(escape, filter(None, (row["actor"], what))))
+    return " · ".join(map(inert, filter(None, (row["actor"], what))))
 
 
 def size(row: Row) -> str:
@@ -174,13 +174,13 @@ def _folded(text: str, most: int, words: str, kind: str = "") -> str:
 def _changed(view: str, lines: list[str] | None) -> str:
     """What a step did to a state, in place; nothing where it did nothing."""
     if lines is None:
-        return f'<div class="who">changed: {escape(view)}</div>'
+        return f'<div class="who">changed: {inert(view)}</div>'
     if not lines:
         return ""
     plus, minus = (sum(line.startswith(sign) for line in lines) for sign in "+-")
     marks = {"+": "plus", "-": "minus"}
     shown = "\n".join(f'<span class="{marks.get(line[:1], "")}">{escape(line)}</span>' for line in lines)
-    head = f"<summary>changed {escape(view)}: {plus} lines in, {minus} out</summary>"
+    head = f"<summary>changed {inert(view)}: {plus} lines in, {minus} out</summary>"
     return f'<details>{head}<pre class="code">{shown}</pre></details>'
 
 

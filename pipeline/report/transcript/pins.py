@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...codebooks import PROCESS
+from .prose import inert
 from .read import Replay
 
 Row = dict[str, Any]
@@ -47,7 +48,7 @@ def outline(shown: Replay, ratings: Sequence[Row], words: str = "", side: str = 
         for unit, own in codes.items():
             who = ", ".join(row["rater"] for row in own) + " · raters differ" * (unit in differ)
             what = f"<b>{escape(own[0]['code'])}</b> {escape(own[0]['code_name'] or '')}"
-            lines.append((seq, f"{what} <small>{escape(who)}</small>"))
+            lines.append((seq, f"{what} <small>{inert(who)}</small>"))
     there = {row["seq"] for row in shown.events}
     if words:
         lines += [(row["seq"], "the words") for row in shown.events if has(row, words)]
@@ -120,20 +121,20 @@ def _labels(rows: list[Row]) -> str:
     labels: dict[str, list[str]] = {}
     for row in rows:
         labels.setdefault(label(row), []).append(row["rater"])
-    return " · ".join(f"{escape(said)}: {escape(', '.join(who))}" for said, who in labels.items())
+    return " · ".join(f"{inert(said)}: {inert(', '.join(who))}" for said, who in labels.items())
 
 
 def _verdict(row: Row) -> str:
     said = row["label"] if row["error"] is None else f"error: {row['error'][:200]}"
     odds = f", p = {row['probability']:.2f}" if row["probability"] is not None else ""
-    return f"<b>{escape(said or '')}</b>{odds} · {escape(row['rater'])} ({escape(_kind(row))}){_outside(row)}"
+    return f"<b>{inert(said or '')}</b>{odds} · {inert(row['rater'])} ({escape(_kind(row))}){_outside(row)}"
 
 
 def _why(row: Row) -> str:
     parts = [f"<q>{escape(row['quote'][:400])}</q>"] if row["quote"] else []
     parts += [escape(row["rationale"][:600])] if row["rationale"] else []
     parts += [f"source: {escape(row['error_source'])}"] if row["error_source"] else []
-    return f"<p>{escape(row['rater'])}: {'; '.join(parts)}</p>" if parts else ""
+    return f"<p>{inert(row['rater'])}: {'; '.join(parts)}</p>" if parts else ""
 
 
 def _kind(row: Row) -> str:

@@ -12,6 +12,8 @@ from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ....schemas.text import visible
+
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
@@ -45,6 +47,11 @@ def prose(text: str, words: str = "") -> str:
     if words and words.lower() in text.lower() and "<mark>" not in shown:
         return raw
     return f'<div class="prose">{shown}</div>'
+
+
+def inert(text: str) -> str:
+    """A name escaped, with what would turn around or hide what stands behind it written out."""
+    return escape(visible(text))
 
 
 def marked(text: str, words: str) -> str:

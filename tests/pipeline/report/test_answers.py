@@ -392,3 +392,12 @@ def test_arms_that_reached_the_goal_as_often_are_counted_beside_the_one_that_is_
     runs = [run(arm, n, float(arm != "bad")) for arm in ("good", "fine", "bad") for n in range(20)]
     said = answers.teamwork(holding(tmp_path / "workspace", runs)).sentences[0]
     assert said.startswith("cogym: good and 1 other delivered most often, 100 %") and "; bad least" in said
+
+
+def test_a_goal_that_logs_tell_of_in_words_alone_says_why_it_has_no_rate(tmp_path: Path) -> None:
+    said = (Outcome(name="success", text="maybe"),)
+    one = run("good", 1, 1.0).model_copy(update={"system": "chat", "outcomes": said})
+    table = answers.teamwork(holding(tmp_path / "workspace", [one])).table
+    assert table is not None
+    cell = table.rows[0][table.columns.index("Reached the goal")]
+    assert isinstance(cell, Number) and cell.note == "success must be a number, got 'maybe'"

@@ -105,6 +105,28 @@ def test_table_2_marks_arms_that_are_significantly_better_than_the_autonomous_ag
     assert shown["autonomous"] == shown["undecided"] == "0.230"
 
 
+def test_an_arm_whose_logs_say_two_settings_has_a_row_of_each(workspace: Path) -> None:
+    store = stores.opened(workspace)
+    said = [_run("collaborative", n, 0.6 + 0.03 * (n % 3)) for n in range(6)]
+    other = [
+        _run("collaborative", n, 0.1 + 0.03 * (n % 3)).model_copy(
+            update={"id": f"unsaid{n:010}", "native_id": f"unsaid {n}", "setting": None}
+        )
+        for n in range(4)
+    ]
+    alone = [_run("autonomous", n, 0.2 + 0.03 * (n % 3)) for n in range(6)]
+    with store.writing() as connection:
+        save(store, [*said, *other, *alone], connection)
+    table = build.build(store).table("simulated")
+    column = table.columns.index("Task perf.")
+    shown = {row[0]: (cell.n, cell.mark) for row in table.rows if isinstance(cell := row[column], Number)}
+    assert shown == {
+        "autonomous": (6, ""),
+        "collaborative · simulated": (6, "*"),
+        "collaborative · –": (4, ""),
+    }
+
+
 def _run(arm: str, number: int, performance: float) -> Trajectory:
     gain = 0.001 * number * arm.startswith(("coll", "sit"))
     return Trajectory(
@@ -229,6 +251,18 @@ def test_other_systems_have_a_row_a_metric_by_its_name_and_a_column_a_condition(
     ]
     own, by_steps = table.rows[1], table.rows[2]
     assert isinstance(own[1], Number) and own[2] == "" and by_steps[1] == ""
+
+
+def test_other_systems_have_a_column_a_setting_where_there_are_several() -> None:
+    def row(system: str, setting: str | None, value: float) -> Metric:
+        group = {"system": system, "setting": setting, "condition": "a", "task": "t"}
+        return Metric(metric="success_rate", group=group, value=value, n=3)
+
+    rows = [row("mine", "real", 0.2), row("mine", "simulated", 0.4), row("mine", None, 0.6)]
+    table = build.elsewhere([*rows, row("rehac", "real", 0.8)])
+    assert table.columns == ("Metric", "a · real", "a · simulated", "a · –", "a")
+    (cells,) = table.rows
+    assert [cell.value for cell in cells if isinstance(cell, Number)] == [0.2, 0.4, 0.6, 0.8]
 
 
 def test_a_table_of_many_conditions_is_cut_up_on_a_terminal() -> None:

@@ -125,3 +125,14 @@ def test_sessions_lie_between_days_whatever_else_logs_give_as_a_time(tmp_path: P
     assert dict(methods.facts(store, Selection(since="2026-02-04")))["Trajectories"] == "1"
     days = {row.group["day"] for row in metrics(store, by=("day",)) if row.group}
     assert days == {None, "2026-02-03", "2026-02-05"}
+
+
+def test_of_a_crowd_methods_say_how_many_gave_how_many_labels() -> None:
+    few = [{"rater": f"w{n}", "answers": n + 1, "books": ["failures"]} for n in range(3)]
+    assert methods._people(few) == (
+        "Labels by people: w0 gave 1 on failures; w1 gave 2 on failures; w2 gave 3 on failures."
+    )
+    many = [{"rater": f"w{n}", "answers": 30 + n, "books": ["failures"]} for n in range(60)]
+    assert methods._people(many) == (
+        "Labels by people: 60 people gave 3,570 on failures, from 30 to 89 each."
+    )

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
+from coaudit.pipeline import codebooks
 from coaudit.pipeline.analyze import rates
 from coaudit.pipeline.report import Number, Table, trust
 from coaudit.pipeline.report.tables import count
 from coaudit.pipeline.store import Store
-from coaudit.schemas import Event, Participant, Trajectory
+from coaudit.schemas import Agreement, Event, Participant, Trajectory
 from tests.pipeline.stores import holding, rate, verdict
 
 LABELS = {
@@ -84,6 +85,23 @@ def test_a_codebook_of_one_code_keeps_its_interval_and_one_person_is_enough(stor
     assert isinstance(kappa, Number) and kappa.interval
     assert kappa.value == pytest.approx(cohen_kappa_score(list("yyn"), list("yny")))
     assert isinstance(units, Number) and units.value == 3
+
+
+def test_of_a_crowd_the_first_is_named_and_codes_count_on_which_all_have_a_kappa() -> None:
+    who = ("judge", *(f"worker_{n:02}" for n in range(60)))
+
+    def row(coefficient: str, code: str, value: float | None) -> Agreement:
+        return Agreement(
+            codebook="failures", code=code, coefficient=coefficient, raters=who, value=value,
+            n_units=120, n_ratings=480, reason="kappas of few units lie low",
+        )  # fmt: skip
+
+    rows = [row("fleiss_kappa", "C.1", 0.6), row("fleiss_kappa", "C.2", 0.5)]
+    rows += [row("mean_cohen_kappa", code, None) for code in ("C.1", "C.2")]
+    _, codes, raters, kappa, fleiss, *_ = trust._codebook(codebooks.load("failures"), rows, who[1:])
+    assert (codes, raters) == ("2 of 26", "judge · 60 more")
+    assert isinstance(kappa, Number) and isinstance(fleiss, Number)
+    assert kappa.value is None and fleiss.value == pytest.approx(0.55)
 
 
 @pytest.mark.long

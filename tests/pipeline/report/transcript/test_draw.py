@@ -51,6 +51,14 @@ def test_words_are_marked_where_they_stand_and_unfold_what_hides_them() -> None:
     assert "<details open>" in text and "<mark>&lt;B&gt;T</mark>rain" in text
 
 
+def test_a_name_that_turns_what_follows_around_is_written_out() -> None:
+    turned, told = "\u202etob", r"\u202etob"
+    noted = [rating(0, "present", rater=turned, quote="q"), rating(0, turned, rater="b", codebook="mine")]
+    text = drawn(shown(event(0, actor=turned, states='{"\u202etob": "h"}'), changes={0: {}}), *noted)
+    assert turned not in text and text.count(told) == 7
+    assert turned not in str(pins.outline(shown(event(0)), noted))
+
+
 def test_nothing_of_a_log_becomes_markup() -> None:
     wild = event(
         0, kind="action", text=EVIL * 40, action=EVIL, arguments=EVIL, status="failed", error=EVIL,
