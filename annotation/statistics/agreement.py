@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from . import coefficients as formula
 from .coefficients import Tally
-from .crowds import FEW, PAIRS, anonymous, closest, compared, is_crowd, meetings, tables
+from .crowds import FEW, PAIRS, anonymous, closest, compared, is_crowd, meetings, tables, usual
 from .intervals import MISSING, Floats, Interval, Ints, around, patterns
 
 Level = Literal["nominal", "ordinal", "interval"]
@@ -191,7 +191,7 @@ def _mean_of_many(name: str, ratings: Ratings, pairs: list[Pair], shared: Ints) 
     given = tables(ratings.matrix, len(ratings.labels), pairs, ratings.weights)
     kappas = formula.kappas_of(given, disagreement)
     defined = kappas[np.isfinite(kappas)]
-    each = 1 / float(np.mean(1 / shared)) if len(shared) else 0.0
+    each = usual(shared)
     own = len(closest(pairs, shared))
     why = f"{len(pairs)} pairs of {len(ratings.raters)} raters share {each:.3g} units each"
     if own < len(pairs):
@@ -218,7 +218,7 @@ def _of_pairs(
     row = replace(row, n_units=int(units.sum()), n_ratings=int(rated[units].sum()))
     if not units.any():
         return row if row.reason in _NOT_COMPARABLE.values() else replace(row, reason=_NOT_COMPARABLE[2])
-    each = 1 / float(np.mean(1 / shared))
+    each = usual(shared)
     said = matrix[units][rated[units]]
     rarer = each * (1 - float(np.bincount(said).max()) / len(said))
     enough = each**2 >= _THIN * row.n_units and rarer >= _RARE

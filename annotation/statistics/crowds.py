@@ -35,6 +35,12 @@ def called(raters: Sequence[str], between: str) -> str:
     return between.join(raters if len(raters) <= CROWD else (raters[0], f"{len(raters) - 1} more"))
 
 
+def usual(shared: Ints) -> float:
+    """How many units each of some pairs (pairs,) shares, by their harmonic mean, for a kappa of n units lies
+    low by about 1/n; 0 of no pair."""
+    return 1 / float(np.mean(1 / shared)) if len(shared) else 0.0
+
+
 def anonymous(matrix: Ints, n_labels: int) -> Ints:
     """Ratings (units, raters) as (units, the most ratings of a unit): each unit's labels in their order."""
     counts = np.stack([(matrix == label).sum(1) for label in range(n_labels)], axis=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -43,6 +42,15 @@ def check_rater(wanted: str, everyone: Iterable[str]) -> None:
         raise UsageError(f"no ratings by rater {wanted!r}, expected one of {choices}")
 
 
+def crowds(connection: Any) -> dict[str, int]:
+    """Codebook -> how many people rated by it, where they are more than anybody looks at one by one."""
+    query = """
+        SELECT codebook, count(DISTINCT rater) AS people FROM counted_ratings
+        WHERE rater_kind = 'human' AND rater <> ? GROUP BY codebook HAVING people > ?
+    """
+    return dict(connection.execute(query, [GOLD, CROWD]).fetchall())
+
+
 def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
     """Metric -> the raters to report: the one wanted, gold alone where it is complete, else every one, but
     for the people of a crowd, each of whom rated few units of few sessions."""
@@ -54,9 +62,9 @@ def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
     metric_of = {codebook: metric for metric, codebook in RATED.items()}
     every = connection.execute(query).fetchall()
     everyone = {rater for _, rater, _ in every}
-    people = Counter(codebook for codebook, rater, kind in every if kind == "human" and rater != GOLD)
+    many = crowds(connection)
     for codebook, rater, kind in every:
-        one_of_many = kind == "human" and rater != GOLD and people[codebook] > CROWD
+        one_of_many = kind == "human" and rater != GOLD and codebook in many
         if (metric := metric_of.get(codebook)) and not (one_of_many and wanted is None):
             by_name[metric].append(rater)
     # Only gold must be complete; to count everybody's units takes seconds on a large store.

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack
 
-from ...annotation.statistics.crowds import CROWD
 from ...annotation.statistics.estimate import Estimate, estimate
-from ...schemas import GOLD, Metric
+from ...schemas import Metric
 from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, insert, rows, texts
 from ..store.aside import aside
 from ..store.trajectories import reference_rows
 from ..systems import LIMIT, OF_ONE, TimeLimit
 from . import process
-from .choice import choose
+from .choice import choose, crowds
 from .counts import CODEBOOKS as RATED
 from .counts import Process, places
 from .matrix import group_name, keys_of
@@ -38,11 +37,6 @@ from .totals import (
 )
 
 _FIELDS = HEADS[1:]
-_PEOPLE = f"""
-    SELECT codebook, count(DISTINCT rater) FROM counted_ratings
-    WHERE rater_kind = 'human' AND rater <> '{GOLD}' GROUP BY ALL
-"""
-"""Codebook -> how many people rated anything by it."""
 
 
 class Basis(TypedDict, total=False):
@@ -265,14 +259,14 @@ def _unrated(connection: Any, keys: list[tuple[str, str]], raters: dict[str, lis
     """
     rows = [row for row in dictionaries(connection, query) if row["missing"]]
     rated = dict(connection.execute("SELECT DISTINCT name, unit FROM codebooks").fetchall())
-    people = dict(connection.execute(_PEOPLE).fetchall())
+    many = crowds(connection)
     for metric in (metric for metric, names_ in raters.items() if not names_):
         nothing = Estimate(None, None, None, 0, 0)
         for row in rows:
             there = rated.get(RATED[metric]) in row["kinds"]
             todo = f"no ratings: run `coaudit judge --codebook {RATED[metric]}`"
-            if (many := people.get(RATED[metric], 0)) > CROWD:
-                todo = f"{many} people rated a few units each: `--rater NAME` has the metrics of one of them"
+            if people := many.get(RATED[metric]):
+                todo = f"{people} people rated a few units each: `--rater NAME` has the metrics of one of them"
             reason = todo if there else f"nothing that codebook {RATED[metric]} rates is in these sessions"
             group = {name: row[f"key_{i}"] for i, (name, _) in enumerate(keys)}
             yield _metric({"metric": metric}, group, nothing, row["missing"], reason)
