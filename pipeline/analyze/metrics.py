@@ -265,8 +265,8 @@ def _unrated(connection: Any, keys: list[tuple[str, str]], raters: dict[str, lis
         for row in rows:
             there = rated.get(RATED[metric]) in row["kinds"]
             todo = f"no ratings: run `coaudit judge --codebook {RATED[metric]}`"
-            if people := many.get(RATED[metric]):
-                todo = f"{people} people rated a few units each: `--rater NAME` has the metrics of one of them"
+            if n := many.get(RATED[metric]):
+                todo = f"{n} people rated a few units each: `--rater NAME` has the metrics of one of them"
             reason = todo if there else f"nothing that codebook {RATED[metric]} rates is in these sessions"
             group = {name: row[f"key_{i}"] for i, (name, _) in enumerate(keys)}
             yield _metric({"metric": metric}, group, nothing, row["missing"], reason)
