@@ -20,6 +20,7 @@ FEWEST = 20
 don't: with fewer the model mistakes chance for misses, and finds twice what there is."""
 _PSEUDO = 0.05
 _STEPS, _SETTLED = 5_000, 1e-6
+_ALONE = "no interval: all labels are of one trajectory of several"
 
 
 def dawid_skene(
@@ -44,7 +45,8 @@ def dawid_skene(
     cells, of_row = np.unique(np.column_stack([of_unit[rated], given]), axis=0, return_inverse=True)
     table = (weights / weights.mean())[:, None] * np.eye(len(cells))[of_row.ravel()]
     clusters = audit.clusters[rated] if audit.clusters is not None and audit.clustered else None
-    draws = _draws(table, clusters, resamples, np.random.default_rng(seed))
+    alone = clusters is not None and len(np.unique(clusters)) < 2
+    draws = _draws(table, clusters, 0 if alone else resamples, np.random.default_rng(seed))
     counts = np.concatenate([table.sum(0, keepdims=True), draws])
     present, sound = fit(counts, cells[:, 1:], cells[:, 0])
     if not sound[0]:
@@ -52,7 +54,8 @@ def dawid_skene(
     share = held / held.sum()
     each = [share[g] * _mean(counts, present, cells[:, 0] == g) for g in range(len(names))]
     rates = np.where(sound, sum(each), np.nan)
-    return float(rates[0]), around(float(rates[0]), rates[1:])
+    value = float(rates[0])
+    return value, Interval(None, None, _ALONE) if alone else around(value, rates[1:])
 
 
 def fit(counts: Floats, said: Ints, strata: Ints) -> tuple[Floats, Bools]:

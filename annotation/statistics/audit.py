@@ -81,7 +81,8 @@ class Audit:
 
     @property
     def clustered(self) -> bool:
-        return self.clusters is not None and len(np.unique(self.clusters)) < len(self.clusters)
+        """Whether units lie within several trajectories. Of one alone there is no other to be unlike it."""
+        return self.clusters is not None and 1 < len(np.unique(self.clusters)) < len(self.clusters)
 
     @property
     def stratified(self) -> bool:

@@ -95,12 +95,10 @@ def design_effect(residuals: Floats, clusters: Ints | None, every: int | None = 
 
 
 def _few(clusters: Ints | None) -> float:
-    """(t/z)² for the number of clusters, uneven ones being fewer."""
+    """(t/z)² for the number of clusters, uneven ones being fewer, and one no more than two."""
     if clusters is None:
         return 1.0
     sizes = np.unique(clusters, return_counts=True)[1].astype(np.float64)
-    if len(sizes) < 2:
-        return 1.0
     return (student(max(float(sizes.sum() ** 2 / (sizes**2).sum()) - 1, 1.0)) / Z) ** 2
 
 

@@ -42,6 +42,18 @@ def test_three_annotators_give_the_share_that_their_moments_determine() -> None:
     assert interval.low < value < interval.high
 
 
+def test_labels_of_one_trajectory_tell_of_others_only_where_there_are_none() -> None:
+    only, units = np.zeros(len(SAID), dtype=np.int64), Audit(SAID.mean(1))
+    one = dawid_skene(Audit(SAID.mean(1), None, None, only), SAID, with_judge=False, resamples=20)
+    assert one == dawid_skene(units, SAID, with_judge=False, resamples=20)
+    said = np.vstack([SAID, np.full((10, 3), -1)])
+    human, trajectories = np.append(SAID.mean(1), np.full(10, -1)), np.append(only, np.ones(10, np.int64))
+    both = Audit(human, None, None, trajectories)
+    value, interval = dawid_skene(both, said, with_judge=False, resamples=20)
+    assert value == pytest.approx(one[0], abs=1e-4)
+    assert interval == (None, None, "no interval: all labels are of one trajectory of several", 0)
+
+
 def test_the_judge_is_one_more_rater_where_it_is_asked_for() -> None:
     audit = Audit(SAID[:, :2].mean(1), SAID[:, 2])
     value, _ = dawid_skene(audit, SAID[:, :2], with_judge=True, resamples=50)

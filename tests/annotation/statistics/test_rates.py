@@ -361,6 +361,28 @@ def test_no_find_in_all_trajectories_says_that_it_is_rare() -> None:
     assert found.high is not None and found.high < 0.02
 
 
+def test_one_trajectory_of_many_tells_less_than_two() -> None:
+    """Of 60 of ten units each; nobody has found the code."""
+    clusters, widths = np.repeat(np.arange(60), 10), []
+    for sampled in (1, 2):
+        human = np.where(clusters < sampled, 0, MISSING)
+        found = rate(Audit(human, None, np.full(600, sampled / 60), clusters))
+        assert found.low == 0 and found.high is not None
+        widths.append(found.high)
+    assert widths[0] > widths[1]
+
+
+@pytest.mark.parametrize("with_judge", [False, True])
+def test_units_of_the_only_trajectory_there_is_are_independent(with_judge: bool) -> None:
+    """300 of the 1,000 units of one session: there is no other that could be unlike it."""
+    rng = np.random.default_rng(0)
+    true = (rng.random(1000) < 0.3).astype(np.int64)
+    judge = np.where(rng.random(1000) < 0.1, 1 - true, true) if with_judge else None
+    human = np.where(rng.permutation(1000) < 300, true, MISSING)
+    within = rate(Audit(human, judge, np.full(1000, 0.3), np.zeros(1000, dtype=np.int64)))
+    assert within == rate(Audit(human, judge, np.full(1000, 0.3)))
+
+
 def test_units_of_all_trajectories_lack_none_that_is_alike() -> None:
     """300 of 800 units that are independent, of all eight trajectories: t of seven degrees widens alone."""
     rng = np.random.default_rng(7)
