@@ -201,10 +201,7 @@ def measured(rows: Sequence[Row], by: str) -> Table:
         name, scoring, party = _read(row["metric"])
         share, order = name in PERCENT, () if party else _order(name, row["rater"])
         values = zip(row["groups"], (row["first"], row["second"]), strict=True)
-        cells = (
-            _side(v, row["reason"], percent=share, of=(place(by, group), *order))
-            for group, v in values
-        )
+        cells = (_side(v, row["reason"], percent=share, of=(place(by, group), *order)) for group, v in values)
         said = named(name, scoring or None, party or None)
         lines.append((said, _rated_by(row), *cells, _difference(row, order, percent=share), _p(row)))
     return Table(
