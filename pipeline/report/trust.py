@@ -70,8 +70,8 @@ def codebook_table(rows: tuple[tuple[Cell, ...], ...]) -> Table:
         title="Agreement (Co-Gym, table 5)",
         caption="The judge that shares most units with people, and people with each other; without people, "
         "judges. Of a codebook with several codes each mean is over those where that kappa is defined, and "
-        "has no interval; Codes counts those where any is. On a scale Cohen's κ has quadratic weights; Fleiss' κ "
-        "knows of no order. Other judges, other coefficients and each code stand in the appendix.",
+        "has no interval; Codes counts those where any is. On a scale Cohen's κ has quadratic weights; "
+        "Fleiss' κ knows of no order. Other judges, other coefficients and each code stand in the appendix.",
         columns=("Codebook", "Codes", "Raters", *SHORT, "Units"),
         rows=rows,
         heads=3,
