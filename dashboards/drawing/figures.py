@@ -26,6 +26,9 @@ FEW, MANY, LINE = 3, 8, 20
 """Entries of a legend for which a chart has room, the most it has, and the pixels of a line of it."""
 SOMETIMES = (" missing", " reason", " mark")
 """What few numbers have beside their n."""
+OFTEN = (" low", " high", " n", *SOMETIMES)
+ENDS = (*OFTEN, *(f" corrected{end}" for end in ("", *OFTEN)))
+"""What columns beside that of a number may be called, behind its name."""
 WIDE = 8
 """From so many columns on, the groups of a table stand below each other."""
 
@@ -118,7 +121,7 @@ def records(shown: Table) -> list[dict[str, Any]]:
     """A table's rows flat: a number gives its value, and beside it low, high and n, and where any number of
     its column has them what is missing, why it is null and its mark.
     """
-    names = column_names(shown)
+    names = column_names(shown, ENDS)
     rows = [
         {
             key: value

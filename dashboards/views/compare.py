@@ -177,11 +177,10 @@ def _coded(
         rate, n = own.get((book, metric, rater, group), (None, 0))
         of = (place(by, group), *found)
         if not row["basis"].startswith("corrected"):
-            cells.append(Number(value, n=n or None, percent=share, reason=row["reason"], of=of))
+            cells.append(_side(value, row["reason"], n=n or None, percent=share, of=of))
             continue
-        made = Number(value, percent=True, reason=row["reason"])
-        none = "not rated" if rate is None else None
-        cells.append(Number(rate, n=n, percent=True, reason=none, of=of, mark=" → " + made.text))
+        made = Number(value, percent=True)
+        cells.append(_side(rate, "not rated", n=n, percent=True, of=of, mark=" → " + made.text))
     said = called.get((book, metric.removesuffix(MEAN).partition(": ")[0]), "")
     return (metric, name or said, rater, *cells, _difference(row, found, percent=share), _p(row))
 
@@ -202,10 +201,7 @@ def measured(rows: Sequence[Row], by: str) -> Table:
         name, scoring, party = _read(row["metric"])
         share, order = name in PERCENT, () if party else _order(name, row["rater"])
         values = zip(row["groups"], (row["first"], row["second"]), strict=True)
-        cells = (
-            Number(v, percent=share, reason=row["reason"], of=(place(by, group), *order))
-            for group, v in values
-        )
+        cells = (_side(v, row["reason"], percent=share, of=(place(by, group), *order)) for group, v in values)
         said = named(name, scoring or None, party or None)
         lines.append((said, _rated_by(row), *cells, _difference(row, order, percent=share), _p(row)))
     return Table(
@@ -234,6 +230,11 @@ def _order(metric: str, rater: str | None) -> tuple[tuple[str, str], ...]:
 def _heads(rows: Sequence[Row]) -> tuple[str, ...]:
     first, second = rows[0]["groups"] if rows else ("A", "B")
     return (f"A: {first}", f"B: {second}", "Difference")
+
+
+def _side(value: float | None, reason: str | None, **more: Any) -> Number:
+    """What one of both groups has; the reason, which may be that of no test, where it has nothing."""
+    return Number(value, reason=reason if value is None else None, **more)
 
 
 def _difference(row: Row, of: tuple[tuple[str, str], ...], *, percent: bool) -> Number:

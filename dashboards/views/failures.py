@@ -207,9 +207,12 @@ def _together(only: Selection, rater: str, codes: list[str]) -> None:
                     "overlap:Q",
                     title="Overlap",
                     scale=alt.Scale(domainMin=0, range=[0.05, 1]),
-                    legend=alt.Legend(format=".0%"),
+                    legend=alt.Legend(format="~%"),
                 ),
-                tooltip=["code:N", "other:N", "shared:Q", "either:Q", alt.Tooltip("overlap:Q", format=".0%")],
+                tooltip=[
+                    *("code:N", "other:N", "shared:Q", "either:Q"),
+                    alt.Tooltip("overlap:Q", format=".2~p"),
+                ],
             )
         )
 

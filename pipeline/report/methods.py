@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...annotation.statistics.crowds import CROWD
-from ...schemas import Rate
+from ...schemas import GOLD, Rate
 from ..store import Selection, Store, day_of, dictionaries, execute
 from . import progress
 from .tables import Number, Table, count
@@ -234,24 +234,44 @@ def _judge(row: dict[str, Any]) -> str:
 
 
 def _people(rows: Sequence[dict[str, Any]]) -> str:
-    if len(rows) > CROWD:
-        answers, books = (
-            [row["answers"] for row in rows],
-            sorted({name for row in rows for name in row["books"]}),
-        )
-        said = f"{len(rows):,} people gave {sum(answers):,} on {', '.join(books)}"
-        return f"Labels by people: {said}, from {min(answers):,} to {max(answers):,} each."
-    said = "; ".join(f"{row['rater']} gave {row['answers']:,} on {', '.join(row['books'])}" for row in rows)
-    return f"Labels by people: {said}."
+    """Who labelled how much; of a crowd how many people, of whom gold is none."""
+    people = [row for row in rows if row["rater"] != GOLD]
+    crowd = people if len(people) > CROWD else []
+    said = [
+        f"{row['rater']} gave {row['answers']:,} on {', '.join(row['books'])}"
+        for row in rows
+        if row not in crowd
+    ]
+    if crowd:
+        answers = [row["answers"] for row in crowd]
+        books = ", ".join(sorted({name for row in crowd for name in row["books"]}))
+        each = _span(f"{min(answers):,}", f"{max(answers):,}")
+        said.insert(0, f"{len(crowd):,} people gave {sum(answers):,} on {books}, {each} each")
+    return f"Labels by people: {'; '.join(said)}."
 
 
 def _pace(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    """How long people took for a unit, where Label Studio measured it."""
-    said = "; ".join(
-        f"{row['rater']} {row['seconds']:.0f} s a unit of {row['codebook']} (median of {row['units']:,})"
-        for row in rows
-    )
+    """How long people took for a unit, where Label Studio measured it; of a crowd between which."""
+    by_book: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_book.setdefault(row["codebook"], []).append(row)
+    said = "; ".join(_paces(book, own) for book, own in by_book.items())
     return (f"Time for labelling, as measured in the browser: {said}.",) if said else ()
+
+
+def _paces(book: str, rows: Sequence[dict[str, Any]]) -> str:
+    if len(rows) > CROWD:
+        medians = [row["seconds"] for row in rows]
+        each = _span(f"{min(medians):.0f}", f"{max(medians):.0f}")
+        units = sum(row["units"] for row in rows)
+        return f"{len(rows):,} people {each} s a unit of {book} (their medians, of {units:,} in all)"
+    return "; ".join(
+        f"{row['rater']} {row['seconds']:.0f} s a unit of {book} (median of {row['units']:,})" for row in rows
+    )
+
+
+def _span(low: str, high: str) -> str:
+    return low if low == high else f"from {low} to {high}"
 
 
 def _listing(noun: str, values: Sequence[str] | None) -> str:
@@ -286,9 +306,7 @@ def _design(row: dict[str, Any]) -> str:
     if row["low"] is None:
         what = f"{row['units']:,} units of {row['codebook']}"
         return f"Adjudicated by people: {what}, chosen because people disagreed; they estimate no rate."
-    spread = (
-        f"{row['low']:.4g}" if row["low"] == row["high"] else f"from {row['low']:.4g} to {row['high']:.4g}"
-    )
+    spread = _span(f"{row['low']:.4g}", f"{row['high']:.4g}")
     return (
         f"Sample for people: {row['units']:,} units of {row['codebook'] or 'all codebooks'}, design "
         f"{row['design']}, seed {row['seed']}, inclusion probability {spread}."

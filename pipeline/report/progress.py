@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from ...annotation.statistics.crowds import called
 from ..store import Selection, Store, dictionaries
 from .tables import Cell, Table, count
 
@@ -144,7 +145,7 @@ def _people(book: Row, people: Sequence[Row]) -> tuple[Cell, ...]:
         what = what if people else f"coaudit labelstudio push, {what}"
     elif not people:
         what = f"coaudit sample --codebook {book['codebook']}"
-    names = ", ".join(row["rater"] for row in people) or "nobody yet"
+    names = called([row["rater"] for row in people], ", ") if people else "nobody yet"
     answers = sum(row["answers"] for row in people)
     return (
         book["title"],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -220,14 +222,26 @@ class Answer:
     """The command that shows more, or that is to be run first; empty where none helps."""
 
 
-def column_names(table: Table) -> list[str]:
-    """The columns, each with its group in front, so that no two are the same."""
+def column_names(table: Table, ends: Sequence[str] = ()) -> list[str]:
+    """The columns, each with its group in front, so that no two are the same, nor with one of the `ends`.
+
+    Where names of others are alike, the second is `a · b (2)`.
+    """
     names = list(table.columns[: table.heads])
     at = table.heads
     for group, width in table.groups:
         names += [f"{group} · {name}" for name in table.columns[at : at + width]]
         at += width
-    return names + list(table.columns[at:])
+    taken: set[str] = set()
+    return [_free(name, ends, taken) for name in (*names, *table.columns[at:])]
+
+
+def _free(name: str, ends: Sequence[str], taken: set[str]) -> str:
+    """A column's name, which is taken from now on with all its `ends`."""
+    tries = itertools.chain((name,), (f"{name} ({number})" for number in itertools.count(2)))
+    own = next(one for one in tries if taken.isdisjoint((one, *(one + end for end in ends))))
+    taken |= {own, *(own + end for end in ends)}
+    return own
 
 
 def marked(text: str) -> list[tuple[bool, str]]:

@@ -69,9 +69,9 @@ def codebook_table(rows: tuple[tuple[Cell, ...], ...]) -> Table:
         name="agreement",
         title="Agreement (Co-Gym, table 5)",
         caption="The judge that shares most units with people, and people with each other; without people, "
-        "judges. Of a codebook with several codes the means over those where kappa is defined, which have no "
-        "interval. On a scale Cohen's κ has quadratic weights; Fleiss' κ knows of no order. Other judges, "
-        "other coefficients and each code stand in the appendix.",
+        "judges. Of a codebook with several codes each mean is over those where that kappa is defined, and "
+        "has no interval; Codes counts those where any is. On a scale Cohen's κ has quadratic weights; "
+        "Fleiss' κ knows of no order. Other judges, other coefficients and each code stand in the appendix.",
         columns=("Codebook", "Codes", "Raters", *SHORT, "Units"),
         rows=rows,
         heads=3,
@@ -92,7 +92,7 @@ def _codebook(book: Codebook, rows: list[Agreement], people: Collection[str]) ->
     kappas = _kappas(own, who)
     others = _kappas(own, who[1:]) if who in mixed else []
     every = [row for row in joint if row.raters == who]
-    # A crowd has a joint kappa of codes on which no two of it share enough units for one of their own.
+    # All have a joint kappa of codes on which no two do, who share few units or those of one label alone.
     defined = len({row.code for row in (*kappas, *every) if row.value is not None})
     return (
         book.name,

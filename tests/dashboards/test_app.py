@@ -256,6 +256,23 @@ def test_of_a_judges_own_share_that_people_corrected_no_reason_is_said() -> None
     ]
 
 
+def test_a_share_that_is_there_does_not_say_why_there_is_no_test() -> None:
+    row: dict[str, Any] = {
+        "by": "condition",
+        "groups": ["a", "b"],
+        "n": 4,
+        "basis": "rated",
+        "rater": "judge",
+    }
+    row |= {"first": 1.0, "second": None, "effect": None, "low": None, "high": None}
+    row |= {"p_value": None, "p_adjusted": None, "reason": "nothing to test: no pair differs"}
+    own = view._coded({**row, "question": "failures", "metric": "C.1"}, "condition", {}, {})
+    (line,) = view.measured([{**row, "question": "metrics", "metric": "success_rate"}], "condition").rows
+    for cells in (own[3:5], line[2:4]):
+        reasons = [cell.reason for cell in cells if isinstance(cell, Number)]
+        assert reasons == [None, "nothing to test: no pair differs"]
+
+
 def test_a_compared_metric_leads_to_a_list_that_has_it_by_the_rater_it_is_of() -> None:
     row = {"by": "condition", "groups": ["a", "b"], "reason": None, "effect": 0.5, "n": 8}
     row |= {"first": 0.75, "second": 0.25, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
@@ -684,6 +701,13 @@ def test_a_note_is_as_dark_as_all_others(here: Path) -> None:
     """Streamlit's own captions are letters at 60 %, of a contrast of 3.9 on white."""
     page = _run("agreement")
     assert not page.caption and re.search("[0-9,]+ of [0-9,]+ shown", _html(page))
+
+
+def test_in_a_csv_a_group_that_is_called_as_a_limit_of_another_has_columns_of_its_own() -> None:
+    cells = (Number(0.5, 0.25, 0.75, 8), Number(0.1, 0.0, 0.2, 9))
+    (line,) = records(Table("t", "T", "", ("Metric", "effort", "effort low"), (("success", *cells),)))
+    assert (line["effort"], line["effort low"], line["effort high"], line["effort n"]) == (0.5, 0.25, 0.75, 8)
+    assert (line["effort low (2)"], line["effort low (2) low"], line["effort low (2) n"]) == (0.1, 0.0, 9)
 
 
 def test_a_csv_never_carries_a_formula() -> None:

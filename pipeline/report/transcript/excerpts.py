@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ....annotation.statistics.crowds import called
 from ...store import AMONG, Selection, Store, dictionaries, texts
 from . import draw
 from .prose import marked
@@ -141,4 +142,4 @@ def caption(excerpt: Excerpt) -> str:
     cited = ", ".join(map(str, excerpt.cited))
     where = f"{excerpt.native_id}{f' ({excerpt.condition})' if excerpt.condition else ''}, event {cited}"
     why = f" {excerpt.rationale[:400]}" if excerpt.rationale else ""
-    return f"{excerpt.code} {excerpt.name}. {where}; found by {', '.join(excerpt.raters)}.{why}"
+    return f"{excerpt.code} {excerpt.name}. {where}; found by {called(excerpt.raters, ', ')}.{why}"

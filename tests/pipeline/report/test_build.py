@@ -14,7 +14,7 @@ from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.report import Number, Report, Table, build, modes
 from coaudit.pipeline.report.html import html, interval
 from coaudit.pipeline.report.names import group_name
-from coaudit.pipeline.report.tables import figure, marked
+from coaudit.pipeline.report.tables import column_names, figure, marked
 from coaudit.pipeline.report.text import escaped, markdown, terminal
 from coaudit.pipeline.store import Selection, Store, Workspace
 from coaudit.schemas import Event, Metric, Outcome, Participant, Trajectory
@@ -263,6 +263,20 @@ def test_other_systems_have_a_column_a_setting_where_there_are_several() -> None
     assert table.columns == ("Metric", "a · real", "a · simulated", "a · –", "a")
     (cells,) = table.rows
     assert [cell.value for cell in cells if isinstance(cell, Number)] == [0.2, 0.4, 0.6, 0.8]
+
+
+def test_two_columns_whose_names_read_alike_are_both_there() -> None:
+    def row(condition: str, task: str, value: float) -> Metric:
+        group: dict[str, str | None] = {
+            "system": "mine",
+            "setting": None,
+            "condition": condition,
+            "task": task,
+        }
+        return Metric(metric="success_rate", group=group, value=value, n=3)
+
+    table = build.elsewhere([row("a", "b · c", 0.2), row("a · b", "c", 0.4)])
+    assert column_names(table) == ["Metric", "mine · a · b · c", "mine · a · b · c (2)"]
 
 
 def test_a_table_of_many_conditions_is_cut_up_on_a_terminal() -> None:

@@ -136,3 +136,22 @@ def test_of_a_crowd_methods_say_how_many_gave_how_many_labels() -> None:
     assert methods._people(many) == (
         "Labels by people: 60 people gave 3,570 on failures, from 30 to 89 each."
     )
+    gold = {"rater": "gold", "answers": 2, "books": ["failures"]}
+    alike = [{**row, "answers": 30} for row in many]
+    assert methods._people([*alike, gold]) == (
+        "Labels by people: 60 people gave 1,800 on failures, 30 each; gold gave 2 on failures."
+    )
+
+
+def test_of_a_crowd_methods_say_between_which_times_it_took() -> None:
+    rows = [
+        {"codebook": book, "rater": f"w{n}", "seconds": 30.0 + n, "units": 10}
+        for book, people in (("failures", 60), ("halting", 2))
+        for n in range(people)
+    ]
+    assert methods._pace(rows) == (
+        "Time for labelling, as measured in the browser: 60 people from 30 to 89 s a unit of failures "
+        "(their medians, of 600 in all); w0 30 s a unit of halting (median of 10); w1 31 s a unit of halting "
+        "(median of 10).",
+    )
+    assert methods._pace([]) == ()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline.report import progress
+from coaudit.pipeline.report import Number, progress
 from coaudit.pipeline.store import Store
 from tests.conftest import Coaudit
 from tests.pipeline.report.test_answers import run
@@ -64,6 +64,12 @@ def test_people_are_asked_about_what_is_left_of_a_sample_and_not_about_the_corpu
     assert commands(row(rater="ann", kind="human", answers=6))[-1] == "", "labels without a sample are whole"
     drawn = row(rater="m", kind="llm", model="m", answers=100, drawn=10)
     assert commands(drawn)[-1].startswith("coaudit labelstudio push")
+
+
+def test_of_a_crowd_the_first_is_named() -> None:
+    crowd = [row(rater=f"w{n:02}", kind="human", answers=2) for n in range(60)]
+    who, answers = (progress.to_do(crowd).rows[-1][place] for place in (1, 3))
+    assert who == "w00, 59 more" and isinstance(answers, Number) and answers.value == 120
 
 
 @pytest.fixture

@@ -104,6 +104,24 @@ def test_of_a_crowd_the_first_is_named_and_codes_count_on_which_all_have_a_kappa
     assert kappa.value is None and fleiss.value == pytest.approx(0.55)
 
 
+def test_codes_count_where_any_kappa_is_defined_and_each_mean_is_over_its_own() -> None:
+    """Where each pair shares units of one label alone, all of them have a kappa and no pair has."""
+
+    def row(coefficient: str, code: str, value: float | None) -> Agreement:
+        raters = ("x", "y", "z")
+        return Agreement(
+            codebook="failures", code=code, coefficient=coefficient, raters=raters, value=value, n_units=20,
+            n_ratings=40, reason=None if value else "nothing to compare",
+        )  # fmt: skip
+
+    rows = [row("mean_cohen_kappa", "C.1", None), row("mean_cohen_kappa", "C.2", 0.25)]
+    rows += [row("fleiss_kappa", "C.1", 1.0), row("fleiss_kappa", "C.2", 0.5)]
+    _, codes, _, kappa, fleiss, *_ = trust._codebook(codebooks.load("failures"), rows, ("x", "y", "z"))
+    assert codes == "2 of 26" and isinstance(kappa, Number) and isinstance(fleiss, Number)
+    assert (kappa.value, fleiss.value) == (0.25, 0.75)
+    assert "Codes counts those where any is" in trust.codebook_table(()).caption
+
+
 @pytest.mark.long
 def test_every_code_and_every_judge_stands_in_the_appendix(store: Store) -> None:
     table, _, every = trust.tables(store, trust.agreed(store), rates.rates(store))

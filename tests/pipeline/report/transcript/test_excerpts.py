@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,8 @@ def test_a_caption_says_what_is_seen_where_and_by_whom() -> None:
     event = {"seq": 3, "cited": True}
     one = Excerpt("C.2", "Silent", "id", "run 1", "arm", ("m", "eva"), None, "It never said so.", (event,))
     assert caption(one) == "C.2 Silent. run 1 (arm), event 3; found by m, eva. It never said so."
+    crowd = replace(one, raters=("m", *(f"w{n}" for n in range(30))), rationale=None)
+    assert caption(crowd) == "C.2 Silent. run 1 (arm), event 3; found by m, 30 more."
 
 
 def test_a_text_is_cut_around_the_words() -> None:
