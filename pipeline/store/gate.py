@@ -11,12 +11,13 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 COURTESY = 10.0
 """Seconds that a reader lets writers go first. Then it goes on, for a writer may wait for the very process
-that waits for this one."""
+that waits for this one; and for as long again nobody of its process waits, for what a page of a dashboard
+shows is opened several times, all of them beside the long report that a writer waits for."""
 
 
 class Gate:
@@ -24,6 +25,8 @@ class Gate:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._open_until = 0.0
+        """To the readers of this process, whatever writers do."""
 
     @contextmanager
     def closed(self, patience: float) -> Iterator[Callable[[], None]]:
@@ -31,37 +34,40 @@ class Gate:
 
         Open where another writer keeps it closed for longer than the patience, as is what cannot be locked.
         """
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with _opened(self.path, os.O_RDWR | os.O_CREAT) as file:
-            _attempted(file, fcntl.LOCK_EX, patience)
-            try:
-                yield lambda: fcntl.flock(file, fcntl.LOCK_UN)
-            finally:
+        with ExitStack() as kept:
+            with suppress(OSError):
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                file = kept.enter_context(_opened(self.path, os.O_RDWR | os.O_CREAT))
+                _attempted(file, fcntl.LOCK_EX, patience)
                 # A process that was forked meanwhile has the file open, too.
-                fcntl.flock(file, fcntl.LOCK_UN)
+                kept.callback(fcntl.flock, file, fcntl.LOCK_UN)
+            yield kept.close
 
     def pass_through(self) -> None:
         """Return once nobody waits to write, or the courtesy is over; at once where nobody ever wrote."""
+        if time.monotonic() < self._open_until:
+            return
         with suppress(OSError), _opened(self.path, os.O_RDONLY) as file:
-            _attempted(file, fcntl.LOCK_SH, COURTESY)
+            if not _attempted(file, fcntl.LOCK_SH, COURTESY):
+                self._open_until = time.monotonic() + COURTESY
             fcntl.flock(file, fcntl.LOCK_UN)
 
 
 @contextmanager
 def _opened(path: Path, how: int) -> Iterator[int]:
-    with closing(os.fdopen(os.open(path, how, 0o600))) as file:
+    with closing(os.fdopen(os.open(path, how, 0o666))) as file:
         yield file.fileno()
 
 
-def _attempted(file: int, how: int, patience: float) -> None:
-    """Take a lock, where it is to be had within so many seconds."""
+def _attempted(file: int, how: int, patience: float) -> bool:
+    """Take a lock, where it is to be had within so many seconds; whether it was."""
     deadline = time.monotonic() + patience
     while True:
         try:
             fcntl.flock(file, how | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
-                return
+                return False
             time.sleep(random.uniform(0.01, 0.06))
         else:
-            return
+            return True

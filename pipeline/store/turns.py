@@ -38,7 +38,7 @@ class Turns:
     def __init__(self, gate: Gate | None) -> None:
         self._gate = gate
         self._writer = threading.RLock()
-        self._written = 0
+        self._writing = self._written = 0
         self._open = Open()
 
     @contextmanager
@@ -51,10 +51,12 @@ class Turns:
                     raise connection.busy(str(path))
                 written = self._written
             gate = self._gate.closed(connection.PATIENCE) if self._gate else nullcontext(_nothing)
+            self._writing += 1
             try:
                 with gate as opened:
                     yield opened
             finally:
+                self._writing -= 1
                 self._written += 1
                 self._writer.release()
 
@@ -66,7 +68,8 @@ class Turns:
             # Those who wait may wait for what this thread reads already.
             if first and self._writer.acquire(timeout=COURTESY):
                 entrance.callback(self._writer.release)
-            if first and self._gate:
+            # What a thread of this process keeps closed was waited for by now.
+            if first and self._gate and not self._writing:
                 self._gate.pass_through()
             yield entrance.close
 

@@ -28,13 +28,15 @@ from .numbered import gathered
 from .paths import getter, several
 from .sides import apart
 
+LOG = ".log"
+"""The end that says least: a text, or JSON Lines."""
 FORMATS = {
     **dict.fromkeys((".jsonl", ".ndjson", ".jsonlines"), "jsonl"),
     **dict.fromkeys((".json",), "json"),
     **dict.fromkeys((".csv", ".tsv"), "csv"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), "excel"),
-    **dict.fromkeys((".txt", ".log", ".md", ".vtt", ".srt"), "text"),
+    **dict.fromkeys((".txt", LOG, ".md", ".vtt", ".srt"), "text"),
 }
 """What the ends of names say."""
 MAX_TEXT = 64 * 1024 * 1024
@@ -74,11 +76,14 @@ Record = tuple[int | None, JsonValue | Quarantined]
 
 def format_of(path: Path) -> str | None:
     """The format that a name says, else the first bytes; None for a file that is neither JSON nor named."""
-    known = FORMATS.get(ending(path).lower())
-    if known is not None:
+    end = ending(path).lower()
+    known = FORMATS.get(end)
+    if known is not None and end != LOG:
         return known
     with path.open("rb") as file:
         head = file.read(LOOK).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if known is not None:
+        return "jsonl" if _begins_with_object(head) else known
     if head[:1] not in (b"{", b"["):
         return None
     try:
@@ -97,6 +102,15 @@ def wanted(path: Path, mapping: Mapping) -> bool:
     if given.format is None:
         return form != "text" or mapping.turns is not None
     return form in (given.format, None) or path.suffix == ""
+
+
+def _begins_with_object(head: bytes) -> bool:
+    """Whether the first line is an object of JSON, as programs write into what they call `app.log`."""
+    line, end, _ = head.partition(b"\n")
+    try:
+        return line[:1] == b"{" and isinstance(from_json(line, allow_partial=not end), dict)
+    except ValueError:
+        return False
 
 
 def fits_name(name: str, patterns: list[str]) -> bool:

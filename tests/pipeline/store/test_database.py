@@ -8,8 +8,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.store import Store, ledger
 from coaudit.pipeline.store import connection as storing
+from coaudit.pipeline.store import gate as gates
+from coaudit.pipeline.store import turns as taking
 from coaudit.pipeline.store.file import GATE
 from coaudit.pipeline.store.gate import Gate
 from coaudit.pipeline.store.turns import Turns, turns
@@ -314,20 +317,80 @@ def test_a_process_writes_among_others_that_read_all_the_time(store: Store) -> N
 
 
 def test_who_waits_to_write_and_is_killed_keeps_nobody_out(store: Store) -> None:
-    with store.reading(), ThreadPoolExecutor() as pool:
-        command = [sys.executable, "-P", "-c", HOLD, str(store.workspace.path), "0"]
-        waiting = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        gate = Gate(store.workspace.path / "locks" / GATE)
-        deadline = time.monotonic() + 30
-        while not _is_closed(gate):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+    with store.reading(), ThreadPoolExecutor() as pool, _waiting_to_write(store) as waiting:
         reading = pool.submit(rows, store, "SELECT count(*) AS n FROM states")
         time.sleep(0.5)
         assert not reading.done()
         waiting.kill()
-        waiting.communicate()
+        waiting.wait()
         assert reading.result(timeout=2) == [{"n": 1}]
+
+
+def test_who_let_a_writer_go_first_in_vain_does_not_wait_anew_at_each_open(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside a long report that a writer waited for, each open of a dashboard's page took ten seconds."""
+    monkeypatch.setattr(gates, "COURTESY", 1.0)
+    with store.reading(), _waiting_to_write(store), ThreadPoolExecutor() as pool:
+        began = time.monotonic()
+        for _ in range(4):
+            pool.submit(rows, store, "SELECT 1").result()
+        assert 1 <= time.monotonic() - began < 2
+
+
+def test_a_thread_waits_once_for_another_that_waits_to_write_and_not_at_the_gate_too(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waited two seconds for the other thread, and ten more at the gate that this one kept closed."""
+    monkeypatch.setattr(taking, "COURTESY", 0.2)
+    path = store.workspace.path / "locks" / GATE
+
+    def write() -> None:
+        with store.writing():
+            pass
+
+    with ThreadPoolExecutor() as pool:
+        with store.reading():
+            writer = pool.submit(write)
+            _until(lambda: _is_closed(Gate(path)))
+            began = time.monotonic()
+            pool.submit(rows, store, "SELECT 1").result()
+            assert time.monotonic() - began < 2
+        writer.result()
+
+
+def test_a_gate_is_there_for_whoever_may_write_and_where_it_cannot_be_all_is_written_without(
+    store: Store,
+) -> None:
+    """Its file was its maker's alone, and nobody else of a group that shares a workspace could write."""
+    with store.writing():
+        pass
+    (gate, *others) = sorted((store.workspace.path / "locks").iterdir(), key=lambda path: path.name != GATE)
+    assert {gate.stat().st_mode} == {path.stat().st_mode for path in others}
+    gate.unlink()
+    gate.mkdir()
+    with store.writing() as connection:
+        connection.execute("DELETE FROM states")
+    assert rows(store, "SELECT count(*) AS n FROM states") == [{"n": 0}]
+
+
+def _until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@contextmanager
+def _waiting_to_write(store: Store) -> Iterator[subprocess.Popen[str]]:
+    """Another process that waits until it may write."""
+    command = [sys.executable, "-P", "-c", HOLD, str(store.workspace.path), "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as waiting:
+        try:
+            _until(lambda: _is_closed(Gate(store.workspace.path / "locks" / GATE)))
+            yield waiting
+        finally:
+            waiting.kill()
 
 
 def _is_closed(gate: Gate) -> bool:

@@ -299,6 +299,8 @@ def test_an_archive_is_looked_into_and_read_with_what_is_drafted_for_it(
         ("app.jsonl.1", "app.jsonl.2", "app.jsonl.3"),
         ("a.jsonl", "b.jsonl-20260131", "c.ndjson"),
         ("a.csv", "a.csv.1", "a.tsv"),
+        ("app.log", "app.log-20260131", "app.log.1"),
+        ("app.log.1",),
     ],
 )
 def test_a_draft_reads_all_the_files_that_it_was_made_of(
