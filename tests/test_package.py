@@ -22,8 +22,9 @@ from tests.structure import draw, house
 
 NO_PACKAGE_AROUND = ("coaudit", "dashboards.app")
 """The face, whose other folders lie elsewhere, and the script that Streamlit runs by its path."""
-ACROSS = ("test_browser.py", "test_bulkheads.py", "test_full_disk.py", "test_hostile.py")
-"""Of several modules at once: pages in a browser, all readers, each place that a follower writes."""
+ACROSS = ("test_browser.py", "test_bulkheads.py", "test_charts.py", "test_full_disk.py", "test_hostile.py")
+"""Of several modules at once: pages in a browser, their charts, all readers, each place that a follower
+writes."""
 OPENS_DATABASE = {"pipeline.store.connection", "pipeline.store.attach"}
 HEAVY = (
     "altair",

@@ -48,7 +48,7 @@ def crowds(connection: Any) -> dict[str, int]:
         SELECT codebook, count(DISTINCT rater) AS people FROM counted_ratings
         WHERE rater_kind = 'human' AND rater <> ? GROUP BY codebook HAVING people > ?
     """
-    return dict(connection.execute(query, [GOLD, CROWD]).fetchall())
+    return dict(execute(connection, query, [GOLD, CROWD]).fetchall())
 
 
 def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:

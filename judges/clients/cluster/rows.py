@@ -9,8 +9,6 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-import pyarrow as pa
-
 from ...errors import JudgeError
 from ..protocol import (
     ContextTooSmall,
@@ -32,16 +30,6 @@ Row = dict[str, Any]
 KEY, QUESTION, REPLY = "key", "question", "reply"
 PROMPT, SAMPLING = "tokenized_prompt", "sampling_params"
 """As vLLM's stage calls them."""
-QUESTIONS = pa.schema([(KEY, pa.int64()), (QUESTION, pa.string())])
-PROMPTS = pa.schema(
-    [
-        (KEY, pa.int64()),
-        (PROMPT, pa.list_(pa.int32())),
-        (SAMPLING, pa.string()),
-        ("most", pa.int64()),
-        ("refused", pa.string()),
-    ]
-)
 PADDING = -1
 """Key of a row that is there to fill a block."""
 _ERRORS: dict[str, type[JudgeError]] = {

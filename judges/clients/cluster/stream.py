@@ -20,7 +20,8 @@ from ray.data import Dataset
 from ray.data.block import BlockMetadata
 from ray.data.datasource import Datasource, ReadTask
 
-from .rows import QUESTIONS, Row
+from .rows import Row
+from .tables import QUESTIONS
 
 READERS = 2
 """Tickets that wait for a block at a time."""

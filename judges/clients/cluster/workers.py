@@ -23,7 +23,6 @@ from .rows import (
     KEY,
     PADDING,
     PROMPT,
-    PROMPTS,
     QUESTION,
     REPLY,
     SAMPLING,
@@ -31,6 +30,7 @@ from .rows import (
     question_of,
     reply_document,
 )
+from .tables import PROMPTS
 
 _NOTHING, _NO_FORM = [0], Form(("0",), {}, 1)
 """The prompt of a row that asks nothing, and how it is answered."""

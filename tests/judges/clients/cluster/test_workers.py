@@ -13,11 +13,11 @@ from coaudit.judges.clients.cluster.rows import (
     KEY,
     PADDING,
     QUESTION,
-    QUESTIONS,
     REPLY,
     question_document,
     reply_of,
 )
+from coaudit.judges.clients.cluster.tables import QUESTIONS
 from coaudit.judges.clients.cluster.workers import Prompts
 from coaudit.judges.clients.protocol import Form, Rejected, Token
 
