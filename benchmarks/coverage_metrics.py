@@ -24,7 +24,7 @@ from coaudit.annotation.statistics.comparisons import Comparison, contrast, sett
 from coaudit.annotation.statistics.corrected import corrected
 from coaudit.annotation.statistics.estimate import ANY, UNIT, Bounds, Estimate, Totals, estimate, totals
 from coaudit.annotation.statistics.intervals import MISSING, Floats
-from coaudit.pipeline.analyze.counts import BY_SHARE, Counts
+from coaudit.pipeline.analyze.counts import BY_SHARE, Counts, Process
 from coaudit.pipeline.analyze.entropy import entropy, expected
 from coaudit.pipeline.analyze.process import events
 
@@ -320,10 +320,8 @@ def rated_in_part(rng: Rng, whole: Counts, share: float, by_session: bool) -> Co
     return replace(whole, answered=kept, positives=yes, weighted_answered=kept, weighted_positives=yes)
 
 
-def measured(metric: str, counts: Counts) -> Estimate:
-    if metric == "initiative_entropy":
-        return entropy(counts, "paper").found
-    return events(counts, metric).found
+def measured(metric: str, counts: Counts, definition: str = "paper") -> Process:
+    return entropy(counts, definition) if metric == "initiative_entropy" else events(counts, metric)
 
 
 def incomplete(samples: int) -> Iterator[tuple[str, ...]]:
@@ -341,12 +339,45 @@ def incomplete(samples: int) -> Iterator[tuple[str, ...]]:
             for n in (10, 20, 40):
                 rng = np.random.default_rng(n)
                 rows = [
-                    measured(metric, rated_in_part(rng, sessions(rng, n, 0.2), share, by_session))
+                    measured(metric, rated_in_part(rng, sessions(rng, n, 0.2), share, by_session)).found
                     for _ in range(samples // 2)
                 ]
                 bias = np.mean([row.value for row in rows if row.value is not None]) / truth - 1
                 cells.append(f"{covered(rows, truth)}, bias {100 * bias:+.1f} %")
             yield (metric, where, *cells, explained(cells, WHY[metric]))
+
+
+def tests_in_part(samples: int) -> Iterator[tuple[str, ...]]:
+    """Rows of the fifth table: two groups that are alike, of which a rater went through these shares."""
+    for metric in ("effective_confirmations", "initiative_entropy"):
+        for first, second, by_session in (
+            *((share, share, False) for share in (1.0, 0.8, 0.5, 0.3, 0.2, 0.1)),
+            (1.0, 0.5, False),
+            (1.0, 0.25, False),
+            (0.5, 0.5, True),
+        ):
+            cells = []
+            for n in (20, 50, 200):
+                rng = np.random.default_rng(n)
+                rows = [_alike(rng, metric, n, (first, second), by_session) for _ in range(samples)]
+                cells.append(rejected(rows))
+            what = "sessions" if by_session else "units"
+            shares = f"{100 * first:.0f} % of the {what}"
+            if second != first:
+                shares += f", {100 * second:.0f} % of the other's"
+            yield (metric, shares, *cells)
+
+
+def _alike(rng: Rng, metric: str, n: int, shares: tuple[float, float], by_session: bool) -> Comparison:
+    rows = []
+    for place, share in enumerate(shares):
+        whole = sessions(rng, n, 0.2)
+        own = rated_in_part(rng, replace(whole, clusters=whole.clusters + place * n), share, by_session)
+        rows.append(measured(metric, own, "released"))
+    one, other = (row.sample for row in rows)
+    if one is None or other is None or any(row.untested for row in rows):
+        return Comparison("none", None, None, None, None, None, None, 2 * n, "not tested")
+    return contrast(one, other, draws=DRAWS)
 
 
 def large_family(samples: int) -> Iterator[tuple[str, ...]]:
@@ -409,6 +440,12 @@ TABLES: tuple[tuple[str, str, tuple[str, ...], Callable[[int], Iterator[tuple[st
         "Coverage of the 95 % interval (median width) and bias of the value, by the number of sessions.",
         ("metric", "rated", "n = 10", "20", "40", "too narrow because"),
         incomplete,
+    ),
+    (
+        "Type I error of comparisons of process metrics that are rated in part",
+        "How often p < .05 where two groups are alike, by the number of sessions in each.",
+        ("metric", "rated", "n = 20", "50", "200"),
+        tests_in_part,
     ),
 )
 MARKED = (

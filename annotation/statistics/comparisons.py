@@ -123,6 +123,14 @@ def contrast(first: Totals, second: Totals, *, draws: int = DRAWS[0], seed: int 
     return replace(row, low=min(row.low, 0.0), high=max(row.high, 0.0))
 
 
+def untested(first: Totals, second: Totals, reason: str) -> Comparison:
+    """The two values and their difference, and why there is no test of it."""
+    if first.value is None or second.value is None:
+        return _none("none", first.n + second.n, reason)
+    effect, n = first.value - second.value, first.n + second.n
+    return Comparison("none", first.value, second.value, effect, None, None, None, n, reason)
+
+
 def _tested(sample: Arms, effect: float, error: float, df: float, draws: int, seed: int) -> tuple[str, Test]:
     """The test's name and what it found.
 

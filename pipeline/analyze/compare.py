@@ -8,8 +8,8 @@ a family: one system and one question (the metrics, or one codebook).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -19,13 +19,13 @@ import numpy as np
 from ...annotation.statistics import Comparison, comparisons
 from ...annotation.statistics.corrected import FORMS, corrected
 from ...annotation.statistics.estimate import UNIT, Bounds, Totals, totals
-from ...schemas import Codebook
+from ...schemas import GOLD, Codebook
 from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, texts
 from ..store.selection import name_of
 from . import process
-from .choice import check_rater
-from .counts import places
+from .choice import check_rater, crowds
+from .counts import CODEBOOKS, Process, places
 from .matrices import rated
 from .matrix import Rated, chosen_books, keys_of
 from .rates import audit
@@ -47,7 +47,8 @@ METRICS = "metrics"
 class Question:
     """A metric or code of one system whose groups are to be compared, and what its rows rest on.
 
-    `samples` are totals by group, or, of a code that people labelled, a judge's ratings beside theirs.
+    `samples` are totals by group, or, of a code that people labelled, a judge's ratings beside theirs;
+    `untested` groups say why there is no test of them.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Question:
     basis: str
     samples: dict[str, Totals]
     labelled: dict[str, Rated] | None = None
+    untested: Mapping[str, str] = field(default_factory=dict)
 
 
 def compare(
@@ -106,6 +108,13 @@ def ungrouped(store: Store, by: str, *, only: Selection | None = None) -> tuple[
     return without, every
 
 
+def crowded(store: Store) -> dict[str, int]:
+    """Metric -> the people of a crowd who rated for it, by each of whom it is compared only if asked for."""
+    with store.reading() as connection:
+        many = crowds(connection)
+    return {metric: many[codebook] for metric, codebook in CODEBOOKS.items() if codebook in many}
+
+
 def _select(
     connection: duckdb.DuckDBPyConnection,
     expression: str,
@@ -138,8 +147,12 @@ def _tested(
         for first, second in combinations(sorted(held), 2):
             heads.append(_head(question, by, first, second))
             if question.labelled is None:
-                samples.append((question.samples[first], question.samples[second]))
-                known.append(None)
+                both = question.samples[first], question.samples[second]
+                doubts = [
+                    f"of {one} {why}" for one, why in question.untested.items() if one in (first, second)
+                ]
+                samples.append(both)
+                known.append(comparisons.untested(*both, " and ".join(doubts)) if doubts else None)
             else:
                 samples.append((nothing, nothing))
                 known.append(_corrected(question, first, second, estimator, clusters))
@@ -236,11 +249,14 @@ def _measured(
     lacking, seen = process.incomplete(connection), dict[tuple[str, str], None]()
     query = "SELECT DISTINCT rater FROM counted_ratings WHERE rater_kind = 'human'"
     people = {None, *(name for (name,) in connection.execute(query).fetchall())}
+    many = crowds(connection) if rater is None else {}
     held: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
     for group in groups(connection, keys, table="compared", participant="p.kind", instances=instances):
         head = dict(zip(HEADS, group.head, strict=True))
         metric, who = head["metric"] or "", head["rater"]
         if (who is not None and rater not in (None, who)) or group.keys[-1] is None:
+            continue
+        if who in people - {None, GOLD} and CODEBOOKS.get(metric) in many:
             continue
         if (metric, who or "") in lacking:
             seen[metric, who or ""] = None
@@ -268,13 +284,15 @@ def _processed(
     instances: bool,
 ) -> Iterator[Question]:
     """A process metric of a rater who did not answer every unit."""
-    held: dict[str | None, dict[str, Totals]] = {}
+    held: dict[str | None, dict[str, Process]] = {}
     groups = places(connection, keys, instances=instances)
     for values, row in process.estimates(connection, metric, rater, groups):
         if row.sample is not None and values[-1] is not None:
-            held.setdefault(_system(by, values), {})[str(values[-1])] = row.sample
-    for system, samples in held.items():
-        yield Question(metric, system, METRICS, rater, ESTIMATED, samples)
+            held.setdefault(_system(by, values), {})[str(values[-1])] = row
+    for system, rows in held.items():
+        samples = {name: row.sample for name, row in rows.items() if row.sample}
+        untested = {name: row.untested for name, row in rows.items() if row.untested}
+        yield Question(metric, system, METRICS, rater, ESTIMATED, samples, untested=untested)
 
 
 def _keys(by: str, expression: str) -> list[str]:

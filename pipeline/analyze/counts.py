@@ -61,7 +61,8 @@ class Process:
     """A metric of one rater over a group of sessions.
 
     `answered` is the share of units with an answer; the value of the sessions seen lies in `bound_low` to
-    `bound_high` whatever the others are. `sample` is what `compare` needs, None where there is no value.
+    `bound_high` whatever the others are. `sample` is what `compare` needs, None where there is no value, and
+    `untested` why there is no test of it.
     """
 
     found: Estimate
@@ -71,6 +72,7 @@ class Process:
     bound_high: float | None
     design: str
     sample: Totals | None = None
+    untested: str | None = None
 
 
 def places(connection: Any, keys: Sequence[str], *, instances: bool) -> list[tuple[str | None, ...]]:

@@ -128,6 +128,9 @@ def compare(
         tell(row["statement"])
     if without:
         say(f"{without} of {every} trajectories have no {by}: they are in no group")
+    crowded = comparing.crowded(opened) if rater is None else {}
+    for unasked, many in crowded.items():
+        say(f"{unasked}: {many} people rated a few units each: `--rater NAME` compares by one of them")
     if not rows:
         say(f"nothing to compare: within each system, all trajectories have one {by}; try another --by")
 

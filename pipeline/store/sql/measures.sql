@@ -122,7 +122,8 @@ GROUP BY o.name, o.trajectory_id;
 CREATE OR REPLACE VIEW processing AS
 WITH books AS (
     SELECT DISTINCT name AS codebook, unit AS kind FROM codebooks
-    WHERE unit IN ('utterance', 'question_reply', 'human_message')
+    WHERE name IN ('initiative', 'confirmation', 'halting')
+        AND unit IN ('utterance', 'question_reply', 'human_message')
 ),
 raters AS (SELECT DISTINCT codebook, rater FROM counted_ratings),
 audited AS (SELECT trajectory_id, bool_or(kind = 'utterance') AS spoken FROM units GROUP BY trajectory_id),

@@ -85,6 +85,62 @@ def test_what_rests_on_a_judge_alone_says_so_of_process_metrics_too(tmp_path: Pa
     }
 
 
+def test_a_group_of_which_few_units_are_rated_is_shown_and_not_tested(tmp_path: Path) -> None:
+    """Of such groups, two that were alike differed at .05 in four of five samples."""
+    store = made(tmp_path / "workspace")
+    people = [{"name": "Ada", "kind": "human"}, {"name": "Bot", "kind": "agent"}]
+    lines: list[dict[str, Any]] = []
+    for number in range(16):
+        name, condition = f"s{number}", "ab"[number % 2]
+        head = {"type": "trajectory", "native_id": name, "condition": condition, "participants": people}
+        said = {"type": "event", "trajectory": name, "kind": "message"}
+        lines += [
+            head,
+            *(said | {"actor": ("Ada", "Bot")[i % 2], "text": f"{i} {number}"} for i in range(13)),
+        ]
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    ratings = [
+        verdict(f"s{number}", event, "initiative", "yes" if (number + event) % 3 else "no", rater="ann")
+        for number in range(16)
+        for event in (range(1, 13) if number % 2 else (1, 2))
+    ]
+    assert rate(store, ratings).imported == len(ratings)
+    (row,) = compare.compare(store, "condition", metrics=["initiative_entropy"])
+    assert row["effect"] == pytest.approx(row["first"] - row["second"])
+    assert (row["p_value"], row["low"], row["family"]) == (None, None, None)
+    assert row["statement"].endswith("no test, of a fewer than a fifth of the sessions' units are rated.")
+
+
+@pytest.mark.long
+def test_a_crowd_is_compared_by_those_alone_who_are_asked_for(coaudit: Coaudit, tmp_path: Path) -> None:
+    """Each of 500 people was a test of its own, and corrected for those of all others."""
+    store = made(tmp_path / "workspace")
+    people = [{"name": "Ada", "kind": "human"}, {"name": "Bot", "kind": "agent"}]
+    lines: list[dict[str, Any]] = []
+    for number in range(6):
+        name = f"s{number}"
+        head = {"type": "trajectory", "native_id": name, "condition": "ab"[number % 2]}
+        said = {"type": "event", "trajectory": name, "kind": "message"}
+        turns = (said | {"actor": who, "text": f"{who} {number}"} for who in ("Ada", "Bot", "Ada"))
+        lines += [head | {"participants": people}, *turns]
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    everyone = [*((f"w{n}", "human") for n in range(21)), ("judge", "llm")]
+    ratings = [
+        verdict(f"s{number}", event, "initiative", "yes", rater=rater, rater_kind=kind)
+        for rater, kind in everyone
+        for number in range(6)
+        for event in (1, 2)
+    ]
+    assert rate(store, ratings).imported == len(ratings)
+    workspace = ["--workspace", str(store.workspace.path), "compare", "--by", "condition"]
+    told = coaudit(*workspace)
+    assert "initiative_entropy (judge)" in told.out and "(w" not in told.out
+    assert "21 people rated a few units each: `--rater NAME` compares by one of them" in told.err
+    told = coaudit(*workspace, "--rater", "w7")
+    assert "initiative_entropy (w7)" in told.out and "judge" not in told.out
+    assert "people rated a few units" not in told.err
+
+
 def test_a_scale_from_0_to_1_is_no_yes_and_no(tmp_path: Path) -> None:
     store = made(tmp_path / "workspace")
     folder = store.workspace.codebooks

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from coaudit.annotation.statistics.comparisons import contrast
 from coaudit.pipeline.analyze import entropy as module
 from coaudit.pipeline.analyze.entropy import entropies, entropy, expected, possible
 
@@ -72,9 +73,38 @@ def test_the_error_of_many_clusters_is_that_of_leaving_each_out(
     answered = rng.binomial(units, 0.3)
     own = counts(units, answered, rng.binomial(answered, rng.beta(2, 4, (80, 2))))
     own = replace(own, clusters=np.arange(80) // 2)
-    nearly = module._jackknifed(own, released)
+    definition = "released" if released else "paper"
+    nearly = entropy(own, definition).found
     monkeypatch.setattr(module, "_EXACT", 40)
-    assert nearly == pytest.approx(module._jackknifed(own, released), rel=0.1)
+    exact = entropy(own, definition).found
+    assert nearly.error == pytest.approx(exact.error, rel=0.1)
+    assert nearly.value == pytest.approx(exact.value)
+
+
+def test_groups_that_are_alike_are_not_told_apart_where_a_third_of_the_units_is_rated() -> None:
+    """Their values rest on shares that were estimated, of which tests knew nothing: half of them rejected."""
+    rng = np.random.default_rng(8)
+    found = 0
+    for _ in range(40):
+        samples = []
+        for place in range(2):
+            units = rng.integers(3, 9, (60, 2))
+            answered = rng.binomial(units, 0.3)
+            own = counts(units, answered, rng.binomial(answered, rng.beta(2, 4, (60, 2))))
+            result = entropy(replace(own, clusters=np.arange(60) + 60 * place))
+            assert result.sample is not None and result.untested is None
+            assert result.sample.value == pytest.approx(expected(own)[0][answered.sum(1) > 0].mean())
+            samples.append(result.sample)
+        p = contrast(samples[0], samples[1], draws=499).p_value
+        found += p is not None and p < 0.05
+    assert found <= 5
+
+
+def test_entropy_of_which_less_than_a_fifth_is_rated_is_not_tested() -> None:
+    units = np.full((30, 2), 10)
+    few, enough = (entropy(counts(units, np.full((30, 2), n), np.ones((30, 2)))) for n in (1, 2))
+    assert few.untested == module.UNTESTED
+    assert enough.untested is None
 
 
 def test_an_interval_does_not_hang_on_the_names_of_clusters() -> None:
