@@ -24,7 +24,7 @@ from coaudit.annotation.statistics.comparisons import Comparison, contrast, sett
 from coaudit.annotation.statistics.corrected import corrected
 from coaudit.annotation.statistics.estimate import ANY, UNIT, Bounds, Estimate, Totals, estimate, totals
 from coaudit.annotation.statistics.intervals import MISSING, Floats
-from coaudit.pipeline.analyze.counts import BY_SHARE, Counts, Process
+from coaudit.pipeline.analyze.counts import BY_SAMPLE, BY_SHARE, Counts, Process, standing_of
 from coaudit.pipeline.analyze.entropy import entropy, expected
 from coaudit.pipeline.analyze.process import events
 
@@ -298,6 +298,9 @@ def sessions(rng: Rng, n: int, alike: float) -> Counts:
         positives=positives,
         weighted_answered=units,
         weighted_positives=positives,
+        standing_answered=units,
+        standing_positives=positives,
+        telling=units,
         member=member,
         human=human,
         spoken=np.ones(n, dtype=bool),
@@ -307,17 +310,56 @@ def sessions(rng: Rng, n: int, alike: float) -> Counts:
     )
 
 
-def rated_in_part(rng: Rng, whole: Counts, share: float, by_session: bool) -> Counts:
-    """The same where only a random share of the units, or of the sessions, has an answer."""
+HALF = "units, half by judge label"
+
+
+def rated_in_part(rng: Rng, whole: Counts, share: float, what: str) -> Counts:
+    """The same where only a random share of the units, or of the sessions, has an answer, or of units as many
+    that a judge (sensitivity .8, specificity .9) called positive as others."""
     units, positives = whole.units.astype(np.int64), whole.positives.astype(np.int64)
-    if by_session:
+    if what == HALF:
+        return _half_by_judge(rng, whole, share)
+    if what == "sessions":
         answered = units * (rng.random((len(units), 1)) < share)
         found = np.where(answered > 0, positives, 0)
     else:
         answered = rng.binomial(units, share)
         found = rng.hypergeometric(positives, units - positives, answered)
     kept, yes = answered.astype(np.float64), found.astype(np.float64)
-    return replace(whole, answered=kept, positives=yes, weighted_answered=kept, weighted_positives=yes)
+    return rated(whole, kept, yes, [kept, yes, kept])
+
+
+def _half_by_judge(rng: Rng, whole: Counts, share: float) -> Counts:
+    cell = np.repeat(np.arange(whole.units.size), whole.units.ravel().astype(np.int64))
+    first = np.cumsum(whole.units.ravel()) - whole.units.ravel()
+    true = np.arange(len(cell)) - first[cell] < whole.positives.ravel()[cell]
+    judge = rng.random(len(cell)) < np.where(true, 0.8, 0.1)
+    half = share * len(cell) / 2
+    chance = np.where(judge, half / max(judge.sum(), 1), half / max((~judge).sum(), 1)).clip(0, 1)
+    took = rng.random(len(cell)) < chance
+
+    def added(values: Floats) -> Floats:
+        sums = np.bincount(cell, np.where(took, values, 0.0), whole.units.size)
+        return sums.reshape(whole.units.shape).astype(np.float64)
+
+    one, yes = np.ones(len(cell)), true.astype(np.float64)
+    own = rated(whole, added(one), added(yes), [added(1 / chance), added(yes / chance), added(chance**-2)])
+    return replace(own, design=BY_SAMPLE)
+
+
+def rated(whole: Counts, answered: Floats, positives: Floats, weighted: list[Floats]) -> Counts:
+    """The same of which so many units are answered; `weighted` has Σ1/π, that of positive ones, Σ1/π²."""
+    standing = standing_of(float(whole.units.sum()), answered, positives, weighted)
+    return replace(
+        whole,
+        answered=answered,
+        positives=positives,
+        weighted_answered=weighted[0],
+        weighted_positives=weighted[1],
+        standing_answered=standing[0],
+        standing_positives=standing[1],
+        telling=standing[2],
+    )
 
 
 def measured(metric: str, counts: Counts, definition: str = "paper") -> Process:
@@ -332,14 +374,15 @@ def incomplete(samples: int) -> Iterator[tuple[str, ...]]:
         "effective_confirmations": float(many.positives.sum(1).mean()),
         "initiative_entropy": y.sum() / x.sum(),
     }
-    for share, by_session in ((1.0, False), (0.95, False), (0.5, False), (0.2, False), (0.5, True)):
-        where = f"{100 * share:.0f} % of the {'sessions' if by_session else 'units'} rated"
+    shares = [(share, "units") for share in (1.0, 0.95, 0.5, 0.2)]
+    for share, what in (*shares, (0.5, "sessions"), (0.5, HALF), (0.25, HALF)):
+        where = f"{100 * share:.0f} % of the {what} rated"
         for metric, truth in truths.items():
             cells = []
-            for n in (10, 20, 40):
+            for n in (10, 20, 40, 200):
                 rng = np.random.default_rng(n)
                 rows = [
-                    measured(metric, rated_in_part(rng, sessions(rng, n, 0.2), share, by_session)).found
+                    measured(metric, rated_in_part(rng, sessions(rng, n, 0.2), share, what)).found
                     for _ in range(samples // 2)
                 ]
                 bias = np.mean([row.value for row in rows if row.value is not None]) / truth - 1
@@ -350,29 +393,29 @@ def incomplete(samples: int) -> Iterator[tuple[str, ...]]:
 def tests_in_part(samples: int) -> Iterator[tuple[str, ...]]:
     """Rows of the fifth table: two groups that are alike, of which a rater went through these shares."""
     for metric in ("effective_confirmations", "initiative_entropy"):
-        for first, second, by_session in (
-            *((share, share, False) for share in (1.0, 0.8, 0.5, 0.3, 0.2, 0.1)),
-            (1.0, 0.5, False),
-            (1.0, 0.25, False),
-            (0.5, 0.5, True),
+        for first, second, what in (
+            *((share, share, "units") for share in (1.0, 0.8, 0.5, 0.3, 0.2, 0.1)),
+            (1.0, 0.5, "units"),
+            (1.0, 0.25, "units"),
+            (0.5, 0.5, "sessions"),
+            (0.5, 0.5, HALF),
         ):
             cells = []
             for n in (20, 50, 200):
                 rng = np.random.default_rng(n)
-                rows = [_alike(rng, metric, n, (first, second), by_session) for _ in range(samples)]
+                rows = [_alike(rng, metric, n, (first, second), what) for _ in range(samples)]
                 cells.append(rejected(rows))
-            what = "sessions" if by_session else "units"
             shares = f"{100 * first:.0f} % of the {what}"
             if second != first:
                 shares += f", {100 * second:.0f} % of the other's"
             yield (metric, shares, *cells)
 
 
-def _alike(rng: Rng, metric: str, n: int, shares: tuple[float, float], by_session: bool) -> Comparison:
+def _alike(rng: Rng, metric: str, n: int, shares: tuple[float, float], what: str) -> Comparison:
     rows = []
     for place, share in enumerate(shares):
         whole = sessions(rng, n, 0.2)
-        own = rated_in_part(rng, replace(whole, clusters=whole.clusters + place * n), share, by_session)
+        own = rated_in_part(rng, replace(whole, clusters=whole.clusters + place * n), share, what)
         rows.append(measured(metric, own, "released"))
     one, other = (row.sample for row in rows)
     if one is None or other is None or any(row.untested for row in rows):
@@ -438,7 +481,7 @@ TABLES: tuple[tuple[str, str, tuple[str, ...], Callable[[int], Iterator[tuple[st
     (
         "Process metrics that are rated in part",
         "Coverage of the 95 % interval (median width) and bias of the value, by the number of sessions.",
-        ("metric", "rated", "n = 10", "20", "40", "too narrow because"),
+        ("metric", "rated", "n = 10", "20", "40", "200", "too narrow because"),
         incomplete,
     ),
     (

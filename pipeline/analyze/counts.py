@@ -13,7 +13,7 @@ from ...annotation.statistics.estimate import Estimate, Totals
 from ...annotation.statistics.intervals import Floats, Ints
 from ..store import execute
 from ..store.connection import insert_columns
-from .designs import CREATE_UNITS, OF_UNIT, design, drawings
+from .designs import design_of
 from .totals import CLUSTER
 
 CODEBOOKS = {
@@ -33,7 +33,9 @@ Bools = NDArray[np.bool_]
 class Counts:
     """One codebook and rater over sessions (S,) and their parties (S, P): units, answered and positive ones.
 
-    `weighted_answered` and `weighted_positives` are the last two by 1/π, `member` (S, P) tells parties from
+    `weighted_answered` and `weighted_positives` are the last two by 1/π, `standing_answered` and
+    `standing_positives` by how many unanswered units each stands for, in all as many as were answered, and
+    `telling` (S, P) is how many even answers tell as much of those. `member` (S, P) tells parties from
     filling, `human` (S, P) people from agents. `spoken` (S,) are sessions with a message by anybody,
     `beyond` (S,) those that no sample could take.
     """
@@ -43,6 +45,9 @@ class Counts:
     positives: Floats
     weighted_answered: Floats
     weighted_positives: Floats
+    standing_answered: Floats
+    standing_positives: Floats
+    telling: Floats
     member: Bools
     human: Bools
     spoken: Bools
@@ -104,7 +109,8 @@ _COUNTS = """
         SELECT DISTINCT trajectory_id FROM rated_units JOIN drawn_with USING (place) WHERE framed
     ), drawn AS (
         SELECT c.trajectory_id, c.actor, sum(1 / i.probability) AS answered,
-            coalesce(sum(1 / i.probability) FILTER (c.label = c.positive), 0) AS positives, count(*) AS units
+            coalesce(sum(1 / i.probability) FILTER (c.label = c.positive), 0) AS positives, count(*) AS units,
+            sum(1 / i.probability**2) AS squares
         FROM counted_ratings c JOIN wanted ON c.codebook = book AND c.rater = who
         JOIN rated_units u ON u.trajectory_id = c.trajectory_id AND u.event IS NOT DISTINCT FROM c.event
         JOIN drawn_with i ON i.place = u.place AND NOT isnan(i.probability)
@@ -114,15 +120,12 @@ _COUNTS = """
     SELECT g.session, p.seat, g.place, g.cluster, p.party = 'human' AS human,
         p.units, p.answered, p.positives, coalesce(d.answered, 0) AS weighted_answered,
         p.spoken, EXISTS (FROM drawn_with) AND f.trajectory_id IS NULL AS beyond,
-        coalesce(d.positives, 0) AS weighted_positives, coalesce(d.units, 0) AS drawn
+        coalesce(d.positives, 0) AS weighted_positives, coalesce(d.squares, 0) AS weighted_squares,
+        coalesce(d.units, 0) AS drawn
     FROM processed p JOIN wanted ON p.codebook = book AND p.rater = who
     JOIN places g ON g.id = p.trajectory_id
     LEFT JOIN drawn d ON d.trajectory_id = p.trajectory_id AND d.actor = p.participant
     LEFT JOIN reached f ON f.trajectory_id = p.trajectory_id
-"""
-_ASKED = f"""
-    SELECT DISTINCT u.place FROM counted_ratings r {OF_UNIT}
-    WHERE r.codebook = ? AND r.rater = ? AND NOT r.opening
 """
 
 
@@ -130,18 +133,14 @@ def _weigh(connection: Any, codebook: str, rater: str) -> None:
     """Have `drawn_with` hold with what probability the samples that a rater has begun took a unit (nan: they
     did not), and whether they could; nothing where there is no sample.
     """
-    execute(connection, CREATE_UNITS, [codebook])
-    ((units,),) = connection.execute("SELECT count(*) FROM rated_units").fetchall()
-    asked = np.zeros(units, dtype=bool)
-    asked[execute(connection, _ASKED, [codebook, rater]).fetchnumpy()["place"]] = True
-    samples = drawings(connection, codebook, units)
-    own = design(samples, asked)
+    own, _ = design_of(connection, codebook, rater)
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE drawn_with (place INTEGER, probability DOUBLE, framed BOOLEAN)"
     )
-    columns = {"place": np.arange(units), "probability": own.inclusion, "framed": own.framed}
-    if samples and units:
-        insert_columns(connection, "drawn_with", {name: own.tolist() for name, own in columns.items()})
+    if own is None:
+        return
+    columns = {"place": np.arange(len(own.inclusion)), "probability": own.inclusion, "framed": own.framed}
+    insert_columns(connection, "drawn_with", {name: column.tolist() for name, column in columns.items()})
 
 
 def counted(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, NDArray[Any]]:
@@ -158,9 +157,11 @@ def counted(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, N
         table[session, column] = rows[name].astype(np.float64)
         return table
 
-    answered = wide("answered")
+    units, answered, positives = wide("units"), wide("answered"), wide("positives")
     sampled = bool((wide("drawn") == answered).all())
-    weighted = ("weighted_answered", "weighted_positives") if sampled else ("answered", "positives")
+    weighted = [wide(f"weighted_{name}") for name in ("answered", "positives", "squares")]
+    if not sampled:
+        weighted = [answered, positives, answered]
     member = np.zeros(shape, dtype=bool)
     member[session, column] = True
     place, clusters = np.zeros(shape[0], dtype=np.int64), np.zeros(shape[0], dtype=np.uint64)
@@ -169,13 +170,17 @@ def counted(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, N
     spoken[session] = rows["spoken"]
     if sampled:
         beyond[session] = rows["beyond"]
-        beyond &= wide("units").sum(1) > 0  # a session without units is in no frame
+        beyond &= units.sum(1) > 0  # a session without units is in no frame
+    standing = standing_of(units[~beyond].sum(), answered, positives, weighted)
     counts = Counts(
-        units=wide("units"),
+        units=units,
         answered=answered,
-        positives=wide("positives"),
-        weighted_answered=wide(weighted[0]),
-        weighted_positives=wide(weighted[1]),
+        positives=positives,
+        weighted_answered=weighted[0],
+        weighted_positives=weighted[1],
+        standing_answered=standing[0],
+        standing_positives=standing[1],
+        telling=standing[2],
         member=member,
         human=wide("human") > 0,
         spoken=spoken,
@@ -184,6 +189,28 @@ def counted(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, N
         design=BY_SAMPLE if sampled else BY_SHARE,
     )
     return counts, place, numbers
+
+
+def standing_of(
+    units: float, answered: Floats, positives: Floats, weighted: Sequence[Floats]
+) -> tuple[Floats, Floats, Floats]:
+    """(S, P) what answered units and positive ones stand for of the `units` that have no answer, and how many
+    even answers tell as much: 1/πr − 1 of each, r being the share of those drawn that were answered.
+
+    A sample drawn half by a judge's label holds more positive units than there are among the rest. `weighted`
+    has the sums of 1/π over answered and positive units, and of 1/π² over answered ones.
+    """
+    inverse, inverse_positives, squares = weighted
+    drawn = float(inverse.sum())
+    more = max(1.0, units / drawn) if drawn else 1.0
+    stands, yes = more * inverse - answered, more * inverse_positives - positives
+    spread = more**2 * squares - 2 * more * inverse + answered
+    if stands.sum() <= 1e-9 * answered.sum():  # all units have an answer
+        return answered, positives, answered
+    scale = answered.sum() / stands.sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        telling = np.where(spread > 0, stands**2 / spread, 0.0)
+    return stands * scale, yes * scale, telling
 
 
 def nothing(

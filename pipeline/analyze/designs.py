@@ -105,6 +105,27 @@ def design(drawings: Sequence[Drawing], asked: Bools, among: Bools | None = None
     )
 
 
+def design_of(
+    connection: duckdb.DuckDBPyConnection, codebook: str, rater: str
+) -> tuple[Design | None, Bools]:
+    """The design of what a rater was asked by a codebook, None without samples or units, and the units asked.
+
+    It leaves the units in `rated_units`.
+    """
+    execute(connection, CREATE_UNITS, [codebook])
+    ((units,),) = connection.execute("SELECT count(*) FROM rated_units").fetchall()
+    asked = np.zeros(units, dtype=bool)
+    asked[execute(connection, _ASKED, [codebook, rater]).fetchnumpy()["place"]] = True
+    samples = drawings(connection, codebook, units) if units else []
+    return design(samples, asked) if samples else None, asked
+
+
+_ASKED = f"""
+    SELECT DISTINCT u.place FROM counted_ratings r {OF_UNIT}
+    WHERE r.codebook = ? AND r.rater = ? AND NOT r.opening
+"""
+
+
 def follows_samples(said: Bools, drawn: Design, clusters: Ints) -> bool:
     """Whether a rater spoke (units,) of units because samples held them: it knows nothing of the others then.
 

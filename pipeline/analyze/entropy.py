@@ -2,8 +2,9 @@
 
 Entropy is no sum, so expanding counts would bias it to 0 (half of two against two often looks like two
 against none). What each party took is its rated positives and, of its unrated units, the beta-binomial that
-the answered units of all sessions tell of that kind of party (moments; Williams 1982). Of Co-Gym's Eq. 2 with
-T initiatives of m parties, c_p by each and none of them silent, the expectation is
+the answered units of all sessions tell of that kind of party (moments; Williams 1982), each by how many
+unrated ones it stands for in its sample. Of Co-Gym's Eq. 2 with T initiatives of m parties, c_p by each and
+none of them silent, the expectation is
 
     E[H] · ln m = Σ_p E[c_p/T · ln(T/c_p)],
 
@@ -19,7 +20,7 @@ nothing is rated is missing, unless it is 0 whatever its labels are: as `release
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, product
 from math import sqrt
@@ -163,7 +164,8 @@ def _posterior(counts: Counts, priors: Floats) -> _Posterior:
     for human, (share, mass) in enumerate(priors):
         own = counts.member & (counts.human == human)
         prior[:, own] = [[mass * share], [mass * (1 - share)]]
-    return _Posterior(prior[0] + counts.positives, prior[1] + counts.answered - counts.positives)
+    yes = counts.telling * counts.standing_positives / np.maximum(counts.standing_answered, 1e-300)
+    return _Posterior(prior[0] + yes, prior[1] + counts.telling - yes)
 
 
 def _summed(counts: Counts, posterior: _Posterior) -> tuple[Floats, Floats]:
@@ -199,12 +201,8 @@ def _others(chances: Floats) -> Iterator[Floats]:
 def _chances(counts: Counts, posterior: _Posterior) -> Floats:
     """(S, P, 1 + most) with what chance each party took so many initiatives; parties that are alike once."""
     unrated = counts.units - counts.answered
-    columns = [
-        one.ravel().astype(np.int64) for one in (counts.human, counts.answered, counts.positives, unrated)
-    ]
     size = int((counts.positives + unrated).max()) + 1
-    codes = np.ravel_multi_index(columns, [int(one.max()) + 1 for one in columns])
-    _, first, of = np.unique(codes, return_index=True, return_inverse=True)
+    first, of = _unlike([one.ravel() for one in (counts.positives, unrated, posterior.a, posterior.b)])
     positives, n, a, b = (
         one.ravel()[first, None] for one in (counts.positives, unrated, posterior.a, posterior.b)
     )
@@ -230,11 +228,21 @@ def _drawn(counts: Counts, posterior: _Posterior, seed: int = 0) -> tuple[Floats
     return h.mean(0), some.mean(0)
 
 
+def _unlike(columns: Sequence[Floats]) -> tuple[Ints, Ints]:
+    """Where each different row of columns (N,) is first, and (N,) which of them each row is."""
+    order = np.lexsort(columns)
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.any([np.diff(one[order]) != 0 for one in columns], axis=0)
+    of = np.empty(len(order), dtype=np.int64)
+    of[order] = np.cumsum(new) - 1
+    return order[new], of
+
+
 def _priors(sums: Floats) -> Floats:
-    """(2, 2, …) by kind the share of positives among a party's answered units and the mass of its
+    """(2, 2, …) by kind the share of positives among a party's unrated units and the mass of its
     beta-binomial (Williams), of the sums (2, 7, …) that `_sums` has."""
-    positives, weighted, parties, total, squares, k, shares = np.moveaxis(sums, 1, 0)
-    share = (positives + 0.5) / (weighted + 1)
+    positives, standing, parties, total, squares, k, shares = np.moveaxis(sums, 1, 0)
+    share = (positives + 0.5) / (standing + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         between = (shares - k**2 / total) / (parties - 1)
         within = (k - shares) / (total - parties)
@@ -250,11 +258,11 @@ def _pooled(counts: Counts) -> Floats:
 
 
 def _sums(counts: Counts, cluster: Ints) -> Floats:
-    """(2, 7, C) by kind and cluster: positives and answers with their weights; of parties with answers how
-    many there are, and the sums of answers n, of n², of positives k and of k²/n."""
+    """(2, 7, C) by kind and cluster: positives and answers by what they stand for; the parties with answers,
+    and of these the sums of answers n, of n², of positives k and of k²/n."""
     n, k = counts.answered, counts.positives
     some = (n > 0).astype(np.float64)
-    columns = [counts.weighted_positives, counts.weighted_answered, some, n, n**2, k * some]
+    columns = [counts.standing_positives, counts.standing_answered, some, n, n**2, k * some]
     columns.append(k**2 / np.maximum(n, 1) * some)
     kinds = [counts.member & (counts.human == human) for human in (False, True)]
     return np.array([[np.bincount(cluster, (column * own).sum(1)) for column in columns] for own in kinds])

@@ -11,12 +11,16 @@ import numpy as np
 from ...annotation.statistics.estimate import UNIT, Estimate, Totals, estimate
 from ...schemas import GOLD
 from ..store import Selection, Store, dictionaries
+from .designs import design_of, follows_samples
 from .matrix import keys_of
 from .totals import CLUSTER
 
 FAILURES = "failures"
 ORDER = ("human", "llm", "model", "rule")
 """Whose findings are shown first of those who rated as much, after gold."""
+
+UNEVEN = 1.25
+"""So many times likelier must one trajectory have been drawn than another: strata are rounded."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,17 @@ def _first(rater: dict[str, Any]) -> tuple[Any, ...]:
     """
     kind = ORDER.index(rater["kind"]) if rater["kind"] in ORDER else len(ORDER)
     return (-rater["trajectories"], rater["rater"] != GOLD, -rater["answers"], kind, rater["rater"])
+
+
+def uneven(store: Store, rater: str, codebook: str = FAILURES) -> bool:
+    """Whether a rater rated what samples took, and they took some trajectories far likelier than others: its
+    own shares are then not the corpus'."""
+    with store.reading() as connection:
+        design, asked = design_of(connection, codebook, rater)
+    if design is None or not follows_samples(asked, design, np.arange(len(asked))):
+        return False
+    chances = design.inclusion[asked & ~np.isnan(design.inclusion)]
+    return bool(len(chances) and chances.max() > UNEVEN * chances.min())
 
 
 def together(

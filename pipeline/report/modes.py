@@ -17,6 +17,10 @@ from .tables import Number, Table, place
 
 ALL = ("All", "All together")
 """The column of all groups together, which is in front where there are several; no group's name is its."""
+_UNEVEN = (
+    " The sample took some trajectories likelier than others: these are the shares of those that it took; "
+    "`coaudit rates` has the corpus'."
+)
 
 
 def failures(
@@ -52,13 +56,14 @@ def failures(
     rows = [(*head, *(cells.get((head[0], group), "") for group in groups)) for head in _heads(book)]
     others = [w["rater"] for w in who if w["rater"] != rater]
     elsewhere = ": what they make of it stands under “Corrected rates”" if corrected else ""
+    drawn = _UNEVEN if rater and findings.uneven(store, rater) else ""
     beside = f" Also rated by {called(others, ', ')}: the page Failures shows each." if others else ""
     return Table(
         name="failures",
         title="Failure modes (Co-Gym, table 4)",
         caption=f"Share of trajectories in which {rater} found the mode, with its 95 % interval. A "
         "category is the union of its modes, not their sum, of trajectories with an answer to each. "
-        f"Not corrected by people's labels{elsewhere}.{beside}",
+        f"Not corrected by people's labels{elsewhere}.{drawn}{beside}",
         columns=("Code", "Failure mode", "Usual source", *(names.get(group) or whole for group in groups)),
         rows=tuple(rows) if shares else (),
         heads=3,

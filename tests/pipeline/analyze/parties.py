@@ -14,4 +14,4 @@ def counts(
     member = np.ones(held.shape, dtype=bool)
     human = np.tile(parties, (len(held), 1))
     beyond = np.zeros(len(held), dtype=bool)
-    return Counts(held, n, k, n, k, member, human, ~beyond, np.arange(len(held)), beyond, BY_SHARE)
+    return Counts(held, n, k, n, k, n, k, n, member, human, ~beyond, np.arange(len(held)), beyond, BY_SHARE)

@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from coaudit.pipeline.analyze import failures, rates
+from coaudit.pipeline.report import modes
+from tests.pipeline.analyze.test_agreement import sampled
 from tests.pipeline.stores import made, rate, take, verdict, write_lines
 
 
@@ -41,3 +43,28 @@ def test_gold_that_settled_a_few_is_not_shown_for_the_failures_of_all(tmp_path: 
         [verdict(f"s{n}", None, "failures", "absent", **gold, rater_kind="human") for n in range(1, 4)],
     )
     assert [row["rater"] for row in failures.raters(store)] == ["gold", "judge"]
+
+
+def test_shares_of_a_sample_that_took_some_trajectories_likelier_say_so(tmp_path: Path) -> None:
+    """Of such a sample Table 4 gave a person's share, with its interval, as if it were the corpus'."""
+    store = made(tmp_path / "workspace")
+    team = [{"name": "Bot", "kind": "agent"}]
+    heads = [{"type": "trajectory", "native_id": f"s{n}", "participants": team} for n in range(8)]
+    said = {"type": "event", "actor": "Bot", "kind": "message", "text": "hello"}
+    lines = [line for head in heads for line in (head, {**said, "trajectory": head["native_id"]})]
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    for rater, kind, taken in (
+        ("ann", "human", (0, 1, 4)),
+        ("bob", "human", (2, 5)),
+        ("judge", "llm", range(8)),
+    ):
+        of = {"code": "C.1", "rater": rater, "rater_kind": kind}
+        rate(
+            store, [verdict(f"s{n}", None, "failures", "present" if n < 2 else "absent", **of) for n in taken]
+        )
+    chances = {n: 0.8 if n < 2 else 0.25 for n in range(8)}
+    sampled(store, "drawn", {n: chances[n] for n in (0, 1, 4)}, chances, "failures", "trajectory")
+    assert [who for who in ("ann", "bob", "judge") if failures.uneven(store, who)] == ["ann"]
+    told = "took some trajectories likelier than others"
+    assert told in modes.failures(store, rater="ann").caption
+    assert told not in modes.failures(store, rater="bob").caption
