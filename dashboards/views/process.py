@@ -266,8 +266,8 @@ def _moments(only: Selection, rater: str | None) -> None:
         draw,
         key="moments",
         alternative="Confirmations and halts per hundred sessions along the session",
-        note=f"{_sum(rows, 'events'):,} confirmations and halts, by {rater}, of {sessions:,} sessions with "
-        f"messages and a human{more}.",
+        note=f"{_sum(rows, 'events'):,} confirmations and halts, by {rater}, of {sessions:,} "
+        f"session{'s' * (sessions != 1)} with messages and a human{more}.",
         metrics=("effective_confirmations", "halting_messages"),
         empty="Nothing is rated: run `coaudit judge --codebook confirmation --codebook halting`.",
     )

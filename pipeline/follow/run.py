@@ -278,6 +278,7 @@ class Follower:
             if packed := [path for path in (folder, *archives_below(folder)) if is_archive(path)]:
                 some = "one archive is" if len(packed) == 1 else f"{len(packed)} archives are"
                 self.say(f"{some} not followed, the first {packed[0]}; `coaudit ingest` reads what is in it")
+        await self._looked()  # before the others are named, which of thousands of files takes seconds
         await self._name_left_out()
         while not self.stopping.is_set():
             pause = await self._looked()

@@ -209,8 +209,9 @@ def _data(store: Store, only: Selection | None) -> str:
     known = dict(facts(store, only))
     first, last = known["Sessions from"], known["to"]
     days = "" if first == last == "–" else f", of sessions from {first} to {last}"
-    events = f"{known['Events']} events{days}"
-    return f"The audit covers {known['Trajectories']} trajectories ({named}) with {events}."
+    runs = "1 trajectory" if known["Trajectories"] == "1" else f"{known['Trajectories']} trajectories"
+    events = "1 event" if known["Events"] == "1" else f"{known['Events']} events"
+    return f"The audit covers {runs} ({named}) with {events}{days}."
 
 
 def _judge(row: dict[str, Any]) -> str:
