@@ -208,7 +208,11 @@ def test_a_draft_says_what_it_did_not_understand_and_which_line_to_change(tmp_pa
     assert any("Reporting Analyst (agent)" in one and "[roles]" in one for one in crew)
     deep = [{"id": n, "choices": [{"turns": [{"a": said(n)}, {"a": said(n + 1)}]}]} for n in range(3)]
     nothing = doubts(written(tmp_path / "deep.jsonl", *deep))
-    assert "two lists deep" in " ".join(nothing)
+    assert "two lists deep" in nothing[1]
+    assert (
+        '[event] text = "choices[0].turns[].a" reads the first item of choices, which is its only'
+        in nothing[1]
+    )
     talk = [{"role": "user", "content": said(0)}, {"role": "assistant", "content": said(1)}]
     mixed = [{"id": n, "prompt": talk} for n in range(4)]
     told = doubts(written(tmp_path / "mixed.jsonl", {"spec": "x"}, *mixed))
