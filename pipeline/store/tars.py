@@ -10,13 +10,16 @@ HAS_FILTER = hasattr(tarfile, "data_filter")
 
 
 def extract(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    """Write a member into a folder. TarError for what is neither a file nor a folder, or leads out of it."""
+    """Write a member into a folder, with none of its owner, time and rights.
+
+    TarError for what is neither a file nor a folder, or leads out of it.
+    """
     if not (member.isfile() or member.isdir()):
         raise tarfile.ExtractError(f"{member.name!r} is neither a file nor a folder")
     if leads_out(member.name):
         raise tarfile.ExtractError(f"{member.name!r} leads out of the archive")
     if HAS_FILTER:
-        archive.extract(member, folder, filter="data")
+        archive.extract(member, folder, set_attrs=False, filter="data")
     else:
         archive.extract(member, folder, set_attrs=False)
 
