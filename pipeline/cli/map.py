@@ -56,7 +56,8 @@ def map_logs(
         typer.echo(draft.text, nl=False)
     else:
         next_ = shlex.join(["coaudit", "ingest", str(path), "--map", str(out)])
-        say(f"{out}: the draft; next: {next_}")
+        is_empty = draft.made.shape == "nothing"
+        say(f"{out}: the draft{', which needs what is not understood' if is_empty else ''}; next: {next_}")
 
 
 @contextmanager

@@ -10,10 +10,10 @@ import typer
 from ...schemas import FIELDS, Metric
 from ..analyze import load
 from ..analyze import metrics as measuring
-from ..errors import CoauditError, UsageError
+from ..errors import UsageError
 from ..report import interventions as finding
 from ..systems import TimeLimit
-from .console import Json, allowance, emit_rows, number, price, split, store, table, tags, tell
+from .console import Json, allowance, emit_rows, number, price, say, split, store, table, tags, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -85,7 +85,7 @@ def interventions(
         longest=longest_state,
     )
     if not documents:
-        raise CoauditError("no ReHAC trajectories in the workspace; `coaudit ingest PATH` reads them")
+        say("no ReHAC trajectories in the workspace; `coaudit ingest PATH` reads them")
     if json:
         emit_rows(documents)
         return

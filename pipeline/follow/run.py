@@ -133,8 +133,12 @@ class Follower:
                     await asyncio.gather(*work)
                     await self._finish()
                     await _cancelled(beside)
-        except* CoauditError as errors:
-            raise _first(errors) from None
+        except ExceptionGroup as errors:
+            # What is raised within `except*` comes out in a group of its own before Python 3.11.4.
+            ours, others = errors.split(CoauditError)
+            if ours is None or others is not None:
+                raise
+            raise _first(ours) from None
         finally:
             for listener in self.listeners:
                 with contextlib.suppress(StoreError):

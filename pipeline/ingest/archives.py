@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ...schemas import Quarantined
 from ..store.memory import spill
+from ..store.tars import extract, leads_out
 from ..systems.base import walk
 
 MAX_BYTES = 64 * 2**30
@@ -98,7 +99,7 @@ class _Room:
         """Why a member is not unpacked; None where it is."""
         if link:
             return "a link inside an archive is not followed"
-        if _escapes(name):
+        if leads_out(name):
             return "its path leads out of the archive"
         if any(len(os.fsencode(part)) > LONGEST_NAME for part in Path(name).parts):
             return f"its name is longer than {LONGEST_NAME} bytes"
@@ -182,11 +183,6 @@ def _untar(path: Path, target: Path) -> Iterator[tuple[str, str]]:
                 yield member.name, "neither a file nor a folder"
             else:
                 try:
-                    archive.extract(member, target, filter="data")
+                    extract(archive, member, target)
                 except _BROKEN as error:
                     yield member.name, f"damaged: {error}"
-
-
-def _escapes(name: str) -> bool:
-    path = Path(name.replace("\\", "/"))
-    return path.is_absolute() or ".." in path.parts

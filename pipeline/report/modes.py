@@ -61,9 +61,9 @@ def failures(
     return Table(
         name="failures",
         title="Failure modes (Co-Gym, table 4)",
-        caption=f"Share of trajectories in which {rater} found the mode, with its 95 % interval. A "
-        "category is the union of its modes, not their sum, of trajectories with an answer to each. "
-        f"Not corrected by people's labels{elsewhere}.{drawn}{beside}",
+        caption=f"Share of trajectories in which {rater or 'a rater'} found the mode, with its 95 % "
+        "interval. A category is the union of its modes, not their sum, of trajectories with an answer to "
+        f"each. Not corrected by people's labels{elsewhere}.{drawn}{beside}",
         columns=("Code", "Failure mode", "Usual source", *(names.get(group) or whole for group in groups)),
         rows=tuple(rows) if shares else (),
         heads=3,

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from .bucket import Bucket
+from .tars import extract
 
 
 class Logs:
@@ -49,7 +50,8 @@ class Logs:
             packed, opened = Path(aside) / "log.tar.gz", Path(aside) / "log"
             self._bucket.fetch(name, packed)
             with tarfile.open(packed, "r:gz") as archive:
-                archive.extractall(opened, filter="data")
+                for member in archive:
+                    extract(archive, member, opened)
             if not folder.exists():
                 opened.rename(folder)
         return True

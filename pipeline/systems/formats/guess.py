@@ -250,7 +250,12 @@ def _of_session(made: Guess, seen: Survey) -> None:
             and is_label(one)
         ):
             made.outcomes[_unique(_outcome(path), made.outcomes)] = path
-        elif one.only("text", "number", "true or false") and _tells(one, seen) and path.count(".") < 2:
+        elif (
+            one.only("text", "number", "true or false")
+            and _tells(one, seen)
+            and path.count(".") < 2
+            and not path.startswith(f"{made.reply}.")
+        ):
             made.tags[_unique(one.key, made.tags)] = path
     _name_success(made, seen)
     _ask(made, heads)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from .guess_roles import role_of
+from .mapped_values import SECONDS, seconds_of
 from .mapping import ROLES
 from .survey import PathSeen
 
@@ -408,11 +409,19 @@ def is_tool_name(one: PathSeen) -> bool:
 def is_time(one: PathSeen) -> bool:
     texts = one.texts[:5]
     if texts:
-        return all(re.match(r"\d{4}-\d\d-\d\d|\d{9,10}\.\d+$|\d{13}$", text) for text in texts)
+        return all(re.match(r"\d{4}-\d\d-\d\d", text) or _is_counted(text) for text in texts)
     numbers = [float(value) for value in one.values] if one.only("number") else []
-    return bool(numbers) and all(
-        any(5e8 < value / unit < 5e9 for unit in (1, 1e3, 1e6, 1e9)) for value in numbers
-    )
+    return bool(numbers) and all(map(_is_recent, numbers))
+
+
+def _is_counted(text: str) -> bool:
+    """Whether a text counts seconds or milliseconds since 1970."""
+    return SECONDS.fullmatch(text) is not None and _is_recent(text)
+
+
+def _is_recent(value: str | float) -> bool:
+    """Whether it is a time from 1985 to 2128, in whatever unit it is counted."""
+    return 5e8 < (seconds_of(value) or 0) < 5e9
 
 
 def time_formats(texts: Iterable[object]) -> list[str]:

@@ -12,7 +12,7 @@ from .conversation import Call, Said, Talk, outcomes
 from .mapped_paths import HEAD, MappedSessions, Numbered, written
 from .mapped_values import tag, texted
 from .mapping import Messages
-from .paths import getter
+from .paths import getter, unpacked
 from .rules import rules
 
 TIMES = ("timestamp", "created_at", "created")
@@ -44,12 +44,16 @@ def told(
 
 
 def reply_in(record: dict[str, Any], messages: Messages | None) -> list[Any]:
-    """What came back and stands apart from the list, as messages; items of a list may be calls."""
+    """What came back and stands apart from the list, as messages; items of a list may be calls. A text that
+    holds messages as JSON, as cells of tables do, is they; any other is what was said."""
     back = getter(messages.reply)(record) if messages and messages.reply else None
+    if isinstance(back, str):
+        inside = unpacked(back)
+        many = inside if isinstance(inside, list) else [inside]
+        are_messages = many and all(isinstance(one, dict) and "role" in one for one in many)
+        back = many if are_messages else {"role": "assistant", "content": back}
     if isinstance(back, list):
         return [one for one in back if isinstance(one, dict)]
-    if isinstance(back, str):
-        back = {"role": "assistant", "content": back}
     return [{"role": "assistant", **back}] if isinstance(back, dict) else []
 
 

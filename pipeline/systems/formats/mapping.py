@@ -57,6 +57,12 @@ class Input(Model):
     """Where a record holds several sessions, such as the two of a comparison: what the names of their fields
     end in (`conversation_a`, `conversation_b`). Each is read as a record of its own (sides.py)."""
 
+    @field_validator("format", mode="before")
+    @classmethod
+    def _of_tables(cls, name: object) -> object:
+        # What parts the cells of a table is told by the table.
+        return "csv" if name == "tsv" else name
+
     @field_validator("encoding")
     @classmethod
     def _is_known(cls, name: str | None) -> str | None:

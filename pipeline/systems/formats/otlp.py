@@ -27,7 +27,7 @@ from typing import Any
 from ....schemas import Quarantined, Trajectory
 from ..base import ReadOptions, attempted, ending
 from . import otlp_protobuf
-from .contents import plain
+from .contents import arguments, plain
 from .conversation import Answer, Call, Said, Talk
 from .mapping import ROLES
 from .otlp_spans import Span, moment_of, nest, objects_of, spans_of, value_of
@@ -259,10 +259,10 @@ class Conversation:
         """Place of the call that a tool span carries out, answered."""
         given = span.attributes
         name, call = str(given.get("gen_ai.tool.name", "tool")), given.get("gen_ai.tool.call.id")
-        asked = self._asked(str(call) if call else None, name)
+        wanted = Call(name, value_of(given.get("gen_ai.tool.call.arguments")), str(call) if call else None)
+        asked = self._asked(wanted)
         if asked is None:
-            asked = str(call) if call else f"span {span.id}"
-            wanted = Call(name, value_of(given.get("gen_ai.tool.call.arguments")), asked)
+            asked = wanted.id = wanted.id or f"span {span.id}"
             actor = span.agents[0] if span.agents else None
             said = Said("assistant", name=actor, time=moment_of(span.start), calls=[wanted])
             self.said[said.key()] += 1
@@ -272,15 +272,19 @@ class Conversation:
         self.talk.answered(Answer(result, asked, failed, span.failed), moment_of(span.end))
         return self.talk.calls[asked]
 
-    def _asked(self, call: str | None, name: str) -> str | None:
-        """The id of the call that a tool span carries out, as the talk knows it."""
-        if call is not None:
-            return call if call in self.talk.calls else None
-        for known, place in self.talk.waiting.items():
-            action = self.talk.events[place].action
-            if action is not None and action.name == name:
-                return known
-        return None
+    def _asked(self, wanted: Call) -> str | None:
+        """The id of the call that a tool span carries out, as the talk knows it.
+
+        Where the span has none, that of the first call of the tool that still waits, one with the same
+        arguments before all others.
+        """
+        if wanted.id is not None:
+            return wanted.id if wanted.id in self.talk.calls else None
+        waiting = ((known, self.talk.events[place].action) for known, place in self.talk.waiting.items())
+        calls = {known: action for known, action in waiting if action and action.name == wanted.name}
+        given, _ = arguments(wanted.arguments)
+        alike = (known for known, action in calls.items() if action.arguments == given)
+        return next(alike, next(iter(calls), None))
 
 
 def _conversations(spans: Any) -> dict[str, list[Span]]:

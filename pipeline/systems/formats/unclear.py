@@ -336,12 +336,24 @@ def _nothing(seen: Survey) -> Iterator[str]:
             who.path for who in seen.paths.values() if who.path.rpartition("[].")[0] == at and is_sides(who)
         ]
         if "[]" in at:
-            yield f"{one.path} holds texts two lists deep, which no path reaches: cut the records first"
+            yield _within_lists(one, at, seen)
         else:
             who = known[0] if known else f"{at}[].…" if at else "…"
             yield f'if {one.path} is what somebody said: [event] text = "{one.path}", role = "{who}"'
     if not texts:
         yield "no path holds texts: are these labels or measures of sessions that lie elsewhere?"
+
+
+def _within_lists(one: PathSeen, at: str, seen: Survey) -> str:
+    """How to read texts in lists within lists, of which a path goes through one."""
+    first = f"{at.replace('[]', '[0]')}{one.path.removeprefix(at)}"
+    outer = seen.paths[at.partition("[]")[0]]
+    others = "which is its only one" if set(outer.lengths) <= {1} else "and leaves out all others"
+    return (
+        f"{one.path} holds texts two lists deep, and a path goes through one: [event] "
+        f'text = "{first}" reads the first item of {outer.path}, {others}; who speaks is [event] role, or '
+        '[constants] role = "agent"'
+    )
 
 
 def _is_text(one: PathSeen) -> bool:

@@ -60,18 +60,22 @@ _MODE = re.compile(r"\s*(\d\.\d)\s*(.*)")
 
 
 def labels(path: Path) -> Iterator[Label | Quarantined]:
-    """Every label of a file."""
+    """Every label of a file; one that cannot be read costs no other."""
     for number, record in records(path):
         if isinstance(record, Quarantined):
             continue
         try:
-            yield from of_record(expect(record, dict, "record"), str(path))
+            for item in of_record(expect(record, dict, "record"), str(path)):
+                if isinstance(item, str):
+                    yield Quarantined(source=str(path), line=number, reason=item)
+                else:
+                    yield item
         except (ValueError, TypeError, AttributeError) as error:
             yield Quarantined(source=str(path), line=number, reason=str(error))
 
 
-def of_record(record: dict[str, JsonValue], source: str) -> Iterator[Label | Quarantined]:
-    """People's labels of a record, then the model's."""
+def of_record(record: dict[str, JsonValue], source: str) -> Iterator[Label | str]:
+    """People's labels of a record, then the model's; a sentence for each that cannot be read."""
     name = trajectory(record, source, ReadOptions()).id
     base: dict[str, JsonValue] = {"trajectory": name, "codebook": BOOK}
     items = [
@@ -79,16 +83,28 @@ def of_record(record: dict[str, JsonValue], source: str) -> Iterator[Label | Qua
         for one in expect(record.get("annotations") or [], list, "annotations")
     ]
     numbers = {match[1] for one in items if (match := _MODE.match(str(one.get("failure mode"))))}
-    for item in items:
-        code = code_of(str(item.get("failure mode")), numbers)
+    for number, item in enumerate(items):
+        place = f"annotations[{number}]"
+        try:
+            code = code_of(str(item.get("failure mode")), numbers)
+        except ValueError as error:
+            yield f"{place}: {error}"
+            continue
         for rater, value in item.items():
             if rater.lower().startswith("annotator") and value not in (None, ""):
-                yield Label({**base, "code": code, "rater": rater, "label": _label(_truth(value))})
+                yield _said({**base, "code": code, "rater": rater}, value, f"{place}.{rater}")
     given = record.get("mast_annotation")
     for code, value in expect(given, dict, "mast_annotation").items() if given is not None else ():
         if value is not None:
-            said = {"code": code, "rater": MODEL, "rater_kind": "llm", "label": _label(_truth(value))}
-            yield Label({**base, **said})
+            said = {**base, "code": code, "rater": MODEL, "rater_kind": "llm"}
+            yield _said(said, value, f"mast_annotation.{code}")
+
+
+def _said(said: dict[str, JsonValue], value: JsonValue, place: str) -> Label | str:
+    try:
+        return Label({**said, "label": "present" if _truth(value) else "absent"})
+    except ValueError as error:
+        return f"{place}: {error}"
 
 
 def code_of(mode: str, numbers: set[str]) -> str:
@@ -114,7 +130,3 @@ def _truth(value: JsonValue) -> bool:
     if word in ("false", "no", "0", "0.0", "n"):
         return False
     raise ValueError(f"expected true or false of an annotator, got {value!r:.40}")
-
-
-def _label(present: bool) -> str:
-    return "present" if present else "absent"

@@ -49,3 +49,21 @@ def test_a_page_without_turns_is_nobodys_and_how_to_cut_it_is_said(tmp_path: Pat
 def test_a_report_is_not_written_under_an_ending_that_it_is_not(tmp_path: Path, coaudit: Coaudit) -> None:
     refused = coaudit("report", "--out", tmp_path / "report.pdf", status=2)
     assert "no report ends in .pdf" in refused.err and not (tmp_path / "report.pdf").exists()
+
+
+def test_a_draft_of_lists_within_lists_says_how_they_are_read(tmp_path: Path, coaudit: Coaudit) -> None:
+    long = "The answer depends on many things, as we will see below, and on some more."
+    lines = [
+        f'{{"question": {n}, "choices": [{{"turns": ["One {n}. {long}", "Two {n}. {long}"]}}]}}\n'
+        for n in range(5)
+    ]
+    path, out = tmp_path / "answers.jsonl", tmp_path / "map.toml"
+    path.write_text("".join(lines), encoding="utf-8")
+    told = coaudit("map", path, "--out", out).err
+    assert f"{out}: the draft, which needs what is not understood; next: " in told
+    out.write_text(
+        '[constants]\nrole = "agent"\n[event]\ntext = "choices[0].turns[].text"\n', encoding="utf-8"
+    )
+    assert '[event] text = "choices[0].turns[].text"' in told
+    (first, *_) = coaudit("ingest", path, "--map", out, "--dry-run", "--json").json["trajectories"]
+    assert [event["text"][:6] for event in first["events"]] == ["One 0.", "Two 0."]

@@ -50,6 +50,13 @@ def test_a_column_a_rater_is_a_label_each_and_an_empty_cell_none(tmp_path: Path)
     ]
 
 
+def test_the_format_of_a_table_parted_by_tabs_may_be_called_tsv(tmp_path: Path) -> None:
+    path = tmp_path / "labels.tsv"
+    path.write_text("id\tmode\tann_says\tbob_says\ns1\tC.1 Late, often\tx\t\n", encoding="utf-8")
+    (one,) = said(path, f'[input]\nformat = "tsv"\n{MAP}')
+    assert one["rater"] == "ann"
+
+
 def test_a_column_that_the_file_lacks_is_named_with_those_that_it_has(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_text("id,mode,ann_says,Bob_says\ns1,C.1 Late,x,n\ns2,C.1 Late,,x\n", encoding="utf-8")

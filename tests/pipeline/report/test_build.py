@@ -377,6 +377,8 @@ def test_the_report_of_an_empty_workspace_says_what_to_run(workspace: Path, coau
     (workspace / "sources.jsonl").touch()
     text = coaudit("report").out
     assert "coaudit ingest PATH" in text
+    captions = [table["caption"] for table in coaudit("report", "--format", "json").json["tables"].values()]
+    assert not [caption for caption in captions if "None" in caption]
 
 
 def test_options_of_which_the_answers_show_nothing_are_refused(audited: Store, coaudit: Coaudit) -> None:

@@ -9,6 +9,7 @@ import pytest
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.report.interventions import interventions, lines
 from coaudit.pipeline.store import Store
+from tests.conftest import Coaudit
 from tests.pipeline.stores import made, take
 from tests.shared import ROOT
 
@@ -57,3 +58,11 @@ def test_where_nothing_helped_nothing_is_announced(store: Store) -> None:
 def test_a_price_beyond_all_floats_is_refused(store: Store) -> None:
     with pytest.raises(UsageError, match="numbers too large to reckon with"):
         interventions(store, 1.7e308, 5)
+
+
+def test_a_workspace_without_rehac_has_no_rows_and_says_so(workspace: Path, coaudit: Coaudit) -> None:
+    coaudit("ingest", ROOT / "data" / "coblock")
+    done = coaudit("interventions", "--json")
+    assert done.json == {"rows": []}
+    assert done.err == "no ReHAC trajectories in the workspace; `coaudit ingest PATH` reads them\n"
+    assert coaudit("interventions").out == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import tomllib
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import pytest
 from coaudit.pipeline.systems.formats.drafting import draft
 from coaudit.pipeline.systems.formats.growing import sessions_of
 from coaudit.pipeline.systems.formats.unclear import unclear
-from tests.pipeline.systems.formats.files import brief, written
+from tests.pipeline.systems.formats.files import brief, one, written
 from tests.pipeline.systems.formats.shapes import as_json, as_lines, as_text, said
 from tests.pipeline.systems.formats.shapes_logs import LOGS
 from tests.pipeline.systems.formats.test_drafting import drafted
@@ -208,7 +209,11 @@ def test_a_draft_says_what_it_did_not_understand_and_which_line_to_change(tmp_pa
     assert any("Reporting Analyst (agent)" in one and "[roles]" in one for one in crew)
     deep = [{"id": n, "choices": [{"turns": [{"a": said(n)}, {"a": said(n + 1)}]}]} for n in range(3)]
     nothing = doubts(written(tmp_path / "deep.jsonl", *deep))
-    assert "two lists deep" in " ".join(nothing)
+    assert "two lists deep" in nothing[1]
+    assert (
+        '[event] text = "choices[0].turns[].a" reads the first item of choices, which is its only'
+        in nothing[1]
+    )
     talk = [{"role": "user", "content": said(0)}, {"role": "assistant", "content": said(1)}]
     mixed = [{"id": n, "prompt": talk} for n in range(4)]
     told = doubts(written(tmp_path / "mixed.jsonl", {"spec": "x"}, *mixed))
@@ -1264,3 +1269,30 @@ def test_measures_beside_a_score_in_one_object_are_outcomes_too(tmp_path: Path) 
     first = drafted(as_lines(tmp_path / "log.jsonl", rows))[2]
     values = {o.name: o.value for o in first.outcomes}
     assert values == {"judge": 1, "accuracy": 0.5, "won": True, "success": True}
+
+
+def test_replies_in_cells_are_the_messages_of_which_they_are_the_json(tmp_path: Path) -> None:
+    asked, again = {"role": "user", "content": said(0)}, {"role": "user", "content": said(1)}
+    back = {"role": "assistant", "content": '{"seats": 2}'}
+    calls = [([asked], back), ([asked, back, again], {"role": "assistant", "content": "Yes."})]
+    rows = [[f"t{n}", json.dumps(many), json.dumps(one)] for n, (many, one) in enumerate(calls)]
+    path = tmp_path / "calls.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["id", "input", "output"], *rows])
+    made = draft(path)
+    assert not made.made.tags
+    run = one("mapped", path, map=made.text)
+    assert [event.text for event in run.events] == [said(0), '{"seats": 2}', said(1), "Yes."]
+
+
+def test_texts_that_count_seconds_are_times_and_other_digits_are_none(tmp_path: Path) -> None:
+    def time_of(values: list[str]) -> str | list[str] | None:
+        rows = [
+            {"conv": "a", "from": ("user", "bot")[n % 2], "body": said(n), "ts": value}
+            for n, value in enumerate(values)
+        ]
+        return draft(written(tmp_path / "log.jsonl", *rows)).made.event.get("time")
+
+    assert time_of(["1767322800", "1767322810", "1767322820", "1767322830"]) == "ts"
+    assert time_of(["1767322800123", "1767322810123"] * 2) == "ts"
+    assert time_of(["9999999990", "9999999991", "9999999992", "9999999993"]) is None

@@ -231,3 +231,27 @@ def test_hostile_spans_are_no_reason_to_fail(tmp_path: Path) -> None:
     path = written(tmp_path / "a.jsonl", *(json.dumps(one) for one in odd))
     trajectories, wrong = read("openinference", path)
     assert trajectories == [] and wrong
+
+
+def test_runs_of_one_tool_at_a_time_answer_the_calls_with_their_arguments(tmp_path: Path) -> None:
+    call = "llm.output_messages.0.message.tool_calls.{}.tool_call.{}".format
+    asked = dict(ASKED)
+    for n, city in enumerate(("Ulm", "Bonn")):
+        asked |= {call(n, "id"): f"c{n}", call(n, "function.name"): "book"}
+        asked[call(n, "function.arguments")] = json.dumps({"city": city})
+    ran = [
+        {KIND: "TOOL", "tool.name": "book", "input.value": f'{{"city":"{city}"}}', "output.value": city}
+        for city in ("Bonn", "Ulm")
+    ]
+    spans: list[tuple[str, str, str | None, dict[str, Any]]] = [
+        ("b", "LLM.call", None, {KIND: "LLM", "llm.output_messages.0.message.role": "assistant", **asked}),
+        ("c", "book", None, ran[0]),
+        ("d", "book", None, ran[1]),
+    ]
+    failed = {"c": {"status_code": "Error", "status_message": "full"}}
+    run = one("openinference", written(tmp_path / "trace.jsonl", nested(spans, **failed)))
+    done = {event.action.arguments["city"]: event for event in run.events if event.action}
+    assert (done["Bonn"].status, done["Bonn"].error) == ("failed", "full")
+    assert done["Ulm"].status is None
+    said = {city: run.states[event.states["public"]] for city, event in done.items()}
+    assert said == {city: {"observation": city} for city in done}

@@ -143,12 +143,19 @@ def test_what_a_model_annotated_is_a_rater_of_its_own(tmp_path: Path, coaudit: C
     assert {code["code"]: code["n_judged"] for code in codes} == {"1.1": 4, "1.2": 4}
 
 
-def test_a_vote_that_is_none_is_refused_with_its_record(tmp_path: Path, coaudit: Coaudit) -> None:
-    value = records(2)
+def test_a_label_that_is_none_is_refused_and_the_others_of_its_record_are_kept(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    value = records(2, mast_annotation={"1.1": 7, "1.2": 0})
     value[0]["annotations"][0]["annotator_1"] = "TRUE"
     value[1]["annotations"][0]["annotator_1"] = "perhaps"
+    value[1]["annotations"][1]["failure mode"] = "Premature"
     document = coaudit("import", "mast", dumped(tmp_path / "set", value).parent, "--json").json
+    seven = "mast_annotation.1.1: expected true or false of an annotator, got 7"
     assert [(item["line"], item["reason"]) for item in document["quarantined"]] == [
-        (2, "expected true or false of an annotator, got 'perhaps'")
+        (1, seven),
+        (2, "annotations[0].annotator_1: expected true or false of an annotator, got 'perhaps'"),
+        (2, "annotations[1]: failure mode: expected a number and a name, got 'Premature'"),
+        (2, seven),
     ]
-    assert document["labels"]["imported"] == 6
+    assert document["labels"]["imported"] == 2 * (2 * 3 + 1) - 1 - 3
