@@ -26,7 +26,7 @@ from .log import Finding, Log
 
 NAME = "detectors"
 CODEBOOK = "failures"
-REVISION = 3
+REVISION = 4
 Detector = Callable[[Log], "list[Finding] | None"]
 """The findings in a log; None where the log lacks what the detector looks at."""
 DETECTORS: dict[str, tuple[Detector, ...]] = {

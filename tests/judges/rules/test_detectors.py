@@ -96,6 +96,13 @@ def test_a_message_to_which_agents_only_wait_is_found() -> None:
     assert found(log, "C.3") == (3,)
 
 
+def test_questions_and_reports_are_known_by_the_marks_of_any_keyboard() -> None:
+    assert found(team(*TALK, ("human", "Est-ce prêt？"), EDIT), "C.3") == (3,)
+    assert found(team(*TALK, EDIT, ("agent", "It’s done.")), "C.5") == (3, 4)
+    asked = ("agent", "Who is the audience of this text？")
+    assert found(team(asked, ("human", "Nurses in training."), asked), "SA.2") == (1, 2, 3)
+
+
 def test_an_end_without_a_word_on_the_work_is_found() -> None:
     assert found(team(*TALK, EDIT, ("agent", "FINISH()")), "C.3") == (3, 4)
     assert (
