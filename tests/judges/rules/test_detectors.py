@@ -150,6 +150,16 @@ def test_a_confirmed_change_is_none() -> None:
     assert found(again, "SA.5") is None
 
 
+def test_a_request_that_does_not_say_what_for_asked_for_nothing() -> None:
+    log = team(*TALK, REQUEST, SEND)
+    bare = [event.model_copy(update={"action": None}) if event.seq == 3 else event for event in log.events]
+    assert found(log.model_copy(update={"events": tuple(bare)}), "SA.5") is None
+    nameless = [
+        event.model_copy(update={"action": None}) if event.seq == 4 else event for event in log.events
+    ]
+    assert found(log.model_copy(update={"events": tuple(nameless)}), "SA.5") is None
+
+
 def test_codes_that_no_detector_speaks_to_get_no_rating_at_all() -> None:
     everything = team(*TALK, REQUEST, ("human", "ACCEPT()"), SEND, EDIT, SEARCH, ("agent", "FINISH()"))
     assert set(rated(everything)) <= set(DETECTORS)
