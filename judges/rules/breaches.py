@@ -74,9 +74,8 @@ def change_after_refusal(log: Log) -> list[Finding] | None:
 
 
 def _asked_for(log: Log, request: Event, event: Event) -> bool:
-    assert request.action is not None or request.text is not None
+    """Whether a request asked for what was done; one that says nothing asked for nothing."""
     asked = log.call(request) if request.action else (request.text or "")
-    assert event.action is not None
-    if event.action.name.casefold() not in asked.casefold():
+    if event.action is None or event.action.name.casefold() not in asked.casefold():
         return False
     return alike(words(asked), words(log.call(event))) >= 0.5

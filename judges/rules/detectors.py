@@ -26,7 +26,7 @@ from .log import Finding, Log
 
 NAME = "detectors"
 CODEBOOK = "failures"
-REVISION = 3
+REVISION = 4
 Detector = Callable[[Log], "list[Finding] | None"]
 """The findings in a log; None where the log lacks what the detector looks at."""
 DETECTORS: dict[str, tuple[Detector, ...]] = {
@@ -55,8 +55,20 @@ class ByUnit(ABC):
         return Maker(NAME, "rule", self.version, self.codebook)
 
     def rate(self, units: Iterable[Unit]) -> Iterator[list[Rating]]:
-        """The ratings of each unit."""
-        return (list(self.of(unit)) for unit in units)
+        """The ratings of each unit; where its rules fail, an error for each code that they speak to."""
+        return map(self._rated, units)
+
+    def _rated(self, unit: Unit) -> list[Rating]:
+        try:
+            return list(self.of(unit))
+        except Exception as error:  # one log that nobody thought of must not stop the other thousand
+            reason = f"its rules failed: {type(error).__name__}: {str(error)[:200]}"
+            return [self.maker.rating(unit, Verdict(code, error=reason)) for code in self.codes]
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The codes that the rules speak to."""
+        return tuple(code.code for code in self.codebook.codes)
 
     @abstractmethod
     def of(self, unit: Unit) -> Iterator[Rating]:
@@ -73,13 +85,18 @@ class Detectors(ByUnit):
         if self.codebook.name != CODEBOOK:
             raise JudgeError(f"rater {NAME!r} cannot rate codebook {self.codebook.name!r}, only {CODEBOOK}")
 
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Those of the codebook that have a detector."""
+        known = {code.code for code in self.codebook.codes}
+        return tuple(code for code in DETECTORS if code in known)
+
     def of(self, unit: Unit) -> Iterator[Rating]:
         """A rating for each code that a detector can speak to in this log."""
         log = Log.of(unit)
-        known = {code.code for code in self.codebook.codes}
-        for code, detectors in DETECTORS.items():
-            said = [result for detector in detectors if (result := detector(log)) is not None]
-            if code in known and said:
+        for code in self.codes:
+            said = [result for detector in DETECTORS[code] if (result := detector(log)) is not None]
+            if said:
                 findings = [finding for result in said for finding in result]
                 yield self.maker.rating(unit, _verdict(self.codebook, code, findings))
 

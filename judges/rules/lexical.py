@@ -29,8 +29,8 @@ _ENDS = "([.!?;]+)"
 _READABLE = r"[\p{L}\p{N}]"
 _LETTER = r"\p{L}"
 _LATIN = "[A-Za-z\u00c0-\u024f]"
-_AROUND = " \t\"'“”‘’-*"
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_AROUND = " \t\"'“”-*"
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def _foreign(texts: pa.StringArray) -> pa.BooleanArray:
 
 def takes_initiative(texts: pa.StringArray) -> list[bool]:
     """Whether a sentence proposes, requests, limits, informs or asks something concrete."""
-    own, of = sentences(texts)
+    own, of = sentences(plain(texts))
     return _among(len(texts), of, _steers(own))
 
 
@@ -121,6 +121,7 @@ def settles(questions: pa.StringArray, replies: pa.StringArray) -> list[bool]:
     """Whether each message asks for a decision that the reply to it gives."""
     import pyarrow.compute as pc
 
+    questions, replies = plain(questions), plain(replies)
     asked, of = sentences(questions)
     asks = pc.and_(pc.match_substring(asked, "?"), _has(asked, words.DECISION))
     decisions = _among(len(questions), of, pc.and_not(asks, _has(asked, words.COURTESY_QUESTION)))
@@ -147,9 +148,20 @@ def halts(texts: pa.StringArray) -> list[bool]:
     """Whether a sentence tells the agent to stop, wait, refrain or hand over."""
     import pyarrow.compute as pc
 
-    own, of = sentences(texts)
+    own, of = sentences(plain(texts))
     told = _has(own, words.HALT)
     return _among(len(texts), of, pc.and_not(told, _has_of(own, told, words.NO_HALT)))
+
+
+def plain(texts: pa.StringArray) -> pa.StringArray:
+    """Texts with the apostrophes and question marks of the wordings, whichever their keyboards have."""
+    import pyarrow.compute as pc
+
+    foreign = pc.invert(pc.string_is_ascii(texts))
+    some = pc.replace_substring_regex(texts.filter(foreign), f"[{words.APOSTROPHES}]", "'")
+    return pc.replace_with_mask(
+        texts, foreign, pc.replace_substring_regex(some, f"[{words.QUESTION_MARKS}]", "?")
+    )
 
 
 def sentences(texts: pa.StringArray) -> tuple[pa.StringArray, pa.IntegerArray]:
@@ -259,4 +271,4 @@ UNITS: dict[str, tuple[UnitKind, ...]] = {
     "halting": _MESSAGE,
 }
 """Codebook -> the units that its rules can be asked of."""
-VERSION = content_hash("rules 3", words.fingerprint())[:12]
+VERSION = content_hash("rules 4", words.fingerprint())[:12]

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from ...schemas import Event
 from .log import Finding, Log, after, alike, looks_up, named, words
+from .wordings import plain
 
 NEAR = 0.9
 """Similarity of the words of two actions from which they count as the same."""
@@ -35,7 +36,7 @@ _HARMLESS = re.compile(r"wait|noop|stay|sleep|scroll|screenshot|click|key|move",
 def question_asked_again(log: Log) -> list[Finding] | None:
     """SA.2: a question in (nearly) the same words after a human had replied to it."""
     questions = [
-        e for a in log.agents for e in log.of_agent(a) if e.kind == "message" and "?" in (e.text or "")
+        e for a in log.agents for e in log.of_agent(a) if e.kind == "message" and "?" in plain(e.text or "")
     ]
     if not questions or not log.humans:
         return None
@@ -87,7 +88,7 @@ def step_repeated(log: Log) -> list[Finding] | None:
 
 def _asks(message: Event) -> list[Bag]:
     """The words of each question in a message."""
-    return [words(result) for result in _QUESTION.findall(message.text or "")]
+    return [words(result) for result in _QUESTION.findall(plain(message.text or ""))]
 
 
 def _shared(one: Bag, other: Bag) -> int:
@@ -166,6 +167,6 @@ def _changed_between(log: Log, one: Event, other: Event) -> bool:
 def _reply(log: Log, question: Event) -> Event | None:
     """The human's message that directly follows, unless it asks back."""
     said = next(after(log.messages, question.seq), None)
-    if said and said.actor in log.humans and not (said.text or "").rstrip(" \"'").endswith("?"):
+    if said and said.actor in log.humans and not plain(said.text or "").rstrip(" \"'").endswith("?"):
         return said
     return None

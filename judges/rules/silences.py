@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from ...schemas import Event
 from .log import SAYS, Finding, Log, after
+from .wordings import plain
 
 STRETCH = 3
 """Task actions without a message that make a stretch of work (the codebook's word)."""
@@ -53,7 +54,9 @@ def unanswered_human(log: Log) -> list[Finding] | None:
 
     Another message counts where agents only waited until then.
     """
-    asked = [e for e in log.said_by_humans if _not_opening(e) and ("?" in (e.text or "") or _waited(log, e))]
+    asked = [
+        e for e in log.said_by_humans if _not_opening(e) and ("?" in plain(e.text or "") or _waited(log, e))
+    ]
     if not asked or not log.agents:
         return None
     findings = []
@@ -93,7 +96,7 @@ def bare_summary(log: Log) -> list[Finding] | None:
             continue
         spoke_after_work = True
         reports = mine[worked + 1 :]
-        if all(_ONLY_DONE.fullmatch(e.text or "") for e in reports):
+        if all(_ONLY_DONE.fullmatch(plain(e.text or "")) for e in reports):
             why = "the report after the last work only says that it is done"
             cites = (mine[worked].seq, *(e.seq for e in reports))
             findings.append(Finding(cites, why, reports[0].text or None))

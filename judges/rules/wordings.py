@@ -1,7 +1,8 @@
 """English wordings that the `rules` rater looks for: our own lists. An edit changes the rater's version.
 
 The patterns are RE2's, which takes time in proportion to a text, whatever it says; letter case does not
-matter. A word (`\\w`, `\\b`) is one of ASCII's letters, digits and underscores.
+matter. A word (`\\w`, `\\b`) is one of ASCII's letters, digits and underscores. Apostrophes and question
+marks are ASCII's, too; those of a text are made so before it is looked at.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ STATUS = (
 )
 OTHERS = (
     r"\byou (?:should|could|need to|must|might want)\b|\b(?:we (?:should|could|need|must)|"
-    r"let(?:'|’)?s|let us)\b|\bplease (?:also |then )?(?:"
+    r"let'?s|let us)\b|\bplease (?:also |then )?(?:"
     + "|".join(verb for verb in VERBS.split("|") if verb not in ("wait", "hold", "give", "stay"))
     + r")\b"
 )
@@ -59,7 +60,7 @@ REASON = (
 )
 REQUEST = (
     rf"^(?:please\b|(?:just |only |never |always |don't |do not )?(?:{VERBS})\b)|\bplease (?:also |"
-    rf"do not |don't |just )?(?:{VERBS})\b|,? please$|\b(?:let(?:'|’)?s|let us|we (?:should|could|"
+    rf"do not |don't |just )?(?:{VERBS})\b|,? please$|\b(?:let'?s|let us|we (?:should|could|"
     rf"need|must|can|might|want|would|have)|you (?:should|could|need to|must|can|might want)|"
     rf"it (?:should|must|needs)|how about|what about|why not|i(?:'d| would) (?:suggest|recommend|"
     rf"propose|prefer|like|love|rather)|i (?:suggest|recommend|propose|want|need|prefer|wish|"
@@ -118,8 +119,8 @@ DELEGATES = (
 )
 CHOOSES = (
     r"\b(?:i(?:'d| would) (?:like|prefer|love|go)|i (?:prefer|want|choose|like)|(?:the )?(?:first|"
-    r"second|third|last|former|latter)(?: one| option)?|option \w+|take (?:the|that)|let(?:'|"
-    r"’)?s (?:go|take|do|use|keep)|(?:please )?(?:use|keep|go with|make it|choose|add|remove|"
+    r"second|third|last|former|latter)(?: one| option)?|option \w+|take (?:the|that)|let'?s "
+    r"(?:go|take|do|use|keep)|(?:please )?(?:use|keep|go with|make it|choose|add|remove|"
     r"change|swap))\b"
 )
 UNDECIDED = (
@@ -167,6 +168,14 @@ tell than thank thanks that their them then there these they thing things think 
 time want well were what when where which while will with would work your yours
 """
 EMPTY = frozenset(_EMPTY.split())
+APOSTROPHES = "‘’‛ʼ´＇"
+QUESTION_MARKS = "？؟"
+_PLAIN = str.maketrans(dict.fromkeys(APOSTROPHES, "'") | dict.fromkeys(QUESTION_MARKS, "?"))
+
+
+def plain(text: str) -> str:
+    """A text with the apostrophes and question marks of the patterns, whichever its keyboard has."""
+    return text if text.isascii() else text.translate(_PLAIN)
 
 
 def fingerprint() -> list[str]:

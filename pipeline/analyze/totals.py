@@ -40,6 +40,7 @@ BOUNDS: dict[str, Bounds] = {
 """Values that a metric can take; what is not here may be any number."""
 RATES = {measure: rate for rate, measure in OF_ONE.items()}
 """The 0/1 of a trajectory -> the rate over many."""
+COLLAB_SCORE = "collab_score"
 OUTCOME = "outcome:"
 """What stands before the name of an outcome that is no metric."""
 STATED = (
@@ -102,7 +103,7 @@ def groups(
     (expression over the measure m and its participant p); `instances` makes runs of one instance a cluster.
     """
     names = "".join(f", {expression} AS key_{i}" for i, expression in enumerate(keys))
-    shares = _shares(connection, table)
+    shares, unscored = _shares(connection, table), _unscored(connection, table, names)
     cluster = CLUSTER if instances else "hash('t', t.id)"
     wanted = "" if only is None else f"WHERE m.metric {AMONG}"
     named = "p." in participant
@@ -127,9 +128,12 @@ def groups(
         FROM per_cluster GROUP BY ALL ORDER BY ALL
     """
     for row in dictionaries(connection, query, [] if only is None else [texts(only)]):
+        place = tuple(row[f"key_{i}"] for i in range(len(keys)))
+        if row["metric"] == COLLAB_SCORE and (row["scoring"], *place) in unscored:
+            row |= {"y": None, "x": None, "cluster": None, "n": 0, "missing": row["missing"] + row["n"]}
         yield Group(
             tuple(row[name] for name in HEADS),
-            tuple(row[f"key_{i}"] for i in range(len(keys))),
+            place,
             _totals(row, UNIT if row["metric"] in shares else bounds_of(row["metric"])),
             row["missing"],
             row["reason"],
@@ -188,6 +192,18 @@ def _shares(connection: Any, table: str) -> set[str]:
         WHERE starts_with(m.metric, '{OUTCOME}') GROUP BY m.metric HAVING bool_and(m.value IN (0, 1))
     """
     return {row[0] for row in connection.execute(query).fetchall()}
+
+
+def _unscored(connection: Any, table: str, names: str) -> set[tuple[str | None, ...]]:
+    """Scoring and keys of groups that delivered results of which none has a score, as real users' have no
+    automatic one: what is left, the sessions that delivered nothing, would make the mean 0."""
+    query = f"""
+        SELECT m.scoring{names} FROM {table} m JOIN selected t ON t.id = m.trajectory_id
+        JOIN {table} d ON d.trajectory_id = m.trajectory_id AND d.metric = 'delivered'
+        WHERE m.metric = '{COLLAB_SCORE}' GROUP BY ALL
+        HAVING count(*) FILTER (d.value = 1) > 0 AND count(m.value) FILTER (d.value = 1) = 0
+    """
+    return set(connection.execute(query).fetchall())
 
 
 def _totals(row: dict[str, Any], bounds: Bounds) -> Totals:

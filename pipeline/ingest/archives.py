@@ -20,6 +20,7 @@ from ...schemas import Quarantined
 from ..store.memory import spill
 from ..store.tars import extract, leads_out
 from ..systems.base import walk
+from ..systems.registry import SYSTEMS
 
 MAX_BYTES = 64 * 2**30
 """What an archive may hold, unpacked, wherever there is room for it."""
@@ -124,9 +125,14 @@ def _unpacker(name: str) -> Callable[[Path, Path], Iterator[tuple[str, str]]]:
 
 
 def _uncompress(path: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """One compressed file, under its name without the end; of one that is cut off what is there."""
+    """One compressed file, under its name without the end; of one that is cut off what is there. Beside it
+    what its system reads of the folder with it."""
     room = _Room.at(target)
     file = target / path.stem
+    for other in _read_with(path):
+        place = target / other.relative_to(path.parent)
+        place.parent.mkdir(exist_ok=True)
+        shutil.copyfile(other, place)
     try:
         with file.open("wb") as plain:
             for block in _blocks(path):
@@ -139,6 +145,14 @@ def _uncompress(path: Path, target: Path) -> Iterator[tuple[str, str]]:
     finally:
         if not file.stat().st_size:
             file.unlink()
+
+
+def _read_with(path: Path) -> Iterator[Path]:
+    """The files that a system whose log bears this name reads of a session's folder."""
+    log = path.stem
+    names = {name for system in SYSTEMS.values() if log in system.linked for name in system.linked} - {log}
+    for name in sorted(names):
+        yield from filter(Path.is_file, (path.with_name(name), *path.parent.glob(f"*/{name}")))
 
 
 def _blocks(path: Path) -> Iterator[bytes]:

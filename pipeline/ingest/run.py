@@ -267,8 +267,9 @@ def _take_references(store: Store, folder: Path, copy: bool, result: Ingested) -
     if not taken.tasks and not taken.unread:
         raise SourceError(f"{folder}: holds neither reference action trajectories nor recipes")
     result.quarantined.extend(taken.unread)
-    stored = f", by which {taken.measured} stored trajectories are measured anew" if taken.measured else ""
-    result.notes.append(f"{folder}: references of {taken.tasks} tasks{stored}")
+    anew = counted(taken.measured, "stored trajectory is", "stored trajectories are")
+    stored = f", by which {anew} measured anew" if taken.measured else ""
+    result.notes.append(f"{folder}: references of {counted(taken.tasks, 'task', 'tasks')}{stored}")
     place = Place(folder, os.path.abspath(folder), "overcooked")
     source = _source(place, ReadOptions()).model_copy(update={"reference": True})
     if copy:

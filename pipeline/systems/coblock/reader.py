@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -127,6 +128,17 @@ def _created(game: Game) -> str | None:
     return f"{whole}{dot}{fraction[:3]}Z" if whole else None
 
 
+def _moment(game: Game) -> str | None:
+    """When the record was made, in UTC also where the server printed another zone's time."""
+    try:
+        made = datetime.fromisoformat(game.created or "")
+        if not made.utcoffset():
+            return _created(game)
+        return made.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError):
+        return _created(game)
+
+
 def _spec(game: Game) -> Json:
     spec = game.config.get("spec")
     return spec if isinstance(spec, dict) else {}
@@ -167,7 +179,7 @@ def _start(game: Game, agents: list[Json], states: Json) -> Event:
     hashes = {view: content_hash(state) for view, state in seen.items()}
     states.update({hashes[view]: state for view, state in seen.items()})
     return Event(
-        seq=0, time=_created(game), actor="environment", kind="start", text=_instance(game), states=hashes
+        seq=0, time=_moment(game), actor="environment", kind="start", text=_instance(game), states=hashes
     )
 
 

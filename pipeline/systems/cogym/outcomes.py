@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import Event, JsonValue, Outcome, Quarantined
-from ....schemas.trajectory import ParticipantKind, number_in
+from ....schemas.trajectory import ParticipantKind, decimal_in, is_finite, number_in
 from ..base import json_file, json_lines, only_object
 from ..merge import END_REASON
 from .records import StepLimit, is_file
@@ -129,9 +129,11 @@ def outcomes(events: Sequence[Event], files: SessionFiles, limit: StepLimit | No
 def rated_outcomes(released: dict[str, JsonValue]) -> Iterator[Outcome]:
     """The ratings that a person gave after a released real-user session (1-5)."""
     for key, name in _RATED.items():
-        value = _number(released.get(key))
-        if value is not None:
+        given = released.get(key)
+        if (value := _number(given)) is not None:
             yield Outcome(name=name, value=value)
+        elif not _is_blank(given):
+            yield Outcome(name=name, reason=f"{key} must be a number, got {given!r:.42}")
     feedback = released.get("agentFeedback")
     if isinstance(feedback, str):
         yield Outcome(name="agent_feedback", text=feedback)
@@ -239,11 +241,14 @@ def _number(value: object) -> float | None:
     """A finite number, also where it is written as a text; None for everything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
+    number = decimal_in(value) if isinstance(value, str) else value
+    return float(number) if number is not None and is_finite(number) else None
+
+
+def _is_blank(value: object) -> bool:
+    """Whether nothing is said, as tables say it, too."""
+    blank = value is None or (isinstance(value, str) and not value.strip())
+    return blank or (isinstance(value, float) and math.isnan(value))
 
 
 def _text(value: object) -> str | None:

@@ -31,6 +31,8 @@ CELLS = {
 ERRORS = ("premature", "repetitive", "irrelevant")
 NO_DIALOGUE = "the chef opened no dialogue"
 """Why a run has no initiating or responding capability as released."""
+UNANSWERABLE = "the reference has no action for who was asked"
+"""Why one has none though the chef opened a dialogue."""
 
 
 def time_limit(reference: Reference | None, gamma: float = GAMMA, optimal: int | None = None) -> int | None:
@@ -158,7 +160,10 @@ def _capabilities(
     """
     released = definition == "released"
     n = len(rows) if released else reference.required_collaborations
-    none = NO_DIALOGUE if released else "the reference needs no hand-over"
+    none = "the reference needs no hand-over"
+    if released:
+        opened = any(opener == 0 for _, opener in seen.dialogues())
+        none = UNANSWERABLE if opened else NO_DIALOGUE
     asked = sum(c.initiated for c in rows)
     given = sum(c.responded for c in rows)
     if not released:

@@ -158,7 +158,7 @@ def monte_carlo(
 
 def _prefixes(trajectory: Trajectory) -> Iterator[tuple[str, int, Event]]:
     """Before each step: hash and length of the text up to and including its `<solver>`."""
-    preamble = (trajectory.events[0].text or "").lstrip()
+    preamble = next((event.text or "" for event in trajectory.events[:1]), "").lstrip()
     hashed = hashlib.blake2b(digest_size=16)
     hashed.update((preamble or _root(trajectory)).encode("utf-8", "surrogatepass"))
     characters = len(preamble) + len("<solver>")

@@ -90,13 +90,13 @@ def text(trajectory: Trajectory, preamble: str | None = None) -> str:
 
 def logged(states: Mapping[str, JsonValue], event: Event, number: int) -> str:
     """What the log holds of step `number` (from 1) after its `<solver>`."""
-    state = states[event.states["public"]]
-    assert isinstance(state, dict)
+    shown = states.get(event.states.get("public", ""))
+    state = shown if isinstance(shown, dict) else {}
     if "logged" in state:
         return str(state["logged"])
-    assert event.action is not None
-    action = rehac_text.action_text(event.action)
-    return rehac_text.regular(event.actor, number, event.text, action, str(state["observation"]))
+    # Steps in coaudit's own lines may have no action and no state.
+    action = "" if event.action is None else rehac_text.action_text(event.action)
+    return rehac_text.regular(event.actor, number, event.text, action, str(state.get("observation") or ""))
 
 
 @dataclass(frozen=True, slots=True)

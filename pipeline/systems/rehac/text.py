@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ....schemas import Action
+from ....schemas import Action, canonical_json
 from ....schemas.trajectory import number_in
 
 SOLVER = "<solver>"
@@ -120,4 +120,5 @@ def action_text(action: Action) -> str:
         return action.raw
     if "query" in action.arguments:
         return str(action.arguments["query"])
-    return f"{action.name}[{action.arguments['argument']}]" if action.arguments else action.name
+    argument = action.arguments.get("argument", canonical_json(action.arguments))
+    return f"{action.name}[{argument}]" if action.arguments else action.name

@@ -96,6 +96,13 @@ def test_a_message_to_which_agents_only_wait_is_found() -> None:
     assert found(log, "C.3") == (3,)
 
 
+def test_questions_and_reports_are_known_by_the_marks_of_any_keyboard() -> None:
+    assert found(team(*TALK, ("human", "Est-ce prêt？"), EDIT), "C.3") == (3,)
+    assert found(team(*TALK, EDIT, ("agent", "It’s done.")), "C.5") == (3, 4)
+    asked = ("agent", "Who is the audience of this text？")
+    assert found(team(asked, ("human", "Nurses in training."), asked), "SA.2") == (1, 2, 3)
+
+
 def test_an_end_without_a_word_on_the_work_is_found() -> None:
     assert found(team(*TALK, EDIT, ("agent", "FINISH()")), "C.3") == (3, 4)
     assert (
@@ -141,6 +148,16 @@ def test_a_confirmed_change_is_none() -> None:
     assert found(team(*TALK, REQUEST, ("human", "ACCEPT()"), SEND), "SA.5") is None
     again = team(*TALK, REQUEST, ("human", "REJECT()"), REQUEST, ("human", "ACCEPT()"), SEND)
     assert found(again, "SA.5") is None
+
+
+def test_a_request_that_does_not_say_what_for_asked_for_nothing() -> None:
+    log = team(*TALK, REQUEST, SEND)
+    bare = [event.model_copy(update={"action": None}) if event.seq == 3 else event for event in log.events]
+    assert found(log.model_copy(update={"events": tuple(bare)}), "SA.5") is None
+    nameless = [
+        event.model_copy(update={"action": None}) if event.seq == 4 else event for event in log.events
+    ]
+    assert found(log.model_copy(update={"events": tuple(nameless)}), "SA.5") is None
 
 
 def test_codes_that_no_detector_speaks_to_get_no_rating_at_all() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from coaudit.judges import JudgeError
@@ -113,6 +114,25 @@ def test_a_text_mostly_in_the_wordings_script_is_read(text: str) -> None:
     book = codebooks.load("initiative")
     ((rating,),) = Rules(book).rate(list(cut(team(("human", text)), book)))
     assert rating.label in book.labels
+
+
+@pytest.mark.parametrize("apostrophe", ["’", "‘", "ʼ", "´", "＇"])
+def test_an_apostrophe_is_one_whichever_keyboard_wrote_it(apostrophe: str) -> None:
+    def written(text: str) -> pa.StringArray:
+        return text_array([text.replace("'", apostrophe)])
+
+    assert halts(written("Don't send it yet.")) == [True]
+    assert halts(written("I'll finish the table myself.")) == [True]
+    assert takes_initiative(written("I'd like a hotel near the sea.")) == [True]
+    assert takes_initiative(written("What's next?")) == [False]
+    assert settles(written("Shall I book it?"), written("I'd prefer the train.")) == [True]
+
+
+@pytest.mark.parametrize("mark", ["？", "؟"])
+def test_a_question_mark_of_another_keyboard_asks(mark: str) -> None:
+    assert takes_initiative(text_array([f"Which museum shall we visit{mark}"])) == [True]
+    assert settles(text_array([f"Shall I book it{mark}"]), text_array(["Yes."])) == [True]
+    assert settles(text_array(["Shall I book it?"]), text_array([f"The museum tickets{mark}"])) == [False]
 
 
 def test_the_rules_refuse_a_codebook_they_have_no_patterns_for() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from coaudit.pipeline.analyze.compare import compare
 from coaudit.pipeline.analyze.metrics import cells, metrics, trajectory_metrics
 from coaudit.pipeline.annotate.draw import Wish, draw
 from coaudit.pipeline.errors import UsageError
@@ -94,6 +95,24 @@ def test_delivery_performance_and_collaboration_score(store: Store, study: Study
     human = metric(found, "collab_score", scoring="human")
     assert (human.value, human.n, human.missing) == (None, 0, 4)
     assert human.reason == "no outcome_rating was given"
+
+
+@pytest.mark.long
+def test_where_no_delivered_result_has_a_rating_those_without_a_result_make_no_score(
+    store: Store, study: Study
+) -> None:
+    study.add(score="", condition="unrated")
+    study.add(delivered=False, score=0, condition="unrated")
+    study.add(score="", condition="rated")
+    study.add(score=0.5, condition="rated")
+    study.add(delivered=False, score=0, condition="rated")
+    study.add(delivered=False, score=0, condition="empty")
+    found = [row for row in metrics(store, by=["condition"]) if row.scoring == "automatic"]
+    scores = {(row.group or {})["condition"]: (row.value, row.n, row.missing) for row in found}
+    assert scores == {"unrated": (None, 0, 2), "rated": (0.25, 2, 1), "empty": (0.0, 1, 0)}
+    assert "its evaluation found no score" in {row.reason for row in found}
+    said = compare(store, by="condition", metrics=["collab_score/automatic"])
+    assert [row["groups"] for row in said] == [["empty", "rated"]]
 
 
 @pytest.mark.long

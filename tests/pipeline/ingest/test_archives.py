@@ -20,8 +20,9 @@ from coaudit.pipeline.ingest.archives import archives_below, unpacked
 from coaudit.pipeline.ingest.run import preview
 from coaudit.pipeline.store.memory import spill
 from coaudit.pipeline.systems import ReadOptions
+from coaudit.schemas import Trajectory
 from tests.conftest import Coaudit
-from tests.pipeline.systems.cogym.folders import AGENT, Log
+from tests.pipeline.systems.cogym.folders import AGENT, Log, performance, simulated
 from tests.shared import ROOT
 
 MEMBERS = [
@@ -239,6 +240,29 @@ def test_a_log_that_was_compressed_by_itself_is_named_after_the_folders_around_i
     assert before == [{key: getattr(run, key) for key in before[0]} for run in plain]
     coaudit("rebuild")
     assert heads(coaudit) == before
+
+
+@pytest.mark.long
+def test_a_log_that_was_compressed_by_itself_is_read_with_the_files_of_its_session(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    files = performance("Plan", performance_rating=0.5) | simulated()
+    log = (
+        Log().write(AGENT, "Plan").folder(tmp_path / "arm" / "env_travel_planning_3", files)
+        / "event_log.jsonl"
+    )
+    plain = next(iter(preview([log.parent], ReadOptions())))
+    assert isinstance(plain, Trajectory)
+    (log.parent / f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    coaudit("ingest", tmp_path)
+    for _ in range(2):
+        (row,) = coaudit("trajectory", "list", "--json").json["rows"]
+        shown = coaudit("trajectory", "show", row["id"], "--json").json
+        assert shown["setting"] == "simulated"
+        assert shown["participants"] == plain.model_dump(mode="json")["participants"]
+        assert (shown["outcome"]["delivered"], shown["outcome"]["task_performance"]) == (1, 0.5)
+        coaudit("rebuild")
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,3 +68,12 @@ def test_without_reference_trajectories_a_request_is_not_judged(tmp_path: Path) 
     bare = Store(Workspace(tmp_path / "bare"))
     ingest(bare, [samples() / "overcooked" / "logs"], ReadOptions())
     assert list(_ratings(bare, "collaborative_errors")) == []
+
+
+def test_a_log_that_the_rules_fail_on_is_an_error_and_the_others_are_rated(tmp_path: Path) -> None:
+    empty = {"type": "trajectory", "native_id": "empty", "system": "coblock", "participants": []}
+    (tmp_path / "empty.jsonl").write_text(json.dumps(empty))
+    made = Store(Workspace(tmp_path / "workspace"))
+    ingest(made, [samples() / "coblock", tmp_path / "empty.jsonl"], ReadOptions())
+    said = {rating.error for rating in _ratings(made, "team_faults")}
+    assert said == {None, "its rules failed: IndexError: tuple index out of range"}

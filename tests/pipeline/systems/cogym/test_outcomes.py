@@ -371,6 +371,17 @@ def test_a_released_trajectory_lacks_the_ratings_that_were_not_given(tmp_path: P
 
 
 @pytest.mark.parametrize(
+    ("given", "value"), [("4,5", 4.5), (" 4 ", 4), ("4/5", None), ([4], None), (True, None)]
+)
+def test_a_persons_rating_that_is_no_number_is_none_with_the_reason(
+    tmp_path: Path, given: object, value: float | None
+) -> None:
+    rated = outcome(released(tmp_path, modelName="gpt-4o", outcomeRating=given), "outcome_rating")
+    reason = None if value else f"outcomeRating must be a number, got {given!r}"
+    assert (rated.value, rated.reason) == (value, reason)
+
+
+@pytest.mark.parametrize(
     ("log", "reason"),
     [
         ("[]", "no record of a session in it"),

@@ -263,6 +263,14 @@ def test_as_released_who_speaks_first_initiates_and_only_where_the_chef_opened()
     assert values(run_of(*entries, opener=0), PEAR)["initiating_capability"] == 0
 
 
+def test_of_who_has_nothing_to_do_in_the_reference_no_request_is_judged_and_the_reason_says_so() -> None:
+    alone = Reference(order="poached_pear", level=1, trajectories=((tuple(CHEF), ()),))
+    for opener, reason in ((0, metrics.UNANSWERABLE), (1, metrics.NO_DIALOGUE)):
+        rows = list(metrics.measures(run_of((0, "A pear.", ASKED), opener=opener), alone))
+        (asked,) = [row for row in rows if row.metric == "initiating_capability"]
+        assert (asked.value, asked.reason) == (None, reason)
+
+
 def test_both_agents_may_state_requests_in_one_dialogue() -> None:
     back = DONE + ";request(pickup(pear,counter))"
     run = run_of(

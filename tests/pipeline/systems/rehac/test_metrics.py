@@ -11,7 +11,7 @@ import pytest
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.rehac import metrics, reader
 from coaudit.pipeline.systems.rehac.dilemmas import dilemmas
-from coaudit.schemas import Measure, Trajectory
+from coaudit.schemas import Action, Event, Measure, Outcome, Trajectory
 from tests.shared import ROOT, shared
 
 SAMPLES = ROOT / "data" / "rehac"
@@ -91,6 +91,26 @@ def test_the_cost_after_a_step_leaves_out_what_was_paid_before_and_the_advantage
     assert (after.agent.reward_after, after.human.reward_after) == pytest.approx((0.0, 0.92))
     gain = (after.human.reward_after - after.agent.reward_after) / 2
     assert after.advantage == pytest.approx(gain) == pytest.approx(0.46)
+
+
+def test_steps_without_a_state_in_coaudits_own_lines_share_states_by_what_they_did() -> None:
+    def run(key: str, *actors: str) -> Trajectory:
+        look = Action(name="look", arguments={"where": "here"})
+        events = [Event(seq=seq, actor=actor, kind="action", action=look) for seq, actor in enumerate(actors)]
+        return Trajectory.model_validate(
+            {
+                "id": key,
+                "native_id": "a/1/0",
+                "source": "here",
+                "system": "rehac",
+                "participants": [],
+                "events": events,
+                "outcomes": [Outcome(name="task_reward", value=1.0)],
+            }
+        )
+
+    states = metrics.monte_carlo([run("1", "agent", "human"), run("2", "agent", "agent"), run("3")])
+    assert [(s.depth, s.advantage) for s in states] == [(0, None), (1, pytest.approx(-0.04))]
 
 
 def test_trees_of_two_questions_share_no_state() -> None:
