@@ -28,6 +28,7 @@ from .protocol import (
     Transient,
     UnknownModel,
     Unreachable,
+    further_request,
 )
 
 _PROVIDERS = (
@@ -103,6 +104,7 @@ class LiteLLMClient:
         except self._litellm.exceptions.BadRequestError as error:
             if structured and "response_format" in str(error):
                 self._structured = False
+                further_request()
                 return await self(question)
             raise self._meaning(error) from error
         except JudgeError:

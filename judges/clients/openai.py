@@ -30,6 +30,7 @@ from .protocol import (
     Transient,
     UnknownModel,
     Unreachable,
+    further_request,
 )
 
 CONNECT_SECONDS = 4.0
@@ -135,6 +136,7 @@ class OpenAIClient:
             less = self.dialect.weaker(state, content) if status in (400, 422) else None
             if less is None:
                 raise self._failure(status, headers, content)
+            further_request()
             state = less
 
     @property

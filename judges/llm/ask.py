@@ -24,6 +24,7 @@ from ..clients.protocol import (
     Rejected,
     Transient,
     Unreachable,
+    counting,
 )
 from ..errors import JudgeError
 from .context import Context
@@ -76,14 +77,18 @@ class Budget:
 
     def reserve(self, tokens: int, most: int) -> float:
         """Set aside what a request may cost at the most; OutOfBudget where that is too much."""
-        if self.max_requests is not None and self.requests >= self.max_requests:
-            raise OutOfBudget(f"--max-requests {self.max_requests} is reached")
         amount = self.price.of(tokens, 0, most) if self.price else 0.0
         if self.max_cost is not None and self.cost + self.reserved + amount > self.max_cost:
             raise OutOfBudget(f"--max-cost {self.max_cost:g} would be passed, ${self.cost:.4f} are spent")
-        self.requests += 1
+        self.count()
         self.reserved += amount
         return amount
+
+    def count(self) -> None:
+        """Count a request that is sent next; OutOfBudget where there were as many as there may be."""
+        if self.max_requests is not None and self.requests >= self.max_requests:
+            raise OutOfBudget(f"--max-requests {self.max_requests} is reached")
+        self.requests += 1
 
     def settle(self, reserved: float, reply: Reply | None) -> float | None:
         """The cost of a request that has ended, None where the model has no price.
@@ -249,7 +254,8 @@ class Asker:
             reserved = self.budget.reserve(self.context.tokens(question) - most, most)
             taken: Reply | None = None
             try:
-                taken = reply = await self.complete(question)
+                with counting(self.budget.count):
+                    taken = reply = await self.complete(question)
             except Overloaded as error:
                 self.limiter.overloaded(error.after)
                 raise

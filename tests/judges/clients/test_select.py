@@ -228,6 +228,16 @@ def test_a_broken_body_is_asked_for_again(endpoint: Endpoint, body: str) -> None
         ask(endpoint, "openai/judge")
 
 
+def test_an_answer_without_choices_took_what_it_says(endpoint: Endpoint) -> None:
+    usage = {"prompt_tokens": 60, "completion_tokens": 0}
+    endpoint.answer = lambda _: web.json_response({"choices": [], "usage": usage})
+    with pytest.raises(Transient, match="broken") as broken:
+        ask(endpoint, "openai/judge")
+    taken = broken.value.taken
+    assert taken is not None and taken.says_what_it_took
+    assert (taken.prompt_tokens, taken.completion_tokens) == (60, 0)
+
+
 def document(content: object = "yes", **said: Any) -> dict[str, Any]:
     """A 200 with these fields of the message, the choice or the document in place of usual ones."""
     answer = {"content": content} | {k: v for k, v in said.items() if k == "refusal"}

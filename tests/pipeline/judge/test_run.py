@@ -273,6 +273,24 @@ def test_an_endpoint_that_rejects_whatever_it_is_asked_ends_the_run_and_a_retry_
     assert len(held(workspace)) == 40 + 19
 
 
+def without_logprobs(body: dict[str, Any]) -> str | web.Response:
+    """What an endpoint answers that takes no log-probabilities."""
+    if "logprobs" in body:
+        return web.json_response({"error": {"message": "logprobs is not supported"}}, status=400)
+    return "yes"
+
+
+@pytest.mark.parametrize(("most", "rated"), [(9, 8), (8, 7), (1, 0)])
+def test_requests_that_were_rejected_for_what_was_demanded_count_against_the_most_there_may_be(
+    most: int, rated: int, coaudit: Coaudit, workspace: Path, endpoint: Endpoint
+) -> None:
+    fill(workspace, *chatter(2))
+    endpoint.answer = without_logprobs
+    done = coaudit(*judged(endpoint, "--concurrency", "1", "--max-requests", str(most))).json
+    assert (done["rated"], done["errors"]) == (rated, 0)
+    assert done["requests"] == endpoint.requests == most
+
+
 def test_a_wrong_key_stops_the_run_at_once_and_is_not_shown(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
