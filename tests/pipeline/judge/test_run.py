@@ -135,9 +135,10 @@ def test_another_name_for_the_same_question_is_answered_from_the_ledger(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
     fill(workspace, *chatter(1))
-    coaudit(*judged(endpoint))
-    done = coaudit(*judged(endpoint, "--rater", "second")).json
-    assert (done["rated"], done["requests"]) == (4, 0)
+    coaudit(*judged(endpoint, "--limit", "3"))
+    done = coaudit(*judged(endpoint, "--rater", "second"))
+    assert "1 units to rate: about 1 requests" in done.err
+    assert (done.json["rated"], done.json["requests"]) == (4, 1)
     assert {r.rater for r in held(workspace)} == {"hosted_vllm/judge", "second"}
 
 
