@@ -297,6 +297,8 @@ def test_wrong_options_name_the_right_ones(coaudit: Coaudit) -> None:
     sample = ("sample", "--codebook", "initiative")
     assert "simple, stratified, neyman" in coaudit(*sample, "--method", "best", status=2).err
     assert "needs --pilot" in coaudit(*sample, "--method", "neyman", status=2).err
+    alone = ("--annotators", "1", "--overlap", "0.7")
+    assert "--overlap 0.7 is for two people or more" in coaudit(*sample, *alone, status=2).err
     assert "--pilot early is for --method neyman" in coaudit(*sample, "--pilot", "early", status=2).err
     assert "coaudit judge" in coaudit(*sample, "--method", "stratified", status=2).err
     assert "coaudit sample" in coaudit("labelstudio", "push", status=2, LABEL_STUDIO_API_KEY="x").err
