@@ -44,7 +44,10 @@ _PROVIDERS = (
 )
 _KEYLESS = "Missing credentials"
 """What OpenAI's client says without a key, which litellm takes for an error of the server."""
-_SECRET = re.compile(r"(?:_API_KEY|_TOKEN|_SECRET|_SECRET_ACCESS_KEY|_PASSWORD)\Z")
+_SECRET = re.compile(
+    r"(?:_API_KEY|APIKEY|_SECRET_ACCESS_KEY|_SECRET_KEY|_CLIENT_KEY|_TOKEN|_BEARER_TOKEN_BEDROCK|_SECRET|"
+    r"_SECRET_ID|_PASSWORD|_CREDENTIALS?|_JWT|\A(?:AIML|COMET)API_KEY)\Z"
+)
 
 
 def _litellm() -> Any:
