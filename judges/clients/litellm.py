@@ -44,6 +44,8 @@ _PROVIDERS = (
 )
 _KEYLESS = "Missing credentials"
 """What OpenAI's client says without a key, which litellm takes for an error of the server."""
+_UNSENDABLE = re.compile(r"Forbidden control character|Illegal header value|codec can't encode character")
+"""What HTTP clients say of a key that no header can hold."""
 _SECRET = re.compile(
     r"(?:_API_KEY|APIKEY|_SECRET_ACCESS_KEY|_SECRET_KEY|_CLIENT_KEY|_TOKEN|_BEARER_TOKEN_BEDROCK|_SECRET|"
     r"_SECRET_ID|_PASSWORD|_CREDENTIALS?|_JWT|\A(?:AIML|COMET)API_KEY)\Z"
@@ -154,6 +156,8 @@ class LiteLLMClient:
             return Refused(f"the endpoint's moderation refused: {said}")
         if status in (401, 403) or _KEYLESS in said:
             return Fatal(f"{self.model}: {said}")
+        if _UNSENDABLE.search(said):
+            return Fatal(f"{self.model}: its key must be one line of ASCII, which a header can hold: {said}")
         if dialect.out_of_credit(status, said):
             return Fatal(f"{self.model}: the account is out of credit: {said}")
         if isinstance(error, kinds.RateLimitError):

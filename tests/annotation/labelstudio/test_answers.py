@@ -303,6 +303,8 @@ def test_wrong_options_name_the_right_ones(coaudit: Coaudit) -> None:
     assert "coaudit judge" in coaudit(*sample, "--method", "stratified", status=2).err
     assert "coaudit sample" in coaudit("labelstudio", "push", status=2, LABEL_STUDIO_API_KEY="x").err
     coaudit(*sample)
+    odd = coaudit("labelstudio", "push", status=2, LABEL_STUDIO_API_KEY="tok-“en”").err
+    assert "LABEL_STUDIO_API_KEY must be one line of ASCII" in odd and "tok-" not in odd
     assert (
         "LABEL_STUDIO_API_KEY is not set"
         in coaudit("labelstudio", "push", status=2, LABEL_STUDIO_API_KEY="").err

@@ -40,6 +40,19 @@ def ask(endpoint: Endpoint, model: str, question: Question = CHOICE, **given: An
     return asyncio.run(run())
 
 
+@pytest.mark.parametrize("key", ["sk-a\nb", "sk-“key”"])
+def test_a_key_that_no_header_holds_is_named_by_its_variable_alone(
+    endpoint: Endpoint, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(Fatal, match="OPENAI_API_KEY must be one line of ASCII") as wrong:
+        ask(endpoint, "openai/judge")
+    assert "sk-" not in str(wrong.value)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-key\r\n")
+    ask(endpoint, "openai/judge")
+    assert endpoint.keys == ["Bearer sk-key"]
+
+
 def offer(url: str, model: str = "openai/judge") -> Offer:
     async def run() -> Offer:
         async with client(model, url, Parameters()) as complete:
