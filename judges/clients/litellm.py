@@ -10,6 +10,7 @@ import difflib
 import json
 import os
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import JudgeError
@@ -156,8 +157,8 @@ class LiteLLMClient:
             return Refused(f"the endpoint's moderation refused: {said}")
         if status in (401, 403) or _KEYLESS in said:
             return Fatal(f"{self.model}: {said}")
-        if _UNSENDABLE.search(said):
-            return Fatal(f"{self.model}: its key must be one line of ASCII, which a header can hold: {said}")
+        if any(_UNSENDABLE.search(str(cause)) for cause in _causes(error)):
+            return Fatal(f"{self.model}: its key must be one line of ASCII, which a header can hold")
         if dialect.out_of_credit(status, said):
             return Fatal(f"{self.model}: the account is out of credit: {said}")
         if isinstance(error, kinds.RateLimitError):
@@ -171,13 +172,16 @@ class LiteLLMClient:
         return Overloaded(said, _retry_after(error))
 
 
-def _ours(error: BaseException | None) -> JudgeError | None:
+def _ours(error: BaseException) -> JudgeError | None:
     """What the HTTP policy said, which litellm wraps in errors of its own."""
+    return next((cause for cause in _causes(error) if isinstance(cause, JudgeError)), None)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and those that led to it."""
     while error is not None:
-        if isinstance(error, JudgeError):
-            return error
+        yield error
         error = error.__cause__ or error.__context__
-    return None
 
 
 def _secrets() -> list[str]:

@@ -141,6 +141,17 @@ def test_a_key_that_comes_back_through_litellm_is_in_nothing_that_is_kept(
     assert SECRET[:6] not in asyncio.run(echoed("litellm_proxy/judge", place))
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("key", ["sk-a\nb", "sk-“key”"])
+def test_a_key_that_no_header_holds_is_not_tried_again_through_litellm(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LITELLM_PROXY_API_KEY", key)
+    said = asyncio.run(echoed("litellm_proxy/judge", "content"))
+    assert "litellm_proxy/judge: its key must be one line of ASCII" in said and "sk-" not in said
+
+
 async def echoed(model: str, place: str) -> str:
     """What is known of a host that echoes: its offer, its reply, or what went wrong."""
     host = Echo(place)
