@@ -83,6 +83,8 @@ class Rate(Model):
     """Human answers left out as unclear; counting all as absent or as present gives the next two."""
     rate_if_unclear_absent: float | None = None
     rate_if_unclear_present: float | None = None
+    n_skipped: int = 0
+    """Units that people were asked about and gave no answer to."""
     reason: str | None = None
 
 

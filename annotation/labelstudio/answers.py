@@ -16,6 +16,7 @@ from ...schemas.codebook import ErrorSource
 from . import config
 
 SKIPPED = "skipped by the annotator"
+UNKNOWN = "the annotator marked a label of it that is not in the codebook"
 UNREAD = "the annotator did not confirm reading the log to its end"
 QUOTE = 400
 
@@ -123,11 +124,17 @@ def _choice(book: Codebook, code: Code, items: list[dict[str, Any]], problems: l
 def _checked(
     book: Codebook, rows: dict[str, list[dict[str, Any]]], seqs: Sequence[int], problems: list[str]
 ) -> list[Verdict]:
-    """Present where marked or ticked, unclear where said so, else absent: if the log was read to its end."""
+    """Present where marked or ticked, unclear where said so, else absent: if the log was read to its end.
+
+    A code is not absent where a label was marked that was made of it by hand, such as another name of it.
+    """
     codes = {config.code_title(code): code.code for code in book.codes}
-    evidence = _regions(rows, codes, seqs, problems)
-    present = {*evidence, *_ticked(rows.get(config.PRESENT, []), codes, problems)}
-    unclear = _ticked(rows.get(config.CANNOT_TELL, []), codes, problems)
+    strange: list[list[str]] = []
+    evidence = _regions(rows, codes, seqs, problems, strange)
+    present = {*evidence, *_ticked(rows.get(config.PRESENT, []), codes, strange)}
+    unclear = _ticked(rows.get(config.CANNOT_TELL, []), codes, strange)
+    problems += [f"label {path[-1][:40]!r} is not in the codebook" for path in strange]
+    doubtful = {code for path in strange for code in _meant(book, path)}
     done = any(_texts(item, "choices") for item in rows.get(config.READ, []))
     absent = next(label for label in book.labels if label != book.positive)
     verdicts = []
@@ -138,9 +145,19 @@ def _checked(
             verdicts.append(_present(code, book.positive, evidence.get(code, [])))
         elif not done:
             verdicts.append(Verdict(code, error=UNREAD))
+        elif code in doubtful and code not in unclear:
+            verdicts.append(Verdict(code, error=UNKNOWN))
         else:
             verdicts.append(Verdict(code, label=UNCLEAR if code in unclear else absent))
     return verdicts
+
+
+def _meant(book: Codebook, path: Sequence[str]) -> set[str]:
+    """The codes that an unknown label may stand for: that with which it begins, else all of its category."""
+    *above, name = path
+    named = {code.code for code in book.codes} & {name.partition(" ")[0]}
+    beside = {code.code for code in book.codes if above and config.code_path(book, code)[:-1] == above}
+    return named or beside
 
 
 @dataclass(frozen=True)
@@ -159,9 +176,13 @@ def _present(code: str, label: str, findings: list[_Finding]) -> Verdict:
 
 
 def _regions(
-    rows: dict[str, list[dict[str, Any]]], codes: dict[str, str], seqs: Sequence[int], problems: list[str]
+    rows: dict[str, list[dict[str, Any]]],
+    codes: dict[str, str],
+    seqs: Sequence[int],
+    problems: list[str],
+    strange: list[list[str]],
 ) -> dict[str, list[_Finding]]:
-    """Code -> the passages marked with it."""
+    """Code -> the passages marked with it; labels that are none go to `strange`."""
     sources = {
         str(item.get("id")): next(iter(_texts(item, "choices")), None) for item in rows.get(config.SOURCE, [])
     }
@@ -174,7 +195,7 @@ def _regions(
         source = sources.get(str(item.get("id")))
         for name in _texts(item, "paragraphlabels"):
             if name not in codes:
-                problems.append(f"label {name[:40]!r} is not in the codebook")
+                strange.append([name])
                 continue
             kept = source if source in config.SOURCES else None
             quote = re.sub(r"^\[\d+\] ", "", str(value.get("text") or ""))[:QUOTE]
@@ -192,15 +213,16 @@ def _events(value: dict[str, Any], seqs: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({seqs[line] for line in range(first, last + 1)}))
 
 
-def _ticked(items: list[dict[str, Any]], codes: dict[str, str], problems: list[str]) -> set[str]:
+def _ticked(items: list[dict[str, Any]], codes: dict[str, str], strange: list[list[str]]) -> set[str]:
+    """The codes ticked; paths to labels that are none go to `strange`."""
     ticked = set()
     for item in items:
-        for path in _list(_dict(item.get("value")).get("taxonomy")):
-            name = str(path[-1]) if isinstance(path, list) and path else ""
-            if name in codes:
-                ticked.add(codes[name])
+        for given in _list(_dict(item.get("value")).get("taxonomy")):
+            path = [str(name) for name in _list(given)] or [""]
+            if path[-1] in codes:
+                ticked.add(codes[path[-1]])
             else:
-                problems.append(f"label {name[:40]!r} is not in the codebook")
+                strange.append(path)
     return ticked
 
 

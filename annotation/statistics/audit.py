@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .intervals import MISSING, Floats, Ints
 
 UNCLEAR = -2  # was asked, and answered that it can't be told
-ERROR = -3  # a judge that failed to answer
+ERROR = -3  # was asked, and gave no answer: a judge that failed, a person who skipped
 Bools = NDArray[np.bool_]
 
 
@@ -19,13 +19,13 @@ class Audit:
     """One code over N units.
 
     `human` (N,) is the label from 0 to 1 that people give a unit (the mean of its annotators' labels where
-    there are several), UNCLEAR, or MISSING where nobody was asked. `judge` (N,) is 1 for the code, another
-    non-negative number for each other label, and UNCLEAR, ERROR or MISSING, each a stratum of its own; None
-    where no judge ran. `inclusion` (N,) are the probabilities with which units were drawn for people, or
-    could have been (None: equal; 0 or nan where that is not known of one that was not drawn), `clusters` (N,)
-    their trajectories where units are smaller, `score` (N,) the judge's probability of 1 where it gives one
-    (for PPI), `design` (N,) the strata that the sample took fixed numbers of, negative where they are not
-    known.
+    there are several), UNCLEAR, ERROR where all who were asked skipped it, or MISSING where nobody was.
+    `judge` (N,) is 1 for the code, another non-negative number for each other label, and UNCLEAR, ERROR or
+    MISSING, each a stratum of its own; None where no judge ran. `inclusion` (N,) are the probabilities with
+    which units were drawn for people, or could have been (None: equal; 0 or nan where that is not known of
+    one that was not drawn), `clusters` (N,) their trajectories where units are smaller, `score` (N,) the
+    judge's probability of 1 where it gives one (for PPI), `design` (N,) the strata that the sample took
+    fixed numbers of, negative where they are not known.
     """
 
     human: Floats | Ints
@@ -42,8 +42,8 @@ class Audit:
             if values is not None and len(values) != n:
                 raise ValueError(f"`{name}` must have one value for each of {n} units, got {len(values)}")
         usable = (self.human >= 0) & (self.human <= 1)
-        if not (usable | np.isin(self.human, (MISSING, UNCLEAR))).all():
-            raise ValueError("`human` must be in 0..1, MISSING (-1) or UNCLEAR (-2)")
+        if not (usable | np.isin(self.human, (MISSING, UNCLEAR, ERROR))).all():
+            raise ValueError("`human` must be in 0..1, MISSING (-1), UNCLEAR (-2) or ERROR (-3)")
         drawn = self.drawn_with
         if drawn is not None and not np.all((drawn > 0) & (drawn <= 1)):
             raise ValueError("`inclusion` must be probabilities above 0: a unit never drawn has no weight")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .audit import UNCLEAR, Audit
+from .audit import ERROR, UNCLEAR, Audit
 from .estimators import ESTIMATORS
 
 
@@ -21,8 +21,9 @@ class Rate:
     """`rate` with its 95 % interval, None with a `reason`; `judge_rate` is the judge's own, uncorrected.
 
     `n_human` counts usable human labels, `n_unclear` human answers left out as unclear; counting those all as
-    absent or all as present would give `rate_if_unclear_absent` and `rate_if_unclear_present`. `n_judged`
-    counts the judge's usable answers among `n_units`.
+    absent or all as present would give `rate_if_unclear_absent` and `rate_if_unclear_present`. `n_skipped`
+    counts units that people were asked about and gave no answer to; `n_judged` the judge's usable answers
+    among `n_units`.
     """
 
     estimator: str
@@ -35,6 +36,7 @@ class Rate:
     n_human: int
     n_judged: int
     n_unclear: int
+    n_skipped: int
     rate_if_unclear_absent: float | None
     rate_if_unclear_present: float | None
     reason: str | None = None
@@ -64,6 +66,7 @@ def rate(audit: Audit, estimator: str | None = None, *, resamples: int = 4000, s
         n_human=int(audit.labelled.sum()),
         n_judged=0 if answered is None else len(answered),
         n_unclear=int(unclear.sum()),
+        n_skipped=int((audit.human == ERROR).sum()),
         rate_if_unclear_absent=either[0],
         rate_if_unclear_present=either[1],
         reason=interval.reason,

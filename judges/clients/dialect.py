@@ -133,25 +133,24 @@ def reply(content: bytes | str, blot: Blot) -> Reply:
     A model that said nothing and stopped for a reason has answered, and what that took is to be counted.
     What stands beside the text may be of any kind: what it should not be is as if it were not there.
     """
+    taken = Reply("")
     try:
         document = json.loads(content)
+        taken = _taken(_dictionary(document.get("usage")))
         choice = document["choices"][0]
         said = choice["message"]
-        usage = _dictionary(document.get("usage"))
-        result = Reply(
+        result = replace(
+            taken,
             text=blot(_joined(said.get("content"))),
             model=blot(_beside(document.get("model"))) or None,
             finish=_beside(choice.get("finish_reason")) or None,
             refusal=blot(_refusal(said)) or None,
             tokens=_tokens(choice, blot),
-            prompt_tokens=_count(usage, "prompt_tokens"),
-            cached_tokens=_count(_dictionary(usage.get("prompt_tokens_details")), "cached_tokens"),
-            completion_tokens=_count(usage, "completion_tokens"),
         )
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         shown = blot(content if isinstance(content, str) else content.decode("utf-8", "replace"))[:80]
         said = f"the body of the answer is broken: {blot(repr(error))[:200]}, {shown!r}"
-        raise Transient(said, Reply("")) from error
+        raise Transient(said, taken) from error
     if not (result.text or result.refusal or result.completion_tokens or result.finish in _WORDLESS):
         raise Transient("the answer is empty", result)
     return result
@@ -243,6 +242,16 @@ def _refusal(said: dict[str, Any]) -> str:
 
 def _dictionary(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _taken(usage: dict[str, Any]) -> Reply:
+    """What an answer took, before anything is known of what it says."""
+    return Reply(
+        "",
+        prompt_tokens=_count(usage, "prompt_tokens"),
+        cached_tokens=_count(_dictionary(usage.get("prompt_tokens_details")), "cached_tokens"),
+        completion_tokens=_count(usage, "completion_tokens"),
+    )
 
 
 def _count(usage: dict[str, Any], name: str) -> int:

@@ -15,10 +15,11 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any
+from urllib.request import getproxies_environment
 
 import aiohttp
 
-from ...schemas.url import shown_url, without_secrets
+from ...schemas.url import shown_url, without, without_secrets
 from .protocol import Fatal, Reply, Transient
 
 LARGEST_BODY = 8 << 20
@@ -43,11 +44,13 @@ async def body_of(answer: aiohttp.ClientResponse) -> bytes:
 
 
 def blotted(text: str, secrets: Iterable[str], url: str) -> str:
-    """A text of a server's as it may be kept: without secrets, and without halves of characters."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= SHORTEST_SECRET:
-            text = text.replace(secret, "***")
-    return without_secrets(text, url).encode("utf-8", "replace").decode()
+    """A text of a server's as it may be kept: without secrets, those of a proxy's address too, and without
+    halves of characters.
+    """
+    text = without(text, [secret for secret in secrets if len(secret) >= SHORTEST_SECRET])
+    for address in (url, *(proxy for proxy in getproxies_environment().values() if "@" in proxy)):
+        text = without_secrets(text, address)
+    return text.encode("utf-8", "replace").decode()
 
 
 def too_long() -> Transient:

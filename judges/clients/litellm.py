@@ -10,6 +10,7 @@ import difflib
 import json
 import os
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import JudgeError
@@ -28,6 +29,7 @@ from .protocol import (
     Transient,
     UnknownModel,
     Unreachable,
+    further_request,
 )
 
 _PROVIDERS = (
@@ -43,7 +45,12 @@ _PROVIDERS = (
 )
 _KEYLESS = "Missing credentials"
 """What OpenAI's client says without a key, which litellm takes for an error of the server."""
-_SECRET = re.compile(r"(?:_API_KEY|_TOKEN|_SECRET|_SECRET_ACCESS_KEY|_PASSWORD)\Z")
+_UNSENDABLE = re.compile(r"Forbidden control character|Illegal header value|codec can't encode character")
+"""What HTTP clients say of a key that no header can hold."""
+_SECRET = re.compile(
+    r"(?:_API_KEY|APIKEY|_SECRET_ACCESS_KEY|_SECRET_KEY|_CLIENT_KEY|_TOKEN|_BEARER_TOKEN_BEDROCK|_SECRET|"
+    r"_SECRET_ID|_PASSWORD|_CREDENTIALS?|_JWT|\A(?:AIML|COMET)API_KEY)\Z"
+)
 
 
 def _litellm() -> Any:
@@ -103,6 +110,7 @@ class LiteLLMClient:
         except self._litellm.exceptions.BadRequestError as error:
             if structured and "response_format" in str(error):
                 self._structured = False
+                further_request()
                 return await self(question)
             raise self._meaning(error) from error
         except JudgeError:
@@ -149,6 +157,8 @@ class LiteLLMClient:
             return Refused(f"the endpoint's moderation refused: {said}")
         if status in (401, 403) or _KEYLESS in said:
             return Fatal(f"{self.model}: {said}")
+        if any(_UNSENDABLE.search(str(cause)) for cause in _causes(error)):
+            return Fatal(f"{self.model}: its key must be one line of ASCII, which a header can hold")
         if dialect.out_of_credit(status, said):
             return Fatal(f"{self.model}: the account is out of credit: {said}")
         if isinstance(error, kinds.RateLimitError):
@@ -162,13 +172,16 @@ class LiteLLMClient:
         return Overloaded(said, _retry_after(error))
 
 
-def _ours(error: BaseException | None) -> JudgeError | None:
+def _ours(error: BaseException) -> JudgeError | None:
     """What the HTTP policy said, which litellm wraps in errors of its own."""
+    return next((cause for cause in _causes(error) if isinstance(cause, JudgeError)), None)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and those that led to it."""
     while error is not None:
-        if isinstance(error, JudgeError):
-            return error
+        yield error
         error = error.__cause__ or error.__context__
-    return None
 
 
 def _secrets() -> list[str]:

@@ -30,6 +30,7 @@ from .protocol import (
     Transient,
     UnknownModel,
     Unreachable,
+    further_request,
 )
 
 CONNECT_SECONDS = 4.0
@@ -53,7 +54,7 @@ class Endpoint:
     @property
     def key(self) -> str | None:
         """The key; a stranger's from the environment only."""
-        return self.own_key or os.environ.get(self.key_variable) or None
+        return self.own_key or os.environ.get(self.key_variable, "").strip() or None
 
     @property
     def local(self) -> bool:
@@ -86,8 +87,12 @@ class OpenAIClient:
 
     async def __aenter__(self) -> OpenAIClient:
         headers = {"User-Agent": "coaudit", "Content-Type": "application/json"}
-        if self.endpoint.key:
-            headers["Authorization"] = f"Bearer {self.endpoint.key}"
+        if key := self.endpoint.key:
+            if not (key.isascii() and key.isprintable()):
+                raise Fatal(
+                    f"{self.endpoint.key_variable} must be one line of ASCII, which a header can hold"
+                )
+            headers["Authorization"] = f"Bearer {key}"
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self._connections, ttl_dns_cache=300),
             timeout=aiohttp.ClientTimeout(total=self.endpoint.timeout, sock_connect=CONNECT_SECONDS),
@@ -135,6 +140,7 @@ class OpenAIClient:
             less = self.dialect.weaker(state, content) if status in (400, 422) else None
             if less is None:
                 raise self._failure(status, headers, content)
+            further_request()
             state = less
 
     @property

@@ -6,7 +6,9 @@ one small tree of exceptions that says what the asker can do about it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -89,6 +91,25 @@ class Reply:
 
 
 Complete = Callable[[Question], Awaitable[Reply]]
+_COUNT: ContextVar[Callable[[], None]] = ContextVar("count", default=lambda: None)
+
+
+@contextmanager
+def counting(count: Callable[[], None]) -> Iterator[None]:
+    """Call `count` before each further request that a client sends in here for the same question.
+
+    It may raise where no more are to be sent.
+    """
+    token = _COUNT.set(count)
+    try:
+        yield
+    finally:
+        _COUNT.reset(token)
+
+
+def further_request() -> None:
+    """What a client calls before it sends a question that was rejected again, with fewer demands."""
+    _COUNT.get()()
 
 
 @dataclass(frozen=True)

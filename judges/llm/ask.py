@@ -24,6 +24,7 @@ from ..clients.protocol import (
     Rejected,
     Transient,
     Unreachable,
+    counting,
 )
 from ..errors import JudgeError
 from .context import Context
@@ -36,6 +37,8 @@ LONGEST_ANSWER = 4096
 REJECTIONS = 20
 """Questions rejected with the same words before any was answered, after which none will be: the fault is in
 what they have in common."""
+SETTLING = 0.05
+"""Seconds until a request that waits for others to say what they took looks again."""
 GROWTH = 4
 """How many times as many one gets as the one that was cut off."""
 
@@ -73,17 +76,31 @@ class Budget:
     requests: int = 0
     cost: float = 0.0
     reserved: float = 0.0
+    in_flight: int = 0
+    """Requests for which that is set aside."""
+
+    def must_wait(self, tokens: int, most: int) -> bool:
+        """Whether nothing but what is set aside for others stands in a request's way: they may take less."""
+        if self.max_cost is None or not self.in_flight:
+            return False
+        amount = self._most(tokens, most)
+        return self.cost + amount <= self.max_cost < self.cost + self.reserved + amount
 
     def reserve(self, tokens: int, most: int) -> float:
         """Set aside what a request may cost at the most; OutOfBudget where that is too much."""
-        if self.max_requests is not None and self.requests >= self.max_requests:
-            raise OutOfBudget(f"--max-requests {self.max_requests} is reached")
-        amount = self.price.of(tokens, 0, most) if self.price else 0.0
+        amount = self._most(tokens, most)
         if self.max_cost is not None and self.cost + self.reserved + amount > self.max_cost:
             raise OutOfBudget(f"--max-cost {self.max_cost:g} would be passed, ${self.cost:.4f} are spent")
-        self.requests += 1
+        self.count()
         self.reserved += amount
+        self.in_flight += 1
         return amount
+
+    def count(self) -> None:
+        """Count a request that is sent next; OutOfBudget where there were as many as there may be."""
+        if self.max_requests is not None and self.requests >= self.max_requests:
+            raise OutOfBudget(f"--max-requests {self.max_requests} is reached")
+        self.requests += 1
 
     def settle(self, reserved: float, reply: Reply | None) -> float | None:
         """The cost of a request that has ended, None where the model has no price.
@@ -91,12 +108,16 @@ class Budget:
         An answer that does not say what it took counts as the most that it may have.
         """
         self.reserved -= reserved
+        self.in_flight -= 1
         if reply is None or self.price is None:
             return None
         told = self.price.of(reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens)
         cost = told if reply.says_what_it_took else max(told, reserved)
         self.cost += cost
         return cost
+
+    def _most(self, tokens: int, most: int) -> float:
+        return self.price.of(tokens, 0, most) if self.price else 0.0
 
 
 @dataclass
@@ -246,10 +267,14 @@ class Asker:
             if self.stopping():
                 raise Stopped("the run is being ended")
             most = question.form.max_tokens
-            reserved = self.budget.reserve(self.context.tokens(question) - most, most)
+            tokens = self.context.tokens(question) - most
+            while self.budget.must_wait(tokens, most):
+                await self._sleep(SETTLING)
+            reserved = self.budget.reserve(tokens, most)
             taken: Reply | None = None
             try:
-                taken = reply = await self.complete(question)
+                with counting(self.budget.count):
+                    taken = reply = await self.complete(question)
             except Overloaded as error:
                 self.limiter.overloaded(error.after)
                 raise

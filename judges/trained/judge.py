@@ -16,8 +16,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 from ...schemas import Codebook, Rating, Unit, Verdict
 from ...schemas.rating import Maker
@@ -28,6 +30,8 @@ FOLDS = 5
 FEWEST = 8
 """Labelled units of a code that are needed at the least."""
 FORMAT = 2
+LARGEST_FILE = 1 << 30
+"""Bytes to which a file may unpack: fifty thousand terms of each of 26 codes are less than half of it."""
 WORDS: dict[str, Any] = {"ngram_range": (1, 2), "sublinear_tf": True, "token_pattern": r"\w+|\?|!"}
 """How texts are cut into words."""
 TERMS = 50_000
@@ -209,6 +213,12 @@ def load(path: Path, codebook: Codebook | None = None) -> tuple[str, dict[str, A
 
     try:
         content = path.read_bytes()
+        with ZipFile(BytesIO(content)) as parts:
+            size = sum(part.file_size for part in parts.infolist())
+        if size > LARGEST_FILE:
+            raise JudgeError(
+                f"{path}: refused, it unpacks to {size >> 20:,} MiB, more than {LARGEST_FILE >> 20:,}"
+            )
         foreign = io.get_untrusted_types(data=content)
         if foreign:
             raise JudgeError(f"{path}: refused, it holds types that could run code: {', '.join(foreign)}")

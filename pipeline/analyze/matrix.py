@@ -118,10 +118,20 @@ class Rated:
 
     @property
     def asked(self) -> NDArray[np.bool_]:
-        """(units,) whether a person or gold gave any answer."""
-        columns = [self.raters.index(rater) for rater in (*self.humans, *self.gold)]
-        asked: NDArray[np.bool_] = (self.matrix[:, columns] != MISSING).any(1)
+        """(units,) whether a person or gold gave any answer, or skipped it."""
+        asked: NDArray[np.bool_] = (self._of_people != MISSING).any(1)
         return asked
+
+    @property
+    def unanswered(self) -> Ints:
+        """(units,) of one without a label: UNCLEAR where a person said so, else ERROR, or MISSING."""
+        said = self._of_people
+        return np.where((said == UNCLEAR).any(1), UNCLEAR, np.where(self.asked, ERROR, MISSING))
+
+    @property
+    def _of_people(self) -> Ints:
+        """(units, people and gold) of the matrix."""
+        return self.matrix[:, [self.raters.index(rater) for rater in (*self.humans, *self.gold)]]
 
     @property
     def gold(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...annotation.statistics import Audit
 from ...annotation.statistics.annotators import dawid_skene
-from ...annotation.statistics.audit import UNCLEAR, any_mode
+from ...annotation.statistics.audit import any_mode
 from ...annotation.statistics.estimators import ESTIMATORS
 from ...annotation.statistics.intervals import MISSING, Floats, Ints
 from ...annotation.statistics.rates import Rate as Estimated
@@ -153,6 +153,7 @@ def _rate(
         n_human=outcome.n_human,
         n_judged=outcome.n_judged if own.judge is not None else _answered(code, judge),
         n_unclear=outcome.n_unclear,
+        n_skipped=outcome.n_skipped,
         rate_if_unclear_absent=outcome.rate_if_unclear_absent,
         rate_if_unclear_present=outcome.rate_if_unclear_present,
         reason=outcome.reason,
@@ -187,14 +188,15 @@ def _modelled(own: Audit, code: Rated, labels: str, estimate: Estimated) -> Esti
 
 
 def presence(code: Rated) -> tuple[Floats, str]:
-    """(units,) gold's label, else the mean of the annotators' (1: present), UNCLEAR or MISSING; and in words.
+    """(units,) gold's label, else the mean of the annotators' (1: present), else UNCLEAR where one of them
+    said so, ERROR where all skipped it, or MISSING; and in words.
 
     What is estimated is the label that a person of these gives on average. Dropping the units on which two
     disagree would leave out most of the positive ones where a code is rare.
     """
     votes = code.votes()
     usable = votes.sum(1) > 0
-    human = np.where(usable, votes[:, 0], np.where(code.asked, UNCLEAR, MISSING))
+    human = np.where(usable, votes[:, 0], code.unanswered)
     split = int(((votes[:, 0] > 0) & (votes[:, 0] < 1)).sum())
     settled = int((code.of(GOLD) >= 0).sum()) if code.gold else 0
     words = f"; {settled} units as settled by gold" if settled else ""

@@ -240,6 +240,7 @@ def summary(page: dict[str, Any]) -> Summary:
             f"sensitivity, specificity: of the label {label} against all others where codes have more than "
             f"two ({', '.join(codes)}); of each label: --full."
         )
+    foot += _undefined(labelled)
     if bare:
         some = f"{len(bare)} codes have no unit that" if len(bare) > 1 else "one code has no unit that"
         foot.insert(0, f"{some} people and the judge both labelled: {', '.join(bare)}; `coaudit sample`.")
@@ -250,6 +251,20 @@ def summary(page: dict[str, Any]) -> Summary:
         rows=tuple(_summary_row(code) for code in labelled),
         foot=(*(f"{c['code']}, {line}" for c in page["codes"] for line in drift.lines(c["drift"])), *foot),
     )
+
+
+def _undefined(codes: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Why kappas have no value, the codes of each reason together."""
+    for column, name in (("kappa", "kappa"), ("kappa_of_people", "people's own")):
+        lacking: dict[str, list[str]] = {}
+        for code in codes:
+            row = code[column]
+            if row is None or row["value"] is None:
+                lacking.setdefault(row["reason"] if row else "no two people labelled", []).append(
+                    code["code"]
+                )
+        for reason, names in lacking.items():
+            yield f"{name} – ({', '.join(names)}): {reason}"
 
 
 def _one_of_many(codes: Sequence[dict[str, Any]]) -> dict[str, list[str]]:

@@ -28,6 +28,8 @@ from ..store.selection import NONE as UNSAID
 METHODS = ("simple", "stratified", "neyman", samples.ADJUDICATION)
 BY = ("judge", "task", "condition", "setting", "system", "agent", "agent_model")
 UNITS = ("unit", "trajectory")
+OVERLAP = 0.5
+"""Share of units that two people label, where there are two."""
 FLOOR = 0.2
 """Of the even share: what every unit keeps, whatever the judge thinks of it."""
 NONE = "none"
@@ -47,7 +49,7 @@ class Wish:
     by: tuple[str, ...] = ()
     judge: str | None = None
     pilot: str | None = None
-    overlap: float = 0.5
+    overlap: float = OVERLAP
     annotators: int = 2
     unit: str = "unit"
     where: tuple[tuple[str, str], ...] = ()
@@ -100,6 +102,8 @@ def _new(store: Store, wish: Wish, books: Sequence[Codebook]) -> samples.Sample:
     corpus: dict[str, int] = {}
     drawn: list[samples.Drawn] = []
     frames: list[samples.Frame] = []
+    if wish.pilot is not None:
+        samples.load(store.workspace, wish.pilot)
     with store.reading() as connection:
         judge = _judge(connection, wish)
         for book in books:

@@ -122,6 +122,8 @@ def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]
         pulling = Pulling(store, sample, book, FILE, project, people, result)
         with _one_at_a_time(store):
             pulling.take(listed, None)
+    if (strange := sum(_book_of(task) == ("", "") for task in tasks)) and result.projects:
+        result.reports.append(f"{path}: {strange} tasks carry no codebook of coaudit's: they are not counted")
     if not result.projects:
         raise SourceError(f"{path}: none of its tasks carries a codebook that coaudit pushed or exported")
     store.sync()
@@ -233,7 +235,7 @@ def _from_file(task: dict[str, Any]) -> Listed:
 
 
 def _book_of(task: dict[str, Any]) -> tuple[str, str]:
-    name, version = (str(task["data"].get(key)) for key in ("codebook", "codebook_version"))
+    name, version = (str(task["data"].get(key, "")) for key in ("codebook", "codebook_version"))
     return (name, version) if re.fullmatch(r"\w+@\w+", f"{name}@{version}") else ("", "")
 
 

@@ -252,6 +252,8 @@ def _server() -> Server:
     token = os.environ.get("LABEL_STUDIO_API_KEY", "").strip()
     if not token:
         raise UsageError("LABEL_STUDIO_API_KEY is not set: Label Studio, Account & Settings, Access Token")
+    if not (token.isascii() and token.isprintable()):
+        raise UsageError("LABEL_STUDIO_API_KEY must be one line of ASCII, which a header can hold")
     url = os.environ.get("LABEL_STUDIO_URL", "").strip() or URL
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"LABEL_STUDIO_URL must begin with http:// or https://, got {shown_url(url)!r}")

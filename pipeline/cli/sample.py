@@ -33,7 +33,10 @@ def sample(
     pilot: Annotated[
         str | None, typer.Option(help="A labelled sample, from which neyman learns how rare codes are.")
     ] = None,
-    overlap: Annotated[float, typer.Option(min=0, max=1, help="Share of units that two people label.")] = 0.5,
+    overlap: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help=f"Share of units that two people label. [default: {draw.OVERLAP}]"),
+    ] = None,
     annotators: Annotated[int, typer.Option(min=1, help="How many people there are.")] = 2,
     unit: Annotated[str, typer.Option(help="unit, or trajectory: all units of the drawn ones.")] = "unit",
     where: Annotated[
@@ -44,6 +47,8 @@ def sample(
     json: Json = False,
 ) -> None:
     """Draw units for people to label, with their inclusion probabilities."""
+    if overlap and annotators == 1:
+        raise UsageError(f"--overlap {overlap:g} is for two people or more, got --annotators 1")
     wish = draw.Wish(
         codebooks=tuple(codebook),
         name=name,
@@ -52,7 +57,7 @@ def sample(
         by=tuple(split(by)),
         judge=judge,
         pilot=pilot,
-        overlap=overlap,
+        overlap=draw.OVERLAP if overlap is None else overlap,
         annotators=annotators,
         unit=unit,
         where=_conditions(where or []),

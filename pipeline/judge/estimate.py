@@ -72,7 +72,11 @@ def estimate(store: Store, scope: Scope, model: Model) -> Estimate:
 
 def _left(store: Store, book: Codebook, scope: Scope, model: Model) -> tuple[int, int]:
     """Units that this rater has not rated with these parameters, with which it is not asked again, and how
-    many answers they take."""
+    many answers they take.
+
+    What the same judge answered under another name is not asked again either, unless it is an error of this
+    one's that is: a few more are counted then.
+    """
     query = """
         SELECT count(DISTINCT (u.trajectory_id, u.event)), count(*)
         FROM codebook_units u, range(?) AS asked(repeat)
@@ -85,15 +89,17 @@ def _left(store: Store, book: Codebook, scope: Scope, model: Model) -> tuple[int
             AND NOT EXISTS (
                 SELECT 1 FROM current_ratings r
                 WHERE r.trajectory_id = u.trajectory_id AND r.event IS NOT DISTINCT FROM u.event
-                    AND r.unit_hash = u.hash AND r.codebook = ? AND r.codebook_version = ? AND r.rater = ?
+                    AND r.unit_hash = u.hash AND r.codebook = ? AND r.codebook_version = ?
                     AND r.parameters = ? AND r.repeat = asked.repeat
-                    AND NOT (? AND r.error IS NOT NULL)
+                    AND (r.error IS NULL OR NOT ?)
+                    AND (r.rater = ? OR r.rater_version = ? AND r.error IS NULL AND r.repeat = 0 AND NOT ?)
             )
     """
     where = [scope.repeats, book.name, scope.include_query, scope.sample, scope.sample, book.name]
     maker = model.maker(model.judge(book, scope))
     asked = canonical_json(maker.made["parameters"])
-    given = [*where, book.name, book.version, model.rater, asked, scope.retry_errors]
+    again = scope.retry_errors
+    given = [*where, book.name, book.version, asked, again, model.rater, maker.version, again]
     with store.reading(synced=True) as connection:
         row = first_row(connection, query, given)
     return (int(row[0]), int(row[1])) if row else (0, 0)

@@ -198,6 +198,29 @@ def test_a_checklist_that_was_not_read_to_its_end_says_nothing_about_what_is_not
     assert {answer.error for answer in read.verdicts} == {labelstudio_answers.UNREAD}
 
 
+def test_a_code_is_not_absent_where_a_label_was_marked_that_was_made_of_it_by_hand() -> None:
+    book = codebooks.load("failures")
+    ticked = [["C Communication", "C.4 Renamed"], ["P Personalization", "Tone"], ["X New", "X.1 New"]]
+    area = next(c for c in book.categories if c.category == "P")
+    ticked[1][0] = f"{area.category} {area.name}"
+    taxonomy = {"from_name": "present", "to_name": "transcript", "type": "taxonomy"}
+    read_to_end = {
+        "from_name": "read",
+        "to_name": "transcript",
+        "type": "choices",
+        "value": {"choices": ["x"]},
+    }
+    marked = {"from_name": "evidence", "to_name": "transcript", "type": "paragraphlabels"}
+    passage = {"start": "0", "end": "0", "text": "Hi", "paragraphlabels": ["C.1 Late start"]}
+    result = [{**taxonomy, "value": {"taxonomy": ticked}}, read_to_end, {**marked, "value": passage}]
+    read = labelstudio_answers.read(book, {"result": result}, [0])
+    labels = {verdict.code: verdict.label or verdict.error for verdict in read.verdicts}
+    doubtful = {code for code, label in labels.items() if label == labelstudio_answers.UNKNOWN}
+    assert doubtful == {"C.1", "C.4", *(code.code for code in book.codes if code.category == "P")}
+    assert {label for code, label in labels.items() if code not in doubtful} == {"absent"}
+    assert len(read.problems) == 4 and "label 'C.4 Renamed' is not in the codebook" in read.problems
+
+
 def test_a_judges_ratings_as_a_prediction_read_back_as_the_same_ratings() -> None:
     lines = [{"author": "Agent", "text": f"[{n}] line {n}"} for n in range(4)]
     seqs = [0, 1, 1, 2]
@@ -297,10 +320,14 @@ def test_wrong_options_name_the_right_ones(coaudit: Coaudit) -> None:
     sample = ("sample", "--codebook", "initiative")
     assert "simple, stratified, neyman" in coaudit(*sample, "--method", "best", status=2).err
     assert "needs --pilot" in coaudit(*sample, "--method", "neyman", status=2).err
+    alone = ("--annotators", "1", "--overlap", "0.7")
+    assert "--overlap 0.7 is for two people or more" in coaudit(*sample, *alone, status=2).err
     assert "--pilot early is for --method neyman" in coaudit(*sample, "--pilot", "early", status=2).err
     assert "coaudit judge" in coaudit(*sample, "--method", "stratified", status=2).err
     assert "coaudit sample" in coaudit("labelstudio", "push", status=2, LABEL_STUDIO_API_KEY="x").err
     coaudit(*sample)
+    odd = coaudit("labelstudio", "push", status=2, LABEL_STUDIO_API_KEY="tok-“en”").err
+    assert "LABEL_STUDIO_API_KEY must be one line of ASCII" in odd and "tok-" not in odd
     assert (
         "LABEL_STUDIO_API_KEY is not set"
         in coaudit("labelstudio", "push", status=2, LABEL_STUDIO_API_KEY="").err

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from aiohttp import web
@@ -135,6 +139,17 @@ def test_a_key_that_comes_back_through_litellm_is_in_nothing_that_is_kept(
 ) -> None:
     environment(monkeypatch)
     assert SECRET[:6] not in asyncio.run(echoed("litellm_proxy/judge", place))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("key", ["sk-a\nb", "sk-“key”"])
+def test_a_key_that_no_header_holds_is_not_tried_again_through_litellm(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LITELLM_PROXY_API_KEY", key)
+    said = asyncio.run(echoed("litellm_proxy/judge", "content"))
+    assert "litellm_proxy/judge: its key must be one line of ASCII" in said and "sk-" not in said
 
 
 async def echoed(model: str, place: str) -> str:
@@ -271,6 +286,29 @@ def test_retry_after_is_a_number_or_a_date_with_or_without_a_zone(
 @pytest.mark.parametrize("given", ["inf", "99999999", "Thu, 01 Jan 2150 00:00:00 -0000"])
 def test_whatever_an_endpoint_asks_for_it_is_asked_again_within_a_minute(given: str) -> None:
     assert Overloaded("status 429", http.retry_after(given)).after == 60.0
+
+
+def test_a_key_is_blotted_however_the_server_writes_it() -> None:
+    key = "k-1/a+b==\"c&d<\\é'"
+    once, twice = json.dumps(key)[1:-1], json.dumps(json.dumps(key))[3:-3]
+    others = [
+        once.replace("/", r"\/"),
+        once.replace("&", r"\u0026"),
+        json.dumps(key, ensure_ascii=False)[1:-1],
+    ]
+    for written in (key, once, twice, *others, quote(key), quote(key, safe=""), escape(key)):
+        assert http.blotted(f"bad key: {written}!", [key], "") == "bad key: ***!"
+    assert http.blotted("k-1/a+b==", [key], "") == "k-1/a+b=="
+
+
+def test_what_a_client_sends_for_the_user_of_a_url_is_blotted(monkeypatch: pytest.MonkeyPatch) -> None:
+    both, alone = "http://me:p%40ssword@127.0.0.1:8000/v1", "https://a-token@host/v1"
+    headers = [b64encode(said).decode() for said in (b"me:p@ssword", b"a-token:")]
+    said = f"Basic {headers[0]} p@ssword p%40ssword {both}"
+    assert http.blotted(said, [], both) == "Basic *** *** *** http://127.0.0.1:8000/v1"
+    assert http.blotted(f"Basic {headers[1]} a-token", [], alone) == "Basic *** ***"
+    monkeypatch.setenv("HTTPS_PROXY", both)
+    assert http.blotted(said, [], alone) == "Basic *** *** *** http://127.0.0.1:8000/v1"
 
 
 def test_a_message_that_quotes_a_url_loses_its_secrets() -> None:

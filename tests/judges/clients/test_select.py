@@ -40,6 +40,19 @@ def ask(endpoint: Endpoint, model: str, question: Question = CHOICE, **given: An
     return asyncio.run(run())
 
 
+@pytest.mark.parametrize("key", ["sk-a\nb", "sk-“key”"])
+def test_a_key_that_no_header_holds_is_named_by_its_variable_alone(
+    endpoint: Endpoint, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(Fatal, match="OPENAI_API_KEY must be one line of ASCII") as wrong:
+        ask(endpoint, "openai/judge")
+    assert "sk-" not in str(wrong.value)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-key\r\n")
+    ask(endpoint, "openai/judge")
+    assert endpoint.keys == ["Bearer sk-key"]
+
+
 def offer(url: str, model: str = "openai/judge") -> Offer:
     async def run() -> Offer:
         async with client(model, url, Parameters()) as complete:
@@ -226,6 +239,16 @@ def test_a_broken_body_is_asked_for_again(endpoint: Endpoint, body: str) -> None
     endpoint.answer = lambda _: web.Response(text=body, content_type="application/json")
     with pytest.raises(Transient, match="broken"):
         ask(endpoint, "openai/judge")
+
+
+def test_an_answer_without_choices_took_what_it_says(endpoint: Endpoint) -> None:
+    usage = {"prompt_tokens": 60, "completion_tokens": 0}
+    endpoint.answer = lambda _: web.json_response({"choices": [], "usage": usage})
+    with pytest.raises(Transient, match="broken") as broken:
+        ask(endpoint, "openai/judge")
+    taken = broken.value.taken
+    assert taken is not None and taken.says_what_it_took
+    assert (taken.prompt_tokens, taken.completion_tokens) == (60, 0)
 
 
 def document(content: object = "yes", **said: Any) -> dict[str, Any]:

@@ -257,6 +257,26 @@ def test_a_budget_of_money_is_kept_before_it_is_passed() -> None:
     assert budget.reserved == pytest.approx(0)
 
 
+def test_a_budget_of_money_is_spent_though_more_is_set_aside_for_those_in_flight() -> None:
+    # Each may cost 1, and two fit; each costs a hundredth of that, so that all ten fit in the end.
+    price = Price(prompt=0, cached=0, completion=1 / 64)
+    budget = Budget(max_cost=2.0, price=price)
+
+    async def complete(question: Question) -> Reply:
+        await asyncio.sleep(0.01)
+        return Reply("yes", prompt_tokens=1, completion_tokens=1)
+
+    async def run() -> list[Outcome]:
+        several = asker(complete, budget=budget)
+        units = cut(team(*(("human", f"Add chart {i}.") for i in range(10))), codebooks.load("initiative"))
+        return await asyncio.gather(*(several.ask(Case(unit, "mark")) for unit in units))
+
+    said = [one.verdicts[0].label for one in asyncio.run(run())]
+    assert said == ["yes"] * len(said) and len(said) > 8
+    assert budget.cost == pytest.approx(len(said) / 64)
+    assert budget.in_flight == 0 and budget.reserved == pytest.approx(0)
+
+
 def test_an_answer_that_does_not_say_what_it_took_counts_as_the_most_that_it_may_have() -> None:
     budget = Budget(max_cost=1.0, price=Price(1e-4, 5e-5, 1e-3))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pytest
@@ -111,6 +112,16 @@ def test_settings_of_a_foreign_file_are_not_obeyed(tmp_path: Path, settings: dic
     said = judge.predict(model, asked)
     model["words"].set_params(**settings)
     assert judge.predict(loaded(tmp_path / "evil.skops", model), asked) == said
+
+
+def test_a_file_that_unpacks_to_more_than_any_judge_has_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.skops"
+    with ZipFile(path, "w", ZIP_DEFLATED) as packed, packed.open("schema.json", "w") as part:
+        for _ in range(1025):
+            part.write(bytes(1 << 20))
+    assert path.stat().st_size < 1 << 21
+    with pytest.raises(JudgeError, match="refused, it unpacks to 1,025 MiB, more than 1,024"):
+        judge.load(path)
 
 
 @pytest.mark.long

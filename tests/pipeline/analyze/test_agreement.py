@@ -831,7 +831,7 @@ def runs(folder: Path, n: int, arms: Sequence[str | None] = (), instances: Seque
 def said(
     store: Store, codebook: str, answers: dict[tuple[str, str], str], version: str | None = None
 ) -> None:
-    """(Rater, code) -> their label of each session, a letter each; – leaves one out."""
+    """(Rater, code) -> their label of each session, a letter each; s skips one, – leaves one out."""
     labels = {"y": "present", "n": "absent", "u": "unclear", **dict(zip("123", "123", strict=True))}
     lines = [
         {
@@ -841,7 +841,7 @@ def said(
             "rater": rater,
             "rater_kind": _kind(rater),
             "rater_version": version,
-            "label": labels[letter],
+            **({"error": "skipped by the annotator"} if letter == "s" else {"label": labels[letter]}),
         }
         for (rater, code), letters in answers.items()
         for place, letter in enumerate(letters)
@@ -1013,6 +1013,16 @@ def test_an_imported_version_of_a_judge_has_also_the_answers_that_an_earlier_one
     said(found, "first", {("judge", "late"): "yyyn––"}, version="2")
     shown = {row.judge: (row.judge_rate, row.n_judged) for row in rates.rates(found, ["first"])}
     assert shown == {"judge": (0.75, 4), "judge (1)": (0.5, 6)}
+
+
+def test_who_skips_a_unit_has_not_called_it_unclear(tmp_path: Path) -> None:
+    found = runs(tmp_path, 8)
+    said(found, "first", {("ann", "late"): "ynnussyn", ("bob", "late"): "ynn–su–s"})
+    (row,) = rates.rates(found, ["first"])
+    # Of the eight, ann or bob label five; of the others they call two unclear and skip one.
+    assert (row.n_human, row.n_unclear, row.n_skipped) == (5, 2, 1)
+    assert row.rate == pytest.approx(2 / 5)
+    assert (row.rate_if_unclear_absent, row.rate_if_unclear_present) == pytest.approx((2 / 7, 4 / 7))
 
 
 def test_units_on_which_a_person_was_unclear_are_not_said_to_be_labelled(tmp_path: Path) -> None:

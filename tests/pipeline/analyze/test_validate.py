@@ -6,6 +6,7 @@ import pytest
 
 from coaudit.pipeline.analyze import validate
 from coaudit.pipeline.store import Store
+from tests.pipeline.analyze.test_agreement import runs, said
 from tests.pipeline.stores import made, rate, take, verdict
 from tests.pipeline.systems.cogym.folders import AGENT, USER, Log
 
@@ -68,3 +69,14 @@ def test_two_units_show_nothing_and_an_unclear_judge_is_not_called_a_lack_of_lab
     assert [row[0] for row in summary.rows] == ["1.1"]
     assert summary.rows[0][-1] == "not shown (0.00)"
     assert summary.foot[0].startswith("one code has no unit that people and the judge both labelled: 1.2;")
+
+
+def test_a_kappa_without_a_value_says_why(tmp_path: Path) -> None:
+    # Of 24 sessions each is labelled by a person of its own: none has more than one unit with the judge.
+    found = runs(tmp_path, 24)
+    people = {(f"p{place:02}", "late"): "–" * place + "yn"[place % 2] for place in range(24)}
+    said(found, "first", {("judge", "late"): "yynn" * 6, **people})
+    page = validate.summary(validate.validate(found, "judge"))
+    assert page.rows[0][2:4] == ("–", "–")
+    assert any(line.startswith("kappa – (late): kappas of few units lie low") for line in page.foot)
+    assert "people's own – (late): no unit with two ratings" in page.foot

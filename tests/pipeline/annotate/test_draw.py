@@ -360,3 +360,12 @@ def test_of_two_processes_that_draw_one_name_at_once_the_later_finds_what_the_fi
     other.join()
     assert told == ["sample 'first' exists; choose another --name"]
     assert samples.load(store.workspace, "first") == first
+
+
+def test_a_pilot_that_nobody_drew_is_not_said_to_be_unlabelled(tmp_path: Path) -> None:
+    store = of_tasks(tmp_path)
+    judge = {"rater": "judge", "rater_kind": "llm"}
+    (unit, *_) = draw.draw(store, draw.Wish(("initiative",), "first", size=4)).units
+    rate(store, [verdict(unit.trajectory, unit.event, "initiative", "no", **judge)])
+    with pytest.raises(UsageError, match="no sample 'frist', expected one of first"):
+        draw.draw(store, draw.Wish(("initiative",), "s", size=4, method="neyman", pilot="frist"))

@@ -135,9 +135,10 @@ def test_another_name_for_the_same_question_is_answered_from_the_ledger(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
     fill(workspace, *chatter(1))
-    coaudit(*judged(endpoint))
-    done = coaudit(*judged(endpoint, "--rater", "second")).json
-    assert (done["rated"], done["requests"]) == (4, 0)
+    coaudit(*judged(endpoint, "--limit", "3"))
+    done = coaudit(*judged(endpoint, "--rater", "second"))
+    assert "1 units to rate: about 1 requests" in done.err
+    assert (done.json["rated"], done.json["requests"]) == (4, 1)
     assert {r.rater for r in held(workspace)} == {"hosted_vllm/judge", "second"}
 
 
@@ -271,6 +272,24 @@ def test_an_endpoint_that_rejects_whatever_it_is_asked_ends_the_run_and_a_retry_
     assert done.json["errors"] == 19 and endpoint.requests <= 25
     coaudit(*judged(endpoint, "--retry-errors", "--concurrency", "1"))
     assert len(held(workspace)) == 40 + 19
+
+
+def without_logprobs(body: dict[str, Any]) -> str | web.Response:
+    """What an endpoint answers that takes no log-probabilities."""
+    if "logprobs" in body:
+        return web.json_response({"error": {"message": "logprobs is not supported"}}, status=400)
+    return "yes"
+
+
+@pytest.mark.parametrize(("most", "rated"), [(9, 8), (8, 7), (1, 0)])
+def test_requests_that_were_rejected_for_what_was_demanded_count_against_the_most_there_may_be(
+    most: int, rated: int, coaudit: Coaudit, workspace: Path, endpoint: Endpoint
+) -> None:
+    fill(workspace, *chatter(2))
+    endpoint.answer = without_logprobs
+    done = coaudit(*judged(endpoint, "--concurrency", "1", "--max-requests", str(most))).json
+    assert (done["rated"], done["errors"]) == (rated, 0)
+    assert done["requests"] == endpoint.requests == most
 
 
 def test_a_wrong_key_stops_the_run_at_once_and_is_not_shown(
