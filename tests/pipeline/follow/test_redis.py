@@ -291,7 +291,7 @@ def test_two_followers_of_two_servers_fill_one_workspace_side_by_side(
 ) -> None:
     servers = [redis_at(), redis_at()]
     folders = [tmp_path / "results" / name for name in ("one", "other")]
-    options = ("--judge", "halting", "--stop-when-idle", "4")
+    options = ("--judge", "halting", "--stop-when-idle", "8")
     followers = [follow(s.url, "--results", f, *options) for s, f in zip(servers, folders, strict=True)]
     for follower, server in zip(followers, servers, strict=True):
         follower.ready(server)
