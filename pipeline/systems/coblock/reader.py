@@ -129,7 +129,7 @@ def _created(game: Game) -> str | None:
 
 
 def _moment(game: Game) -> str | None:
-    """When the record was made, in UTC also where the server printed another zone's time, or UTC's as +00:00."""
+    """When the record was made, in UTC also where the server printed an offset."""
     printed = game.created or ""
     try:
         made = datetime.fromisoformat(printed)
