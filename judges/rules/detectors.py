@@ -26,7 +26,7 @@ from .log import Finding, Log
 
 NAME = "detectors"
 CODEBOOK = "failures"
-REVISION = 4
+REVISION = 5
 Detector = Callable[[Log], "list[Finding] | None"]
 """The findings in a log; None where the log lacks what the detector looks at."""
 DETECTORS: dict[str, tuple[Detector, ...]] = {

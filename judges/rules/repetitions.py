@@ -26,7 +26,10 @@ LONG = 12
 """Words from which on actions count as the same that are only alike."""
 Bag = frozenset[str]
 """The words of a question or an action."""
-_QUESTION = re.compile(r"[^.!?:;\n]+\?")
+_QUESTION = re.compile(r"(?<![^.!?:;\n])[^.!?:;\n]+\?")
+"""It begins behind a mark alone: begun at each character, a long text without one takes its square."""
+_AFTER = " \t\r\n\"'“”«»"
+"""What may stand behind the question mark that a message ends with."""
 MOST_COMPARED = 40
 """Earlier actions that one is compared with: near repeats come soon."""
 _HARMLESS = re.compile(r"wait|noop|stay|sleep|scroll|screenshot|click|key|move", re.IGNORECASE)
@@ -167,6 +170,6 @@ def _changed_between(log: Log, one: Event, other: Event) -> bool:
 def _reply(log: Log, question: Event) -> Event | None:
     """The human's message that directly follows, unless it asks back."""
     said = next(after(log.messages, question.seq), None)
-    if said and said.actor in log.humans and not plain(said.text or "").rstrip(" \"'").endswith("?"):
+    if said and said.actor in log.humans and not plain(said.text or "").rstrip(_AFTER).endswith("?"):
         return said
     return None

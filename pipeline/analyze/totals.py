@@ -41,6 +41,7 @@ BOUNDS: dict[str, Bounds] = {
 RATES = {measure: rate for rate, measure in OF_ONE.items()}
 """The 0/1 of a trajectory -> the rate over many."""
 COLLAB_SCORE = "collab_score"
+UNSCORED = "no delivered result was rated"
 OUTCOME = "outcome:"
 """What stands before the name of an outcome that is no metric."""
 STATED = (
@@ -131,6 +132,7 @@ def groups(
         place = tuple(row[f"key_{i}"] for i in range(len(keys)))
         if row["metric"] == COLLAB_SCORE and (row["scoring"], *place) in unscored:
             row |= {"y": None, "x": None, "cluster": None, "n": 0, "missing": row["missing"] + row["n"]}
+            row["reason"] = row["reason"] or UNSCORED
         yield Group(
             tuple(row[name] for name in HEADS),
             place,
@@ -196,12 +198,14 @@ def _shares(connection: Any, table: str) -> set[str]:
 
 def _unscored(connection: Any, table: str, names: str) -> set[tuple[str | None, ...]]:
     """Scoring and keys of groups that delivered results of which none has a score, as real users' have no
-    automatic one: what is left, the sessions that delivered nothing, would make the mean 0."""
+    automatic one, and others' no row of it: what is left, the sessions that delivered nothing, would make the
+    mean 0."""
     query = f"""
-        SELECT m.scoring{names} FROM {table} m JOIN selected t ON t.id = m.trajectory_id
-        JOIN {table} d ON d.trajectory_id = m.trajectory_id AND d.metric = 'delivered'
-        WHERE m.metric = '{COLLAB_SCORE}' GROUP BY ALL
-        HAVING count(*) FILTER (d.value = 1) > 0 AND count(m.value) FILTER (d.value = 1) = 0
+        WITH scores AS (FROM {table} WHERE metric = '{COLLAB_SCORE}')
+        SELECT s.scoring{names} FROM (SELECT DISTINCT scoring FROM scores) s CROSS JOIN {table} d
+        JOIN selected t ON t.id = d.trajectory_id
+        LEFT JOIN scores m ON m.trajectory_id = t.id AND m.scoring IS NOT DISTINCT FROM s.scoring
+        WHERE d.metric = 'delivered' AND d.value = 1 GROUP BY ALL HAVING count(m.value) = 0
     """
     return set(connection.execute(query).fetchall())
 

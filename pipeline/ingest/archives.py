@@ -129,8 +129,10 @@ def _uncompress(path: Path, target: Path) -> Iterator[tuple[str, str]]:
     what its system reads of the folder with it."""
     room = _Room.at(target)
     file = target / path.stem
-    for other in _read_with(path):
-        place = target / other.relative_to(path.parent)
+    above = os.path.abspath(path.parent)
+    for other in read_with(path):
+        below = other.is_relative_to(above)
+        place = Path(os.path.normpath((target if below else target.parent) / os.path.relpath(other, above)))
         place.parent.mkdir(exist_ok=True)
         shutil.copyfile(other, place)
     try:
@@ -147,12 +149,16 @@ def _uncompress(path: Path, target: Path) -> Iterator[tuple[str, str]]:
             file.unlink()
 
 
-def _read_with(path: Path) -> Iterator[Path]:
-    """The files that a system whose log bears this name reads of a session's folder."""
-    log = path.stem
-    names = {name for system in SYSTEMS.values() if log in system.linked for name in system.linked} - {log}
-    for name in sorted(names):
-        yield from filter(Path.is_file, (path.with_name(name), *path.parent.glob(f"*/{name}")))
+def read_with(path: Path) -> Iterator[Path]:
+    """The files that a system whose log bears the name of what is compressed reads beside it."""
+    log, folder = path.stem, Path(os.path.abspath(path.parent))
+    if path.suffix.lower() not in COMPRESSED:
+        return
+    for system in SYSTEMS.values():
+        if log in system.linked:
+            for name in sorted(system.linked - {log}):
+                yield from filter(Path.is_file, (folder / name, *folder.glob(f"*/{name}")))
+            yield from system.beside(folder / log)
 
 
 def _blocks(path: Path) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from ..systems import ReadOptions
 from ..systems.registry import SYSTEMS
 from . import forgetting
 from . import sources as provenance
-from .archives import archives_below, is_archive, unpacked
+from .archives import archives_below, is_archive, read_with, unpacked
 from .discover import Tree, discover, is_linked_folder, recognised, unreadable, unrecognised
 from .intake import Intake
 from .measure import read_references
@@ -211,6 +211,7 @@ def left_out(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Iter
     if not shown:
         return
     taken = {path for place in places for path in provenance.files_beside(place)}
+    taken.update(other for path in files if is_archive(path) for other in read_with(path))
     references = [path for path in shown if any(system.is_reference(path) for system in SYSTEMS.values())]
     if references:
         folder = tree.called(Path(os.path.commonpath([path.parent for path in references])))

@@ -114,7 +114,8 @@ def _capabilities(
     for row, level, many in _groups(records, paper, known):
         for metric in CAPABILITIES:
             for definition in both:
-                none = metrics.NO_DIALOGUE if definition == "released" else None
+                # The released code has 0 where it judged no request.
+                none = (metrics.NO_DIALOGUE, metrics.UNANSWERABLE) if definition == "released" else ()
                 result = records.over_tasks(many, metric, definition=definition, without=none)
                 yield (row, f"{level} · {metric}, {definition}"), result.times(PER_CENT)
 

@@ -112,11 +112,11 @@ class Records:
         metric: str,
         *,
         definition: Definition | None = None,
-        without: str | None = None,
+        without: Collection[str] = (),
     ) -> Estimate:
         """The mean over the tasks of each task's own value, in which runs count by their weights.
 
-        A task of which no run has a value is left out, or counts 0 where `without` is the reason.
+        A task of which no run has a value is left out, or counts 0 where the reason is one of `without`.
         """
         wanted = definition or self.definition
         raw, ids = OF_ONE.get(metric, metric), tuple(sorted(record.id for record in records))
@@ -126,7 +126,7 @@ class Records:
             tasks = list(groups(connection, ["t.task"], only=[raw], instances=instances))
         left_out = self._left_out(records, metric, None, wanted)
         there = [task.totals for task in tasks if task.totals.value is not None]
-        empty = sum(task.totals.value is None and task.reason == without for task in tasks) if without else 0
+        empty = [task.reason for task in tasks if task.totals.value is None and task.reason in without]
         if not there and not empty:
             reason = left_out[0].reason if left_out else "not measured of these records"
             return Estimate(None, reason=reason, left_out=left_out)
@@ -138,8 +138,8 @@ class Records:
         )
         if not empty:
             return result
-        counted = len(there) + empty
-        note = f"{empty} of {counted} tasks count 0: {without}"
+        counted = len(there) + len(empty)
+        note = f"{len(empty)} of {counted} tasks count 0: {', or '.join(sorted({*filter(None, empty)}))}"
         return replace(result.times(len(there) / counted), note=note)
 
     def _fits(self, row: Metric, metric: str, scoring: str | None) -> bool:

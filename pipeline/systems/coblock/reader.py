@@ -129,14 +129,15 @@ def _created(game: Game) -> str | None:
 
 
 def _moment(game: Game) -> str | None:
-    """When the record was made, in UTC also where the server printed another zone's time."""
+    """When the record was made, in UTC also where the server printed an offset."""
+    printed = game.created or ""
     try:
-        made = datetime.fromisoformat(game.created or "")
-        if not made.utcoffset():
-            return _created(game)
-        return made.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        made = datetime.fromisoformat(printed)
+        if made.tzinfo and not printed.endswith("Z"):
+            return made.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except (ValueError, OverflowError):
-        return _created(game)
+        pass
+    return _created(game)
 
 
 def _spec(game: Game) -> Json:

@@ -238,8 +238,10 @@ def _object_after(text: str, mark: str) -> JsonValue:
 
 
 def _number(value: object) -> float | None:
-    """A finite number, also where it is written as a text; None for everything else."""
+    """A finite number, also where it is written as a text; None for everything else, as `true` is."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    if isinstance(value, str) and value.strip().isalpha():
         return None
     number = decimal_in(value) if isinstance(value, str) else value
     return float(number) if number is not None and is_finite(number) else None

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from ....schemas import Action, Event, JsonValue, Quarantined, content_hash, toml
 from ....schemas.event import EventKind, Notice
 from ....schemas.trajectory import ParticipantKind
-from ..base import only_object
+from ..base import folder_of, only_object
 from .actions import COLLABORATIVE, parse, start_arguments
 
 SYSTEM = "cogym"
@@ -302,8 +302,8 @@ def beside(path: Path) -> list[Path]:
     """The environment's configuration, which Co-Gym leaves outside the session's folder."""
     if path.suffix in (".json", ".jsonl") and path.name != LOG:
         return []
-    folder = path.parent if path.name == LOG else path
-    above = folder.absolute().parent
+    folder = folder_of(path if path.name == LOG else path / LOG)
+    above = folder.parent
     name = folder.name.removeprefix("env_")
     places = (above / f"{folder.name}_config.toml", above.parent / "env_config_tmp" / f"{name}.toml")
     return [place for place in places if is_file(place)][:1]

@@ -54,6 +54,17 @@ def test_a_question_that_was_answered_is_asked_again() -> None:
     assert found(log, "SA.2") == (1, 2, 3)
 
 
+@pytest.mark.parametrize("back", ["Whom do you mean?\n", "Whom do you mean?”", "Whom do you mean？»"])
+def test_a_question_that_was_asked_back_may_be_asked_again(back: str) -> None:
+    asked = ("agent", "Who is the audience of this text?")
+    assert found(team(asked, ("human", back), asked), "SA.2") is None
+
+
+def test_the_questions_of_a_long_message_without_a_sentence_s_end_are_found_at_once() -> None:
+    asked = ("agent", "Who is the audience of this text? " + "word " * 100_000)
+    assert found(team(asked, ("human", "Nurses in training."), asked), "SA.2") == (1, 2, 3)
+
+
 def test_a_question_that_was_never_answered_may_be_asked_again() -> None:
     log = team(("agent", "Who is the audience?"), ("agent", "Hello!"), ("agent", "Who is the audience?"))
     assert found(log, "SA.2") is None

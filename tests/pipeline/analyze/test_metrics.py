@@ -14,6 +14,7 @@ import pytest
 
 from coaudit.pipeline.analyze.compare import compare
 from coaudit.pipeline.analyze.metrics import cells, metrics, trajectory_metrics
+from coaudit.pipeline.analyze.totals import UNSCORED
 from coaudit.pipeline.annotate.draw import Wish, draw
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ingest.measure import save
@@ -113,6 +114,31 @@ def test_where_no_delivered_result_has_a_rating_those_without_a_result_make_no_s
     assert "its evaluation found no score" in {row.reason for row in found}
     said = compare(store, by="condition", metrics=["collab_score/automatic"])
     assert [row["groups"] for row in said] == [["empty", "rated"]]
+
+
+@pytest.mark.long
+def test_a_delivered_result_without_a_rating_is_unrated_where_its_log_says_no_more_of_it(
+    store: Store, tmp_path: Path
+) -> None:
+    def session(name: str, condition: str, **outcomes: float) -> dict[str, Any]:
+        given = [{"name": name, "value": value} for name, value in outcomes.items()]
+        head = {"type": "trajectory", "native_id": name, "system": "coaudit", "condition": condition}
+        said = {"actor": "user", "kind": "message", "text": name}
+        team = [{"name": "user", "kind": "human"}]
+        return head | {"participants": team, "events": [said], "outcomes": given}
+
+    lines = [
+        session("a", "unrated", delivered=1),
+        session("b", "unrated", delivered=0, task_performance=0, satisfaction=1),
+        session("c", "rated", delivered=1, task_performance=0.5),
+        session("d", "rated", delivered=0, task_performance=0),
+    ]
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    found = [row for row in metrics(store, by=["condition"]) if row.metric == "collab_score"]
+    scores = {((row.group or {})["condition"], row.scoring): (row.value, row.n, row.missing) for row in found}
+    assert scores["rated", "automatic"] == (0.25, 2, 0)
+    assert scores["unrated", "automatic"] == (None, 0, 2)
+    assert UNSCORED in {row.reason for row in found}
 
 
 @pytest.mark.long

@@ -266,6 +266,43 @@ def test_a_log_that_was_compressed_by_itself_is_read_with_the_files_of_its_sessi
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    "configured", ["env_travel_planning_3_config.toml", "../env_config_tmp/travel_planning_3.toml"]
+)
+def test_a_log_that_was_compressed_by_itself_has_the_limit_of_the_configuration_beside_its_session(
+    tmp_path: Path, coaudit: Coaudit, configured: str
+) -> None:
+    logs = tmp_path / "study" / "arm"
+    log = Log().write(AGENT, "Plan").folder(logs / "env_travel_planning_3") / "event_log.jsonl"
+    config = logs / configured
+    config.parent.mkdir(exist_ok=True)
+    config.write_text("[env_args]\nmax_steps = 1\n")
+    (plain,) = preview([log.parent], ReadOptions())
+    assert isinstance(plain, Trajectory)
+    ends = [outcome.text for outcome in plain.outcomes if outcome.name == "end_reason"]
+    assert ends == ["step_limit"]
+    (log.parent / f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    coaudit("ingest", tmp_path / "study")
+    for _ in range(2):
+        (row,) = coaudit("trajectory", "list", "--json").json["rows"]
+        assert coaudit("trajectory", "show", row["id"], "--json").json["outcome"]["end_reason"] == ends[0]
+        coaudit("rebuild")
+
+
+def test_what_is_read_with_a_log_that_was_compressed_by_itself_is_not_left_out(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    arm = tmp_path / "arm"
+    Log().write(AGENT, "Plan").folder(arm / "env_travel_planning_1")
+    log = Log().folder(arm / "env_travel_planning_2", performance() | simulated()) / "event_log.jsonl"
+    (arm / "env_travel_planning_2_config.toml").write_text("")
+    (log.parent / f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    assert "left out" not in coaudit("ingest", tmp_path).err
+
+
+@pytest.mark.long
 def test_a_session_that_is_all_of_an_archive_is_of_the_folder_with_the_archive(
     tmp_path: Path, coaudit: Coaudit
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from datetime import timedelta
@@ -173,6 +174,28 @@ def test_a_level_is_the_mean_of_its_tasks_and_not_of_its_runs(
         assert (responding.note or "").startswith("1 of 3 tasks count 0: the chef opened no dialogue") == (
             "potato" in foods
         )
+
+
+@pytest.mark.long
+def test_a_task_whose_reference_has_nothing_for_who_was_asked_counts_as_nothing_with_that_reason(
+    store: Store, tmp_path: Path, shared: Path
+) -> None:
+    """The released code counts each dialogue that the chef opened."""
+    (log,) = (shared / "data" / "overcooked" / "logs" / "egg_ok").rglob("*.json")
+    reference = tmp_path / "reference"
+    shutil.copytree(shared / "data" / "overcooked" / "reference", reference)
+    alone = {"reference_1": {"agent_0": ["deliver_soup()"], "agent_1": []}}
+    (reference / "1_boiled_mushroom_ref.txt").write_text(json.dumps(alone))
+    for food in ("egg", "mushroom"):
+        folder = tmp_path / "logs" / "gpt-4o" / f"boiled_{food}"
+        folder.mkdir(parents=True)
+        name = f"experiment_2026-11-21_06-20-01_boiled_{food}.json"
+        (folder / name).write_text(log.read_text().replace("egg", food))
+    ingest(store, [tmp_path / "logs"], ReadOptions(), reference=reference)
+    found = cells(replicate(store, "collab-overcooked"), "Figures 3 and 4")
+    asked = found["GPT-4o", "Level 1 · initiating_capability, released"].here
+    note = "1 of 2 tasks count 0: the reference has no action for who was asked"
+    assert (asked.value, (asked.note or "")[: len(note)]) == (50, note)
 
 
 @pytest.mark.long

@@ -175,9 +175,18 @@ def test_a_time_without_a_zone_is_the_same_on_every_machine(
         time.tzset()
 
 
-def test_a_time_of_another_zone_is_told_in_utc(tmp_path: Path) -> None:
-    path = changed(tmp_path, lambda value: value.update(created_at="2026-02-03T17:04:00.123456+08:00"))
-    assert read(path)["25"].events[0].time == "2026-02-03T09:04:00.123Z"
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [
+        ("2026-02-03T17:04:00.123456+08:00", "2026-02-03T09:04:00.123Z"),
+        ("2026-02-03T17:04:00+00:00", "2026-02-03T17:04:00.000Z"),
+        ("2026-02-03T17:04:00.5+00:00", "2026-02-03T17:04:00.500Z"),
+        ("2026-02-03T17:04:00Z", "2026-02-03T17:04:00Z"),
+    ],
+)
+def test_a_time_with_a_zone_is_told_in_utc(tmp_path: Path, printed: str, told: str) -> None:
+    path = changed(tmp_path, lambda value: value.update(created_at=printed))
+    assert read(path)["25"].events[0].time == told
 
 
 def test_a_longer_save_that_was_being_written_is_known_once_it_is_whole(tmp_path: Path) -> None:

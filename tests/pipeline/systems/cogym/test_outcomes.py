@@ -371,7 +371,7 @@ def test_a_released_trajectory_lacks_the_ratings_that_were_not_given(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("given", "value"), [("4,5", 4.5), (" 4 ", 4), ("4/5", None), ([4], None), (True, None)]
+    ("given", "value"), [("4,5", 4.5), (" 4 ", 4), ("4/5", None), ([4], None), (True, None), ("true", None)]
 )
 def test_a_persons_rating_that_is_no_number_is_none_with_the_reason(
     tmp_path: Path, given: object, value: float | None
