@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ...schemas import Quarantined
 from ..store.memory import spill
-from ..store.tars import extract, leads_out
+from ..store.tars import extract, leads_out, members, opened
 from ..systems.base import walk
 
 MAX_BYTES = 64 * 2**30
@@ -27,9 +27,10 @@ FREE_SHARE = 0.8
 """So much of the free disk it may take."""
 _BROKEN = (
     *(tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, lzma.LZMAError),
-    *(ValueError, OverflowError),
+    *(ValueError, OverflowError, RecursionError),
 )
-"""The last two are of headers: a name with NUL, a size or time that is no number or too large a one."""
+"""The last three are of headers: a name with NUL, a size or time that is no number or too large a one, and
+a thousand headers of one member."""
 LONGEST_NAME = 255
 """Bytes of one part of a path, as file systems have it."""
 DEEPEST = 100
@@ -52,7 +53,7 @@ def is_packed(path: Path) -> bool:
     """Whether it is a zip, or a tar that is not compressed: what is stored as it is looks like a log."""
     if not is_archive(path):
         return False
-    with suppress(*_BROKEN), tarfile.open(path, "r:"):
+    with suppress(*_BROKEN), opened(path, "r:"):
         return True
     return zipfile.is_zipfile(path)
 
@@ -108,6 +109,8 @@ class _Room:
         plain = os.path.normpath(name)
         if plain in self.names:
             return "another member of this name came before; the first one counts"
+        if size < 0:
+            return f"its size is {size} bytes"
         if size > self.left:
             return (
                 f"too large: {self.left} bytes may still be unpacked; unpack it yourself and give the folder"
@@ -173,8 +176,8 @@ def _unzip(path: Path, target: Path) -> Iterator[tuple[str, str]]:
 
 def _untar(path: Path, target: Path) -> Iterator[tuple[str, str]]:
     room = _Room.at(target)
-    with tarfile.open(path) as archive:
-        for member in archive:
+    with opened(path) as archive:
+        for member in members(archive):
             if member.isdir():
                 continue
             if why := room.refusal(member.name, member.size, link=member.issym() or member.islnk()):

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from .bucket import Bucket
-from .tars import extract
+from .tars import extract, members, opened
 
 
 class Logs:
@@ -47,13 +47,13 @@ class Logs:
             return False
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as aside:
-            packed, opened = Path(aside) / "log.tar.gz", Path(aside) / "log"
+            packed, unpacked = Path(aside) / "log.tar.gz", Path(aside) / "log"
             self._bucket.fetch(name, packed)
-            with tarfile.open(packed, "r:gz") as archive:
-                for member in archive:
-                    extract(archive, member, opened)
+            with opened(packed) as archive:
+                for member in members(archive):
+                    extract(archive, member, unpacked)
             if not folder.exists():
-                opened.rename(folder)
+                unpacked.rename(folder)
         return True
 
 

@@ -111,6 +111,33 @@ def test_an_archive_whose_header_is_no_number_gives_what_came_before(tmp_path: P
     assert refused.reason.startswith("broken archive: invalid literal for int()")
 
 
+def test_an_archive_with_a_thousand_headers_of_one_member_gives_what_came_before(tmp_path: Path) -> None:
+    path = tmp_path / "logs.tar"
+    name = tarfile.TarInfo("././@LongLink")
+    name.type, name.size = tarfile.GNUTYPE_LONGNAME, 2
+    more = name.tobuf() + b"a\0".ljust(512, b"\0")
+    path.write_bytes(tarfile.TarInfo("first").tobuf() + more * 1500 + b"\0" * 1024)
+    with unpacked(path) as (folder, (refused,)):
+        assert [p.name for p in folder.iterdir()] == ["first"]
+    assert refused.reason.startswith("broken archive: ")
+
+
+def test_a_size_below_zero_makes_no_room_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "logs.tar"
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
+        for name, size in (("less", -1024), ("large", 900)):
+            info = tarfile.TarInfo(name)
+            if size < 0:
+                info.pax_headers = {"GNU.sparse.realsize": str(size)}
+            else:
+                info.size = size
+            archive.addfile(info, io.BytesIO(b"x" * 900))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(2000, 1000, 1000))
+    with unpacked(path) as (folder, refused):
+        assert not list(folder.iterdir())
+    assert [item.reason[:13] for item in refused] == ["its size is -", "too large: 80"]
+
+
 def test_no_archive_takes_the_disk_that_others_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = zipped(tmp_path / "logs.zip", [("a", "x" * 700), ("b", "x" * 700), ("c", "x" * 10)])
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(2000, 1000, 1000))
