@@ -1296,3 +1296,18 @@ def test_texts_that_count_seconds_are_times_and_other_digits_are_none(tmp_path: 
     assert time_of(["1767322800", "1767322810", "1767322820", "1767322830"]) == "ts"
     assert time_of(["1767322800123", "1767322810123"] * 2) == "ts"
     assert time_of(["9999999990", "9999999991", "9999999992", "9999999993"]) is None
+
+
+@pytest.mark.parametrize("case", [str, int])
+def test_numbers_of_cases_that_could_be_seconds_are_sessions_and_no_times(
+    tmp_path: Path, case: Callable[[int], str | int]
+) -> None:
+    def drafted_of(key: str) -> tuple[list[str], str | None]:
+        rows = [
+            {key: case(1000234567 + n // 2), "wer": ("Kunde", "Bot")[n % 2], "was": said(n)} for n in range(8)
+        ]
+        made = draft(written(tmp_path / "log.jsonl", *rows)).made
+        return made.native_id, made.event.get("time")
+
+    assert drafted_of("fall") == (["fall"], None)
+    assert drafted_of("ts") == ([], "ts")
