@@ -1311,3 +1311,20 @@ def test_numbers_of_cases_that_could_be_seconds_are_sessions_and_no_times(
 
     assert drafted_of("fall") == (["fall"], None)
     assert drafted_of("ts") == ([], "ts")
+
+
+def test_an_answer_in_json_that_names_a_role_is_what_was_said(tmp_path: Path) -> None:
+    mapping = '[trajectory]\nnative_id = "id"\n[messages]\nat = "messages"\nreply = "output"\n'
+    answers = [
+        '{"role": "CEO", "name": "Ann"}',
+        '[{"role": "agent", "name": "Ann"}, {"role": "model", "name": "Bob"}]',
+        '{"role": "user", "content": "Write a poem about trains."}',
+        '{"role": "system", "content": "You write poems."}',
+    ]
+    for answer in answers:
+        record = {"id": "s", "messages": [{"role": "user", "content": said(0)}], "output": answer}
+        run = one("mapped", written(tmp_path / "log.jsonl", record), map=mapping)
+        assert [(event.actor, event.text) for event in run.events] == [
+            ("user", said(0)),
+            ("assistant", answer),
+        ]
