@@ -1302,7 +1302,7 @@ def test_texts_that_count_seconds_are_times_and_other_digits_are_none(tmp_path: 
 def test_numbers_of_cases_that_could_be_seconds_are_sessions_and_no_times(
     tmp_path: Path, case: Callable[[int], str | int]
 ) -> None:
-    def drafted_of(key: str) -> tuple[list[str], str | None]:
+    def drafted_of(key: str) -> tuple[list[str], str | list[str] | None]:
         rows = [
             {key: case(1000234567 + n // 2), "wer": ("Kunde", "Bot")[n % 2], "was": said(n)} for n in range(8)
         ]
