@@ -214,6 +214,11 @@ def test_a_draft_says_what_it_did_not_understand_and_which_line_to_change(tmp_pa
         '[event] text = "choices[0].turns[].a" reads the first item of choices, which is its only'
         in nothing[1]
     )
+    texts = [[], [{"b": [{"c": [said(n), said(n + 1)]} for n in range(2)]}]]
+    deeper = [{"id": n, "a": texts[n % 2]} for n in range(4)]
+    there = doubts(written(tmp_path / "deeper.jsonl", *deeper))[1]
+    assert "3 lists deep" in there
+    assert '"a[0].b[0].c[].text" reads the first item of a and of a[].b, and leaves out all others' in there
     talk = [{"role": "user", "content": said(0)}, {"role": "assistant", "content": said(1)}]
     mixed = [{"id": n, "prompt": talk} for n in range(4)]
     told = doubts(written(tmp_path / "mixed.jsonl", {"spec": "x"}, *mixed))
