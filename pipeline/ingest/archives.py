@@ -100,7 +100,7 @@ class _Room:
         """Why a member is not unpacked; None where it is."""
         if link:
             return "a link inside an archive is not followed"
-        if leads_out(name):
+        if leads_out(name.replace("\\", "/")):  # as Windows parts them
             return "its path leads out of the archive"
         if any(len(os.fsencode(part)) > LONGEST_NAME for part in Path(name).parts):
             return f"its name is longer than {LONGEST_NAME} bytes"

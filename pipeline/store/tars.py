@@ -55,7 +55,7 @@ def extract(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> 
 
 def leads_out(name: str) -> bool:
     """Whether a member's path leads out of the folder that it is written to."""
-    path = Path(name.replace("\\", "/"))
+    path = Path(name)
     return path.is_absolute() or ".." in path.parts
 
 

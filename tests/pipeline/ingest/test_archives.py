@@ -81,6 +81,16 @@ def test_a_member_that_cannot_be_unpacked_drops_no_later_one(tmp_path: Path, for
     ]
 
 
+@pytest.mark.parametrize("form", ["zip", "tar"])
+def test_a_path_that_leads_out_is_refused_as_whichever_system_writes_it(tmp_path: Path, form: str) -> None:
+    names = ["../a", "..\\a", "a\\..\\..\\b", "\\a", "/a"]
+    members = [(name, "x") for name in [*names, "logs\\a"]]
+    path = (zipped if form == "zip" else taped)(tmp_path / f"logs.{form}", members)
+    with unpacked(path) as (folder, refused):
+        assert [p.name for p in folder.iterdir()] == ["logs\\a"]
+    assert [item.reason for item in refused] == ["its path leads out of the archive"] * len(names)
+
+
 def test_what_a_kill_leaves_unpacked_is_removed_by_the_next_run(tmp_path: Path) -> None:
     with unpacked(zipped(tmp_path / "logs.zip", [("first", "1")])) as (folder, _):
         assert Path(spill()) in folder.parents

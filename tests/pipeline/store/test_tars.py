@@ -5,13 +5,18 @@ from __future__ import annotations
 import gzip
 import io
 import itertools
+import shutil
 import tarfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from coaudit.pipeline.store import tars
+from coaudit.pipeline.store.bucket import Bucket
+from coaudit.pipeline.store.logs import Logs
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Python 3.12, without a filter
 Write = Callable[[tarfile.TarInfo], Path]
@@ -43,7 +48,7 @@ def test_a_file_is_written_and_is_nobody_elses(write: Write) -> None:
     assert path.stat().st_uid == path.parent.stat().st_uid and path.stat().st_mode & 0o4000 == 0
 
 
-@pytest.mark.parametrize("name", ["../out", "a/../../out", "/tmp/out", "..\\out"])
+@pytest.mark.parametrize("name", ["../out", "a/../../out", "/tmp/out"])
 def test_what_leads_out_is_refused(write: Write, name: str) -> None:
     with pytest.raises(tarfile.ExtractError, match="leads out"):
         write(tarfile.TarInfo(name))
@@ -62,6 +67,38 @@ def test_a_folder_is_open_to_whom_its_neighbours_are(write: Write, tmp_path: Pat
     member.type, member.mode = tarfile.DIRTYPE, 0o700
     (tmp_path / "neighbour").mkdir()
     assert (write(member) / "logs").stat().st_mode == (tmp_path / "neighbour").stat().st_mode
+
+
+def test_logs_come_back_from_an_object_store_under_whatever_names_they_have(tmp_path: Path) -> None:
+    folder = tmp_path / "log"
+    names = ["a.jsonl", "..\\b.jsonl", "\\\\host\\c.jsonl", "c\\..\\ü.jsonl"]
+    (folder / "deep" / "empty").mkdir(parents=True)
+    for name in names:
+        (folder / "deep" / name).write_text(name, encoding="utf-8")
+    kept = Logs(cast(Bucket, Shelf(tmp_path / "shelf")), tmp_path)
+    kept.hold("hash", folder)
+    assert kept.fetch("hash", tmp_path / "back")
+    there = {
+        path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "back" / "deep").glob("*.jsonl")
+    }
+    assert there == {name: name for name in names}
+    assert (tmp_path / "back" / "deep" / "empty").is_dir()
+
+
+@dataclass
+class Shelf:
+    """One object, as a bucket keeps it."""
+
+    object: Path
+
+    def has(self, name: str) -> bool:
+        return self.object.exists()
+
+    def send(self, name: str, path: Path) -> None:
+        shutil.copy(path, self.object)
+
+    def fetch(self, name: str, path: Path) -> None:
+        shutil.copy(self.object, path)
 
 
 def header(kind: bytes, size: int, fields: dict[int, bytes] | None = None) -> bytes:
