@@ -188,4 +188,6 @@ def _untar(path: Path, target: Path) -> Iterator[tuple[str, str]]:
                 try:
                     extract(archive, member, target)
                 except _BROKEN as error:
+                    with suppress(OSError, ValueError):
+                        (target / member.name).unlink(missing_ok=True)
                     yield member.name, f"damaged: {error}"

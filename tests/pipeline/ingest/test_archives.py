@@ -121,6 +121,21 @@ def test_an_archive_whose_header_is_no_number_gives_what_came_before(tmp_path: P
     assert refused.reason.startswith("broken archive: invalid literal for int()")
 
 
+@pytest.mark.parametrize("form", ["zip", "tar"])
+def test_nothing_is_left_of_a_member_that_is_cut_off(tmp_path: Path, form: str) -> None:
+    members = [("whole", "1"), ("cut", "2\n" * 50_000)]
+    path = (zipped if form == "zip" else taped)(tmp_path / f"logs.{form}", members)
+    content = bytearray(path.read_bytes())
+    if form == "zip":
+        content[60_000] ^= 1  # what is cut off of a zip is its list of members
+    else:
+        del content[60_000:]
+    path.write_bytes(content)
+    with unpacked(path) as (folder, refused):
+        assert [p.name for p in folder.iterdir()] == ["whole"]
+    assert [item.source for item in refused][:1] == [f"{path}!cut"]
+
+
 def test_an_archive_with_a_thousand_headers_of_one_member_gives_what_came_before(tmp_path: Path) -> None:
     path = tmp_path / "logs.tar"
     name = tarfile.TarInfo("././@LongLink")
