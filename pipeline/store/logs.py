@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import tarfile
 import tempfile
+import zlib
 from concurrent.futures import Future
 from pathlib import Path
 
+from ..errors import StoreError
 from .bucket import Bucket
 from .tars import extract, members, opened
 
@@ -49,9 +52,12 @@ class Logs:
         with tempfile.TemporaryDirectory(dir=folder.parent) as aside:
             packed, unpacked = Path(aside) / "log.tar.gz", Path(aside) / "log"
             self._bucket.fetch(name, packed)
-            with opened(packed) as archive:
-                for member in members(archive):
-                    extract(archive, member, unpacked)
+            try:
+                with opened(packed) as archive:
+                    for member in members(archive):
+                        extract(archive, member, unpacked)
+            except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise StoreError(f"{self._bucket}/{name}: damaged: {error}") from error
             if not folder.exists():
                 unpacked.rename(folder)
         return True

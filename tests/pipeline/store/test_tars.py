@@ -14,6 +14,7 @@ from typing import cast
 
 import pytest
 
+from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.store import tars
 from coaudit.pipeline.store.bucket import Bucket
 from coaudit.pipeline.store.logs import Logs
@@ -83,6 +84,19 @@ def test_logs_come_back_from_an_object_store_under_whatever_names_they_have(tmp_
     }
     assert there == {name: name for name in names}
     assert (tmp_path / "back" / "deep" / "empty").is_dir()
+
+
+@pytest.mark.parametrize("end", [0, 9, 30, 100])
+def test_a_log_that_is_damaged_in_an_object_store_is_named(tmp_path: Path, end: int) -> None:
+    folder, shelf = tmp_path / "log", Shelf(tmp_path / "shelf")
+    folder.mkdir()
+    (folder / "a.jsonl").write_text("{}\n" * 99, encoding="utf-8")
+    kept = Logs(cast(Bucket, shelf), tmp_path)
+    kept.hold("hash", folder)
+    shelf.object.write_bytes(shelf.object.read_bytes()[:end])
+    with pytest.raises(StoreError, match=r"logs/hash\.tar\.gz: damaged: "):
+        kept.fetch("hash", tmp_path / "back")
+    assert not (tmp_path / "back").exists()
 
 
 @dataclass
