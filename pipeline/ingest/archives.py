@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ...schemas import Quarantined
 from ..store.memory import spill
-from ..store.tars import extract, leads_out
+from ..store.tars import extract, leads_out, members, opened
 from ..systems.base import walk
 from ..systems.registry import SYSTEMS
 
@@ -28,9 +28,10 @@ FREE_SHARE = 0.8
 """So much of the free disk it may take."""
 _BROKEN = (
     *(tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, lzma.LZMAError),
-    *(ValueError, OverflowError),
+    *(ValueError, OverflowError, RecursionError),
 )
-"""The last two are of headers: a name with NUL, a size or time that is no number or too large a one."""
+"""The last three are of headers: a name with NUL, a size or time that is no number or too large a one, and
+a thousand headers of one member."""
 LONGEST_NAME = 255
 """Bytes of one part of a path, as file systems have it."""
 DEEPEST = 100
@@ -53,7 +54,7 @@ def is_packed(path: Path) -> bool:
     """Whether it is a zip, or a tar that is not compressed: what is stored as it is looks like a log."""
     if not is_archive(path):
         return False
-    with suppress(*_BROKEN), tarfile.open(path, "r:"):
+    with suppress(*_BROKEN), opened(path, "r:"):
         return True
     return zipfile.is_zipfile(path)
 
@@ -100,7 +101,7 @@ class _Room:
         """Why a member is not unpacked; None where it is."""
         if link:
             return "a link inside an archive is not followed"
-        if leads_out(name):
+        if leads_out(name.replace("\\", "/")):  # as Windows parts them
             return "its path leads out of the archive"
         if any(len(os.fsencode(part)) > LONGEST_NAME for part in Path(name).parts):
             return f"its name is longer than {LONGEST_NAME} bytes"
@@ -109,6 +110,8 @@ class _Room:
         plain = os.path.normpath(name)
         if plain in self.names:
             return "another member of this name came before; the first one counts"
+        if size < 0:
+            return f"its size is {size} bytes"
         if size > self.left:
             return (
                 f"too large: {self.left} bytes may still be unpacked; unpack it yourself and give the folder"
@@ -193,8 +196,8 @@ def _unzip(path: Path, target: Path) -> Iterator[tuple[str, str]]:
 
 def _untar(path: Path, target: Path) -> Iterator[tuple[str, str]]:
     room = _Room.at(target)
-    with tarfile.open(path) as archive:
-        for member in archive:
+    with opened(path) as archive:
+        for member in members(archive):
             if member.isdir():
                 continue
             if why := room.refusal(member.name, member.size, link=member.issym() or member.islnk()):
@@ -205,4 +208,6 @@ def _untar(path: Path, target: Path) -> Iterator[tuple[str, str]]:
                 try:
                     extract(archive, member, target)
                 except _BROKEN as error:
+                    with suppress(OSError, ValueError):
+                        (target / member.name).unlink(missing_ok=True)
                     yield member.name, f"damaged: {error}"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import tarfile
 import tempfile
+import zlib
 from concurrent.futures import Future
 from pathlib import Path
 
+from ..errors import StoreError
 from .bucket import Bucket
-from .tars import extract
+from .tars import extract, members, opened
 
 
 class Logs:
@@ -47,13 +50,16 @@ class Logs:
             return False
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as aside:
-            packed, opened = Path(aside) / "log.tar.gz", Path(aside) / "log"
+            packed, unpacked = Path(aside) / "log.tar.gz", Path(aside) / "log"
             self._bucket.fetch(name, packed)
-            with tarfile.open(packed, "r:gz") as archive:
-                for member in archive:
-                    extract(archive, member, opened)
+            try:
+                with opened(packed) as archive:
+                    for member in members(archive):
+                        extract(archive, member, unpacked)
+            except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise StoreError(f"{self._bucket}/{name}: damaged: {error}") from error
             if not folder.exists():
-                opened.rename(folder)
+                unpacked.rename(folder)
         return True
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .guess_made import Guess
-from .guess_names import first_one, is_label, is_named, is_time, time_formats
+from .guess_names import NAMES, first_one, is_label, is_named, is_time, spelled, time_formats
 from .guess_records import in_blocks, repeats, value_at
 from .guess_roles import role_of, roles_of
 from .guess_speakers import FEW
@@ -32,6 +32,8 @@ def of_columns(made: Guess, seen: Survey) -> bool:
         return False
     others = [one for one in columns if one not in times and one is not said]
     blocks = [one for one in others if repeats(one, seen) and in_blocks(one, seen)]
+    # Ten digits are seconds since 1970, or a case's number.
+    blocks = blocks or [one for one in times if _is_number_of_case(one, seen)]
     session = max(blocks, key=lambda one: (one.only("text"), len(one.values)), default=None)
     who = [one for one in others if one not in blocks and one.only("text") and is_label(one)]
     who = [one for one in who if 2 <= len(one.values) <= FEW and _turns(one, session, seen) >= TURNS]
@@ -41,13 +43,19 @@ def of_columns(made: Guess, seen: Survey) -> bool:
         return False
     made.shape, made.at, made.nameless = "table", None, True
     made.event = {"role": role.path, "text": said.path}
-    if when := first_one(times):
+    if when := first_one([one for one in times if one is not session]):
         made.timed, made.time_formats = when.path, formats[when.path]
         if len(made.time_formats) < 2:
             made.event["time"] = when.path
     made.native_id = [session.path] if session else []
     made.roles = roles_of(role.values.items())
     return True
+
+
+def _is_number_of_case(one: PathSeen, seen: Survey) -> bool:
+    whole = all(value.isdigit() for value in one.values)
+    unnamed = spelled(one.key) not in NAMES["time"]
+    return whole and unnamed and repeats(one, seen) and in_blocks(one, seen)
 
 
 def _is_party(name: str) -> bool:

@@ -11,11 +11,13 @@ from . import chat, dialects, growing, turns
 from .conversation import Call, Said, Talk, outcomes
 from .mapped_paths import HEAD, MappedSessions, Numbered, written
 from .mapped_values import tag, texted
-from .mapping import Messages
+from .mapping import ROLES, Messages
 from .paths import getter, unpacked
 from .rules import rules
 
 TIMES = ("timestamp", "created_at", "created")
+ANSWERING = [role for role, kind in ROLES.items() if kind == "agent"] + ["tool", "function"]
+"""Whose messages come back."""
 
 
 def told(
@@ -45,16 +47,22 @@ def told(
 
 def reply_in(record: dict[str, Any], messages: Messages | None) -> list[Any]:
     """What came back and stands apart from the list, as messages; items of a list may be calls. A text that
-    holds messages as JSON, as cells of tables do, is they; any other is what was said."""
+    holds an agent's messages as JSON, as cells of tables do, is they; any other is what was said."""
     back = getter(messages.reply)(record) if messages and messages.reply else None
     if isinstance(back, str):
         inside = unpacked(back)
         many = inside if isinstance(inside, list) else [inside]
-        are_messages = many and all(isinstance(one, dict) and "role" in one for one in many)
-        back = many if are_messages else {"role": "assistant", "content": back}
+        back = many if many and all(map(_is_answer, many)) else {"role": "assistant", "content": back}
     if isinstance(back, list):
         return [one for one in back if isinstance(one, dict)]
     return [{"role": "assistant", **back}] if isinstance(back, dict) else []
+
+
+def _is_answer(one: Any) -> bool:
+    """Whether it is a message that may come back, and no object with a `role` that somebody asked for."""
+    if not isinstance(one, dict) or one.get("role") not in ANSWERING:
+        return False
+    return any(key in one for key in (*dialects.CONTENTS, *dialects.CALLED, *chat.BESIDE))
 
 
 def grown(

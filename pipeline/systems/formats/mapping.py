@@ -39,7 +39,7 @@ ANY = "*"
 class Input(Model):
     """How files are cut into records; without it, their names and contents say it."""
 
-    format: Literal["jsonl", "json", "csv", "parquet", "excel", "text"] | None = None
+    format: Literal["jsonl", "json", "csv", "tsv", "parquet", "excel", "text"] | None = None
     files: str | list[str] | None = None
     """Of a folder, the files whose names fit, such as `*.traj.json`, and no pattern that begins with `!`;
     others are passed over."""

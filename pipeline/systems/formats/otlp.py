@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ....schemas import Quarantined, Trajectory
+from ....schemas import Action, JsonValue, Quarantined, Trajectory
 from ..base import ReadOptions, attempted, ending
 from . import otlp_protobuf
 from .contents import arguments, plain
@@ -32,6 +32,7 @@ from .conversation import Answer, Call, Said, Talk
 from .mapping import ROLES
 from .otlp_spans import Span, moment_of, nest, objects_of, spans_of, value_of
 from .rules import Rules, rules
+from .turns import loaded
 
 SYSTEM = "otlp"
 LOOK = 64 * 1024
@@ -280,11 +281,23 @@ class Conversation:
         """
         if wanted.id is not None:
             return wanted.id if wanted.id in self.talk.calls else None
-        waiting = ((known, self.talk.events[place].action) for known, place in self.talk.waiting.items())
-        calls = {known: action for known, action in waiting if action and action.name == wanted.name}
-        given, _ = arguments(wanted.arguments)
-        alike = (known for known, action in calls.items() if action.arguments == given)
-        return next(alike, next(iter(calls), None))
+        first = None
+        for known, place in self.talk.waiting.items():
+            action = self.talk.events[place].action
+            if action is not None and action.name == wanted.name:
+                if wanted.arguments in (None, "") or _is_asked(action, wanted.arguments):
+                    return known
+                first = first or known
+        return first
+
+
+def _is_asked(action: Action, given: JsonValue) -> bool:
+    """Whether a call has the arguments that a tool was given, as JSON or as Python prints it, or as the text
+    that is the call's only one."""
+    named, raw = arguments(loaded(given))
+    if raw is None:
+        return action.arguments == named
+    return action.raw == raw or list(action.arguments.values()) == [given]
 
 
 def _conversations(spans: Any) -> dict[str, list[Span]]:

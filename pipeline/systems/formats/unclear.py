@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -347,12 +348,14 @@ def _nothing(seen: Survey) -> Iterator[str]:
 def _within_lists(one: PathSeen, at: str, seen: Survey) -> str:
     """How to read texts in lists within lists, of which a path goes through one."""
     first = f"{at.replace('[]', '[0]')}{one.path.removeprefix(at)}"
-    outer = seen.paths[at.partition("[]")[0]]
-    others = "which is its only one" if set(outer.lengths) <= {1} else "and leaves out all others"
+    around = [seen.paths[at[: found.start()]] for found in re.finditer(r"\[\]", at)]
+    is_only = all(length <= 1 for outer in around for length in outer.lengths)
+    depth = "two" if len(around) == 1 else len(around) + 1
     return (
-        f"{one.path} holds texts two lists deep, and a path goes through one: [event] "
-        f'text = "{first}" reads the first item of {outer.path}, {others}; who speaks is [event] role, or '
-        '[constants] role = "agent"'
+        f"{one.path} holds texts {depth} lists deep, and a path goes through one: [event] "
+        f'text = "{first}" reads the first item of {" and of ".join(outer.path for outer in around)}, '
+        f"{'which is its only one' if is_only else 'and leaves out all others'}; who speaks is [event] role, "
+        'or [constants] role = "agent"'
     )
 
 

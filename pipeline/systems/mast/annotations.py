@@ -78,14 +78,13 @@ def of_record(record: dict[str, JsonValue], source: str) -> Iterator[Label | str
     """People's labels of a record, then the model's; a sentence for each that cannot be read."""
     name = trajectory(record, source, ReadOptions()).id
     base: dict[str, JsonValue] = {"trajectory": name, "codebook": BOOK}
-    items = [
-        expect(one, dict, "annotations[]")
-        for one in expect(record.get("annotations") or [], list, "annotations")
-    ]
-    numbers = {match[1] for one in items if (match := _MODE.match(str(one.get("failure mode"))))}
-    for number, item in enumerate(items):
+    items = expect(record.get("annotations") or [], list, "annotations")
+    modes = [str(one.get("failure mode")) for one in items if isinstance(one, dict)]
+    numbers = {match[1] for mode in modes if (match := _MODE.match(mode))}
+    for number, one in enumerate(items):
         place = f"annotations[{number}]"
         try:
+            item = expect(one, dict, "label")
             code = code_of(str(item.get("failure mode")), numbers)
         except ValueError as error:
             yield f"{place}: {error}"

@@ -82,6 +82,16 @@ def test_a_member_that_cannot_be_unpacked_drops_no_later_one(tmp_path: Path, for
     ]
 
 
+@pytest.mark.parametrize("form", ["zip", "tar"])
+def test_a_path_that_leads_out_is_refused_as_whichever_system_writes_it(tmp_path: Path, form: str) -> None:
+    names = ["../a", "..\\a", "a\\..\\..\\b", "\\a", "/a"]
+    members = [(name, "x") for name in [*names, "logs\\a"]]
+    path = (zipped if form == "zip" else taped)(tmp_path / f"logs.{form}", members)
+    with unpacked(path) as (folder, refused):
+        assert [p.name for p in folder.iterdir()] == ["logs\\a"]
+    assert [item.reason for item in refused] == ["its path leads out of the archive"] * len(names)
+
+
 def test_what_a_kill_leaves_unpacked_is_removed_by_the_next_run(tmp_path: Path) -> None:
     with unpacked(zipped(tmp_path / "logs.zip", [("first", "1")])) as (folder, _):
         assert Path(spill()) in folder.parents
@@ -110,6 +120,48 @@ def test_an_archive_whose_header_is_no_number_gives_what_came_before(tmp_path: P
     with unpacked(path) as (folder, (refused,)):
         assert [p.name for p in folder.iterdir()] == ["first"]
     assert refused.reason.startswith("broken archive: invalid literal for int()")
+
+
+@pytest.mark.parametrize("form", ["zip", "tar"])
+def test_nothing_is_left_of_a_member_that_is_cut_off(tmp_path: Path, form: str) -> None:
+    members = [("whole", "1"), ("cut", "2\n" * 50_000)]
+    path = (zipped if form == "zip" else taped)(tmp_path / f"logs.{form}", members)
+    content = bytearray(path.read_bytes())
+    if form == "zip":
+        content[60_000] ^= 1  # what is cut off of a zip is its list of members
+    else:
+        del content[60_000:]
+    path.write_bytes(content)
+    with unpacked(path) as (folder, refused):
+        assert [p.name for p in folder.iterdir()] == ["whole"]
+    assert [item.source for item in refused][:1] == [f"{path}!cut"]
+
+
+def test_an_archive_with_a_thousand_headers_of_one_member_gives_what_came_before(tmp_path: Path) -> None:
+    path = tmp_path / "logs.tar"
+    name = tarfile.TarInfo("././@LongLink")
+    name.type, name.size = tarfile.GNUTYPE_LONGNAME, 2
+    more = name.tobuf() + b"a\0".ljust(512, b"\0")
+    path.write_bytes(tarfile.TarInfo("first").tobuf() + more * 1500 + b"\0" * 1024)
+    with unpacked(path) as (folder, (refused,)):
+        assert [p.name for p in folder.iterdir()] == ["first"]
+    assert refused.reason.startswith("broken archive: ")
+
+
+def test_a_size_below_zero_makes_no_room_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "logs.tar"
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
+        for name, size in (("less", -1024), ("large", 900)):
+            info = tarfile.TarInfo(name)
+            if size < 0:
+                info.pax_headers = {"GNU.sparse.realsize": str(size)}
+            else:
+                info.size = size
+            archive.addfile(info, io.BytesIO(b"x" * 900))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(2000, 1000, 1000))
+    with unpacked(path) as (folder, refused):
+        assert not list(folder.iterdir())
+    assert [item.reason[:13] for item in refused] == ["its size is -", "too large: 80"]
 
 
 def test_no_archive_takes_the_disk_that_others_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

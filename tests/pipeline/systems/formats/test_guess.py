@@ -214,6 +214,11 @@ def test_a_draft_says_what_it_did_not_understand_and_which_line_to_change(tmp_pa
         '[event] text = "choices[0].turns[].a" reads the first item of choices, which is its only'
         in nothing[1]
     )
+    texts = [[], [{"b": [{"c": [said(n), said(n + 1)]} for n in range(2)]}]]
+    deeper = [{"id": n, "a": texts[n % 2]} for n in range(4)]
+    there = doubts(written(tmp_path / "deeper.jsonl", *deeper))[1]
+    assert "3 lists deep" in there
+    assert '"a[0].b[0].c[].text" reads the first item of a and of a[].b, and leaves out all others' in there
     talk = [{"role": "user", "content": said(0)}, {"role": "assistant", "content": said(1)}]
     mixed = [{"id": n, "prompt": talk} for n in range(4)]
     told = doubts(written(tmp_path / "mixed.jsonl", {"spec": "x"}, *mixed))
@@ -1296,3 +1301,35 @@ def test_texts_that_count_seconds_are_times_and_other_digits_are_none(tmp_path: 
     assert time_of(["1767322800", "1767322810", "1767322820", "1767322830"]) == "ts"
     assert time_of(["1767322800123", "1767322810123"] * 2) == "ts"
     assert time_of(["9999999990", "9999999991", "9999999992", "9999999993"]) is None
+
+
+@pytest.mark.parametrize("case", [str, int])
+def test_numbers_of_cases_that_could_be_seconds_are_sessions_and_no_times(
+    tmp_path: Path, case: Callable[[int], str | int]
+) -> None:
+    def drafted_of(key: str) -> tuple[list[str], str | list[str] | None]:
+        rows = [
+            {key: case(1000234567 + n // 2), "wer": ("Kunde", "Bot")[n % 2], "was": said(n)} for n in range(8)
+        ]
+        made = draft(written(tmp_path / "log.jsonl", *rows)).made
+        return made.native_id, made.event.get("time")
+
+    assert drafted_of("fall") == (["fall"], None)
+    assert drafted_of("ts") == ([], "ts")
+
+
+def test_an_answer_in_json_that_names_a_role_is_what_was_said(tmp_path: Path) -> None:
+    mapping = '[trajectory]\nnative_id = "id"\n[messages]\nat = "messages"\nreply = "output"\n'
+    answers = [
+        '{"role": "CEO", "name": "Ann"}',
+        '[{"role": "agent", "name": "Ann"}, {"role": "model", "name": "Bob"}]',
+        '{"role": "user", "content": "Write a poem about trains."}',
+        '{"role": "system", "content": "You write poems."}',
+    ]
+    for answer in answers:
+        record = {"id": "s", "messages": [{"role": "user", "content": said(0)}], "output": answer}
+        run = one("mapped", written(tmp_path / "log.jsonl", record), map=mapping)
+        assert [(event.actor, event.text) for event in run.events] == [
+            ("user", said(0)),
+            ("assistant", answer),
+        ]

@@ -233,14 +233,15 @@ def test_hostile_spans_are_no_reason_to_fail(tmp_path: Path) -> None:
     assert trajectories == [] and wrong
 
 
-def test_runs_of_one_tool_at_a_time_answer_the_calls_with_their_arguments(tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", ['{{"city":"{}"}}', "{{'city': '{}'}}", "{}"])
+def test_runs_of_one_tool_at_a_time_answer_the_calls_with_their_arguments(tmp_path: Path, given: str) -> None:
     call = "llm.output_messages.0.message.tool_calls.{}.tool_call.{}".format
     asked = dict(ASKED)
     for n, city in enumerate(("Ulm", "Bonn")):
         asked |= {call(n, "id"): f"c{n}", call(n, "function.name"): "book"}
         asked[call(n, "function.arguments")] = json.dumps({"city": city})
     ran = [
-        {KIND: "TOOL", "tool.name": "book", "input.value": f'{{"city":"{city}"}}', "output.value": city}
+        {KIND: "TOOL", "tool.name": "book", "input.value": given.format(city), "output.value": city}
         for city in ("Bonn", "Ulm")
     ]
     spans: list[tuple[str, str, str | None, dict[str, Any]]] = [
@@ -255,3 +256,18 @@ def test_runs_of_one_tool_at_a_time_answer_the_calls_with_their_arguments(tmp_pa
     assert done["Ulm"].status is None
     said = {city: run.states[event.states["public"]] for city, event in done.items()}
     assert said == {city: {"observation": city} for city in done}
+
+
+def test_runs_whose_arguments_were_not_recorded_answer_in_the_order_of_the_calls(tmp_path: Path) -> None:
+    call = "llm.output_messages.0.message.tool_calls.{}.tool_call.{}".format
+    asked = dict(ASKED)
+    for n, arguments in enumerate(('{"city": "Ulm"}', "{}")):
+        asked |= {call(n, "function.name"): "book", call(n, "function.arguments"): arguments}
+    said = {KIND: "LLM", "llm.output_messages.0.message.role": "assistant", **asked}
+    ran = [("c", "first"), ("d", "second")]
+    tools = [
+        (key, "book", None, {KIND: "TOOL", "tool.name": "book", "output.value": out}) for key, out in ran
+    ]
+    run = one("openinference", written(tmp_path / "trace.jsonl", nested([("b", "LLM", None, said), *tools])))
+    done = [run.states[event.states["public"]] for event in run.events if event.action]
+    assert done == [{"observation": "first"}, {"observation": "second"}]

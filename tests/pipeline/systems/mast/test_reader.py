@@ -150,12 +150,14 @@ def test_a_label_that_is_none_is_refused_and_the_others_of_its_record_are_kept(
     value[0]["annotations"][0]["annotator_1"] = "TRUE"
     value[1]["annotations"][0]["annotator_1"] = "perhaps"
     value[1]["annotations"][1]["failure mode"] = "Premature"
+    value[1]["annotations"].append("none")
     document = coaudit("import", "mast", dumped(tmp_path / "set", value).parent, "--json").json
     seven = "mast_annotation.1.1: expected true or false of an annotator, got 7"
     assert [(item["line"], item["reason"]) for item in document["quarantined"]] == [
         (1, seven),
         (2, "annotations[0].annotator_1: expected true or false of an annotator, got 'perhaps'"),
         (2, "annotations[1]: failure mode: expected a number and a name, got 'Premature'"),
+        (2, "annotations[2]: label: expected an object, got a text"),
         (2, seven),
     ]
     assert document["labels"]["imported"] == 2 * (2 * 3 + 1) - 1 - 3
