@@ -52,7 +52,7 @@ _UNSENDABLE = re.compile(
 """What HTTP clients say of a key that no header can hold; a server may say the like of anything."""
 _SECRET = re.compile(
     r"(?:_API_KEY|APIKEY|_SECRET_ACCESS_KEY|_SECRET_KEY|_CLIENT_KEY|_TOKEN|_BEARER_TOKEN_BEDROCK|_SECRET|"
-    r"_SECRET_ID|_PASSWORD|_CREDENTIALS?|_JWT|\A(?:AIML|COMET)API_KEY)\Z"
+    r"_SECRET_ID|_PASSWORD|(?<!GOOGLE_APPLICATION)_CREDENTIALS?|_JWT|\A(?:AIML|COMET)API_KEY)\Z"
 )
 
 

@@ -72,6 +72,9 @@ class OpenAIClient:
     """`await client(question)`; use it as an asynchronous context manager."""
 
     def __init__(self, endpoint: Endpoint, parameters: Parameters, connections: int = 0) -> None:
+        key = endpoint.key or ""
+        if not (key.isascii() and key.isprintable()):
+            raise Fatal(f"{endpoint.key_variable} must be one line of ASCII, which a header can hold")
         self.endpoint = endpoint
         self.dialect = dialect.Dialect(endpoint.model, endpoint.flavour, parameters)
         self._connections = connections
@@ -81,10 +84,6 @@ class OpenAIClient:
     async def __aenter__(self) -> OpenAIClient:
         headers = {"User-Agent": "coaudit", "Content-Type": "application/json"}
         if key := self.endpoint.key:
-            if not (key.isascii() and key.isprintable()):
-                raise Fatal(
-                    f"{self.endpoint.key_variable} must be one line of ASCII, which a header can hold"
-                )
             headers["Authorization"] = f"Bearer {key}"
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self._connections, ttl_dns_cache=300),

@@ -17,6 +17,7 @@ from aiohttp import web
 
 from coaudit.judges import JudgeError
 from coaudit.judges.clients import Message, Parameters, Question, http
+from coaudit.judges.clients.litellm import LiteLLMClient
 from coaudit.judges.clients.protocol import Fatal, Form, Overloaded, Transient
 from coaudit.judges.clients.select import client
 from coaudit.schemas.url import shown_url, without_secrets
@@ -347,6 +348,14 @@ def test_what_a_client_sends_for_a_password_beyond_ascii_is_blotted(password: st
     }[password]
     headers = [b64encode(f"me:{one}".encode(encoding)).decode() for one, encoding in said]
     assert {http.blot([], url)(header) for header in [*headers, password, known]} == {"***"}
+
+
+def test_a_file_of_credentials_is_named_where_it_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/keys/judge.json")
+    monkeypatch.setenv("GIGACHAT_CREDENTIALS", "c2VjcmV0LWtleQ==")
+    given = LiteLLMClient("gemini/judge", None, Parameters(), 20.0)
+    said = "no file /keys/judge.json, Basic c2VjcmV0LWtleQ=="
+    assert given._blotted(said) == "no file /keys/judge.json, Basic ***"
 
 
 def test_a_password_as_short_as_a_word_leaves_answers_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
