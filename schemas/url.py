@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterable
-from functools import lru_cache
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 
@@ -27,35 +26,46 @@ def is_local(url: str) -> bool:
 
 def without_secrets(text: str, url: str) -> str:
     """A message in which a URL, and what in it is secret, stand as they may be shown."""
+    return without(with_shown_url(text, url), patterns(secrets_of(url), 4))
+
+
+def with_shown_url(text: str, url: str) -> str:
+    """A text in which a URL stands as it may be shown."""
     for whole in (url, url.rstrip("/")):
-        if "://" in whole:
+        if "://" in whole and whole in text:
             text = text.replace(whole, shown_url(whole))
-    return without(text, [secret for secret in _secrets(url) if len(secret) > 3])
-
-
-def without(text: str, secrets: Iterable[str]) -> str:
-    """A text without secrets, also where it has them escaped: as JSON, in a URL, in a page."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = _escaped(secret).sub("***", text)
     return text
 
 
-def _secrets(url: str) -> list[str]:
+def without(text: str, secrets: Iterable[re.Pattern[str]]) -> str:
+    """A text without what these find."""
+    for secret in secrets:
+        text = secret.sub("***", text)
+    return text
+
+
+def patterns(secrets: Iterable[str], shortest: int) -> list[re.Pattern[str]]:
+    """What finds secrets of so many characters, also where they are escaped: as JSON, in a URL, in a page."""
+    long = {secret for secret in secrets if len(secret) >= shortest}
+    return [re.compile("".join(map(_forms, secret))) for secret in sorted(long, key=lambda s: (-len(s), s))]
+
+
+def secrets_of(url: str) -> set[str]:
     """The password of a URL, or a user without one, its query, and what clients send in a header for them."""
     try:
         parts = urlsplit(url)
     except ValueError:
-        return []
+        return set()
     if parts.username is None:
-        return [parts.query]
-    user, password = unquote(parts.username), unquote(parts.password or "")
-    basic = b64encode(f"{user}:{password}".encode("utf-8", "replace")).decode()
-    return [parts.query, password or user, basic]
-
-
-@lru_cache(64)
-def _escaped(secret: str) -> re.Pattern[str]:
-    return re.compile("".join(map(_forms, secret)))
+        return {parts.query}
+    whose = {(read(parts.username), read(parts.password or "")) for read in (str, unquote)}
+    # Clients differ in how they encode what stands before the @, and in what they do where that fails.
+    basic = {
+        b64encode(f"{user}:{password}".encode(encoding, "replace")).decode()
+        for user, password in whose
+        for encoding in ("utf-8", "latin-1")
+    }
+    return {parts.query, *(password or user for user, password in whose), *basic}
 
 
 def _forms(character: str) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unicodedata import normalize
 
 from ...schemas import UNCLEAR, Code, Codebook, JsonValue, Rating, Verdict
 from ...schemas.codebook import ErrorSource
@@ -70,7 +71,11 @@ def prediction(
     labelled = [rating for rating in ratings if rating.label is not None]
     if not config.is_checklist(book):
         return [
-            _result(config.answer_control(book, book.code(r.code)), "choices", {"choices": [r.label or ""]})
+            _result(
+                config.answer_control(book, book.code(r.code)),
+                "choices",
+                {"choices": [config.attribute(r.label or "")]},
+            )
             for r in labelled
         ]
     result: list[dict[str, JsonValue]] = []
@@ -115,7 +120,8 @@ def _choice(book: Codebook, code: Code, items: list[dict[str, Any]], problems: l
         why = "not answered" if not given else f"{len(given)} answers where one is asked for"
         return Verdict(code.code, error=why)
     try:
-        return Verdict(code.code, label=book.label(given[0]))
+        answers = {config.attribute(answer): answer for answer in book.answers}
+        return Verdict(code.code, label=book.label(answers.get(given[0], given[0])))
     except ValueError as error:
         problems.append(str(error))
         return Verdict(code.code, error=str(error))
@@ -153,11 +159,20 @@ def _checked(
 
 
 def _meant(book: Codebook, path: Sequence[str]) -> set[str]:
-    """The codes that an unknown label may stand for: that with which it begins, else all of its category."""
+    """The codes for which an unknown label may stand: that with which it begins, else any that it names and
+    all of its category.
+    """
     *above, name = path
-    named = {code.code for code in book.codes} & {name.partition(" ")[0]}
+    where = {code.code: _named(code.code, name) for code in book.codes}
+    named = {code: found.start() for code, found in where.items() if found}
     beside = {code.code for code in book.codes if above and config.code_path(book, code)[:-1] == above}
-    return named or beside
+    return {code for code, start in named.items() if start == 0} or {*named, *beside}
+
+
+def _named(code: str, label: str) -> re.Match[str] | None:
+    """Where a label has a code, however it is written, and not as the part of another: 1.1 is not in 1.10."""
+    sought, said = (normalize("NFKC", text).casefold().strip(" ()[]") for text in (code, label))
+    return re.search(rf"(?<!\w)(?<!\w\.){re.escape(sought)}(?!\.?\w)", said)
 
 
 @dataclass(frozen=True)

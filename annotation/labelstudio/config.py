@@ -143,12 +143,12 @@ def answer_control(book: Codebook, code: Code) -> str:
 
 def code_title(code: Code) -> str:
     """A code as an annotator sees it and as Label Studio's results name it: `C.1 Silent start`."""
-    return code.name if code.name == code.code else f"{code.code} {code.name}"
+    return attribute(code.name if code.name == code.code else f"{code.code} {code.name}")
 
 
 def code_path(book: Codebook, code: Code) -> list[str]:
     """Where a code hangs in the taxonomy: its category, and itself."""
-    above = [f"{c.category} {c.name}" for c in book.categories if c.category == code.category]
+    above = [attribute(f"{c.category} {c.name}") for c in book.categories if c.category == code.category]
     return [*above, code_title(code)]
 
 
@@ -176,8 +176,8 @@ def _evidence(parent: Element, book: Codebook) -> None:
     names = [c.category for c in book.categories]
     for code in book.codes:
         colour = COLOURS[names.index(code.category) % len(COLOURS)] if code.category in names else COLOURS[0]
-        label = SubElement(labels, "Label", value=_value(code_title(code)), background=colour)
-        label.set("hint", _value(code.definition))
+        label = SubElement(labels, "Label", value=code_title(code), background=colour)
+        label.set("hint", attribute(code.definition))
     if any(code.error_source for code in book.codes):
         where = {"perRegion": "true", "whenTagName": EVIDENCE, "choice": "single", "showInline": "true"}
         _header(box, "What is behind the marked finding? (optional)", 5, perRegion=True)
@@ -205,9 +205,9 @@ def _taxonomy(parent: Element, book: Codebook, name: str) -> None:
         branch = tree
         for name in above:
             if name not in branches:
-                branches[name] = SubElement(tree, "Choice", value=_value(name))
+                branches[name] = SubElement(tree, "Choice", value=name)
             branch = branches[name]
-        SubElement(branch, "Choice", value=_value(leaf), hint=_value(code.definition))
+        SubElement(branch, "Choice", value=leaf, hint=attribute(code.definition))
 
 
 def _questions(parent: Element, book: Codebook, *, required: bool) -> None:
@@ -216,10 +216,10 @@ def _questions(parent: Element, book: Codebook, *, required: bool) -> None:
             _header(parent, code_title(code), 5)
         given = {"choice": "single-radio", "showInline": "true"}
         if required:
-            given |= {"required": "true", "requiredMessage": _value(f"Answer: {code.name}")}
+            given |= {"required": "true", "requiredMessage": attribute(f"Answer: {code.name}")}
         choices = SubElement(parent, "Choices", given, name=answer_control(book, code), toName=TRANSCRIPT)
         for label in book.answers:
-            SubElement(choices, "Choice", value=_value(label), hint=_value(_meaning(book, code, label)))
+            SubElement(choices, "Choice", value=attribute(label), hint=attribute(_meaning(book, code, label)))
 
 
 def _meaning(book: Codebook, code: Code, label: str) -> str:
@@ -252,7 +252,7 @@ def _definitions(parent: Element, book: Codebook) -> None:
 
 
 def _panel(parent: Element, title: str, markdown: str) -> None:
-    panel = SubElement(parent, "Panel", value=_value(title))
+    panel = SubElement(parent, "Panel", value=attribute(title))
     SubElement(SubElement(panel, "View"), "Markdown", value=markdown)  # a Panel takes no Markdown itself
 
 
@@ -264,7 +264,7 @@ def _header(parent: Element, text: str, size: int, *, perRegion: bool = False) -
     where = parent
     if perRegion:
         where = SubElement(parent, "View", visibleWhen="region-selected")
-    SubElement(where, "Header", value=_value(text), size=str(size))
+    SubElement(where, "Header", value=attribute(text), size=str(size))
 
 
 def _dialogue(parent: Element, name: str) -> None:
@@ -272,7 +272,7 @@ def _dialogue(parent: Element, name: str) -> None:
     SubElement(parent, "Paragraphs", given, name=name, value=f"${name}")
 
 
-def _value(text: str) -> str:
+def attribute(text: str) -> str:
     """A codebook's text as an attribute: one line, and no `$name`, which would be replaced by task data."""
     return " ".join(text.split()).replace("$", "＄")
 

@@ -136,11 +136,13 @@ def reply(content: bytes | str, blot: Blot) -> Reply:
     taken = Reply("")
     try:
         document = json.loads(content)
-        taken = _taken(_dictionary(document.get("usage")))
+        taken = usage = _taken(_dictionary(document.get("usage")))
         choice = document["choices"][0]
+        if not usage.completion_tokens:
+            taken = Reply("")  # what was generated is not told
         said = choice["message"]
         result = replace(
-            taken,
+            usage,
             text=blot(_joined(said.get("content"))),
             model=blot(_beside(document.get("model"))) or None,
             finish=_beside(choice.get("finish_reason")) or None,

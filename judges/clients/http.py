@@ -14,18 +14,19 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
+from itertools import chain
 from typing import Any
 from urllib.request import getproxies_environment
 
 import aiohttp
 
-from ...schemas.url import shown_url, without, without_secrets
+from ...schemas.url import patterns, secrets_of, shown_url, with_shown_url, without
 from .protocol import Fatal, Reply, Transient
 
 LARGEST_BODY = 8 << 20
 """Bytes of an answer; the longest that a judge asks for has a few thousand tokens."""
 SHORTEST_SECRET = 6
-"""Characters of a key that is one: shorter ones, such as EMPTY, stand in texts by chance."""
+"""Characters of a key or a password that is one: shorter ones, such as EMPTY, stand in answers by chance."""
 Blot = Callable[[str], str]
 """From a text of a server's to what may be kept of it."""
 _WATCHED: ContextVar[Blot | None] = ContextVar("watched", default=None)
@@ -43,14 +44,22 @@ async def body_of(answer: aiohttp.ClientResponse) -> bytes:
     return b"".join(pieces)
 
 
-def blotted(text: str, secrets: Iterable[str], url: str) -> str:
-    """A text of a server's as it may be kept: without secrets, those of a proxy's address too, and without
-    halves of characters.
+def blot(secrets: Iterable[str], url: str) -> Blot:
+    """What makes of a text of a server's one that may be kept: without secrets, those of its address and of
+    proxies' too, and without halves of characters.
+
+    It is made once for many texts: an answer has one for each token and each rival of it.
     """
-    text = without(text, [secret for secret in secrets if len(secret) >= SHORTEST_SECRET])
-    for address in (url, *(proxy for proxy in getproxies_environment().values() if "@" in proxy)):
-        text = without_secrets(text, address)
-    return text.encode("utf-8", "replace").decode()
+    proxies = [proxy for proxy in getproxies_environment().values() if "@" in proxy]
+    addresses = [url, *(proxy if "://" in proxy else f"http://{proxy}" for proxy in proxies)]
+    hidden = patterns({*secrets, *chain(*map(secrets_of, addresses))}, SHORTEST_SECRET)
+
+    def blotted(text: str) -> str:
+        for address in addresses:
+            text = with_shown_url(text, address)
+        return without(text, hidden).encode("utf-8", "replace").decode()
+
+    return blotted
 
 
 def too_long() -> Transient:

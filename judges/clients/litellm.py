@@ -11,11 +11,12 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 from ..errors import JudgeError
 from . import dialect
-from .http import blotted, retry_after, watched
+from .http import Blot, blot, retry_after, watched
 from .protocol import (
     ContextTooSmall,
     Fatal,
@@ -45,11 +46,13 @@ _PROVIDERS = (
 )
 _KEYLESS = "Missing credentials"
 """What OpenAI's client says without a key, which litellm takes for an error of the server."""
-_UNSENDABLE = re.compile(r"Forbidden control character|Illegal header value|codec can't encode character")
-"""What HTTP clients say of a key that no header can hold."""
+_UNSENDABLE = re.compile(
+    r"Forbidden control character|Illegal header value|'(?:ascii|latin-1)' codec can't encode character"
+)
+"""What HTTP clients say of a key that no header can hold; a server may say the like of anything."""
 _SECRET = re.compile(
     r"(?:_API_KEY|APIKEY|_SECRET_ACCESS_KEY|_SECRET_KEY|_CLIENT_KEY|_TOKEN|_BEARER_TOKEN_BEDROCK|_SECRET|"
-    r"_SECRET_ID|_PASSWORD|_CREDENTIALS?|_JWT|\A(?:AIML|COMET)API_KEY)\Z"
+    r"_SECRET_ID|_PASSWORD|(?<!GOOGLE_APPLICATION)_CREDENTIALS?|_JWT|\A(?:AIML|COMET)API_KEY)\Z"
 )
 
 
@@ -138,9 +141,10 @@ class LiteLLMClient:
             given["response_format"] = {"type": "json_schema", "json_schema": schema}
         return given
 
-    def _blotted(self, text: str) -> str:
-        """A text of the provider's without any secret that the environment or the address holds."""
-        return blotted(text, _secrets(), self.api_base or "")
+    @cached_property
+    def _blotted(self) -> Blot:
+        """From a text of the provider's to one without what is secret of the environment and the address."""
+        return blot(_secrets(), self.api_base or "")
 
     def _meaning(self, error: Exception) -> JudgeError:
         kinds = self._litellm.exceptions
@@ -157,7 +161,8 @@ class LiteLLMClient:
             return Refused(f"the endpoint's moderation refused: {said}")
         if status in (401, 403) or _KEYLESS in said:
             return Fatal(f"{self.model}: {said}")
-        if any(_UNSENDABLE.search(str(cause)) for cause in _causes(error)):
+        *_, root = _causes(error)
+        if not hasattr(root, "response") and _UNSENDABLE.search(str(root)):
             return Fatal(f"{self.model}: its key must be one line of ASCII, which a header can hold")
         if dialect.out_of_credit(status, said):
             return Fatal(f"{self.model}: the account is out of credit: {said}")
@@ -186,7 +191,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def _secrets() -> list[str]:
     """All that the environment holds."""
-    return [value for name, value in os.environ.items() if _SECRET.search(name)]
+    return [value.strip() for name, value in os.environ.items() if _SECRET.search(name)]
 
 
 def _retry_after(error: Exception) -> float | None:

@@ -12,13 +12,14 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import aiohttp
 
 from ...schemas.url import is_local, shown_url
 from . import dialect
-from .http import blotted, body_of, redirected, retry_after
+from .http import Blot, blot, body_of, redirected, retry_after
 from .protocol import (
     Fatal,
     Offer,
@@ -61,14 +62,6 @@ class Endpoint:
         """Whether it is on this machine."""
         return is_local(self.base)
 
-    def blotted(self, text: str) -> str:
-        """A text of the server's without the key and the secrets of the address."""
-        return blotted(text, [self.key] if self.key else [], self.base)
-
-    def unreached(self, error: Exception) -> str:
-        """What to say of an endpoint that is not there."""
-        return f"{self.shown}: cannot be reached: {self.blotted(str(error))}"
-
     @property
     def shown(self) -> str:
         """Its address as messages may show it."""
@@ -79,6 +72,9 @@ class OpenAIClient:
     """`await client(question)`; use it as an asynchronous context manager."""
 
     def __init__(self, endpoint: Endpoint, parameters: Parameters, connections: int = 0) -> None:
+        key = endpoint.key or ""
+        if not (key.isascii() and key.isprintable()):
+            raise Fatal(f"{endpoint.key_variable} must be one line of ASCII, which a header can hold")
         self.endpoint = endpoint
         self.dialect = dialect.Dialect(endpoint.model, endpoint.flavour, parameters)
         self._connections = connections
@@ -88,10 +84,6 @@ class OpenAIClient:
     async def __aenter__(self) -> OpenAIClient:
         headers = {"User-Agent": "coaudit", "Content-Type": "application/json"}
         if key := self.endpoint.key:
-            if not (key.isascii() and key.isprintable()):
-                raise Fatal(
-                    f"{self.endpoint.key_variable} must be one line of ASCII, which a header can hold"
-                )
             headers["Authorization"] = f"Bearer {key}"
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self._connections, ttl_dns_cache=300),
@@ -116,7 +108,7 @@ class OpenAIClient:
         except Transient as error:
             raise Fatal(f"{self.endpoint.shown}/models: {error}; does --api-base end in /v1?") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise Fatal(self.endpoint.unreached(error)) from error
+            raise Fatal(self._unreached(error)) from error
         if answer.status in (401, 403):
             raise self._wrong_key(answer.status, body)
         if answer.status == 200 and dialect.is_page(body):
@@ -125,7 +117,7 @@ class OpenAIClient:
                 "does --api-base end in /v1?"
             )
         listed = dialect.listed(body) if answer.status == 200 else []
-        self._models = tuple(self.endpoint.blotted(str(entry.get("id"))) for entry in listed)
+        self._models = tuple(self._blotted(str(entry.get("id"))) for entry in listed)
         lengths = [e.get("max_model_len") for e in listed if e.get("id") == self.endpoint.model]
         return Offer(self._models, next((n for n in map(dialect.whole, lengths) if n), None))
 
@@ -136,12 +128,21 @@ class OpenAIClient:
             status, headers, content = await self._post(self.dialect.body(question, state))
             if status == 200:
                 self.dialect.learn(first, state)
-                return dialect.reply(content, self.endpoint.blotted)
+                return dialect.reply(content, self._blotted)
             less = self.dialect.weaker(state, content) if status in (400, 422) else None
             if less is None:
                 raise self._failure(status, headers, content)
             further_request()
             state = less
+
+    @cached_property
+    def _blotted(self) -> Blot:
+        """From a text of the server's to one without the key and the secrets of the address."""
+        key = self.endpoint.key
+        return blot([key] if key else [], self.endpoint.base)
+
+    def _unreached(self, error: Exception) -> str:
+        return f"{self.endpoint.shown}: cannot be reached: {self._blotted(str(error))}"
 
     @property
     def _open(self) -> aiohttp.ClientSession:
@@ -159,17 +160,17 @@ class OpenAIClient:
                 self._url("chat/completions"), data=data, allow_redirects=False
             ) as answer:
                 if answer.status in (301, 302, 303, 307, 308):
-                    raise redirected(self.endpoint.blotted(answer.headers.get("Location", "")))
+                    raise redirected(self._blotted(answer.headers.get("Location", "")))
                 return answer.status, answer.headers, await body_of(answer)
         except aiohttp.ClientConnectorError as error:
-            raise Unreachable(self.endpoint.unreached(error)) from error
+            raise Unreachable(self._unreached(error)) from error
         except TimeoutError as error:
             raise Transient(f"no answer within {self.endpoint.timeout:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise Transient(f"the connection broke: {self.endpoint.blotted(repr(error))}") from error
+            raise Transient(f"the connection broke: {self._blotted(repr(error))}") from error
 
     def _failure(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:
-        said = dialect.message(content, self.endpoint.blotted)
+        said = dialect.message(content, self._blotted)
         if dialect.out_of_credit(status, said):
             return Fatal(f"{self.endpoint.shown}: the account is out of credit: {said}")
         if status == 429:
@@ -186,7 +187,7 @@ class OpenAIClient:
 
     def _wrong_key(self, status: int, content: bytes) -> Fatal:
         state = "is not set" if self.endpoint.key is None else "was not accepted"
-        said = dialect.message(content, self.endpoint.blotted)
+        said = dialect.message(content, self._blotted)
         return Fatal(f"{self.endpoint.shown}: status {status}, {self.endpoint.key_variable} {state}: {said}")
 
     def _not_found(self, said: str) -> str:

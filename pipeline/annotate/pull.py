@@ -235,7 +235,7 @@ def _from_file(task: dict[str, Any]) -> Listed:
 
 
 def _book_of(task: dict[str, Any]) -> tuple[str, str]:
-    name, version = (str(task["data"].get(key, "")) for key in ("codebook", "codebook_version"))
+    name, version = (str(task["data"].get(key) or "") for key in ("codebook", "codebook_version"))
     return (name, version) if re.fullmatch(r"\w+@\w+", f"{name}@{version}") else ("", "")
 
 

@@ -13,7 +13,7 @@ from coaudit.annotation.labelstudio import answers as labelstudio_answers
 from coaudit.annotation.labelstudio import client, tasks
 from coaudit.annotation.labelstudio import config as label_config
 from coaudit.pipeline import codebooks
-from coaudit.schemas import Action, Code, Codebook, Event, Participant, Rating, Trajectory
+from coaudit.schemas import Action, Code, Codebook, Event, Maker, Participant, Rating, Trajectory, Verdict
 from tests.conftest import ROOT, Coaudit
 
 FAILURES = codebooks.load("failures")
@@ -219,6 +219,55 @@ def test_a_code_is_not_absent_where_a_label_was_marked_that_was_made_of_it_by_ha
     assert doubtful == {"C.1", "C.4", *(code.code for code in book.codes if code.category == "P")}
     assert {label for code, label in labels.items() if code not in doubtful} == {"absent"}
     assert len(read.problems) == 4 and "label 'C.4 Renamed' is not in the codebook" in read.problems
+
+
+def test_what_a_page_shows_of_a_name_in_other_characters_reads_back_as_the_code() -> None:
+    odd = FAILURES.codes[0].model_copy(update={"name": "Asks for  $5 more"})
+    book = FAILURES.model_copy(update={"codes": (odd, *FAILURES.codes[1:])})
+    marks = labelstudio_answers.prediction(
+        book,
+        [Maker("judge", "llm", "1", book).rating_at(("t", None, "h"), Verdict("C.1", "present"))],
+        [],
+        [],
+    )
+    assert "C.1 Asks for ＄5 more" in str(marks) and "C.1 Asks for ＄5 more" in label_config.label_config(
+        book
+    )
+    read = labelstudio_answers.read(book, {"result": marks}, [])
+    assert (read.verdicts[0].label, read.problems) == ("present", [])
+    price = codebooks.load("confirmation").model_copy(update={"labels": ("over $5", "under  $5")})
+    chosen = {"from_name": "answer", "type": "choices", "value": {"choices": ["under ＄5"]}}
+    assert labelstudio_answers.read(price, {"result": [chosen]}, [0]).verdicts[0].label == "under  $5"
+
+
+@pytest.mark.parametrize(
+    ("label", "meant"),
+    [
+        ("C.4: Renamed", {"C.4"}),
+        ("c.4 Renamed", {"C.4"}),
+        ("C.4\u00a0Renamed", {"C.4"}),
+        ("\uff23.\uff14 Renamed", {"C.4"}),
+        ("Renamed (C.4)", {"C.4"}),
+        ("(C.4) Renamed", {"C.4"}),
+        ("Not C.4, but P.1", {"C.4", "P.1"}),
+        ("C.4, not P.1", {"C.4"}),
+        ("C.40 Renamed", set()),
+        ("C.4.1 Renamed", set()),
+        ("SEC.4 Renamed", set()),
+        ("A.C.4 Renamed", set()),
+        ("", set()),
+    ],
+)
+def test_an_unknown_label_stands_for_the_code_that_it_names_however_it_is_written(
+    label: str, meant: set[str]
+) -> None:
+    passage = {"start": "0", "end": "0", "text": "Hi", "paragraphlabels": [label]}
+    result = [
+        {"from_name": "evidence", "type": "paragraphlabels", "value": passage},
+        {"from_name": "read", "type": "choices", "value": {"choices": ["x"]}},
+    ]
+    read = labelstudio_answers.read(FAILURES, {"result": result}, [0])
+    assert {verdict.code for verdict in read.verdicts if verdict.label is None} == meant
 
 
 def test_a_judges_ratings_as_a_prediction_read_back_as_the_same_ratings() -> None:

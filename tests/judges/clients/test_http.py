@@ -10,13 +10,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from aiohttp import web
 
 from coaudit.judges import JudgeError
 from coaudit.judges.clients import Message, Parameters, Question, http
+from coaudit.judges.clients.litellm import LiteLLMClient
 from coaudit.judges.clients.protocol import Fatal, Form, Overloaded, Transient
 from coaudit.judges.clients.select import client
 from coaudit.schemas.url import shown_url, without_secrets
@@ -51,6 +52,11 @@ class Echo:
                 return web.Response(text="x" * 70 + key)
             case "error":
                 return web.json_response({"error": {"message": "x" * 290 + key}}, status=400)
+            case "codec":
+                why = "'ascii' codec can't encode character '\\u201c' in position 3"
+                return web.json_response({"error": {"message": why}}, status=500)
+            case "bare":
+                said["content"] = f"Yes,{key.strip()}."
             case "models refused":
                 return web.json_response({"error": {"message": "x" * 290 + key}}, status=401)
             case "page":
@@ -150,6 +156,23 @@ def test_a_key_that_no_header_holds_is_not_tried_again_through_litellm(
     monkeypatch.setenv("LITELLM_PROXY_API_KEY", key)
     said = asyncio.run(echoed("litellm_proxy/judge", "content"))
     assert "litellm_proxy/judge: its key must be one line of ASCII" in said and "sk-" not in said
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_what_a_server_cannot_encode_is_not_our_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment(monkeypatch)
+    said = asyncio.run(echoed("litellm_proxy/judge", "codec"))
+    assert "'ascii' codec can't encode character" in said and "its key" not in said
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_space_around_a_key_is_none_of_what_is_blotted(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment(monkeypatch)
+    monkeypatch.setenv("LITELLM_PROXY_API_KEY", f" {SECRET}")
+    said = asyncio.run(echoed("litellm_proxy/judge", "bare"))
+    assert SECRET[:6] not in said and "***" in said
 
 
 async def echoed(model: str, place: str) -> str:
@@ -297,18 +320,50 @@ def test_a_key_is_blotted_however_the_server_writes_it() -> None:
         json.dumps(key, ensure_ascii=False)[1:-1],
     ]
     for written in (key, once, twice, *others, quote(key), quote(key, safe=""), escape(key)):
-        assert http.blotted(f"bad key: {written}!", [key], "") == "bad key: ***!"
-    assert http.blotted("k-1/a+b==", [key], "") == "k-1/a+b=="
+        assert http.blot([key], "")(f"bad key: {written}!") == "bad key: ***!"
+    assert http.blot([key], "")("k-1/a+b==") == "k-1/a+b=="
 
 
 def test_what_a_client_sends_for_the_user_of_a_url_is_blotted(monkeypatch: pytest.MonkeyPatch) -> None:
     both, alone = "http://me:p%40ssword@127.0.0.1:8000/v1", "https://a-token@host/v1"
     headers = [b64encode(said).decode() for said in (b"me:p@ssword", b"a-token:")]
     said = f"Basic {headers[0]} p@ssword p%40ssword {both}"
-    assert http.blotted(said, [], both) == "Basic *** *** *** http://127.0.0.1:8000/v1"
-    assert http.blotted(f"Basic {headers[1]} a-token", [], alone) == "Basic *** ***"
+    assert http.blot([], both)(said) == "Basic *** *** *** http://127.0.0.1:8000/v1"
+    assert http.blot([], alone)(f"Basic {headers[1]} a-token") == "Basic *** ***"
     monkeypatch.setenv("HTTPS_PROXY", both)
-    assert http.blotted(said, [], alone) == "Basic *** *** *** http://127.0.0.1:8000/v1"
+    assert http.blot([], alone)(said) == "Basic *** *** *** http://127.0.0.1:8000/v1"
+    monkeypatch.setenv("HTTPS_PROXY", both.removeprefix("http://"))
+    assert http.blot([], alone)(f"Basic {headers[0]} p@ssword") == "Basic *** ***"
+
+
+@pytest.mark.parametrize("password", ["p%C3%A9ssword", "p%E9ssword", "p%E2%82%ACssword"])
+def test_what_a_client_sends_for_a_password_beyond_ascii_is_blotted(password: str) -> None:
+    url = f"https://me:{password}@host/v1"
+    known = unquote(password)
+    # httpx writes UTF-8, aiohttp Latin-1, where it leaves as it is written what is no UTF-8.
+    said = {
+        "p%C3%A9ssword": [(known, "utf-8"), (known, "latin-1")],
+        "p%E9ssword": [(known, "utf-8"), (password, "latin-1")],
+        "p%E2%82%ACssword": [(known, "utf-8")],
+    }[password]
+    headers = [b64encode(f"me:{one}".encode(encoding)).decode() for one, encoding in said]
+    assert {http.blot([], url)(header) for header in [*headers, password, known]} == {"***"}
+
+
+def test_a_file_of_credentials_is_named_where_it_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/keys/judge.json")
+    monkeypatch.setenv("GIGACHAT_CREDENTIALS", "c2VjcmV0LWtleQ==")
+    given = LiteLLMClient("gemini/judge", None, Parameters(), 20.0)
+    said = "no file /keys/judge.json, Basic c2VjcmV0LWtleQ=="
+    assert given._blotted(said) == "no file /keys/judge.json, Basic ***"
+
+
+def test_a_password_as_short_as_a_word_leaves_answers_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:test@proxy:3128")
+    blotted = http.blot(["late"], "http://user:label@host/v1")
+    assert blotted('{"label": "late", "quote": "a test"}') == '{"label": "late", "quote": "a test"}'
+    basic = b64encode(b"me:test").decode()
+    assert blotted(f"http://me:test@proxy:3128 {basic}") == "http://proxy:3128 ***"
 
 
 def test_a_message_that_quotes_a_url_loses_its_secrets() -> None:

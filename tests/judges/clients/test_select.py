@@ -251,6 +251,17 @@ def test_an_answer_without_choices_took_what_it_says(endpoint: Endpoint) -> None
     assert (taken.prompt_tokens, taken.completion_tokens) == (60, 0)
 
 
+def test_a_broken_answer_that_does_not_tell_what_was_generated_took_nobody_knows_what(
+    endpoint: Endpoint,
+) -> None:
+    choice = {"message": {"content": {"text": "yes"}}}
+    usage = {"prompt_tokens": 60}
+    endpoint.answer = lambda _: web.json_response({"choices": [choice], "usage": usage})
+    with pytest.raises(Transient, match="broken") as broken:
+        ask(endpoint, "openai/judge")
+    assert broken.value.taken is not None and not broken.value.taken.says_what_it_took
+
+
 def document(content: object = "yes", **said: Any) -> dict[str, Any]:
     """A 200 with these fields of the message, the choice or the document in place of usual ones."""
     answer = {"content": content} | {k: v for k, v in said.items() if k == "refusal"}

@@ -124,6 +124,16 @@ def test_a_file_that_unpacks_to_more_than_any_judge_has_is_refused_unread(tmp_pa
         judge.load(path)
 
 
+def test_a_file_of_our_own_is_taken_whatever_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "judge.skops"
+    judge.save(path, BOOK, {"initiative": learnt()}, [])
+    monkeypatch.setattr(judge, "LARGEST_FILE", 1000)
+    name, models, _ = judge.load(path)
+    assert (name, [*models]) == (BOOK.name, ["initiative"])
+
+
 @pytest.mark.long
 def test_a_model_whose_weights_are_of_other_words_is_refused(tmp_path: Path) -> None:
     model = learnt()

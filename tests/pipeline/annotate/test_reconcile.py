@@ -147,7 +147,7 @@ def test_a_person_of_whom_an_export_has_the_number_alone_is_asked_for(store: Sto
     (told,) = pull.import_file(store, sample, file, {}).reports
     assert "--annotator 1=EMAIL" in told
     assert pull.import_file(store, sample, file, {1: "ann@example.org"}).reports == []
-    by_hand = {"id": 9, "data": {"text": "mine"}, "annotations": []}
+    by_hand = {"id": 9, "data": {"text": "mine", "codebook": None}, "annotations": []}
     file.write_text(json.dumps([*json.loads(file.read_text()), by_hand]))
     (told,) = pull.import_file(store, sample, file, {1: "ann@example.org"}).reports
     assert told == f"{file}: 1 tasks carry no codebook of coaudit's: they are not counted"

@@ -241,6 +241,16 @@ def test_an_endpoint_that_is_not_there_is_said_at_the_start(follow: Follow) -> N
     assert "http://127.0.0.1:9/v1: cannot be reached" in follower.said
 
 
+def test_a_key_that_no_header_holds_is_said_at_the_start(follow: Follow) -> None:
+    gone = ["--model", "hosted_vllm/judge", "--api-base", "http://127.0.0.1:9/v1"]
+    follower = follow("redis://127.0.0.1:1/0", "--judge", "initiative", *gone, HOSTED_VLLM_API_KEY="sk-a\nb")
+    follower.finish(status=2)
+    assert follower.said.strip().endswith(
+        "HOSTED_VLLM_API_KEY must be one line of ASCII, which a header can hold"
+    )
+    assert "unexpected" not in follower.said
+
+
 def test_a_model_that_the_endpoint_lacks_is_said_at_the_start(follow: Follow, endpoint: Endpoint) -> None:
     endpoint.models = ("large", "small")
     missing = {"error": {"message": "The model `judge` does not exist."}}
