@@ -82,10 +82,13 @@ def entropy(counts: Counts, definition: str | None = "released") -> Process:
     y, x = _terms(own, weights, released)
     if not x.sum():
         return nothing(SILENT, len(team), share, bounds, design)
-    values = _moving(own, y, x, weights, released)
-    sample = totals(values, x, clusters=own.clusters, bounds=bounds_of("initiative_entropy"))
+    plain, sample = (
+        totals(values, x, clusters=own.clusters, bounds=bounds_of("initiative_entropy"))
+        for values in (y, _moving(own, y, x, weights, released))
+    )
     missing = len(team) - int((x > 0).sum())
-    result = estimate(sample, _jackknifed(own, weights, released))
+    error = _jackknifed(own, weights, released)
+    result = estimate(sample) if error is None else estimate(plain, error)
     units, answered = float(own.units.sum()), float(own.answered.sum())
     if answered < LEAST_RATED * units:
         result = replace(result, note=THIN)
