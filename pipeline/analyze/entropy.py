@@ -90,10 +90,12 @@ def entropy(counts: Counts, definition: str | None = "released") -> Process:
     error = _jackknifed(own, weights, released)
     result = estimate(sample) if error is None else estimate(plain, error)
     units, answered = float(own.units.sum()), float(own.answered.sum())
-    if answered < LEAST_RATED * units:
+    thin = answered < LEAST_RATED * units
+    if thin:
         result = replace(result, note=THIN)
-    untested = UNTESTED if answered < LEAST_TESTED * units else None
-    return Process(result, missing, share, *bounds, design, sample, untested)
+    # Of short sessions, those with a rated unit are rated to a larger share than all are.
+    few = answered < LEAST_TESTED * units or (thin and share is not None and share < LEAST_TESTED)
+    return Process(result, missing, share, *bounds, design, sample, UNTESTED if few else None)
 
 
 def _open(counts: Counts) -> Counts:
