@@ -306,6 +306,7 @@ def sessions(rng: Rng, n: int, alike: float) -> Counts:
         spoken=np.ones(n, dtype=bool),
         clusters=np.arange(n),
         beyond=np.zeros(n, dtype=bool),
+        inclusion=np.full(n, np.nan),
         design=BY_SHARE,
     )
 
@@ -344,7 +345,9 @@ def _half_by_judge(rng: Rng, whole: Counts, share: float) -> Counts:
 
     one, yes = np.ones(len(cell)), true.astype(np.float64)
     own = rated(whole, added(one), added(yes), [added(1 / chance), added(yes / chance), added(chance**-2)])
-    return replace(own, design=BY_SAMPLE)
+    session = cell // whole.units.shape[1]
+    none = np.bincount(session, np.log1p(-np.minimum(chance, 1 - 1e-12)), len(whole.units))
+    return replace(own, inclusion=-np.expm1(none), design=BY_SAMPLE)
 
 
 def rated(whole: Counts, answered: Floats, positives: Floats, weighted: list[Floats]) -> Counts:

@@ -37,7 +37,8 @@ class Counts:
     `standing_positives` by how many unanswered units each stands for, in all as many as were answered, and
     `telling` (S, P) is how many even answers tell as much of those. `member` (S, P) tells parties from
     filling, `human` (S, P) people from agents. `spoken` (S,) are sessions with a message by anybody,
-    `beyond` (S,) those that no sample could take.
+    `beyond` (S,) those that no sample could take, and `inclusion` (S,) is the probability with which samples
+    took a session or some unit of it, nan where that is not known.
     """
 
     units: Floats
@@ -53,6 +54,7 @@ class Counts:
     spoken: Bools
     clusters: NDArray[Any]
     beyond: Bools
+    inclusion: Floats
     design: str
 
     def where(self, sessions: NDArray[Any]) -> Counts:
@@ -106,8 +108,11 @@ def places(connection: Any, keys: Sequence[str], *, instances: bool) -> list[tup
 
 _COUNTS = """
     WITH wanted AS (SELECT ? AS book, ? AS who), reached AS (
-        SELECT DISTINCT trajectory_id FROM rated_units JOIN drawn_with USING (place) WHERE framed
-    ), drawn AS (
+        SELECT trajectory_id, bool_or(framed) AS framed, min(probability) AS whole,
+            bool_or(isnan(probability)) AS rest, bool_or(framed AND chance = 0) AS untold,
+            1 - exp(sum(ln(1 - least(chance, 1 - 1e-12)))) AS some
+        FROM rated_units JOIN drawn_with USING (place) GROUP BY ALL
+    ), wholly AS (SELECT bool_and(NOT rest) AS wholly FROM reached WHERE NOT isnan(whole)), drawn AS (
         SELECT c.trajectory_id, c.actor, sum(1 / i.probability) AS answered,
             coalesce(sum(1 / i.probability) FILTER (c.label = c.positive), 0) AS positives, count(*) AS units,
             sum(1 / i.probability**2) AS squares
@@ -119,11 +124,13 @@ _COUNTS = """
     )
     SELECT g.session, p.seat, g.place, g.cluster, p.party = 'human' AS human,
         p.units, p.answered, p.positives, coalesce(d.answered, 0) AS weighted_answered,
-        p.spoken, EXISTS (FROM drawn_with) AND f.trajectory_id IS NULL AS beyond,
+        p.spoken, EXISTS (FROM drawn_with) AND NOT coalesce(f.framed, false) AS beyond,
         coalesce(d.positives, 0) AS weighted_positives, coalesce(d.squares, 0) AS weighted_squares,
-        coalesce(d.units, 0) AS drawn
+        coalesce(d.units, 0) AS drawn,
+        CASE WHEN wholly THEN coalesce(f.whole, 'nan') WHEN NOT f.untold THEN f.some ELSE 'nan'
+            END AS inclusion
     FROM processed p JOIN wanted ON p.codebook = book AND p.rater = who
-    JOIN places g ON g.id = p.trajectory_id
+    JOIN places g ON g.id = p.trajectory_id CROSS JOIN wholly
     LEFT JOIN drawn d ON d.trajectory_id = p.trajectory_id AND d.actor = p.participant
     LEFT JOIN reached f ON f.trajectory_id = p.trajectory_id
 """
@@ -131,15 +138,17 @@ _COUNTS = """
 
 def _weigh(connection: Any, codebook: str, rater: str) -> None:
     """Have `drawn_with` hold with what probability the samples that a rater has begun took a unit (nan: they
-    did not), and whether they could; nothing where there is no sample.
+    did not), with what they could have, and whether they could; nothing where there is no sample.
     """
     own, _ = design_of(connection, codebook, rater)
     connection.execute(
-        "CREATE OR REPLACE TEMP TABLE drawn_with (place INTEGER, probability DOUBLE, framed BOOLEAN)"
+        "CREATE OR REPLACE TEMP TABLE drawn_with "
+        "(place INTEGER, probability DOUBLE, chance DOUBLE, framed BOOLEAN)"
     )
     if own is None:
         return
-    columns = {"place": np.arange(len(own.inclusion)), "probability": own.inclusion, "framed": own.framed}
+    columns = {"probability": own.inclusion, "chance": own.chance, "framed": own.framed}
+    columns = {"place": np.arange(len(own.inclusion)), **columns}
     insert_columns(connection, "drawn_with", {name: column.tolist() for name, column in columns.items()})
 
 
@@ -168,7 +177,9 @@ def counted(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, N
     place[session], clusters[session] = rows["place"], rows["cluster"]
     beyond, spoken = np.zeros((2, shape[0]), dtype=bool)
     spoken[session] = rows["spoken"]
+    inclusion = np.full(shape[0], np.nan)
     if sampled:
+        inclusion[session] = rows["inclusion"]
         beyond[session] = rows["beyond"]
         beyond &= units.sum(1) > 0  # a session without units is in no frame
     standing = standing_of(units[~beyond].sum(), answered, positives, weighted)
@@ -186,6 +197,7 @@ def counted(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, N
         spoken=spoken,
         clusters=clusters,
         beyond=beyond,
+        inclusion=inclusion,
         design=BY_SAMPLE if sampled else BY_SHARE,
     )
     return counts, place, numbers

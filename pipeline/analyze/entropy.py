@@ -16,6 +16,8 @@ that differences and their tests know that these were estimated: without that, t
 differed at .05 in a fifth of samples where half of the units are rated, in two thirds where a fifth is. The
 error is the jackknife's over clusters, of up to _EXACT with everything estimated anew. A session of which
 nothing is rated is missing, unless it is 0 whatever its labels are: as `released` where a party is silent.
+Those that are missing are as those that are there, by 1/P − 1 with the probability P that a sample took the
+session or a unit of it; one that is 0 whatever its labels are stands for itself alone.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ LEAST_RATED = 0.4
 LEAST_TESTED = 0.2
 """The share below which it is not tested: how alike a party's units are is told by parties with several rated
 ones, and groups of which different shares are rated lie low by different amounts."""
+UNRATED = "no session is rated of those whose entropy depends on it"
 UNTESTED = "fewer than a fifth of the sessions' units are rated"
 MANY = 10
 """Parties of a team, of which all ways to take what they may are tried."""
@@ -63,25 +66,36 @@ def entropy(counts: Counts, definition: str | None = "released") -> Process:
     """
     released = definition == "released"
     share, design = shares(counts)
+    wordless = counts.units == 0
+    known = (counts.member & wordless).any(1) if released else wordless.all(1)
     if released:
         counts = _open(counts)
     team = np.asarray((counts.member.sum(1) > 1) & counts.spoken)
     bounds = possible(counts.where(team), released)
-    own = counts.where(team & ((counts.answered.sum(1) > 0) | (counts.units.sum(1) == 0)))
+    told = team & ((counts.answered.sum(1) > 0) | (counts.units.sum(1) == 0))
+    own = counts.where(told)
     if reason := _untold(counts, team):
         return nothing(reason, len(team), share, bounds, design)
-    y, x = _terms(own, released)
+    if not (told & ~known).any() and (team & ~known).any():
+        return nothing(UNRATED, len(team), share, bounds, design)
+    weights = _weights(own, known[told], int((team & ~told).sum()))
+    y, x = _terms(own, weights, released)
     if not x.sum():
         return nothing(SILENT, len(team), share, bounds, design)
-    values = _moving(own, y, x, released)
-    sample = totals(values, x, clusters=own.clusters, bounds=bounds_of("initiative_entropy"))
+    plain, sample = (
+        totals(values, x, clusters=own.clusters, bounds=bounds_of("initiative_entropy"))
+        for values in (y, _moving(own, y, x, weights, released))
+    )
     missing = len(team) - int((x > 0).sum())
-    result = estimate(sample, _jackknifed(own, released))
+    error = _jackknifed(own, weights, released)
+    result = estimate(sample) if error is None else estimate(plain, error)
     units, answered = float(own.units.sum()), float(own.answered.sum())
-    if answered < LEAST_RATED * units:
+    thin = answered < LEAST_RATED * units
+    if thin:
         result = replace(result, note=THIN)
-    untested = UNTESTED if answered < LEAST_TESTED * units else None
-    return Process(result, missing, share, *bounds, design, sample, untested)
+    # Of short sessions, those with a rated unit are rated to a larger share than all are.
+    few = answered < LEAST_TESTED * units or (thin and share is not None and share < LEAST_TESTED)
+    return Process(result, missing, share, *bounds, design, sample, UNTESTED if few else None)
 
 
 def _open(counts: Counts) -> Counts:
@@ -90,10 +104,23 @@ def _open(counts: Counts) -> Counts:
     return replace(counts, units=np.where(idle[:, None], counts.answered, counts.units))
 
 
-def _terms(counts: Counts, released: bool, priors: Floats | None = None) -> tuple[Floats, Floats]:
+def _weights(counts: Counts, known: Bools, missing: int) -> Floats:
+    """(S,) how many sessions each stands for, to a scale: itself, and of the `missing` ones a part by how
+    likely it was to be one of them, or the same part where that is not known; `known` ones stand for none."""
+    more = np.where(known, 0.0, 1 / counts.inclusion - 1)
+    if not more.sum() > 1e-9:
+        more = 1.0 - known
+    stands = 1 + more * missing / max(more.sum(), 1e-300)
+    weights: Floats = stands / stands.min(initial=np.inf)
+    return weights
+
+
+def _terms(
+    counts: Counts, weights: Floats, released: bool, priors: Floats | None = None
+) -> tuple[Floats, Floats]:
     """(S,) numerators and denominators of the mean."""
     y, x = expected(counts, priors)
-    return y, np.ones(len(x)) if released else x
+    return weights * y, weights * (1 if released else x)
 
 
 def _untold(counts: Counts, team: Bools) -> str | None:
@@ -268,7 +295,7 @@ def _sums(counts: Counts, cluster: Ints) -> Floats:
     return np.array([[np.bincount(cluster, (column * own).sum(1)) for column in columns] for own in kinds])
 
 
-def _jackknifed(counts: Counts, released: bool) -> float | None:
+def _jackknifed(counts: Counts, weights: Floats, released: bool) -> float | None:
     """The standard error over clusters; None where all units are rated, or more or fewer clusters are there
     than it takes: then it is that of the values."""
     if bool((counts.answered == counts.units).all()):
@@ -277,19 +304,20 @@ def _jackknifed(counts: Counts, released: bool) -> float | None:
     number = int(cluster.max(initial=-1)) + 1
     if not 2 <= number <= _EXACT:
         return None
-    y, x = _exactly(counts, cluster, released)
+    y, x = _exactly(counts, cluster, weights, released)
     values = y[x > 0] / x[x > 0]
     n = len(values)
     return sqrt((n - 1) / n * float(((values - values.mean()) ** 2).sum())) if n > 1 else None
 
 
-def _exactly(counts: Counts, cluster: Ints, released: bool) -> tuple[Floats, Floats]:
+def _exactly(counts: Counts, cluster: Ints, weights: Floats, released: bool) -> tuple[Floats, Floats]:
     """(C,) the sums of numerators and denominators without each cluster."""
-    every = [_terms(counts.where(cluster != one), released) for one in range(cluster.max() + 1)]
+    kept = [cluster != one for one in range(cluster.max() + 1)]
+    every = [_terms(counts.where(rest), weights[rest], released) for rest in kept]
     return np.array([y.sum() for y, _ in every]), np.array([x.sum() for _, x in every])
 
 
-def _moving(counts: Counts, y: Floats, x: Floats, released: bool) -> Floats:
+def _moving(counts: Counts, y: Floats, x: Floats, weights: Floats, released: bool) -> Floats:
     """(S,) the numerators `y` of a ratio over `x`, with what each cluster's units do to it by the priors.
 
     That goes along the priors' slopes, for of many clusters each changes them little. The values' sum is the
@@ -308,7 +336,7 @@ def _moving(counts: Counts, y: Floats, x: Floats, released: bool) -> Floats:
         for step in (-_STEP, _STEP):
             there = _scale(priors)
             there[kind, number] += step
-            top, bottom = _terms(counts, released, _unscale(there))
+            top, bottom = _terms(counts, weights, released, _unscale(there))
             ends.append(top.sum() - ratio * bottom.sum())
         pull -= (ends[1] - ends[0]) / (2 * _STEP) * moved[kind, number]
     pull -= pull[size > 0].mean()

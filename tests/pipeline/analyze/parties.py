@@ -13,5 +13,8 @@ def counts(
     held = np.array(units, dtype=float).reshape(-1, len(parties))
     member = np.ones(held.shape, dtype=bool)
     human = np.tile(parties, (len(held), 1))
-    beyond = np.zeros(len(held), dtype=bool)
-    return Counts(held, n, k, n, k, n, k, n, member, human, ~beyond, np.arange(len(held)), beyond, BY_SHARE)
+    beyond, clusters = np.zeros(len(held), dtype=bool), np.arange(len(held))
+    inclusion = np.full(len(held), np.nan)
+    return Counts(
+        held, n, k, n, k, n, k, n, member, human, ~beyond, clusters, beyond, inclusion, design=BY_SHARE
+    )

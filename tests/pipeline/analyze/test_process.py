@@ -1,13 +1,19 @@
 """Process metrics over sessions that are rated in part: by hand."""
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from coaudit.pipeline.analyze.counts import EVERY
+from coaudit.pipeline.analyze import process
+from coaudit.pipeline.analyze.counts import EVERY, Counts, Process
 from coaudit.pipeline.analyze.entropy import entropy
+from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.analyze.process import events
+from tests.pipeline.analyze.test_agreement import sampled
+from tests.pipeline.stores import made, metric, rate, take, verdict, write_lines
 
 from .parties import counts
 
@@ -41,3 +47,40 @@ def test_sessions_without_any_message_are_missing() -> None:
     nobody = replace(three, spoken=np.zeros(3, dtype=bool))
     for row in (entropy(nobody), events(nobody, "halting_messages")):
         assert (row.found.value, row.found.reason, row.missing) == (None, "no messages", 3)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_session_counts_by_how_likely_a_sample_took_it_or_a_unit_of_it(
+    whole: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of four sessions of entropy 1 and two of eight without: their mean was .5 and not a third."""
+    store = made(tmp_path / "workspace")
+    people = [{"name": "Ada", "kind": "human"}, {"name": "Bot", "kind": "agent"}]
+    lines: list[dict[str, Any]] = []
+    for name in (f"s{number:02}" for number in range(12)):
+        event = {"type": "event", "trajectory": name, "kind": "message"}
+        said = (event | {"actor": ("Bot", "Ada")[n % 2], "text": f"{n} {name}"} for n in range(4))
+        acted = event | {"kind": "action", "actor": "Bot", "action": {"name": "look"}}
+        lines += [{"type": "trajectory", "native_id": name, "participants": people}, acted, acted, *said]
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    chances = {4 * session + unit: 0.5 if session < 4 else 0.25 for session in range(12) for unit in range(4)}
+    drawn = [4 * session + unit for session in (0, 1, 4, 5) for unit in range(4)][: None if whole else -1]
+    sampled(store, "drawn", {unit: chances[unit] for unit in drawn}, chances)
+    given = [(unit // 4, unit % 4, "no" if unit >= 16 and unit % 2 else "yes") for unit in drawn]
+    ratings = [verdict(f"s{s:02}", 2 + n, "initiative", label, rater="ann") for s, n, label in given]
+    assert rate(store, ratings).imported == len(drawn)
+    seen = []
+
+    def watched(own: Counts, named: str | None) -> Process:
+        seen.append(own)
+        return entropy(own, named)
+
+    monkeypatch.setattr(process, "entropy", watched)
+    value = metric(metrics(store), "initiative_entropy").value
+    (own,) = seen
+    took = np.sort(own.inclusion)
+    if whole:
+        assert value == pytest.approx(1 / 3)
+        assert took[:4] == pytest.approx([0.25, 0.25, 0.5, 0.5])
+    else:
+        assert took == pytest.approx([1 - 0.75**4] * 8 + [1 - 0.5**4] * 4)
