@@ -256,7 +256,7 @@ def _measured(
         metric, who = head["metric"] or "", head["rater"]
         if (who is not None and rater not in (None, who)) or group.keys[-1] is None:
             continue
-        if who in people - {None, GOLD} and CODEBOOKS.get(metric) in many:
+        if CODEBOOKS.get(metric) in many and who in people and who != GOLD:
             continue
         if (metric, who or "") in lacking:
             seen[metric, who or ""] = None

@@ -105,6 +105,11 @@ def design(drawings: Sequence[Drawing], asked: Bools, among: Bools | None = None
     )
 
 
+def any_sample(connection: duckdb.DuckDBPyConnection, codebook: str) -> bool:
+    """Whether a codebook has a sample with probabilities, which takes no look at its units."""
+    return bool(dictionaries(connection, _SAMPLES, [codebook]))
+
+
 def design_of(
     connection: duckdb.DuckDBPyConnection, codebook: str, rater: str
 ) -> tuple[Design | None, Bools]:

@@ -11,7 +11,7 @@ import numpy as np
 from ...annotation.statistics.estimate import UNIT, Estimate, Totals, estimate
 from ...schemas import GOLD
 from ..store import Selection, Store, dictionaries
-from .designs import design_of, follows_samples
+from .designs import any_sample, design_of, follows_samples
 from .matrix import keys_of
 from .totals import CLUSTER
 
@@ -131,6 +131,8 @@ def uneven(store: Store, rater: str, codebook: str = FAILURES) -> bool:
     """Whether a rater rated what samples took, and they took some trajectories far likelier than others: its
     own shares are then not the corpus'."""
     with store.reading() as connection:
+        if not any_sample(connection, codebook):
+            return False
         design, asked = design_of(connection, codebook, rater)
     if design is None or not follows_samples(asked, design, np.arange(len(asked))):
         return False

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...schemas import Agreement, Metric, Rate
+from ...schemas.text import counted
 from .. import codebooks
 from ..analyze import agreement, metrics, rates
 from ..analyze import failures as findings
@@ -83,7 +84,7 @@ def _unmeasured(store: Store, only: Selection | None) -> tuple[tuple[str], None,
     """Why there is nothing to tell of teams, and what to run, if anything helps."""
     found = dict(facts(store, only))["Trajectories"]
     if found != "0":
-        runs = "1 trajectory" if found == "1" else f"{found} trajectories"
+        runs = counted(found, "trajectory", "trajectories")
         said = f"Of {runs} no log says who took a step, whether it failed or what came of it."
         return (said,), None, "coaudit trajectory list"
     if only:

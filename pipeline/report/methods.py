@@ -8,6 +8,7 @@ from typing import Any
 
 from ...annotation.statistics.crowds import CROWD
 from ...schemas import GOLD, Rate
+from ...schemas.text import counted
 from ..store import Selection, Store, day_of, dictionaries, execute
 from . import progress
 from .tables import Number, Table, count
@@ -209,8 +210,8 @@ def _data(store: Store, only: Selection | None) -> str:
     known = dict(facts(store, only))
     first, last = known["Sessions from"], known["to"]
     days = "" if first == last == "–" else f", of sessions from {first} to {last}"
-    runs = "1 trajectory" if known["Trajectories"] == "1" else f"{known['Trajectories']} trajectories"
-    events = "1 event" if known["Events"] == "1" else f"{known['Events']} events"
+    runs = counted(known["Trajectories"], "trajectory", "trajectories")
+    events = counted(known["Events"], "event", "events")
     return f"The audit covers {runs} ({named}) with {events}{days}."
 
 
