@@ -278,3 +278,19 @@ def test_a_sample_drawn_half_by_a_judge_s_label_tells_of_the_rest_by_what_its_un
         assert found is not None and truth is not None
         errors.append(found / truth - 1)
     assert abs(np.mean(errors)) < 0.05
+
+
+def test_units_that_were_taken_for_sure_stand_for_none_that_is_unrated() -> None:
+    """By hand: two units of either party are rated, of the agent's for sure, of the person's one in four."""
+    answered, positives = np.array([[2.0, 2.0]]), np.array([[2.0, 1.0]])
+    weighted = np.array([[2.0, 8.0]]), np.array([[2.0, 4.0]]), np.array([[2.0, 32.0]])
+    standing = standing_of(10.0, answered, positives, weighted)
+    assert [part.tolist() for part in standing] == [[[0, 4]], [[0, 2]], [[0, 2]]]
+    own = replace(
+        counts([[5, 5]], answered, positives),
+        standing_answered=standing[0],
+        standing_positives=standing[1],
+        telling=standing[2],
+    )
+    posterior = module._posterior(own, np.array([[0.2, 3.0], [0.4, 5.0]]))
+    assert np.stack(posterior) == pytest.approx(np.array([[[0.6, 3.0]], [[2.4, 4.0]]]))
