@@ -11,7 +11,7 @@ from ...schemas import JsonValue, Trajectory
 from ...schemas.text import shortened
 from ...schemas.trajectory import ParticipantKind
 from ..systems.formats import chat, marks
-from ..systems.formats.guess_roles import otherwise
+from ..systems.formats.guess_roles import contrary_kinds
 from ..units import columns
 
 NAMES = 4
@@ -61,14 +61,14 @@ class Remarks:
         self.messages += len(texts)
         self.wordless += len(texts) - sum(map(bool, texts))
         times = list(filter(None, events.time))
-        undated = _undated(times)
+        undated = _undated_times(times)
         self.timed += len(times)
         self.undated += len(undated)
         self.undated_as = self.undated_as or next(iter(undated), "")
         if any(events.states):
             for place, kind in enumerate(events.kind):
-                if kind in ("action", "finish") and (seen := events.states[place].get("public")) is not None:
-                    self._result(events.status[place], trajectory.states.get(seen))
+                if kind in ("action", "finish") and (state := events.states[place].get("public")) is not None:
+                    self._result(events.status[place], trajectory.states.get(state))
 
     def add(self, other: Remarks) -> None:
         """Count in what others counted."""
@@ -102,7 +102,7 @@ class Remarks:
     def _roles(self, kinds: Mapping[str, ParticipantKind]) -> None:
         """Count whom the roles of a chat may have taken for what they are not."""
         roles = {"human": "user", "agent": "assistant", "environment": "tool"}
-        wrong = otherwise((None, name, roles[kind]) for name, kind in kinds.items())
+        wrong = contrary_kinds((None, name, roles[kind]) for name, kind in kinds.items())
         self.renamed.update(f"{name} ({kinds[name]})" for name in wrong)
         people = [name for name, kind in kinds.items() if kind == "human"]
         if len(people) > 1 and "agent" not in kinds.values():
@@ -157,13 +157,13 @@ class Remarks:
 
 def _some(counts: Counter[str]) -> str:
     """The names that come most often, and how many more there are."""
-    named = counts.most_common(NAMES)
-    more = len(counts) - len(named)
-    shown = [shortened(" ".join(name.split()), NAME) for name, _ in named]
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    top = counts.most_common(NAMES)
+    more = len(counts) - len(top)
+    names = [shortened(" ".join(name.split()), NAME) for name, _ in top]
+    return ", ".join(names) + (f" and {more} more" if more else "")
 
 
-def _undated(times: Sequence[str]) -> list[str]:
+def _undated_times(times: Sequence[str]) -> list[str]:
     """Those that are not ISO 8601."""
     try:
         deque(map(datetime.fromisoformat, times), maxlen=0)  # all at once, which takes half the time
