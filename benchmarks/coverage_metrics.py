@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from coaudit.annotation.statistics.audit import Audit
-from coaudit.annotation.statistics.comparisons import Comparison, contrast, settle
+from coaudit.annotation.statistics.comparisons import Comparison, contrast, contrast_all
 from coaudit.annotation.statistics.corrected import corrected
 from coaudit.annotation.statistics.estimate import ANY, UNIT, Bounds, Estimate, Totals, estimate, totals
 from coaudit.annotation.statistics.intervals import MISSING, Floats
@@ -294,16 +294,16 @@ def sessions(rng: Rng, n: int, alike: float) -> Counts:
     member = np.ones((n, 2), dtype=bool)
     return Counts(
         units=units,
-        answered=units,
+        answers=units,
         positives=positives,
-        weighted_answered=units,
+        weighted_answers=units,
         weighted_positives=positives,
-        standing_answered=units,
+        standing_answers=units,
         standing_positives=positives,
-        telling=units,
+        effective_answers=units,
         member=member,
         human=human,
-        spoken=np.ones(n, dtype=bool),
+        has_messages=np.ones(n, dtype=bool),
         clusters=np.arange(n),
         beyond=np.zeros(n, dtype=bool),
         inclusion=np.full(n, np.nan),
@@ -355,13 +355,13 @@ def rated(whole: Counts, answered: Floats, positives: Floats, weighted: list[Flo
     standing = standing_of(float(whole.units.sum()), answered, positives, weighted)
     return replace(
         whole,
-        answered=answered,
+        answers=answered,
         positives=positives,
-        weighted_answered=weighted[0],
+        weighted_answers=weighted[0],
         weighted_positives=weighted[1],
-        standing_answered=standing[0],
+        standing_answers=standing[0],
         standing_positives=standing[1],
-        telling=standing[2],
+        effective_answers=standing[2],
     )
 
 
@@ -435,7 +435,7 @@ def large_family(samples: int) -> Iterator[tuple[str, ...]]:
             rng = np.random.default_rng(number)
             pairs = [two(rng, VALUES["any, normal"][0], 20, ANY, False) for _ in range(tests_ - 1)]
             pairs.append((totals(rng.normal(5, 1, 50)), _renamed(totals(rng.normal(0, 1, 50)), 50)))
-            rows = settle(pairs)
+            rows = contrast_all(pairs)
             significant = [row.p_adjusted is not None and row.p_adjusted < 0.05 for row in rows]
             found += significant[-1]
             false += any(significant[:-1])

@@ -127,7 +127,7 @@ def _looked(server: StandIn, segments: int, *, fetch: bool) -> dict[str, float]:
     took["look"] = _timed(server, study, segments, "nothing new")
     known = ledger.sizes(ratings)
     began = time.perf_counter()
-    assert not ledger.changed(ratings, known)
+    assert not ledger.changed_files(ratings, known)
     took["folder"] = time.perf_counter() - began
     print(f"{segments} segments, folder alone: {took['folder']:.3f} s", flush=True)
     return took

@@ -19,7 +19,7 @@ importlib.import_module("pandas")
 FRESH = 3.0
 """Seconds for which the store's state is not looked at again: a busy writer must not void every cache."""
 REST = 5.0
-"""For each second that was spent on reading, so many are read from the cache."""
+"""Seconds for which the cache is kept for each second that was spent on reading."""
 LONGEST = 60.0
 """Seconds, reading apart, after which the state is looked at again however much is read."""
 R = TypeVar("R")
@@ -31,12 +31,12 @@ def workspace() -> Workspace:
 
 
 def place() -> str:
-    """Its folder, by which caches know it."""
+    """The workspace's folder, the key of caches."""
     return str(workspace().path.resolve())
 
 
 def store(path: str) -> Store:
-    """A store that never writes, up to what other machines wrote."""
+    """A read-only store, brought up to what other machines wrote."""
     default = workspace()
     place = default if str(default.path.resolve()) == path else Workspace(Path(path))
     place.pull()
@@ -55,7 +55,7 @@ class _Look:
     since: float
     until: float
     took: float = 0.0
-    """Seconds since in which somebody read: what is read at once counts once."""
+    """Seconds spent on reading since then; reads at the same time count once."""
     read: float = 0.0
     """When the last reading ended (monotonic)."""
 
@@ -80,8 +80,8 @@ def took(path: str) -> float:
         return _looks[path].took if path in _looks else 0.0
 
 
-def _spent(path: str, seconds: float) -> None:
-    """What was read in the last seconds is kept in proportion to what it took."""
+def _record_reading(path: str, seconds: float) -> None:
+    """Count a read that took so many seconds until now; the cache is kept for longer in proportion."""
     now = time.monotonic()
     with _looking:
         look = _looks[path]
@@ -92,19 +92,19 @@ def _spent(path: str, seconds: float) -> None:
 
 
 def _word(path: str) -> str:
-    return store(path).tables.written()[0]
+    return store(path).tables.last_write()[0]
 
 
 @st.cache_data(ttl=FRESH, show_spinner=False)
 def behind(path: str, _state: str) -> bool:
     """Whether the ledgers hold what the database does not have yet."""
-    return store(path).behind()
+    return store(path).is_behind()
 
 
 def age(path: str) -> float | None:
-    """Seconds since the last write that what is shown has seen; None without a database."""
+    """Age in seconds of what is shown: since the last write that it includes; None without a database."""
     word = state(path)
-    now, last_write = store(path).tables.written()
+    now, last_write = store(path).tables.last_write()
     if last_write is None:
         return None
     as_of = last_write if word == now else _looks[path].at
@@ -117,7 +117,7 @@ def _call_once(_call: Callable[[], Any], path: str, state: str, name: str, argum
 
 
 def ask(function: Callable[..., R], *arguments: Any, **keywords: Any) -> R:
-    """`function(store, *arguments, **named)`, from the cache where the store has not changed since."""
+    """`function(store, *arguments, **keywords)`, from the cache where the store has not changed since."""
     path = place()
 
     def call() -> R:
@@ -125,7 +125,7 @@ def ask(function: Callable[..., R], *arguments: Any, **keywords: Any) -> R:
         try:
             return function(store(path), *arguments, **keywords)
         finally:
-            _spent(path, time.monotonic() - began)
+            _record_reading(path, time.monotonic() - began)
 
     name = f"{function.__module__}.{function.__qualname__}"
     result: R = _call_once(call, path, state(path), name, repr((arguments, sorted(keywords.items()))))

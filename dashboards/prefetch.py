@@ -34,7 +34,7 @@ def read(pages: Sequence[Show]) -> None:
 
 
 def _draw(pages: Sequence[Show]) -> None:
-    # No session listens to this thread, which Streamlit would say of every element.
+    # No session belongs to this thread, of which Streamlit would warn at every element.
     for name in ("scriptrunner_utils.script_run_context", "state.session_state_proxy"):
         logging.getLogger(f"streamlit.runtime.{name}").addFilter(_of_others)
     for show in pages:

@@ -118,7 +118,7 @@ def listed(
     words: str = "",
     order: str = "first begun",
     first: int = 0,
-    many: int = 50,
+    limit: int = 50,
 ) -> tuple[Rows, int]:
     """Trajectories of a selection (in which a code is present), and how many there are in all.
 
@@ -131,7 +131,7 @@ def listed(
     query = f"""
         SELECT hits.id, hits.cited, hits.rationale, o.value FROM ({body}) hits
         LEFT JOIN ({value}) o ON o.trajectory_id = hits.id
-        ORDER BY o.value {direction} NULLS LAST, hits.id LIMIT {int(many)} OFFSET {int(first)}
+        ORDER BY o.value {direction} NULLS LAST, hits.id LIMIT {int(limit)} OFFSET {int(first)}
     """
     with store.reading() as connection:
         total = execute(connection, f"SELECT count(*) FROM ({body})", parameters).fetchall()[0][0]

@@ -28,7 +28,7 @@ from .store.connection import frame
 
 if TYPE_CHECKING:
     from .ingest.imports import Imported
-    from .ingest.sets import Brought
+    from .ingest.sets import SetImport
     from .judge import Summary
 
 AT_ONCE = 10_000
@@ -80,7 +80,8 @@ class Audit:
 
     @property
     def store(self) -> Store:
-        """The store, up to its ledgers; a database that was deleted is made again. For SQL of one's own."""
+        """The store, with all that its ledgers hold; a database that was deleted is made again. For SQL of
+        one's own."""
         return ready(self.workspace, _say, _quiet)
 
     def ingest(
@@ -101,7 +102,7 @@ class Audit:
 
         source = None if map is None else str(map)
         text = source if source is None or "\n" in source else mapping.text_of(source)[0]
-        if text is not None and not mapping.parse(text).only_rules and system == "auto":
+        if text is not None and not mapping.parse(text).has_only_rules and system == "auto":
             system = "mapped"
         options = ReadOptions(
             setting=setting, condition=condition, agent=agent, tags=dict(tags or {}), map=text
@@ -117,11 +118,11 @@ class Audit:
         from .systems.formats import drafting, unclear
 
         mapping = drafting.draft(Path(path))
-        if not mapping.seen.records:
-            raise SourceError(f"{path}: {unclear.unread(Path(path), mapping.seen)}")
+        if not mapping.survey.records:
+            raise SourceError(f"{path}: {unclear.reason_unreadable(Path(path), mapping.survey)}")
         return mapping.text
 
-    def bring(self, name: str, folder: str | Path) -> Brought:
+    def bring(self, name: str, folder: str | Path) -> SetImport:
         """A public set with its labels: mast, whowhen or trail. As `coaudit import`."""
         from .ingest import sets
         from .systems import ReadOptions
@@ -140,7 +141,7 @@ class Audit:
 
         What does not fit is in `quarantined` of the result, `line` its row from 1. As `ratings import`.
         """
-        from .ingest.imports import Given, Imported, taken
+        from .ingest.imports import Imported, RatingLine, import_lines
 
         if not isinstance(ratings, pl.DataFrame):
             raise UsageError(
@@ -151,8 +152,8 @@ class Audit:
             {key: value for key, value in row.items() if value is not None}
             for row in ratings.iter_rows(named=True)
         )
-        lines = (Given("frame", number, row) for number, row in enumerate(rows, start=1))
-        return taken(self.store, lines, Imported())
+        lines = (RatingLine("frame", number, row) for number, row in enumerate(rows, start=1))
+        return import_lines(self.store, lines, Imported())
 
     def trajectories(self) -> pl.DataFrame:
         """A row a trajectory, in the order they began; `tags` is JSON."""
@@ -244,16 +245,17 @@ def _frame(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pl.DataFrame:
 
 
 def _group_names(by: Iterable[str]) -> list[str]:
-    """The names of groups, which are read more than once; UsageError for a text, which is its letters."""
+    """The names of groups as a list, since they are read more than once; UsageError for a text, which is its
+    letters."""
     if isinstance(by, str):
         raise UsageError(f"by must be a list of names, got {by!r}: by={by.split(',')!r}")
     return list(by)
 
 
 def _models(rows: Sequence[Model], kind: type[Model], by: Sequence[str] = ()) -> pl.DataFrame:
-    """A frame of a type's fields; a group is a column for each of its names, raters are a list.
+    """A frame of a type's fields; a group becomes a column for each of its names, raters a list.
 
-    A name that is a field's own (a tag called `value`) is `group.value`, as in JSON.
+    A name that is a field's own (a tag called `value`) becomes `group.value`, as in JSON.
     """
     own = {name: _type(field.annotation) for name, field in kind.model_fields.items() if name != "group"}
     columns = {name: f"group.{name}" if name in own else name for name in by}
@@ -262,7 +264,7 @@ def _models(rows: Sequence[Model], kind: type[Model], by: Sequence[str] = ()) ->
 
 
 def _group(row: Model, columns: Mapping[str, str]) -> dict[str, Any]:
-    """A row's group by the columns it has in a frame."""
+    """The group of a row, by the columns of the frame."""
     group = getattr(row, "group", None) or {}
     return {column: group.get(name) for name, column in columns.items()}
 

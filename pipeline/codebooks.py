@@ -14,7 +14,7 @@ from ..schemas import Codebook, content_hash, toml
 from .errors import CoauditError, UsageError
 
 PROCESS = ("initiative", "confirmation", "halting")
-"""The codebooks of the process, which are judged where none is asked for."""
+"""The codebooks of the process, which are judged where none is named."""
 
 
 class CodebookError(CoauditError, ValueError):
@@ -26,7 +26,7 @@ class UnknownCodebookError(CodebookError, UsageError):
 
 
 def names(folder: Path | None = None) -> list[str]:
-    """The codebooks there are, the workspace's own (`own/*.toml`) included, in alphabetical order."""
+    """The codebooks there are, the workspace's own (`folder/*.toml`) included, in alphabetical order."""
     return sorted({path.removesuffix(".toml") for path in [*_shipped_files(), *_own_files(folder)]})
 
 
@@ -45,14 +45,14 @@ def load(name: str, folder: Path | None = None) -> Codebook:
 
 
 def titles(rows: Iterable[tuple[str | None, str]]) -> dict[tuple[str | None, str], str]:
-    """(Codebook, code) -> its name in a table: the code, after its codebook where two codebooks have it."""
+    """(Codebook, code) -> its name in a table: the code, behind its codebook where several have it."""
     codes = set(rows)
     often = Counter(code for _, code in codes)
     return {(book, code): code if often[code] == 1 else f"{book} / {code}" for book, code in codes}
 
 
 def state(folder: Path | None = None) -> str:
-    """A hash of every codebook's text: the same state, the same codebooks."""
+    """A hash of every codebook's text: it changes when one of them does."""
     resource_folder = resources.files("coaudit.schemas.codebooks")
     texts = {name: (resource_folder / name).read_bytes() for name in _shipped_files()}
     if folder is not None:

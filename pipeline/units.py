@@ -46,7 +46,7 @@ def opening_query(trajectory: Trajectory) -> int | None:
 
 
 def columns(trajectory: Trajectory) -> EventColumns:
-    """The fields of a trajectory's events, which a copy of it may hold as any sequence."""
+    """The fields of a trajectory's events as columns, whatever sequence a copy holds them in."""
     return Events.of(trajectory.events).columns
 
 
@@ -58,7 +58,7 @@ def spans(trajectory: Trajectory, kind: UnitKind) -> Iterator[tuple[Event, ...]]
 def all_spans(
     trajectory: Trajectory, unit_kinds: Sequence[UnitKind] = UNIT_KINDS
 ) -> Iterator[tuple[UnitKind, tuple[Event, ...]]]:
-    """The kind and the events of each unit of the `wanted` kinds, kind by kind."""
+    """The kind and the events of each unit of these kinds, kind by kind."""
     events = trajectory.events
     for kind, units in places_by_kind(trajectory, unit_kinds):
         for places in units:
@@ -68,7 +68,7 @@ def all_spans(
 def places_by_kind(
     trajectory: Trajectory, unit_kinds: Sequence[UnitKind] = UNIT_KINDS
 ) -> Iterator[tuple[UnitKind, Sequence[Sequence[int]]]]:
-    """Each kind with its units, as places among the events; whatever is ingested comes by here."""
+    """Each kind with its units, as indices of their events; all that is ingested passes through here."""
     if trajectory.copy_of is not None:
         return
     events, kinds = columns(trajectory), _kinds(trajectory)
@@ -115,7 +115,7 @@ def dialogue(trajectory: Trajectory) -> list[Event]:
 def cut(trajectory: Trajectory, codebook: Codebook, *, include_query: bool = False) -> Iterator[Unit]:
     """The units of a trajectory under a codebook, with as much transcript as its context allows.
 
-    None where the codebook is not for this trajectory.
+    There are none where the codebook is not for this trajectory.
     """
     if not codebook.applies(trajectory):
         return

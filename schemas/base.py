@@ -11,7 +11,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, SkipValidation
 from pydantic_core import to_json
 
-__all__ = ["JsonValue", "Model", "canonical_json", "compact_json", "content_hash", "quoted", "text_hash"]
+__all__ = ["JsonValue", "Model", "canonical_json", "compact_json", "content_hash", "json_text", "text_hash"]
 
 
 class Model(BaseModel):
@@ -26,8 +26,8 @@ whatever else stands there has no canonical JSON and costs its trajectory when t
 
 
 def _encoding(*, sort_keys: bool) -> Callable[[object], str]:
-    """JSON without spaces; `JSONEncoder.encode` makes a C encoder for each value, this has one for all where
-    Python has it."""
+    """JSON without spaces. `JSONEncoder.encode` makes a C encoder for each value; this has one for all, where
+    Python offers it."""
     encoder = json.JSONEncoder(
         ensure_ascii=False, sort_keys=sort_keys, separators=(",", ":"), check_circular=False
     )
@@ -36,13 +36,13 @@ def _encoding(*, sort_keys: bool) -> Callable[[object], str]:
             None, encoder.default, json.encoder.encode_basestring, None, ":", ",", sort_keys, False, True
         )
         encode({}, 0)
-    except (AttributeError, TypeError):  # no part of what Python promises
+    except (AttributeError, TypeError):  # it is no public part of Python
         return encoder.encode
     return lambda value: "".join(encode(value, 0))
 
 
 compact_json: Callable[[object], str] = _encoding(sort_keys=False)
-"""JSON with its keys in the order in which they come, and no spaces; errors as of `canonical_json`."""
+"""JSON with its keys in their order, and no spaces; errors like those of `canonical_json`."""
 canonical_json: Callable[[object], str] = _encoding(sort_keys=True)
 """JSON with sorted keys and no spaces, so that equal values give equal text.
 
@@ -50,11 +50,11 @@ TypeError for what JSON has not, ValueError or RecursionError for what holds its
 """
 
 
-def quoted(text: str) -> str:
-    """A text as `canonical_json` has it, several times as fast; all that is said comes by here."""
+def json_text(text: str) -> str:
+    """A text as `canonical_json` writes it, several times as fast: all texts of events pass through here."""
     try:
         return to_json(text).decode()
-    except ValueError:  # half a character, which is no UTF-8
+    except ValueError:  # an unpaired surrogate, which is no UTF-8
         return canonical_json(text)
 
 
@@ -64,7 +64,7 @@ def content_hash(*parts: object) -> str:
 
 
 _HASH = hashlib.blake2b(digest_size=16)
-"""Of nothing yet: a copy is made much faster than a new one."""
+"""A hash of nothing yet: a copy of it is made much faster than a new one."""
 
 
 def text_hash(text: str) -> str:

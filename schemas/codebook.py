@@ -141,7 +141,7 @@ class Codebook(Model):
         return ", ".join(code.code for code in self.codes)
 
     @model_validator(mode="after")
-    def _consistent(self) -> Codebook:
+    def _check_consistency(self) -> Codebook:
         names = [code.code for code in self.codes]
         if len(set(names)) != len(names):
             raise ValueError(f"codes must differ, got {self._code_names()}")

@@ -91,7 +91,7 @@ class Event(Model):
 
 @dataclass(slots=True)
 class EventColumns:
-    """The fields of events, of an action three: sequences of one length, in the order of the events."""
+    """The fields of events (three for an action), as sequences of one length, in the order of the events."""
 
     seq: Sequence[int]
     sub: Sequence[int]
@@ -112,7 +112,7 @@ class EventColumns:
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> EventColumns:
-        """Those of events."""
+        """The columns of events."""
         values = list(zip(*map(_FIELDS, map(vars, events)), strict=True)) or [()] * len(Event.model_fields)
         before, actions, after = values[:_ACTION], values[_ACTION], values[_ACTION + 1 :]
         action_columns = [
@@ -126,7 +126,7 @@ class EventColumns:
         return len(self.seq)
 
     def dictionaries(self) -> list[dict[str, Any]]:
-        """The fields of each event."""
+        """The fields of each event by name."""
         names = list(Event.model_fields)
         columns = [getattr(self, name) for name in names]
         columns[_ACTION] = [
@@ -135,13 +135,13 @@ class EventColumns:
         ]
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
-    def validated(self) -> tuple[Event, ...]:
+    def validate(self) -> tuple[Event, ...]:
         """The events themselves; ValidationError says what is wrong with which."""
         return _adapter().validate_python(self.dictionaries())
 
     def are_events(self) -> bool:
-        """Whether each row is an event as it stands; where not, `Event` says what is wrong with which, or
-        makes it one: it takes a hundred times as long to ask it of each."""
+        """Whether each row is a valid event as it stands, checked by column: a hundred times as fast as
+        `Event`, which is asked only where this says no, to convert the row or say what is wrong with it."""
         try:
             return (
                 _whole(self.seq)
@@ -173,7 +173,7 @@ def _whole(numbers: Sequence[int]) -> bool:
 
 
 def _are_texts(values: Sequence[str | None], *, optional: bool = False) -> bool:
-    """Whether all are texts without halves of characters, which no table holds."""
+    """Whether all are texts without unpaired surrogates, which no table holds."""
     if optional and values.count(None) == len(values):
         return True
     texts: list[Any] = [value for value in values if value is not None] if optional else list(values)
@@ -197,23 +197,23 @@ def _are_states(states: Sequence[dict[str, str]]) -> bool:
 
 
 class Events(Sequence[Event]):
-    """The events of a trajectory in order: a tuple of them, as columns until one is looked at."""
+    """The events of a trajectory in order: a tuple of `Event`, held as columns until one is looked at."""
 
     __slots__ = ("_columns", "_rows")
 
     def __init__(self, columns: EventColumns | None = None, rows: tuple[Event, ...] | None = None) -> None:
-        """Of `columns` that `are_events`, or of events."""
+        """Made of `columns` that `are_events`, or of the events themselves."""
         self._columns = columns
         self._rows = rows
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Events:
-        """Of any events."""
+        """Any sequence of events as `Events`."""
         return events if isinstance(events, cls) else cls(rows=tuple(events))
 
     @property
     def columns(self) -> EventColumns:
-        """Their fields."""
+        """The fields of the events."""
         if self._columns is None:
             self._columns = EventColumns.of(self._rows or ())
         return self._columns
@@ -222,7 +222,7 @@ class Events(Sequence[Event]):
     def rows(self) -> tuple[Event, ...]:
         """The events themselves."""
         if self._rows is None:
-            self._rows = self.columns.validated()
+            self._rows = self.columns.validate()
         return self._rows
 
     def __len__(self) -> int:
@@ -257,7 +257,7 @@ class Events(Sequence[Event]):
 
 
 class _Lazily:
-    """Has a field of events hold `Events`, which goes in and out as a tuple of them does."""
+    """Lets a field of events hold `Events`, which validates and serializes as a tuple of events does."""
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -279,7 +279,7 @@ class _Lazily:
 
 
 EventTuple = Annotated[tuple[Event, ...], _Lazily]
-"""What type checkers and whoever asks take for a tuple of events, and what is `Events`."""
+"""A tuple of events for type checkers and JSON schema; at run time it is `Events`."""
 
 
 @cache

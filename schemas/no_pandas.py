@@ -1,4 +1,4 @@
-"""Arrow and DuckDB without pandas."""
+"""Keeps Arrow and DuckDB from importing pandas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class _NoPandas:
-    """Among the finders of modules: says that there is no pandas."""
+    """A finder of modules that says that there is no pandas."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":
@@ -17,10 +17,10 @@ class _NoPandas:
 
 @contextmanager
 def without_pandas() -> Iterator[None]:
-    """Keep pandas out unless somebody has loaded it; whoever wants it afterwards gets it.
+    """Keep pandas from being imported inside the block, unless it is loaded already.
 
-    DuckDB and Arrow look for pandas' types among what they are given, and where it is installed import it
-    for that, which takes over a second and 60 MB; nothing here uses it.
+    DuckDB and Arrow look for pandas' types among what they are given, and import it for that where it is
+    installed, which takes over a second and 60 MB; nothing here uses it.
     """
     finder = _NoPandas()
     sys.meta_path.insert(0, finder)

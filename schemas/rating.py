@@ -20,7 +20,7 @@ GOLD = "gold"
 
 
 RESERVED: dict[str, RaterKind] = {GOLD: "human", "rules": "rule", "detectors": "rule"}
-"""Names that say who rated: only raters of that kind go by them."""
+"""Names that say who rated: only raters of that kind may have them."""
 
 
 def kind_of_name(rater: str) -> RaterKind | None:
@@ -112,7 +112,7 @@ class Maker:
     kind: RaterKind
     version: str | None
     book: Codebook
-    made: dict[str, Any] = field(default_factory=dict)
+    extra_fields: dict[str, Any] = field(default_factory=dict)
     """Further fields of Rating, such as model, prompt_hash and parameters."""
 
     def rating(self, unit: Unit, verdict: Verdict, **fields: Any) -> Rating:
@@ -132,5 +132,5 @@ class Maker:
             rater_kind=self.kind,
             rater_version=self.version,
             **vars(verdict),
-            **{"created": datetime.now(UTC).isoformat(timespec="milliseconds"), **self.made, **fields},
+            **{"created": datetime.now(UTC).isoformat(timespec="milliseconds"), **self.extra_fields, **fields},
         )

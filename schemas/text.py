@@ -1,4 +1,4 @@
-"""Text of others, measured or made harmless for where it goes: a terminal, a prompt, JSON, a spreadsheet."""
+"""Text of others, measured, or made harmless for where it goes: a terminal, a prompt, JSON, a spreadsheet."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _INVISIBLE = re.compile(f"[{INVISIBLE}]")
 FORMULA = "^[\\s\u00a0\u200b\u3000\ufeff]*[=+\\-@\uff1d\uff0b\uff0d\uff20]|^[\\t\\r]"
 """How a cell begins that a spreadsheet may compute (OWASP, CSV injection), full-width signs included."""
 NUMBER = r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-"""A cell that is a number as it stands, which a spreadsheet does not compute."""
+"""A cell that is a number, which a spreadsheet does not compute."""
 _FORMULA = re.compile(FORMULA)
 _PROPERTY = re.compile(
     "constructor|hasOwnProperty|isPrototypeOf|propertyIsEnumerable|toLocaleString|toString|valueOf|__proto__"
     "|__(?:define|lookup)[GS]etter__"
 )
-"""What every object of JavaScript has."""
+"""Names that every object of JavaScript has."""
 _NUMBER = re.compile(NUMBER)
 
 
@@ -46,7 +46,7 @@ def one_line(text: str) -> str:
 
 
 def counted(number: int | str, singular: str, plural: str) -> str:
-    """So many of something, as a number or as it is written: `1 trajectory`, `2 trajectories`."""
+    """A number with its noun: `1 trajectory`, `2 trajectories`; the number may be written already."""
     return f"{number} {singular if number in (1, '1') else plural}"
 
 
@@ -57,8 +57,7 @@ def inert_cell(text: str) -> str:
 
 def chartable(name: str) -> str:
     """A name for a chart, visible. Vega looks groups up in plain objects, each of which has a `constructor`,
-    and draws nothing of one that is called so; with a letter that takes no room it is another one.
-    """
+    and draws nothing of one that is called so; an appended zero-width space makes it another name."""
     return f"{name}\u200b" if _PROPERTY.fullmatch(name) else visible(name)
 
 

@@ -1,4 +1,4 @@
-"""TOML that people wrote or that came with logs: whatever is wrong with a document is one error."""
+"""TOML that people wrote or that came with logs: all that can be wrong with a document is a ValueError."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import tomllib
 from typing import Any
 
 DEEPEST = 100
-"""Tables and lists within each other; what walks through a deeper document runs out of stack."""
+"""The deepest that tables and lists may be nested: what walks through a deeper document runs out of stack."""
 WIDEST = 64
-"""Bits of an integer, as TOML has it: Python writes no longer one than of 4,300 digits."""
+"""The most bits of an integer, as TOML has it: Python prints none of more than 4,300 digits."""
 
 
 def parse(content: str | bytes) -> dict[str, Any]:
-    """The table in a document, whose beginning an editor may have marked (a BOM); ValueError (`not TOML: …`)
-    says what is wrong with it."""
+    """The table in a document, which may begin with a BOM; ValueError (`not TOML: …`) says what is wrong with
+    it."""
     try:
         text = content if isinstance(content, str) else content.decode("utf-8")
         document = tomllib.loads(text.removeprefix("\ufeff"))

@@ -16,7 +16,8 @@ from .text import one_line
 ParticipantKind = Literal["human", "agent", "environment"]
 Setting = Literal["real", "simulated"]
 COPY = "copy_of"
-"""Tag of a trajectory that holds no more than the beginning of another one: it names that one's record."""
+"""Tag of a trajectory that holds no more than the beginning of another one; its value is that one's record.
+"""
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 _RANGES = {
     "outcome_rating": (1, 5),
@@ -27,7 +28,7 @@ _RANGES = {
     "delivered": (0, 1),
     "success": (0, 1),
 }
-"""What outcomes of these names can be: metrics are bounded by it."""
+"""Lowest and highest value of outcomes with these names: the bounds of the metrics made from them."""
 
 
 class Participant(Model):
@@ -85,7 +86,7 @@ class Outcome(Model):
 
 
 def is_finite(value: float) -> bool:
-    """Whether tables can hold a number: neither NaN nor infinite, nor a whole one beyond all of them."""
+    """Whether tables can hold a number: it is neither NaN nor infinite, nor an integer beyond all floats."""
     try:
         return math.isfinite(value)
     except OverflowError:
@@ -93,7 +94,7 @@ def is_finite(value: float) -> bool:
 
 
 def number_in(text: str) -> float | None:
-    """The number that a text is, if any; true and false are 1 and 0."""
+    """The number that a text stands for, None where it is none; true and false are 1 and 0."""
     word = text.strip().lower()
     try:
         return float({"true": "1", "false": "0"}.get(word, word))
@@ -106,8 +107,8 @@ _DECIMAL_COMMA = re.compile(r"(-?)(0|[1-9]\d*),(\d+)")
 
 
 def decimal_in(text: str) -> float | None:
-    """The number that a text is where it must be one: its comma is a decimal one (4,5), unless it may part
-    thousands (1,234)."""
+    """The number that a text stands for: a comma is a decimal one (4,5), unless it may part thousands
+    (1,234), which is none."""
     match = _DECIMAL_COMMA.fullmatch(text.strip())
     if match and (match[2] == "0" or len(match[3]) != 3):
         return float("".join((match[1], match[2], ".", match[3])))
@@ -149,7 +150,7 @@ class GivenOutcome(Model):
 
 
 FIELDS = ("system", "setting", "condition", "task", "instance", "agent", "agent_model")
-"""What a trajectory is told apart by, beside its tags."""
+"""The fields by which trajectories are told apart, beside their tags."""
 
 
 class Trajectory(Model):
@@ -226,7 +227,7 @@ class Finding:
     why: str
 
 
-def recorded(trajectory: Trajectory, name: str) -> Outcome:
+def recorded_outcome(trajectory: Trajectory, name: str) -> Outcome:
     """The outcome of that name; where there is none, an outcome without value that says so."""
     for outcome in trajectory.outcomes:
         if outcome.name == name:

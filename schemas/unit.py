@@ -1,4 +1,4 @@
-"""A unit: what is rated as one."""
+"""A unit: what is rated as one, and its hash."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import get_args
 
 from pydantic_core import to_json
 
-from .base import Model, canonical_json, quoted
+from .base import Model, canonical_json, json_text
 from .codebook import UnitKind
 from .event import Event, EventColumns, EventTuple
 from .trajectory import Participant
@@ -43,22 +43,22 @@ class Unit(Model):
 
 
 def unit_hash(kind: UnitKind, events: tuple[Event, ...]) -> str:
-    """16 hexadecimal digits over who did what in the unit, in order; live-only events aside.
+    """16 hexadecimal digits over who did what in the unit, in order; live-only events are left out.
 
-    Time, status and states are left out: a message stays the message it was.
+    Time, status and states are left out, too: a message stays the message it was.
     """
     columns = EventColumns.of(event for event in events if not event.live_only)
-    words = all_said(columns, arguments_json(columns))
-    return said_hashes(kind, words, [range(len(words))])[0]
+    words = event_contents(columns, arguments_json(columns))
+    return unit_hashes(kind, words, [range(len(words))])[0]
 
 
 _HASHERS = {kind: hashlib.blake2b(f'["{kind}",['.encode(), digest_size=16) for kind in get_args(UnitKind)}
-"""Kind -> the hash of its units before anything is said: a copy is made much faster than a new one."""
+"""Kind -> the hash of its units before their events: a copy of it is made much faster than a new one."""
 
 
-def said_hashes(kind: UnitKind, words: Sequence[bytes], units: Iterable[Sequence[int]]) -> list[str]:
-    """`unit_hash` of each unit of a kind that is cut from the same events, by the places of its events among
-    the `words` that `all_said` gives."""
+def unit_hashes(kind: UnitKind, words: Sequence[bytes], units: Iterable[Sequence[int]]) -> list[str]:
+    """The `unit_hash` of each unit of a kind, given the indices of its events among `words`, which `all_said`
+    gives."""
     new_hasher, hashes = _HASHERS[kind].copy, []
     for places in units:
         hasher = new_hasher()
@@ -71,8 +71,8 @@ def said_hashes(kind: UnitKind, words: Sequence[bytes], units: Iterable[Sequence
     return hashes
 
 
-_name = lru_cache(maxsize=512)(quoted)
-"""Names come again and again."""
+_name = lru_cache(maxsize=512)(json_text)
+"""`quoted`, cached: the same names come again and again."""
 
 
 def arguments_json(events: EventColumns) -> list[str | None]:
@@ -83,18 +83,18 @@ def arguments_json(events: EventColumns) -> list[str | None]:
     ]
 
 
-def all_said(events: EventColumns, arguments: Sequence[str | None]) -> list[bytes]:
-    """Canonical JSON of who did what, of each event; `arguments` as `arguments_json` gives them."""
+def event_contents(events: EventColumns, arguments: Sequence[str | None]) -> list[bytes]:
+    """Canonical JSON of who did what, for each event; `arguments` as `arguments_json` gives them."""
     nothing = [None] * len(events)
     heads = list(zip(events.seq, events.actor, events.kind, events.text, nothing, strict=True))
     try:
         words = list(map(to_json, heads))
-    except ValueError:  # half a character, which is no UTF-8
+    except ValueError:  # an unpaired surrogate, which is no UTF-8
         words = [canonical_json(head).encode("utf-8", "surrogatepass") for head in heads]
     for place, name in enumerate(events.action):
         if name is not None:
             raw = events.raw[place]
-            raw_json = "null" if raw is None else quoted(raw)
+            raw_json = "null" if raw is None else json_text(raw)
             action = f'{{"arguments":{arguments[place]},"name":{_name(name)},"raw":{raw_json}}}]'
             words[place] = words[place][: -len(b"null]")] + action.encode("utf-8", "surrogatepass")
     return words

@@ -20,17 +20,17 @@ def shown_url(url: str) -> str:
 
 
 def is_local(url: str) -> bool:
-    """Whether it is on this machine, where no proxy is to be asked."""
+    """Whether a URL is on this machine, for which no proxy must be used."""
     return any(host in url for host in ("//127.", "//localhost", "//[::1]"))
 
 
 def without_secrets(text: str, url: str) -> str:
-    """A message in which a URL, and what in it is secret, stand as they may be shown."""
+    """A message with a URL, and every secret in it, made fit to be shown."""
     return without(with_shown_url(text, url), patterns(secrets_of(url), 4))
 
 
 def with_shown_url(text: str, url: str) -> str:
-    """A text in which a URL stands as it may be shown."""
+    """A text with a URL replaced by its `shown_url`."""
     for form in (url, url.rstrip("/")):
         if "://" in form and form in text:
             text = text.replace(form, shown_url(form))
@@ -38,20 +38,21 @@ def with_shown_url(text: str, url: str) -> str:
 
 
 def without(text: str, secrets: Iterable[re.Pattern[str]]) -> str:
-    """A text without what these find."""
+    """A text with *** for whatever these patterns find."""
     for secret in secrets:
         text = secret.sub("***", text)
     return text
 
 
 def patterns(secrets: Iterable[str], shortest: int) -> list[re.Pattern[str]]:
-    """What finds secrets of so many characters, also where they are escaped: as JSON, in a URL, in a page."""
+    """Patterns of the secrets with at least so many characters, also as escaped in JSON, a URL or a page."""
     long = {secret for secret in secrets if len(secret) >= shortest}
     return [re.compile("".join(map(_forms, secret))) for secret in sorted(long, key=lambda s: (-len(s), s))]
 
 
 def secrets_of(url: str) -> set[str]:
-    """The password of a URL, or a user without one, its query, and what clients send in a header for them."""
+    """The secrets of a URL: its password, or a user without one, its query, and the header that clients send
+    for them."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -59,7 +60,7 @@ def secrets_of(url: str) -> set[str]:
     if parts.username is None:
         return {parts.query}
     whose = {(read(parts.username), read(parts.password or "")) for read in (str, unquote)}
-    # Clients differ in how they encode what stands before the @, and in what they do where that fails.
+    # Clients differ in how they encode user and password, and in what they do where that fails.
     basic = {
         b64encode(f"{user}:{password}".encode(encoding, "replace")).decode()
         for user, password in whose
@@ -69,10 +70,10 @@ def secrets_of(url: str) -> set[str]:
 
 
 def _forms(character: str) -> str:
-    """A pattern of a character as it may be written; of a letter or digit of ASCII it is itself."""
+    """A pattern of a character in all forms it may be written in; ASCII letters and digits have only one."""
     if character.isascii() and character.isalnum():
         return character
-    # As often as a server and a proxy before it may have escaped what they quote.
+    # As many as a server and a proxy before it may add when both escape what they quote.
     backslashes = "\\\\{0,8}" if character != "\\" else "\\\\{0,7}"
     units = character.encode("utf-16-be", "replace").hex()
     json = "".join(

@@ -10,7 +10,7 @@ import pytest
 
 from coaudit.pipeline.systems.formats import mapping
 from tests.conftest import ROOT, Coaudit
-from tests.pipeline.systems.formats.files import asked, brief, one, read, written
+from tests.pipeline.systems.formats.files import call_and_answer, one, outline, read, write_lines
 
 PAGE = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"<!-- example: (\w+) -->\n```\w+\n(.*?)```", PAGE, re.DOTALL))
@@ -35,19 +35,23 @@ def test_what_the_page_maps_is_what_comes_out(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text(EXAMPLES["mapped"], encoding="utf-8")
     found = one("mapped", path, map=EXAMPLES["map"])
-    assert brief(found.events) == [("Ada", "message", "To Ulm, please."), ("Bot", "action", "book")]
+    assert outline(found.events) == [("Ada", "message", "To Ulm, please."), ("Bot", "action", "book")]
     assert (found.condition, found.tags, found.setting) == ("b", {"group": "g"}, "real")
     booked = found.events[1]
     assert booked.action and booked.action.arguments == {"seats": 2, "target": "train"}
 
 
 def test_the_rules_of_the_page_say_who_speaks_and_what_failed(tmp_path: Path) -> None:
-    told = [{"role": "user", "content": "Go."}, *asked("a", "Sorry, no."), *asked("b", "Fine.")]
+    told = [
+        {"role": "user", "content": "Go."},
+        *call_and_answer("a", "Sorry, no."),
+        *call_and_answer("b", "Fine."),
+    ]
     told.append({"role": "user", "content": "[shell] 3 files"})
-    path = written(tmp_path / "log.jsonl", {"messages": told})
+    path = write_lines(tmp_path / "log.jsonl", {"messages": told})
     found = one("chat", path, map=EXAMPLES["rules"])
     assert [e.status for e in found.events if e.kind == "action"] == ["failed", "succeeded"]
-    assert brief(found.events)[-1] == ("shell", "note", "[shell] 3 files")
+    assert outline(found.events)[-1] == ("shell", "note", "[shell] 3 files")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,7 @@ def test_a_mapping_of_the_page_reads_what_it_is_for(
 
 def test_a_record_of_two_sessions_is_both_as_the_page_says(tmp_path: Path) -> None:
     talk = [{"role": "user", "content": "To Ulm, please."}]
-    path = written(
+    path = write_lines(
         tmp_path / "log.jsonl", {"conversation_a": talk, "conversation_b": talk, "winner": "model_b"}
     )
     found, wrong = read("mapped", path, map=EXAMPLES["sides"])
@@ -90,7 +94,7 @@ def test_a_record_of_two_sessions_is_both_as_the_page_says(tmp_path: Path) -> No
 
 def test_rows_with_what_each_said_are_one_session_as_the_page_says(tmp_path: Path) -> None:
     rows = [{"session": "s1", "question": f"Turn {n}.", "answer": None if n else "Yes."} for n in range(2)]
-    trajectory = one("mapped", written(tmp_path / "log.jsonl", *rows), map=EXAMPLES["rounds"])
+    trajectory = one("mapped", write_lines(tmp_path / "log.jsonl", *rows), map=EXAMPLES["rounds"])
     assert [(e.actor, e.text) for e in trajectory.events] == [
         ("user", "Turn 0."),
         ("assistant", "Yes."),
@@ -101,7 +105,7 @@ def test_rows_with_what_each_said_are_one_session_as_the_page_says(tmp_path: Pat
 def test_turns_under_numbered_names_are_a_list_as_the_page_says(tmp_path: Path) -> None:
     said = [{"role": ("user", "assistant")[n % 2], "content": f"Turn {n}."} for n in range(11)]
     record = {"id": "a", **{f"message_{n}": said[n] for n in (10, *range(10))}, "message_11": None}
-    trajectory = one("mapped", written(tmp_path / "log.jsonl", record), map=EXAMPLES["numbered"])
+    trajectory = one("mapped", write_lines(tmp_path / "log.jsonl", record), map=EXAMPLES["numbered"])
     assert [event.text for event in trajectory.events] == [f"Turn {n}." for n in range(11)]
 
 
@@ -119,7 +123,7 @@ def test_the_labels_of_the_page_are_ratings(tmp_path: Path, coaudit: Coaudit) ->
     examples = dict(re.findall(r"<!-- example: (\w+) -->\n```\w+\n(.*?)```", page, re.DOTALL))
     for name, text in (("labels.csv", examples["table"]), ("labels.toml", examples["labels"])):
         (tmp_path / name).write_text(text, encoding="utf-8")
-    log = written(tmp_path / "log.jsonl", {"id": "s1", "messages": [{"role": "user", "content": "Go."}]})
+    log = write_lines(tmp_path / "log.jsonl", {"id": "s1", "messages": [{"role": "user", "content": "Go."}]})
     coaudit("ingest", log)
     coaudit("ratings", "import", tmp_path / "labels.csv", "--map", tmp_path / "labels.toml")
     lines = [json.loads(line) for line in coaudit("ratings", "export").out.splitlines()]

@@ -159,7 +159,7 @@ def test_what_reads_a_lake_stays_in_its_state_while_the_files_of_many_commits_ar
 
     monkeypatch.setattr(tables_of_a_lake, "MANY_FILES", 3)
     count = "SELECT count(*) FROM trajectories"
-    with store.held():
+    with store.hold_state():
         before, files = looked()
         with store.reading() as connection, ThreadPoolExecutor(1) as elsewhere:
             sessions = connection.execute(count).fetchone()
@@ -185,7 +185,7 @@ def test_a_lake_is_attached_once_for_what_is_read_of_one_state_unless_somebody_s
         really(connection, url, options)
 
     monkeypatch.setattr(attach, "_attach", noted)
-    with store.held():
+    with store.hold_state():
         for _ in range(2):  # each reading has temporary tables of its own
             with store.reading() as connection:
                 connection.execute("CREATE TEMP TABLE mine AS SELECT count(*) FROM trajectories")

@@ -121,6 +121,12 @@ def test_imports_are_relative_inside_the_product_and_absolute_outside() -> None:
             assert name.split(".")[0] not in set(house.TOP) - {"coaudit"}, f"{path}:{name}"
 
 
+@pytest.mark.long
+def test_a_variable_is_called_what_it_is_and_not_what_happened_to_it() -> None:
+    wrong = {(module, name) for module, _, name in house.variables() if name.strip("_") in house.PARTICIPLES}
+    assert not wrong
+
+
 def test_tests_lie_where_what_they_test_lies() -> None:
     wrong = [
         path

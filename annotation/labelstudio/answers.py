@@ -23,7 +23,7 @@ QUOTE = 400
 
 
 @dataclass
-class Read:
+class AnnotationAnswers:
     """The verdicts of one annotation on all codes, and what in it could not be used."""
 
     verdicts: list[Verdict]
@@ -32,15 +32,15 @@ class Read:
 
 def read(
     book: Codebook, annotation: dict[str, Any], seqs: Sequence[int], disputed: Collection[str] | None = None
-) -> Read:
-    """The answers in an annotation whose transcript's lines show the events `seqs`.
+) -> AnnotationAnswers:
+    """The answers in an annotation; the lines of its transcript show the events `seqs`.
 
-    Who was asked to settle the `disputed` codes settles no others: one that was left unmarked they did not
-    say anything of, and of one that they did it was not for them to outdo those who agree.
+    Whoever was asked to settle the `disputed` codes settles no others: a code that they left unmarked they
+    did not answer, and one that they marked is not theirs to overrule.
     """
     codes = [code.code for code in book.codes if disputed is None or code.code in disputed]
     if annotation.get("was_cancelled"):
-        return Read([Verdict(code, error=SKIPPED) for code in codes])
+        return AnnotationAnswers([Verdict(code, error=SKIPPED) for code in codes])
     by_name: dict[str, list[dict[str, Any]]] = {}
     problems = []
     controls = _controls(book)
@@ -53,7 +53,7 @@ def read(
     notes = "\n".join(text for item in by_name.get(config.NOTES, []) for text in _texts(item, "text")) or None
     reader = _checklist_verdicts if config.is_checklist(book) else _question_verdicts
     answers = reader(book, by_name, seqs, problems)
-    problems += _beside(book, answers, codes)
+    problems += _undisputed_problems(book, answers, codes)
     verdicts = [
         replace(verdict, rationale=notes)
         if len(book.codes) == 1 or verdict.label == book.positive
@@ -61,7 +61,7 @@ def read(
         for verdict in answers
         if verdict.code in codes
     ]
-    return Read(verdicts, problems)
+    return AnnotationAnswers(verdicts, problems)
 
 
 def prediction(
@@ -98,8 +98,9 @@ def _controls(book: Codebook) -> set[str]:
     return {*controls, config.NOTES}
 
 
-def _beside(book: Codebook, answers: Sequence[Verdict], codes: Collection[str]) -> Iterator[str]:
-    """What was said of codes other than `codes`, which were asked about; of a checklist's, what was marked."""
+def _undisputed_problems(book: Codebook, answers: Sequence[Verdict], codes: Collection[str]) -> Iterator[str]:
+    """A problem for answers on codes other than `codes`, which were asked about; in a checklist for marks
+    alone."""
     extra = [v for v in answers if v.code not in codes and v.label is not None]
     names = [v.code for v in extra if v.label == book.positive or not config.is_checklist(book)]
     if names:
@@ -132,7 +133,8 @@ def _checklist_verdicts(
 ) -> list[Verdict]:
     """Present where marked or ticked, unclear where said so, else absent: if the log was read to its end.
 
-    A code is not absent where a label was marked that was made of it by hand, such as another name of it.
+    A code is not absent where an unknown label may stand for it, such as a handmade one with another name of
+    it.
     """
     codes = {config.code_title(code): code.code for code in book.codes}
     strange: list[list[str]] = []
@@ -159,9 +161,8 @@ def _checklist_verdicts(
 
 
 def _possible_codes(book: Codebook, path: Sequence[str]) -> set[str]:
-    """The codes for which an unknown label may stand: that with which it begins, else any that it names and
-    all of its category.
-    """
+    """The codes for which an unknown label may stand: the one with which it begins, else any that it names
+    and all of its category."""
     *above, name = path
     matches = {code.code: _code_match(code.code, name) for code in book.codes}
     starts = {code: match.start() for code, match in matches.items() if match}
@@ -170,7 +171,7 @@ def _possible_codes(book: Codebook, path: Sequence[str]) -> set[str]:
 
 
 def _code_match(code: str, label: str) -> re.Match[str] | None:
-    """Where a label has a code, however it is written, and not as the part of another: 1.1 is not in 1.10."""
+    """Where a label names a code, however it is written, and not as a part of another: 1.1 is not in 1.10."""
     needle, haystack = (normalize("NFKC", text).casefold().strip(" ()[]") for text in (code, label))
     return re.search(rf"(?<!\w)(?<!\w\.){re.escape(needle)}(?!\.?\w)", haystack)
 

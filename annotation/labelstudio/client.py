@@ -60,7 +60,7 @@ class Project:
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedTask:
     """A task without its transcript: its key, where its lines come from, and its annotations."""
 
     id: int
@@ -70,7 +70,7 @@ class Listed:
     overlap: int
     annotations: list[dict[str, Any]]
     created_at: str = ""
-    """In a file, which does not say whose it is: tasks of two servers have the same ids."""
+    """Set for tasks of a file, which does not say whose it is: tasks of two servers have the same ids."""
     disputed: tuple[str, ...] | None = None
     """The codes that it is to settle; None where it asks about all."""
 
@@ -141,15 +141,15 @@ class Server:
         """Import tasks once; where the connection breaks nobody knows whether they arrived: list and see."""
         self._call(lambda: self._client.projects.import_tasks(id=key, request=tasks, request_options=ONCE))
 
-    def tasks(self, key: int, *, since: str | None = None) -> Iterator[Listed]:
+    def tasks(self, key: int, *, since: str | None = None) -> Iterator[ListedTask]:
         """The tasks of a project with their annotations; only those touched after `since` where given."""
         yield from self._listed(key, json.dumps(_since(since)) if since else None, LIGHT, fields="all")
 
-    def heads(self, key: int) -> Iterator[Listed]:
+    def heads(self, key: int) -> Iterator[ListedTask]:
         """The tasks of a project without their annotations: keys and ids."""
         yield from self._listed(key, None, f"{LIGHT},updated_by,annotations")
 
-    def _listed(self, key: int, query: str | None, omit: str, **fields: str) -> Iterator[Listed]:
+    def _listed(self, key: int, query: str | None, omit: str, **fields: str) -> Iterator[ListedTask]:
         bare = []
         for one in self._list(key, query, omit, "meta", **fields):
             if one.key:
@@ -159,7 +159,9 @@ class Server:
         if bare:  # imported by hand without our meta: the key may be in the data
             yield from self._list(key, json.dumps(_among(bare)), "predictions,drafts", "data", **fields)
 
-    def _list(self, key: int, query: str | None, omit: str, place: str, **fields: str) -> Iterator[Listed]:
+    def _list(
+        self, key: int, query: str | None, omit: str, place: str, **fields: str
+    ) -> Iterator[ListedTask]:
         parameters: dict[str, Any] = {"project": key, "page_size": PAGE, "omit": omit, **fields}
         if query:
             parameters["query"] = query
@@ -262,11 +264,11 @@ def _batch(tasks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return batch
 
 
-def _listed(task: dict[str, Any], place: str) -> Listed:
-    """A task; what is ours of it stands in its `meta`, or in its `data`."""
+def _parse_task(task: dict[str, Any], place: str) -> ListedTask:
+    """A listed task; what is ours of it stands in its `meta`, or in its `data` (`place`)."""
     ours = task.get(place) or {}
     seqs, disputed = ours.get("seqs"), ours.get(DISPUTED)
-    return Listed(
+    return ListedTask(
         id=int(task["id"]),
         key=ours.get(KEY),
         seqs=tuple(int(seq) for seq in seqs) if isinstance(seqs, list) else (),
@@ -297,9 +299,9 @@ def _filter(column: str, operator: str, kind: str, value: Any) -> dict[str, Any]
     return {"filters": {"conjunction": "and", "items": [item]}}
 
 
-def _page(body: Any, place: str) -> tuple[int, list[Listed]]:
+def _page(body: Any, place: str) -> tuple[int, list[ListedTask]]:
     """How many tasks a project has, and those of a page."""
-    return int(body["total"]), [_listed(task, place) for task in body["tasks"]]
+    return int(body["total"]), [_parse_task(task, place) for task in body["tasks"]]
 
 
 def _refusal(url: str, status: int | None, body: Any, token: str) -> str:

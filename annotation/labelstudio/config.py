@@ -3,7 +3,7 @@
 A codebook with a few codes asks one question a code. One with many yes/no codes, such as 26 failure modes, is
 a checklist: the annotator labels passages of the transcript with the modes they show (so a mode cites its
 events), ticks modes in a taxonomy, and says that the log was read to its end. Names of controls are stable;
-answers are read back by `labelstudio_answers`. Nothing from a log gets into a configuration.
+`answers` reads answers back. Nothing from a log gets into a configuration.
 """
 
 from __future__ import annotations

@@ -91,9 +91,9 @@ def task(
         {} if is_whole else {event.seq: 0 if is_participant else place for place, event in enumerate(events)}
     )
     whole_log = [_mark_line(line, marks) for line in log.lines if _visible(line.seq, marks, context)]
-    earlier, excerpt, later = around(whole_log, set(marks)) if is_folded(book) else ((), whole_log, ())
+    earlier, excerpt, later = split_around(whole_log, set(marks)) if is_folded(book) else ((), whole_log, ())
     if is_parted(book):
-        excerpt = near(whole_log, set(marks))
+        excerpt = lines_near(whole_log, set(marks))
     seqs: list[JsonValue] = [line.seq for line in excerpt]
     data: dict[str, JsonValue] = {
         KEY: subject.key,
@@ -139,7 +139,9 @@ def _mark_line(line: Line, marks: dict[int, int]) -> Line:
     return replace(line, author=f"▶ {what} · {line.author}")
 
 
-def around(whole: Sequence[Line], marks: set[int]) -> tuple[Sequence[Line], Sequence[Line], Sequence[Line]]:
+def split_around(
+    whole: Sequence[Line], marks: set[int]
+) -> tuple[Sequence[Line], Sequence[Line], Sequence[Line]]:
     """The log cut in three: what is around the events of `marks`, and what lies before and after that."""
     places = [place for place, line in enumerate(whole) if line.seq in marks]
     first = max(0, min(places, default=0) - AROUND)
@@ -147,8 +149,9 @@ def around(whole: Sequence[Line], marks: set[int]) -> tuple[Sequence[Line], Sequ
     return whole[:first], whole[first:last], whole[last:]
 
 
-def near(whole: Sequence[Line], marks: set[int]) -> list[Line]:
-    """The lines of the events of `marks` with the one before and after each; a line says what lies between."""
+def lines_near(whole: Sequence[Line], marks: set[int]) -> list[Line]:
+    """The lines of the events of `marks`, each with the one before and after; a line says how many lie
+    between."""
     centres = [place for place, line in enumerate(whole) if line.seq in marks]
     near_own = {place for at in centres for place in range(at - BESIDE, at + BESIDE + 1)}
     places = sorted(near_own & {*range(len(whole))})

@@ -12,8 +12,18 @@ from numpy.typing import NDArray
 
 from . import coefficients as formula
 from .coefficients import Tally
-from .crowds import FEW, PAIRS, anonymous, closest, compared, is_crowd, meetings, tables, usual
-from .intervals import MISSING, Floats, Interval, Ints, around, patterns
+from .crowds import (
+    FEW,
+    PAIRS,
+    anonymous_cells,
+    closest_pairs,
+    compared_units,
+    is_crowd,
+    pair_overlaps,
+    tables,
+    usual_overlap,
+)
+from .intervals import MISSING, Floats, Interval, Ints, interval_around, patterns
 
 Level = Literal["nominal", "ordinal", "interval"]
 Margins = Literal["paired", "all"]
@@ -143,7 +153,7 @@ def agreement(
         raise ValueError(
             f"unknown coefficient {sorted(unknown)[0]!r}, expected one of {', '.join(COEFFICIENTS)}"
         )
-    joint_pairs, overlaps = meetings(ratings.matrix, pairs)
+    joint_pairs, overlaps = pair_overlaps(ratings.matrix, pairs)
     if crowd := is_crowd(ratings.matrix, overlaps, pairs):
         selection = joint_pairs
     else:
@@ -163,7 +173,7 @@ def agreement(
         overall[name] = _of_pairs(overall[name], ratings.matrix, joint_pairs, overlaps, complete=complete)
     places = ratings.places()
     kappas = {name: _cohen(formula.distance(places, PAIRWISE[name])) for name in names if name in PAIRWISE}
-    kappa_pairs = closest(joint_pairs, overlaps) if crowd or len(selection) > PAIRS else selection
+    kappa_pairs = closest_pairs(joint_pairs, overlaps) if crowd or len(selection) > PAIRS else selection
     results = [overall, *(_measure(ratings, pair, kappas, "paired", resamples, seed) for pair in kappa_pairs)]
     return [result[name] for name in names for result in results if name in result]
 
@@ -180,21 +190,21 @@ def _whole(
     """Coefficients of all raters."""
     if not crowd:
         return _measure(ratings, range(len(ratings.raters)), formulas, margins, resamples, seed)
-    cells = anonymous(ratings.matrix, len(ratings.labels))
+    cells = anonymous_cells(ratings.matrix, len(ratings.labels))
     seats = replace(ratings, matrix=cells, raters=tuple(map(str, range(cells.shape[1]))))
     rows = _measure(seats, range(cells.shape[1]), formulas, margins, resamples, seed)
     return {name: replace(row, raters=ratings.raters) for name, row in rows.items()}
 
 
 def _mean_of_many(name: str, ratings: Ratings, pairs: list[Pair], overlaps: Ints) -> Coefficient:
-    """The mean of the kappas of a crowd's pairs, to which `_of_pairs` says what it stands on; none where they
-    share so few units that it tells of those (of 80 raters .29, of 500 .05 where alpha is .46 and .45)."""
+    """The mean of the kappas of a crowd's pairs, whose counts `_of_pairs` adds; None where pairs share so few
+    units that it tells of their number (of 80 raters .29, of 500 .05 where alpha is .46 and .45)."""
     disagreement = formula.distance(ratings.places(), MEANS[name])
     counts = tables(ratings.matrix, len(ratings.labels), pairs, ratings.weights)
     kappas = formula.kappas_of(counts, disagreement)
     defined = kappas[np.isfinite(kappas)]
-    each = usual(overlaps)
-    n_kappas = len(closest(pairs, overlaps))
+    each = usual_overlap(overlaps)
+    n_kappas = len(closest_pairs(pairs, overlaps))
     why = f"{len(pairs)} pairs of {len(ratings.raters)} raters share {each:.3g} units each"
     if n_kappas < len(pairs):
         why += f"; {n_kappas} of them, which share the most, have kappas of their own"
@@ -209,18 +219,18 @@ def _mean_of_many(name: str, ratings: Ratings, pairs: list[Pair], overlaps: Ints
 def _of_pairs(
     row: Coefficient, matrix: Ints, pairs: Sequence[Pair], overlaps: Ints, *, complete: bool
 ) -> Coefficient:
-    """The mean of kappas with the counts of what it compares: units that one of its pairs has rated. `overlaps`
-    (pairs,) are those of each pair that has any; all pairs are there if `complete`.
+    """The mean of kappas with the counts of what it compares: units that one of its pairs has rated.
+    `overlaps` (pairs,) are those of each pair that has any; all pairs are there if `complete`.
 
     A kappa lies low by about 1/n of its pair's n units, the mean's error falls with the root of all: where
     each unit is rated by few of many raters, intervals of the mean held it in .13 to .89 of samples. Where a
     pair's units with a rarer label are fewer than _RARE, in .87 to .93; in .92 to .95 from there on.
     """
-    is_rated, units = matrix != MISSING, compared(matrix, pairs)
+    is_rated, units = matrix != MISSING, compared_units(matrix, pairs)
     row = replace(row, n_units=int(units.sum()), n_ratings=int(is_rated[units].sum()))
     if not units.any():
         return row if row.reason in _NOT_COMPARABLE.values() else replace(row, reason=_NOT_COMPARABLE[2])
-    each = usual(overlaps)
+    each = usual_overlap(overlaps)
     labels = matrix[units][is_rated[units]]
     rarer = each * (1 - float(np.bincount(labels).max()) / len(labels))
     enough = each**2 >= _THIN * row.n_units and rarer >= _RARE
@@ -346,7 +356,7 @@ def measure(
         if not np.isfinite(value) or (one_label and name not in _DEFINED_ON_ONE_LABEL):
             rows[name] = row(name, None, Interval(None, None), one_label or "nothing to compare")
         else:
-            interval = _NO_INTERVAL if draws is None else around(value, compute(draws, tally))
+            interval = _NO_INTERVAL if draws is None else interval_around(value, compute(draws, tally))
             rows[name] = row(name, value, interval, one_label or interval.reason)
     return rows
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .audit import Audit
-from .intervals import MISSING, Floats, Interval, Ints, around, resampled, weighed
+from .intervals import MISSING, Floats, Interval, Ints, cluster_bootstrap, gamma_sums, interval_around
 
 Bools = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 FEWEST_RATERS = 3
@@ -55,7 +55,7 @@ def dawid_skene(
     each = [share[g] * _mean(counts, present, cells[:, 0] == g) for g in range(len(names))]
     rates = np.where(sound, sum(each), np.nan)
     value = float(rates[0])
-    return value, Interval(None, None, _ALONE) if alone else around(value, rates[1:])
+    return value, Interval(None, None, _ALONE) if alone else interval_around(value, rates[1:])
 
 
 def fit(counts: Floats, patterns: Ints, strata: Ints) -> tuple[Floats, Bools]:
@@ -91,11 +91,11 @@ def _mean(counts: Floats, present: Floats, cells: Bools) -> Floats:
 def _draws(table: Floats, clusters: Ints | None, resamples: int, rng: np.random.Generator) -> Floats:
     """(resamples, P) sums over a table (units, P), with random weights, the same within a trajectory."""
     if clusters is None:
-        return weighed(table, 1.0, resamples, rng)
+        return gamma_sums(table, 1.0, resamples, rng)
     _, codes = np.unique(clusters, return_inverse=True)
     together = np.zeros((int(codes.max()) + 1, table.shape[1]))
     np.add.at(together, codes, table)
-    return resampled(together, resamples, rng)
+    return cluster_bootstrap(together, resamples, rng)
 
 
 def _why_unidentified(audit: Audit, labels: Ints, with_judge: bool) -> str | None:

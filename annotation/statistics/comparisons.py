@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .estimate import Totals, difference
 from .intervals import Floats, Interval, Z
-from .permutation import Arms, Test, arms, permuted
+from .permutation import Arms, Test, arms, permutation_test
 
 Method = Literal["holm", "benjamini_hochberg", "benjamini_yekutieli"]
 LEVEL = 0.05
@@ -145,7 +145,7 @@ def _run_test(
     smaller = min(count + sample.pairs for count in sample.alone)
     if len(sample.label) > _MANY and smaller >= _ENOUGH and error > 0:
         return "Student's t", Test(_welch(effect, error, df), 0.0, 0)
-    outcome = permuted(sample, draws, seed)
+    outcome = permutation_test(sample, draws, seed)
     if _is_lopsided(sample) and error > 0:
         outcome = replace(outcome, p_value=max(outcome.p_value, _welch(effect, error, df)))
     if outcome.draws:
@@ -175,7 +175,7 @@ def _undecided_reason(sample: Arms, least: float) -> str:
     return f"too few to decide: no outcome of {sizes} with these values would reach .05"
 
 
-def settle(
+def contrast_all(
     samples: Sequence[tuple[Totals, Totals]],
     families: Sequence[Hashable] | None = None,
     method: Method = "holm",
@@ -183,8 +183,8 @@ def settle(
 ) -> list[Comparison]:
     """Compare each pair of samples, corrected within its family (one for all where none is named).
 
-    Tests whose decision hangs on the coarseness of a resampled p-value are drawn again with more. `precomputed`
-    has rows that were tested otherwise and belong to the families as they are.
+    Tests whose decision hangs on the coarseness of a resampled p-value are drawn again with more.
+    `precomputed` has rows that were tested otherwise and belong to the families as they are.
     """
     results = list(precomputed) if precomputed is not None else [None] * len(samples)
     members = list(families) if families is not None else [None] * len(samples)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .estimate import UNIT, mean, ratio
-from .intervals import Floats, Ints, around
+from .intervals import Floats, Ints, interval_around
 from .strata import shares
 
 RESAMPLES = 4000
@@ -266,7 +266,7 @@ def _share_of_draws(numerator: Floats, denominator: Floats, among: Bools, reason
     if not n or total[0] <= 0:
         return Share(None, None, None, 0, reason)
     values = np.clip(numerator.sum(0) / total, 0, 1)
-    low, high, why, _ = around(float(values[0]), values[1:])
+    low, high, why, _ = interval_around(float(values[0]), values[1:])
     if values[0] in (0, 1):
         return Share(float(np.median(values[1:])), low, high, n, NONE_SEEN)
     return Share(float(values[0]), low, high, n, why)

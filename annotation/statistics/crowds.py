@@ -1,5 +1,5 @@
-"""Many raters, each of few units: crowds. What does not ask who a rater is goes by a unit's labels alone, and
-pairs are those that share a unit, of hundreds of thousands."""
+"""Many raters, each of few units: crowds. Coefficients that do not depend on who a rater is go by a unit's
+labels alone, and of hundreds of thousands of pairs only those that share a unit are looked at."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from .intervals import MISSING, Floats, Ints
 
 CROWD = 20
-"""With more raters joint coefficients do not ask who said what."""
+"""With more raters, joint coefficients do not ask who said what."""
 PAIRS = CROWD * (CROWD - 1) // 2
-"""So many pairs have rows of their own at the most: those that share the most units."""
+"""Most pairs that have rows of their own: those that share the most units."""
 FEW = 10
-"""With fewer units a pair of a crowd has no row, and a mean of kappas no value."""
+"""With fewer shared units a pair of a crowd has no row, and a mean of kappas no value."""
 SPARSE = 0.1
-"""The share of the units with two ratings below which those of a pair are few."""
+"""The share of the units with two ratings below which a pair's common units are few."""
 Pair = tuple[int, int]
 
 
@@ -30,19 +30,20 @@ def is_crowd(matrix: Ints, overlaps: Ints, pairs: Sequence[Pair] | None) -> bool
     return raters > CROWD and int(overlaps.sum()) < SPARSE * several * n_pairs
 
 
-def called(raters: Sequence[str], between: str) -> str:
+def rater_names(raters: Sequence[str], between: str) -> str:
     """Raters by their names; of a crowd the first, and how many more there are."""
     return between.join(raters if len(raters) <= CROWD else (raters[0], f"{len(raters) - 1} more"))
 
 
-def usual(overlaps: Ints) -> float:
-    """How many units each of some pairs (pairs,) shares, by their harmonic mean, for a kappa of n units lies
-    low by about 1/n; 0 of no pair."""
+def usual_overlap(overlaps: Ints) -> float:
+    """How many units pairs (pairs,) usually share: the harmonic mean, for a kappa of n units lies low by
+    about 1/n; 0 without pairs."""
     return 1 / float(np.mean(1 / overlaps)) if len(overlaps) else 0.0
 
 
-def anonymous(matrix: Ints, n_labels: int) -> Ints:
-    """Ratings (units, raters) as (units, the most ratings of a unit): each unit's labels in their order."""
+def anonymous_cells(matrix: Ints, n_labels: int) -> Ints:
+    """Ratings (units, raters) as (units, the most ratings of a unit): each unit's labels in order, without
+    their raters."""
     counts = np.stack([(matrix == label).sum(1) for label in range(n_labels)], axis=1)
     sizes = counts.sum(1)
     labels = np.repeat(np.tile(np.arange(n_labels), len(matrix)), counts.ravel())
@@ -52,7 +53,7 @@ def anonymous(matrix: Ints, n_labels: int) -> Ints:
     return cells
 
 
-def meetings(matrix: Ints, pairs: Sequence[Pair] | None = None) -> tuple[list[Pair], Ints]:
+def pair_overlaps(matrix: Ints, pairs: Sequence[Pair] | None = None) -> tuple[list[Pair], Ints]:
     """The pairs of raters (by default all, each once) that share a unit, and how many each shares."""
     is_rated = _sparse(matrix != MISSING)
     overlaps = (is_rated.T @ is_rated).tocsr()
@@ -69,7 +70,7 @@ def meetings(matrix: Ints, pairs: Sequence[Pair] | None = None) -> tuple[list[Pa
     return list(zip(one[met].tolist(), other[met].tolist(), strict=True)), units[met].astype(np.int64)
 
 
-def compared(matrix: Ints, pairs: Sequence[Pair]) -> NDArray[np.bool_]:
+def compared_units(matrix: Ints, pairs: Sequence[Pair]) -> NDArray[np.bool_]:
     """Which units both raters of one of the pairs have rated."""
     from scipy import sparse
 
@@ -96,7 +97,7 @@ def tables(matrix: Ints, n_labels: int, pairs: Sequence[Pair], weights: Floats |
     return result
 
 
-def closest(pairs: Sequence[Pair], units: Ints) -> list[Pair]:
+def closest_pairs(pairs: Sequence[Pair], units: Ints) -> list[Pair]:
     """The pairs, in their order, that have rows of their own."""
     most = np.argsort(-units, kind="stable")[:PAIRS]
     return [pairs[place] for place in np.sort(most[units[most] >= FEW])]

@@ -198,7 +198,7 @@ def estimate(sample: Totals, error: float | None = None) -> Estimate:
         return Estimate(None, None, None, sample.n, clusters, reason=why)
     if not (isfinite(value) and isfinite(own)):
         return Estimate(None, None, None, sample.n, clusters, reason=TOO_LARGE)
-    return concluded(
+    return with_interval(
         Moments(
             value=value,
             error=own if error is None else max(own, error),
@@ -215,7 +215,7 @@ def estimate(sample: Totals, error: float | None = None) -> Estimate:
     )
 
 
-def concluded(moments: Moments) -> Estimate:
+def with_interval(moments: Moments) -> Estimate:
     """The value with its interval, or why there is none."""
     low, high, reason, size = _interval(moments)
     note = None if low is None or high is None else _doubt(moments, low, high)

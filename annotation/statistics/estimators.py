@@ -9,7 +9,7 @@ from math import sqrt
 import numpy as np
 
 from .audit import Audit
-from .intervals import Floats, Interval, Ints, around, student
+from .intervals import Floats, Interval, Ints, interval_around, student
 from .strata import Shares, shares
 
 Estimate = tuple[float | None, Interval]
@@ -31,14 +31,14 @@ def post_stratified(audit: Audit, resamples: int, seed: int) -> Estimate:
     labels, (_, share, of_unit) = audit.labels, _strata(audit)
     n = len(audit.human)
     sums = shares(labels, np.ones(len(labels)), of_unit, None, share)
-    unknown = np.rint(share * n).astype(np.int64) - sums.held
+    unknown = np.rint(share * n).astype(np.int64) - sums.counts
     theta = sums.draws(resamples, rng)
     if audit.divided:
         draws = share @ theta
     else:
         draws = (labels.sum() + rng.binomial(unknown[:, None], theta).sum(0)) / n
     value = float(share @ sums.means)
-    return value, _independent(audit) or _bounded_interval(audit, around(value, draws))
+    return value, _independent(audit) or _bounded_interval(audit, interval_around(value, draws))
 
 
 def human_only(audit: Audit, resamples: int, seed: int) -> Estimate:
@@ -85,7 +85,7 @@ def _stratified_estimate(audit: Audit, sums: Shares, share: Floats, resamples: i
     value = float(share @ sums.means)
     least = np.where(sums.means[:, None] == 0, 0.0, theta)
     most = np.where(sums.means[:, None] == 1, 1.0, theta)
-    low, high = (around(value, _unseen(audit, sums, share, draws)) for draws in (least, most))
+    low, high = (interval_around(value, _unseen(audit, sums, share, draws)) for draws in (least, most))
     return value, _bounded_interval(audit, Interval(low.low, high.high, low.reason, low.undefined_resamples))
 
 
@@ -152,7 +152,7 @@ def rogan_gladen(audit: Audit, resamples: int, seed: int) -> Estimate:
     draws[informed] = (judge_rate + posteriors[0] - 1)[informed] / (posteriors[0] + posteriors[1] - 1)[
         informed
     ]
-    return value, _independent(audit) or around(value, np.clip(draws, 0, 1))
+    return value, _independent(audit) or interval_around(value, np.clip(draws, 0, 1))
 
 
 def _independent(audit: Audit) -> Interval | None:
@@ -165,7 +165,9 @@ def _independent(audit: Audit) -> Interval | None:
 
 def _unseen(audit: Audit, result: Shares, share: Floats, theta: Floats) -> Floats:
     """(resamples,) rates from draws (G, resamples) of strata's shares, closer by what is known of them."""
-    part = 0.0 if audit.divided else result.held / np.maximum(np.rint(share * len(audit.human)), result.held)
+    part = (
+        0.0 if audit.divided else result.counts / np.maximum(np.rint(share * len(audit.human)), result.counts)
+    )
     shrinkage = np.sqrt(1 - part) * np.ones(len(share))
     rates: Floats = share @ (result.means[:, None] + shrinkage[:, None] * (theta - result.means[:, None]))
     return rates

@@ -70,7 +70,7 @@ def student(df: float) -> float:
     return float(special.stdtrit(df, 0.975))
 
 
-def around(value: float, draws: Floats) -> Interval:
+def interval_around(value: float, draws: Floats) -> Interval:
     """The central 95 % of the defined draws, stretched to hold `value`; undefined (nan) ones are counted."""
     defined = draws[np.isfinite(draws)]
     undefined = len(draws) - len(defined)
@@ -80,7 +80,7 @@ def around(value: float, draws: Floats) -> Interval:
     return Interval(min(float(low), value), max(float(high), value), None, undefined)
 
 
-def resampled(table: Floats, resamples: int, rng: np.random.Generator) -> Floats:
+def cluster_bootstrap(table: Floats, resamples: int, rng: np.random.Generator) -> Floats:
     """(resamples, P) sums over the rows of a table (clusters, P): the Bayesian bootstrap of clusters, for few
     of them.
 
@@ -90,10 +90,10 @@ def resampled(table: Floats, resamples: int, rng: np.random.Generator) -> Floats
     sizes, n = table.sum(1), len(table)
     effective = float(sizes.sum() ** 2 / (sizes**2).sum())
     shape = (n - 1) / (n + 1) * (Z / student(max(effective - 1, 1.0))) ** 2
-    return weighed(table, shape, resamples, rng)
+    return gamma_sums(table, shape, resamples, rng)
 
 
-def weighed(table: Floats, shape: float, resamples: int, rng: np.random.Generator) -> Floats:
+def gamma_sums(table: Floats, shape: float, resamples: int, rng: np.random.Generator) -> Floats:
     """(resamples, P) sums over the rows of a table, each with gamma weights of this shape and mean 1.
 
     Rows that are alike are drawn as one: a sum of gammas is a gamma of the sum of their shapes.
@@ -136,7 +136,7 @@ class Patterns:
         else:
             draws = rng.standard_gamma(self._prior, size=(resamples, len(self.cells)))
             draws *= _design_effect(self._by_cluster) * self._scales
-            draws += resampled(self._by_cluster, resamples, rng)
+            draws += cluster_bootstrap(self._by_cluster, resamples, rng)
         with np.errstate(invalid="ignore"):  # 0/0 is nan, and counted as undefined
             draws *= self.counts.sum() / draws.sum(1, keepdims=True)
         return draws

@@ -32,7 +32,7 @@ from .intervals import Floats
 FEW = 20_000
 """Arrangements that are all looked at."""
 _AT_ONCE = 400_000  # numbers in a block of arrangements
-_HELD = 10_000_000  # bits of arrangements that are kept for the next test of the same clusters
+_CACHE_BITS = 10_000_000  # bits of arrangements that are kept for the next test of the same clusters
 _SHARE, _LEAST = 0.05, 1e-16  # of a sample's sum: what one cluster may have for a power series, and its end
 _TIE = 1e-9
 _LARGE = 1e100  # squares of such values are beyond all floats; what is studentised has no unit
@@ -140,7 +140,7 @@ def arms(first: Totals, second: Totals) -> Arms:
     return Arms(y, x, is_paired, label, yes_no)
 
 
-def permuted(sample: Arms, draws: int, seed: int = 0) -> Test:
+def permutation_test(sample: Arms, draws: int, seed: int = 0) -> Test:
     """The test over all arrangements if they are few or a table's, else over `draws` random ones."""
     observed = sample.observed
     if sample.table:
@@ -291,7 +291,7 @@ def _table(sample: Arms) -> tuple[NDArray[np.bool_], Floats]:
 
 def _blocks(sample: Arms, draws: int, seed: int) -> Iterator[NDArray[np.bool_]]:
     count = len(sample.label)
-    draw = _cached_blocks if draws * count <= _HELD else _random_blocks
+    draw = _cached_blocks if draws * count <= _CACHE_BITS else _random_blocks
     for packed in draw(sample.label.tobytes(), sample.shared.tobytes(), draws, seed):
         yield np.unpackbits(packed, axis=1, count=count).view(np.bool_)
 

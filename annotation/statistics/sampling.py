@@ -73,9 +73,9 @@ def stratified(strata: Ints, sizes: dict[int, int], seed: int, *, clusters: Ints
 def neyman(populations: Ints, present: Counts, labelled: Counts, size: int, *, least: int = 2) -> Ints:
     """Sizes (H,) of strata that make the rate most precise: n_h ∝ N_h·√(p_h(1 − p_h)).
 
-    `populations` (H,) are N_h; a pilot found the code `present` in so many of `labelled` units of each stratum, and
-    p_h = (present + ½)/(labelled + 1). Each stratum gets `least` units (two, for a variance) or all it holds.
-    Taking more of the judge's positives than this makes rate and kappa worse.
+    `populations` (H,) are N_h; a pilot found the code `present` in so many of `labelled` units of each
+    stratum, and p_h = (present + ½)/(labelled + 1). Each stratum gets `least` units (two, for a variance) or
+    all it holds. Taking more of the judge's positives than this makes rate and kappa worse.
     """
     p = (present + 0.5) / (labelled + 1)
     wish = (populations * np.sqrt(p * (1 - p))).astype(np.float64)

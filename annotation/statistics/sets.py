@@ -28,9 +28,10 @@ def set_alpha(
 ) -> Coefficient:
     """Krippendorff's alpha of label sets, named `krippendorff_alpha_masi` or `krippendorff_alpha_jaccard`.
 
-    `labels` (units, raters, labels) says which labels a rater gave, `is_rated` (units, raters) whether the rater
-    answered at all: an empty set is an answer. Rare modes make the empty set the commonest, so the two rules
-    matter: both empty is distance 0, one empty is distance 1. Distances are not squared (Passonneau 2006).
+    `labels` (units, raters, labels) says which labels a rater gave, `is_rated` (units, raters) whether the
+    rater answered at all: an empty set is an answer. Rare modes make the empty set the commonest, so the two
+    rules matter: both empty is distance 0, one empty is distance 1. Distances are not squared (Passonneau
+    2006).
     """
     if distance not in get_args(SetDistance):
         raise ValueError(f"unknown distance {distance!r}, expected one of {', '.join(get_args(SetDistance))}")

@@ -18,10 +18,11 @@ _ALIKE = 0.5  # of a cluster
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """`means` (G,) weighted shares by stratum of `held` (G,) units; the posteriors' `centres` and `sizes`."""
+    """`means` (G,) weighted shares by stratum, of `counts` (G,) units; the posteriors' `centres` and
+    `sizes`."""
 
     means: Floats
-    held: Ints
+    counts: Ints
     centres: Floats
     sizes: Floats
 

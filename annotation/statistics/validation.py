@@ -16,7 +16,7 @@ _EXACT_TO = 400  # trajectories that differ
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class AnnotatorComparison:
     """One annotator and the judge: how often each agrees with the others at least as well as the other."""
 
     annotator: str
@@ -39,7 +39,7 @@ class AlternativeAnnotatorTest:
     winning_rate: float | None
     passed: bool | None
     advantage: float | None
-    annotators: tuple[LeftOut, ...]
+    annotators: tuple[AnnotatorComparison, ...]
     sensitivity: Share
     reason: str | None = None
 
@@ -102,7 +102,7 @@ def alternative_annotator_test(
         p_values.append(_not_worse(of_judge, of_human, margin, within))
     adjusted = adjusted_p_values(p_values, "benjamini_yekutieli")
     left_out = tuple(
-        LeftOut(
+        AnnotatorComparison(
             name, len(ours), float((ours >= theirs).mean()), float((theirs >= ours).mean()), p, q, q < level
         )
         for (name, ours, theirs), p, q in zip(rows, p_values, adjusted, strict=True)

@@ -118,8 +118,8 @@ def _below(note: str, key: str, data: Callable[[], str], metrics: Sequence[str])
 
 
 def records(content: Table) -> list[dict[str, Any]]:
-    """A table's rows flat: a number gives its value, and beside it low, high and n, and where any number of
-    its column has them what is missing, why it is null and its mark.
+    """A table's rows as flat records: a number gives its value, low, high and n; and, where any number of its
+    column has them, how many are missing, the reason and the mark.
     """
     names = column_names(content, ENDS)
     rows = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...pipeline.report.names import named
+from ...pipeline.report.names import metric_name
 from .markup import link, safe
 
 Row = dict[str, Any]
@@ -36,7 +36,7 @@ def listed(rows: list[Row], target: Callable[[Row], str]) -> str:
     names = [name for name in HEADS if any(row.get(name) is not None for row in rows)]
     heads = [HEADS[name] for name in names]
     if metric := rows[0].get("metric"):
-        names, heads = ["native_id", "value", *names[1:]], [heads[0], named(metric), *heads[1:]]
+        names, heads = ["native_id", "value", *names[1:]], [heads[0], metric_name(metric), *heads[1:]]
     if any(row.get("rationale") for row in rows):
         names, heads = ["native_id", "rationale", *names[1:]], [heads[0], "Why", *heads[1:]]
     head = "".join(f'<th scope="col" class="head">{safe(name)}</th>' for name in heads)

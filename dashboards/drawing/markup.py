@@ -8,7 +8,7 @@ from html import escape
 
 from ...pipeline.report import Cell, Number, Table
 from ...pipeline.report.html import interval
-from ...pipeline.report.tables import marked
+from ...pipeline.report.tables import split_commands
 from ...schemas.text import visible
 
 UPRIGHT = 12
@@ -83,7 +83,7 @@ def facts(pairs: tuple[tuple[str, str], ...]) -> str:
 
 def sentence(text: str) -> str:
     """A note in small type, with its commands as code."""
-    pieces = (f"<code>{safe(p)}</code>" if command else safe(p) for command, p in marked(text))
+    pieces = (f"<code>{safe(p)}</code>" if command else safe(p) for command, p in split_commands(text))
     return f'<div class="ca-note">{"".join(pieces)}</div>'
 
 

@@ -34,8 +34,8 @@ def colour(
 ) -> alt.Color:
     """A nominal colour in Okabe–Ito; `fixed` names the colour of each value.
 
-    A legend has those with a colour of their own, of which `rows`, if given, have any, and one more for the
-    others.
+    The legend has an entry for each value with a colour of its own (that occurs in `rows`, if given), and one
+    for all others.
     """
     fixed = {chartable(name): hue for name, hue in (fixed or {}).items()}
     scale = alt.Scale(range=[*COLOURS, REST])
@@ -55,7 +55,7 @@ def colour(
 
 
 def columns(names: Iterable[Any]) -> alt.ExprRef:
-    """Of a legend: 0, all in one line, where that has room for them; else as many as the longest leaves."""
+    """Columns of a legend: 0 (one line) where all entries fit, else as many as fit by the longest entry."""
     sizes = [LETTER * (len(str(name)) + SYMBOL) for name in set(names)]
     fit = f"max(1, floor(width / {max(sizes, default=LETTER)}))"
     return alt.ExprRef(f"{sum(sizes)} <= width ? 0 : {fit}")

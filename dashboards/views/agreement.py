@@ -8,10 +8,10 @@ from typing import Any
 import altair as alt
 import streamlit as st
 
-from ...annotation.statistics.crowds import called
+from ...annotation.statistics.crowds import rater_names
 from ...annotation.statistics.planning import kappa_half_width, units_for_kappa, units_for_rate
 from ...pipeline.analyze import agreement, validate
-from ...pipeline.analyze.agreement import outside
+from ...pipeline.analyze.agreement import is_outside_samples
 from ...pipeline.report import Number, Table, progress, trust
 from ...pipeline.store import Selection
 from ...schemas import Agreement
@@ -91,20 +91,20 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
     rows: list[dict[str, Any]] = [
         {
             "code": row.code,
-            "raters": called(row.raters, " · "),
+            "raters": rater_names(row.raters, " · "),
             "value": row.value,
             "low": row.low,
             "high": row.high,
             "units": row.n_units,
         }
         for row in result
-        if row.coefficient == name and row.value is not None and not outside(row)
+        if row.coefficient == name and row.value is not None and not is_outside_samples(row)
     ]
     several = len({row["code"] for row in rows}) > 1
     if several:
         sets = sorted({str(row["raters"]) for row in rows})
         with_people = {
-            called(row.raters, " · ") for row in result if row.coefficient == "mean_judge_human_kappa"
+            rater_names(row.raters, " · ") for row in result if row.coefficient == "mean_judge_human_kappa"
         }
         sets.sort(key=lambda names: (names not in with_people, names))
         raters = st.selectbox("Raters", sets, key="among", bind="query-params")
@@ -172,8 +172,8 @@ def _judge(book: str, judges: list[str]) -> None:
 def _confusion(code: dict[str, Any]) -> None:
     labels, counts = code["confusion"]["labels"], code["confusion"]["counts"]
     total = sum(map(sum, counts)) or 1
-    both, errors, outside = code["n_both"], code["n_errors"], code["outside_the_samples"]
-    more = round(sum(map(sum, outside["counts"]))) if outside else 0
+    both, errors, is_outside_samples = code["n_both"], code["n_errors"], code["outside_the_samples"]
+    more = round(sum(map(sum, is_outside_samples["counts"]))) if is_outside_samples else 0
     table = Table(
         name="confusion",
         title="Confusion",

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from ...pipeline.errors import UsageError
-from ...pipeline.report.names import named
+from ...pipeline.report.names import metric_name
 from ...pipeline.report.transcript import beside as lined
 from ...pipeline.report.transcript import draw, pins, read
 from ...pipeline.report.transcript.read import Replay
@@ -46,7 +46,7 @@ def show(only: Selection, by: str, groups: tuple[str, str]) -> None:
     both = [_group_rows(only, by, group) for group in groups]
     st.header("Sessions of both groups")
     if code or metric:
-        st.html(markup.sentence(f"With {code}." if code else f"By {named(str(metric))}."))
+        st.html(markup.sentence(f"With {code}." if code else f"By {metric_name(str(metric))}."))
     first, second = _pair(both[0][0], both[1][0])
     names = [_session_name(side, row) for side, row in zip(SIDES, (first, second), strict=True)]
     for column, side, group, (rows, note) in zip(
@@ -76,10 +76,10 @@ def _group_rows(only: Selection, by: str, group: str) -> tuple[list[Row], str]:
     selection = replace(only, **({by: (group,)} if by in COLUMNS else {"tags": tag}))
     present, rater = triage.Present.of(st.query_params), st.query_params.get("found_by")
     order = st.query_params.get("sort") or "first begun"
-    rows, total = ask(triage.listed, selection, present=present, rater=rater, order=order, many=LISTED)
+    rows, total = ask(triage.listed, selection, present=present, rater=rater, order=order, limit=LISTED)
     if rows or not present:
         return rows, f"{len(rows):,} of {total:,} shown"
-    rows, total = ask(triage.listed, selection, order=order, many=LISTED)
+    rows, total = ask(triage.listed, selection, order=order, limit=LISTED)
     return rows, f"no session has {present}; {len(rows):,} of all {total:,} shown"
 
 
@@ -134,8 +134,8 @@ def _session(side: str, name: str) -> Replay | None:
 def _side(side: str, replay: Replay, column: Any, code: str | None, words: str) -> list[str]:
     """One session: its facts and outline drawn, its events to be drawn beside the other's."""
     head = replay.head
-    ratings = [row for row in pins.present(replay.ratings) if code is None or _of(row, code)]
-    aim = next((seq for row in ratings if pins.positive(row) for seq in row["cites"] or ()), None)
+    ratings = [row for row in pins.present_ratings(replay.ratings) if code is None or _of(row, code)]
+    aim = next((seq for row in ratings if pins.is_positive(row) for seq in row["cites"] or ()), None)
     facts = {"Condition": head["condition"], "Task": head["task"], "Events": f"{head['n_events']:,}"}
     column.html(
         markup.link(address("trajectory", trajectory=head["id"], event=aim, code=code), head["native_id"])
@@ -162,7 +162,7 @@ def _together(sessions: list[Replay | None], timelines: list[list[str] | None]) 
     }[order]
     st.html(markup.sentence(caption if timed else f"{caption} Not both have times."))
     rows = lined.pairs(events[0], events[1], order)
-    body = lined.beside(timelines[0] or [], timelines[1] or [], rows)
+    body = lined.side_by_side(timelines[0] or [], timelines[1] or [], rows)
     st.html(f'<div class="ca-beside" tabindex="0" role="group" aria-label="Both sessions">{body}</div>')
 
 

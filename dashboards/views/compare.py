@@ -13,7 +13,7 @@ from ...pipeline.analyze import compare, failures
 from ...pipeline.analyze.compare import MEAN
 from ...pipeline.analyze.totals import OUTCOME
 from ...pipeline.report import Number, Table
-from ...pipeline.report.names import named
+from ...pipeline.report.names import metric_name
 from ...pipeline.report.tables import PERCENT, Cell, place
 from ...pipeline.store import Selection, Store
 from ...pipeline.store.selection import COLUMNS
@@ -66,8 +66,8 @@ def _tables(only: Selection, by: str, pair: tuple[str, str]) -> None:
     rows = ask(compare.compare, by, pair=pair, only=only)
     books = sorted({row["question"] for row in rows if row["question"] != compare.METRICS})
     own = ask(raw, by, only, books)
-    metrics = [_turned(row, pair[0]) for row in rows if row["question"] == compare.METRICS]
-    codes = [_turned(row, pair[0]) for row in rows if row["question"] != compare.METRICS]
+    metrics = [_flip(row, pair[0]) for row in rows if row["question"] == compare.METRICS]
+    codes = [_flip(row, pair[0]) for row in rows if row["question"] != compare.METRICS]
     raters = sorted({row["rater"] or "people" for row in codes})
     who = st.multiselect("Found by", raters, key="raters", bind="query-params", placeholder="everybody")
     codes = [row for row in codes if not who or (row["rater"] or "people") in who]
@@ -112,7 +112,7 @@ def names(store: Store) -> dict[tuple[str, str], str]:
     return {(book, code): name for book, code, name in rows}
 
 
-def _turned(row: Row, first: str) -> Row:
+def _flip(row: Row, first: str) -> Row:
     """The row as A minus B."""
     if row["groups"][0] == first:
         return row
@@ -144,7 +144,7 @@ def coded(
     titles: Mapping[tuple[str, str], str],
 ) -> Table:
     """Modes and other codes of whole trajectories; a judge's own share beside the corrected one."""
-    lines = [_coded(row, by, own, titles) for row in _by_size(rows)]
+    lines = [_code_row(row, by, own, titles) for row in _by_size(rows)]
     return Table(
         name="compared_codes",
         title="Failure modes and other codes",
@@ -158,7 +158,7 @@ def coded(
     )
 
 
-def _coded(
+def _code_row(
     row: Row,
     by: str,
     own: Own,
@@ -202,7 +202,7 @@ def measured(rows: Sequence[Row], by: str) -> Table:
         share, order = name in PERCENT, () if party else _order(name, row["rater"])
         values = zip(row["groups"], (row["first"], row["second"]), strict=True)
         cells = (_side(v, row["reason"], percent=share, of=(place(by, group), *order)) for group, v in values)
-        title = named(name, scoring or None, party or None)
+        title = metric_name(name, scoring or None, party or None)
         lines.append((title, _rated_by(row), *cells, _difference(row, order, percent=share), _p(row)))
     return Table(
         name="compared_metrics",

@@ -11,7 +11,7 @@ import streamlit as st
 
 from ...pipeline.analyze import metrics
 from ...pipeline.report import interventions
-from ...pipeline.report.names import named
+from ...pipeline.report.names import metric_name
 from ...pipeline.store import Selection
 from ...schemas import Metric
 from .. import queries
@@ -184,7 +184,7 @@ def _without_days(rows: list[Metric]) -> None:
     chart_rows = [
         {
             **_group(row),
-            "measure": named(row.metric, row.scoring, row.participant),
+            "measure": metric_name(row.metric, row.scoring, row.participant),
             "value": row.value,
             "low": row.low,
             "high": row.high,

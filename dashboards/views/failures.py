@@ -191,7 +191,7 @@ def _over_time(only: Selection, rater: str) -> None:
 
 
 def _together(only: Selection, rater: str, codes: list[str]) -> None:
-    rows = ask(failures.together, rater, only=only)
+    rows = ask(failures.code_pairs, rater, only=only)
     for row in rows:
         if codes.index(row["code"]) > codes.index(row["other"]):
             row["code"], row["other"] = row["other"], row["code"]

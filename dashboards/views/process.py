@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from ...pipeline.analyze import metrics
 from ...pipeline.analyze.counts import CODEBOOKS as RATED
 from ...pipeline.report import Number, Table, build
-from ...pipeline.report.names import named
+from ...pipeline.report.names import metric_name
 from ...pipeline.report.tables import figure, of_metric
 from ...pipeline.store import Selection
 from ...pipeline.store.selection import NONE, name_of
@@ -86,7 +86,7 @@ def _coverage(only: Selection, rater: str | None) -> str:
     rows = ask(metrics.metrics, only=only, rater=rater, names=tuple(RATED))
     shares = {row.metric: row.answered or 0.0 for row in rows if row.rater == rater}
     listing = ", ".join(
-        f"{named(metric)} {100 * shares[metric]:.0f} %" for metric in RATED if metric in shares
+        f"{metric_name(metric)} {100 * shares[metric]:.0f} %" for metric in RATED if metric in shares
     )
     return f" Ratings by {rater}; of each metric's units are rated: {listing}." if listing else ""
 
@@ -112,7 +112,7 @@ def _by_group(only: Selection, by: str, rater: str | None, group_names: list[str
             caption="Means or pooled shares with 95 % intervals; a number leads to its sessions."
             + _coverage(only, rater)
             + _notes([row for row in rows if row.group and name_of(row.group[by]) in group_names]),
-            columns=("System", by.replace("_", " ").capitalize(), *map(named, names)),
+            columns=("System", by.replace("_", " ").capitalize(), *map(metric_name, names)),
             rows=lines,
             heads=2,
             empty="No group has these words." if cells else "Nothing is here yet: run `coaudit ingest PATH`.",
@@ -121,9 +121,9 @@ def _by_group(only: Selection, by: str, rater: str | None, group_names: list[str
 
 
 def _notes(rows: list[Metric]) -> str:
-    """What `metrics` says beside numbers that rest on some of the units, or count what nobody took as 0."""
+    """Remarks of `metrics` on numbers that rest on part of the units, or that have a note."""
     notes = [
-        f"{named(row.metric)}, {' · '.join(map(name_of, (row.group or {}).values()))}: "
+        f"{metric_name(row.metric)}, {' · '.join(map(name_of, (row.group or {}).values()))}: "
         f"{metrics.remark(row, figure)}"
         for row in rows
         if row.metric in RATED and (row.note or (row.answered is not None and row.answered < 1))

@@ -8,7 +8,7 @@ import streamlit as st
 
 from ...pipeline.errors import UsageError
 from ...pipeline.report import Number, Table
-from ...pipeline.report.names import named
+from ...pipeline.report.names import metric_name
 from ...pipeline.report.transcript import concerned, draw, pins, read
 from ...pipeline.report.transcript.read import Replay
 from ...pipeline.store import Selection
@@ -87,7 +87,7 @@ def _list(only: Selection) -> None:
 
 
 def _order_title(order: str) -> str:
-    return order if order in triage.ORDERS else named(order)
+    return order if order in triage.ORDERS else metric_name(order)
 
 
 def _number(name: str) -> int:
@@ -126,7 +126,7 @@ def _one(name: str) -> None:
         return address("trajectory", trajectory=replay.head["id"], event=seq)
 
     st.html(
-        draw.drawn(
+        draw.timeline(
             part, ratings, aim=aim, code=code, target=target, advised=advised, words=words, left_out=left_out
         )
     )
@@ -141,7 +141,7 @@ def _part(
 ) -> tuple[Replay, dict[int, int]]:
     """The events to be shown: all, or those that a question is about; of a participant's code theirs."""
     names = concerned.choices(replay, ratings)
-    about = concerned.asked_about(replay, code)
+    about = concerned.subject_of(replay, code)
     keys = list(names)
     what = column.selectbox(
         "Show",
@@ -151,7 +151,7 @@ def _part(
         bind="query-params",
         format_func=names.__getitem__,
     )
-    return concerned.concerned(replay, ratings, what)
+    return concerned.select_events(replay, ratings, what)
 
 
 def _head(replay: Replay) -> None:
@@ -178,9 +178,9 @@ def _head(replay: Replay) -> None:
 
 
 def _advice_rows(name: str) -> list[dict[str, Any]]:
-    """What the workspace's advisor says, with its word on the next step drawn; or why its file is none."""
+    """The advisor's rows for a trajectory; draws its advice on the next step, or why its file is unusable."""
     try:
-        rows = ask(read.advised, name, read.advisor_stamp(store(place())))
+        rows = ask(read.advice_rows, name, read.advisor_stamp(store(place())))
     except UsageError as error:
         st.text(visible(str(error)))
         return []
@@ -211,13 +211,13 @@ def _filter_ratings(ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
         row for row in ratings if (not book or row["codebook"] in book) and (not who or row["rater"] in who)
     ]
     if only:
-        return pins.differing(selection)
+        return pins.disagreements(selection)
     every = last.toggle("All answers", key="all", bind="query-params", help="Else only what somebody found.")
-    return selection if every else pins.present(selection)
+    return selection if every else pins.present_ratings(selection)
 
 
 def _event(name: str, aim: int) -> None:
-    result = ask(read.whole, name, aim)
+    result = ask(read.full_event, name, aim)
     if not result:
         st.info(f"This session has no event {aim}.")
         return

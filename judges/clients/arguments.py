@@ -1,7 +1,7 @@
-"""What is passed on to an engine: options of vLLM's, as people write them.
+"""Options passed on to an engine: those of vLLM, as people write them.
 
-An option is `name=value`, a JSON object, or a TOML or JSON file. Names are those of vLLM's command line,
-with dashes or underscores; a value is read as JSON or TOML where it is either, else it is a string.
+An option is `name=value`, a JSON object, or a TOML or JSON file. Names are those of vLLM's command line, with
+dashes or underscores; a value is read as JSON or TOML where it is either, else it is a string.
 """
 
 from __future__ import annotations

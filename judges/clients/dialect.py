@@ -19,7 +19,7 @@ _LIMIT = re.compile(
     r"(?:context length (?:is|of)(?: only)?|max_model_len\D{0,10}|at most|maximum of)\s*(\d{3,8})", re.I
 )
 _TOO_MUCH = re.compile(r"max_(?:completion_)?tokens\W{1,3}(?:is too large|must be (?:less|at most))", re.I)
-"""Of an answer that may not be so long, however it is asked for."""
+"""An error about an answer that may not be so long, whichever parameter asked for it."""
 _NO_MODEL = re.compile(
     r"model[^.]{0,120}(?:does not exist|not found|unknown|not a valid model)|model_not_found|invalid model",
     re.I,
@@ -28,7 +28,7 @@ _MODERATION = re.compile(r"requires moderation|was flagged|content_policy", re.I
 _STRICT = ("choice", "schema", "object", "plain")
 """How an answer is held to its form, the strictest first."""
 _WORDLESS = ("content_filter", "length", "tool_calls")
-"""Why a model stopped that may have said nothing in words."""
+"""Reasons to stop for which a model may have said nothing."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Dialect:
         self._modern = False
         """Whether it wants max_completion_tokens in place of max_tokens."""
         self._final: str | None = None
-        """How a question was rejected last though nothing was demanded with it."""
+        """The text with which a question was rejected last though nothing was demanded with it."""
         self._finals = 0
-        """How many were rejected with these words, one after the other."""
+        """How many in a row were rejected with this text."""
 
     def demands(self, question: Question) -> State:
         """What is demanded with a question, as far as is known of what the endpoint takes."""
@@ -91,9 +91,9 @@ class Dialect:
         return body | dict(self.parameters.extra)
 
     def learn(self, rejected: State, accepted: State) -> None:
-        """Take in that a question was answered with the one, after it was rejected with the other.
+        """Note that a question was answered with fewer demands after it was rejected with more.
 
-        Not before: one that is rejected whatever is demanded with it tells nothing of the others.
+        Not before: a question that is rejected whatever is demanded with it tells nothing of the others.
         """
         too_strict = _STRICT[_STRICT.index(rejected.strict) : _STRICT.index(accepted.strict)]
         for form, now in self._least.items():
@@ -106,11 +106,11 @@ class Dialect:
     def weaker(self, state: State, content: bytes) -> State | None:
         """What to demand in place of what was rejected; None where the demands were not the reason.
 
-        Words with which a question was rejected though nothing was demanded may be those for what is demanded
-        with the next one, which is asked with nothing at once; of two questions they say the same of others.
+        A text that rejected one question without demands may still be about those of the next one, which is
+        asked without any at once; after two such questions it says the same of all others.
         """
         text = content.decode("utf-8", "replace").casefold()
-        if _CONTEXT.search(text) or _TOO_MUCH.search(text) or unknown_model(content):
+        if _CONTEXT.search(text) or _TOO_MUCH.search(text) or is_unknown_model(content):
             return None
         if state.strict != "plain" and text == self._final:
             return replace(state, strict="plain") if self._finals == 1 else None
@@ -130,8 +130,8 @@ class Dialect:
 def reply(content: bytes | str, blot: Blot) -> Reply:
     """What a 200 says; Transient where its body is no answer of this protocol, or nothing was generated.
 
-    A model that said nothing and stopped for a reason has answered, and what that took is to be counted.
-    What stands beside the text may be of any kind: what it should not be is as if it were not there.
+    A model that said nothing and stopped for a reason has answered, and what that took is to be counted. A
+    field beside the text that has the wrong type is ignored.
     """
     consumption = Reply("")
     try:
@@ -140,19 +140,19 @@ def reply(content: bytes | str, blot: Blot) -> Reply:
         choice = document["choices"][0]
         if not usage.completion_tokens:
             consumption = Reply("")  # what was generated is not told
-        body = choice["message"]
+        answer = choice["message"]
         result = replace(
             usage,
-            text=blot(_message_text(body.get("content"))),
-            model=blot(_beside(document.get("model"))) or None,
-            finish=_beside(choice.get("finish_reason")) or None,
-            refusal=blot(_refusal(body)) or None,
+            text=blot(_message_text(answer.get("content"))),
+            model=blot(_optional_text(document.get("model"))) or None,
+            finish=_optional_text(choice.get("finish_reason")) or None,
+            refusal=blot(_refusal(answer)) or None,
             tokens=_tokens(choice, blot),
         )
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         excerpt = blot(content if isinstance(content, str) else content.decode("utf-8", "replace"))[:80]
-        body = f"the body of the answer is broken: {blot(repr(error))[:200]}, {excerpt!r}"
-        raise Transient(body, consumption) from error
+        reason = f"the body of the answer is broken: {blot(repr(error))[:200]}, {excerpt!r}"
+        raise Transient(reason, consumption) from error
     if not (result.text or result.refusal or result.completion_tokens or result.finish in _WORDLESS):
         raise Transient("the answer is empty", result)
     return result
@@ -168,11 +168,11 @@ def message(content: bytes, blot: Blot) -> str:
         code = error.get("code") if isinstance(error, dict) else None
         text = f"{reason} ({code})" if isinstance(code, str) else str(reason)
     except (ValueError, AttributeError, RecursionError):
-        pass  # it says so in words of its own
+        pass  # plain text
     return blot(text)[:300]
 
 
-def listed(content: bytes) -> list[dict[str, Any]]:
+def model_entries(content: bytes) -> list[dict[str, Any]]:
     """The entries of a list of models; [] where it is none."""
     try:
         entries = json.loads(content)["data"]
@@ -186,25 +186,25 @@ def is_page(content: bytes) -> bool:
     return content.lstrip()[:1] == b"<"
 
 
-def whole(value: Any) -> int | None:
-    """A number of tokens; None for anything but a whole one that is not negative."""
+def token_count(value: Any) -> int | None:
+    """A number of tokens; None for anything but a whole number that is not negative."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if type(value) is int and 0 <= value < 2**31 else None
 
 
-def unknown_model(content: bytes) -> bool:
+def is_unknown_model(content: bytes) -> bool:
     """Whether an error says that there is no such model."""
     return bool(_NO_MODEL.search(content.decode("utf-8", "replace")))
 
 
-def out_of_credit(status: int | None, reason: str) -> bool:
+def is_out_of_credit(status: int | None, reason: str) -> bool:
     """Whether an error says that nothing is answered until somebody pays."""
     return status == 402 or "insufficient_quota" in reason
 
 
-def moderated(status: int | None, reason: str) -> bool:
-    """Whether a 403 is of a gateway that will not have this one question, and not about the key."""
+def is_moderated(status: int | None, reason: str) -> bool:
+    """Whether a 403 is a gateway's refusal of this one question, and not about the key."""
     return status == 403 and bool(_MODERATION.search(reason))
 
 
@@ -233,13 +233,15 @@ def _text(value: Any) -> str:
     return value or ""
 
 
-def _beside(value: Any) -> str:
+def _optional_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
 def _refusal(body: dict[str, Any]) -> str:
     """Why a model would not answer; litellm keeps it among what it knows of one provider alone."""
-    return _beside(body.get("refusal") or _dictionary(body.get("provider_specific_fields")).get("refusal"))
+    return _optional_text(
+        body.get("refusal") or _dictionary(body.get("provider_specific_fields")).get("refusal")
+    )
 
 
 def _dictionary(value: Any) -> dict[str, Any]:
@@ -257,7 +259,7 @@ def _usage(usage: dict[str, Any]) -> Reply:
 
 
 def _count(usage: dict[str, Any], name: str) -> int:
-    return whole(usage.get(name)) or 0
+    return token_count(usage.get(name)) or 0
 
 
 def _tokens(choice: dict[str, Any], blot: Blot) -> tuple[Token, ...]:

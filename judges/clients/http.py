@@ -28,7 +28,7 @@ LARGEST_BODY = 8 << 20
 SHORTEST_SECRET = 6
 """Characters of a key or a password that is one: shorter ones, such as EMPTY, stand in answers by chance."""
 Blot = Callable[[str], str]
-"""From a text of a server's to what may be kept of it."""
+"""Makes a server's text one that may be kept."""
 _WATCHED: ContextVar[Blot | None] = ContextVar("watched", default=None)
 _ENCODING_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
 
@@ -39,14 +39,14 @@ async def body_of(answer: aiohttp.ClientResponse) -> bytes:
     async for piece in answer.content.iter_chunked(1 << 16):
         size += len(piece)
         if size > LARGEST_BODY:
-            raise too_long()
+            raise too_long_error()
         pieces.append(piece)
     return b"".join(pieces)
 
 
 def blot(secrets: Iterable[str], url: str) -> Blot:
-    """What makes of a text of a server's one that may be kept: without secrets, those of its address and of
-    proxies' too, and without halves of characters.
+    """A function that makes a server's text one that may be kept: without secrets, those of its address and
+    of proxies too, and without halves of characters.
 
     It is made once for many texts: an answer has one for each token and each rival of it.
     """
@@ -62,8 +62,8 @@ def blot(secrets: Iterable[str], url: str) -> Blot:
     return blotted
 
 
-def too_long() -> Transient:
-    """What an answer beyond the limit is."""
+def too_long_error() -> Transient:
+    """The error for an answer beyond the limit."""
     return Transient(f"the answer is longer than {LARGEST_BODY >> 20} MiB", Reply(""))
 
 
@@ -82,8 +82,8 @@ def retry_after(header: str | None) -> float | None:
         return None
 
 
-def redirected(place: str) -> Fatal:
-    """What a redirect is."""
+def redirect_error(place: str) -> Fatal:
+    """The error for a redirect."""
     return Fatal(
         f"the endpoint redirects to {shown_url(place) or 'another address'}; redirects are not followed, "
         "since they would carry the key along: give the final address as --api-base"
@@ -115,7 +115,7 @@ def _watch_httpx() -> None:
         answer = await send(self, request, stream=True, **options)
         if answer.has_redirect_location:
             await answer.aclose()
-            raise redirected(blot(answer.headers["location"]))
+            raise redirect_error(blot(answer.headers["location"]))
         return answer if stream else await _whole(answer)
 
     httpx.AsyncClient.send = watched_send  # type: ignore[method-assign]
@@ -130,7 +130,7 @@ async def _whole(answer: Any) -> Any:
         async for piece in answer.aiter_bytes():
             size += len(piece)
             if size > LARGEST_BODY:
-                raise too_long()
+                raise too_long_error()
             pieces.append(piece)
     finally:
         await answer.aclose()

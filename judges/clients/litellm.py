@@ -107,9 +107,9 @@ class LiteLLMClient:
         """Ask; without a structured answer from then on, where the model rejects that."""
         structured = self._structured
         try:
-            with watched(self._blotted):
+            with watched(self._blot):
                 response = await self._litellm.acompletion(**self._arguments(question, structured))
-            return dialect.reply(json.dumps(response.model_dump(warnings=False), default=str), self._blotted)
+            return dialect.reply(json.dumps(response.model_dump(warnings=False), default=str), self._blot)
         except self._litellm.exceptions.BadRequestError as error:
             if structured and "response_format" in str(error):
                 self._structured = False
@@ -142,13 +142,13 @@ class LiteLLMClient:
         return arguments
 
     @cached_property
-    def _blotted(self) -> Blot:
-        """From a text of the provider's to one without what is secret of the environment and the address."""
+    def _blot(self) -> Blot:
+        """Takes what is secret of the environment and the address out of a provider's text."""
         return blot(_secrets(), self.api_base or "")
 
     def _meaning(self, error: Exception) -> JudgeError:
         kinds = self._litellm.exceptions
-        reason = self._blotted(str(error))[:400]
+        reason = self._blot(str(error))[:400]
         status = getattr(error, "status_code", None)
         if isinstance(error, kinds.ContextWindowExceededError):
             limit = re.search(r"context length (?:is|of)\D{0,8}(\d+)", reason)
@@ -157,14 +157,14 @@ class LiteLLMClient:
             return Refused(f"the endpoint's content policy refused: {reason}")
         if isinstance(error, kinds.NotFoundError):
             return UnknownModel(f"{self.model}: {reason}")
-        if dialect.moderated(status, reason):
+        if dialect.is_moderated(status, reason):
             return Refused(f"the endpoint's moderation refused: {reason}")
         if status in (401, 403) or _KEYLESS in reason:
             return Fatal(f"{self.model}: {reason}")
         *_, root = _causes(error)
         if not hasattr(root, "response") and _UNSENDABLE.search(str(root)):
             return Fatal(f"{self.model}: its key must be one line of ASCII, which a header can hold")
-        if dialect.out_of_credit(status, reason):
+        if dialect.is_out_of_credit(status, reason):
             return Fatal(f"{self.model}: the account is out of credit: {reason}")
         if isinstance(error, kinds.RateLimitError):
             return Overloaded(reason, _retry_after(error))

@@ -19,7 +19,7 @@ import aiohttp
 
 from ...schemas.url import is_local, shown_url
 from . import dialect
-from .http import Blot, blot, body_of, redirected, retry_after
+from .http import Blot, blot, body_of, redirect_error, retry_after
 from .protocol import (
     Fatal,
     Offer,
@@ -116,10 +116,10 @@ class OpenAIClient:
                 f"{self.endpoint.shown}: answers with a page, not with a list of models; "
                 "does --api-base end in /v1?"
             )
-        models = dialect.listed(body) if answer.status == 200 else []
-        self._models = tuple(self._blotted(str(entry.get("id"))) for entry in models)
+        models = dialect.model_entries(body) if answer.status == 200 else []
+        self._models = tuple(self._blot(str(entry.get("id"))) for entry in models)
         lengths = [e.get("max_model_len") for e in models if e.get("id") == self.endpoint.model]
-        return Offer(self._models, next((n for n in map(dialect.whole, lengths) if n), None))
+        return Offer(self._models, next((n for n in map(dialect.token_count, lengths) if n), None))
 
     async def __call__(self, question: Question) -> Reply:
         """Ask, falling back to fewer demands where the endpoint rejects them."""
@@ -128,7 +128,7 @@ class OpenAIClient:
             status, headers, content = await self._post(self.dialect.body(question, state))
             if status == 200:
                 self.dialect.learn(first, state)
-                return dialect.reply(content, self._blotted)
+                return dialect.reply(content, self._blot)
             less = self.dialect.weaker(state, content) if status in (400, 422) else None
             if less is None:
                 raise self._failure(status, headers, content)
@@ -136,13 +136,13 @@ class OpenAIClient:
             state = less
 
     @cached_property
-    def _blotted(self) -> Blot:
-        """From a text of the server's to one without the key and the secrets of the address."""
+    def _blot(self) -> Blot:
+        """Takes the key and the secrets of the address out of a server's text."""
         key = self.endpoint.key
         return blot([key] if key else [], self.endpoint.base)
 
     def _unreached(self, error: Exception) -> str:
-        return f"{self.endpoint.shown}: cannot be reached: {self._blotted(str(error))}"
+        return f"{self.endpoint.shown}: cannot be reached: {self._blot(str(error))}"
 
     @property
     def _open(self) -> aiohttp.ClientSession:
@@ -160,34 +160,34 @@ class OpenAIClient:
                 self._url("chat/completions"), data=data, allow_redirects=False
             ) as answer:
                 if answer.status in (301, 302, 303, 307, 308):
-                    raise redirected(self._blotted(answer.headers.get("Location", "")))
+                    raise redirect_error(self._blot(answer.headers.get("Location", "")))
                 return answer.status, answer.headers, await body_of(answer)
         except aiohttp.ClientConnectorError as error:
             raise Unreachable(self._unreached(error)) from error
         except TimeoutError as error:
             raise Transient(f"no answer within {self.endpoint.timeout:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise Transient(f"the connection broke: {self._blotted(repr(error))}") from error
+            raise Transient(f"the connection broke: {self._blot(repr(error))}") from error
 
     def _failure(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:
-        reason = dialect.message(content, self._blotted)
-        if dialect.out_of_credit(status, reason):
+        reason = dialect.message(content, self._blot)
+        if dialect.is_out_of_credit(status, reason):
             return Fatal(f"{self.endpoint.shown}: the account is out of credit: {reason}")
         if status == 429:
             return Overloaded(f"status 429: {reason}", retry_after(headers.get("Retry-After")))
         if status >= 500 or status in (408, 409, 425):
             return Overloaded(f"status {status}: {reason}", retry_after(headers.get("Retry-After")))
-        if dialect.moderated(status, reason):
+        if dialect.is_moderated(status, reason):
             return Refused(f"the endpoint's moderation refused: {reason}")
         if status in (401, 403):
             return self._wrong_key(status, content)
-        if status == 404 or dialect.unknown_model(content):
+        if status == 404 or dialect.is_unknown_model(content):
             return UnknownModel(self._not_found(reason))
         return dialect.rejection(status, content, reason)
 
     def _wrong_key(self, status: int, content: bytes) -> Fatal:
         state = "is not set" if self.endpoint.key is None else "was not accepted"
-        reason = dialect.message(content, self._blotted)
+        reason = dialect.message(content, self._blot)
         return Fatal(
             f"{self.endpoint.shown}: status {status}, {self.endpoint.key_variable} {state}: {reason}"
         )

@@ -123,11 +123,11 @@ class Parameters:
 
 
 class Transient(JudgeError):
-    """It may work when asked again; `taken` is an answer of no use that took something all the same."""
+    """It may work when asked again; `consumption` is an answer of no use that took tokens all the same."""
 
     def __init__(self, message: str, consumption: Reply | None = None) -> None:
         super().__init__(message)
-        self.taken = consumption
+        self.consumption = consumption
 
 
 class Overloaded(Transient):

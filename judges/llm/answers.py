@@ -16,10 +16,10 @@ from ..clients.protocol import BadAnswer, CutOff, Form, Refused, Token
 from .quoting import occurs
 
 _THOUGHT = re.compile(r"\A(?:\s*<think>|(?!\s*[{`])).*?</think>", re.DOTALL)
-"""Chat templates that begin the thought themselves leave its end alone in the text."""
+"""Where a chat template begins the thought itself, the text has its end alone."""
 _FENCE = "```"
 _MARKS = " \t\r\n\"'`*."
-"""That models put around a label."""
+"""Characters that models put around a label."""
 _REFUSAL = re.compile(
     r"\A\W*(?:i(?:'|’)?m (?:very )?sorry|i am sorry|sorry,|i (?:cannot|can(?:'|’)t|won(?:'|’)t|am unable|"
     r"am not able|must decline)|as an ai)",
@@ -190,7 +190,8 @@ def _share(token: Token, label: str, labels: Sequence[str]) -> float | None:
 
 
 def _label(codebook: Codebook, answer: Any) -> str:
-    """The label that an answer is as it stands, else the longest between marks; ValueError for none."""
+    """The label that an answer is, as it stands or else with nothing but marks around it (the longest);
+    ValueError for none."""
     text = "" if answer is None else str(answer)  # null is no word, such as a label `none`
     try:
         return codebook.label(text)

@@ -33,14 +33,14 @@ from .limits import Limiter
 from .prices import Price
 
 LONGEST_ANSWER = 4096
-"""Tokens that one that was cut off gets, the thoughts before it included: no chat model allows fewer."""
+"""Most tokens for an answer that was cut off, the thoughts before it included: no chat model allows fewer."""
 REJECTIONS = 20
-"""Questions rejected with the same words before any was answered, after which none will be: the fault is in
+"""Questions rejected with the same text, before any was answered, after which none will be: the fault is in
 what they have in common."""
 SETTLING = 0.05
-"""Seconds until a request that waits for others to say what they took looks again."""
+"""Seconds between the looks of a request that waits for others to settle their cost."""
 GROWTH = 4
-"""How many times as many one gets as the one that was cut off."""
+"""By how much the limit of an answer that was cut off grows."""
 
 
 class Stopped(JudgeError):
@@ -68,7 +68,7 @@ class Patience:
 
 @dataclass
 class Budget:
-    """What a run may spend, and what it has."""
+    """What a run may spend, and what it has spent."""
 
     max_requests: int | None = None
     max_cost: float | None = None
@@ -77,10 +77,10 @@ class Budget:
     cost: float = 0.0
     reserved: float = 0.0
     in_flight: int = 0
-    """Requests for which that is set aside."""
+    """Requests for which `reserved` is set aside."""
 
     def must_wait(self, tokens: int, most: int) -> bool:
-        """Whether nothing but what is set aside for others stands in a request's way: they may take less."""
+        """Whether nothing but reservations for others stands in a request's way: these may cost less."""
         if self.max_cost is None or not self.in_flight:
             return False
         amount = self._most(tokens, most)
@@ -103,7 +103,7 @@ class Budget:
         self.requests += 1
 
     def settle(self, reserved: float, reply: Reply | None) -> float | None:
-        """The cost of a request that has ended, None where the model has no price.
+        """Release a reservation; the cost of its request, None where the model has no price.
 
         An answer that does not say what it took counts as the most that it may have.
         """
@@ -158,11 +158,11 @@ class Asker:
     tell: Callable[[str | None], None] = lambda trouble: None
     """Takes why the last request failed; None once one succeeds."""
     contact: float = field(default_factory=time.monotonic)
-    """When the endpoint was last heard of, or the run began."""
-    answered: bool = False
-    """Whether it has answered any question, so that others may be rejected for what they are."""
+    """When the endpoint last answered, or the run began."""
+    has_answered: bool = False
+    """Whether it has answered any question, so that a rejection may concern one question alone."""
     rejections: Counter[str] = field(default_factory=Counter)
-    """Questions that it rejected for good, by its words."""
+    """Questions rejected for good, by the endpoint's text."""
 
     async def ask(self, case: Case) -> Outcome:
         """The outcome of a case; raises Fatal and Stopped only."""
@@ -178,7 +178,7 @@ class Asker:
             try:
                 pieces = list(self.judge.pieces(case, self.context))
             except ContextTooSmall as error:
-                return self._failed(str(error))
+                return self._error_verdicts(str(error))
             outcome.windows = len(pieces)
             answers = []
             try:
@@ -188,7 +188,7 @@ class Asker:
                 last_error = error
                 continue
             return self.judge.unite(answers)
-        return self._failed(f"the model's context is too small: {last_error}")
+        return self._error_verdicts(f"the model's context is too small: {last_error}")
 
     async def _piece(self, piece: Piece, outcome: Outcome) -> list[Verdict]:
         question = piece.question
@@ -207,21 +207,24 @@ class Asker:
                         question = question.within(most)
         except Rejected as error:
             self._reject(error)
-            return self._failed(str(error))
+            return self._error_verdicts(str(error))
         except (Refused, Transient) as error:
-            return self._failed(str(error))
-        return self._failed(f"no usable answer in {self.patience.malformed + 1} attempts; the last: {reason}")
+            return self._error_verdicts(str(error))
+        return self._error_verdicts(
+            f"no usable answer in {self.patience.malformed + 1} attempts; the last: {reason}"
+        )
 
     def _reject(self, error: Rejected) -> None:
         """Count a question that was rejected; Fatal where nothing else is to be had."""
         self.rejections[str(error)] += 1
-        if not self.answered and self.rejections[str(error)] >= REJECTIONS:
+        if not self.has_answered and self.rejections[str(error)] >= REJECTIONS:
             raise Fatal(f"{REJECTIONS} questions were rejected and none was answered: {error}") from error
 
     async def _fitting(self, question: Question, piece: Piece, outcome: Outcome) -> Reply:
-        """The reply to a piece's question, or to one that asks it again; ContextTooSmall is taken in.
+        """The reply to a piece's question, or to one that asks it again; a ContextTooSmall teaches the
+        context's limit.
 
-        Where the limit is not known, what was asked again tells of its own length: the piece's had fitted.
+        Where the limit is not known, a repeated question tells of its own length: the piece's had fitted.
         """
         before = replace(self.context)
         try:
@@ -242,14 +245,14 @@ class Asker:
                 wait = self._pause(failures := failures + 1, None)
             except Transient as error:
                 self.tell(str(error))
-                self._heard()
+                self._note_contact()
                 failures += 1
                 if failures > self.patience.transient:
                     raise Transient(f"{failures} requests failed; the last: {error}") from error
                 wait = self._pause(failures, error.after if isinstance(error, Overloaded) else None)
             else:
                 self.tell(None)
-                self.answered = True
+                self.has_answered = True
                 return reply
             await self._sleep(wait)
 
@@ -276,27 +279,27 @@ class Asker:
                 with counting(self.budget.count):
                     consumption = reply = await self.complete(question)
             except Overloaded as error:
-                self.limiter.overloaded(error.after)
+                self.limiter.note_overload(error.after)
                 raise
             except Transient as error:
-                consumption = error.taken
+                consumption = error.consumption
                 raise
             finally:
                 cost = self.budget.settle(reserved, consumption)
                 if consumption:
                     outcome.add(consumption, cost)
-            self.limiter.succeeded()
-            self._heard()
+            self.limiter.note_success()
+            self._note_contact()
             return reply
 
-    def _heard(self) -> None:
+    def _note_contact(self) -> None:
         self.contact = time.monotonic()
 
     def _pause(self, failures: int, after: float | None) -> float:
         backoff: float = min(self.patience.longest, self.patience.first * 2 ** (failures - 1))
         return max(after or 0.0, backoff) * random.uniform(0.9, 1.3)
 
-    def _failed(self, reason: str) -> list[Verdict]:
+    def _error_verdicts(self, reason: str) -> list[Verdict]:
         return failed(self.judge, reason)
 
 

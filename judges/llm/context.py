@@ -50,9 +50,10 @@ class Context:
         return max(least, min(tokens, most))
 
     def learn(self, question: Question, limit: int | None, before: Context) -> None:
-        """Take in that a question was too long, and what the endpoint said of its limit.
+        """Note that a question was too long, and what the endpoint said of its limit.
 
-        `before` is what was known when it was asked: where that is less than by now it says nothing new.
+        `before` is what was known when it was asked: where more is known by now, the rejection says nothing
+        new.
         """
         if limit is not None and (self.limit is None or limit < self.limit):
             self.limit = limit
@@ -63,8 +64,8 @@ class Context:
         elif self.fits(question):
             self.safety *= 0.75
 
-    def trimmed(self, event: Event, room: int) -> Event:
-        """An event that fits the room, the middle of its text left out where it is longer."""
+    def trim(self, event: Event, room: int) -> Event:
+        """An event that fits the room: the middle of a longer text is left out."""
         most = int(room * BYTES_PER_TOKEN * 0.9)
         text = _shorten(event.text, most)
         action = event.action and replace_arguments(event, most)

@@ -61,18 +61,18 @@ class LLMJudge:
 
     @cached_property
     def version(self) -> str:
-        """Of the instructions: the same for the same codebook, context and revision."""
+        """Version of the instructions: the same for the same codebook, context and revision."""
         return content_hash("llm", REVISION, self._system.content, self.context)[:12]
 
     @cached_property
     def start(self) -> hashlib.blake2b:
-        """Hash of the instructions, that of every question begins with it."""
+        """Hash of the instructions, with which the hash of every question begins."""
         system = f"{self._system.role}\0{self._system.content}"
         return hashlib.blake2b(system.encode("utf-8", "surrogatepass"), digest_size=12)
 
     def whole(self, case: Case) -> Piece:
         """The one question about a case, as long as it may be."""
-        return self._piece(case, self._shown(case.unit))
+        return self._piece(case, self._context_events(case.unit))
 
     def pieces(self, case: Case, context: Context) -> Iterator[Piece]:
         """The questions about a case that fit a model's context: one, or overlapping windows.
@@ -90,7 +90,7 @@ class LLMJudge:
                 f"the model's context of {context.limit} tokens is too small for codebook "
                 f"{self.codebook.name!r}: its question alone takes about {context.tokens(empty.question)}"
             )
-        events = self._shown(case.unit)
+        events = self._context_events(case.unit)
         if not events:
             raise ContextTooSmall(f"the unit is longer than the model's context of {context.limit} tokens")
         if self.context == "preceding" or self.codebook.unit != "trajectory":
@@ -108,7 +108,7 @@ class LLMJudge:
         if len(verdicts) == 1:
             return verdicts[0]
         by_code = zip(*verdicts, strict=True)
-        return [united(list(one), self.codebook.positive) for one in by_code]
+        return [united_verdict(list(one), self.codebook.positive) for one in by_code]
 
     @cached_property
     def _system(self) -> Message:
@@ -122,7 +122,7 @@ class LLMJudge:
         """Whether of the transcript only what comes before the unit is shown."""
         return self.context == "preceding" and unit.kind not in ("participant", "trajectory")
 
-    def _shown(self, unit: Unit) -> tuple[Event, ...]:
+    def _context_events(self, unit: Unit) -> tuple[Event, ...]:
         if self.context == "none":
             return ()
         if self.codebook.unit == "trajectory":
@@ -132,12 +132,12 @@ class LLMJudge:
 
     def _piece(self, case: Case, events: tuple[Event, ...]) -> Piece:
         parts = [quoting.transcript(events, case.unit.participants, case.mark)] if events else []
-        parts += self.asked(case, alone=not events)
+        parts += self.question_parts(case, alone=not events)
         question = Question((self._system, Message("user", "\n\n".join(parts))), self._form)
         return Piece(question, events or case.unit.events)
 
-    def asked(self, case: Case, *, alone: bool) -> list[str]:
-        """What stands behind the transcript, or `alone`: the unit or the result, and the question."""
+    def question_parts(self, case: Case, *, alone: bool) -> list[str]:
+        """What follows the transcript, or stands `alone`: the unit or the result, and the question."""
         parts: list[str] = []
         if self.codebook.unit != "trajectory":
             parts += self._unit(case)
@@ -149,7 +149,7 @@ class LLMJudge:
         if case.unit.kind == "participant":
             return self._participant(case.unit, case.mark)
         titles = _TURNS.get(case.unit.kind, (case.unit.kind.replace("_", " "),))
-        names = quoting.called(case.unit.participants)
+        names = quoting.display_names(case.unit.participants)
         parts = ["To be rated:"] if self.context == "none" else [f"To be rated is event {case.unit.event}:"]
         for title, event in zip(titles, case.unit.events, strict=False):
             if event.kind == "message":
@@ -161,7 +161,7 @@ class LLMJudge:
 
     def _participant(self, unit: Unit, mark: str) -> list[str]:
         """Whom is asked about: by name, with what they did where the transcript is not shown."""
-        name = quoting.called(unit.participants).get(unit.events[0].actor, "unknown")
+        name = quoting.display_names(unit.participants).get(unit.events[0].actor, "unknown")
         numbers = ", ".join(str(event.seq) for event in unit.events)
         parts = [f"To be rated is {name}, whose events are {numbers}."]
         if self.context == "none":
@@ -178,7 +178,7 @@ def windows(events: Sequence[Event], case: Case, context: Context, room: int) ->
         while end < len(events) and (size + sizes[end] <= room or end == start):
             size += sizes[end]
             end += 1
-        yield tuple(context.trimmed(e, room) for e in events[start:end])
+        yield tuple(context.trim(e, room) for e in events[start:end])
         if end == len(events):
             return
         back, overlap = end, 0
@@ -188,7 +188,7 @@ def windows(events: Sequence[Event], case: Case, context: Context, room: int) ->
         start = back
 
 
-def united(verdicts: Sequence[Verdict], positive: str) -> Verdict:
+def united_verdict(verdicts: Sequence[Verdict], positive: str) -> Verdict:
     """One code over the windows: present wins with all that it cites, then an error, then unclear."""
     present = [v for v in verdicts if v.label == positive]
     if present:

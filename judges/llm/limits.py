@@ -61,14 +61,14 @@ class Limiter:
         self._slow_start = False
         self._wake()
 
-    def succeeded(self) -> None:
+    def note_success(self) -> None:
         """An answer came: allow more."""
         self._recent.append(False)
         if self.places < self.most:
             self.places = min(self.most, self.places + (1.0 if self._slow_start else 1.0 / self.places))
         self._wake()
 
-    def overloaded(self, after: float | None) -> None:
+    def note_overload(self, after: float | None) -> None:
         """The endpoint wanted fewer: allow fewer where it says so often, and pause as long as it asks."""
         self._recent.append(True)
         if len(self._recent) < FEWEST or sum(self._recent) < TOLERATED * len(self._recent):

@@ -34,25 +34,25 @@ class PromptHashes:
             self._last = _Transcript(self.judge, case)
         count = self._last.place(unit.event if self.judge.shows_before(unit) else None)
         digest = self._last.digest(count)
-        rest = "\n\n".join(self.judge.asked(case, alone=not count))
+        rest = "\n\n".join(self.judge.question_parts(case, alone=not count))
         _update(digest, f"\n<<end of transcript {case.mark}>>\n\n{rest}" if count else rest)
         return digest.hexdigest()
 
 
 class _Transcript:
-    """Of one trajectory, hashed up to some event."""
+    """The transcript of one trajectory, hashed up to some event."""
 
     def __init__(self, judge: LLMJudge, case: Case) -> None:
         self._case = case
         self._all = case.unit.transcript
         self._start = judge.start.copy()
         _update(self._start, "\0user\0")
-        self._names = quoting.called(case.unit.participants)
+        self._names = quoting.display_names(case.unit.participants)
         self._events = [event for event in self._all if not event.live_only]
         self._actors: set[str] = set()
-        """Who is named before the events."""
-        self._done = 0
-        self._hash = self._begun([])
+        """Actors in the legend before the events."""
+        self._n_hashed = 0
+        self._hash = self._hash_opening([])
 
     def is_of(self, case: Case) -> bool:
         """Whether a case shows this very transcript."""
@@ -66,17 +66,17 @@ class _Transcript:
         """The hash of a prompt that shows so many events, up to the end of the last one."""
         if not count:
             return self._start.copy()
-        more = {event.actor for event in self._events[self._done : count]} - self._actors
-        if count < self._done or quoting.who_is_who(more, self._names):
+        more = {event.actor for event in self._events[self._n_hashed : count]} - self._actors
+        if count < self._n_hashed or quoting.who_is_who(more, self._names):
             actors = list(dict.fromkeys(event.actor for event in self._events[:count]))
-            self._actors, self._done, self._hash = set(actors), 0, self._begun(actors)
-        for event in self._events[self._done : count]:
+            self._actors, self._n_hashed, self._hash = set(actors), 0, self._hash_opening(actors)
+        for event in self._events[self._n_hashed : count]:
             _update(self._hash, f"\n{quoting.event_lines(event, self._names.get(event.actor, 'unknown'))}")
-        self._done = count
+        self._n_hashed = count
         return self._hash.copy()
 
-    def _begun(self, actors: list[str]) -> hashlib.blake2b:
-        """The hash of all before the events, where these are the actors."""
+    def _hash_opening(self, actors: list[str]) -> hashlib.blake2b:
+        """The hash of all that comes before the events, where these are the actors."""
         digest = self._start.copy()
         legend = quoting.who_is_who(actors, self._names)
         _update(digest, "\n".join([f"<<transcript {self._case.mark}>>", *legend]))

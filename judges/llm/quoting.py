@@ -38,8 +38,8 @@ def block(title: str, text: str, mark: str) -> str:
     return f"<<{title} {mark}>>\n{lines(text)}\n<<end of {title} {mark}>>"
 
 
-def called(participants: Iterable[Participant]) -> dict[str, str]:
-    """Name -> what a prompt calls them: human_1, agent_1, agent_2 … in the log's order."""
+def display_names(participants: Iterable[Participant]) -> dict[str, str]:
+    """Name -> what a prompt calls the participant: human_1, agent_1, agent_2 … in the log's order."""
     counts: Counter[str] = Counter()
     names = {}
     for participant in participants:
@@ -50,7 +50,7 @@ def called(participants: Iterable[Participant]) -> dict[str, str]:
 
 def transcript(events: Iterable[Event], participants: Iterable[Participant], mark: str) -> str:
     """Events between their markers, one after the other with their numbers, after who is who."""
-    names = called(participants)
+    names = display_names(participants)
     items = list(events)
     legend = who_is_who(dict.fromkeys(event.actor for event in items), names)
     parts = [*legend, *(event_lines(event, names.get(event.actor, "unknown")) for event in items)]
@@ -58,7 +58,7 @@ def transcript(events: Iterable[Event], participants: Iterable[Participant], mar
 
 
 def who_is_who(actors: Iterable[str], names: Mapping[str, str]) -> list[str]:
-    """By what names those go whose name says more than what they are."""
+    """Lines with the names of those actors whose name says more than their kind."""
     return [
         f"{names[name]} goes by this name:\n{lines(name)}"
         for name in actors

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ...schemas import Event
-from .log import Finding, Log, after, alike, named, words
+from .log import Finding, Log, action_name, after, jaccard, words
 
 LONGEST = 60
 """Characters of an action's name."""
@@ -27,14 +27,14 @@ def unknown_action(log: Log) -> list[Finding] | None:
     mine = [e for a in log.agents for e in log.actions(a)]
     if not any(e.status for e in mine):
         return None
-    working = {name.casefold() for e in log.events if e.status == "succeeded" and (name := named(e))}
+    working = {name.casefold() for e in log.events if e.status == "succeeded" and (name := action_name(e))}
     shorter = {short for name in working for short in _a_letter_short(name)}
     return [
-        Finding((e.seq,), f"the environment has no such action: {(e.error or '')[:120]}", named(e))
+        Finding((e.seq,), f"the environment has no such action: {(e.error or '')[:120]}", action_name(e))
         for e in mine
         if e.status == "failed"
         and ((e.action and e.action.name == "UNPARSED") or _UNKNOWN.search(e.error or ""))
-        and not _is_mistyped((named(e) or "").casefold(), working, shorter)
+        and not _is_mistyped((action_name(e) or "").casefold(), working, shorter)
     ]
 
 
@@ -66,7 +66,7 @@ def change_after_refusal(log: Log) -> list[Finding] | None:
                 is_refusal = answer is not None and answer.kind == "confirm_reject"
                 why = "done although the human had refused it" if is_refusal else "done before the answer"
                 cites = (request.seq, *((answer.seq,) if is_refusal and answer else ()), event.seq)
-                findings.append(Finding(cites, why, named(event)))
+                findings.append(Finding(cites, why, action_name(event)))
                 break
             if event.kind == "confirm_request" or (until is not None and event.seq > until):
                 break
@@ -78,4 +78,4 @@ def _asked_for(log: Log, request: Event, event: Event) -> bool:
     demand = log.call(request) if request.action else (request.text or "")
     if event.action is None or event.action.name.casefold() not in demand.casefold():
         return False
-    return alike(words(demand), words(log.call(event))) >= 0.5
+    return jaccard(words(demand), words(log.call(event))) >= 0.5

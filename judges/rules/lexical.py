@@ -100,8 +100,8 @@ def readable(texts: pa.StringArray) -> list[bool]:
 
 
 def _foreign(texts: pa.StringArray) -> pa.BooleanArray:
-    """Whether it takes a count of letters to tell their script: not where ASCII's, counted by fours, are as
-    many as all other characters together, of which each has a byte more than one."""
+    """Whether letters must be counted to tell a text's script: not where its ASCII letters, counted in fours,
+    are at least as many as the bytes beyond one that its other characters take."""
     import pyarrow.compute as pc
 
     foreign = pc.invert(pc.string_is_ascii(texts))
@@ -114,7 +114,7 @@ def _foreign(texts: pa.StringArray) -> pa.BooleanArray:
 def takes_initiative(texts: pa.StringArray) -> list[bool]:
     """Whether a sentence proposes, requests, limits, informs or asks something concrete."""
     parts, owners = sentences(plain(texts))
-    return _among(len(texts), owners, _steers(parts))
+    return _any_sentence(len(texts), owners, _steers(parts))
 
 
 def settles(questions: pa.StringArray, replies: pa.StringArray) -> list[bool]:
@@ -124,11 +124,11 @@ def settles(questions: pa.StringArray, replies: pa.StringArray) -> list[bool]:
     questions, replies = plain(questions), plain(replies)
     question_sentences, owners = sentences(questions)
     asks = pc.and_(pc.match_substring(question_sentences, "?"), _has(question_sentences, words.DECISION))
-    decisions = _among(
+    decisions = _any_sentence(
         len(questions), owners, pc.and_not(asks, _has(question_sentences, words.COURTESY_QUESTION))
     )
     reply_sentences, owners = sentences(replies)
-    states = _among(len(replies), owners, pc.invert(pc.match_substring(reply_sentences, "?")))
+    states = _any_sentence(len(replies), owners, pc.invert(pc.match_substring(reply_sentences, "?")))
     answers = _any_of(replies, words.ACCEPTS, words.REFUSES, words.DELEGATES).to_pylist()
     chooses = _has(replies, words.CHOOSES).to_pylist()
     open_still = _has(replies, words.UNDECIDED).to_pylist()
@@ -152,7 +152,7 @@ def halts(texts: pa.StringArray) -> list[bool]:
 
     parts, owners = sentences(plain(texts))
     has_halt = _has(parts, words.HALT)
-    return _among(len(texts), owners, pc.and_not(has_halt, _has_of(parts, has_halt, words.NO_HALT)))
+    return _any_sentence(len(texts), owners, pc.and_not(has_halt, _has_of(parts, has_halt, words.NO_HALT)))
 
 
 def plain(texts: pa.StringArray) -> pa.StringArray:
@@ -226,8 +226,8 @@ def _steers(sentences: pa.StringArray) -> pa.BooleanArray:
 
 
 def _legible(texts: pa.StringArray) -> pa.BooleanArray:
-    """Whether there is a letter or a digit. Those of all scripts are looked for only where it takes them:
-    to make the pattern costs more than to apply it to a thousand texts."""
+    """Whether there is a letter or a digit. The pattern for all scripts is used only where it is needed:
+    making it costs more than applying it to a thousand texts."""
     import pyarrow.compute as pc
 
     plain = _has(texts, "[A-Za-z0-9]")
@@ -244,7 +244,7 @@ def _has(texts: pa.StringArray, pattern: str) -> pa.BooleanArray:
 
 
 def _has_of(texts: pa.StringArray, among: pa.BooleanArray, pattern: str) -> pa.BooleanArray:
-    """Which of some of the texts have a pattern: to look for one takes longer than to leave a text out."""
+    """Which of the texts `among` have a pattern: to look for one takes longer than to leave a text out."""
     import pyarrow.compute as pc
 
     return pc.replace_with_mask(among, among, _has(texts.filter(among), pattern))
@@ -254,8 +254,9 @@ def _any_of(texts: pa.StringArray, *patterns: str) -> pa.BooleanArray:
     return _has(texts, "|".join(f"(?:{pattern})" for pattern in patterns))
 
 
-def _among(count: int, of: pa.IntegerArray, true: pa.BooleanArray) -> list[bool]:
-    """Of so many texts, whether something is true of one of their sentences."""
+def _any_sentence(count: int, of: pa.IntegerArray, true: pa.BooleanArray) -> list[bool]:
+    """For each of `count` texts, whether something is true of one of its sentences, which are `of` the
+    texts."""
     places = set(of.filter(true).to_pylist())
     return [place in places for place in range(count)]
 

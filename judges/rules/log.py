@@ -56,7 +56,7 @@ class Log:
     def channel(self) -> bool:
         """Whether an agent wrote to a human at all: without any message, the setting may have no chat."""
         talks = any(e.kind in SAYS and e.actor in self.agents for e in self.events)
-        return bool(self.humans) and (talks or bool(self.said_by_humans))
+        return bool(self.humans) and (talks or bool(self.human_messages))
 
     @cached_property
     def messages(self) -> list[Event]:
@@ -64,7 +64,7 @@ class Log:
         return [e for e in self.events if e.kind == "message"]
 
     @cached_property
-    def said_by_humans(self) -> list[Event]:
+    def human_messages(self) -> list[Event]:
         """The humans' messages, with text."""
         return [e for e in self.messages if e.actor in self.humans and (e.text or "").strip()]
 
@@ -104,7 +104,7 @@ def _seq(event: Event) -> int:
     return event.seq
 
 
-def named(event: Event) -> str | None:
+def action_name(event: Event) -> str | None:
     """The name of what was done."""
     return event.action.name if event.action else None
 
@@ -126,7 +126,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(w.casefold() for w in _WORD.findall(text))
 
 
-def alike(one: frozenset[str], other: frozenset[str]) -> float:
+def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     """Jaccard similarity of two sets of words; 0 where both are empty."""
     union = one | other
     return len(one & other) / len(union) if union else 0.0

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ...schemas import Event
-from .log import Finding, Log, after, alike, looks_up, named, words
+from .log import Finding, Log, action_name, after, jaccard, looks_up, words
 from .wordings import plain
 
 NEAR = 0.9
@@ -23,11 +23,12 @@ SAME_QUESTION = 0.85
 """Share of the shorter question's words that the other one repeats."""
 FEWEST_WORDS = 5
 LONG = 12
-"""Words from which on actions count as the same that are only alike."""
+"""Words from which on actions that are only alike count as the same."""
 Bag = frozenset[str]
 """The words of a question or an action."""
 _QUESTION = re.compile(r"(?<![^.!?:;\n])[^.!?:;\n]+\?")
-"""It begins behind a mark alone: begun at each character, a long text without one takes its square."""
+"""A match begins only behind a mark: tried at each character, a long text without marks would take quadratic
+time."""
 _AFTER = " \t\r\n\"'“”«»"
 """What may stand behind the question mark that a message ends with."""
 MOST_COMPARED = 40
@@ -44,9 +45,9 @@ def question_asked_again(log: Log) -> list[Finding] | None:
     if not questions or not log.humans:
         return None
     findings = []
-    history = _Asked([(e, _asks(e)) for e in questions])
+    history = _AnsweredQuestions([(e, _asks(e)) for e in questions])
     for question, bags in history.questions:
-        for earlier, reply in history.alike(bags):
+        for earlier, reply in history.similar(bags):
             if reply.seq < question.seq:
                 cites = (earlier.seq, reply.seq, question.seq)
                 why = f"asked again after the reply at {reply.seq}"
@@ -65,7 +66,9 @@ def search_repeated(log: Log) -> list[Finding] | None:
         return None
     return [
         Finding(
-            (earlier.seq, again.seq), f"the look-up at {earlier.seq} had its result already", named(again)
+            (earlier.seq, again.seq),
+            f"the look-up at {earlier.seq} had its result already",
+            action_name(again),
         )
         for earlier, again in _repeats(log, searches)
         if earlier.status != "failed"
@@ -75,7 +78,7 @@ def search_repeated(log: Log) -> list[Finding] | None:
 def step_repeated(log: Log) -> list[Finding] | None:
     """PL.2: a work step done again as it was; after a failure only from the second try again on."""
     mine = [e for a in log.agents for e in log.actions(a)]
-    steps = [e for e in mine if not looks_up(e) and not _HARMLESS.search(named(e) or "")]
+    steps = [e for e in mine if not looks_up(e) and not _HARMLESS.search(action_name(e) or "")]
     if not steps:
         return None
     findings = []
@@ -85,7 +88,7 @@ def step_repeated(log: Log) -> list[Finding] | None:
         tries[key] = tries.get(key, 0) + 1
         if not _changed_between(log, earlier, again) and (earlier.status != "failed" or tries[key] > 1):
             why = f"the step at {earlier.seq} again, with nothing new between"
-            findings.append(Finding((earlier.seq, again.seq), why, named(again)))
+            findings.append(Finding((earlier.seq, again.seq), why, action_name(again)))
     return findings
 
 
@@ -99,7 +102,7 @@ def _least_overlap(one: Bag, other: Bag) -> int:
     return math.ceil(SAME_QUESTION * max(FEWEST_WORDS, min(len(one), len(other))))
 
 
-class _Asked:
+class _AnsweredQuestions:
     """Questions that were answered, found by the words of another one.
 
     Of two that share enough words, at least one of the few rarest of the shorter one is shared: only those
@@ -114,7 +117,7 @@ class _Asked:
         self._of_any: dict[str, list[int]] = {}
 
     def add(self, question: Event, reply: Event, bags: list[Bag]) -> None:
-        """One more, with the reply to it."""
+        """Add a question with the reply to it."""
         place = len(self._known)
         self._known.append((question, reply, bags))
         for word in {word for bag in bags for word in self._rare(bag)}:
@@ -122,8 +125,9 @@ class _Asked:
         for word in {word for bag in bags for word in bag}:
             self._of_any.setdefault(word, []).append(place)
 
-    def alike(self, bags: list[Bag]) -> Iterator[tuple[Event, Event]]:
-        """Those of which a question is (nearly) in the words of one of these, the first one first."""
+    def similar(self, bags: list[Bag]) -> Iterator[tuple[Event, Event]]:
+        """The question and reply pairs in which a question is in (nearly) the words of one of these, earliest
+        first."""
         longer = [self._of_rare.get(word, ()) for bag in bags for word in bag]
         shorter = [self._of_any.get(word, ()) for bag in bags for word in self._rare(bag)]
         for place, _ in itertools.groupby(heapq.merge(*longer, *shorter)):
@@ -132,7 +136,8 @@ class _Asked:
                 yield question, reply
 
     def _rare(self, bag: Bag) -> list[str]:
-        """The rarest words, of which another that is no shorter shares one if it shares enough."""
+        """The rarest words of a question: any that is no shorter and shares enough words shares one of
+        them."""
         rarest = sorted(bag, key=lambda word: (self._often[word], word))
         return rarest[: max(0, len(bag) - _least_overlap(bag, bag) + 1)]
 
@@ -154,7 +159,7 @@ def _repeats(log: Log, actions: list[Event]) -> Iterator[tuple[Event, Event]]:
 def _near(one: Bag, other: Bag) -> bool:
     """Whether two bags are alike; such as differ too much in size are not looked into."""
     sizes = sorted((len(one), len(other)))
-    return sizes[0] >= NEAR * sizes[1] - 1 and alike(one, other) >= NEAR
+    return sizes[0] >= NEAR * sizes[1] - 1 and jaccard(one, other) >= NEAR
 
 
 def _changed_between(log: Log, one: Event, other: Event) -> bool:

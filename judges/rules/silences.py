@@ -27,7 +27,7 @@ _ONLY_DONE = re.compile(
 
 def silent_start(log: Log) -> list[Finding] | None:
     """C.1: a stretch of work of an agent that has not said a word yet."""
-    if not log.channel or not log.said_by_humans:
+    if not log.channel or not log.human_messages:
         return None
     findings = []
     for agent in log.agents:
@@ -56,7 +56,7 @@ def unanswered_human(log: Log) -> list[Finding] | None:
     """
     questions = [
         e
-        for e in log.said_by_humans
+        for e in log.human_messages
         if _not_opening(e) and ("?" in plain(e.text or "") or _only_waits(log, e))
     ]
     if not questions or not log.agents:

@@ -1,5 +1,5 @@
 """Judges that learned from ratings; their files cannot execute code."""
 
-from .judge import Example, Learnt, Trained
+from .judge import Example, LearningResult, TrainedJudge
 
-__all__ = ["Example", "Learnt", "Trained"]
+__all__ = ["Example", "LearningResult", "TrainedJudge"]

@@ -36,9 +36,9 @@ LARGEST_FILE = 1 << 30
 WORDS: dict[str, Any] = {"ngram_range": (1, 2), "sublinear_tf": True, "token_pattern": r"\w+|\?|!"}
 """How texts are cut into words."""
 TERMS = 50_000
-"""The most frequent terms are looked at, so many."""
+"""How many of the most frequent terms are used."""
 ANY = "word"
-"""A term at least, where no text has any."""
+"""A term to stand in where no text has any."""
 Answer = tuple[str, float | None]
 """A label with its probability."""
 
@@ -47,14 +47,14 @@ Answer = tuple[str, float | None]
 class Example:
     """A unit with the label to be learnt; `group` is its trajectory, `unit` what `name_of` calls it."""
 
-    seen: Features
+    features: Features
     label: str
     group: str
     unit: str
 
 
 @dataclass(frozen=True)
-class Learnt:
+class LearningResult:
     """How well one code was learnt: Cohen's kappa on trajectories that were held out, None with a reason."""
 
     code: str
@@ -67,7 +67,7 @@ class Learnt:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedJudge:
     """A model that was loaded from a file, for its codebook."""
 
     codebook: Codebook
@@ -103,13 +103,13 @@ def name_of(unit: Unit) -> str:
     return f"{unit.trajectory_id} {unit.hash}"
 
 
-def learn(codebook: Codebook, code: str, examples: Sequence[Example]) -> tuple[Any | None, Learnt]:
+def learn(codebook: Codebook, code: str, examples: Sequence[Example]) -> tuple[Any | None, LearningResult]:
     """A model of one code and what cross-validation says of it; None where there is nothing to learn."""
     labels = Counter(example.label for example in examples)
     groups = {example.group for example in examples}
 
-    def about(kappa: float | None, why: str | None, *, learnt: bool) -> Learnt:
-        return Learnt(code, kappa, len(examples), len(groups), dict(labels), why, learnt)
+    def about(kappa: float | None, why: str | None, *, learnt: bool) -> LearningResult:
+        return LearningResult(code, kappa, len(examples), len(groups), dict(labels), why, learnt)
 
     if len(labels) < 2:
         return None, about(None, f"all labels are {next(iter(labels), 'missing')}", learnt=False)
@@ -122,7 +122,7 @@ def learn(codebook: Codebook, code: str, examples: Sequence[Example]) -> tuple[A
     if answers:
         kappa, why = _kappa(lesson.labels, [label for label, _ in answers])
     held_out = _table([example.unit for example in examples], answers)
-    return lesson.fitted(range(len(examples))) | {"held_out": held_out}, about(kappa, why, learnt=True)
+    return lesson.fit(range(len(examples))) | {"held_out": held_out}, about(kappa, why, learnt=True)
 
 
 @dataclass(frozen=True)
@@ -145,30 +145,30 @@ class Lesson:
         from sklearn.feature_extraction.text import CountVectorizer
 
         settings = {name: value for name, value in WORDS.items() if name != "sublinear_tf"}
-        words = CountVectorizer(**settings).fit([example.seen.text for example in examples] + [ANY])
+        words = CountVectorizer(**settings).fit([example.features.text for example in examples] + [ANY])
         process = DictVectorizer()
         return cls(
             [str(term) for term in words.get_feature_names_out()],
-            words.transform(example.seen.text for example in examples),
+            words.transform(example.features.text for example in examples),
             process,
-            process.fit_transform([example.seen.process for example in examples]),
+            process.fit_transform([example.features.process for example in examples]),
             [example.label for example in examples],
         )
 
-    def fitted(self, rows: Sequence[int]) -> dict[str, Any]:
+    def fit(self, rows: Sequence[int]) -> dict[str, Any]:
         """A model of these examples."""
-        return self._learnt(rows)[0]
+        return self._fit(rows)[0]
 
     def answers(self, rows: Sequence[int], others: Sequence[int]) -> list[Answer]:
         """What a model of some examples says of others."""
         names = {self.labels[row] for row in rows}
         if len(names) < 2:
             return [(name, None) for name in names for _ in others]
-        model, table = self._learnt(rows)
+        model, table = self._fit(rows)
         return [*_best_labels(model["linear"], table(others))]
 
-    def _learnt(self, rows: Sequence[int]) -> tuple[dict[str, Any], Callable[[Sequence[int]], Any]]:
-        """A model, and what makes rows of numbers of examples for it."""
+    def _fit(self, rows: Sequence[int]) -> tuple[dict[str, Any], Callable[[Sequence[int]], Any]]:
+        """A model of these examples, and a function that makes its table of others."""
         import numpy as np
         from scipy.sparse import hstack
         from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
@@ -189,7 +189,7 @@ class Lesson:
         return {"words": words, "process": self.process, "linear": linear}, table
 
 
-def save(path: Path, codebook: Codebook, models: dict[str, Any], learnt: Sequence[Learnt]) -> None:
+def save(path: Path, codebook: Codebook, models: dict[str, Any], learnt: Sequence[LearningResult]) -> None:
     """Write the models of a codebook to a skops file; an earlier one is replaced at once or not at all."""
     from skops import io
 
@@ -238,13 +238,13 @@ def load(path: Path, codebook: Codebook | None = None) -> tuple[str, dict[str, A
             f"{path}: trained on codebook {name!r} at version {version}, which is now {codebook.version}; "
             "train it again"
         )
-    if codebook is not None and (strange := _strangers(models, codebook)):
+    if codebook is not None and (strange := _unknown_answers(models, codebook)):
         raise JudgeError(f"{path}: not a judge of codebook {name!r}, which has no {', '.join(strange[:5])}")
     return name, models, hashlib.blake2b(content, digest_size=6).hexdigest()
 
 
-def _strangers(models: dict[str, Any], book: Codebook) -> list[str]:
-    """What a file's models answer that is in no place of their codebook: codes, and labels."""
+def _unknown_answers(models: dict[str, Any], book: Codebook) -> list[str]:
+    """The codes, and the labels, of a file's models that their codebook does not have."""
     codes = {code.code for code in book.codes}
     labels = dict.fromkeys(name for model in models.values() for name in map(str, model["linear"].classes_))
     return [
@@ -254,7 +254,7 @@ def _strangers(models: dict[str, Any], book: Codebook) -> list[str]:
 
 
 def _safe_model(model: Any) -> dict[str, Any]:
-    """A model of our own settings that has learnt what this one has; ValueError where that is no whole."""
+    """A model with our own settings that has learnt what this one has; ValueError where that is not whole."""
     import numpy as np
     from sklearn.feature_extraction import DictVectorizer
     from sklearn.feature_extraction.text import TfidfVectorizer

@@ -1,4 +1,4 @@
-"""What an advisor says of a trajectory as it stands: who should act next, what a person gains, and why."""
+"""An advisor's advice on a trajectory: who should act next, what a person's step would gain, and why."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from ...annotation.statistics.intervals import Floats
 from ...schemas import Trajectory
-from .advisor import Advisor, Trained
-from .features import Seen, View
-from .policies import Linear, Mixed, Model, Rule
-from .states import State, Step, ended, state, states
+from .advisor import Advisor, PolicySet
+from .features import StateFeatures, View
+from .policies import Ensemble, Linear, Model, Rule
+from .states import State, Step, has_ended, state, states
 
 SHOWN = 5
 """Steps and features that are named."""
@@ -25,7 +25,7 @@ APART = (
 
 @dataclass(frozen=True)
 class Reason:
-    """A feature or a step with its part in the expected gain: how much less it would be without."""
+    """A feature or a step, with how much less the expected gain would be without it."""
 
     what: str
     weight: float
@@ -64,7 +64,7 @@ def advise(advisor: Advisor, trajectory: Trajectory, penalty: float | None = Non
     policy, model = trained.policies[name], trained.gains[name]
     features = advisor.view.see([now])
     chance, gain = float(policy.chance(features)[0]), float(model.score(features)[0])
-    over = ended(trajectory)
+    over = has_ended(trajectory)
     call = chance > 0.5 and not over
     notes = _notes(advisor, trained, now, note, name, over=over)
     if not over and call != (gain > 0):
@@ -89,7 +89,7 @@ def advise(advisor: Advisor, trajectory: Trajectory, penalty: float | None = Non
 
 
 def _notes(
-    advisor: Advisor, trained: Trained, now: State, note: str | None, name: str, *, over: bool
+    advisor: Advisor, trained: PolicySet, now: State, note: str | None, name: str, *, over: bool
 ) -> list[str]:
     notes = [note] if note else []
     if over:
@@ -105,15 +105,15 @@ def _notes(
     return notes
 
 
-def _features(model: Model, features: Seen, view: View) -> list[Reason]:
-    """The parts of a linear model's score; of another model, what changes where a feature is taken away."""
+def _features(model: Model, features: StateFeatures, view: View) -> list[Reason]:
+    """The largest terms of a linear model's score, or of the linear models of an ensemble; none of trees."""
     parts = _parts(model, features, view)
     best = sorted(parts, key=lambda reason: -abs(reason.weight))
     return [reason for reason in best[:SHOWN] if abs(reason.weight) > 1e-6]
 
 
-def _parts(model: Model, features: Seen, view: View) -> list[Reason]:
-    models = model.models if isinstance(model, Mixed) else (model,)
+def _parts(model: Model, features: StateFeatures, view: View) -> list[Reason]:
+    models = model.models if isinstance(model, Ensemble) else (model,)
     linear = [regression for regression in models if isinstance(regression, Linear)]
     total: dict[str, float] = {}
     for regression in linear:
@@ -135,8 +135,8 @@ def _words(row: Any, fitted: Any, weights: Floats) -> list[tuple[str, float]]:
 
 
 def _steps(advisor: Advisor, model: Model, now: State, gain: float) -> list[Reason]:
-    """How much less would be expected if a step had said nothing and gone well."""
-    without = [_silent(now, place) for place in range(len(now.steps))]
+    """How much less gain would be expected if each step had said nothing and not failed."""
+    without = [_without_step(now, place) for place in range(len(now.steps))]
     if not without:
         return []
     scores = model.score(advisor.view.see(without))
@@ -147,7 +147,7 @@ def _steps(advisor: Advisor, model: Model, now: State, gain: float) -> list[Reas
     return sorted(reasons, key=lambda reason: -abs(reason.weight))[:SHOWN]
 
 
-def _silent(now: State, place: int) -> State:
+def _without_step(now: State, place: int) -> State:
     step = replace(now.steps[place], thought="", argument="", observation="", failed=False)
     return State(now.question, (*now.steps[:place], step, *now.steps[place + 1 :]))
 

@@ -22,7 +22,7 @@ from ...schemas import canonical_json, text_hash
 from ..errors import CoauditError, UsageError
 from ..store import Workspace, disk
 from .features import View, vectorizer
-from .policies import BASELINES, ORACLE, Boosted, Condition, Linear, Mixed, Model, Policy, Rule
+from .policies import BASELINES, ORACLE, BoostedTrees, Condition, Ensemble, Linear, Model, Policy, Rule
 
 FORMAT = 1
 KIND = "coaudit advisor"
@@ -31,13 +31,13 @@ MOST = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class PolicySet:
     """What was learnt for one penalty λ."""
 
     penalty: float
     chosen: str
     without_question: str
-    """What is followed where a log holds no question, by name."""
+    """Name of the policy that is followed where a log holds no question."""
     policies: Mapping[str, Policy]
     kinds: Mapping[str, str]
     gains: Mapping[str, Model]
@@ -51,27 +51,27 @@ class Advisor:
     """Policies by penalty over one set of features; `about` says from what, when and how they were made."""
 
     view: View
-    trained: Sequence[Trained]
+    policy_sets: Sequence[PolicySet]
     about: Mapping[str, Any]
     fingerprints: Mapping[str, Any]
-    """What training questions are known by, to notice them elsewhere."""
+    """Of the training questions, to notice them in an evaluation."""
     version: str = ""
     """The hash of its file."""
 
     @property
     def penalties(self) -> list[float]:
         """The penalties it was trained for."""
-        return [one.penalty for one in self.trained]
+        return [one.penalty for one in self.policy_sets]
 
-    def at(self, penalty: float | None) -> tuple[Trained, str | None]:
+    def at(self, penalty: float | None) -> tuple[PolicySet, str | None]:
         """What was learnt for a penalty, or for the one next to it, and a note where that is another.
 
-        UsageError for one that is no price of a human step.
+        UsageError for a penalty that does not lie between 0 and 1.
         """
         if penalty is None:
-            return self.trained[0], None
+            return self.policy_sets[0], None
         check_penalty(penalty)
-        nearest = min(self.trained, key=lambda one: abs(one.penalty - penalty))
+        nearest = min(self.policy_sets, key=lambda one: abs(one.penalty - penalty))
         if math.isclose(nearest.penalty, penalty, abs_tol=1e-9):
             return nearest, None
         choices = ", ".join(f"{value:g}" for value in self.penalties)
@@ -100,7 +100,7 @@ def save(advisor: Advisor, path: Path) -> None:
         "about": advisor.about,
         "fingerprints": advisor.fingerprints,
         "view": _view(advisor.view),
-        "trained": [_trained_document(one) for one in advisor.trained],
+        "trained": [_trained_document(one) for one in advisor.policy_sets],
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -154,7 +154,7 @@ def _advisor(document: Mapping[str, Any], name: str) -> Advisor:
 
 
 def _fingerprints(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What training questions are known by; damaged ones would let what was learnt from pass for unseen."""
+    """Fingerprints of training questions, checked: damaged ones would let these pass for unseen."""
     return {"texts": _names(document["texts"]), "episodes": [_names(one) for one in document["episodes"]]}
 
 
@@ -164,11 +164,11 @@ def _names(names: Any) -> list[str]:
     return names
 
 
-def _read_trained(one: Mapping[str, Any], sizes: Mapping[str, int]) -> Trained:
+def _read_trained(one: Mapping[str, Any], sizes: Mapping[str, int]) -> PolicySet:
     policies = {str(name): _policy(policy, sizes) for name, policy in one["policies"].items()}
     gains = {str(name): _model(model, sizes) for name, model in one["gains"].items()}
     for name, policy in policies.items():
-        # What others are compared with is what its name says.
+        # A baseline must be what its name says, for others are compared with it.
         if name == ORACLE or BASELINES.get(name, policy) != policy:
             raise ValueError(f"the policy {name!r} is not what is called so")
     for name in (one["chosen"], one["without_question"]):
@@ -180,10 +180,10 @@ def _read_trained(one: Mapping[str, Any], sizes: Mapping[str, int]) -> Trained:
     for count in ("tried", "learnt"):
         _number(report[count])
     kinds = {name: str(one["kinds"][name]) for name in policies}
-    return Trained(penalty, one["chosen"], one["without_question"], policies, kinds, gains, report)
+    return PolicySet(penalty, one["chosen"], one["without_question"], policies, kinds, gains, report)
 
 
-def _trained_document(one: Trained) -> dict[str, Any]:
+def _trained_document(one: PolicySet) -> dict[str, Any]:
     return {
         "penalty": one.penalty,
         "chosen": one.chosen,
@@ -226,9 +226,9 @@ def _policy_document(policy: Policy) -> dict[str, Any]:
         words = {block: weights.tolist() for block, weights in policy.words.items()}
         arrays = {name: getattr(policy, name).tolist() for name in ("mean", "scale", "process")}
         return {"is": "linear", **arrays, "words": words, "intercept": policy.intercept}
-    if isinstance(policy, Mixed):
+    if isinstance(policy, Ensemble):
         return {"is": "mixed", "models": [_policy_document(model) for model in policy.models]}
-    assert isinstance(policy, Boosted)
+    assert isinstance(policy, BoostedTrees)
     names = ("feature", "threshold", "left", "right", "value", "chosen")
     return {"is": "boosted", **{n: getattr(policy, n).tolist() for n in names}, "intercept": policy.intercept}
 
@@ -252,9 +252,9 @@ def _condition(parts: Sequence[Any]) -> Condition:
 def _model(document: Mapping[str, Any], sizes: Mapping[str, int], depth: int = 0) -> Model:
     if document["is"] == "mixed" and not depth:
         models = [_model(one, sizes, depth + 1) for one in document["models"]]
-        if not models or any(isinstance(model, Mixed) for model in models):
+        if not models or any(isinstance(model, Ensemble) for model in models):
             raise ValueError("a mean of no models")
-        return Mixed(tuple(models))  # type: ignore[arg-type]
+        return Ensemble(tuple(models))  # type: ignore[arg-type]
     if document["is"] == "linear":
         return _linear(document, sizes)
     if document["is"] == "boosted":
@@ -274,7 +274,7 @@ def _linear(document: Mapping[str, Any], sizes: Mapping[str, int]) -> Linear:
     return Linear(mean, scale, process, words, _number(document["intercept"]))
 
 
-def _trees(document: Mapping[str, Any], sizes: Mapping[str, int]) -> Boosted:
+def _trees(document: Mapping[str, Any], sizes: Mapping[str, int]) -> BoostedTrees:
     feature = _places(document["feature"])
     indices = _places(document["chosen"])
     left, right = (_places(document[name]) for name in ("left", "right"))
@@ -291,7 +291,7 @@ def _trees(document: Mapping[str, Any], sizes: Mapping[str, int]) -> Boosted:
         or (indices < 0).any()
     ):
         raise ValueError("a tree asks for a feature that is not there")
-    return Boosted(feature, threshold, left, right, value, indices, _number(document["intercept"]))
+    return BoostedTrees(feature, threshold, left, right, value, indices, _number(document["intercept"]))
 
 
 def _array(values: Any, shape: tuple[int, ...]) -> Floats:

@@ -1,8 +1,8 @@
-"""Who acted where trajectories were merely logged, by all that an advisor sees: course, last step, question.
+"""The chance that a person acted in a state, where trajectories were merely logged (a propensity score).
 
-Of thousands of words only those tell that go with who acted or with what was earned (double selection;
-Belloni, Chernozhukov and Hansen 2014). All is learnt without the questions that it is said of, so that no
-question explains itself (Chernozhukov et al. 2018).
+It is estimated from all that an advisor sees: course, last step, question. Of thousands of words only those
+that go with who acted or with what was earned are used (double selection; Belloni, Chernozhukov and Hansen
+2014). No estimate is learnt from the questions that it is for (cross-fitting; Chernozhukov et al. 2018).
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...annotation.statistics.intervals import Floats, Ints
-from .features import Seen
-from .learners import WORDS, Rows, standard, telling
-from .policies import BLOCKS, standardised
+from .features import StateFeatures
+from .learners import WORDS, Rows, mean_and_scale, select_words
+from .policies import BLOCKS, standardise
 from .trees import Forest, folds
 
 FOLDS = 5
 STRENGTHS = (0.01, 0.1, 1.0)
-"""Of the penalty, inverse; whichever foretells best who acted."""
+"""Inverse strengths of the penalty; the one that predicts best who acted is used."""
 TELLING = 2.0
-"""Standard errors by which a word must go with who acted, or with what was earned."""
+"""Standard errors by which a word must covary with who acted, or with what was earned."""
 LEAST_CHANCE = 0.05
-"""Nobody's choice is taken to be rarer than that."""
+"""Estimated chances of either choice are no smaller."""
 
 
 @dataclass(frozen=True, eq=False)
 class Opening:
-    """A fold of the questions: which (Q,) are held out, and the words (Q, W) that tell of the others."""
+    """A fold: which questions (Q,) are held out, and the question words (Q, W) selected on the others."""
 
-    held: Rows
+    holdout: Rows
     table: Floats
 
 
-def openings(woods: Forest, features: Seen) -> list[Opening]:
-    """What is known of each question before its first step, fold by fold."""
+def openings(woods: Forest, features: StateFeatures) -> list[Opening]:
+    """The folds of the questions, with the standardised words that tell of each before its first step."""
     rows, share, reward, number = _log_statistics(woods)
     result = []
     for holdout in _holdouts(woods):
@@ -49,8 +49,8 @@ def openings(woods: Forest, features: Seen) -> list[Opening]:
     return result
 
 
-def behaviour(woods: Forest, features: Seen) -> Floats:
-    """How likely a person acted in each state (N,), learnt from other questions."""
+def behaviour(woods: Forest, features: StateFeatures) -> Floats:
+    """The chance (N,) that a person acted in each state, learnt from other questions."""
     rows, share, reward, number = _log_statistics(woods)
     chances: Floats = np.full((len(STRENGTHS), len(number)), 0.5)
     for holdout in _holdouts(woods):
@@ -68,10 +68,11 @@ def behaviour(woods: Forest, features: Seen) -> Floats:
 
 
 def _log_statistics(woods: Forest) -> tuple[Ints, Floats, Floats, Floats]:
-    """The states somebody acted in; of each state (N,) how often a person did, the mean earned, how often."""
+    """Indices of the states somebody acted in; of each state (N,) the share of a person's actions, the mean
+    reward and the number of actions."""
     number = woods.leaves.sum(axis=1)
     divisor = np.maximum(number, 1)
-    return np.flatnonzero(number), woods.leaves[:, 1] / divisor, woods.earned.sum(axis=1) / divisor, number
+    return np.flatnonzero(number), woods.leaves[:, 1] / divisor, woods.returns.sum(axis=1) / divisor, number
 
 
 def _holdouts(woods: Forest) -> list[Rows]:
@@ -81,13 +82,13 @@ def _holdouts(woods: Forest) -> list[Rows]:
 
 
 def _words(
-    features: Seen, rows: Ints, targets: Sequence[Floats], weight: Floats, blocks: Sequence[str]
+    features: StateFeatures, rows: Ints, targets: Sequence[Floats], weight: Floats, blocks: Sequence[str]
 ) -> Floats:
     """The words (N, W) of some blocks that go with any of the targets in these states."""
     columns = [np.zeros((len(features.process), 0))]
     for block in blocks:
         words = getattr(features, block)
-        places = [telling(words, rows, target, weight, WORDS, TELLING) for target in targets]
+        places = [select_words(words, rows, target, weight, WORDS, TELLING) for target in targets]
         indices = np.unique(np.concatenate(places))
         if len(indices):
             columns.append(words[:, indices].toarray())
@@ -95,11 +96,11 @@ def _words(
 
 
 def _standardise_by(table: Floats, rows: Ints) -> Floats:
-    return standardised(table, *standard(table[rows]))
+    return standardise(table, *mean_and_scale(table[rows]))
 
 
 def _chance(table: Floats, rows: Ints, leaves: Floats, strength: float) -> Floats:
-    """Logistic regression of who acted on rows of a table, for all of it."""
+    """The chance (N,) of a person by logistic regression on some rows of a table (N, P)."""
     from sklearn.linear_model import LogisticRegression
 
     totals = leaves[rows].sum(axis=0)

@@ -1,9 +1,9 @@
-"""Which of many policies is followed: cross-validation by question, cautious, and what that choice is worth.
+"""Choosing among policies: cautious cross-validation by question, and an estimate of what the choice earns.
 
-Each candidate is tried on questions that it did not learn from. That is chosen whose paired difference
-to agent-only, less one standard error, is the largest; agent-only itself has 0 there, and the simpler
-comes first among equals. What the procedure as a whole reaches is estimated by letting it choose without
-each fold in turn and trying its choice there.
+Each candidate is tried on questions that it did not learn from. The one with the largest paired difference to
+agent-only, less one standard error, is chosen; agent-only itself has 0 there, and among equals the simpler
+one wins. What the procedure as a whole reaches is estimated by letting it choose without each fold in turn
+and trying its choice there.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 
 from ...annotation.statistics.estimate import Estimate
 from ...annotation.statistics.intervals import Ints
-from .features import Seen
+from .features import StateFeatures
 from .learners import (
     Learner,
     Lesson,
-    boosted,
+    boosting,
     gradient,
     imitation,
-    iterated,
+    policy_iteration,
     ridge,
     rule_list,
 )
@@ -32,17 +32,17 @@ from .trees import Forest, folds
 
 FOLDS = 5
 REPEATS = 3
-"""Cross-validations with other folds, where there are few questions to tell by."""
+"""Cross-validations, each with other folds, where there are few questions."""
 FEW = 2500
-"""States up to which the whole is repeated."""
+"""States up to which cross-validation is repeated."""
 CAUTION = 1.0
-"""Standard errors."""
+"""Standard errors that are taken off a gain."""
 REFERENCE = "agent-only"
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A policy that is there, or how one is learnt."""
+    """A fixed policy, or the learner of one."""
 
     kind: Kind
     policy: Policy | None = None
@@ -51,8 +51,8 @@ class Candidate:
     """Whether it looks at the words of the question."""
     family: str = ""
 
-    def on(self, lesson: Lesson) -> Policy:
-        """The policy, learnt from the lesson where it has to be."""
+    def policy_for(self, lesson: Lesson) -> Policy:
+        """The fixed policy, or the one that is learnt from the lesson."""
         if self.policy is not None:
             return self.policy
         assert self.learn is not None
@@ -68,7 +68,7 @@ class Trial:
     gain: Estimate
     """Its paired difference to agent-only."""
     floor: float = 0.0
-    """Joins its standard error: where few questions differ, the others need not always be alike."""
+    """Added to its standard error in quadrature: where few questions differ here, more may elsewhere."""
 
     @property
     def cautious(self) -> float:
@@ -80,21 +80,21 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The candidates with their trials, the name of the chosen, and what choosing so is worth."""
+    """The trials of all candidates, the name of the chosen, and what choosing so is worth."""
 
     penalty: float
     trials: Mapping[str, Trial]
     chosen: str
     without_question: str
-    """The chosen among those that do without the question."""
+    """The chosen among those that do not look at the question."""
     procedure: Estimate
-    """The paired difference to agent-only of what is chosen without a fold and tried on it."""
+    """The paired difference to agent-only where each fold's policy is chosen by the other folds' scores."""
     oracle_gain: float | None
     """How much the oracle gains; None on samples."""
 
 
-def candidates(features: Seen, cap: int, *, is_sample: bool) -> dict[str, Candidate]:
-    """The simplest first. On samples nothing is there that needs both choices of a state."""
+def candidates(features: StateFeatures, cap: int, *, is_sample: bool) -> dict[str, Candidate]:
+    """All candidates, the simplest first; on samples without those that need both choices of a state."""
     result = {name: Candidate("baseline", rule, family=name) for name, rule in BASELINES.items()}
     result |= {name: Candidate("rule", rule, family="rule") for name, rule in rules(cap).items()}
     learners: dict[str, tuple[Learner, str]] = {}
@@ -106,7 +106,7 @@ def candidates(features: Seen, cap: int, *, is_sample: bool) -> dict[str, Candid
         learners["imitation"] = (imitation(), "imitation")
     rounds = 1 if is_sample else 3
     course, words = ridge(300), ridge(300, ("last",))
-    trees = boosted() if features.last is not None else boosted(words=0)
+    trees = boosting() if features.last is not None else boosting(words=0)
     for name, fits in {
         "regression on the course, 100": [ridge(100)],
         "regression on the course, 1000": [ridge(1000)],
@@ -116,7 +116,7 @@ def candidates(features: Seen, cap: int, *, is_sample: bool) -> dict[str, Candid
         "boosted trees": [trees],
         "mean of regressions and trees": [course, words, trees],
     }.items():
-        learners[name] = (iterated(*fits, rounds=rounds), name.partition(",")[0])
+        learners[name] = (policy_iteration(*fits, rounds=rounds), name.partition(",")[0])
     result |= {
         name: Candidate("learnt", learn=learner, family=family)
         for name, (learner, family) in learners.items()
@@ -127,14 +127,14 @@ def candidates(features: Seen, cap: int, *, is_sample: bool) -> dict[str, Candid
             "regression on course, words and question, 300": [with_question],
             "mean of regressions, with the question": [course, with_question, ridge(3000)],
         }.items():
-            learner = iterated(*fits, rounds=rounds)
+            learner = policy_iteration(*fits, rounds=rounds)
             result[name] = Candidate("learnt", learn=learner, question=True, family=name.partition(",")[0])
     return result
 
 
 def choose(
     on: Bench,
-    features: Seen,
+    features: StateFeatures,
     cap: int,
     penalty: float,
     seed: int = 0,
@@ -142,8 +142,8 @@ def choose(
 ) -> Choice:
     """Try all candidates on held-out questions and choose one.
 
-    `seen` are the features of all states: which words and names there are is taken from all of them, what
-    they are worth from a fold's own questions alone.
+    `features` are those of all states: which words and names there are is taken from all of them, what they
+    are worth only from the questions that are not held out.
     """
     options = candidates(features, cap, is_sample=on.behaviour is not None)
     parts = _folds(on.woods, seed)
@@ -160,7 +160,7 @@ def choose(
 
 
 def best(trials: Mapping[str, Trial]) -> str:
-    """The most cautious gain; the earlier, which is the simpler, among equals."""
+    """The name of the largest cautious gain, the first (simplest) among equals; agent-only if none is > 0."""
     name = max(trials, key=lambda name: round(trials[name].cautious, 9))
     return name if trials[name].cautious > 0 else REFERENCE
 
@@ -180,7 +180,7 @@ def _folds(woods: Forest, seed: int) -> list[Ints]:
 
 def _cross_validate(
     on: Bench,
-    features: Seen,
+    features: StateFeatures,
     options: Mapping[str, Candidate],
     repetitions: Sequence[Ints],
     penalty: float,
@@ -195,7 +195,7 @@ def _cross_validate(
         holdout = fold == number
         lesson = Lesson(on.woods, features, ~holdout[on.woods.tree], penalty, seed, on.behaviour)
         for name, candidate in options.items():
-            score = fixed[name] if name in fixed else on.score(candidate.on(lesson).chance(features))
+            score = fixed[name] if name in fixed else on.score(candidate.policy_for(lesson).chance(features))
             parts[name].append(score.of(holdout / len(repetitions)))
         report("cross-validation", count + 1, len(rounds))
     return {name: _sum(scores) for name, scores in parts.items()}
@@ -204,7 +204,7 @@ def _cross_validate(
 def _sum(scores: Sequence[Score]) -> Score:
     total = scores[0]
     for score in scores[1:]:
-        total = total.joined(score)
+        total = total.plus(score)
     return total
 
 
@@ -223,10 +223,10 @@ def _procedure(
     return _sum(picks).minus(scores[REFERENCE], penalty)
 
 
-def fitted(
-    on: Bench, features: Seen, penalty: float, selection: Mapping[str, Candidate], seed: int
+def fit_candidates(
+    on: Bench, features: StateFeatures, penalty: float, selection: Mapping[str, Candidate], seed: int
 ) -> dict[str, Policy]:
     """These candidates, learnt from all questions."""
     rows = np.ones(len(on.woods.states), dtype=bool)
     lesson = Lesson(on.woods, features, rows, penalty, seed, on.behaviour)
-    return {name: candidate.on(lesson) for name, candidate in selection.items()}
+    return {name: candidate.policy_for(lesson) for name, candidate in selection.items()}

@@ -9,11 +9,11 @@ import numpy as np
 
 from ...schemas import Trajectory
 from ..errors import UsageError
-from .advisor import Advisor, Trained
+from .advisor import Advisor, PolicySet
 from .behaviour import LEAST_CHANCE
 from .choice import REFERENCE
-from .features import Seen, View, view
-from .fingerprints import already_seen
+from .features import StateFeatures, View, view
+from .fingerprints import training_questions
 from .policies import BASELINES, ORACLE, Policy, rules
 from .scores import LEAST_KNOWN, SURE, UNSEEN, WEIGHTED, Bench, Score, bench, is_sampled
 from .states import Episode, State, episodes
@@ -41,22 +41,24 @@ def evaluate(
         notes.append(f"{left_out} trajectories have no outcome or no step and are left out")
     woods = forest(fresh)
     features = advisor.view.see(woods.states)
-    # Who acted here may hang on words that training never saw.
+    # Who acted here may depend on words that training never saw.
     on = bench(woods, view(woods.states).see(woods.states) if is_sampled(woods) else features)
     trained, note = advisor.at(penalty)
     price = trained.penalty if penalty is None else penalty
-    asks = not any(state.question for state in woods.states)
-    choice = trained.without_question if asks else trained.chosen
+    lacks_question = not any(state.question for state in woods.states)
+    choice = trained.without_question if lacks_question else trained.chosen
     notes += [note] if note else []
     if choice != trained.chosen:
         notes.append(f"no question texts here: {choice!r} is followed in place of {trained.chosen!r}")
-    notes += _gaps(woods.states, advisor.view, counts(woods), is_sample=on.behaviour is not None)
+    notes += _gap_notes(woods.states, advisor.view, counts(woods), is_sample=on.behaviour is not None)
     cap = int(woods.depth.max()) + 1
     policies = _policies(trained, cap)
     scores = {name: (kind, on.score(policy.chance(features))) for name, (kind, policy) in policies.items()}
-    notes += _unknown({name: score.effective for name, (_, score) in scores.items() if on.thin(score)})
-    scores = {name: (kind, on.known(score)) for name, (kind, score) in scores.items()}
-    notes += _weights(on, {name: scores[name][1] for name in dict.fromkeys((*BASELINES, choice))})
+    notes += _unknown_notes(
+        {name: score.effective for name, (_, score) in scores.items() if on.is_thin(score)}
+    )
+    scores = {name: (kind, on.if_known(score)) for name, (kind, score) in scores.items()}
+    notes += _weight_notes(on, {name: scores[name][1] for name in dict.fromkeys((*BASELINES, choice))})
     if on.behaviour is None:
         scores[ORACLE] = ("oracle", on.score(woods.oracle(price)))
     rows = [_row(name, kind, score, scores, price, cap, choice) for name, (kind, score) in scores.items()]
@@ -67,7 +69,7 @@ def evaluate(
         "rows": rows,
         "share": _share(rows),
         "tried": {"candidates": trained.report["tried"], "learnt": trained.report["learnt"]},
-        "curve": _curve(advisor, on, features, asks=asks),
+        "curve": _curve(advisor, on, features, lacks_question=lacks_question),
         "already_seen": seen_before,
         **counts(woods),
         "sampled": on.behaviour is not None,
@@ -80,7 +82,7 @@ def evaluate(
 def _unseen_paths(
     advisor: Advisor, paths: Sequence[Episode], keep: bool
 ) -> tuple[Sequence[Episode], list[str], int]:
-    before = already_seen(paths, advisor.fingerprints)
+    before = training_questions(paths, advisor.fingerprints)
     if not before:
         return paths, [], 0
     total, number = len({path.question for path in paths}), len({question for _, question in before})
@@ -95,8 +97,10 @@ def _unseen_paths(
     return rest, [f"{sentence}: left out"], number
 
 
-def _gaps(states: Sequence[State], view: View, number: Mapping[str, int], *, is_sample: bool) -> list[str]:
-    """What was never seen in training, and what is missing here."""
+def _gap_notes(
+    states: Sequence[State], view: View, number: Mapping[str, int], *, is_sample: bool
+) -> list[str]:
+    """Notes on what training never saw, and on what is missing here."""
     notes = []
     names = {state.steps[-1].action[:40] for state in states if state.steps}
     unknown = sorted(name for name in names if f"last: action {name}" not in view.columns)
@@ -120,7 +124,7 @@ def _gaps(states: Sequence[State], view: View, number: Mapping[str, int], *, is_
     return notes
 
 
-def _unknown(thin: Mapping[str, float]) -> list[str]:
+def _unknown_notes(thin: Mapping[str, float]) -> list[str]:
     if not thin:
         return []
     listing = ", ".join(f"{name} ({effective:.1f})" for name, effective in list(thin.items())[:5])
@@ -131,8 +135,8 @@ def _unknown(thin: Mapping[str, float]) -> list[str]:
     ]
 
 
-def _weights(on: Bench, scores: Mapping[str, Score]) -> list[str]:
-    """Where importance weights are extreme, so that few questions speak for many."""
+def _weight_notes(on: Bench, scores: Mapping[str, Score]) -> list[str]:
+    """Notes where importance weights are extreme, so that few questions speak for many."""
     if on.behaviour is None:
         return []
     notes = []
@@ -152,7 +156,7 @@ def _weights(on: Bench, scores: Mapping[str, Score]) -> list[str]:
     return notes
 
 
-def _policies(trained: Trained, cap: int) -> dict[str, tuple[str, Policy]]:
+def _policies(trained: PolicySet, cap: int) -> dict[str, tuple[str, Policy]]:
     """Every baseline and rule, then what was learnt; the chosen rule may be one of longer episodes."""
     result: dict[str, tuple[str, Policy]] = {name: ("baseline", rule) for name, rule in BASELINES.items()}
     result |= {name: ("rule", rule) for name, rule in rules(cap).items()}
@@ -176,7 +180,7 @@ def _row(
         "chosen": name == choice,
         "lambda": penalty,
         "task_reward": score.task,
-        "human_steps": score.called,
+        "human_steps": score.human_steps,
         "human_intervention_rate": score.rate,
         "reward": result.value,
         "low": result.low,
@@ -194,16 +198,18 @@ def _share(rows: Sequence[Mapping[str, Any]]) -> float | None:
     return gain / oracle if oracle and gain is not None else None
 
 
-def _curve(advisor: Advisor, on: Bench, features: Seen, *, asks: bool) -> list[dict[str, Any]]:
+def _curve(
+    advisor: Advisor, on: Bench, features: StateFeatures, *, lacks_question: bool
+) -> list[dict[str, Any]]:
     """Reward and interventions over λ: of baselines, of the oracle, and of what is followed at each λ."""
-    fixed = {name: on.known(on.score(rule.chance(features))) for name, rule in BASELINES.items()}
+    fixed = {name: on.if_known(on.score(rule.chance(features))) for name, rule in BASELINES.items()}
     rows: list[dict[str, Any]] = []
     by_penalty: dict[float, Score] = {}
     for penalty in sorted({*CURVE, *advisor.penalties}):
         trained, _ = advisor.at(penalty)
         if trained.penalty not in by_penalty:
-            policy = trained.policies[trained.without_question if asks else trained.chosen]
-            by_penalty[trained.penalty] = on.known(on.score(policy.chance(features)))
+            policy = trained.policies[trained.without_question if lacks_question else trained.chosen]
+            by_penalty[trained.penalty] = on.if_known(on.score(policy.chance(features)))
         scores = {**fixed, "chosen": by_penalty[trained.penalty]}
         if on.behaviour is None:
             scores[ORACLE] = on.score(on.woods.oracle(penalty))
@@ -216,7 +222,7 @@ def _point(name: str, penalty: float, score: Score, trained: float) -> dict[str,
         "policy": name,
         "lambda": penalty,
         "task_reward": score.task,
-        "human_steps": score.called,
+        "human_steps": score.human_steps,
         "human_intervention_rate": score.rate,
         "reward": score.mean(penalty),
         **({"trained": trained} if name == "chosen" else {}),

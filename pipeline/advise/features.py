@@ -115,7 +115,7 @@ def last_words(state: State) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class StateFeatures:
     """Features of N states: `process` (N, P) by `columns`, and sparse words (N, W) of two blocks of text."""
 
     columns: Sequence[str]
@@ -140,7 +140,7 @@ class View:
     """A fitted TfidfVectorizer of the last step's words; None where there are none."""
     question: Any
 
-    def see(self, states: Sequence[State]) -> Seen:
+    def see(self, states: Sequence[State]) -> StateFeatures:
         """The features of states."""
         where = {name: i for i, name in enumerate(self.columns)}
         table = np.zeros((len(states), len(where)))
@@ -152,7 +152,7 @@ class View:
         question = (
             self.question.transform([s.question for s in states]) if self.question is not None else None
         )
-        return Seen(self.columns, table, last, question)
+        return StateFeatures(self.columns, table, last, question)
 
 
 def view(states: Sequence[State]) -> View:

@@ -1,8 +1,8 @@
-"""What a question is known by, so that one that was learnt from is noticed where a policy is evaluated.
+"""Fingerprints of questions, by which an evaluation notices those that an advisor was trained on.
 
-By the hash of its text, where the log holds one, and by hashes of a few of its episodes with what they
-earned (of all the smallest, so that any two samples of one set are comparable; Broder 1997). No text is
-kept.
+A question is known by the hash of its text, where the log holds one, and by the smallest hashes of its
+episodes with their rewards, so that any two samples of one set are comparable (min-wise hashing; Broder
+1997). No text is kept.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ from .states import Episode
 KEPT = 32
 LENGTH = 16
 LEAST = 2
-"""Episodes of a question that must be a training question's where it has a part of them."""
+"""Episodes that a question must share with a training question of which it has only a part."""
 
 
 def fingerprints(episodes: Iterable[Episode]) -> dict[str, list[Any]]:
-    """Hashes of the questions' texts, and of each question's episodes the smallest."""
+    """Hashes of the questions' texts, and of each question the `KEPT` smallest hashes of its episodes."""
     by_question = _by_question(episodes)
-    texts = sorted(_telling(by_question))
+    texts = sorted(_unique_texts(by_question))
     return {"texts": texts, "episodes": [sorted(hashes)[:KEPT] for _, hashes in by_question.values()]}
 
 
-def already_seen(episodes: Iterable[Episode], training: Mapping[str, Any]) -> set[tuple[str, str]]:
-    """(experiment, question) of those that `known` has: with the same text, else with the same episodes.
+def training_questions(episodes: Iterable[Episode], training: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """(experiment, question) of those that `training` has, by their texts, or without one by their episodes.
 
-    Without a text at least half of the kept episodes of one training question must be among its own; or,
-    where it has a part of them, half of its own, two at the least, among the kept, as far as these reach.
+    A question is a training question if at least half of the hashes kept of that are among its own; or, where
+    it has only a part of the episodes, if at least half of its own (`LEAST` or more) are among the kept ones,
+    not counting hashes above the largest kept.
     """
     texts = set(training["texts"])
     by_question = _by_question(episodes)
-    telling = _telling(by_question)
+    telling = _unique_texts(by_question)
     where: dict[str, set[int]] = {}
     for place, hashes in enumerate(training["episodes"]):
         for name in hashes:
@@ -47,8 +48,8 @@ def already_seen(episodes: Iterable[Episode], training: Mapping[str, Any]) -> se
     }
 
 
-def _telling(by_question: Mapping[tuple[str, str], tuple[str, set[str]]]) -> set[str]:
-    """The texts that are one question's alone: a text that many share tells none of them."""
+def _unique_texts(by_question: Mapping[tuple[str, str], tuple[str, set[str]]]) -> set[str]:
+    """The texts of one question alone: a text that several share identifies none of them."""
     names: dict[str, set[str]] = {}
     for (_, question), (text, _) in by_question.items():
         if text:
@@ -62,14 +63,16 @@ def _is_shared(own: set[str], episodes: Any, where: Mapping[str, set[int]]) -> b
         for place in where.get(name, ()):
             number[place] = number.get(place, 0) + 1
     return any(
-        2 * n >= min(len(episodes[place]), _within(own, episodes[place], n)) for place, n in number.items()
+        2 * n >= min(len(episodes[place]), _expected_overlap(own, episodes[place], n))
+        for place, n in number.items()
     )
 
 
-def _within(own: set[str], hashes: Sequence[str], overlap: int) -> float:
-    """How many of its own a training question would have kept if all were its: those up to the last kept.
+def _expected_overlap(own: set[str], hashes: Sequence[str], overlap: int) -> float:
+    """How many of a question's own hashes a training question would have kept if both were the same one.
 
-    One episode alone that is there, too, tells of nothing.
+    These are the hashes up to the largest kept; infinitely many below `LEAST` common ones, for one common
+    episode proves nothing.
     """
     if overlap < LEAST:
         return math.inf
@@ -81,7 +84,7 @@ def _by_question(episodes: Iterable[Episode]) -> dict[tuple[str, str], tuple[str
     for episode in episodes:
         text = text_hash(" ".join(episode.text.split()))[:LENGTH] if episode.text else ""
         contents = [step.content for step in episode.steps]
-        own = content_hash(contents, episode.earned)[:LENGTH]
+        own = content_hash(contents, episode.reward)[:LENGTH]
         entry = result.setdefault((episode.experiment, episode.question), (text, set()))
         entry[1].add(own)
     return result

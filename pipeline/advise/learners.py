@@ -16,8 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...annotation.statistics.intervals import Floats, Ints
-from .features import Seen
-from .policies import NEVER, Boosted, Condition, Linear, Mixed, Policy, Rule, dense, standardised
+from .features import StateFeatures
+from .policies import (
+    NEVER,
+    BoostedTrees,
+    Condition,
+    Ensemble,
+    Linear,
+    Policy,
+    Rule,
+    dense_features,
+    standardise,
+)
 from .trees import Forest
 
 Rows = NDArray[np.bool_]
@@ -37,7 +47,7 @@ class Lesson:
     """What is learnt from: a forest with its features, and which states (N,) may be looked at."""
 
     woods: Forest
-    seen: Seen
+    features: StateFeatures
     rows: Rows
     penalty: float
     seed: int = 0
@@ -51,31 +61,34 @@ class Lesson:
 
 
 Learner = Callable[[Lesson], Policy]
-Fit = Callable[[Lesson, Floats, Floats], Linear | Boosted]
+Fit = Callable[[Lesson, Floats, Floats], Linear | BoostedTrees]
 """Features, target and weight of all states -> a model of the target."""
 
 
-def iterated(*fits: Fit, rounds: int = ROUNDS) -> Learner:
-    """Policy iteration: the exact gain of a person under the policy so far, fitted; at first under a coin.
+def policy_iteration(*fits: Fit, rounds: int = ROUNDS) -> Learner:
+    """Policy iteration: fits the exact gain of a person under the policy so far, which begins as a coin toss.
 
-    Of several fits the mean is followed.
+    With several fits their mean is the policy.
     """
 
     def learn(lesson: Lesson) -> Policy:
         chance: Floats = np.full(len(lesson.rows), BEHAVIOUR)
         policy: Policy = NEVER
         for _ in range(rounds):
-            lessons = taught(lesson, chance)
+            lessons = gain_targets(lesson, chance)
             models = tuple(fit(lesson, *lessons) for fit in fits)
-            policy = models[0] if len(models) == 1 else Mixed(models)
-            chance = policy.chance(lesson.seen)
+            policy = models[0] if len(models) == 1 else Ensemble(models)
+            chance = policy.chance(lesson.features)
         return policy
 
     return learn
 
 
-def taught(lesson: Lesson, chance: Floats) -> tuple[Floats, Floats]:
-    """The gain of a person (N,) under a policy, and how much each state matters: how likely it is come by."""
+def gain_targets(lesson: Lesson, chance: Floats) -> tuple[Floats, Floats]:
+    """The gain of a person (N,) under a policy, and weights (N,): how likely each state is reached.
+
+    On samples both come from `residuals`.
+    """
     if lesson.behaviour is not None:
         return residuals(lesson, lesson.behaviour)
     gain = lesson.woods.worth(chance).gain(lesson.penalty)
@@ -87,17 +100,17 @@ def residuals(lesson: Lesson, behaviour: Floats) -> tuple[Floats, Floats]:
     """The gain of a person (N,) from what was logged, and weights, by Robinson's transformation.
 
     (G - m(s)) / (a - e(s)) with weight (a - e(s))²: G the Monte-Carlo return from the state on, m its
-    expectation, e the chance that a person acted. What follows the step is what followed in the logs.
+    expectation, e the chance that a person acted. After the step the logged behaviour goes on.
     """
     from sklearn.linear_model import Ridge
 
     woods = lesson.woods
     number = woods.leaves.sum(axis=1)
-    returns = (woods.earned - lesson.penalty * woods.human).sum(axis=1) / np.maximum(number, 1)
+    returns = (woods.returns - lesson.penalty * woods.human).sum(axis=1) / np.maximum(number, 1)
     action = woods.leaves[:, 1] / np.maximum(number, 1)
     rows = np.flatnonzero(lesson.rows & (number > 0))
-    mean, scale = standard(lesson.seen.process[rows])
-    table = standardised(lesson.seen.process, mean, scale)
+    mean, scale = mean_and_scale(lesson.features.process[rows])
+    table = standardise(lesson.features.process, mean, scale)
     expected = Ridge(alpha=30.0).fit(table[rows], returns[rows], number[rows]).predict(table)
     apart = action - behaviour
     target = (returns - expected) / np.where(np.abs(apart) > 1e-3, apart, 1.0)
@@ -112,11 +125,11 @@ def ridge(strength: float, blocks: Sequence[str] = ()) -> Fit:
         from sklearn.linear_model import Ridge
 
         rows = np.flatnonzero(weight > 0)
-        mean, scale = standard(lesson.seen.process[rows])
-        table = standardised(lesson.seen.process[rows], mean, scale)
-        present = [block for block in blocks if getattr(lesson.seen, block) is not None]
-        # A word's weight is at most 1; three times that makes words as dear as a standardised number.
-        words = [3 * getattr(lesson.seen, block)[rows] for block in present]
+        mean, scale = mean_and_scale(lesson.features.process[rows])
+        table = standardise(lesson.features.process[rows], mean, scale)
+        present = [block for block in blocks if getattr(lesson.features, block) is not None]
+        # A word's TF-IDF is at most 1; times 3, the penalty weighs on it as on a standardised number.
+        words = [3 * getattr(lesson.features, block)[rows] for block in present]
         design = hstack([csr_matrix(table), *words]).tocsr() if words else table
         share = weight[rows] / weight[rows].mean()
         model = Ridge(alpha=strength, solver="lsqr" if words else "cholesky")
@@ -131,17 +144,17 @@ def ridge(strength: float, blocks: Sequence[str] = ()) -> Fit:
     return fit
 
 
-def boosted(
+def boosting(
     trees: int = 30, leaf: float = 0.02, rate: float = 0.15, words: int = WORDS, depth: int = 3
 ) -> Fit:
     """Gradient boosting of small trees; a leaf holds at least the share `leaf` of the weight."""
 
-    def fit(lesson: Lesson, target: Floats, weight: Floats) -> Boosted:
+    def fit(lesson: Lesson, target: Floats, weight: Floats) -> BoostedTrees:
         from sklearn.ensemble import GradientBoostingRegressor
 
-        rows = _some(weight, lesson.seed)
-        indices = telling(lesson.seen.last, rows, target, weight, words)
-        table = dense(lesson.seen, indices)[rows]
+        rows = _sample_rows(weight, lesson.seed)
+        indices = select_words(lesson.features.last, rows, target, weight, words)
+        table = dense_features(lesson.features, indices)[rows]
         model = GradientBoostingRegressor(
             n_estimators=trees,
             learning_rate=rate,
@@ -153,23 +166,25 @@ def boosted(
         )
         share = weight[rows] / weight[rows].mean()
         model.fit(table, target[rows], sample_weight=share)
-        return _arrays(model, indices, rate)
+        return _as_arrays(model, indices, rate)
 
     return fit
 
 
-def _some(weight: Floats, seed: int) -> Ints:
-    """The states that weigh anything, or `MOST` drawn of them."""
+def _sample_rows(weight: Floats, seed: int) -> Ints:
+    """The states with weight, or `MOST` drawn from them."""
     rows = np.flatnonzero(weight > 0)
     if len(rows) <= MOST:
         return rows
     return np.sort(np.random.default_rng(seed).choice(rows, MOST, replace=False))
 
 
-def telling(words: Any, rows: Ints, target: Floats, weight: Floats, most: int, least: float = 0.0) -> Ints:
-    """The words (N, W) that go most with the target (their places), by weighted covariance.
+def select_words(
+    words: Any, rows: Ints, target: Floats, weight: Floats, most: int, least: float = 0.0
+) -> Ints:
+    """Columns of the words (N, W) that covary most with the target, weighted, in standard errors.
 
-    At most so many, and none by less than `least` standard errors.
+    At most `most` of them, and none below `least` standard errors.
     """
     if words is None or not most:
         return np.zeros(0, dtype=np.int64)
@@ -184,7 +199,7 @@ def telling(words: Any, rows: Ints, target: Floats, weight: Floats, most: int, l
     return np.sort(best[enough]).astype(np.int64)
 
 
-def _arrays(model: Any, indices: Ints, rate: float) -> Boosted:
+def _as_arrays(model: Any, indices: Ints, rate: float) -> BoostedTrees:
     trees = [tree.tree_ for tree in model.estimators_[:, 0]]
     most = max(tree.node_count for tree in trees)
 
@@ -194,7 +209,7 @@ def _arrays(model: Any, indices: Ints, rate: float) -> Boosted:
             table[row, : len(line)] = line
         return table
 
-    return Boosted(
+    return BoostedTrees(
         feature=padded([tree.feature for tree in trees], -1, np.int64),
         threshold=padded([tree.threshold for tree in trees], 0.0, np.float64),
         left=padded([tree.children_left for tree in trees], 0, np.int64),
@@ -205,7 +220,7 @@ def _arrays(model: Any, indices: Ints, rate: float) -> Boosted:
     )
 
 
-def standard(table: Floats) -> tuple[Floats, Floats]:
+def mean_and_scale(table: Floats) -> tuple[Floats, Floats]:
     spread = table.std(axis=0)
     return table.mean(axis=0), np.where(spread > 1e-9, spread, 1.0)
 
@@ -217,7 +232,7 @@ def advantages(lesson: Lesson) -> tuple[Floats, Floats, Floats]:
     episode, as released, it is the same.
     """
     woods = lesson.woods
-    mean = (woods.earned - lesson.penalty * woods.human) / np.maximum(woods.leaves, 1)
+    mean = (woods.returns - lesson.penalty * woods.human) / np.maximum(woods.leaves, 1)
     return (mean[:, 1] - mean[:, 0]) / 2, woods.leaves[:, 0], woods.leaves[:, 1]
 
 
@@ -236,8 +251,8 @@ def gradient(
     def learn(lesson: Lesson) -> Policy:
         rows = np.flatnonzero(lesson.choices)
         value, *numbers = (column[rows] for column in advantages(lesson))
-        mean, scale = standard(lesson.seen.process[rows])
-        table = np.column_stack([np.ones(len(rows)), standardised(lesson.seen.process[rows], mean, scale)])
+        mean, scale = mean_and_scale(lesson.features.process[rows])
+        table = np.column_stack([np.ones(len(rows)), standardise(lesson.features.process[rows], mean, scale)])
         theta: Floats = np.zeros(table.shape[1])
         first: Floats = np.zeros(len(theta))
         second: Floats = np.zeros(len(theta))
@@ -253,7 +268,7 @@ def gradient(
 
 
 def slope(score: Floats, advantage: Floats, counts: tuple[Floats, Floats], entropy: float) -> Floats:
-    """The derivative of Eq. 8 by the policy's log odds (N,), of both actions of each state."""
+    """The derivative of Eq. 8 by the policy's log odds (N,), summed over both actions of a state."""
     human = 1 / (1 + np.exp(-np.clip(score, -30, 30)))
     weight = [
         np.clip(chance / BEHAVIOUR * n, 1 - EPSILON, 1 + EPSILON)
@@ -276,21 +291,21 @@ def imitation(strength: float = 10.0) -> Learner:
 
         rows = np.flatnonzero(lesson.choices)
         better = advantages(lesson)[0][rows] > 1e-12
-        mean, scale = standard(lesson.seen.process[rows])
+        mean, scale = mean_and_scale(lesson.features.process[rows])
         if better.all() or not better.any():
             return Linear(mean, scale, np.zeros(len(mean)), {}, 1.0 if better.all() else -1.0)
         model = LogisticRegression(C=strength / len(rows), max_iter=1000)
-        model.fit(standardised(lesson.seen.process[rows], mean, scale), better)
+        model.fit(standardise(lesson.features.process[rows], mean, scale), better)
         return Linear(mean, scale, np.asarray(model.coef_[0]), {}, float(model.intercept_[0]))
 
     return learn
 
 
 def rule_list(lines: int = 2, conditions: int = 2) -> Learner:
-    """Lines of conditions, each added where it earns most on the training trees, until none does."""
+    """Lines of conditions, added greedily by the reward on the training trees, until none adds any."""
 
     def learn(lesson: Lesson) -> Policy:
-        options = _options(lesson)
+        options = _candidate_conditions(lesson)
         rule, best = NEVER, _mean_reward(lesson, NEVER)
         for _ in range(lines):
             line: tuple[Condition, ...] = ()
@@ -312,14 +327,14 @@ def rule_list(lines: int = 2, conditions: int = 2) -> Learner:
 
 def _mean_reward(lesson: Lesson, policy: Policy) -> float:
     trees = np.unique(lesson.woods.tree[lesson.rows])
-    return float(lesson.woods.worth(policy.chance(lesson.seen)).reward(lesson.penalty)[trees].mean())
+    return float(lesson.woods.worth(policy.chance(lesson.features)).reward(lesson.penalty)[trees].mean())
 
 
-def _options(lesson: Lesson) -> list[Condition]:
-    """Conditions on process features: beyond or below a few of their quantiles."""
+def _candidate_conditions(lesson: Lesson) -> list[Condition]:
+    """Conditions on process features: at least or at most a value between their quantiles."""
     options: list[Condition] = []
-    for name in lesson.seen.columns:
-        values = np.unique(lesson.seen.column(name)[lesson.choices])
+    for name in lesson.features.columns:
+        values = np.unique(lesson.features.column(name)[lesson.choices])
         cuts = values if len(values) <= 8 else np.quantile(values, (0.2, 0.4, 0.6, 0.8))
         for low, high in pairwise(cuts):
             middle = float((low + high) / 2)

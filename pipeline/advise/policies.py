@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from ...annotation.statistics.intervals import Floats, Ints
-from .features import Seen
+from .features import StateFeatures
 
 Kind = Literal["baseline", "rule", "learnt", "oracle"]
 FARTHEST = 4.0
@@ -23,7 +23,7 @@ BLOCKS = ("process", "last", "question")
 class Policy(Protocol):
     """Says for each of N states how likely a person is called."""
 
-    def chance(self, features: Seen) -> Floats:
+    def chance(self, features: StateFeatures) -> Floats:
         """(N,), between 0 and 1."""
         ...
 
@@ -36,7 +36,7 @@ class Condition:
     relation: Literal[">=", "<=", "="]
     value: float
 
-    def holds(self, features: Seen) -> Any:
+    def holds(self, features: StateFeatures) -> Any:
         """(N,) of booleans."""
         column = features.column(self.feature)
         if self.relation == "=":
@@ -55,7 +55,7 @@ class Rule:
     lines: tuple[tuple[Condition, ...], ...]
     odds: float = 1.0
 
-    def chance(self, features: Seen) -> Floats:
+    def chance(self, features: StateFeatures) -> Floats:
         """1 (or the odds) where a line holds, else 0."""
         calls = np.zeros(len(features.process), dtype=bool)
         for line in self.lines:
@@ -81,22 +81,22 @@ class Linear:
     """Block (`last`, `question`) -> the weights of its words."""
     intercept: float = 0.0
 
-    def score(self, features: Seen) -> Floats:
+    def score(self, features: StateFeatures) -> Floats:
         """(N,)."""
-        total = standardised(features.process, self.mean, self.scale) @ self.process + self.intercept
+        total = standardise(features.process, self.mean, self.scale) @ self.process + self.intercept
         for block, weights in self.words.items():
             words = getattr(features, block)
             if words is not None:
                 total = total + words @ weights
         return np.asarray(total, dtype=np.float64)
 
-    def chance(self, features: Seen) -> Floats:
+    def chance(self, features: StateFeatures) -> Floats:
         """1 where the score is positive, else 0."""
         return np.asarray(self.score(features) > 0, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class Boosted:
+class BoostedTrees:
     """A sum of small regression trees over process features and some words, as plain arrays (T, nodes)."""
 
     feature: Ints
@@ -109,59 +109,59 @@ class Boosted:
     """Words of the last step that are looked at, by their place in its vocabulary."""
     intercept: float = 0.0
 
-    def score(self, features: Seen) -> Floats:
+    def score(self, features: StateFeatures) -> Floats:
         """(N,)."""
-        table = dense(features, self.chosen)
+        table = dense_features(features, self.chosen)
         total = np.full(len(table), self.intercept)
         rows: Ints = np.arange(len(table))
         for tree in range(len(self.feature)):
             node: Ints = np.zeros(len(table), dtype=np.int64)
             while (inner := self.feature[tree, node] >= 0).any():
                 column = np.maximum(self.feature[tree, node], 0)
-                # scikit-learn splits what it has as 32-bit floats.
+                # scikit-learn compares features as 32-bit floats.
                 goes_left = table[rows, column].astype(np.float32) <= self.threshold[tree, node]
                 step = np.where(goes_left, self.left[tree, node], self.right[tree, node])
                 node = np.where(inner, step, node)
             total += self.value[tree, node]
         return np.asarray(total)
 
-    def chance(self, features: Seen) -> Floats:
+    def chance(self, features: StateFeatures) -> Floats:
         """1 where the score is positive, else 0."""
         return np.asarray(self.score(features) > 0, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class Mixed:
+class Ensemble:
     """The mean of several models of the gain."""
 
-    models: tuple[Linear | Boosted, ...]
+    models: tuple[Linear | BoostedTrees, ...]
 
-    def score(self, features: Seen) -> Floats:
+    def score(self, features: StateFeatures) -> Floats:
         """(N,)."""
         return np.asarray(np.mean([model.score(features) for model in self.models], axis=0))
 
-    def chance(self, features: Seen) -> Floats:
+    def chance(self, features: StateFeatures) -> Floats:
         """1 where the score is positive, else 0."""
         return np.asarray(self.score(features) > 0, dtype=np.float64)
 
 
-Model = Linear | Boosted | Mixed
+Model = Linear | BoostedTrees | Ensemble
 
 
-def standardised(table: Floats, mean: Floats, scale: Floats) -> Floats:
-    """Within ±4 of the training states' spread: what lies further out is as good as unseen."""
+def standardise(table: Floats, mean: Floats, scale: Floats) -> Floats:
+    """Standardised features, clipped at ±4: what lies further out is as good as unseen."""
     return np.asarray(np.clip((table - mean) / scale, -FARTHEST, FARTHEST))
 
 
-def dense(features: Seen, indices: Ints) -> Floats:
-    """Process features beside some words of the last step (N, P + W)."""
+def dense_features(features: StateFeatures, indices: Ints) -> Floats:
+    """Process features and some words of the last step as one dense table (N, P + W)."""
     if not len(indices) or features.last is None:
         return np.hstack([features.process, np.zeros((len(features.process), len(indices)))])
     return np.hstack([features.process, features.last[:, indices].toarray()])
 
 
 ORACLE = "oracle"
-"""Who knows how each path ends; no policy is called so."""
+"""The name of the best choice in hindsight; no policy may have it."""
 NEVER = Rule(())
 ALWAYS = Rule(((),))
 BASELINES: Mapping[str, Rule] = {
@@ -197,10 +197,10 @@ def rules(cap: int) -> dict[str, Rule]:
     return result
 
 
-def uses(policy: Policy) -> Sequence[str]:
-    """The blocks that a policy looks at."""
-    if isinstance(policy, Mixed):
-        return tuple(dict.fromkeys(block for model in policy.models for block in uses(model)))
+def blocks_of(policy: Policy) -> Sequence[str]:
+    """The blocks of features that a policy looks at."""
+    if isinstance(policy, Ensemble):
+        return tuple(dict.fromkeys(block for model in policy.models for block in blocks_of(model)))
     if isinstance(policy, Linear):
         return ("process", *policy.words)
-    return ("process", "last") if isinstance(policy, Boosted) and len(policy.chosen) else ("process",)
+    return ("process", "last") if isinstance(policy, BoostedTrees) and len(policy.chosen) else ("process",)

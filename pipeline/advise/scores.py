@@ -1,10 +1,10 @@
-"""What a policy earns on questions, in totals that estimators take: exact on trees, weighted on samples.
+"""What a policy earns on questions: exact on trees, weighted on samples.
 
 Where both choices are recorded in (nearly) every state, a policy's expected reward is exact. Where
-trajectories were merely logged, an episode counts by how much likelier the policy takes its choices than
-who logged it did (self-normalised importance sampling, over whole episodes), and what that leaves uneven
-between questions is made up for by a regression on their words (doubly robust; Robins, Rotnitzky and Zhao
-1994, Dudík et al. 2011): right where either who acted or what a question earns is told rightly.
+trajectories were merely logged, an episode counts by how much likelier its choices are under the policy than
+in the logs (self-normalised importance sampling, over whole episodes), and what that leaves uneven between
+questions is made up for by a regression on their words (doubly robust; Robins, Rotnitzky and Zhao 1994, Dudík
+et al. 2011): it is consistent if either the model of who acted or that of what a question earns is right.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from ...annotation.statistics.estimate import (
     Estimate,
     Moments,
     Totals,
-    concluded,
     difference,
     estimate,
     totals,
+    with_interval,
 )
 from ...annotation.statistics.intervals import Floats
 from .behaviour import Opening, behaviour, openings
-from .features import Seen
+from .features import StateFeatures
 from .states import HUMAN
 from .trees import Forest
 
 SAMPLED = 0.2
-"""With a smaller share of states that saw both choices, the data are samples and no trees."""
+"""With a smaller share of states in which both choices were made, the data are samples and no trees."""
 LEAST_KNOWN = 8
-"""Questions of even weight that must tell of a policy, and of agent-only: on samples few take its choices."""
+"""Effective number of questions from which on a policy has a value: on samples few take its choices."""
 SURE = 50
-"""Questions of even weight from which on intervals hold the truth as often as they say."""
+"""Effective number of questions from which on intervals have their nominal coverage."""
 WEIGHTED = "weighted by importance, with who acted as course, words and question tell"
 UNSEEN = (
     "reasons to step in that these do not show, or that too few questions show to be learnt, bias every "
     "value, and no interval covers that"
 )
 STRENGTH = 10.0
-"""Of the penalty on what a question's words say it earns."""
+"""Of the ridge penalty, where a question's words predict what it earns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,20 +56,20 @@ class Score:
     human: Floats
     steps: Floats
     clusters: Sequence[str]
-    followed: Floats
-    """How much of it was logged with the policy's choices: on trees its weight."""
+    support: Floats
+    """The weight of the logged episodes with the policy's choices: on trees that of the question."""
 
     @property
     def parts(self) -> Floats:
         """All of them as one table (5, Q)."""
-        return np.stack([self.weight, self.task_reward, self.human, self.steps, self.followed])
+        return np.stack([self.weight, self.task_reward, self.human, self.steps, self.support])
 
     def of(self, questions: Floats) -> Score:
         """The same with each question's weight multiplied; 0 leaves it out."""
         return score_of(self.parts * questions, self.clusters)
 
-    def joined(self, other: Score) -> Score:
-        """Both added up: of questions that were left out of one or the other."""
+    def plus(self, other: Score) -> Score:
+        """The sum of two scores, such as those of two sets of questions."""
         return score_of(self.parts + other.parts, self.clusters)
 
     def reward(self, penalty: float) -> Floats:
@@ -104,7 +104,7 @@ class Score:
         return float(self.task_reward.sum()) / total if total > 0 else None
 
     @property
-    def called(self) -> float | None:
+    def human_steps(self) -> float | None:
         """C: human steps an episode."""
         total = float(self.weight.sum())
         return float(self.human.sum()) / total if total > 0 else None
@@ -117,22 +117,22 @@ class Score:
 
     @property
     def effective(self) -> float:
-        """(Σw)²/Σw² of what was followed: so many questions of even weight tell as much.
+        """The effective number of questions, (Σw)²/Σw² of their support (Kish 1965).
 
         A question counts once, in however many conditions it was asked.
         """
         _, positions = np.unique(np.asarray(self.clusters), return_inverse=True)
-        weights = np.bincount(positions, self.followed)
+        weights = np.bincount(positions, self.support)
         squares = float((weights**2).sum())
         return float(weights.sum()) ** 2 / squares if squares else 0.0
 
 
 def _estimate(sample: Totals, effective: float) -> Estimate:
-    """An estimate that is as sure as `effective` questions of even weight can be."""
+    """An estimate with the degrees of freedom of `effective` questions of equal weight."""
     result = estimate(sample)
     if result.value is None or result.error is None or effective >= sample.independent - 1e-9:
         return result
-    return concluded(
+    return with_interval(
         Moments(
             value=result.value,
             error=result.error,
@@ -148,63 +148,65 @@ def _estimate(sample: Totals, effective: float) -> Estimate:
 
 
 def score_of(parts: Floats, clusters: Sequence[str]) -> Score:
-    """A score from its parts: four (4, Q), or five where what was followed is not the weight."""
+    """A score from its parts: (4, Q), or (5, Q) where the support is not the weight."""
     weight, task_reward, human, steps = parts[:4]
     return Score(weight, task_reward, human, steps, clusters, parts[4] if len(parts) > 4 else weight)
 
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """A forest as what policies are tried on."""
+    """A forest on which policies are tried."""
 
     woods: Forest
     behaviour: Floats | None = None
     """The chance (N,) that a person acted, where the data are samples."""
     openings: Sequence[Opening] = ()
-    """By what questions' values are told apart, where the data are samples."""
+    """Folds with the words that predict a question's value, where the data are samples."""
 
     def score(self, human: Floats) -> Score:
         """What the policy that calls a person with chance `human` (N,) earns."""
         if self.behaviour is None:
             value = self.woods.worth(human).of_question
             return score_of(np.vstack([np.ones(len(value)), value.T]), self.woods.clusters)
-        return self._robust(self._weighted(human, self.behaviour))
+        return self._doubly_robust(self._importance_sums(human, self.behaviour))
 
-    def thin(self, score: Score) -> bool:
+    def is_thin(self, score: Score) -> bool:
         """Whether too few logged episodes took the policy's choices; never of trees, which hold them all."""
         return self.behaviour is not None and score.effective < LEAST_KNOWN - 1e-9
 
-    def known(self, score: Score) -> Score:
-        """The score, or one of nothing where it is thin.
+    def if_known(self, score: Score) -> Score:
+        """The score, or an empty one where it is thin.
 
-        A handful of episodes, weighted to sum to 1, tell of the questions they happened to be of: the value
-        of always calling a person was .64 for .45 there, and its difference's interval held .80 to .86.
+        A handful of episodes, weighted to sum to 1, represent only the questions they happen to be of: there
+        the value of always calling a person came out as .64 where it was .45, and the interval of its
+        difference covered the truth in .80 to .86 of the cases.
         """
-        return score.of(np.zeros(len(score.weight))) if self.thin(score) else score
+        return score.of(np.zeros(len(score.weight))) if self.is_thin(score) else score
 
-    def _robust(self, sums: Floats) -> Score:
-        """What each question should earn, and how much more those did whose choices were the policy's.
+    def _doubly_robust(self, sums: Floats) -> Score:
+        """The doubly robust value: what each question is predicted to earn, plus its weighted residual.
 
-        V = Σ(m + δ + w/w̄ (y - m - δ))/n: what is said of each, moved so that the weighted rest is 0. A rest
-        counts as without its question, 1/(1 - w/Σw) as much (jackknife), and what all that adds is taken off.
+        V = Σ(m + δ + w/w̄ (y - m - δ))/n, where m is predicted from other questions and δ makes the weighted
+        residuals sum to 0. A residual is taken as if its question were left out of δ, 1/(1 - w/Σw) times
+        as large (jackknife), and what all residuals then add is subtracted.
         """
         weights, number = sums[:, 0], self.woods.leaves[self.woods.roots].sum(axis=1)
         total = float(weights.sum())
         if not total:
             return score_of(np.zeros((5, len(number))), self.woods.clusters)
         own = sums[:, 1:] / np.where(weights > 0, weights, 1.0)[:, None]
-        predictions = self._said(own, weights)
+        predictions = self._predict(own, weights)
         predictions = predictions + weights @ (own - predictions) / total
         scale = weights / np.maximum(1 - weights / total, 0.5) / total
         rest = scale[:, None] * (own - predictions)
         values = number[:, None] * (predictions - rest.sum(axis=0)) + number.sum() * rest
         return score_of(np.vstack([number, values.T, weights]), self.woods.clusters)
 
-    def _said(self, own: Floats, weights: Floats) -> Floats:
-        """What the words of each question (Q, 3) say of it, by other questions; weighted ridge regression."""
+    def _predict(self, own: Floats, weights: Floats) -> Floats:
+        """Reward, human steps and steps (Q, 3) by a question's words: weighted ridge regression on others."""
         predictions = np.zeros(own.shape)
         for opening in self.openings:
-            weight = np.where(opening.held, 0.0, weights)
+            weight = np.where(opening.holdout, 0.0, weights)
             if not weight.any():
                 continue
             share = weight / weight[weight > 0].mean()
@@ -212,11 +214,12 @@ class Bench:
             table, mean = opening.table - centre, share @ own / share.sum()
             square = (table * share[:, None]).T @ table + STRENGTH * np.eye(table.shape[1])
             slope = np.linalg.solve(square, (table * share[:, None]).T @ (own - mean))
-            predictions[opening.held] = mean + table[opening.held] @ slope
+            predictions[opening.holdout] = mean + table[opening.holdout] @ slope
         return predictions
 
-    def _weighted(self, human: Floats, behaviour: Floats) -> Floats:
-        """Of each question (Q, 4): the weight of its episodes, and their weighted earnings, people, steps."""
+    def _importance_sums(self, human: Floats, behaviour: Floats) -> Floats:
+        """Of each question (Q, 4): the importance weight of its episodes, and their weighted reward, human
+        steps and steps."""
         woods, count = self.woods, len(self.woods.roots)
         ratio = np.zeros(len(woods.states))
         ratio[woods.roots] = 1.0
@@ -229,7 +232,7 @@ class Bench:
             )
             weight = ratio[source] * likelier
             ends = target < 0
-            # A node has one way in, so nothing is added up here.
+            # A node has one parent, so it is assigned once.
             ratio[target[~ends]] = weight[~ends]
             last = source[ends]
             steps = woods.depth[last] + 1.0
@@ -245,12 +248,12 @@ class Bench:
 
 
 def is_sampled(woods: Forest) -> bool:
-    """Whether the states saw one choice each, as good as all."""
+    """Whether nearly all states saw one choice only."""
     return bool(woods.available.all(axis=1).mean() < SAMPLED)
 
 
-def bench(woods: Forest, features: Seen) -> Bench:
-    """Trees as they are; samples with who acted, and what questions earned, as their features tell."""
+def bench(woods: Forest, features: StateFeatures) -> Bench:
+    """The bench of a forest; on samples with who acted, and the words that predict what questions earn."""
     if not is_sampled(woods):
         return Bench(woods)
     return Bench(woods, behaviour(woods, features), openings(woods, features))

@@ -1,4 +1,4 @@
-"""Who has done what so far: the states in which an advisor is asked, read from trajectories of any system.
+"""The states in which an advisor is asked: who has done what so far, from trajectories of any system.
 
 A step is what the agent or a person did, with what the environment answered. A state is a question and the
 steps so far; whether the next step is the agent's or a person's is the choice to be advised on.
@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...schemas import Event, Trajectory
-from ...schemas.trajectory import recorded
+from ...schemas.trajectory import recorded_outcome
 from ..errors import CoauditError
 from ..systems.rehac.dilemmas import observation
 from ..units import opening_query
 
 OUTCOMES = ("task_reward", "task_performance", "success", "delivered")
-"""What came of a trajectory, between 0 and 1; the first that most trajectories have is taken."""
+"""Outcomes between 0 and 1 that can be the reward; it is the first of those that most trajectories have."""
 AGENT, HUMAN = 0, 1
 _UNDONE = ("start", "note", "wait", "control")
 _FAILED = re.compile(
@@ -63,20 +63,21 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A trajectory that ended, with what it earned."""
+    """A finished trajectory with its reward."""
 
     name: str
     experiment: str
-    """Whose paths are laid together: the condition."""
+    """The condition; paths of one experiment and question form a tree."""
     question: str
-    """What tells questions apart: index or instance; the trajectory itself where it has neither."""
+    """Key of the question: its index or instance, or the trajectory's id where it has neither."""
     text: str
     steps: tuple[Step, ...]
-    earned: float
+    reward: float
 
 
 def steps(trajectory: Trajectory) -> tuple[Step, ...]:
-    """The steps of agents and people, in order, without the opening query and what only live traffic told."""
+    """The steps of agents and people, in order, without the opening query and events known from live traffic
+    alone."""
     kinds = {p.name: p.kind for p in trajectory.participants}
     opening = opening_query(trajectory)
     return tuple(
@@ -107,7 +108,7 @@ def question(trajectory: Trajectory) -> str:
 
 
 def state(trajectory: Trajectory) -> State:
-    """Where a trajectory stands now."""
+    """The present state of a trajectory."""
     return State(question(trajectory), steps(trajectory))
 
 
@@ -117,19 +118,19 @@ def states(trajectory: Trajectory) -> Iterator[State]:
     return (State(text, path[:n]) for n in range(len(path)))
 
 
-def ended(trajectory: Trajectory) -> bool:
-    """Whether it says so, or its outcome is known: then nobody needs to step in any more."""
+def has_ended(trajectory: Trajectory) -> bool:
+    """Whether a trajectory has ended, by its log or because its outcome is known."""
     if _in_progress(trajectory):
         return False
-    if recorded(trajectory, "end_reason").text not in (None, "unfinished"):
+    if recorded_outcome(trajectory, "end_reason").text not in (None, "unfinished"):
         return True
-    return any(recorded(trajectory, name).value is not None for name in OUTCOMES)
+    return any(recorded_outcome(trajectory, name).value is not None for name in OUTCOMES)
 
 
 def _in_progress(trajectory: Trajectory) -> bool:
-    """ReHAC's reader takes an episode that stopped without an answer to have earned 0; one without a score
-    may still be going on."""
-    return recorded(trajectory, "finished").value == 0 and recorded(trajectory, "f1").value is None
+    """Whether an episode has neither answer nor score: it may go on, though ReHAC's reader gives it 0."""
+    has_answer = recorded_outcome(trajectory, "finished").value != 0
+    return not has_answer and recorded_outcome(trajectory, "f1").value is None
 
 
 def outcome_of(trajectories: Iterable[Trajectory]) -> str | None:
@@ -137,7 +138,7 @@ def outcome_of(trajectories: Iterable[Trajectory]) -> str | None:
     counts = dict.fromkeys(OUTCOMES, 0)
     for trajectory in trajectories:
         for name in OUTCOMES:
-            counts[name] += recorded(trajectory, name).value is not None
+            counts[name] += recorded_outcome(trajectory, name).value is not None
     best = max(OUTCOMES, key=lambda name: counts[name])
     return best if counts[best] else None
 
@@ -154,14 +155,16 @@ def episodes(trajectories: Sequence[Trajectory], outcome: str | None = None) -> 
             f"{len(trajectories)} trajectories, none with an outcome ({names}): without one nothing can be "
             "learned; `coaudit outcomes import FILE` brings outcomes in"
         )
-    result = earning(trajectories, name)
+    result = rewarded_episodes(trajectories, name)
     if not result:
-        why = "".join(f"; {reason}" for reason in [*_reasons(trajectories), *_others(trajectories, name)])
+        why = "".join(
+            f"; {reason}" for reason in [*_reasons(trajectories), *_other_outcomes(trajectories, name)]
+        )
         raise CoauditError(f"{len(trajectories)} trajectories, none with steps and a value of {name!r}{why}")
     return result, len(trajectories) - len(result)
 
 
-def earning(trajectories: Iterable[Trajectory], outcome: str) -> list[Episode]:
+def rewarded_episodes(trajectories: Iterable[Trajectory], outcome: str) -> list[Episode]:
     """The episodes of those with steps and a value of that outcome, which may be none.
 
     CoauditError where a value does not lie between 0 and 1.
@@ -177,8 +180,8 @@ def _reasons(trajectories: Iterable[Trajectory]) -> list[str]:
     return [reason for reason, _ in counts.most_common(3)]
 
 
-def _others(trajectories: Iterable[Trajectory], name: str) -> list[str]:
-    """Where no trajectory knows an outcome of that name: which there are."""
+def _other_outcomes(trajectories: Iterable[Trajectory], name: str) -> list[str]:
+    """Which outcomes there are instead, where no trajectory has one of that name."""
     every = [one for trajectory in trajectories for one in trajectory.outcomes]
     if any(one.name == name for one in every):
         return []
@@ -187,7 +190,7 @@ def _others(trajectories: Iterable[Trajectory], name: str) -> list[str]:
 
 
 def _episode(trajectory: Trajectory, name: str) -> Episode | None:
-    reward, path = recorded(trajectory, name).value, steps(trajectory)
+    reward, path = recorded_outcome(trajectory, name).value, steps(trajectory)
     if reward is None or not path or _in_progress(trajectory):
         return None
     if not 0 <= reward <= 1:

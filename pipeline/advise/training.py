@@ -12,12 +12,12 @@ from ...annotation.statistics.estimate import Estimate
 from ...annotation.statistics.intervals import Floats
 from ...schemas import Trajectory, content_hash
 from ..errors import CoauditError, UsageError
-from .advisor import Advisor, Trained, check_penalty
-from .choice import CAUTION, FOLDS, REFERENCE, Choice, choose, fitted
-from .features import Seen, view
+from .advisor import Advisor, PolicySet, check_penalty
+from .choice import CAUTION, FOLDS, REFERENCE, Choice, choose, fit_candidates
+from .features import StateFeatures, view
 from .fingerprints import fingerprints
-from .learners import Lesson, ridge, taught
-from .policies import Model, Policy, uses
+from .learners import Lesson, gain_targets, ridge
+from .policies import Model, Policy, blocks_of
 from .scores import LEAST_KNOWN, UNSEEN, WEIGHTED, Bench, bench
 from .states import Episode, episodes
 from .trees import Forest, counts, forest
@@ -42,7 +42,7 @@ def train(
     """
     _check_penalties(penalties)
     paths, left_out = episodes(trajectories, outcome)
-    _teaching(paths)
+    _check_actors(paths)
     woods = forest(sorted(paths, key=lambda path: (path.experiment, path.question, path.name)))
     if len(set(woods.clusters)) < FEWEST:
         raise CoauditError(
@@ -63,7 +63,7 @@ def _check_penalties(penalties: Sequence[float]) -> None:
         raise UsageError("--penalty: give each value once")
 
 
-def _teaching(paths: Sequence[Episode]) -> None:
+def _check_actors(paths: Sequence[Episode]) -> None:
     """CoauditError where one kind of actor took all the steps."""
     human = sum(step.human for path in paths for step in path.steps)
     total = sum(len(path.steps) for path in paths)
@@ -79,7 +79,7 @@ def _about(
     trajectories: Sequence[Trajectory], paths: Sequence[Episode], left_out: int, woods: Forest, seed: int
 ) -> dict[str, Any]:
     conditions = sorted({trajectory.condition or "" for trajectory in trajectories})
-    rewards = [path.earned for path in paths]
+    rewards = [path.reward for path in paths]
     return {
         "coaudit": version("coaudit"),
         "conditions": conditions,
@@ -92,16 +92,20 @@ def _about(
     }
 
 
-def _train_one(on: Bench, features: Seen, cap: int, penalty: float, seed: int, report: Report) -> Trained:
+def _train_one(
+    on: Bench, features: StateFeatures, cap: int, penalty: float, seed: int, report: Report
+) -> PolicySet:
     choice = choose(on, features, cap, penalty, seed, report)
     names = _names_to_keep(choice)
-    policies = fitted(on, features, penalty, {name: choice.trials[name].candidate for name in names}, seed)
+    policies = fit_candidates(
+        on, features, penalty, {name: choice.trials[name].candidate for name in names}, seed
+    )
     gains, check = {}, {}
     for name in {choice.chosen, choice.without_question}:
         gains[name], check[name] = _gain(on, features, penalty, policies[name], seed)
     kinds = {name: choice.trials[name].candidate.kind for name in names}
     document = _report(on, choice) | {"gain_check": check[choice.chosen]}
-    return Trained(penalty, choice.chosen, choice.without_question, policies, kinds, gains, document)
+    return PolicySet(penalty, choice.chosen, choice.without_question, policies, kinds, gains, document)
 
 
 def _names_to_keep(choice: Choice) -> list[str]:
@@ -118,13 +122,14 @@ def _names_to_keep(choice: Choice) -> list[str]:
 
 
 def _gain(
-    on: Bench, features: Seen, penalty: float, policy: Policy, seed: int
+    on: Bench, features: StateFeatures, penalty: float, policy: Policy, seed: int
 ) -> tuple[Model, dict[str, Any]]:
-    """A model of what a person's step gains where `policy` goes on, and how it does on held-out questions."""
-    blocks = ("last", "question") if "question" in uses(policy) else ("last",)
+    """A model of the gain of a person's step if `policy` is followed afterwards, and its check on held-out
+    questions."""
+    blocks = ("last", "question") if "question" in blocks_of(policy) else ("last",)
     fit, woods = ridge(STRENGTH, blocks), on.woods
     lesson = Lesson(woods, features, np.ones(len(woods.states), dtype=bool), penalty, seed, on.behaviour)
-    target, weight = taught(lesson, policy.chance(features))
+    target, weight = gain_targets(lesson, policy.chance(features))
     predictions = np.zeros(len(target))
     for fold in range(FOLDS):
         holdout = woods.tree % FOLDS == fold
@@ -143,15 +148,15 @@ def _check(predictions: Floats, target: Floats, weight: Floats) -> dict[str, Any
 
 
 def _report(on: Bench, choice: Choice) -> dict[str, Any]:
-    """What cross-validation says of the candidates; of one that too few questions tell of, no value."""
-    scores = {name: on.known(trial.score) for name, trial in choice.trials.items()}
+    """The results of cross-validation; a candidate that too few questions tell of has no value."""
+    scores = {name: on.if_known(trial.score) for name, trial in choice.trials.items()}
     rows = [
         {
             "policy": name,
             "kind": trial.candidate.kind,
             "chosen": name == choice.chosen,
             "reward": scores[name].mean(choice.penalty),
-            "human_steps": scores[name].called,
+            "human_steps": scores[name].human_steps,
             "human_intervention_rate": scores[name].rate,
             "effective": trial.score.effective,
             **estimate_document("difference", scores[name].minus(scores[REFERENCE], choice.penalty)),
@@ -180,9 +185,9 @@ def estimate_document(name: str, result: Estimate) -> dict[str, Any]:
 
 
 def documents(advisor: Advisor) -> Mapping[str, Any]:
-    """What `train --json` prints."""
+    """The document that `train --json` prints."""
     notes = _notes(advisor.about)
-    for one in advisor.trained:
+    for one in advisor.policy_sets:
         effective = next(row["effective"] for row in one.report["candidates"] if row["policy"] == REFERENCE)
         if effective < LEAST_KNOWN:
             notes.append(
@@ -192,13 +197,13 @@ def documents(advisor: Advisor) -> Mapping[str, Any]:
             break
     rows = [
         {"lambda": one.penalty, "chosen": one.chosen, "without_question": one.without_question, **one.report}
-        for one in advisor.trained
+        for one in advisor.policy_sets
     ]
     return {**advisor.about, "rows": rows, "notes": notes}
 
 
 def _notes(about: Mapping[str, Any]) -> list[str]:
-    """What the data could not tell."""
+    """Notes on what the data could not tell."""
     notes = []
     if about["without_outcome"]:
         notes.append(f"{about['without_outcome']} trajectories have no outcome or no step and taught nothing")

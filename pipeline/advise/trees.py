@@ -26,8 +26,8 @@ class Forest:
     """Q questions with N nodes and E edges; an edge without target (-1) ends an episode and earns something.
 
     `states` (N); `tree`, `depth` (N,) say whose and how deep; `available` (N, 2) whether the agent, a
-    person was seen to act there. `leaves`, `earned`, `human` (N, 2): episodes through a choice, the sum of
-    what they earned and of the human steps from there on. `names`, `clusters` (Q): a question, and what is
+    person was seen to act there. `leaves`, `returns`, `human` (N, 2): episodes through a choice, the sum of
+    their rewards and of the human steps from there on. `names`, `clusters` (Q): a question, and what is
     not independent of it.
     """
 
@@ -44,7 +44,7 @@ class Forest:
     names: Sequence[str]
     clusters: Sequence[str]
     leaves: Floats
-    earned: Floats
+    returns: Floats
     human: Floats
     levels: Sequence[Ints] = field(default_factory=tuple)
     """Edges by depth, the shallowest first."""
@@ -60,18 +60,18 @@ class Forest:
         incomplete = np.bincount(self.tree, weights=self.forced, minlength=len(self.roots))
         return np.asarray(incomplete == 0)
 
-    def allowed(self, human: Floats) -> Floats:
-        """The chance of a person (N,), with what was not recorded ruled out."""
+    def restrict(self, human: Floats) -> Floats:
+        """The chance of a person (N,), 0 or 1 where only one choice was recorded."""
         chance = np.where(self.available[:, 0], human, 1.0)
         return np.asarray(np.where(self.available[:, 1], chance, 0.0), dtype=np.float64)
 
     def worth(self, human: Floats) -> Worth:
         """What the policy that calls a person with chance `human` (N,) earns from each state on."""
-        chance = self.allowed(human)
+        chance = self.restrict(human)
         return self._backward(lambda nodes, of_choice: chance[nodes])
 
     def oracle(self, penalty: float) -> Floats:
-        """The best choice (N,) of who knows how it ends; among equals fewer human steps, then fewer steps."""
+        """The best choice (N,) in hindsight; among equals that of fewer human steps, then of fewer steps."""
         best = np.zeros(len(self.states))
 
         def choose(nodes: Ints, of_choice: Floats) -> Floats:
@@ -88,7 +88,7 @@ class Forest:
 
     def reach(self, human: Floats) -> Floats:
         """The chance (N,) that a policy comes through a state."""
-        chance = self.allowed(human)
+        chance = self.restrict(human)
         reach = np.zeros(len(self.states))
         reach[self.roots] = 1.0
         for edges in self.levels:
@@ -141,13 +141,13 @@ def forest(episodes: Iterable[Episode]) -> Forest:
     by_question: dict[tuple[str, str], list[Episode]] = {}
     for episode in episodes:
         by_question.setdefault((episode.experiment, episode.question), []).append(episode)
-    growing = _Growing()
+    growing = _Builder()
     for (_, question), paths in by_question.items():
         growing.plant(question, paths)
-    return growing.grown()
+    return growing.build()
 
 
-class _Growing:
+class _Builder:
     """Collects nodes and edges."""
 
     def __init__(self) -> None:
@@ -174,7 +174,7 @@ class _Growing:
                 weight = 2.0**-remaining if each_once else 1.0
                 self._count(node, path, number, step)
                 if not remaining:
-                    self.edges.append((node, int(step.human), -1, path.earned, weight))
+                    self.edges.append((node, int(step.human), -1, path.reward, weight))
                     break
                 key = (node, step.content)
                 if key not in children:
@@ -192,11 +192,11 @@ class _Growing:
     def _count(self, node: int, path: Episode, number: int, step: Step) -> None:
         totals = self.through.setdefault((node, int(step.human)), [0.0, 0.0, 0.0])
         totals[0] += 1
-        totals[1] += path.earned
+        totals[1] += path.reward
         totals[2] += sum(later.human for later in path.steps[number - 1 :])
 
-    def grown(self) -> Forest:
-        """The forest of what was planted."""
+    def build(self) -> Forest:
+        """The forest of all questions added."""
         depth = np.array([len(state.steps) for state in self.states], dtype=np.int64)
         source, action, target = (np.array([e[i] for e in self.edges], dtype=np.int64) for i in range(3))
         reward, weight = (np.array([e[i] for e in self.edges], dtype=np.float64) for i in (3, 4))
@@ -220,20 +220,20 @@ class _Growing:
             names=self.names,
             clusters=self.names,
             leaves=through[:, :, 0],
-            earned=through[:, :, 1],
+            returns=through[:, :, 1],
             human=through[:, :, 2],
             levels=levels,
         )
 
 
 def folds(woods: Forest, number: int, draw: np.random.Generator) -> Ints:
-    """The fold of each question (Q,), `number` of them at most; what goes together stays together."""
+    """The fold of each question (Q,), `number` of them at most; clusters are not split."""
     _, cluster = np.unique(np.asarray(woods.clusters), return_inverse=True)
     count = int(cluster.max()) + 1
     return np.asarray((draw.permutation(count) % min(number, count))[cluster])
 
 
-def played_out(paths: Sequence[Episode]) -> tuple[list[Episode], int]:
+def complete_paths(paths: Sequence[Episode]) -> tuple[list[Episode], int]:
     """The paths of questions of which each choice was played out once, and how many questions are left out.
 
     Paths of one question belong together whatever their experiment, so that a tree read twice is not whole.

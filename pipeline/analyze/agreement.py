@@ -23,7 +23,7 @@ from ..store import Store
 from ..systems.formats import inputs
 from ..systems.formats.mapping import Input
 from .consistency import consistency
-from .matrices import rated
+from .matrices import rated_codes
 from .matrix import OUTSIDE, Population, Rated, chosen_books
 
 NOMINAL = tuple(c for c in COEFFICIENTS if not c.endswith(("_linear", "_quadratic")))
@@ -33,9 +33,9 @@ ON_A_SCALE = tuple(f"{name}_quadratic" for name in KAPPAS)
 """Those of labels that have an order: a near miss is less wrong than a far one."""
 COLUMNS = ("unit", "rater", "label")
 JUDGES = "units that two judges rated"
-"""The population of what judges say of each other."""
+"""The population of agreement among judges."""
 PEOPLE = "units that two people labelled"
-"""That of what people say of each other."""
+"""The population of agreement among people."""
 
 
 def of_workspace(store: Store, names: Sequence[str] = (), margins: Margins = "paired") -> list[Agreement]:
@@ -48,7 +48,7 @@ def of_workspace(store: Store, names: Sequence[str] = (), margins: Margins = "pa
     rows: list[Agreement] = []
     for book in chosen_books(store, names):
         with store.reading() as connection:
-            codes = list(rated(connection, book))
+            codes = list(rated_codes(connection, book))
             intra_rater = list(consistency(connection, book))
         coefficients = [row for code in codes for row in of_codes(code, margins)]
         rows += [*coefficients, *intra_rater]
@@ -116,7 +116,7 @@ def disagreements(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any
     for book in chosen_books(store, names):
         with store.reading() as connection:
             natives = dict(connection.execute("SELECT id, native_id FROM trajectories").fetchall())
-            codes = list(rated(connection, book))
+            codes = list(rated_codes(connection, book))
         for code in codes:
             for place, answers in enumerate(code.matrix):
                 labels = {r: book.labels[k] for r, k in zip(code.raters, answers, strict=True) if k >= 0}
@@ -145,7 +145,7 @@ def confusions(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for book in chosen_books(store, names):
         with store.reading() as connection:
-            codes = list(rated(connection, book))
+            codes = list(rated_codes(connection, book))
         for code in codes:
             for judge in code.judges:
                 head = {"codebook": book.name, "code": code.code, "judge": judge}
@@ -182,8 +182,8 @@ def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
     """Every coefficient for one code: all people, each judge with them and with gold, all judges.
 
     Each row names the units it stands on: under an overlap below 1 people meet on fewer than a judge meets
-    them on, and labels from outside the samples have no weight that could be theirs. A jury is compared with
-    each judge that it did not hear: with the others it agrees by what it is.
+    them on, and labels from outside the samples have no weight that could be theirs. A jury is compared only
+    with judges that are not among its members: with those it agrees by construction.
     """
     for part in code.populations:
         yield from _people(code, part, margins)
@@ -208,14 +208,15 @@ def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
         if judge in code.followers:
             earlier.add(judge)
     for one, other in itertools.combinations(code.judges, 2):
-        if {one, other} & code.juries.keys() and not code.heard(one) & code.heard(other):
+        if {one, other} & code.juries.keys() and not code.voices(one) & code.voices(other):
             followers = [judge for judge in (one, other) if judge in code.followers]
             where = _sample_population(code, followers[0]) if followers else everything
             yield from _agreement(code, (one, other), where, margins)
 
 
 def _sample_population(code: Rated, judge: str) -> Population:
-    """The units that judges rated, where one was asked about units of samples alone: theirs, by 1/π."""
+    """The units of the samples by which a judge was asked, weighted by 1/π where those differ: on these alone
+    it can meet other judges."""
     inclusion = code.seen_by(judge).design.inclusion
     in_sample = ~np.isnan(inclusion)
     if np.ptp(inclusion[in_sample]) < 1e-9:
@@ -225,16 +226,15 @@ def _sample_population(code: Rated, judge: str) -> Population:
 
 
 def with_people(rows: Iterable[Agreement], judge: str) -> Agreement | None:
-    """Of one code's rows Cohen's kappa of a judge with people: with settled labels where gold has settled
-    any, else the mean over people; on a scale the quadratic one.
-    """
+    """Of one code's rows, Cohen's kappa of a judge with people: with gold where that has settled any label,
+    else the mean over people; on a scale the quadratic one."""
     kappas = _kappas(row for row in rows if row.raters[:1] == (judge,))
     with_gold = [row for row in kappas if row.raters[1:] == (GOLD,)]
     means = [row for row in kappas if row.coefficient.startswith(JUDGE_MEAN)]
     return next(iter((*with_gold, *means, *kappas)), None)
 
 
-def judged(rows: Sequence[Agreement]) -> dict[tuple[str, str, str], Agreement]:
+def judge_kappas(rows: Sequence[Agreement]) -> dict[tuple[str, str, str], Agreement]:
     """(Codebook, code, judge) -> its kappa with people, of each judge that rated what they labelled."""
     places = dict.fromkeys(
         (row.codebook or "", row.code, row.raters[0])
@@ -249,7 +249,7 @@ def judged(rows: Sequence[Agreement]) -> dict[tuple[str, str, str], Agreement]:
     return kappas
 
 
-def among(rows: Iterable[Agreement], people: Collection[str]) -> Agreement | None:
+def people_kappa(rows: Iterable[Agreement], people: Collection[str]) -> Agreement | None:
     """Of one code's rows Cohen's kappa of people with each other, the mean where there are more than two.
 
     On a scale it is the quadratic one.
@@ -297,7 +297,7 @@ def _with_units(part: Population, units: str) -> Population:
 
 
 def _with_settled(code: Rated) -> Rated:
-    """The code with the gold rating filled up by what people agree on, who discuss only what is disputed."""
+    """The code with gold filled up by what people agree on: gold itself holds only what was disputed."""
     matrix = code.matrix.copy()
     matrix[:, code.raters.index(GOLD)] = code.settled()
     return replace(code, matrix=matrix)
@@ -358,18 +358,18 @@ def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement
         return
     book = codes[0].book
     if book.binary and (people := _rating_most(codes, least=2)):
-        for part in together(codes).populations:
+        for part in joined_codes(codes).populations:
             yield _sets(codes, people, part)
     for judge in sorted({judge for code in codes for judge in code.judges}) if book.binary else ():
-        rated_codes = [code for code in codes if judge in code.judges]
-        if people := _rating_most(rated_codes, least=1):
+        own_codes = [code for code in codes if judge in code.judges]
+        if people := _rating_most(own_codes, least=1):
             for part in _shared_populations(
-                rated_codes[0].seen_by(judge), judge, together(rated_codes).seen_by(judge)
+                own_codes[0].seen_by(judge), judge, joined_codes(own_codes).seen_by(judge)
             ):
-                yield _sets(rated_codes, (judge, *people), part)
+                yield _sets(own_codes, (judge, *people), part)
     kappas = [r for r in rows if r.coefficient == "cohen_kappa"]
-    for pair, is_outside in sorted({(r.raters, outside(r)) for r in kappas}):
-        pair_rows = [r for r in kappas if (r.raters, outside(r)) == (pair, is_outside)]
+    for pair, is_outside in sorted({(r.raters, is_outside_samples(r)) for r in kappas}):
+        pair_rows = [r for r in kappas if (r.raters, is_outside_samples(r)) == (pair, is_outside)]
         values = [row.value for row in pair_rows if row.value is not None]
         yield Agreement(
             codebook=book.name,
@@ -385,7 +385,8 @@ def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement
 
 
 def _rating_most(codes: Sequence[Rated], least: int) -> tuple[str, ...]:
-    """The people of one code, at `least` so many, who rated the most codes; whichever code comes first."""
+    """The people of one code, at `least` so many, who rated the most codes together; of several such groups
+    the largest."""
     groups = sorted({code.humans for code in codes if len(code.humans) >= least})
 
     def reach(people: tuple[str, ...]) -> tuple[int, int]:
@@ -394,13 +395,14 @@ def _rating_most(codes: Sequence[Rated], least: int) -> tuple[str, ...]:
     return max(groups, key=reach, default=())
 
 
-def outside(row: Agreement) -> bool:
+def is_outside_samples(row: Agreement) -> bool:
     """Whether a row stands on labels from outside the samples."""
     return (row.population or "").endswith(OUTSIDE)
 
 
-def together(codes: list[Rated]) -> Rated:
-    """All codes side by side, a column for each rater of each: what people were asked about at all."""
+def joined_codes(codes: list[Rated]) -> Rated:
+    """All codes side by side, a column for each rater of each: it tells which units people were asked about
+    at all."""
     raters = tuple(f"{code.code} {rater}" for code in codes for rater in code.humans)
     columns = [code.matrix[:, [code.raters.index(r) for r in code.humans]] for code in codes]
     kinds = dict.fromkeys(raters, "human")
@@ -408,7 +410,8 @@ def together(codes: list[Rated]) -> Rated:
 
 
 def _sets(codes: list[Rated], raters: tuple[str, ...], part: Population) -> Agreement:
-    """Alpha of the sets of codes that raters found; one with an unclear, failed or missing answer is none."""
+    """Alpha of the sets of codes that raters found; a set with an unclear, failed or missing answer is left
+    out."""
     complete = [code for code in codes if set(raters) <= set(code.raters)]
     answers = np.stack([code.matrix[:, [code.raters.index(r) for r in raters]] for code in complete], axis=2)
     answers = answers[part.units]

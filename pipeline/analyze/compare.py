@@ -26,10 +26,10 @@ from ..store.selection import name_of
 from . import process
 from .choice import check_rater, crowds
 from .counts import CODEBOOKS, Process, places
-from .matrices import rated
+from .matrices import rated_codes
 from .matrix import Rated, chosen_books, keys_of
 from .rates import audit
-from .totals import CLUSTER, HEADS, RATES, bounds_of, clustered, groups
+from .totals import CLUSTER, HEADS, RATES, bounds_of, groups, has_clusters
 
 CORRECTIONS = ("holm", "benjamini_hochberg")
 MEASURED = "measured"
@@ -111,8 +111,9 @@ def ungrouped(store: Store, by: str, *, only: Selection | None = None) -> tuple[
     return without, total
 
 
-def crowded(store: Store) -> dict[str, int]:
-    """Metric -> the people of a crowd who rated for it, by each of whom it is compared only if asked for."""
+def crowd_metrics(store: Store) -> dict[str, int]:
+    """Metric -> size of the crowd that rated for it: by one of these people it is compared only if asked
+    for."""
     with store.reading() as connection:
         crowd_sizes = crowds(connection)
     return {
@@ -162,7 +163,7 @@ def _test(
                 samples.append((nothing, nothing))
                 precomputed.append(_corrected_comparison(question, first, second, estimator, clusters))
     families = [(head["system"], head["question"]) for head in heads]
-    rows = comparisons.settle(samples, families, correction, precomputed)  # type: ignore[arg-type]
+    rows = comparisons.contrast_all(samples, families, correction, precomputed)  # type: ignore[arg-type]
     return [_row(head, row, correction) for head, row in zip(heads, rows, strict=True)]
 
 
@@ -195,7 +196,7 @@ def _corrected_comparison(
     return corrected(one, other, (here, there), form=estimator)
 
 
-def improved(
+def improvements(
     store: Store, metric: str, baseline: str, *, only: Selection | None = None
 ) -> dict[tuple[str, str, str, str], Comparison]:
     """(Condition, setting, task, agent model) -> its trajectories against those of the `baseline` condition.
@@ -252,8 +253,8 @@ def _metric_questions(
         CREATE TEMP VIEW compared AS
         SELECT * FROM measures WHERE coalesce(definition, 'released') = 'released'
     """)
-    keys, instances = _keys(by, expression), clustered(connection, [by])
-    lacking, partial_metrics = process.incomplete(connection), dict[tuple[str, str], None]()
+    keys, instances = _keys(by, expression), has_clusters(connection, [by])
+    lacking, partial_metrics = process.incomplete_metrics(connection), dict[tuple[str, str], None]()
     query = "SELECT DISTINCT rater FROM counted_ratings WHERE rater_kind = 'human'"
     people = {None, *(name for (name,) in connection.execute(query).fetchall())}
     crowd_sizes = crowds(connection) if rater is None else {}
@@ -333,7 +334,7 @@ def _code_questions(
             human = kinds[question.rater or ""] == "human"
             yield replace(question, basis=OWN_LABELS if human else JUDGE_ONLY)
     for book in books:
-        for code in rated(connection, book):
+        for code in rated_codes(connection, book):
             if (book.name, code.code) in people:
                 yield from _label_questions(connection, code, by, expression, rater)
 
@@ -341,7 +342,7 @@ def _code_questions(
 def _rater_questions(
     store: Store, connection: duckdb.DuckDBPyConnection, by: str, expression: str
 ) -> Iterator[Question]:
-    """What each rater has of trajectories: the share with each code, or label, and on a scale the mean."""
+    """For each rater of trajectories the share with each code, or label, and on a scale the mean."""
     connection.execute(
         "CREATE TEMP TABLE answers (codebook VARCHAR, labels VARCHAR[], answer VARCHAR, named VARCHAR)"
     )
@@ -356,7 +357,7 @@ def _rater_questions(
         WHERE unit_kind = 'trajectory' AND list_contains(a.labels, label)
     """)
     by_question: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
-    instances = clustered(connection, [by])
+    instances = has_clusters(connection, [by])
     for group in groups(connection, _keys(by, expression), table="coded", instances=instances):
         if group.keys[-1] is not None and group.totals.n:
             place = group.head[0] or "", group.head[2], _system(by, group.keys)
@@ -369,9 +370,10 @@ def _rater_questions(
 
 
 def _answers(connection: duckdb.DuckDBPyConnection, book: Codebook) -> tuple[Bounds, bool]:
-    """Note in `answers` what is compared of a codebook; what bounds its values, and whether all are 0 or 1.
+    """Insert into `answers` what is compared of a codebook; returns the bounds of its values, and whether all
+    are 0 or 1.
 
-    Of two labels the positive one, of several each, on a scale (answer: none) their numbers.
+    Of two labels it is the positive one, of several each, on a scale (answer: null) their numbers.
     """
     kinds: list[tuple[str | None, str]] = [(label, f": {label}") for label in book.labels]
     if book.binary:

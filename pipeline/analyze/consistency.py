@@ -14,7 +14,7 @@ from ...schemas import Agreement, Codebook
 from ..store import dictionaries, first_row
 
 FEW = 2
-"""Units with different answers on which an interval rests badly."""
+"""Up to so many units with different answers, an interval is not reliable."""
 Answers = dict[tuple[str, int | None], dict[int, str]]
 """Unit -> repeat -> label."""
 
@@ -68,7 +68,7 @@ def _row(
     *,
     is_complement: bool = False,
 ) -> Agreement:
-    """A coefficient under its name for one rater; with `is_complement` how often answers differ, not agree."""
+    """A coefficient under its name for one rater; with `is_complement` the share of answers that differ."""
     value, low, high = result.value, result.low, result.high
     if is_complement:
         value, low, high = (None if v is None else 1 - v for v in (value, high, low))

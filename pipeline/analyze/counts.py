@@ -31,27 +31,28 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """One codebook and rater over sessions (S,) and their parties (S, P): units, answered and positive ones.
+    """One codebook and rater over sessions (S,) and their parties (S, P): numbers of units, of answers and of
+    positives.
 
-    `weighted_answered` and `weighted_positives` are the last two by 1/π, `standing_answered` and
-    `standing_positives` by how many unanswered units each stands for, in all as many as were answered, and
-    `telling` (S, P) is how many even answers tell as much of those. `member` (S, P) tells parties from
-    filling, `human` (S, P) people from agents. `spoken` (S,) are sessions with a message by anybody,
-    `beyond` (S,) those that no sample could take, and `inclusion` (S,) is the probability with which samples
-    took a session or some unit of it, nan where that is not known.
+    `weighted_answers` and `weighted_positives` sum 1/π over the last two. `standing_answers` and
+    `standing_positives` sum how many unanswered units each stands for, scaled to as many as were answered;
+    `effective_answers` is how many even answers would tell as much of those. `member` (S, P) tells parties
+    from filling, `human` (S, P) people from agents. `has_messages` (S,) are sessions with a message by
+    anybody, `beyond` (S,) those that no sample could take, and `inclusion` (S,) is the probability with which
+    samples took a session or some unit of it, nan where that is not known.
     """
 
     units: Floats
-    answered: Floats
+    answers: Floats
     positives: Floats
-    weighted_answered: Floats
+    weighted_answers: Floats
     weighted_positives: Floats
-    standing_answered: Floats
+    standing_answers: Floats
     standing_positives: Floats
-    telling: Floats
+    effective_answers: Floats
     member: Bools
     human: Bools
-    spoken: Bools
+    has_messages: Bools
     clusters: NDArray[Any]
     beyond: Bools
     inclusion: Floats
@@ -72,7 +73,7 @@ class Process:
     `untested` why there is no test of it.
     """
 
-    found: Estimate
+    estimate: Estimate
     missing: int
     answered: float | None
     bound_low: float | None
@@ -137,9 +138,8 @@ _COUNTS = """
 
 
 def _weigh(connection: Any, codebook: str, rater: str) -> None:
-    """Have `drawn_with` hold with what probability the samples that a rater has begun took a unit (nan: they
-    did not), with what they could have, and whether they could; nothing where there is no sample.
-    """
+    """Fill `drawn_with`: with what probability the samples that a rater has begun took a unit (nan: they did
+    not), with what they could have, and whether they could. It is empty where there is no sample."""
     sample_design, _ = design_of(connection, codebook, rater)
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE drawn_with "
@@ -156,7 +156,7 @@ def _weigh(connection: Any, codebook: str, rater: str) -> None:
     insert_columns(connection, "drawn_with", {name: column.tolist() for name, column in columns.items()})
 
 
-def counted(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, NDArray[Any]]:
+def session_counts(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, NDArray[Any]]:
     """The counts of every session in `places`, the place of its group, and its number."""
     _weigh(connection, codebook, rater)
     rows = execute(connection, _COUNTS, [codebook, rater]).fetchnumpy()
@@ -189,16 +189,16 @@ def counted(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, N
     standing = standing_of(units[~beyond].sum(), answers, positives, weighted_sums)
     counts = Counts(
         units=units,
-        answered=answers,
+        answers=answers,
         positives=positives,
-        weighted_answered=weighted_sums[0],
+        weighted_answers=weighted_sums[0],
         weighted_positives=weighted_sums[1],
-        standing_answered=standing[0],
+        standing_answers=standing[0],
         standing_positives=standing[1],
-        telling=standing[2],
+        effective_answers=standing[2],
         member=member,
         human=wide("human") > 0,
-        spoken=has_messages,
+        has_messages=has_messages,
         clusters=clusters,
         beyond=beyond,
         inclusion=inclusion,
@@ -210,11 +210,12 @@ def counted(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, N
 def standing_of(
     units: float, answers: Floats, positives: Floats, weighted_sums: Sequence[Floats]
 ) -> tuple[Floats, Floats, Floats]:
-    """(S, P) what answered units and positive ones stand for of the `units` that have no answer, and how many
-    even answers tell as much: 1/πr − 1 of each, r being the share of those drawn that were answered.
+    """(S, P) each: how many of the `units` without an answer the answered ones and the positive ones stand
+    for, both scaled to sum to the answers, and how many even answers would tell as much.
 
-    A sample drawn half by a judge's label holds more positive units than there are among the rest. `weighted_sums`
-    are the sums of 1/π over answered and positive units, and of 1/π² over answered ones.
+    Each answer stands for 1/πr − 1 units, r being the share of those drawn that were answered: a sample drawn
+    half by a judge's label holds more positive units than there are among the rest. `weighted_sums` are the
+    sums of 1/π over answered and positive units, and of 1/π² over answered ones.
     """
     inverse, inverse_positives, squares = weighted_sums
     total = float(inverse.sum())
@@ -225,8 +226,8 @@ def standing_of(
         return answers, positives, answers
     scale = answers.sum() / stands.sum()
     with np.errstate(divide="ignore", invalid="ignore"):
-        telling = np.where(spread > 0, stands**2 / spread, 0.0)
-    return stands * scale, yes * scale, telling
+        effective_answers = np.where(spread > 0, stands**2 / spread, 0.0)
+    return stands * scale, yes * scale, effective_answers
 
 
 def nothing(
@@ -237,8 +238,8 @@ def nothing(
 
 
 def shares(counts: Counts) -> tuple[float | None, str]:
-    """The share of units with an answer, and what those stand for."""
-    units, answers = float(counts.units.sum()), float(counts.answered.sum())
+    """The share of units with an answer, and in words how these stand for the others."""
+    units, answers = float(counts.units.sum()), float(counts.answers.sum())
     share = answers / units if units else None
     if share in (None, 1.0):
         return share, EVERY

@@ -20,7 +20,7 @@ from ..store import dictionaries, execute
 
 Bools = NDArray[np.bool_]
 BOUND = 3.0
-"""Standard errors by which a rater's units are more often drawn than chance would have it."""
+"""Standard errors by which a rater's units must be drawn more often than by chance."""
 CREATE_UNITS = """
     CREATE OR REPLACE TEMP TABLE rated_units AS
     SELECT trajectory_id, event, row_number() OVER (ORDER BY trajectory_id, event) - 1 AS place,
@@ -37,12 +37,12 @@ OF_UNIT = """
 class Drawing:
     """One sample over the units (units,) of its codebook.
 
-    `drawn` says which it took, `chance` with what probability it could take each (0: not at all), `frame`
+    `in_sample` says which it took, `chance` with what probability it could take each (0: not at all), `frame`
     which it could take (None: not noted, so it may have been any), `strata` numbers those that it took fixed
     numbers of, −1 where it has none or where they are not known of every unit that it could take.
     """
 
-    drawn: Bools
+    in_sample: Bools
     chance: Floats
     frame: Bools | None
     strata: Ints
@@ -54,20 +54,24 @@ class Design:
 
     `inclusion` is the probability with which one of them took a unit, nan where none did, `chance` that with
     which one could, 0 where it is not known, `strata` numbers those of the design, −1 where it has none, and
-    `framed` says what the samples could take: nothing is known of sessions that came later, or that
-    `sample --where` left out. `begun` tells whether anybody spoke of a unit that they took, these or others.
+    `framed` says what the samples could take: nothing is known of sessions that came later, or that `sample
+    --where` left out. `has_answers` tells whether any unit that they took was answered.
     """
 
     inclusion: Floats
     chance: Floats
     strata: Ints
     framed: Bools
-    begun: bool
+    has_answers: bool
 
     def where(self, units: Bools) -> Design:
         """The same for some of the units."""
         return Design(
-            self.inclusion[units], self.chance[units], self.strata[units], self.framed[units], self.begun
+            self.inclusion[units],
+            self.chance[units],
+            self.strata[units],
+            self.framed[units],
+            self.has_answers,
         )
 
 
@@ -78,15 +82,16 @@ def drawings(connection: duckdb.DuckDBPyConnection, codebook: str, units: int) -
 
 
 def design(drawings: Sequence[Drawing], is_asked: Bools, among: Bools | None = None) -> Design:
-    """The design of the units that a rater was asked about (`is_asked`, (units,)), or two raters were.
+    """The design of the units that a rater, or each of two raters, was asked about (`is_asked`, (units,)).
 
-    1 − Π(1 − π) over independent samples: for two, π₁ + π₂ − π₁π₂. A sample that is not finished counts by
-    the share of what it alone drew that was asked, for people are asked in random order; one that nobody has
-    begun not at all. That share is taken `among` the units (units,) that could be asked for both.
+    Samples are independent: 1 − Π(1 − π), for two π₁ + π₂ − π₁π₂. Of several, one that is not finished counts
+    by the share that was asked of what it alone drew, for people are asked in random order; one that nobody
+    has begun does not count, unless none is begun. The share is taken `among` the units (units,) that both
+    raters could be asked about.
     """
     n = len(is_asked)
     none, everywhere = np.full(n, -1, dtype=np.int64), np.ones(n, dtype=bool)
-    nowhere = Design(np.full(n, np.nan), np.zeros(n), none, everywhere, begun=False)
+    nowhere = Design(np.full(n, np.nan), np.zeros(n), none, everywhere, has_answers=False)
     if not drawings:
         return nowhere
     shares = [_share(drawings, number, is_asked, among) for number in range(len(drawings))]
@@ -94,19 +99,19 @@ def design(drawings: Sequence[Drawing], is_asked: Bools, among: Bools | None = N
     samples = active or list(drawings)
     part = [share for share in shares if share > 0] if len(active) > 1 else [1.0] * len(samples)
     exclusion = np.prod([1 - one.chance * share for one, share in zip(samples, part, strict=True)], axis=0)
-    in_sample = np.any([one.drawn for one in samples], axis=0)
+    in_sample = np.any([one.in_sample for one in samples], axis=0)
     frames = [one.frame for one in active if one.frame is not None]
     return Design(
         inclusion=np.where(in_sample, 1 - exclusion, np.nan),
         chance=1 - exclusion,
         strata=samples[0].strata if len(samples) == 1 else nowhere.strata,
         framed=np.any(frames, axis=0) if active and len(frames) == len(active) else nowhere.framed,
-        begun=bool((is_asked & in_sample).any()),
+        has_answers=bool((is_asked & in_sample).any()),
     )
 
 
 def any_sample(connection: duckdb.DuckDBPyConnection, codebook: str) -> bool:
-    """Whether a codebook has a sample with probabilities, which takes no look at its units."""
+    """Whether a codebook has a sample with probabilities; it does not look at units."""
     return bool(dictionaries(connection, _SAMPLES, [codebook]))
 
 
@@ -132,10 +137,10 @@ _QUESTIONS = f"""
 
 
 def follows_samples(has_answer: Bools, sample_design: Design, clusters: Ints) -> bool:
-    """Whether a rater spoke (units,) of units because samples held them: it knows nothing of the others then.
+    """Whether a rater answered units (units,) because samples held them: it knows nothing of the others then.
 
-    So it is where it spoke of none besides, or where by 1/π those that were drawn would stand for many more
-    units than it spoke of. `clusters` (units,) are trajectories.
+    So it is where it answered no others, or where the drawn ones, by 1/π, would stand for many more units
+    than it answered. `clusters` (units,) are trajectories.
     """
     within = has_answer & sample_design.framed
     in_sample = within & ~np.isnan(sample_design.inclusion)
@@ -152,9 +157,9 @@ def follows_samples(has_answer: Bools, sample_design: Design, clusters: Ints) ->
 
 
 def _share(drawings: Sequence[Drawing], number: int, is_asked: Bools, among: Bools | None) -> float:
-    """The share asked of what a sample alone drew, or of all its units where others drew them all."""
-    sample_units = drawings[number].drawn
-    others = [one.drawn for place, one in enumerate(drawings) if place != number]
+    """The share asked of what a sample alone drew, or of all its units where it drew none alone."""
+    sample_units = drawings[number].in_sample
+    others = [one.in_sample for place, one in enumerate(drawings) if place != number]
     alone = sample_units & ~np.any(others, axis=0) if others else sample_units
     units = alone if alone.any() else sample_units
     if among is not None:
@@ -188,7 +193,8 @@ def _strata(
     in_sample: Bools,
     frame: Bools,
 ) -> Ints:
-    """The stratum of every unit that a sample could take; −1 of all where a session is in another by now."""
+    """The stratum of every unit that a sample could take; −1 for all where a session has moved to another
+    since."""
     nothing = np.full(len(in_sample), -1, dtype=np.int64)
     texts = " || ' | ' || ".join(f"'{name}=' || coalesce(t.{name}, 'None')" for name in names)
     query = f"""

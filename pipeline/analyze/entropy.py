@@ -37,20 +37,21 @@ from .totals import SILENT, bounds_of
 
 THIN = "few of the sessions' units are rated: too low, and its interval too narrow"
 LEAST_RATED = 0.4
-"""The share of units within sessions below which an entropy is marked as that."""
+"""The share of rated units in sessions below which an entropy is marked THIN."""
 LEAST_TESTED = 0.2
 """The share below which it is not tested: how alike a party's units are is told by parties with several rated
 ones, and groups of which different shares are rated lie low by different amounts."""
 UNRATED = "no session is rated of those whose entropy depends on it"
 UNTESTED = "fewer than a fifth of the sessions' units are rated"
 MANY = 10
-"""Parties of a team, of which all ways to take what they may are tried."""
+"""Parties up to which all corners of what a team may have done are tried."""
 LENGTHS = (32, 128, 512)
-"""Sessions in which nobody may have taken more initiatives are worked on together."""
+"""Initiatives that one party may have taken at the most: sessions below the same limit are computed
+together."""
 MOST = 2**26
 """Products that are summed over; draws are averaged in place of more."""
 _AT_ONCE = 2**21
-"""Chances that are held at a time."""
+"""Probabilities that are held in memory at a time."""
 _DRAWS = 20_000
 _EXACT = 20
 """Up to so many clusters are left out one by one."""
@@ -69,10 +70,10 @@ def entropy(counts: Counts, definition: str | None = "released") -> Process:
     wordless = counts.units == 0
     is_known = (counts.member & wordless).any(1) if released else wordless.all(1)
     if released:
-        counts = _open(counts)
-    team = np.asarray((counts.member.sum(1) > 1) & counts.spoken)
-    bounds = possible(counts.where(team), released)
-    is_rated = team & ((counts.answered.sum(1) > 0) | (counts.units.sum(1) == 0))
+        counts = _decisive(counts)
+    team = np.asarray((counts.member.sum(1) > 1) & counts.has_messages)
+    bounds = entropy_bounds(counts.where(team), released)
+    is_rated = team & ((counts.answers.sum(1) > 0) | (counts.units.sum(1) == 0))
     subset = counts.where(is_rated)
     if reason := _why_undefined(counts, team):
         return nothing(reason, len(team), share, bounds, design)
@@ -84,12 +85,12 @@ def entropy(counts: Counts, definition: str | None = "released") -> Process:
         return nothing(SILENT, len(team), share, bounds, design)
     plain, sample = (
         totals(values, x, clusters=subset.clusters, bounds=bounds_of("initiative_entropy"))
-        for values in (y, _moving(subset, y, x, weights, released))
+        for values in (y, _with_prior_error(subset, y, x, weights, released))
     )
     missing = len(team) - int((x > 0).sum())
     error = _jackknife_error(subset, weights, released)
     result = estimate(sample) if error is None else estimate(plain, error)
-    units, answers = float(subset.units.sum()), float(subset.answered.sum())
+    units, answers = float(subset.units.sum()), float(subset.answers.sum())
     thin = answers < LEAST_RATED * units
     if thin:
         result = replace(result, note=THIN)
@@ -98,15 +99,17 @@ def entropy(counts: Counts, definition: str | None = "released") -> Process:
     return Process(result, missing, share, *bounds, design, sample, UNTESTED if few else None)
 
 
-def _open(counts: Counts) -> Counts:
-    """Without unrated units that decide nothing: a member of their session surely took no initiative."""
-    idle = (counts.member & (counts.positives + counts.units == counts.answered)).any(1)
-    return replace(counts, units=np.where(idle[:, None], counts.answered, counts.units))
+def _decisive(counts: Counts) -> Counts:
+    """The counts without unrated units that decide nothing: where some member certainly took no
+    initiative."""
+    idle = (counts.member & (counts.positives + counts.units == counts.answers)).any(1)
+    return replace(counts, units=np.where(idle[:, None], counts.answers, counts.units))
 
 
 def _weights(counts: Counts, is_known: Bools, missing: int) -> Floats:
-    """(S,) how many sessions each stands for, to a scale: itself, and of the `missing` ones a part by how
-    likely it was to be one of them, or the same part where that is not known; `is_known` ones stand for none."""
+    """(S,) how many sessions each stands for, to a scale: itself, and a part of the `missing` ones by its
+    odds 1/P − 1 of being missing, or an even part where these are not known. `is_known` ones stand for
+    themselves alone."""
     more = np.where(is_known, 0.0, 1 / counts.inclusion - 1)
     if not more.sum() > 1e-9:
         more = 1.0 - is_known
@@ -129,7 +132,7 @@ def _why_undefined(counts: Counts, team: Bools) -> str | None:
         return WORDLESS if (counts.member.sum(1) > 1).any() else "a team of one has no initiative to share"
     for human, kind in ((True, "human"), (False, "agent")):
         cells = counts.member & (counts.human == human) & team[:, None]
-        if (units := float(counts.units[cells].sum())) and not counts.answered[cells].sum():
+        if (units := float(counts.units[cells].sum())) and not counts.answers[cells].sum():
             return f"none of {units:.0f} utterances of {kind}s is rated"
     return None
 
@@ -162,20 +165,20 @@ def expected(counts: Counts, priors: Floats | None = None) -> tuple[Floats, Floa
     """
     y, defined = entropies(counts.positives, counts.member)
     x = defined.astype(np.float64)
-    if (counts.answered == counts.units).all():
+    if (counts.answers == counts.units).all():
         return y, x
-    posterior = _posterior(counts, _pooled(counts) if priors is None else priors)
-    for sessions, sum_all in _alike(counts):
+    posterior = _posterior(counts, _pooled_priors(counts) if priors is None else priors)
+    for sessions, sum_all in _batches(counts):
         method = _exact_sums if sum_all else _simulated_sums
         y[sessions], x[sessions] = method(counts.where(sessions), posterior.where(sessions))
     return y, x
 
 
-def _alike(counts: Counts) -> Iterator[tuple[Ints, bool]]:
-    """Sessions with unrated units, some of like lengths at a time, and whether all that they may be can be
+def _batches(counts: Counts) -> Iterator[tuple[Ints, bool]]:
+    """Batches of sessions with unrated units, of similar lengths, and whether all that they may be can be
     summed over."""
-    most = (counts.positives + counts.units - counts.answered).max(1)
-    unrated = (counts.answered < counts.units).any(1)
+    most = (counts.positives + counts.units - counts.answers).max(1)
+    unrated = (counts.answers < counts.units).any(1)
     parties = counts.units.shape[1]
     for place in range(len(LENGTHS) + 1):
         sessions = np.flatnonzero(unrated & (np.searchsorted(LENGTHS, most) == place))
@@ -191,8 +194,8 @@ def _posterior(counts: Counts, priors: Floats) -> _Posterior:
     for human, (share, mass) in enumerate(priors):
         cells = counts.member & (counts.human == human)
         prior[:, cells] = [[mass * share], [mass * (1 - share)]]
-    yes = counts.telling * counts.standing_positives / np.maximum(counts.standing_answered, 1e-300)
-    return _Posterior(prior[0] + yes, prior[1] + counts.telling - yes)
+    yes = counts.effective_answers * counts.standing_positives / np.maximum(counts.standing_answers, 1e-300)
+    return _Posterior(prior[0] + yes, prior[1] + counts.effective_answers - yes)
 
 
 def _exact_sums(counts: Counts, posterior: _Posterior) -> tuple[Floats, Floats]:
@@ -212,7 +215,8 @@ def _exact_sums(counts: Counts, posterior: _Posterior) -> tuple[Floats, Floats]:
 
 
 def _others(chances: Floats) -> Iterator[Floats]:
-    """(S, M) of each party the chances (S, P, N) of what all others took together: products of transforms."""
+    """For each party (S, M) the probabilities of what all others took together, from those of each (S, P, N),
+    by products of Fourier transforms."""
     parties, size = chances.shape[1], (chances.shape[1] - 1) * (chances.shape[2] - 1) + 1
     if parties == 2:
         yield from (chances[:, 1], chances[:, 0])
@@ -226,10 +230,13 @@ def _others(chances: Floats) -> Iterator[Floats]:
 
 
 def _chances(counts: Counts, posterior: _Posterior) -> Floats:
-    """(S, P, 1 + most) with what chance each party took so many initiatives; parties that are alike once."""
-    unrated = counts.units - counts.answered
+    """(S, P, 1 + most) the probability that each party took so many initiatives; equal parties are computed
+    once."""
+    unrated = counts.units - counts.answers
     size = int((counts.positives + unrated).max()) + 1
-    first, inverse = _unlike([one.ravel() for one in (counts.positives, unrated, posterior.a, posterior.b)])
+    first, inverse = _distinct_rows(
+        [one.ravel() for one in (counts.positives, unrated, posterior.a, posterior.b)]
+    )
     positives, n, a, b = (
         one.ravel()[first, None] for one in (counts.positives, unrated, posterior.a, posterior.b)
     )
@@ -250,13 +257,13 @@ def _simulated_sums(counts: Counts, posterior: _Posterior, seed: int = 0) -> tup
     rng = np.random.default_rng(seed)
     draws = int(np.clip(_DRAWS // len(counts.units), 8, 1000))
     chance = rng.beta(*posterior, size=(draws, *counts.units.shape))
-    took = counts.positives + rng.binomial((counts.units - counts.answered).astype(np.int64), chance)
+    took = counts.positives + rng.binomial((counts.units - counts.answers).astype(np.int64), chance)
     h, some = entropies(took, np.broadcast_to(counts.member, took.shape))
     return h.mean(0), some.mean(0)
 
 
-def _unlike(columns: Sequence[Floats]) -> tuple[Ints, Ints]:
-    """Where each different row of columns (N,) is first, and (N,) which of them each row is."""
+def _distinct_rows(columns: Sequence[Floats]) -> tuple[Ints, Ints]:
+    """Where each distinct row of columns (N,) comes first, and (N,) which of them each row is."""
     order = np.lexsort(columns)
     new = np.ones(len(order), dtype=bool)
     new[1:] = np.any([np.diff(one[order]) != 0 for one in columns], axis=0)
@@ -279,53 +286,54 @@ def _priors(sums: Floats) -> Floats:
     return np.stack([share, mass], axis=1)
 
 
-def _pooled(counts: Counts) -> Floats:
-    """(2, 2) the priors that all sessions tell."""
+def _pooled_priors(counts: Counts) -> Floats:
+    """(2, 2) the priors estimated from all sessions."""
     return _priors(_sums(counts, np.zeros(len(counts.units), dtype=np.int64)).sum(2))
 
 
 def _sums(counts: Counts, cluster: Ints) -> Floats:
     """(2, 7, C) by kind and cluster: positives and answers by what they stand for; the parties with answers,
     and of these the sums of answers n, of n², of positives k and of k²/n."""
-    n, k = counts.answered, counts.positives
+    n, k = counts.answers, counts.positives
     some = (n > 0).astype(np.float64)
-    columns = [counts.standing_positives, counts.standing_answered, some, n, n**2, k * some]
+    columns = [counts.standing_positives, counts.standing_answers, some, n, n**2, k * some]
     columns.append(k**2 / np.maximum(n, 1) * some)
     kinds = [counts.member & (counts.human == human) for human in (False, True)]
     return np.array([[np.bincount(cluster, (column * own).sum(1)) for column in columns] for own in kinds])
 
 
 def _jackknife_error(counts: Counts, weights: Floats, released: bool) -> float | None:
-    """The standard error over clusters; None where all units are rated, or more or fewer clusters are there
-    than it takes: then it is that of the values."""
-    if bool((counts.answered == counts.units).all()):
+    """The jackknife's standard error over clusters; None where all units are rated, or there are fewer than
+    two clusters or more than _EXACT: then it is that of the values."""
+    if bool((counts.answers == counts.units).all()):
         return None
     _, cluster = np.unique(counts.clusters, return_inverse=True)
     number = int(cluster.max(initial=-1)) + 1
     if not 2 <= number <= _EXACT:
         return None
-    y, x = _exactly(counts, cluster, weights, released)
+    y, x = _without_each(counts, cluster, weights, released)
     values = y[x > 0] / x[x > 0]
     n = len(values)
     return sqrt((n - 1) / n * float(((values - values.mean()) ** 2).sum())) if n > 1 else None
 
 
-def _exactly(counts: Counts, cluster: Ints, weights: Floats, released: bool) -> tuple[Floats, Floats]:
+def _without_each(counts: Counts, cluster: Ints, weights: Floats, released: bool) -> tuple[Floats, Floats]:
     """(C,) the sums of numerators and denominators without each cluster."""
     masks = [cluster != one for one in range(cluster.max() + 1)]
     terms = [_terms(counts.where(rest), weights[rest], released) for rest in masks]
     return np.array([y.sum() for y, _ in terms]), np.array([x.sum() for _, x in terms])
 
 
-def _moving(counts: Counts, y: Floats, x: Floats, weights: Floats, released: bool) -> Floats:
-    """(S,) the numerators `y` of a ratio over `x`, with what each cluster's units do to it by the priors.
+def _with_prior_error(counts: Counts, y: Floats, x: Floats, weights: Floats, released: bool) -> Floats:
+    """(S,) the numerators `y` of a ratio over `x`, with what each cluster's units do to the ratio through the
+    priors.
 
-    That goes along the priors' slopes, for of many clusters each changes them little. The values' sum is the
-    same, and their spread has the error of what was estimated.
+    This is linear along the priors' slopes, for of many clusters each changes them little. The values' sum
+    stays the same, and their spread includes the error of the estimated priors.
     """
     _, cluster = np.unique(counts.clusters, return_inverse=True)
     size = np.bincount(cluster, x > 0)
-    if bool((counts.answered == counts.units).all()) or (size > 0).sum() < 2:
+    if bool((counts.answers == counts.units).all()) or (size > 0).sum() < 2:
         return y
     sums = _sums(counts, cluster)
     priors, ratio = _priors(sums.sum(2)), y.sum() / x.sum()
@@ -354,7 +362,7 @@ def _unscale(scaled: Floats) -> Floats:
     return np.stack([1 / (1 + np.exp(-scaled[:, 0])), np.exp(scaled[:, 1])], axis=1)
 
 
-def possible(counts: Counts, released: bool = False) -> tuple[float | None, float | None]:
+def entropy_bounds(counts: Counts, released: bool = False) -> tuple[float | None, float | None]:
     """The least and the greatest mean entropy that unrated units allow; None where nobody can have any."""
     lows, highs, may = extremes(counts)
     if released and len(may):
@@ -372,7 +380,7 @@ def possible(counts: Counts, released: bool = False) -> tuple[float | None, floa
 
 def extremes(counts: Counts) -> tuple[Floats, Floats, Bools]:
     """(S,) the least and the greatest entropy of each session, and whether it can have any."""
-    least, most = counts.positives, counts.positives + counts.units - counts.answered
+    least, most = counts.positives, counts.positives + counts.units - counts.answers
     lows = [entropies(corner, counts.member)[0] for corner in _corners(least, most)]
     return np.min(lows, axis=0), _highest(least, most, counts.member), np.asarray(most.sum(1) > 0)
 

@@ -20,7 +20,7 @@ ORDER = ("human", "llm", "model", "rule")
 """Whose findings are shown first of those who rated as much, after gold."""
 
 UNEVEN = 1.25
-"""So many times likelier must one trajectory have been drawn than another: strata are rounded."""
+"""How many times as likely one trajectory must have been drawn as another: less comes of rounding strata."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class Share:
     n: int
     missing: int
     """Unclear or failed to answer."""
-    found: Estimate
+    estimate: Estimate
 
     @property
     def rate(self) -> float | None:
-        return self.found.value
+        return self.estimate.value
 
     @property
     def interval(self) -> tuple[float | None, float | None]:
-        return self.found.low, self.found.high
+        return self.estimate.low, self.estimate.high
 
 
 def shares(
@@ -119,17 +119,18 @@ def raters(store: Store, codebook: str = FAILURES, only: Selection | None = None
 
 
 def _first(rater: dict[str, Any]) -> tuple[Any, ...]:
-    """Who rated the most trajectories; of those gold, then whoever has the most answers, then by ORDER.
+    """Sort key: who rated the most trajectories; of those gold, then whoever has the most answers, then by
+    ORDER.
 
-    Gold that settled a few disputes speaks of just those: its shares are no corpus'.
+    Gold that settled a few disputes covers only those: its shares are not the corpus'.
     """
     kind = ORDER.index(rater["kind"]) if rater["kind"] in ORDER else len(ORDER)
     return (-rater["trajectories"], rater["rater"] != GOLD, -rater["answers"], kind, rater["rater"])
 
 
-def uneven(store: Store, rater: str, codebook: str = FAILURES) -> bool:
-    """Whether a rater rated what samples took, and they took some trajectories far likelier than others: its
-    own shares are then not the corpus'."""
+def is_uneven(store: Store, rater: str, codebook: str = FAILURES) -> bool:
+    """Whether a rater rated what samples took, and these took some trajectories far more likely than others:
+    its own shares are then not the corpus'."""
     with store.reading() as connection:
         if not any_sample(connection, codebook):
             return False
@@ -140,7 +141,7 @@ def uneven(store: Store, rater: str, codebook: str = FAILURES) -> bool:
     return bool(len(chances) and chances.max() > UNEVEN * chances.min())
 
 
-def together(
+def code_pairs(
     store: Store, rater: str, *, codebook: str = FAILURES, only: Selection | None = None
 ) -> list[dict[str, Any]]:
     """Pairs of codes that one rater found in the same trajectories: code, other, shared, either."""

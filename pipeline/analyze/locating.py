@@ -20,10 +20,10 @@ NAMES = {"participant": "agent_accuracy", "step": "step_accuracy"}
 
 
 UNJUDGED = -1
-"""Of a run that the judge was not asked about, in place of how many units it marked."""
+"""In place of the number of marks, of a run that the judge was not asked about."""
 
 
-def located(
+def accuracy_rows(
     code: Rated, judge: str, groups: Mapping[str, Mapping[str, str | None]]
 ) -> Iterator[dict[str, Any]]:
     """The accuracy over all runs in which people marked one unit, and in each group of them."""

@@ -24,7 +24,7 @@ Numbers = dict[str, NDArray[Any]]
 """Columns of a query by name."""
 
 
-def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rated]:
+def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rated]:
     """Each code of a codebook that has ratings, with every unit of its kind (the opening query apart)."""
     execute(connection, CREATE_UNITS, [book.name])
     units = connection.execute(_PLACES).fetchnumpy()

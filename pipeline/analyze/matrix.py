@@ -38,12 +38,12 @@ class Population:
 class Rated:
     """One code over the units of its codebook.
 
-    `matrix` (units, raters) holds indices of the codebook's labels, or MISSING, UNCLEAR, ERROR.
-    `probability` has the same shape and holds what a rater gave its label, nan where it gave none.
-    A unit is the `event` (units,) of a `trajectory` (units,), a place in `ids`; −1 is all of a trajectory.
-    `design` tells how units were drawn for people, and `own_designs` of a judge how those were that it and
-    people rated. `followers` are judges that were asked about units because samples held them. `juries` are
-    judges that say what most of other raters said, with those in whichever version.
+    `matrix` (units, raters) holds indices of the codebook's labels, or MISSING, UNCLEAR, ERROR. `probability`
+    has the same shape and holds what a rater gave its label, nan where it gave none. A unit is the `event`
+    (units,) of a `trajectory` (units,), a place in `ids`; −1 is all of a trajectory. `design` tells how units
+    were drawn for people, and `own_designs` by judge how those were drawn that it and people rated.
+    `followers` are judges that were asked about units because samples held them. `juries` maps a judge that
+    gives the majority of others to those, in whichever version.
     """
 
     book: Codebook
@@ -66,7 +66,7 @@ class Rated:
         return tuple(self.unit(place) for place in range(len(self.event)))
 
     def unit(self, place: int) -> Unit:
-        """One of them."""
+        """The same of the unit at a place."""
         event = int(self.event[place])
         return self.ids[self.trajectory[place]], None if event < 0 else event
 
@@ -90,8 +90,8 @@ class Rated:
         column: Ints = self.matrix[:, self.raters.index(rater)]
         return column
 
-    def heard(self, rater: str) -> set[str]:
-        """The rater itself and, of a jury, whom it heard: its members, and theirs."""
+    def voices(self, rater: str) -> set[str]:
+        """The rater itself and, of a jury, its members, and theirs."""
         names: set[str] = set()
         queue = [rater]
         while queue:
@@ -124,7 +124,8 @@ class Rated:
 
     @property
     def unanswered(self) -> Ints:
-        """(units,) of one without a label: UNCLEAR where a person said so, else ERROR, or MISSING."""
+        """(units,) why a unit has no label: UNCLEAR where a person said so, else ERROR, or MISSING where
+        nobody was asked."""
         answers = self._of_people
         return np.where((answers == UNCLEAR).any(1), UNCLEAR, np.where(self.asked, ERROR, MISSING))
 
@@ -220,7 +221,7 @@ def group_name(group: Mapping[str, str | None]) -> str:
 def keys_of(connection: duckdb.DuckDBPyConnection, by: Sequence[str]) -> list[tuple[str, str]]:
     """(name, SQL expression over `trajectories t`) of each grouping; a name that is no column is a tag.
 
-    What stands for a value that is not there, in a log too, is none.
+    A value that only stands for a missing one (NONE), in a log too, is null.
     """
     query = "SELECT DISTINCT unnest(json_keys(tags)) FROM trajectories"
     tags = {row[0] for row in connection.execute(query).fetchall()}

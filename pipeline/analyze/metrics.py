@@ -13,7 +13,7 @@ from ...annotation.statistics.estimate import Estimate, estimate
 from ...schemas import Metric
 from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, insert, rows, texts
-from ..store.aside import aside
+from ..store.aside import rows_aside
 from ..store.trajectories import reference_rows
 from ..systems import LIMIT, OF_ONE, TimeLimit
 from . import process
@@ -29,8 +29,8 @@ from .totals import (
     SILENT,
     Group,
     Named,
-    clustered,
     groups,
+    has_clusters,
     named_in,
     sizes_of,
     stated_in,
@@ -101,8 +101,10 @@ def trajectory_metrics(store: Store, **basis: Unpack[Basis]) -> Iterator[Metric]
             FROM chosen m JOIN selected t ON t.id = m.trajectory_id
             ORDER BY t.started, t.native_id, t.id, m.metric, m.participant, m.rater, m.scoring
         """
-        ranges = {pair: process.ranges(connection, *pair) for pair in sorted(process.incomplete(connection))}
-        rows = aside(connection, query)
+        ranges = {
+            pair: process.ranges(connection, *pair) for pair in sorted(process.incomplete_metrics(connection))
+        }
+        rows = rows_aside(connection, query)
     return (_with_range(row, ranges.get((row.metric, row.rater or ""), {})) for row in map(_single, rows))
 
 
@@ -163,7 +165,7 @@ def _group_rows(
     connection: Any, keys: list[tuple[str, str]], metric_names: Sequence[str] | None
 ) -> Iterator[Metric]:
     names, expressions = [name for name, _ in keys], [expression for _, expression in keys]
-    instances, lacking = clustered(connection, names), process.incomplete(connection)
+    instances, lacking = has_clusters(connection, names), process.incomplete_metrics(connection)
     sizes = sizes_of(connection, expressions)
     sessions, outcome_sessions = named_in(connection, sizes), stated_in(connection, sizes)
     raters: set[tuple[str, str, str | None]] = set()
@@ -242,7 +244,7 @@ def _absences(
 
 def _process_row(head: Mapping[str, str | None], group: dict[str, Any], row: Process) -> Metric:
     """A process metric of a group where some units lack ratings."""
-    result = _metric(head, group, row.found, row.missing, None)
+    result = _metric(head, group, row.estimate, row.missing, None)
     more = {name: getattr(row, name) for name in ("answered", "bound_low", "bound_high", "design")}
     return result.model_copy(update=more)
 

@@ -14,21 +14,21 @@ from numpy.typing import NDArray
 
 from ...annotation.statistics import Coefficient, Ratings
 from ...annotation.statistics import agreement as measuring
-from ...annotation.statistics.crowds import CROWD, called
+from ...annotation.statistics.crowds import CROWD, rater_names
 from ...annotation.statistics.intervals import MISSING
 from ...schemas import Agreement
 from ...schemas.text import counted
 from ..errors import UsageError
 from ..store import Store
-from .agreement import of_codes, together
-from .matrices import rated
+from .agreement import joined_codes, of_codes
+from .matrices import rated_codes
 from .matrix import Population, Rated, chosen_books, group_name, groups
 
 WANTED = ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "percent_agreement")
 ON_A_SCALE = ("cohen_kappa_quadratic", "mean_cohen_kappa_quadratic", "krippendorff_alpha")
 """Of labels that have an order: a near miss is less wrong than a far one."""
 TOLD = ("mean_cohen_kappa", "mean_cohen_kappa_quadratic", "fleiss_kappa", "krippendorff_alpha")
-"""What the page as text says: of all people, not of each pair."""
+"""Coefficients in the page's text: those of all people, not of each pair."""
 
 
 def people(store: Store, names: Sequence[str] = (), by: Sequence[str] = ("condition",)) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def people(store: Store, names: Sequence[str] = (), by: Sequence[str] = ("condit
     books = []
     for book in chosen_books(store, names):
         with store.reading() as connection:
-            codes = [code for code in rated(connection, book) if code.humans]
+            codes = [code for code in rated_codes(connection, book) if code.humans]
             group_of = groups(connection, by)
         if codes:
             rows = [row for code in codes for row in of_codes(code) if _is_peoples(row, code)]
@@ -83,7 +83,7 @@ def _joint_rows(
         return
     names = [group_name(group_of.get(unit[0], {})) for unit in codes[0].units]
     different = sorted(set(names))
-    for part in together(codes).populations:
+    for part in joined_codes(codes).populations:
         yield from _rows(codes, raters, part, part.units, None)
         for name in different if len(different) > 1 else ():
             in_group = np.array([one == name for one in names])
@@ -139,7 +139,7 @@ def _cells(code: Rated, raters: tuple[str, ...]) -> NDArray[np.int64]:
 def lines(page: dict[str, Any]) -> Iterator[str]:
     """The page as text: a line a code, and a line for all codes in each group."""
     for book in page["people"]:
-        yield f"People on {book['codebook']}: {called(book['raters'], ', ')}"
+        yield f"People on {book['codebook']}: {rater_names(book['raters'], ', ')}"
         to_find = book["level"] == "nominal" and len(book["labels"]) == 2
         for count in book["counts"]:
             rows = [row for row in book["codes"] if row["code"] == count["code"]]
@@ -156,10 +156,8 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
 
 
 def _count_text(count: dict[str, Any], to_find: bool) -> str:
-    """How often each found the code; how many units each labelled where labels are not of yes and no.
-
-    Of a crowd, how often all did.
-    """
+    """How often each found the code, or how many units each labelled where labels are not yes and no; of a
+    crowd, the totals."""
     if len(count["n"]) > CROWD:
         labels = f"{sum(count['n'].values())} labels by {len(count['n'])} people"
         return f"found in {sum(count['positive'].values())} of {labels}" if to_find else labels

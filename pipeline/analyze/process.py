@@ -20,12 +20,12 @@ import numpy as np
 
 from ...annotation.statistics.estimate import estimate, totals
 from ...annotation.statistics.intervals import Floats
-from .counts import CODEBOOKS, WORDLESS, Counts, Process, counted, nothing, places, shares
+from .counts import CODEBOOKS, WORDLESS, Counts, Process, nothing, places, session_counts, shares
 from .entropy import entropy, extremes
 from .totals import bounds_of
 
 
-def incomplete(connection: Any) -> set[tuple[str, str]]:
+def incomplete_metrics(connection: Any) -> set[tuple[str, str]]:
     """(metric, rater) where some unit of the `selected` trajectories has no answer by that rater."""
     query = """
         SELECT codebook, rater FROM processed p JOIN selected t ON t.id = p.trajectory_id
@@ -44,7 +44,7 @@ def estimates(
     definition: str | None = "released",
 ) -> Iterator[tuple[tuple[str | None, ...], Process]]:
     """(Key values, estimate) of each of the `groups` that `places` numbered last."""
-    counts, place, _ = counted(connection, CODEBOOKS[metric], rater)
+    counts, place, _ = session_counts(connection, CODEBOOKS[metric], rater)
     order = np.argsort(place, kind="stable")
     ends = np.searchsorted(place[order], np.arange(len(groups) + 1))
     for group, start, end in zip(groups, ends, ends[1:], strict=False):
@@ -57,11 +57,11 @@ def estimates(
 def ranges(connection: Any, metric: str, rater: str) -> dict[str, tuple[float, float | None, float | None]]:
     """Id of each selected trajectory with unrated units -> share answered, and least and greatest value."""
     places(connection, (), instances=False)
-    counts, _, numbers = counted(connection, CODEBOOKS[metric], rater)
+    counts, _, numbers = session_counts(connection, CODEBOOKS[metric], rater)
     ids = dict(connection.execute("SELECT session, id FROM places").fetchall())
-    rest = np.flatnonzero((counts.answered < counts.units).any(1))
+    rest = np.flatnonzero((counts.answers < counts.units).any(1))
     subset = counts.where(rest)
-    units, answers = subset.units.sum(1), subset.answered.sum(1)
+    units, answers = subset.units.sum(1), subset.answers.sum(1)
     if metric == "initiative_entropy":
         lows, highs, has_bounds = extremes(subset)
     else:
@@ -78,25 +78,25 @@ def events(counts: Counts, metric: str) -> Process:
     """Positives a session: confirmations or halts. Teams without a human and logs without messages
     have neither, and are missing.
     """
-    there = np.asarray(counts.human.any(1) & counts.spoken)
+    there = np.asarray(counts.human.any(1) & counts.has_messages)
     subset = counts.where(there)
     missing, n = int((~there).sum()), int(there.sum())
     share, design = shares(subset)
     if not n:
         reason = WORDLESS if counts.human.any() else "no human in the team"
         return nothing(reason, missing, share, (None, None), design)
-    units, answers, positives = (float(x.sum()) for x in (subset.units, subset.answered, subset.positives))
+    units, answers, positives = (float(x.sum()) for x in (subset.units, subset.answers, subset.positives))
     bounds = positives / n, (positives + units - answers) / n
     if units and not answers:
         return nothing(f"none of {units:.0f} units is rated", missing + n, share, bounds, design)
-    sample = totals(expanded(subset), clusters=subset.clusters, bounds=bounds_of(metric))
+    sample = totals(linearised_values(subset), clusters=subset.clusters, bounds=bounds_of(metric))
     return Process(estimate(sample), missing, share, *bounds, design, sample)
 
 
-def expanded(counts: Counts) -> Floats:
+def linearised_values(counts: Counts) -> Floats:
     """(S,) values with the mean and the variance of the combined ratio estimator of positives a session."""
     units = counts.units.sum(1)
-    answers, positives = counts.weighted_answered.sum(1), counts.weighted_positives.sum(1)
+    answers, positives = counts.weighted_answers.sum(1), counts.weighted_positives.sum(1)
     if not answers.sum():
         return np.zeros(len(units))
     share = positives.sum() / answers.sum()

@@ -19,7 +19,7 @@ from ...schemas import GOLD, Rate
 from ..errors import UsageError
 from ..store import Selection, Store
 from .designs import Design
-from .matrices import rated
+from .matrices import rated_codes
 from .matrix import Rated, chosen_books, groups
 
 MEAN, MODEL, WITH_JUDGE = "mean", "dawid-skene", "dawid-skene-judge"
@@ -57,7 +57,7 @@ def rates(
         if not book.binary:
             continue
         with store.reading() as connection:
-            codes = list(rated(connection, book))
+            codes = list(rated_codes(connection, book))
             group_of = groups(connection, by, only)
         judges.update(name for code in codes for name in code.judges)
         for code in (*codes, *_categories(codes)):
@@ -88,11 +88,12 @@ def _group_rows(
 
 
 def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str] | None:
-    """One code as what a judge and people said, the units (units,) it is of, and what was assumed.
+    """The audit of one code (what a judge and people said), the units (units,) it is of, and in words what
+    was assumed.
 
     None where neither the judge nor people said anything. A judge that was asked about the units of samples
-    alone knows nothing of the corpus, in which they are what they are by the samples' design: then people's
-    labels stand alone, in all units.
+    alone tells nothing of the corpus, since the samples' design decided what it saw: then people's labels
+    stand alone, in all units.
     """
     human, of_people = presence(code)
     answers = None if judge is None else code.of(judge)
@@ -206,10 +207,11 @@ def presence(code: Rated) -> tuple[Floats, str]:
 
 
 def _with_inclusion(human: Floats, design: Design) -> tuple[Floats, Floats | None, str]:
-    """The labels that have a design, what is known of the inclusion probabilities, and what was assumed.
+    """The labels that have a design, what is known of the inclusion probabilities, and in words what was
+    assumed.
 
-    Labels of units that no sample took, beside some of units that one did, are of nobody knows what choice:
-    they count only where they are all there is to label.
+    Labels of units that no sample took were chosen nobody knows how. They are left out beside labels of
+    sampled units, and count only where every unit was asked about or no sample is begun.
     """
     is_asked, in_sample = human != MISSING, ~np.isnan(design.inclusion)
     if not is_asked.any():
@@ -220,7 +222,7 @@ def _with_inclusion(human: Floats, design: Design) -> tuple[Floats, Floats | Non
                 return human, None, "; every unit was asked about"
             differ = bool(((human > 0) & (human < 1)).any())
             return human, None, f"; every unit was labelled{_DIVIDED if differ else ''}"
-        if not design.begun:
+        if not design.has_answers:
             return human, None, f"; {_NO_SAMPLE}"
     beyond = int((is_asked & ~in_sample).sum())
     words = f"; {beyond} labelled units outside the samples left out" if beyond else ""

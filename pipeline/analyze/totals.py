@@ -50,7 +50,7 @@ STATED = (
 )
 """Outcomes that are metrics of their own."""
 COUNTED = ("events", "messages", "actions", "errors", "message_share")
-"""Of each participant of any team."""
+"""Measured for each participant of any team."""
 SILENT = "nobody took the initiative"
 """Of such sessions Eq. 2 says nothing: `released` counts them as 0, `paper` leaves them out."""
 HEADS = ("metric", "participant", "rater", "scoring", "definition")
@@ -80,8 +80,9 @@ def bounds_of(metric: str) -> Bounds:
     return BOUNDS.get(metric, ANY)
 
 
-def clustered(connection: Any, by: Sequence[str]) -> bool:
-    """Whether any two of the `selected` trajectories are runs of one instance, and that is no group."""
+def has_clusters(connection: Any, by: Sequence[str]) -> bool:
+    """Whether any two of the `selected` trajectories are runs of one instance, unless instances are the
+    groups."""
     if "instance" in by:
         return False
     query = f"SELECT count(*) > count(DISTINCT {CLUSTER}) FROM selected t"
@@ -146,7 +147,7 @@ def groups(
 Sizes = Mapping[tuple[str | None, ...], int]
 """System and group -> how many sessions."""
 Named = Callable[[str, tuple[str | None, ...]], int]
-"""Of a name and a group, how many sessions the group has of the systems in which that name is."""
+"""(Name, group) -> how many sessions the group has of the systems in which that name occurs."""
 
 
 def sizes_of(connection: Any, keys: Sequence[str]) -> Sizes:
@@ -156,8 +157,8 @@ def sizes_of(connection: Any, keys: Sequence[str]) -> Sizes:
 
 
 def named_in(connection: Any, sizes: Sizes) -> Named:
-    """Of participants: a log that lists nobody names those who act in it, so that whoever did nothing in a
-    session is not there."""
+    """For participants: a log that lists nobody names those who act, so that who did nothing in a session is
+    missing."""
     return _sessions(
         connection,
         sizes,
@@ -167,8 +168,8 @@ def named_in(connection: Any, sizes: Sizes) -> Named:
 
 
 def stated_in(connection: Any, sizes: Sizes) -> Named:
-    """Of outcomes, METRIC/SCORING: a log says nothing of one that it lacks, so that there is no measure of it
-    either."""
+    """For outcomes, METRIC/SCORING: a log does not mention one that it lacks, so that there is no measure of
+    it."""
     names = ", ".join(f"'{name}'" for name in STATED)
     return _sessions(
         connection,
@@ -180,7 +181,7 @@ def stated_in(connection: Any, sizes: Sizes) -> Named:
 
 
 def _sessions(connection: Any, sizes: Sizes, pairs: str) -> Named:
-    """The same for the names that a query pairs with systems; 0 without any."""
+    """The count for the names that a query pairs with systems; 0 for any other."""
     systems: defaultdict[str, set[str]] = defaultdict(set)
     for name, system in connection.execute(pairs).fetchall():
         systems[name].add(system)
@@ -188,7 +189,7 @@ def _sessions(connection: Any, sizes: Sizes, pairs: str) -> Named:
 
 
 def _shares(connection: Any, table: str) -> set[str]:
-    """The outcomes of other names of which every value is 0 or 1: of these a mean is a share."""
+    """The outcomes under other names whose values are all 0 or 1: their mean is a share."""
     query = f"""
         SELECT m.metric FROM {table} m JOIN selected t ON t.id = m.trajectory_id
         WHERE starts_with(m.metric, '{OUTCOME}') GROUP BY m.metric HAVING bool_and(m.value IN (0, 1))
@@ -197,8 +198,8 @@ def _shares(connection: Any, table: str) -> set[str]:
 
 
 def _unscored(connection: Any, table: str, names: str) -> set[tuple[str | None, ...]]:
-    """Scoring and keys of groups that delivered results of which none has a score, as real users' have no
-    automatic one, and others' no row of it: what is left, the sessions that delivered nothing, would make the
+    """Scoring and keys of groups that delivered results of which none has a score: real users' have no
+    automatic one, others' no row of it. What is left, the sessions that delivered nothing, would make the
     mean 0."""
     query = f"""
         WITH scores AS (FROM {table} WHERE metric = '{COLLAB_SCORE}')

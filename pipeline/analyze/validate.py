@@ -10,17 +10,17 @@ import numpy as np
 
 from ...annotation.statistics.audit import ERROR, UNCLEAR
 from ...annotation.statistics.confusion import calibration, confusion
-from ...annotation.statistics.crowds import called
+from ...annotation.statistics.crowds import rater_names
 from ...annotation.statistics.intervals import MISSING
 from ...annotation.statistics.validation import alternative_annotator_test
 from ...schemas import Agreement
 from ..errors import UsageError
 from ..store import Store, dictionaries
 from . import drift, locating
-from .agreement import among, of_codes, qualities, with_people
+from .agreement import of_codes, people_kappa, qualities, with_people
 from .consistency import consistency
-from .locating import located
-from .matrices import rated
+from .locating import accuracy_rows
+from .matrices import rated_codes
 from .matrix import Rated, chosen_books, groups
 
 EXAMPLES = 5
@@ -50,11 +50,11 @@ def validate(
     for book in chosen_books(store, names):
         with store.reading() as connection:
             group_of = groups(connection, ("condition",))
-            for code in rated(connection, book):
+            for code in rated_codes(connection, book):
                 judges.update(code.judges)
                 if judge in code.judges:
                     codes.append(code)
-                    accuracies.extend(located(code, judge, group_of))
+                    accuracies.extend(accuracy_rows(code, judge, group_of))
             intra_rater.extend(
                 (book.name, row) for row in consistency(connection, book) if row.raters == (judge,)
             )
@@ -105,7 +105,7 @@ def _code(code: Rated, judge: str, margin: float, texts: dict[Any, str | None]) 
         # A unit counts in part for each label that people gave it, and once in all.
         "n_both": round(sum(map(sum, confused["counts"]))),
         "kappa": _document(with_people(coefficients, judge)),
-        "kappa_of_people": _document(among(coefficients, code.humans)),
+        "kappa_of_people": _document(people_kappa(coefficients, code.humans)),
         "agreement": [row.model_dump() for row in coefficients],
         "confusion": confused,
         "outside_the_samples": items[1] if len(items) > 1 else None,
@@ -144,7 +144,7 @@ def _errors(code: Rated, judge: str, texts: dict[Any, str | None]) -> list[dict[
 
 
 def _calibration(code: Rated, judge: str) -> dict[str, Any]:
-    """Of the probability of the positive label, which a rater gives for the label it chose."""
+    """Of the probability of the positive label; a rater gives the probability of the label that it chose."""
     human, answers = code.settled(), code.of(judge)
     probabilities = code.probability[:, code.raters.index(judge)]
     usable = (human >= 0) & (answers >= 0) & ~np.isnan(probabilities) & (len(code.book.labels) == 2)
@@ -194,7 +194,7 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
         yield f"  {', '.join(counts)}"
         for row in (*code["agreement"], *code["consistency"]):
             where = f"; {row['population']}" if row["population"] else ""
-            yield f"  {row['coefficient']} ({called(row['raters'], ', ')}): {_number(row)}{where}"
+            yield f"  {row['coefficient']} ({rater_names(row['raters'], ', ')}): {_number(row)}{where}"
         if code["confusion"]["population"]:
             yield f"  errors on {code['confusion']['population']}"
         for quality in code["confusion"]["classes"]:
@@ -270,7 +270,7 @@ def _undefined_kappas(codes: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _one_of_many(codes: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
-    """Label -> those codes with more than two labels of which the short page shows it alone."""
+    """Label -> the codes with more than two labels of which the short page shows this one alone."""
     by_label: dict[str, list[str]] = {}
     for code in codes:
         if len(code["confusion"]["labels"]) > 2:

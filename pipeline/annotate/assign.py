@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...schemas import content_hash
-from ..store.samples import ADJUDICATION, Drawn, Sample
+from ..store.samples import ADJUDICATION, Sample, SampledUnit
 
 
-def assigned(sample: Sample, units: Sequence[Drawn]) -> list[list[Drawn]]:
-    """The units of each annotator, in the sample's order; the same sample is shared out the same way.
+def annotator_shares(sample: Sample, units: Sequence[SampledUnit]) -> list[list[SampledUnit]]:
+    """The units of each annotator, in the sample's order; the same sample is always divided the same way.
 
     Units that several people label come first and the others even out the loads, so that these differ by one
     unit at most; where trajectories were drawn whole, one goes whole to an annotator.
     """
     people = range(sample.design.annotators)
     by_trajectory = sample.design.unit == "trajectory"
-    groups: dict[tuple[str, int | None], list[Drawn]] = {}
+    groups: dict[tuple[str, int | None], list[SampledUnit]] = {}
     for unit in units:
         groups.setdefault((unit.trajectory, None if by_trajectory else unit.event), []).append(unit)
     loads = [0] * len(people)

@@ -1,8 +1,8 @@
 """Whose answer an annotation is, and whether it may count as that person's.
 
 Any member of a Label Studio organisation can open a colleague's annotation from the list of tasks and update
-it: it keeps the colleague's name and says the other's words. Nor is an answer blind that was given where
-another's could be seen.
+it: it then has the colleague's name and the other's answer. And an answer is not blind if another's could be
+seen when it was given.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def name(users: Mapping[int, str], user: Any) -> str:
 
 
 def changed_by(annotation: Mapping[str, Any]) -> Any:
-    """Who changed somebody else's annotation last; None where nobody did."""
+    """The user who last changed this annotation of somebody else's; None where nobody did."""
     last, own = annotation.get("updated_by"), annotation.get("completed_by")
     return last if person(last) is not None and person(last) != person(own) else None
 
@@ -60,7 +60,7 @@ def refusals(
     """The annotations of a task that must not count, by their place in `annotations`."""
     result: dict[int, Refusal] = {}
     order = sorted(range(len(annotations)), key=lambda n: str(annotations[n].get("created_at") or ""))
-    # Who skips a task leaves no answer that could be seen.
+    # A skipped task leaves no answer that others could see.
     answers = [annotations[n] for n in order if not annotations[n].get("was_cancelled")]
     first = person(answers[0].get("completed_by")) if answers else None
     for place in order:

@@ -1,4 +1,4 @@
-"""What annotators answered, for whoever settles their disagreement."""
+"""Disagreements between annotators, with their answers, for whoever settles them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Dispute:
 
 
 def disputes(store: Store, book: Codebook) -> dict[Place, Dispute]:
-    """Trajectory and event -> what people dispute there, if anything; a missing answer disputes nothing."""
+    """(Trajectory, event) -> the dispute there, where there is one; a missing answer disputes nothing."""
     query = """
         SELECT trajectory_id, event, code, rater, label AS said, rationale, quote
         FROM counted_ratings

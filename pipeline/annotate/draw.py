@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...annotation.statistics import sampling
 from ...schemas import GOLD, Codebook, content_hash
 from .. import codebooks
-from ..analyze.matrices import rated
+from ..analyze.matrices import rated_codes
 from ..analyze.matrix import keys_of
 from ..errors import UsageError
 from ..store import AMONG, Store, dictionaries, execute, samples, texts
@@ -31,7 +31,7 @@ UNITS = ("unit", "trajectory")
 OVERLAP = 0.5
 """Share of units that two people label, where there are two."""
 FLOOR = 0.2
-"""Of the even share: what every unit keeps, whatever the judge thinks of it."""
+"""Part of an equal share that every unit's inclusion probability keeps, whatever its stratum."""
 NONE = "none"
 
 Ints = NDArray[np.int64]
@@ -58,7 +58,7 @@ class Wish:
 
     @property
     def chance(self) -> int:
-        """The seed of the draw: of another name another one, so that two samples are independent."""
+        """The seed of the draw, from name and seed, so that samples of different names are independent."""
         return int(content_hash(self.name, self.seed)[:12], 16)
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ class Wish:
             raise UsageError("--method neyman needs --pilot SAMPLE, one that people have labelled")
         if self.pilot is not None and self.method != "neyman":
             raise UsageError(f"--pilot {self.pilot} is for --method neyman, got --method {self.method}")
-        if self.judge is not None and "judge" not in _by(self):
+        if self.judge is not None and "judge" not in _strata_names(self):
             raise UsageError(
                 f"--judge {self.judge} says whose labels stratify: give --method stratified, or --by judge"
             )
@@ -81,7 +81,7 @@ class Wish:
 def draw(store: Store, wish: Wish) -> samples.Sample:
     """Draw the sample and write it to the workspace; one that was drawn by the same wish stays as it is.
 
-    Of two processes that draw one name at once the later one finds what the other has drawn.
+    Where two processes draw one name at once, the later one gets what the first has drawn.
     """
     books = [codebooks.load(name, store.workspace.codebooks) for name in dict.fromkeys(wish.codebooks)]
     path = samples.path(store.workspace, wish.name)
@@ -90,7 +90,7 @@ def draw(store: Store, wish: Wish) -> samples.Sample:
         locks = FolderLocks(store.workspace.path / "locks")
         with locks.exclusive(f"sample {wish.name}", lambda holder: None):
             if not path.exists():
-                samples.save(store.workspace, _new(store, wish, books))
+                samples.save(store.workspace, _new_sample(store, wish, books))
     sample = samples.read(path)
     if not _fits(sample.design, wish):
         raise UsageError(f"sample {wish.name!r} exists; choose another --name")
@@ -98,9 +98,9 @@ def draw(store: Store, wish: Wish) -> samples.Sample:
     return sample
 
 
-def _new(store: Store, wish: Wish, books: Sequence[Codebook]) -> samples.Sample:
+def _new_sample(store: Store, wish: Wish, books: Sequence[Codebook]) -> samples.Sample:
     corpus: dict[str, int] = {}
-    sample_units: list[samples.Drawn] = []
+    sample_units: list[samples.SampledUnit] = []
     frames: list[samples.Frame] = []
     if wish.pilot is not None:
         samples.load(store.workspace, wish.pilot)
@@ -109,7 +109,7 @@ def _new(store: Store, wish: Wish, books: Sequence[Codebook]) -> samples.Sample:
         for book in books:
             frame = _frame(connection, book, wish)
             if not frame:
-                raise UsageError(_nothing(book, wish))
+                raise UsageError(_empty_frame_error(book, wish))
             if wish.method == samples.ADJUDICATION:
                 frame = _disputed_rows(connection, book, frame)
             corpus[book.name] = len(frame)
@@ -126,7 +126,7 @@ def _new(store: Store, wish: Wish, books: Sequence[Codebook]) -> samples.Sample:
         unit=wish.unit,
         size=wish.size,
         seed=wish.seed,
-        strata=_by(wish),
+        strata=_strata_names(wish),
         judge=judge,
         pilot=wish.pilot,
         overlap=wish.overlap,
@@ -139,7 +139,7 @@ def _new(store: Store, wish: Wish, books: Sequence[Codebook]) -> samples.Sample:
     return samples.Sample(design=design, units=tuple(sample_units), frames=tuple(frames))
 
 
-def _nothing(book: Codebook, wish: Wish) -> str:
+def _empty_frame_error(book: Codebook, wish: Wish) -> str:
     limits = [f"it is asked of sessions with {book.scope} only"] if book.applies_to else []
     limits += [f"--where {name}={value}" for name, value in wish.where]
     why = f" ({'; '.join(limits)})" if limits else ""
@@ -147,11 +147,11 @@ def _nothing(book: Codebook, wish: Wish) -> str:
 
 
 def _fits(design: samples.Design, wish: Wish) -> bool:
-    """Whether a sample was drawn by this very wish, for instance by a run that was killed afterwards."""
+    """Whether a sample was drawn by the same wish, for instance by a run that was killed afterwards."""
     return (
         set(design.codebooks) == set(wish.codebooks)
         and (design.method, design.unit, design.size) == (wish.method, wish.unit, wish.size)
-        and (design.seed, design.pilot, design.strata) == (wish.seed, wish.pilot, _by(wish))
+        and (design.seed, design.pilot, design.strata) == (wish.seed, wish.pilot, _strata_names(wish))
         and (design.overlap, design.annotators) == (wish.overlap, wish.annotators)
         and design.where == wish.where
         and wish.judge in (None, design.judge)
@@ -164,13 +164,13 @@ def _draw_units(
     frame: list[dict[str, Any]],
     wish: Wish,
     judge: str | None,
-) -> tuple[list[samples.Drawn], Floats]:
-    """The units drawn, and with what probability each of the frame could have been."""
+) -> tuple[list[samples.SampledUnit], Floats]:
+    """The units drawn, and the inclusion probability (N,) of each unit of the frame."""
     if not frame:
         return [], np.empty(0)
     if wish.method == samples.ADJUDICATION:
         subset = sampling.simple_random(len(frame), min(wish.size, len(frame)), wish.chance)
-        return [_to_settle(book, frame[unit]) for unit in sorted(subset.units)], np.zeros(len(frame))
+        return [_adjudication_unit(book, frame[unit]) for unit in sorted(subset.units)], np.zeros(len(frame))
     names = np.unique([row["trajectory_id"] for row in frame], return_inverse=True)[1].astype(np.int64)
     clusters = names if wish.unit == "trajectory" and book.unit != "trajectory" else None
     strata = _strata(connection, book, frame, wish, judge)
@@ -178,12 +178,12 @@ def _draw_units(
     if wish.method == "neyman":
         inclusion = _neyman(connection, book, frame, strata, wish, size)
         if clusters is not None:
-            inclusion = _of_whole(inclusion, clusters, wish)
+            inclusion = _trajectory_inclusion(inclusion, clusters, wish)
         selection = sampling.draw(inclusion, wish.chance, clusters=clusters)
     elif wish.method == "stratified":
         texts = np.array([" | ".join(column) for column in zip(*strata.values(), strict=True)])
         _, cells = np.unique(texts, return_inverse=True)
-        each, total = (cells, size) if clusters is None else _of_trajectories(cells, clusters, wish)
+        each, total = (cells, size) if clusters is None else _trajectory_strata(cells, clusters, wish)
         totals = np.bincount(each)
         zeros = np.zeros(len(totals), np.int64)
         sizes = sampling.neyman(totals, zeros, zeros, total)
@@ -191,14 +191,14 @@ def _draw_units(
         selection = sampling.stratified(cells.astype(np.int64), quotas, wish.chance, clusters=clusters)
     elif clusters is not None:
         selection = sampling.draw(
-            _of_whole(np.ones(len(frame)), clusters, wish), wish.chance, clusters=clusters
+            _trajectory_inclusion(np.ones(len(frame)), clusters, wish), wish.chance, clusters=clusters
         )
     else:
         selection = sampling.simple_random(len(frame), size, wish.chance)
     overlaps = _overlaps(len(selection.units), wish, None if clusters is None else clusters[selection.units])
     stratum_names = [" | ".join(column) for column in zip(*strata.values(), strict=True)] if strata else []
     units = [
-        samples.Drawn(
+        samples.SampledUnit(
             codebook=book.name,
             trajectory=frame[unit]["trajectory_id"],
             event=frame[unit]["event"],
@@ -221,9 +221,9 @@ def _frames(book: str, frame: list[dict[str, Any]], inclusion: Floats) -> Iterat
         yield samples.Frame(frame=book, probability=float(probability), units=by_trajectory)
 
 
-def _to_settle(book: Codebook, row: dict[str, Any]) -> samples.Drawn:
+def _adjudication_unit(book: Codebook, row: dict[str, Any]) -> samples.SampledUnit:
     """A unit that was chosen because people disagree: it estimates no rate."""
-    return samples.Drawn(
+    return samples.SampledUnit(
         codebook=book.name,
         trajectory=row["trajectory_id"],
         event=row["event"],
@@ -236,9 +236,9 @@ def _to_settle(book: Codebook, row: dict[str, Any]) -> samples.Drawn:
 def _disputed_rows(
     connection: duckdb.DuckDBPyConnection, book: Codebook, frame: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Those of a frame's units on which people disagree and nothing is settled yet."""
+    """The units of a frame on which people disagree and gold has not decided."""
     open_units: set[tuple[str, int | None]] = set()
-    for code in rated(connection, book):
+    for code in rated_codes(connection, book):
         labels = [code.of(rater) for rater in code.humans]
         if len(labels) < 2:
             continue
@@ -251,17 +251,18 @@ def _disputed_rows(
 
 
 def _size(units: int, wish: Wish, clusters: Ints | None) -> int:
-    """How many units to draw; with whole trajectories, as many as so many trajectories have on average."""
+    """How many units to draw; of whole trajectories, `wish.size` times the mean number of units in one."""
     if clusters is None:
         return min(wish.size, units)
     trajectories = int(clusters.max()) + 1
     return min(units, round(wish.size * units / trajectories))
 
 
-def _of_whole(wishes: Floats, clusters: Ints, wish: Wish) -> Floats:
-    """The inclusion (N,) of trajectories drawn whole, in step with the largest that one of its units wants.
+def _trajectory_inclusion(wishes: Floats, clusters: Ints, wish: Wish) -> Floats:
+    """Inclusion probability (N,) of units whose trajectories are drawn whole, from each unit's wish (N,).
 
-    They sum to the number of trajectories that was asked for: the largest wishes alone would sum to more.
+    A trajectory's is proportional to the largest wish of its units, scaled so that over trajectories they sum
+    to the number asked for.
     """
     largest = np.zeros(int(clusters.max()) + 1)
     np.maximum.at(largest, clusters, wishes)
@@ -269,13 +270,13 @@ def _of_whole(wishes: Floats, clusters: Ints, wish: Wish) -> Floats:
     return sampling.for_codes(largest[:, None], size, floor=FLOOR * size / len(largest))[clusters]
 
 
-def _of_trajectories(cells: Ints, clusters: Ints, wish: Wish) -> tuple[Ints, int]:
-    """The stratum of each trajectory drawn whole, and how many are; UsageError where one has several."""
+def _trajectory_strata(cells: Ints, clusters: Ints, wish: Wish) -> tuple[Ints, int]:
+    """The stratum of each trajectory (T,), and how many to draw whole; UsageError where one has several."""
     _, first = np.unique(clusters, return_index=True)
     if (cells[first][clusters] != cells).any():
         raise UsageError(
-            f"--by {','.join(_by(wish))} puts units of one trajectory into several strata: none can be "
-            "drawn whole from one; leave out --unit trajectory, or stratify by what trajectories have"
+            f"--by {','.join(_strata_names(wish))} puts units of one trajectory into several strata: none "
+            "can be drawn whole from one; leave out --unit trajectory, or stratify by what trajectories have"
         )
     return cells[first], min(wish.size, len(first))
 
@@ -288,14 +289,14 @@ def _overlaps(units: int, wish: Wish, clusters: Ints | None) -> Sequence[int]:
 
 
 def _frame(connection: duckdb.DuckDBPyConnection, book: Codebook, wish: Wish) -> list[dict[str, Any]]:
-    """Every unit that a codebook is asked of, the opening query aside, in an order that does not change.
+    """The sampling frame: every unit of a codebook but opening queries, in a fixed order.
 
-    With what its stratum follows from, and no more: there may be millions.
+    Rows have the columns of the strata and no more: there may be millions.
     """
     where = wish.where
     names = keys_of(connection, [name for name, _ in where])
     filters = "".join(f" AND coalesce({column}, '{UNSAID}') = ?" for _, column in names)
-    strata = "".join(f", t.{name}" for name in _by(wish) if name != "judge")
+    strata = "".join(f", t.{name}" for name in _strata_names(wish) if name != "judge")
     query = f"""
         SELECT u.trajectory_id, u.event, u.hash{strata}
         FROM codebook_units u JOIN trajectories t ON t.id = u.trajectory_id
@@ -304,7 +305,7 @@ def _frame(connection: duckdb.DuckDBPyConnection, book: Codebook, wish: Wish) ->
     return dictionaries(connection, query, [book.name, *(value for _, value in where)])
 
 
-def _by(wish: Wish) -> tuple[str, ...]:
+def _strata_names(wish: Wish) -> tuple[str, ...]:
     unstratified = wish.method in ("simple", samples.ADJUDICATION)
     return wish.by or (() if unstratified else ("judge",))
 
@@ -316,20 +317,22 @@ def _strata(
     wish: Wish,
     judge: str | None,
 ) -> dict[str, list[str]]:
-    """What each unit belongs to, by the name of the stratification."""
+    """Name of each stratifier -> the stratum of each unit (N,)."""
     if wish.method == "simple":
         return {}
     judgments = _labels(connection, book, judge) if judge else {}
     columns: dict[str, list[str]] = {}
-    for name in _by(wish):
+    for name in _strata_names(wish):
         if name == "judge":
-            columns[name] = [f"judge={_overall(book, judgments, row)}" for row in frame]
+            columns[name] = [f"judge={_overall_label(book, judgments, row)}" for row in frame]
         else:
             columns[name] = [f"{name}={row[name]}" for row in frame]
     return columns
 
 
-def _overall(book: Codebook, judgments: dict[tuple[str, str, int | None], str], row: dict[str, Any]) -> str:
+def _overall_label(
+    book: Codebook, judgments: dict[tuple[str, str, int | None], str], row: dict[str, Any]
+) -> str:
     """The judge's label of a unit; with several codes, whether it found any of them."""
     labels = [judgments.get((code.code, row["trajectory_id"], row["event"]), NONE) for code in book.codes]
     if len(labels) == 1:
@@ -347,9 +350,10 @@ def _neyman(
     wish: Wish,
     size: int,
 ) -> Floats:
-    """Inclusion for all codes at once: each code's Neyman share of its own judge strata in the pilot.
+    """Inclusion probability (N,) for all codes at once, from each code's Neyman allocation over its own judge
+    strata in the pilot.
 
-    Of more than two labels, and on a scale, each label has a share of its own.
+    With more than two labels, and on a scale, each label has an allocation of its own.
     """
     judge = _judge(connection, wish)
     judgments = _labels(connection, book, judge) if judge else {}
@@ -387,7 +391,8 @@ def _labels(
 def _pilot(
     connection: duckdb.DuckDBPyConnection, book: Codebook, sample: str
 ) -> dict[tuple[str, str, int | None], dict[str, float]]:
-    """What people said of the pilot's units, as shares of them: gold alone where there is one."""
+    """(code, trajectory, event) -> label -> share of the people who gave it in the pilot; of gold alone where
+    there is one."""
     query = f"""
         WITH said AS (
             SELECT r.code, r.trajectory_id, r.event, label, rater = '{GOLD}' AS settles,
@@ -412,7 +417,7 @@ def _pilot(
 
 def _judge(connection: duckdb.DuckDBPyConnection, wish: Wish) -> str | None:
     """The rater whose labels stratify: the one named, or the only judge there is."""
-    return only_judge(connection, wish.codebooks, wish.judge) if "judge" in _by(wish) else None
+    return only_judge(connection, wish.codebooks, wish.judge) if "judge" in _strata_names(wish) else None
 
 
 def only_judge(connection: duckdb.DuckDBPyConnection, books: Sequence[str], name: str | None) -> str:

@@ -1,4 +1,4 @@
-"""The Label Studio project of a sample's codebook: how it is marked, found again and kept as we made it.
+"""The Label Studio project of a sample's codebook: how it is marked, found again and kept unchanged.
 
 A project belongs to one sample, one codebook, one version of it and one annotator; its description says so
 and has the hash of the configuration we gave it, by which a change by hand is noticed. A project without an
@@ -22,12 +22,12 @@ from ...schemas import Codebook
 from .. import codebooks
 from ..errors import CoauditError, UsageError
 from ..store import Store, Workspace, disk, execute
-from ..store.samples import Drawn, Sample
+from ..store.samples import Sample, SampledUnit
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What a project's description says about itself."""
+    """The mark in a project's description, which says what the project is for."""
 
     sample: str
     codebook: str
@@ -63,27 +63,27 @@ def mark_of(project: Project) -> Mark | None:
 
 
 @contextmanager
-def reported() -> Iterator[None]:
-    """A Label Studio error becomes one that the command line shows as one message."""
+def coaudit_errors() -> Iterator[None]:
+    """Raises a Label Studio error as a CoauditError, which the command line shows as one message."""
     try:
         yield
     except LabelStudioError as error:
         raise CoauditError(str(error)) from error
 
 
-def subject(sample: Sample, unit: Drawn, version: str) -> Subject:
+def subject(sample: Sample, unit: SampledUnit, version: str) -> Subject:
     """A drawn unit under a version of its codebook."""
     identity = sample.design.identity
     return Subject(identity, unit.trajectory, unit.event, unit.unit_hash, unit.codebook, version)
 
 
-def unit_name(unit: Drawn | Subject) -> str:
+def unit_name(unit: SampledUnit | Subject) -> str:
     """A unit's name in a message: its trajectory, and its event unless it is all of it."""
     return f"trajectory {unit.trajectory}" + ("" if unit.event is None else f", event {unit.event}")
 
 
-def changed(store: Store, name: str, version: str) -> str | None:
-    """What is said of a codebook that was pushed in this version and is another now."""
+def change_note(store: Store, name: str, version: str) -> str | None:
+    """A note where a codebook has changed since this version was pushed; None where it has not."""
     with store.reading() as connection:
         query = "SELECT DISTINCT version FROM codebooks WHERE name = ?"
         now = [other for (other,) in execute(connection, query, [name]).fetchall()]
@@ -95,13 +95,13 @@ def changed(store: Store, name: str, version: str) -> str | None:
     )
 
 
-def book_of(sample: Sample, name: str, workspace: Workspace) -> tuple[Codebook, list[Drawn]]:
+def book_of(sample: Sample, name: str, workspace: Workspace) -> tuple[Codebook, list[SampledUnit]]:
     """A codebook as it is now, with the sample's units for it."""
     return codebooks.load(name, workspace.codebooks), [u for u in sample.units if u.codebook == name]
 
 
 def check_context(context: str) -> None:
-    """UsageError for a context there is none of."""
+    """UsageError for an unknown context."""
     if context not in labelstudio_tasks.CONTEXTS:
         raise UsageError(f"--context must be one of {', '.join(labelstudio_tasks.CONTEXTS)}, got {context!r}")
 
@@ -118,7 +118,7 @@ def title(sample: Sample, book: Codebook, mark: Mark) -> str:
 def project_of(
     server: Server, sample: Sample, book: Codebook, config: str, mark: Mark, reset_config: bool
 ) -> tuple[Project, list[str]]:
-    """The project that `mark` describes, made where there is none."""
+    """The project that `mark` describes, created where there is none, and notes on what differs there."""
     prefix = f"{book.title}. Do not edit this line: "
     projects = [p for p in server.projects(mark.head) if _annotator(p) == mark.annotator]
     if not projects:
@@ -188,7 +188,7 @@ def keep_codebook(workspace: Workspace, book: Codebook) -> None:
 
 def codebook_path(workspace: Workspace, name: str, version: str) -> Path:
     """Where a pushed codebook is kept."""
-    return workspace.pushed / f"{name}@{version}.json"
+    return workspace.pushed_codebooks / f"{name}@{version}.json"
 
 
 def pushed_codebook(workspace: Workspace, name: str, version: str) -> Codebook | None:

@@ -1,7 +1,7 @@
 """From Label Studio to the rating ledger: what people said, changed and took back since the last pull.
 
 Every annotation is kept as received (`raw/labelstudio/received/`), and becomes one rating a code (see
-`annotations`).
+`reconcile`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, FiniteFloat, TypeAdapter, ValidationError
 
 from ...annotation.labelstudio import Project, Server
-from ...annotation.labelstudio.client import Listed
+from ...annotation.labelstudio.client import ListedTask
 from ...annotation.labelstudio.tasks import DISPUTED, KEY
 from ...schemas import Codebook, JsonValue, Quarantined, canonical_json
 from ..errors import CoauditError, SourceError
@@ -29,7 +29,7 @@ from ..systems.base import json_file
 from . import project as project_module
 from .assign import adjudicates
 from .attribution import person
-from .reconcile import Pulled, Pulling, is_of
+from .reconcile import ProjectPull, PullResult, is_of
 
 FILE = "file"
 """The server of annotations that came in a file."""
@@ -37,11 +37,11 @@ MARGIN = timedelta(seconds=10)
 """A transaction may be stamped a little before the listing that misses it: look back so far."""
 
 
-def pull(store: Store, server: Server, sample: Sample) -> Pulled:
+def pull(store: Store, server: Server, sample: Sample) -> PullResult:
     """Take over what changed in the sample's projects since the last pull."""
     store.admit_writes()
-    result = Pulled()
-    with project_module.reported(), _one_at_a_time(store):
+    result = PullResult()
+    with project_module.coaudit_errors(), _pull_lock(store):
         server.check()
         projects = server.projects(f"coaudit sample={sample.design.identity} ")
         if not projects:
@@ -50,12 +50,12 @@ def pull(store: Store, server: Server, sample: Sample) -> Pulled:
         for project in projects:
             _pull(store, server, sample, project, users, result)
         store.sync()
-        result.reports += _from_gone(store, server.url, sample, projects)
+        result.reports += _gone_project_notes(store, server.url, sample, projects)
     return result
 
 
-def _from_gone(store: Store, server: str, sample: Sample, projects: Sequence[Project]) -> list[str]:
-    """What to say of ratings whose project is gone, for none of its tasks can take them back."""
+def _gone_project_notes(store: Store, server: str, sample: Sample, projects: Sequence[Project]) -> list[str]:
+    """Notes on ratings whose project is gone: no pull can retract them any more."""
     query = """
         SELECT codebook_version, external->'$.labelstudio' FROM current_ratings
         WHERE rater_kind = 'human' AND codebook = ? AND (external->>'$.labelstudio.server') = ?
@@ -76,13 +76,13 @@ def _from_gone(store: Store, server: str, sample: Sample, projects: Sequence[Pro
     return [f"project {number} is gone: its ratings ({n}) count as before" for number, n in counts.items()]
 
 
-def _one_at_a_time(store: Store) -> AbstractContextManager[None]:
-    """Else what was listed earlier could come into the ledger later, and have the last word."""
+def _pull_lock(store: Store) -> AbstractContextManager[None]:
+    """A lock for pulls: two at once could write an older listing after a newer one."""
     return store.tables.locks.exclusive("labels", lambda holder: None)
 
 
 def _pull(
-    store: Store, server: Server, sample: Sample, project: Project, users: dict[int, str], result: Pulled
+    store: Store, server: Server, sample: Sample, project: Project, users: dict[int, str], result: PullResult
 ) -> None:
     mark = project_module.mark_of(project)
     book = project_module.pushed_codebook(store.workspace, mark.codebook, mark.version) if mark else None
@@ -94,33 +94,36 @@ def _pull(
     since = None
     if last and not _has_retraction(store, book, server.url, project.id, last["pulled"]):
         since = last["mark"]
-    tasks = list(server.tasks(project.id, since=since and _earlier(since)))
+    tasks = list(server.tasks(project.id, since=since and _with_margin(since)))
     alive = {task.id for task in (server.heads(project.id) if since else tasks)}
     result.projects += 1
     whose = (users, result, mark, project.created_at)
-    pulling = Pulling(store, sample, book, server.url, project.id, *whose)
+    pulling = ProjectPull(store, sample, book, server.url, project.id, *whose)
     pulling.take(tasks, alive)
     newest = max([task.updated_at for task in tasks], default=since)
     record = {"pulled": ledger.now(), "server": server.url, "project": project.id, "mark": newest}
     received.append([canonical_json(record)])
 
 
-def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]) -> Pulled:
+def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]) -> PullResult:
     """Take over a JSON export of Label Studio, made by hand; a task that isn't in it stays as it was."""
     store.admit_writes()
     tasks = _read_export(path)
-    result = Pulled()
+    result = PullResult()
     for name, version in sorted({_book_of(task) for task in tasks if _book_of(task)[0]}):
         book = project_module.pushed_codebook(store.workspace, name, version)
         if book is None:
             result.reports.append(f"{path}: codebook {name}@{version} is not known here")
             continue
-        book_tasks = [_from_file(task) for task in tasks if _book_of(task) == (name, version)]
+        book_tasks = [_listed_task(task) for task in tasks if _book_of(task) == (name, version)]
         project = next((a["project"] for t in book_tasks for a in t.annotations if a.get("project")), 0)
         result.projects += 1
-        result.reports += [*_anonymous_notes(path, book_tasks, people), *_not_blind(path, sample, book_tasks)]
-        pulling = Pulling(store, sample, book, FILE, project, people, result)
-        with _one_at_a_time(store):
+        result.reports += [
+            *_anonymous_notes(path, book_tasks, people),
+            *_blindness_notes(path, sample, book_tasks),
+        ]
+        pulling = ProjectPull(store, sample, book, FILE, project, people, result)
+        with _pull_lock(store):
             pulling.take(book_tasks, None)
     if (strange := sum(_book_of(task) == ("", "") for task in tasks)) and result.projects:
         result.reports.append(f"{path}: {strange} tasks carry no codebook of coaudit's: they are not counted")
@@ -143,7 +146,8 @@ def last_pull(received: Ledger, server: str, project: int) -> dict[str, Any] | N
 
 
 def _has_retraction(store: Store, book: Codebook, server: str, project: int, since: str) -> bool:
-    """Whether an answer given elsewhere was taken back since: one here that it outdid may count again."""
+    """Whether a rating from another project was retracted since: an earlier one of this project may now count
+    again, so that all of it must be read."""
     query = """
         SELECT external FROM ratings
         WHERE codebook = ? AND codebook_version = ? AND rater_kind = 'human' AND retracted AND created >= ?
@@ -155,7 +159,7 @@ def _has_retraction(store: Store, book: Codebook, server: str, project: int, sin
 
 
 class _Annotation(BaseModel):
-    """What of an exported annotation is read without a look at what it is."""
+    """The fields of an exported annotation that are used without further checks."""
 
     model_config = ConfigDict(strict=True)
     id: int | None = None
@@ -181,7 +185,7 @@ class _Task(BaseModel):
 
 
 def _read_export(path: Path) -> list[dict[str, Any]]:
-    """The tasks of a JSON export; SourceError names what of it is none."""
+    """The tasks of a JSON export; SourceError names the field that does not fit."""
     no_export = f"{path}: not a JSON export of Label Studio (JSON, of its formats)"
     try:
         tasks = json_file(path)
@@ -198,8 +202,8 @@ def _read_export(path: Path) -> list[dict[str, Any]]:
     return tasks  # type: ignore[return-value]
 
 
-def _anonymous_notes(path: Path, tasks: list[Listed], people: dict[int, str]) -> list[str]:
-    """People of whom the file has a number alone, which on another server is somebody else's."""
+def _anonymous_notes(path: Path, tasks: list[ListedTask], people: dict[int, str]) -> list[str]:
+    """Notes on people whom the file has only by number, which is another person's on another server."""
     by = [annotation.get("completed_by") for task in tasks for annotation in task.annotations]
     numbers = sorted({number for number in by if isinstance(number, int) and number not in people})
     return [
@@ -209,8 +213,9 @@ def _anonymous_notes(path: Path, tasks: list[Listed], people: dict[int, str]) ->
     ]
 
 
-def _not_blind(path: Path, sample: Sample, tasks: list[Listed]) -> Iterator[str]:
-    """Label Studio shows every member every answer to a task; only who settles a dispute is to see them."""
+def _blindness_notes(path: Path, sample: Sample, tasks: list[ListedTask]) -> Iterator[str]:
+    """A note where several people answered one task: Label Studio shows each the others' answers, which only
+    adjudicators should see."""
     by_task = [[a for a in task.annotations if not a.get("was_cancelled")] for task in tasks]
     count = sum(len({person(a.get("completed_by")) for a in answers}) > 1 for answers in by_task)
     if count and not adjudicates(sample):
@@ -220,9 +225,9 @@ def _not_blind(path: Path, sample: Sample, tasks: list[Listed]) -> Iterator[str]
         )
 
 
-def _from_file(task: dict[str, Any]) -> Listed:
+def _listed_task(task: dict[str, Any]) -> ListedTask:
     data = task["data"]
-    return Listed(
+    return ListedTask(
         id=task["id"],
         key=str(data.get(KEY)),
         seqs=tuple(data.get("seqs", ())),
@@ -239,7 +244,7 @@ def _book_of(task: dict[str, Any]) -> tuple[str, str]:
     return (name, version) if re.fullmatch(r"\w+@\w+", f"{name}@{version}") else ("", "")
 
 
-def _earlier(moment: str) -> str:
-    """Label Studio's filter reads moments with microseconds only."""
+def _with_margin(moment: str) -> str:
+    """`moment` less `MARGIN`, with the microseconds that Label Studio's filter needs."""
     before = (datetime.fromisoformat(moment) - MARGIN).astimezone(UTC)
     return before.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -18,20 +18,20 @@ from ...schemas import Codebook, Rating, Trajectory
 from ...schemas.unit import unit_hash
 from ..errors import CoauditError, UsageError
 from ..store import Store, dictionaries, disk
-from ..store.samples import Drawn, Sample
+from ..store.samples import Sample, SampledUnit
 from ..store.stream import stream
 from ..units import spans
 from . import draw
-from .assign import adjudicates, assigned
+from .assign import adjudicates, annotator_shares
 from .dispute import Dispute, disputes
 from .project import (
     Mark,
     book_of,
     check_context,
+    coaudit_errors,
     keep_codebook,
     mark_of,
     project_of,
-    reported,
     subject,
     unit_name,
 )
@@ -42,8 +42,8 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass
-class Pushed:
-    """What a push did for one codebook of a sample."""
+class PushResult:
+    """What a push did for one project of a sample."""
 
     codebook: str
     version: str
@@ -68,8 +68,8 @@ def push(
     people: Sequence[str] = (),
     reset_config: bool = False,
     progress: Progress = lambda what, part, total: None,
-) -> list[Pushed]:
-    """Bring every project of the sample to what the sample says; done twice it changes nothing.
+) -> list[PushResult]:
+    """Create the projects and tasks that the sample asks for and that are missing; idempotent.
 
     Each annotator gets a project of their own; `people` are their e-mail addresses, in order, and only what
     they answer in theirs counts. With `judge` its labels go along as predictions: annotators are then no
@@ -78,7 +78,7 @@ def push(
     store.admit_writes()
     check_context(context)
     _check_people(sample, people)
-    with reported():
+    with coaudit_errors():
         server.check()
         return [
             part
@@ -89,7 +89,7 @@ def push(
 
 def invitation(server: Server) -> str:
     """Where annotators sign up."""
-    with reported():
+    with coaudit_errors():
         return server.invitation()
 
 
@@ -109,7 +109,7 @@ def _push(
     people: Sequence[str],
     reset_config: bool,
     progress: Progress,
-) -> Iterator[Pushed]:
+) -> Iterator[PushResult]:
     book, units = book_of(sample, name, store.workspace)
     if not units:
         raise CoauditError(f"sample {sample.design.name!r} has no unit for codebook {name!r}")
@@ -128,7 +128,7 @@ def _push(
         upload_count = client.upload_missing(
             server, project.id, own_tasks, progress=lambda count, total: progress(name, count, total)
         )
-        yield Pushed(
+        yield PushResult(
             codebook=book.name,
             version=book.version,
             project=project.id,
@@ -144,9 +144,9 @@ def _push(
 
 
 def _shares(
-    server: Server, sample: Sample, units: Sequence[Drawn], common: Mark, people: Sequence[str]
-) -> list[tuple[Mark, Sequence[Drawn], list[str]]]:
-    """Each project to be: its mark, its units, and what there is to say about it."""
+    server: Server, sample: Sample, units: Sequence[SampledUnit], common: Mark, people: Sequence[str]
+) -> list[tuple[Mark, Sequence[SampledUnit], list[str]]]:
+    """For each project: its mark, its units, and notes on it."""
     if adjudicates(sample):
         return [(common, units, [])]
     before = [mark_of(project) for project in server.projects(common.head)]
@@ -157,7 +157,7 @@ def _shares(
         )
         return [(common, units, [note])]
     addresses = [*people, *[""] * sample.design.annotators]
-    shares = enumerate(assigned(sample, units), start=1)
+    shares = enumerate(annotator_shares(sample, units), start=1)
     return [
         (replace(common, annotator=str(number), person=addresses[number - 1]), share, [])
         for number, share in shares
@@ -184,11 +184,11 @@ def tasks_of(
     store: Store,
     sample: Sample,
     book: Codebook,
-    units: Sequence[Drawn],
+    units: Sequence[SampledUnit],
     context: str = "transcript",
     judge: str | None = None,
 ) -> Iterator[dict[str, Any] | str]:
-    """The task of each unit in their order; in words, where a unit is no longer what was drawn."""
+    """A task for each unit, in order; a message in its place where the unit is no longer what was drawn."""
     judgments = _judgments(store, book, judge) if judge else {}
     open_disputes = disputes(store, book) if adjudicates(sample) else None
     for unit, source in _with_sources(store, book, units):
@@ -221,13 +221,13 @@ class _Source:
         self.log = labelstudio_tasks.Log(trajectory)
         whole = book.unit == "trajectory"
         self.units = {None if whole else events[0].seq: events for events in spans(trajectory, book.unit)}
-        """By the event that they are addressed by."""
+        """seq of the unit's first event (None: the whole trajectory) -> its events."""
 
 
 def _with_sources(
-    store: Store, book: Codebook, units: Sequence[Drawn]
-) -> Iterator[tuple[Drawn, _Source | None]]:
-    """Each unit with what it is of; None for one of a trajectory that the store has no more."""
+    store: Store, book: Codebook, units: Sequence[SampledUnit]
+) -> Iterator[tuple[SampledUnit, _Source | None]]:
+    """Each unit with the source of its trajectory; None where the store no longer has that."""
     with store.reading() as connection:
         sizes = dict(connection.execute("SELECT id, n_events FROM trajectories").fetchall())
     ids = [key for key, _ in itertools.groupby(unit.trajectory for unit in units) if key in sizes]
@@ -242,7 +242,7 @@ def _with_sources(
 
 
 def _task(
-    sample: Sample, book: Codebook, unit: Drawn, source: _Source | None, context: str
+    sample: Sample, book: Codebook, unit: SampledUnit, source: _Source | None, context: str
 ) -> dict[str, Any] | str:
     where = unit_name(unit)
     if source is None:
@@ -283,8 +283,10 @@ def _judgments(store: Store, book: Codebook, judge: str) -> dict[tuple[str, int 
 def export(
     store: Store, sample: Sample, folder: Path, context: str = "transcript"
 ) -> tuple[list[Path], list[str]]:
-    """Files for people without a server of ours: tasks, configuration and instruction per codebook; and in
-    words the units that are no longer what was drawn."""
+    """Write tasks, configuration and instruction of each codebook to files, for import into any Label Studio.
+
+    Returns the files, and messages on units that are no longer what was drawn.
+    """
     check_context(context)
     folder.mkdir(parents=True, exist_ok=True)
     paths: list[Path] = []
@@ -294,7 +296,7 @@ def export(
         keep_codebook(store.workspace, book)
         stem = f"{sample.design.name}.{book.name}"
         tasks = folder / f"{stem}.tasks.json"
-        with disk.whole(tasks) as file:
+        with disk.replace_file(tasks) as file:
             lacking += _write(tasks_of(store, sample, book, units, context), file)
         config, instruction = folder / f"{stem}.config.xml", folder / f"{stem}.instruction.html"
         config.write_text(label_config.label_config(book, adjudication=adjudicates(sample)), "utf-8")
@@ -304,7 +306,7 @@ def export(
 
 
 def _write(tasks: Iterable[dict[str, Any] | str], file: TextIO) -> list[str]:
-    """Write tasks as a list of JSON, one a line; returns what is said in their place."""
+    """Write tasks as a JSON array, one a line; returns the messages that stand in place of tasks."""
     lacking: list[str] = []
     before = "[\n"
     for task in tasks:

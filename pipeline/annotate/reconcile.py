@@ -1,4 +1,4 @@
-"""Annotations of one project into ratings: what is new, what was edited, what was taken back.
+"""Turns the annotations of one project into ratings: new ones, edited ones, and those taken back.
 
 An edit is a new rating, a deletion a retraction; nothing is ever removed from the ledger.
 """
@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from ...annotation.labelstudio import Subject, answers
-from ...annotation.labelstudio.client import Listed
+from ...annotation.labelstudio.client import ListedTask
 from ...schemas import GOLD, Codebook, JsonValue, Maker, Rating, canonical_json
 from ..store import Store, dictionaries, execute, ledger
 from ..store.ledger import Ledger
@@ -24,7 +24,7 @@ from .dispute import Dispute, disputes
 from .dispute import Place as Disputed
 from .project import Mark
 
-SAID = ("label", "error", "cites", "quote", "rationale", "error_source")
+CONTENT = ("label", "error", "cites", "quote", "rationale", "error_source")
 UNDATED = "1970-01-01T00:00:00.000+00:00"
 
 Key = tuple[str, int | None, str, str]
@@ -34,7 +34,7 @@ Place = tuple[Any, Any]
 
 
 @dataclass
-class Pulled:
+class PullResult:
     """What a pull found; `reports` are for people to look into."""
 
     projects: int = 0
@@ -49,24 +49,24 @@ class Pulled:
 
 
 @dataclass
-class _Known:
-    """The last line that the ledger has for a rating's key."""
+class _LastRating:
+    """The last line that the ledger has for a key; `origin` is its address in Label Studio."""
 
-    said: tuple[Any, ...]
+    content: tuple[Any, ...]
     retracted: bool
     created: str
-    at: dict[str, Any]
+    origin: dict[str, Any]
     rating: Rating
 
     @property
-    def mixed(self) -> bool:
-        """One person's rating in another's words, as coaudit used to take them."""
-        return bool(self.at.get("updated_by")) and self.rating.rater != GOLD
+    def is_mixed(self) -> bool:
+        """Whether it has one person's name and another's answer, as earlier versions of coaudit took it."""
+        return bool(self.origin.get("updated_by")) and self.rating.rater != GOLD
 
 
 @dataclass
-class Pulling:
-    """One project on the way into the ledger."""
+class ProjectPull:
+    """Brings the annotations of one project into the ledger."""
 
     store: Store
     sample: Sample
@@ -74,16 +74,19 @@ class Pulling:
     server: str
     project: int
     users: dict[int, str]
-    result: Pulled
+    result: PullResult
     mark: Mark | None = None
     created_at: str = ""
     """When the project was made, where that is known."""
 
-    def take(self, tasks: Sequence[Listed], alive: set[int] | None) -> None:
-        """Ratings of the touched tasks into the ledger; `alive` tasks are all there are, where known."""
+    def take(self, tasks: Sequence[ListedTask], alive: set[int] | None) -> None:
+        """Write what changed in these tasks to the ledger.
+
+        `alive` has the ids of all tasks that still exist; None where they are not known.
+        """
         subjects = {s.key: s for s in self._subjects()}
-        existing = self._known()
-        self.users = {**self._who_left(existing, tasks), **self.users}
+        existing = self._last_ratings()
+        self.users = {**self._former_members(existing, tasks), **self.users}
         ratings: dict[Key, Rating] = {}
         refusal_ids: set[tuple[Any, Any]] = set()
         for task in tasks:
@@ -92,20 +95,22 @@ class Pulling:
                 self._report(f"task {task.id} carries no key of this sample: its annotations are not counted")
                 continue
             refused = refusals(self.project, self.mark, task.id, task.annotations, self.users)
-            self._refuse(refused.values())
+            self._report_refusals(refused.values())
             refusal_ids |= {(task.id, refusal.annotation) for refusal in refused.values()}
             for rating in self._ratings(task, subject, refused):
                 self._prefer(ratings, rating)
-        self._tell_shown(tasks)
+        self._report_predictions(tasks)
         keep_raw(self.store.workspace.received, self.server, tasks)
         self._check_units(subjects, tasks)
         self._check_codebook(tasks)
         places = {(task.id, task.created_at) for task in tasks}
         fresh = list(
-            self._fresh(ratings, existing, lambda at: self._is_there(at, refusal_ids, places, alive))
+            self._new_ratings(
+                ratings, existing, lambda origin: self._still_stands(origin, refusal_ids, places, alive)
+            )
         )
-        live = {key: before for key, before in existing.items() if not self._stays(before, refusal_ids)}
-        retractions = list(self._gone(ratings, live, places, alive))
+        live = {key: before for key, before in existing.items() if not self._is_kept(before, refusal_ids)}
+        retractions = list(self._retractions(ratings, live, places, alive))
         if fresh or retractions:
             with self.store.workspace.new_ratings() as file:
                 file.append([*fresh, *retractions])
@@ -118,18 +123,20 @@ class Pulling:
             if unit.codebook == self.book.name:
                 yield project_module.subject(self.sample, unit, self.book.version)
 
-    def _who_left(self, existing: dict[Key, _Known], tasks: Sequence[Listed]) -> dict[int, str]:
-        """People by number, as the ledger names them: the server forgets who is no member any more."""
+    def _former_members(
+        self, existing: dict[Key, _LastRating], tasks: Sequence[ListedTask]
+    ) -> dict[int, str]:
+        """Names by number from the ledger: the server forgets who is no member any more."""
         raters = {
-            before.at.get("annotation"): before.rating.rater.removeprefix("ls:")
+            before.origin.get("annotation"): before.rating.rater.removeprefix("ls:")
             for before in existing.values()
-            if self.mark and self._is_ours(before.at) and before.rating.rater != GOLD
+            if self.mark and self._is_ours(before.origin) and before.rating.rater != GOLD
         }
         items = [annotation for task in tasks for annotation in task.annotations]
         people = [(person(one.get("completed_by")), raters.get(one.get("id"))) for one in items]
         return {number: rater for number, rater in people if number is not None and rater}
 
-    def _tell_shown(self, tasks: Sequence[Listed]) -> None:
+    def _report_predictions(self, tasks: Sequence[ListedTask]) -> None:
         """Say how many answers somebody began from one that the page showed them."""
         items = [annotation for task in tasks for annotation in task.annotations]
         if count := sum(bool(annotation.get("parent_prediction")) for annotation in items):
@@ -138,19 +145,23 @@ class Pulling:
                 "are not blind to whoever made it, and agree with it more than others would"
             )
 
-    def _refuse(self, refused: Iterable[Refusal]) -> None:
+    def _report_refusals(self, refused: Iterable[Refusal]) -> None:
         for refusal in refused:
             self.result.refused.append(refusal)
             self._report(refusal.text())
 
-    def _stays(self, before: _Known, refusal_ids: set[tuple[Any, Any]]) -> bool:
-        """What was a person's own answer when it was pulled stays, though somebody changed it since."""
-        ours = self._is_ours(before.at)
+    def _is_kept(self, before: _LastRating, refusal_ids: set[tuple[Any, Any]]) -> bool:
+        """Whether a rating stays though its annotation is refused now: it was the person's own before."""
+        ours = self._is_ours(before.origin)
         return (
-            ours and not before.mixed and (before.at.get("task"), before.at.get("annotation")) in refusal_ids
+            ours
+            and not before.is_mixed
+            and (before.origin.get("task"), before.origin.get("annotation")) in refusal_ids
         )
 
-    def _ratings(self, task: Listed, subject: Subject, refused: Mapping[int, Refusal]) -> Iterable[Rating]:
+    def _ratings(
+        self, task: ListedTask, subject: Subject, refused: Mapping[int, Refusal]
+    ) -> Iterable[Rating]:
         by_rater: dict[str, list[dict[str, Any]]] = {}
         own = [annotation for place, annotation in enumerate(task.annotations) if place not in refused]
         self.result.annotations += len(refused)
@@ -158,48 +169,52 @@ class Pulling:
             by_rater.setdefault(self._rater(annotation), []).append(annotation)
             self.result.annotations += 1
         if self.sample.design.method == ADJUDICATION:
-            # Who settles a dispute has seen it, and is no further independent annotator.
+            # An adjudicator has seen the others' answers, and so is no independent annotator.
             last = [group[-1] for group in by_rater.values()]
             with_answer = [annotation for annotation in last if not annotation.get("was_cancelled")]
-            yield from self._settled(task, subject, with_answer or last)
+            yield from self._gold_ratings(task, subject, with_answer or last)
             return
         for rater, group in by_rater.items():
             if len(group) > 1:
                 self._report(f"task {task.id}: {rater} labelled it {len(group)} times, the latest counts")
-            yield from self._of(task, subject, group[-1], rater)
-        yield from self._settled(task, subject, [a for a in task.annotations if a.get("ground_truth")])
+            yield from self._annotation_ratings(task, subject, group[-1], rater)
+        yield from self._gold_ratings(task, subject, [a for a in task.annotations if a.get("ground_truth")])
 
-    def _settled(self, task: Listed, subject: Subject, group: Sequence[dict[str, Any]]) -> Iterable[Rating]:
+    def _gold_ratings(
+        self, task: ListedTask, subject: Subject, group: Sequence[dict[str, Any]]
+    ) -> Iterable[Rating]:
         if len(group) > 1:
             self._report(f"task {task.id}: {len(group)} annotations settle it, the latest counts")
         for annotation in sorted(group, key=_moment)[-1:]:
-            yield from self._of(task, subject, annotation, GOLD)
+            yield from self._annotation_ratings(task, subject, annotation, GOLD)
 
-    def _of(self, task: Listed, subject: Subject, annotation: dict[str, Any], rater: str) -> Iterable[Rating]:
-        read = answers.read(self.book, annotation, task.seqs, self._asked(task, subject))
+    def _annotation_ratings(
+        self, task: ListedTask, subject: Subject, annotation: dict[str, Any], rater: str
+    ) -> Iterable[Rating]:
+        read = answers.read(self.book, annotation, task.seqs, self._codes_to_settle(task, subject))
         for problem in read.problems:
             where = f"task {task.id}, annotation {annotation.get('id')} by {self._rater(annotation)}"
             self._report(f"{where}: {problem}", once=True)
-        at: dict[str, JsonValue] = {"server": self.server, "project": self.project}
+        origin: dict[str, JsonValue] = {"server": self.server, "project": self.project}
         if self.created_at:
-            at["project_created_at"] = self.created_at
-        at |= {"task": task.id, "key": subject.key}
+            origin["project_created_at"] = self.created_at
+        origin |= {"task": task.id, "key": subject.key}
         if task.created_at:
-            at["task_created_at"] = task.created_at
-        at |= {"annotation": annotation.get("id"), "updated_at": _moment(annotation)}
+            origin["task_created_at"] = task.created_at
+        origin |= {"annotation": annotation.get("id"), "updated_at": _moment(annotation)}
         if other := changed_by(annotation):
-            at["updated_by"] = name(self.users, other)
+            origin["updated_by"] = name(self.users, other)
         if annotation.get("parent_prediction"):
-            at["parent_prediction"] = annotation["parent_prediction"]
+            origin["parent_prediction"] = annotation["parent_prediction"]
         maker = Maker(rater, "human", None, self.book, {"created": _moment(annotation)})
         place = (subject.trajectory, subject.event, subject.unit_hash)
         for verdict in read.verdicts:
             yield maker.rating_at(
-                place, verdict, seconds=annotation.get("lead_time"), external={"labelstudio": at}
+                place, verdict, seconds=annotation.get("lead_time"), external={"labelstudio": origin}
             )
 
-    def _asked(self, task: Listed, subject: Subject) -> Sequence[str] | None:
-        """The codes that a task is to settle; of one that does not say so yet, those that people dispute."""
+    def _codes_to_settle(self, task: ListedTask, subject: Subject) -> Sequence[str] | None:
+        """The codes that a task is to settle; where it does not name them, those that people dispute."""
         if task.disputed is not None or self.sample.design.method != ADJUDICATION:
             return task.disputed
         dispute = self._disputes.get((subject.trajectory, subject.event))
@@ -209,9 +224,9 @@ class Pulling:
     def _disputes(self) -> Mapping[Disputed, Dispute]:
         return disputes(self.store, self.book)
 
-    def _is_ours(self, at: Mapping[str, Any]) -> bool:
+    def _is_ours(self, origin: Mapping[str, Any]) -> bool:
         """Whether a rating came from this project."""
-        return is_of(at, self.server, self.project, self.created_at)
+        return is_of(origin, self.server, self.project, self.created_at)
 
     def _prefer(self, ratings: dict[Key, Rating], rating: Rating) -> None:
         """Two tasks may ask about one unit, after a race or a re-import: the later annotation counts."""
@@ -219,75 +234,85 @@ class Pulling:
         if key not in ratings or (ratings[key].created or "") <= (rating.created or ""):
             ratings[key] = rating
 
-    def _is_there(
+    def _still_stands(
         self,
-        at: dict[str, Any],
+        origin: dict[str, Any],
         refusal_ids: set[tuple[Any, Any]],
         places: set[Place],
         alive: set[int] | None,
     ) -> bool:
-        """Whether an annotation that was pulled, and is not among those wanted now, is still there."""
-        if not self._is_ours(at):
+        """Whether the annotation of an earlier rating still counts.
+
+        One of another project does; one of a task that was pulled just now, only if it is refused and kept;
+        any other, while its task exists.
+        """
+        if not self._is_ours(origin):
             return True
-        task = at.get("task")
-        if _place(at) in places:
-            return (task, at.get("annotation")) in refusal_ids
+        task = origin.get("task")
+        if _place(origin) in places:
+            return (task, origin.get("annotation")) in refusal_ids
         return alive is None or task in alive
 
-    def _fresh(
+    def _new_ratings(
         self,
         ratings: dict[Key, Rating],
-        existing: dict[Key, _Known],
-        is_there: Callable[[dict[str, Any]], bool],
+        existing: dict[Key, _LastRating],
+        still_stands: Callable[[dict[str, Any]], bool],
     ) -> Iterable[Rating]:
         for key, rating in ratings.items():
             before = existing.get(key)
-            self._tell_rival(before, rating, is_there)
+            self._report_rival_gold(before, rating, still_stands)
             if before is None:
                 yield rating
-            elif not before.retracted and before.said == _content(rating) and _same(before.at, _at(rating)):
-                self.result.unchanged += 1
-            elif before.retracted and not before.at and (rating.created or "") <= before.created:
-                self.result.unchanged += 1  # taken back by `ratings import`, after it was said
             elif (
                 not before.retracted
-                and before.at.get("updated_at", "") > (rating.created or "")
-                and is_there(before.at)
+                and before.content == _content(rating)
+                and _is_same_annotation(before.origin, _origin(rating))
             ):
-                self.result.unchanged += 1  # a later annotation stands: another task's, or one that is held
+                self.result.unchanged += 1
+            elif before.retracted and not before.origin and (rating.created or "") <= before.created:
+                self.result.unchanged += 1  # retracted by `ratings import`, after it was given
+            elif (
+                not before.retracted
+                and before.origin.get("updated_at", "") > (rating.created or "")
+                and still_stands(before.origin)
+            ):
+                self.result.unchanged += (
+                    1  # a later annotation counts: another task's, or a refused one that is kept
+                )
             else:
                 yield rating.model_copy(update={"created": _after(before.created, rating.created)})
 
-    def _tell_rival(
-        self, before: _Known | None, rating: Rating, is_there: Callable[[dict[str, Any]], bool]
+    def _report_rival_gold(
+        self, before: _LastRating | None, rating: Rating, still_stands: Callable[[dict[str, Any]], bool]
     ) -> None:
-        """Say where gold of another task is another label: what is settled twice is settled by chance."""
-        if before is None or before.retracted or rating.rater != GOLD or not is_there(before.at):
+        """Report gold that another task settles differently, for then the order of the two decides."""
+        if before is None or before.retracted or rating.rater != GOLD or not still_stands(before.origin):
             return
-        at, now = before.at, _at(rating)
+        origin, now = before.origin, _origin(rating)
         here, there = rating.label, before.rating.label
         differ = here != there and {here, there} <= {*self.book.labels}
-        if differ and at.get("task") and at["task"] != now.get("task"):
+        if differ and origin.get("task") and origin["task"] != now.get("task"):
             self._report(
-                f"task {now['task']} settles {rating.code} as {here}, task {at['task']} of project "
-                f"{at['project']} as {there}: the latest counts"
+                f"task {now['task']} settles {rating.code} as {here}, task {origin['task']} of project "
+                f"{origin['project']} as {there}: the latest counts"
             )
 
-    def _gone(
+    def _retractions(
         self,
         ratings: dict[Key, Rating],
-        existing: dict[Key, _Known],
+        existing: dict[Key, _LastRating],
         places: set[Place],
         alive: set[int] | None,
     ) -> Iterable[Rating]:
         for key, before in existing.items():
-            at = before.at
+            origin = before.origin
             if before.retracted or key in ratings:
                 continue
-            if not self._is_ours(at):
+            if not self._is_ours(origin):
                 continue
-            task = at.get("task")
-            if before.mixed or _place(at) in places or (alive is not None and task not in alive):
+            task = origin.get("task")
+            if before.is_mixed or _place(origin) in places or (alive is not None and task not in alive):
                 if alive is not None and task not in alive:
                     self._report(f"task {task} was deleted: the ratings from it are taken back", once=True)
                 yield Rating(
@@ -298,11 +323,11 @@ class Pulling:
                     rater_kind="human",
                     retracted=True,
                     created=_after(before.created, ledger.now()),
-                    external={"labelstudio": at},
+                    external={"labelstudio": origin},
                 )
 
-    def _known(self) -> dict[Key, _Known]:
-        """The last word on every rating that came from Label Studio, retractions included."""
+    def _last_ratings(self) -> dict[Key, _LastRating]:
+        """The last line for each key of this codebook's ratings by people, retractions included."""
         query = """
             SELECT * FROM (
                 SELECT *, row_number() OVER (
@@ -314,17 +339,17 @@ class Pulling:
         """
         with self.store.reading() as connection:
             rows = dictionaries(connection, query, [self.book.name, self.book.version])
-        return {(r["trajectory_id"], r["event"], r["code"], r["rater"]): self._row(r) for r in rows}
+        return {(r["trajectory_id"], r["event"], r["code"], r["rater"]): self._last_rating(r) for r in rows}
 
-    def _row(self, row: dict[str, Any]) -> _Known:
+    def _last_rating(self, row: dict[str, Any]) -> _LastRating:
         fields = ("event", "unit_hash", "codebook", "codebook_version", "code", "rater", "rater_kind")
-        values = {name: row[name] for name in (*fields, *SAID, "retracted")}
+        values = {name: row[name] for name in (*fields, *CONTENT, "retracted")}
         rating = Rating(trajectory=row["trajectory_id"], **{**values, "cites": tuple(row["cites"] or ())})
         external = json.loads(row["external"]) if row["external"] else {}
-        at = external.get("labelstudio") or {}
-        return _Known(_content(rating), row["retracted"], row["created"] or "", at, rating)
+        origin = external.get("labelstudio") or {}
+        return _LastRating(_content(rating), row["retracted"], row["created"] or "", origin, rating)
 
-    def _check_units(self, subjects: dict[str, Subject], tasks: Sequence[Listed]) -> None:
+    def _check_units(self, subjects: dict[str, Subject], tasks: Sequence[ListedTask]) -> None:
         labelled = {task.key for task in tasks if task.annotations}
         query = "SELECT trajectory_id, event, hash FROM units WHERE kind = ?"
         with self.store.reading() as connection:
@@ -336,8 +361,8 @@ class Pulling:
                     "annotations are kept and not counted"
                 )
 
-    def _check_codebook(self, tasks: Sequence[Listed]) -> None:
-        note = project_module.changed(self.store, self.book.name, self.book.version)
+    def _check_codebook(self, tasks: Sequence[ListedTask]) -> None:
+        note = project_module.change_note(self.store, self.book.name, self.book.version)
         if note and any(task.annotations for task in tasks):
             self._report(note)
 
@@ -350,7 +375,7 @@ class Pulling:
             self.result.reports.append(line)
 
 
-def keep_raw(received: Ledger, server: str, tasks: Sequence[Listed]) -> None:
+def keep_raw(received: Ledger, server: str, tasks: Sequence[ListedTask]) -> None:
     """Keep annotations as they were received."""
     lines = [
         canonical_json({"task": task.id, "key": task.key, "server": server, "annotation": annotation})
@@ -361,29 +386,29 @@ def keep_raw(received: Ledger, server: str, tasks: Sequence[Listed]) -> None:
         received.append(lines)
 
 
-def is_of(at: Mapping[str, Any], server: str, project: int, created_at: str) -> bool:
-    """Whether a rating came from a project; of early ones nobody noted when that was made."""
-    same = (at.get("server"), at.get("project")) == (server, project)
-    return same and at.get("project_created_at", created_at) == created_at
+def is_of(origin: Mapping[str, Any], server: str, project: int, created_at: str) -> bool:
+    """Whether a rating came from a project; early ratings lack the time at which theirs was made."""
+    same = (origin.get("server"), origin.get("project")) == (server, project)
+    return same and origin.get("project_created_at", created_at) == created_at
 
 
-def _at(rating: Rating) -> dict[str, Any]:
-    at = rating.external.get("labelstudio")
-    return at if isinstance(at, dict) else {}
+def _origin(rating: Rating) -> dict[str, Any]:
+    origin = rating.external.get("labelstudio")
+    return origin if isinstance(origin, dict) else {}
 
 
-def _place(at: dict[str, Any]) -> Place:
-    """The task that a rating came from."""
-    return at.get("task"), at.get("task_created_at", "")
+def _place(origin: dict[str, Any]) -> Place:
+    """The task that a rating came from, as `Place` has it."""
+    return origin.get("task"), origin.get("task_created_at", "")
 
 
-def _same(before: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Whether it is the same annotation in the same version of it."""
+def _is_same_annotation(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether both are the same version of the same annotation."""
     return all(before.get(name) == now.get(name) for name in ("server", "task", "annotation", "updated_at"))
 
 
 def _content(rating: Rating) -> tuple[Any, ...]:
-    return tuple(getattr(rating, name) for name in SAID)
+    return tuple(getattr(rating, name) for name in CONTENT)
 
 
 def _moment(annotation: dict[str, Any]) -> str:
@@ -396,7 +421,7 @@ def _moment(annotation: dict[str, Any]) -> str:
 
 
 def _after(before: str, moment: str | None) -> str:
-    """The wanted moment, or just after `before` where clocks disagree: the last word must be last."""
+    """`moment`, or 1 ms after `before` where clocks disagree: the newer line must have the later time."""
     try:
         least = _utc_text(datetime.fromisoformat(before) + timedelta(milliseconds=1))
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""How far annotation is: what Label Studio has for a sample, and what was pulled."""
+"""Progress of annotation: what Label Studio has for a sample, and when it was last pulled."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..store import Store
 from ..store.samples import Sample
 from . import project as project_module
 from . import pull
-from .assign import assigned
+from .assign import annotator_shares
 from .attribution import refusals
 from .project import Mark
 
 
 def status(store: Store, server: Server, sample: Sample) -> list[dict[str, Any]]:
-    """A row for each project of the sample, oldest first; one without a project says so."""
-    with project_module.reported():
+    """A row for each project of the sample, oldest first, and one for each project that is missing."""
+    with project_module.coaudit_errors():
         server.check()
         users = server.users()
         projects = server.projects(f"coaudit sample={sample.design.identity} ")
@@ -46,7 +46,7 @@ def _row(
     notes = []
     if mark and config_hash(project.config) != mark.config:
         notes.append(f"project {project.id}: its labelling configuration was changed by hand")
-    if mark and (note := project_module.changed(store, mark.codebook, mark.version)):
+    if mark and (note := project_module.change_note(store, mark.codebook, mark.version)):
         notes.append(f"project {project.id}: {note}")
     if duplicates := sum(1 for key, n in keys.items() if key in task_keys and n > 1):
         notes.append(f"project {project.id}: {duplicates} units have more than one task")
@@ -81,10 +81,10 @@ def _pace(annotations: list[dict[str, Any]]) -> float | None:
 
 
 def _task_keys(sample: Sample, name: str, mark: Mark | None) -> set[str | None]:
-    """The keys of the tasks that a project is to have."""
+    """The keys of the tasks that a project should have."""
     units = [unit for unit in sample.units if unit.codebook == name]
     if mark and mark.annotator:
-        units = assigned(sample, units)[int(mark.annotator) - 1]
+        units = annotator_shares(sample, units)[int(mark.annotator) - 1]
     return {project_module.subject(sample, unit, mark.version).key for unit in units} if mark else set()
 
 
@@ -98,15 +98,15 @@ def _missing_rows(sample: Sample, name: str, marks: list[Mark]) -> Iterator[dict
     units = [unit for unit in sample.units if unit.codebook == name]
     annotators = {mark.annotator for mark in marks if mark.codebook == name}
     if not annotators:
-        yield _nothing(name, "", len(units), f"codebook {name}: not pushed yet")
+        yield _empty_row(name, "", len(units), f"codebook {name}: not pushed yet")
     elif "" not in annotators:
-        for number, share in enumerate(assigned(sample, units), start=1):
+        for number, share in enumerate(annotator_shares(sample, units), start=1):
             if share and str(number) not in annotators:
                 note = f"codebook {name}: annotator {number} has no project: push makes it"
-                yield _nothing(name, str(number), len(share), note)
+                yield _empty_row(name, str(number), len(share), note)
 
 
-def _nothing(name: str, annotator: str, missing: int, note: str) -> dict[str, Any]:
+def _empty_row(name: str, annotator: str, missing: int, note: str) -> dict[str, Any]:
     return {
         "project": None,
         "annotator": annotator,

@@ -195,7 +195,7 @@ _ROWS = {"Agent-only": "agent-only", "Human-only": "human-only", "Random": "rand
 
 
 def _published_rows(items: Sequence[Trajectory], document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Table 5's rows of the data set that these are of, beside ours; none for another data set or λ."""
+    """The rows of ReHAC's table 5 for these trajectories' data set; none for other data sets or another λ."""
     from ..report.replicate.cells import load
 
     paper = load(PAPER)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ...annotation.statistics.crowds import called
+from ...annotation.statistics.crowds import rater_names
 from ...schemas import Agreement, Rate
 from .. import codebooks
 from ..analyze import agreement as measuring
@@ -128,7 +128,7 @@ def compare(
         tell(row["statement"])
     if without:
         say(f"{without} of {every} trajectories have no {by}: they are in no group")
-    crowds = comparing.crowded(workspace_store) if rater is None else {}
+    crowds = comparing.crowd_metrics(workspace_store) if rater is None else {}
     for name, count in crowds.items():
         say(f"{name}: {count} people rated a few units each: `--rater NAME` compares by one of them")
     if not rows:
@@ -136,7 +136,7 @@ def compare(
 
 
 def _pair(groups: str) -> tuple[str, str] | None:
-    """Two names as a line of CSV has them: one with a comma, or of no letters, stands in double quotes."""
+    """Two names from one line of CSV, where a name with a comma, or without letters, is in double quotes."""
     if not groups.strip():
         return None
     names = [name.strip() for name in next(csv.reader([groups], skipinitialspace=True))]
@@ -217,7 +217,7 @@ def _interval(low: float | None, high: float | None) -> str:
 
 
 def _agreement_cells(row: Agreement, code: str) -> list[str]:
-    values = [called(row.raters, ", "), number(row.value), _interval(row.low, row.high)]
+    values = [rater_names(row.raters, ", "), number(row.value), _interval(row.low, row.high)]
     note = "; ".join(text for text in (row.reason, row.population) if text)
     return [code, row.coefficient, *values, str(row.n_units), str(row.n_ratings), note]
 

@@ -47,7 +47,7 @@ def workspace(ctx: typer.Context) -> Workspace:
 
 
 def store(ctx: typer.Context, *, for_ingest: bool = False) -> Store:
-    """The store of this call. A database that was deleted is made again from the ledgers first."""
+    """The store of this call; a database that was deleted is first rebuilt from the ledgers."""
     return ready(workspace(ctx), say, progress, for_ingest=for_ingest)
 
 
@@ -66,17 +66,17 @@ def emit_rows(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def tell(text: str) -> None:
-    """Print for a person, on stdout; what a log holds of control characters is shown, not obeyed."""
+    """Print for a person, on stdout; control characters from logs are shown, not obeyed."""
     print(visible(text))
 
 
 def say(message: str) -> None:
-    """A message to the person, on stderr, in the same way."""
+    """Print a message for a person on stderr, in the same way."""
     print(visible(message), file=sys.stderr)
 
 
 def remark(message: str) -> None:
-    """A message of one line, whatever names of files are in it."""
+    """Print a message on one line of stderr, whatever the names of files in it contain."""
     say(one_line(message))
 
 
@@ -112,11 +112,11 @@ def progress(title: str) -> Iterator[Progress]:
 
 
 PIPED = 160
-"""Columns of a table that goes to no terminal, unless COLUMNS says how many."""
+"""Width of a table where stdout is no terminal and COLUMNS is not set."""
 CELL = 200
-"""So many characters of a cell are shown: a log may call a session by a megabyte."""
+"""Most characters of a cell that are shown: the name of a session in a log may be a megabyte."""
 MEASURED = 1000
-"""So many rows say how wide a table's columns are; later ones widen them where there is room."""
+"""Rows from which the widths of a table's columns are taken; later rows widen them where there is room."""
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

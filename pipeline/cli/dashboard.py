@@ -40,7 +40,7 @@ def dashboard(
 
 
 def _options(port: int) -> list[tuple[str, str]]:
-    """Streamlit's options; what keeps others out is said even where it is what Streamlit does by itself."""
+    """Streamlit's options; those that keep others out are given even where they are Streamlit's defaults."""
     return [
         ("server.address", "127.0.0.1"),
         ("server.port", str(port)),

@@ -37,7 +37,7 @@ LITTLE = 2 * 1024**3
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at. `state` is ok, missing, or failed where nothing works without it."""
+    """One thing that was checked. `state` is ok, missing, or failed where nothing works without it."""
 
     what: str
     state: str
@@ -112,7 +112,7 @@ def _extras() -> Iterator[Finding]:
 
 
 def _label_studio() -> Finding:
-    """Label Studio in the environment of its own, which the command that needs it makes."""
+    """Whether Label Studio is in its own environment, which the command that needs it creates."""
     from ...annotation.labelstudio import server
 
     place = server.program(server.default_environment())
@@ -123,7 +123,7 @@ def _label_studio() -> Finding:
 
 
 def _vllm() -> Finding:
-    """vLLM in this environment, or in the one whose Python a variable names: that one is asked."""
+    """vLLM in this environment, or in that of the Python that a variable names, which is asked for it."""
     from ...judges.clients.served import PYTHON
 
     name, use, python = "vllm", "judge --engine vllm", os.environ.get(PYTHON)
@@ -146,11 +146,11 @@ def _vllm() -> Finding:
 
 _VERSION = "from importlib.metadata import version; print(version('vllm'))"
 _SLOW = 10.0
-"""Seconds that a Python may take to begin."""
+"""Seconds that a Python may take to start."""
 
 
 def _server(name: str, url: str, use: str) -> Finding:
-    """Whether something listens there; user and password of the URL are not said."""
+    """Whether something listens at a URL, whose user and password are not shown."""
     parts = urlsplit(url)
     standard = {"redis": 6379, "rediss": 6379, "https": 443}.get(parts.scheme, 80)
     try:

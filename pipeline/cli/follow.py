@@ -23,7 +23,7 @@ from ..follow.model_judge import PATIENCE, ModelJudge
 from ..follow.rule_judge import LiveJudge
 from ..judge import Scope, run
 from ..judge.model import Model
-from ..judge.scope import chosen
+from ..judge.scope import load_codebooks
 from ..store import Store
 from ..systems import ReadOptions
 from .console import ConditionOption, Json, MaxSteps, SettingOption, TagOption, emit, finite, say, store, tags
@@ -34,7 +34,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 
 @dataclass(frozen=True)
-class Asked:
+class JudgingOptions:
     """Which codebooks are rated, and by whom."""
 
     books: Sequence[str]
@@ -129,14 +129,16 @@ def follow(
     if model:
         name = (rater or "").strip() or model
         language_model = Model(model, name, Parameters(), concurrency, max_requests, max_cost)
-        language_model = _with_consent(run.priced(language_model), yes=yes)
+        language_model = _with_consent(run.with_price(language_model), yes=yes)
     if advise_above and not advise:
         raise UsageError("--advise-above is for --advise FILE, and there is none")
-    alerting = Told(alerts, webhook, unanswered, advise, finite(advise_above))
+    alerting = AlertOptions(alerts, webhook, unanswered, advise, finite(advise_above))
     if advise and not (alerts or webhook):
         raise UsageError("--advise raises alerts: give --alerts or --webhook too")
     try:
-        counts = asyncio.run(_follow(ctx, plan, Asked(books, rater, language_model, api_base), alerting))
+        counts = asyncio.run(
+            _follow(ctx, plan, JudgingOptions(books, rater, language_model, api_base), alerting)
+        )
     except WriteError as error:
         raise WriteError(f"{error}; what came before is safe, follow again to go on") from error
     if json:
@@ -146,7 +148,7 @@ def follow(
 
 
 @dataclass(frozen=True)
-class Told:
+class AlertOptions:
     """Which alerts are raised, and where they go."""
 
     lines: bool
@@ -156,7 +158,9 @@ class Told:
     above: float = 0.0
 
 
-async def _follow(ctx: typer.Context, plan: Any, judging: Asked, alerting: Told) -> dict[str, float]:
+async def _follow(
+    ctx: typer.Context, plan: Any, judging: JudgingOptions, alerting: AlertOptions
+) -> dict[str, float]:
     """Put the pieces together and run them."""
     advisor = load(alerting.advise) if alerting.advise else None
     workspace_store = store(ctx, for_ingest=True)
@@ -165,7 +169,7 @@ async def _follow(ctx: typer.Context, plan: Any, judging: Asked, alerting: Told)
     if webhook:
         follower.beside.append(webhook.run)
 
-    def emitted(alert: dict[str, Any]) -> None:
+    def raise_alert(alert: dict[str, Any]) -> None:
         if alerting.lines:
             print(line(alert), flush=True)
         if webhook:
@@ -175,17 +179,17 @@ async def _follow(ctx: typer.Context, plan: Any, judging: Asked, alerting: Told)
         judge = await stack.enter_async_context(_judging(follower, judging)) if judging.books else None
         if alerting.lines or webhook:
             before = frozenset(_ids(workspace_store))
-            follower.watchers.append(Alerts(emitted, alerting.unanswered, halts, before))
+            follower.watchers.append(Alerts(raise_alert, alerting.unanswered, halts, before))
             if advisor:
-                follower.watchers.append(Calls(emitted, advisor, alerting.above, before))
+                follower.watchers.append(Calls(raise_alert, advisor, alerting.above, before))
         await follower.run()
     return follower.summary() | (judge.summary() if judge else {})
 
 
 @asynccontextmanager
-async def _judging(follower: Follower, judging: Asked) -> AsyncIterator[LiveJudge | ModelJudge]:
-    """A judge that looks on."""
-    books = chosen(follower.sink.store, judging.books)
+async def _judging(follower: Follower, judging: JudgingOptions) -> AsyncIterator[LiveJudge | ModelJudge]:
+    """The judge that rates while following: with rules and detectors, or with a model."""
+    books = load_codebooks(follower.sink.store, judging.books)
     judge: LiveJudge | ModelJudge
     async with AsyncExitStack() as stack:
         if judging.model is None:
@@ -202,16 +206,16 @@ async def _judging(follower: Follower, judging: Asked) -> AsyncIterator[LiveJudg
 async def _model_judge(
     follower: Follower, books: tuple[Codebook, ...], model: Model, api_base: str | None, stack: AsyncExitStack
 ) -> ModelJudge:
-    """A language model, once it is clear that it is there."""
+    """A language model as a judge, once its endpoint has answered."""
     from dataclasses import replace
 
-    run.named(follower.sink.store, model.rater)
+    run.checked_rater(follower.sink.store, model.rater)
     try:
         client = select.client(model.name, api_base, model.parameters)
     except JudgeError as error:
         raise UsageError(str(error)) from error
     complete = await stack.enter_async_context(client)
-    model = replace(await run.met(complete, model), patience=PATIENCE)
+    model = replace(await run.with_endpoint_context(complete, model), patience=PATIENCE)
     return ModelJudge(follower.sink, Scope(books), model, complete, say, follower.plan.silence)
 
 

@@ -40,7 +40,7 @@ from .trajectory import show
 
 app = typer.Typer(rich_markup_mode=None)
 ALIKE = 3
-"""More complaints that differ in numbers alone are one with a count."""
+"""Complaints beyond this number that differ in numbers alone are told as one with a count."""
 
 
 @app.command("ingest")
@@ -72,7 +72,7 @@ def ingest(
 ) -> None:
     """Read logs into the workspace. Running it again changes nothing; what has grown is updated."""
     text = checked_mapping(map)
-    rules = text is not None and mapping.parse(text).only_rules
+    rules = text is not None and mapping.parse(text).has_only_rules
     if text is not None and not rules and system == "auto":
         system = "mapped"
     if (text is None or rules) == (system == "mapped"):
@@ -134,7 +134,7 @@ def _amount(runs: int, events: int) -> str:
 
 
 def _advice(paths: list[Path], system: str, result: Ingested) -> str:
-    """What goes on where logs were recognised and nothing came of them."""
+    """What to do where logs were recognised and no trajectory came of them."""
     if not result.found:
         return ""
     place = shlex.quote(str(paths[0]))
@@ -145,7 +145,7 @@ def _advice(paths: list[Path], system: str, result: Ingested) -> str:
 
 
 def complaints(items: Sequence[Quarantined]) -> Iterator[str]:
-    """A line for what could not be read; of many that differ in numbers alone, one and how many more."""
+    """A line for each piece that was not read; for many that differ in numbers alone, one with a count."""
     by_kind: dict[tuple[str, str], list[Quarantined]] = {}
     for item in items:
         by_kind.setdefault((Path(item.source).suffix, re.sub(r"\d+", "0", item.reason)), []).append(item)
@@ -156,11 +156,11 @@ def complaints(items: Sequence[Quarantined]) -> Iterator[str]:
 
 
 def checked_mapping(name: str | None) -> str | None:
-    """The text of a mapping file, which is sound; SourceError names the file, the key and the rule."""
+    """The text of a valid mapping file; SourceError names the file, the key and the rule."""
     if name is None:
         return None
     text, place = mapping.text_of(name)
-    if (reason := mapping.parse(text, place).useless()) is not None:
+    if (reason := mapping.parse(text, place).unused_part()) is not None:
         raise SourceError(f"{place}: {reason}")
     return text
 

@@ -105,7 +105,7 @@ def judge(
     if model is None:
         if repeats > 1:
             raise UsageError("--repeats asks a model again: give --model; the other raters never vary")
-        _of_no_model(
+        _check_no_model_options(
             {
                 "--api-base": api_base,
                 "--engine": engine != "local",
@@ -130,7 +130,7 @@ def judge(
         max_cost=max_cost,
         context=context_tokens,
     )
-    books = judging.chosen(workspace_store, codebook or [])
+    books = judging.load_codebooks(workspace_store, codebook or [])
     _with_model(workspace_store, scope.on(books), language_model, answering, yes=yes, json=json)
 
 
@@ -149,7 +149,7 @@ def consent(costs: str) -> None:
         raise CoauditError("not begun")
 
 
-def shown() -> Callable[[State], None]:
+def progress_line() -> Callable[[State], None]:
     """A progress line on stderr: rewritten each second on a terminal, one every 10 s elsewhere."""
     turns = 0
 
@@ -198,14 +198,14 @@ def _with_model(store: Store, scope: Scope, model: Model, engine: Engine, *, yes
         engines,  # whose HTTP takes longer to load than rules to rate a hundred units
     )
 
-    model = run.priced(model)
+    model = run.with_price(model)
     try:
         client = engines.client(engine, model.name, model.parameters)
     except JudgeError as error:
         raise UsageError(str(error)) from error
     try:
         summary = run.judge(
-            store, scope, model, client, approve=lambda e: approve(e, yes=yes), show=shown(), say=say
+            store, scope, model, client, approve=lambda e: approve(e, yes=yes), show=progress_line(), say=say
         )
     except run.Incomplete as error:
         report(error.summary, json)
@@ -224,8 +224,8 @@ def _engine(
         raise UsageError(str(error)) from error
 
 
-def _of_no_model(options: dict[str, object]) -> None:
-    """UsageError for a given one of those that say how a model is asked: rules would rate in its place."""
+def _check_no_model_options(options: dict[str, object]) -> None:
+    """UsageError for options on how a model is asked where none is named: rules would rate in its place."""
     for option, value in options.items():
         if value:
             raise UsageError(f"{option} says how a model is asked, and there is none: give --model")
@@ -241,7 +241,7 @@ def _without_model(store: Store, rater: str, names: list[str], members: str, sco
     if scope.sample:
         raise UsageError("--sample is no option of a jury, which rates whatever its members have rated")
     raters = [name.strip() for name in members.split(",") if name.strip()]
-    books = judging.chosen(store, names, jury.rated_by(store, raters, rater))
+    books = judging.load_codebooks(store, names, jury.rated_codebooks(store, raters, rater))
     result = jury.judge(store, scope.on(books), raters, rater)
     for (one, other), (same, n) in result.agreement.items():
         say(f"{one} and {other} agree on {same} of {n} ({same / n:.0%}); `coaudit agreement` says more")

@@ -15,8 +15,8 @@ from ...schemas.url import shown_url
 from ..annotate import pull as pulling
 from ..annotate import push as annotating
 from ..annotate import status as progressing
-from ..annotate.project import reported
-from ..annotate.reconcile import Pulled
+from ..annotate.project import coaudit_errors
+from ..annotate.reconcile import PullResult
 from ..errors import CoauditError, UsageError
 from ..store import samples
 from .console import Json, emit, emit_rows, progress, remark, say, store, table, tell
@@ -68,7 +68,7 @@ def up(
 
 
 def _exit_status(process: subprocess.Popen[bytes]) -> int:
-    """How it ended by itself; 0 where we were told to end it."""
+    """The exit status of a process that ended by itself; 0 where we were told to end it."""
     try:
         return process.wait()
     except KeyboardInterrupt:
@@ -221,7 +221,7 @@ def _people(options: list[str]) -> dict[int, str]:
     return people
 
 
-def _report(result: Pulled, json: bool) -> None:
+def _report(result: PullResult, json: bool) -> None:
     if json:
         emit(asdict(result))
     else:
@@ -233,7 +233,7 @@ def _report(result: Pulled, json: bool) -> None:
         say(report)
 
 
-def _whose(one: annotating.Pushed) -> str:
+def _whose(one: annotating.PushResult) -> str:
     who = f"annotator {one.annotator}" if one.annotator.isdigit() else one.annotator
     return f"{one.codebook} · {who}" if who else one.codebook
 
@@ -262,5 +262,5 @@ def _server() -> Server:
             "LABEL_STUDIO_URL must be a host and a path alone, since it stands in ledgers "
             f"(LABEL_STUDIO_API_KEY says who asks), got more than {shown_url(url)!r}"
         )
-    with reported():
+    with coaudit_errors():
         return Server(url, token)

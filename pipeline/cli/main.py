@@ -140,12 +140,12 @@ def main() -> None:
             sys.exit(INTERRUPTED)
         if os.environ.get(DEBUG):
             raise
-        _print_message(explained(error))
+        _print_message(unexpected_message(error))
         sys.exit(1)
 
 
 def _is_interrupt(error: Exception) -> bool:
-    """Whether somebody pressed Ctrl-C: in the middle of a query, DuckDB raises an error of its own for it."""
+    """Whether somebody pressed Ctrl-C, for which DuckDB raises an error of its own during a query."""
     return type(error).__name__ == "InterruptException" or (
         isinstance(error, RuntimeError) and str(error) == "Query interrupted"
     )
@@ -155,7 +155,7 @@ def _print_message(message: str) -> None:
     print(visible(f"coaudit: {message}"), file=sys.stderr)
 
 
-def explained(error: Exception) -> str:
+def unexpected_message(error: Exception) -> str:
     """One message for an error that nobody foresaw; those of files and databases speak for themselves."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror

@@ -13,18 +13,18 @@ import typer
 from ...schemas import Quarantined, Trajectory
 from ..errors import CoauditError
 from ..ingest import run as ingesting
-from ..ingest.archives import archives_below, is_archive, unpacked
+from ..ingest.archives import archives_below, is_archive, unpacked_folder
 from ..ingest.discover import discover
 from ..systems import ReadOptions
 from ..systems.base import walk
 from ..systems.formats import drafting
-from ..systems.formats.unclear import unclear, unread
+from ..systems.formats.unclear import open_questions, reason_unreadable
 from .console import Json, emit, say
 from .trajectory import opening
 
 app = typer.Typer(rich_markup_mode=None)
 COMPLAINTS = 3
-"""So many pieces that a draft cannot read are named."""
+"""At most so many pieces that a draft cannot read are named."""
 
 
 @app.command("map")
@@ -39,8 +39,8 @@ def map_logs(
         raise CoauditError(f"{path}: no such file or folder")
     with _log_folder(path) as folder:
         draft = drafting.draft(folder)
-    if not draft.seen.records:
-        raise CoauditError(f"{path}: {unread(path, draft.seen)}")
+    if not draft.survey.records:
+        raise CoauditError(f"{path}: {reason_unreadable(path, draft.survey)}")
     items = _read(path, draft)
     if out is not None:
         out.write_text(draft.text, encoding="utf-8")
@@ -50,25 +50,25 @@ def map_logs(
     if names := sorted({name for _, name in discover(path)}):
         say(f"coaudit ingest reads this as {', '.join(names)} without a mapping; one says more of it")
     if paths:
-        say("\n".join([draft.found(), *drafting.paths_listed(draft.seen), ""]))
+        say("\n".join([draft.summary(), *drafting.path_lines(draft.survey), ""]))
     _show(draft, items)
     if out is None:
         typer.echo(draft.text, nl=False)
     else:
         next_ = shlex.join(["coaudit", "ingest", str(path), "--map", str(out)])
-        is_empty = draft.made.shape == "nothing"
+        is_empty = draft.guess.shape == "nothing"
         say(f"{out}: the draft{', which needs what is not understood' if is_empty else ''}; next: {next_}")
 
 
 @contextmanager
 def _log_folder(path: Path) -> Iterator[Path]:
-    """The place itself, or what an archive holds: of a folder with nothing else, its first one."""
+    """The path itself, or what an archive holds, unpacked; of a folder of archives alone, its first one."""
     if path.is_dir() and (inside := archives_below(path)) and set(_files(path)) <= set(inside):
         path = inside[0]
     if not is_archive(path):
         yield path
         return
-    with unpacked(path) as (folder, _):
+    with unpacked_folder(path) as (folder, _):
         yield folder
 
 
@@ -77,7 +77,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _read(path: Path, draft: drafting.Draft) -> list[Trajectory | Quarantined]:
-    if draft.made.shape == "nothing":
+    if draft.guess.shape == "nothing":
         return []
     return ingesting.preview([path], ReadOptions(map=draft.text), "mapped")
 
@@ -91,6 +91,6 @@ def _show(draft: drafting.Draft, items: list[Trajectory | Quarantined]) -> None:
         say(f"not read: {item}")
     if len(wrong) > COMPLAINTS:
         say(f"not read: {len(wrong) - COMPLAINTS} more pieces on the way to these trajectories")
-    say(drafting.covered(draft, trajectories))
-    for doubt in unclear(draft.seen, draft.made):
+    say(drafting.coverage(draft, trajectories))
+    for doubt in open_questions(draft.survey, draft.guess):
         say(f"not understood: {doubt}")

@@ -49,7 +49,7 @@ def mapping_of(path: Path | None) -> labels.LabelMapping | None:
 @ratings_app.command("uncounted")
 def uncounted_ratings(ctx: typer.Context, json: Json = False) -> None:
     """Ratings that are kept and do not count, and why: their unit or codebook has changed, or is gone."""
-    rows = imports.uncounted(store(ctx))
+    rows = imports.uncounted_rows(store(ctx))
     if json:
         emit_rows(rows)
         return
@@ -65,9 +65,9 @@ def export_ratings(
     """Every rating that holds, as JSON Lines that `ratings import` reads."""
     import sys
 
-    lines = imports.exported(store(ctx))
+    lines = imports.export_lines(store(ctx))
     if out is None:
         sys.stdout.writelines(lines)
     else:
-        with disk.whole(out) as file:
+        with disk.replace_file(out) as file:
             file.writelines(lines)

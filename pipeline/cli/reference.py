@@ -1,4 +1,4 @@
-"""What is written down from the code itself: docs/commands.md from --help, schemas/json from the types.
+"""Documents that are generated from the code: docs/commands.md from --help, schemas/json from the types.
 
 `make docs` writes both into the folder it is called from; tests keep them in step.
 """
@@ -50,7 +50,7 @@ takes them (without a `rater_kind` as a `human`'s), [labels.md](labels.md) has o
 
 
 def documents() -> dict[str, str]:
-    """Path from the repository's root -> text of everything that is written from the code."""
+    """Path from the repository's root -> text of each generated document."""
     by_name = {f"schemas/json/{name}.json": _schema(model) for name, model in MODELS.items()}
     return {"docs/commands.md": commands(), "docs/codebooks.md": fields(), **by_name}
 

@@ -59,13 +59,13 @@ def report(
     elif kind == "md":
         text = markdown(document)
     elif kind == "tex":
-        text = latex(document, None if figures is None else _from(out, figures))
+        text = latex(document, None if figures is None else _figure_folder(out, figures))
     elif kind == "json":
         text = visible_json(canonical_json(reporting.document(document))) + "\n"
     else:
         text = terminal(document, shutil.get_terminal_size().columns)
     if figures:
-        say(f"{figures}: {_figures_text(_pictures(document, figures))}, each as SVG and PDF")
+        say(f"{figures}: {_figures_text(_write_figures(document, figures))}, each as SVG and PDF")
     if kind == "tex" and not figures and document.figures:
         say(f"without its {_figures_text(len(document.figures))}; --figures FOLDER writes and sets them")
     if out or format or not figures:
@@ -75,14 +75,14 @@ def report(
 
 
 def _check_used(ctx: typer.Context) -> None:
-    """UsageError for an option of which the three answers show nothing."""
+    """UsageError for options that the three answers do not use."""
     for name in ("rater", "penalty"):
         source = ctx.get_parameter_source(name)
         if source and source.name == "COMMANDLINE":
             raise UsageError(f"--{name} is for the tables: --full, or --out FILE, shows them")
 
 
-def _from(out: Path | None, figures: Path) -> str:
+def _figure_folder(out: Path | None, figures: Path) -> str:
     """The folder of the figures as the LaTeX file sees it; UsageError for a name that LaTeX cannot take."""
     import os
 
@@ -97,11 +97,11 @@ def _figures_text(figures: int) -> str:
     return f"{figures} figure{'s' * (figures != 1)}"
 
 
-def _pictures(document: Report, folder: Path) -> int:
+def _write_figures(document: Report, folder: Path) -> int:
     """Write the figures under their numbers and names; how many."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, figure in drawing.named(document.figures):
+        for name, figure in drawing.with_file_names(document.figures):
             (folder / f"{name}.svg").write_text(drawing.svg(figure), encoding="utf-8")
             (folder / f"{name}.pdf").write_bytes(drawing.pdf(figure))
     except OSError as error:

@@ -76,7 +76,7 @@ def put(
 
 
 def _put(place: Workspace, name: str, content: bytes, versions: Sequence[str]) -> None:
-    """Put it there, or leave another one that nobody says to have seen."""
+    """Put a file into the study; one that is there is replaced only if its version is among `versions`."""
     home, target = f"{place.home}/{name}", place.path / name
     place.create()
     with FolderLocks(place.path / "locks").exclusive(f"put {name}", lambda holder: None):
@@ -105,7 +105,7 @@ def _version(content: bytes) -> str:
 
 
 def _name(file: Path) -> str:
-    """Where a file goes; a codebook is read first, so that no machine meets a broken one."""
+    """The path of a file in the study; a codebook is checked first, so that no machine gets a broken one."""
     if not file.is_file():
         raise SourceError(f"{file}: no such file")
     if file.name == SETTINGS:
@@ -118,6 +118,6 @@ def _name(file: Path) -> str:
 
 
 def _machine(path: Path) -> str:
-    """The machine that a file's name tells."""
+    """The machine that wrote a file, by its name."""
     parts = path.name.split("-")
     return parts[1] if len(parts) == 4 else "not told"

@@ -1,4 +1,4 @@
-"""The columns of a table in a terminal, which no number of rows makes slow: each row is drawn by itself."""
+"""Layout of a table in a terminal: rows are drawn one by one, so that any number of them is fast."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Layout:
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[str]], console: Console) -> Layout:
-        """As wide as these rows need. Where that is more than the terminal has, the widest give way, by words
-        as far as that goes."""
+        """Widths that these rows need. Where the terminal has less, the widest columns shrink, down to their
+        longest words if possible."""
         columns = list(zip(*rows, strict=True))
         needs = [max(map(_width, column)) for column in columns]
         words = [max(_width("\n".join(cell.split(" "))) for cell in column) for column in columns]
@@ -38,7 +38,7 @@ class Layout:
         return cls(console, tuple(widths))
 
     def wider(self, row: Sequence[str]) -> Layout:
-        """As wide as this row needs, too, as far as the terminal has room."""
+        """The layout widened for one more row, as far as the terminal has room."""
         lacking = [max(0, _width(cell) - width) for cell, width in zip(row, self.widths, strict=True)]
         spare = _room(self.console, row) - sum(self.widths)
         if not any(lacking) or spare <= 0:
@@ -51,14 +51,14 @@ class Layout:
 
     def lines(self, row: Sequence[str]) -> Iterator[str]:
         """A row as one line of the terminal, or several."""
-        cells = [self._folded(cell, width) for cell, width in zip(row, self.widths, strict=True)]
+        cells = [self._fold(cell, width) for cell, width in zip(row, self.widths, strict=True)]
         for parts in zip_longest(*cells, fillvalue=""):
             texts = [
                 part + " " * (width - cell_len(part)) for part, width in zip(parts, self.widths, strict=True)
             ]
             yield GAP.join(texts).rstrip()
 
-    def _folded(self, cell: str, width: int) -> list[str]:
+    def _fold(self, cell: str, width: int) -> list[str]:
         if _width(cell) <= width:
             return cell.split("\n")
         return [line.plain.rstrip() for line in Text(cell).wrap(self.console, width, overflow="fold")]
@@ -73,7 +73,7 @@ def _room(console: Console, columns: Sequence[object]) -> int:
 
 
 def _level_widths(needs: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Widths of which none is more than it takes to fit into the room, and none less than its least."""
+    """The largest widths up to `needs` that fit into the room, cut at one level; none below its `least`."""
     for most in range(max(needs), 0, -1):
         widths = [max(low, min(width, most)) for width, low in zip(needs, least, strict=True)]
         if sum(widths) <= room:

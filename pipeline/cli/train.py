@@ -30,7 +30,7 @@ def train(
     from dataclasses import asdict
 
     workspace_store = store(ctx)
-    (book,) = scope.chosen(workspace_store, [codebook])
+    (book,) = scope.load_codebooks(workspace_store, [codebook])
     result = training.train(workspace_store, book, rater, out)
     if json:
         rows = [asdict(row) for row in result.rows]

@@ -1,4 +1,4 @@
-"""Live: from sources that speak now into the store, in short transactions."""
+"""Following: what sources say now goes into the store, in short transactions."""
 
 from .run import Follower, Plan
 

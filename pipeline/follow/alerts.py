@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LOOP = 3
-"""The same action of the same agent so many times in a row is a dead loop."""
+"""This many times the same action of the same agent in a row is a dead loop."""
 BACKLOG = 1000
 """Alerts that wait for a slow webhook; older ones are dropped, and that is said."""
 Alert = dict[str, Any]
@@ -30,48 +30,48 @@ Emit = Callable[[Alert], None]
 
 @dataclass
 class _State:
-    """How far a trajectory was looked at."""
+    """How far a trajectory was looked at, and what of it is open."""
 
     seq: int = -1
     loops: dict[str, tuple[str, int]] = field(default_factory=dict)
     """Agent -> its last action, and how often in a row."""
     waiting: tuple[Event, float] | None = None
     """The human message that no agent has answered yet, and when it came (monotonic)."""
-    on_their_way: set[int] = field(default_factory=set)
-    """Human messages that were sent, and of which the log does not say yet what became of them."""
+    unconfirmed_seqs: set[int] = field(default_factory=set)
+    """seq of human messages that were sent and whose status the log does not tell yet."""
 
     def is_new(self, event: Event) -> bool:
-        """Whether an event was not looked at, or has only now been dealt with."""
-        return event.seq > self.seq or (event.seq in self.on_their_way and event.status is not None)
+        """Whether an event was not looked at yet, or has only now got its status."""
+        return event.seq > self.seq or (event.seq in self.unconfirmed_seqs and event.status is not None)
 
 
 @dataclass
 class Alerts:
-    """Looks at what was stored. A trajectory that was there before us raises alerts for what is new only."""
+    """Raises alerts for what was stored; for a trajectory that was there before, only for what is new."""
 
     emit: Emit
     unanswered: float
     halts: Callable[[pa.StringArray], list[bool]]
     """Which texts are meant to halt an agent."""
     initial: frozenset[str] = frozenset()
-    _seen: dict[str, _State] = field(default_factory=dict)
+    _states: dict[str, _State] = field(default_factory=dict)
 
     async def __call__(self, trajectories: Sequence[Trajectory]) -> None:
-        """Look at trajectories as they are now, and at the clock."""
-        halting = self._halting(trajectories)
+        """Look at trajectories as they are now, and at messages that have gone unanswered for too long."""
+        halting = self._halting_texts(trajectories)
         for trajectory in trajectories:
             self._look(trajectory, halting)
-        for key, state in self._seen.items():
-            self._late(key, state)
+        for key, state in self._states.items():
+            self._alert_if_unanswered(key, state)
 
-    def _halting(self, trajectories: Sequence[Trajectory]) -> set[str]:
-        """Of what humans newly did, the texts that are meant to halt an agent: all are looked at together."""
+    def _halting_texts(self, trajectories: Sequence[Trajectory]) -> set[str]:
+        """The new messages of humans that are meant to halt an agent: all are classified together."""
         texts = {
             event.text or ""
             for trajectory in trajectories
             for kinds in [{p.name: p.kind for p in trajectory.participants}]
             for event in trajectory.events
-            if self._seen.get(trajectory.id, _State()).is_new(event)
+            if self._states.get(trajectory.id, _State()).is_new(event)
             and event.kind == "message"
             and event.status is not None
             and kinds.get(event.actor) == "human"
@@ -81,28 +81,30 @@ class Alerts:
         return {text for text, halts in zip(messages, answers, strict=True) if halts}
 
     def _look(self, trajectory: Trajectory, halting: Collection[str]) -> None:
-        is_known = trajectory.id in self._seen
-        state = self._seen.setdefault(trajectory.id, _State())
+        is_known = trajectory.id in self._states
+        state = self._states.setdefault(trajectory.id, _State())
         quiet = not is_known and trajectory.id in self.initial
         kinds = {p.name: p.kind for p in trajectory.participants}
         for event in trajectory.events:
             if event.live_only or not state.is_new(event) or event.kind == "start":
                 continue
-            alerts = list(self._of(event, kinds.get(event.actor), state, halting))
+            alerts = list(self._alerts_of(event, kinds.get(event.actor), state, halting))
             for alert in () if quiet else alerts:
                 self._raise(trajectory.id, trajectory.native_id, event, **alert)
             state.seq = max(state.seq, event.seq)
         if any(o.name == "end_reason" and o.text not in (None, "unfinished") for o in trajectory.outcomes):
             state.waiting = None
 
-    def _of(
+    def _alerts_of(
         self, event: Event, kind: str | None, state: _State, halting: Collection[str]
     ) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []
         if kind == "human" and event.kind == "message":
             if event.seq > state.seq:
                 state.waiting = state.waiting or (event, time.monotonic())
-            (state.on_their_way.add if event.status is None else state.on_their_way.discard)(event.seq)
+            (state.unconfirmed_seqs.add if event.status is None else state.unconfirmed_seqs.discard)(
+                event.seq
+            )
             if event.status is not None and (event.text or "") in halting:
                 items.append({"alert": "halting_message", "text": event.text})
         elif kind == "agent":
@@ -113,7 +115,7 @@ class Alerts:
                 items.append({"alert": "dead_loop", "action": name, "times": times})
         return items
 
-    def _late(self, key: str, state: _State) -> None:
+    def _alert_if_unanswered(self, key: str, state: _State) -> None:
         if state.waiting is None or time.monotonic() - state.waiting[1] < self.unanswered:
             return
         event, since = state.waiting

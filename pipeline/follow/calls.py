@@ -1,4 +1,4 @@
-"""An advisor that looks on: an alert where a person's next step is expected to gain more than a threshold."""
+"""An advisor that watches: an alert where a person's next step is expected to gain more than a threshold."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from dataclasses import dataclass, field
 from ...schemas import Trajectory
 from ..advise import Advisor
 from ..advise.advice import Advice, advise
-from ..advise.states import ended, steps
+from ..advise.states import has_ended, steps
 from ..store import ledger
 from .alerts import Alert, Emit
 
 
 @dataclass
 class Calls:
-    """Asks the advisor once a step of each trajectory; one that was there before us, when it grows."""
+    """Asks the advisor once a step of each trajectory; for one that was there before, only once it grows."""
 
     emit: Emit
     advisor: Advisor
     above: float
     initial: frozenset[str] = frozenset()
-    _asked: dict[str, int] = field(default_factory=dict)
+    _step_counts: dict[str, int] = field(default_factory=dict)
     """How many steps a trajectory had when it was last looked at."""
 
     async def __call__(self, trajectories: Sequence[Trajectory]) -> None:
         """Look at trajectories as they are now."""
         for trajectory in trajectories:
             number = len(steps(trajectory))
-            previous = self._asked.get(trajectory.id)
-            self._asked[trajectory.id] = number
+            previous = self._step_counts.get(trajectory.id)
+            self._step_counts[trajectory.id] = number
             quiet = previous is None and trajectory.id in self.initial
-            if quiet or number == previous or ended(trajectory):
+            if quiet or number == previous or has_ended(trajectory):
                 continue
             advice = await asyncio.to_thread(advise, self.advisor, trajectory)
             if advice.gain > self.above:

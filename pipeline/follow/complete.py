@@ -1,6 +1,5 @@
-"""When a unit is complete: a question when its reply came, a message when it was said, a trajectory when it
-ended. Of a trajectory that does not say whether it has, being still for a while is taken as its end.
-"""
+"""When a unit is complete: a question once it has its reply, a message once it was said, a trajectory once it
+has ended. One whose log does not tell its end is taken to have ended once it has been still for a while."""
 
 from __future__ import annotations
 
@@ -14,13 +13,13 @@ from ..units import cut
 
 
 def says_ended(trajectory: Trajectory) -> bool | None:
-    """Whether no more is expected of it, as its log says; None where the system says nothing of that."""
+    """Whether a trajectory has ended, by its log; None where the log tells nothing of that."""
     reasons = [o.text for o in trajectory.outcomes if o.name == "end_reason"]
     return reasons[0] != "unfinished" if reasons else None
 
 
-def complete(trajectory: Trajectory, book: Codebook, *, is_over: bool) -> Iterator[Unit]:
-    """The units that will stay as they are, with all that a judge sees of them."""
+def complete_units(trajectory: Trajectory, book: Codebook, *, is_over: bool) -> Iterator[Unit]:
+    """The units that will not change any more, with all that a judge sees of them."""
     if not is_over and (book.unit in ("trajectory", "participant") or book.context == "transcript"):
         return
     live = says_ended(trajectory) is False
@@ -31,41 +30,42 @@ def complete(trajectory: Trajectory, book: Codebook, *, is_over: bool) -> Iterat
 
 
 def _is_pending(event: Event) -> bool:
-    """Whether an event may turn out not to be logged at all: those behind it are numbered anew then."""
+    """Whether an event may still be left out of the log, so that those behind it would get other numbers."""
     return event.kind != "message" and event.status is None and not event.live_only
 
 
 @dataclass
 class Stillness:
-    """Knows which trajectories have ended, also those that do not say so."""
+    """Knows which trajectories have ended, also those whose logs do not tell."""
 
     seconds: float
-    _changed: dict[str, float] = field(default_factory=dict)
-    _still: set[str] = field(default_factory=set)
+    _change_times: dict[str, float] = field(default_factory=dict)
+    _still_ids: set[str] = field(default_factory=set)
 
     def note(self, trajectories: Sequence[Trajectory]) -> None:
         """These have just changed."""
         for trajectory in trajectories:
-            self._still.discard(trajectory.id)
-            self._changed.pop(trajectory.id, None)
+            self._still_ids.discard(trajectory.id)
+            self._change_times.pop(trajectory.id, None)
             if says_ended(trajectory) is None:
-                self._changed[trajectory.id] = time.monotonic()
+                self._change_times[trajectory.id] = time.monotonic()
 
     def take(self, *, everything: bool = False) -> list[str]:
-        """Those that have been still for long enough since; `everything`: that have not changed again."""
+        """The ids of those that have just been still for long enough; `everything`: of all that were not
+        still yet."""
         before = time.monotonic() - self.seconds
         # The oldest change comes first.
         due = []
-        for key, moment in self._changed.items():
+        for key, moment in self._change_times.items():
             if moment > before and not everything:
                 break
             due.append(key)
         for key in due:
-            del self._changed[key]
-        self._still.update(due)
+            del self._change_times[key]
+        self._still_ids.update(due)
         return due
 
-    def ended(self, trajectory: Trajectory) -> bool:
-        """Whether no more is expected of it."""
+    def has_ended(self, trajectory: Trajectory) -> bool:
+        """Whether a trajectory has ended."""
         answer = says_ended(trajectory)
-        return trajectory.id in self._still if answer is None else answer
+        return trajectory.id in self._still_ids if answer is None else answer

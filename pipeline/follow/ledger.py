@@ -17,7 +17,7 @@ from .sink import Sink
 class LiveLedger:
     """Takes ratings from any thread; the next transaction has them on disk and in the store.
 
-    Readers leave them to it (`ledger.is_left`): else each of them would load them, as a writer.
+    Readers leave this ledger to it (`ledger.is_unattended`): else each of them would load it, as a writer.
     """
 
     def __init__(self, sink: Sink) -> None:
@@ -28,31 +28,31 @@ class LiveLedger:
         self._ledger: RatingLedger | None = None
 
     def write(self, ratings: Sequence[Rating]) -> None:
-        """Write these, and have the next transaction load them."""
+        """Write these ratings, and have the next transaction load them."""
         if not ratings:
             return
-        with self._lock, self._told():
+        with self._lock, self._explain_errors():
             self._ledger = self._ledger or self.sink.store.workspace.new_ratings(live=True)
             self._ledger.write(ratings)
             if not self.waits:
                 self.waits = True
-                self.sink.also(self._load)
+                self.sink.add_work(self._load)
 
     def close(self) -> None:
         """Close the file."""
         if self._ledger is not None:
-            with self._told():
+            with self._explain_errors():
                 self._ledger.flush()
                 self._ledger.close()
 
     def _load(self, connection: duckdb.DuckDBPyConnection) -> None:
-        with self._lock, self._told():
+        with self._lock, self._explain_errors():
             self.waits = False
             if self._ledger is not None:
                 self._ledger.flush()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

@@ -1,8 +1,8 @@
 """Units rated as they complete, by a language model: the engine of `coaudit judge`, beside the follower.
 
-The store is the queue: what has changed is remembered by its id, and looked at once few jobs are waiting.
-Asking goes in turns. During one, this process holds the rater's lock, so that nobody else asks the same;
-between two, others get the lock, and what they rated is learnt anew from the ledger.
+The store is the queue: ids of trajectories that have changed are kept, and looked at once few jobs are
+waiting. Questions are asked in turns. During one, this process holds the rater's lock, so that nobody else
+asks the same; between two, others get the lock, and what they rated is read from the ledger anew.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from ..judge import Scope, Summary
 from ..judge import model as model_judging
 from ..judge.model import Jobs, Model, State, work
 from ..judge.questions import Job, Planner
-from ..judge.scope import Known, KnownUnits, Say, known, waiting_for
-from .complete import Stillness, complete
+from ..judge.scope import PriorRating, PriorRatings, Say, prior_ratings, wait_notice
+from .complete import Stillness, complete_units
 from .ledger import LiveLedger
 from .sink import Sink
 
 TURN = 20.0
 """Seconds for which a turn takes in new units."""
 HANGING = 5.0
-"""Seconds after which what a turn asked last holds up no others: the turn goes on."""
+"""Seconds after which a turn no longer waits for its last answers alone, but takes in more units beside them.
+"""
 GAP = 0.5
 """Seconds between two turns: longer than others who wait for the lock sleep."""
 LOOK = 20
@@ -39,34 +40,34 @@ LOOK = 20
 GRACE = 5.0
 """Seconds that what is still to be asked gets when following ends."""
 AGAIN = (2.0, 60.0)
-"""Seconds until an endpoint that is gone is tried again, doubling from the first to the second."""
+"""Seconds until an endpoint that is gone is tried again, doubling from the first number up to the second."""
 DOUBLINGS = 20
-"""At most: after a night of tries the power would be beyond any number of seconds."""
+"""The most of them: after a night of tries the power would be beyond any number of seconds."""
 TICK = 0.05
 PATIENCE = Patience(gone=5.0)
-"""An endpoint that is gone is said to be soon: what is asked of it is only put off."""
-Ratings = dict[str, KnownUnits]
+"""An endpoint that is gone is soon taken to be so: its questions are only put off."""
+Ratings = dict[str, PriorRatings]
 """Codebook -> what is known of a trajectory's units."""
 Key = tuple[str, str, int | None, str | None]
 """Trajectory, codebook, seq of the unit's first event, hash of the unit."""
 
 
 @dataclass
-class Planned:
-    """What looking at some trajectories came to."""
+class JudgingPlan:
+    """What looking at some trajectories gave."""
 
     jobs: list[Job] = field(default_factory=list)
-    copied: list[Rating] = field(default_factory=list)
-    seen: set[Key] = field(default_factory=set)
-    known: dict[str, Ratings] = field(default_factory=dict)
+    copies: list[Rating] = field(default_factory=list)
+    seen_units: set[Key] = field(default_factory=set)
+    ratings: dict[str, Ratings] = field(default_factory=dict)
     units: int = 0
-    """Those that were not rated."""
-    unseen: list[str] = field(default_factory=list)
-    """Trajectories that there was no room for."""
+    """How many units had no rating yet."""
+    unseen_ids: list[str] = field(default_factory=list)
+    """Trajectories that were not looked at, as there was no room for more jobs."""
 
 
 class ModelJudge:
-    """Plans what was just stored, and asks about it in a task of its own (`run`)."""
+    """Plans what is to be asked about what was just stored, and asks in a task of its own (`run`)."""
 
     def __init__(
         self, sink: Sink, scope: Scope, model: Model, complete: Client, say: Say, silence: float
@@ -85,66 +86,68 @@ class ModelJudge:
         self._secret = sink.store.workspace.secret()
         judges = [model.judge(book, scope) for book in scope.books]
         self._makers = [(judge, model.maker(judge)) for judge in judges]
-        self._changed: dict[str, None] = {}
-        self._seen: set[Key] = set()
-        """Units that were looked at in this turn."""
-        self._known: dict[str, Ratings] = {}
-        """By trajectory, those that were looked at in this turn."""
-        self._open: set[Key] = set()
+        self._changed_ids: dict[str, None] = {}
+        self._seen_units: set[Key] = set()
+        """Units that this turn has looked at."""
+        self._known_ratings: dict[str, Ratings] = {}
+        """Trajectory -> what is known of its units, for those that this turn has looked at."""
+        self._open_units: set[Key] = set()
         """Units that are being asked about."""
         self._jobs: Jobs | None = None
-        """Those of the turn that is on."""
+        """The jobs of the current turn; None between two."""
         self._full = False
-        """Whether that turn takes in no more."""
+        """Whether the current turn takes in no more."""
         self._planning = False
         self._asking: asyncio.Task[None] | None = None
         self._gone = 0
         """Turns in a row in which the endpoint was gone."""
-        self._told = False
+        self._is_reported = False
 
     async def __call__(self, trajectories: Sequence[Trajectory]) -> None:
-        """Plan what has changed, if there is room for more; the asking is never waited for."""
+        """Plan what has changed, if there is room for more jobs; answers are never waited for."""
         self.still.note(trajectories)
-        self._changed |= dict.fromkeys([t.id for t in trajectories] + self.still.take())
+        self._changed_ids |= dict.fromkeys([t.id for t in trajectories] + self.still.take())
         jobs = self._jobs
         room = self.model.waiting - jobs.qsize() if jobs else 0
-        if jobs is None or self._full or room <= 0 or not self._changed:
+        if jobs is None or self._full or room <= 0 or not self._changed_ids:
             return
-        some = list(self._changed)[:LOOK]
+        some = list(self._changed_ids)[:LOOK]
         for key in some:
-            del self._changed[key]
+            del self._changed_ids[key]
         self._planning = True
         try:
             plan = await asyncio.to_thread(self._plan, some, room)
         finally:
             self._planning = False
         if self._jobs is not jobs:
-            self._changed |= dict.fromkeys(some)
+            self._changed_ids |= dict.fromkeys(some)
             return
-        self._changed |= dict.fromkeys(plan.unseen)
-        self._seen |= plan.seen
-        self._known |= plan.known
-        self._put_copied(plan)
+        self._changed_ids |= dict.fromkeys(plan.unseen_ids)
+        self._seen_units |= plan.seen_units
+        self._known_ratings |= plan.ratings
+        self._put_copies(plan)
         for job in plan.jobs:
-            self._open |= {(u.trajectory_id, job.judge.codebook.name, u.event, u.hash) for u in job.units}
+            self._open_units |= {
+                (u.trajectory_id, job.judge.codebook.name, u.event, u.hash) for u in job.units
+            }
             jobs.put_nowait(job)
 
     async def run(self) -> None:
         """Ask in turns, until cancelled or out of budget."""
         self._asking = asyncio.current_task()
         while self.state.stopping is None:
-            if self._changed:
-                async with self._alone():
+            if self._changed_ids:
+                async with self._rater_lock():
                     await self._turn()
                 await self._after_turn()
             await asyncio.sleep(GAP)
         self.say(f"stopped judging: {self.state.stopping}")
 
     async def finish(self) -> None:
-        """Give what is left a short while, then stop asking, and say what stays unasked."""
-        self._changed |= dict.fromkeys(self.still.take(everything=True))
+        """Ask for a short while more, then stop, and report how many units are left."""
+        self._changed_ids |= dict.fromkeys(self.still.take(everything=True))
         end = time.monotonic() + GRACE
-        while (self._changed or self._open) and self._may_ask() and time.monotonic() < end:
+        while (self._changed_ids or self._open_units) and self._may_ask() and time.monotonic() < end:
             await self(())
             await self._store()
             await asyncio.sleep(TICK)
@@ -152,7 +155,7 @@ class ModelJudge:
             self._asking.cancel()
             await asyncio.wait([self._asking])
         await self._store()
-        if count := await asyncio.to_thread(self._left):
+        if count := await asyncio.to_thread(self._count_left):
             self.say(f"{count} units not judged yet: {self._command()} goes on")
 
     def summary(self) -> dict[str, float]:
@@ -163,7 +166,7 @@ class ModelJudge:
         return {"rated": summary.rated, "errors": summary.errors, "requests": summary.requests, **cost}
 
     async def _turn(self) -> None:
-        while self.ledger.waits:  # what is known is what the store has
+        while self.ledger.waits:  # only what the store has is known
             await asyncio.sleep(TICK)
         self._forget()
         askers = model_judging.askers(self.scope, self.model, self.complete, self.state, self._context)
@@ -176,33 +179,34 @@ class ModelJudge:
                     group.create_task(work(jobs, askers, self.state, self._put))
         finally:
             self._jobs = None
-            self._changed |= dict.fromkeys(sorted(key[0] for key in self._open))
-            self._open.clear()
+            self._changed_ids |= dict.fromkeys(sorted(key[0] for key in self._open_units))
+            self._open_units.clear()
 
     async def _take_in(self, jobs: Jobs) -> None:
-        """Take in units for a turn, or for more while an answer hangs: others are asked beside it."""
+        """Take in units for one turn, and go on for another while an answer hangs, so that others are asked
+        beside it."""
         while True:
             end = time.monotonic() + TURN
             while self.state.stopping is None and time.monotonic() < end:
                 await asyncio.sleep(TICK)
             self._full = True
             while self._planning or not (jobs.empty() or self.state.stopping):
-                await asyncio.sleep(TICK)  # what it comes to is still asked in this turn
-            if await self._answered():
+                await asyncio.sleep(TICK)  # what is being planned is still asked in this turn
+            if await self._await_answers():
                 break
             self._full = False
         for _ in range(self.model.workers):
             jobs.put_nowait(None)
 
-    async def _answered(self) -> bool:
-        """Whether all that was asked is answered after a while, or nothing more is to be asked."""
+    async def _await_answers(self) -> bool:
+        """Wait for answers for a while; whether all have come, or nothing more is to be asked."""
         end = time.monotonic() + HANGING
-        while self._open and self.state.stopping is None and time.monotonic() < end:
+        while self._open_units and self.state.stopping is None and time.monotonic() < end:
             await asyncio.sleep(TICK)
-        return not self._open or self.state.stopping is not None
+        return not self._open_units or self.state.stopping is not None
 
     async def _after_turn(self) -> None:
-        """Where the endpoint is gone, say so once, and wait until it answers again."""
+        """Where the endpoint is gone, report it once, and wait until it answers again."""
         if self.state.fatal is None:
             return
         if not self._gone:
@@ -217,16 +221,16 @@ class ModelJudge:
         self.state.fatal = self.state.stopping = None
 
     @contextlib.asynccontextmanager
-    async def _alone(self) -> AsyncIterator[None]:
+    async def _rater_lock(self) -> AsyncIterator[None]:
         rater = self.model.rater
         while True:
             with self.sink.store.tables.locks.attempt(f"judge {rater}") as holder:
                 if holder is None:
                     yield
                     return
-            if not self._told:
-                waiting_for(rater, self.say)(holder)
-                self._told = True
+            if not self._is_reported:
+                wait_notice(rater, self.say)(holder)
+                self._is_reported = True
             await asyncio.sleep(GAP)
 
     def _put(self, units: list[list[Rating]]) -> None:
@@ -236,48 +240,48 @@ class ModelJudge:
         for ratings in units:
             self.state.summary.count(ratings)
             self.ledger.write(ratings)
-            self._open -= {(r.trajectory, r.codebook, r.event, r.unit_hash) for r in ratings}
+            self._open_units -= {(r.trajectory, r.codebook, r.event, r.unit_hash) for r in ratings}
 
-    def _put_copied(self, plan: Planned) -> None:
-        """What the ledger answered under another rater's name."""
-        self.ledger.write(plan.copied)
+    def _put_copies(self, plan: JudgingPlan) -> None:
+        """Write the ratings that the ledger already had under another rater's name."""
+        self.ledger.write(plan.copies)
         self.state.summary.rated += plan.units - sum(len(job.units) for job in plan.jobs)
 
-    def _plan(self, ids: Sequence[str], room: float) -> Planned:
-        """The jobs of these trajectories, whole trajectories until there is no more room.
+    def _plan(self, ids: Sequence[str], room: float) -> JudgingPlan:
+        """The jobs for these trajectories, taken whole until there is no more room.
 
-        They are as the store gives them: a prompt must be the one that `coaudit judge` would ask.
+        They are loaded from the store: a prompt must be the one that `coaudit judge` would ask.
         """
-        fresh = [key for key in ids if key not in self._known]
+        fresh = [key for key in ids if key not in self._known_ratings]
         with self.sink.store.reading() as connection:
             trajectories = self.sink.store.load(connection, ids)
-            by_book = {book.name: known(connection, book, fresh) for book in self.scope.books}
-        plan = Planned()
-        plan.known = {
+            by_book = {book.name: prior_ratings(connection, book, fresh) for book in self.scope.books}
+        plan = JudgingPlan()
+        plan.ratings = {
             key: {book: by_trajectory.get(key, {}) for book, by_trajectory in by_book.items()}
             for key in fresh
         }
         for trajectory in trajectories:
             if len(plan.jobs) >= room:
-                plan.unseen.append(trajectory.id)
+                plan.unseen_ids.append(trajectory.id)
                 continue
-            ratings = self._known.get(trajectory.id) or plan.known[trajectory.id]
+            ratings = self._known_ratings.get(trajectory.id) or plan.ratings[trajectory.id]
             self._plan_one(trajectory, ratings, plan)
         return plan
 
-    def _plan_one(self, trajectory: Trajectory, ratings: Ratings, plan: Planned) -> None:
+    def _plan_one(self, trajectory: Trajectory, ratings: Ratings, plan: JudgingPlan) -> None:
         for judge, maker in self._makers:
             book = judge.codebook
             planner = Planner(judge, maker, self.scope, self._secret, Summary())
-            units: list[tuple[Trajectory, Unit, list[Known]]] = []
-            for unit in complete(trajectory, book, is_over=self.still.ended(trajectory)):
+            units: list[tuple[Trajectory, Unit, list[PriorRating]]] = []
+            for unit in complete_units(trajectory, book, is_over=self.still.has_ended(trajectory)):
                 key = (trajectory.id, book.name, unit.event, unit.hash)
-                if key not in self._seen:
-                    plan.seen.add(key)
+                if key not in self._seen_units:
+                    plan.seen_units.add(key)
                     candidates = ratings[book.name].get(unit.event, [])
                     units.append((trajectory, unit, [k for k in candidates if k.unit_hash == unit.hash]))
             plan.jobs += planner.jobs(units)
-            plan.copied += planner.copied
+            plan.copies += planner.copies
             plan.units += planner.units
 
     def _may_ask(self) -> bool:
@@ -288,12 +292,12 @@ class ModelJudge:
             await asyncio.to_thread(self.sink.flush)
 
     def _forget(self) -> None:
-        """Look everything up anew."""
-        self._seen, self._known = set(), {}
+        """Drop what is known of units, so that it is looked up anew."""
+        self._seen_units, self._known_ratings = set(), {}
 
-    def _left(self) -> int:
+    def _count_left(self) -> int:
         self._forget()
-        ids = list(self._changed)
+        ids = list(self._changed_ids)
         parts = (ids[start : start + LOOK] for start in range(0, len(ids), LOOK))
         return sum(self._plan(part, float("inf")).units for part in parts)
 

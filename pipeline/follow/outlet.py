@@ -1,4 +1,4 @@
-"""The other end of a pump: reads a Redis socket, holds what has come, and hands it on. See `pump`."""
+"""The other end of a pump: reads a Redis socket, holds what has come, and passes it on. See `pump`."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import threading
 from collections import deque
 
 from ..errors import CoauditError
-from .pump import CHUNK, Ask, Failed, Said, Settings, Stop, frame, taken
+from .pump import CHUNK, Ask, Failure, Settings, Stop, UserNotice, frame, read_object
 from .redis import Channel
 
 HELD = 512 << 20
-"""Bytes that wait to be taken; with more, reading waits too, and Redis may cut us off."""
+"""Bytes that may wait to be read; with more, the socket is not read either, and Redis may cut us off."""
 
 
 class Outlet:
-    """Frames on their way out, written by a thread so that nobody waits for whoever reads them."""
+    """Frames on their way out, written by a thread so that the event loop never waits for their reader."""
 
     def __init__(self, descriptor: int) -> None:
         self.waiting = 0
-        """Bytes."""
+        """Bytes that are not written yet."""
         self._descriptor = descriptor
         self._frames: deque[bytes] = deque()
         self._more = threading.Condition()
@@ -31,7 +31,7 @@ class Outlet:
         self._thread.start()
 
     def put(self, item: object) -> None:
-        """Have it written."""
+        """Have an object written."""
         data = frame(item)
         with self._more:
             self.waiting += len(data)
@@ -61,9 +61,9 @@ class Outlet:
 
 
 async def _pump(orders: asyncio.StreamReader, out: Outlet) -> None:
-    settings = await taken(orders)
+    settings = await read_object(orders)
     assert isinstance(settings, Settings)
-    channel = Channel(settings.url, lambda text: out.put(Said(text)), settings.patience)
+    channel = Channel(settings.url, lambda text: out.put(UserNotice(text)), settings.patience)
     works = [asyncio.create_task(_hear(channel, out)), asyncio.create_task(_obey(channel, orders))]
     await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
     for work in works:
@@ -77,12 +77,12 @@ async def _hear(channel: Channel, out: Outlet) -> None:
             while out.waiting > HELD:
                 await asyncio.sleep(0.01)
     except CoauditError as error:
-        out.put(Failed(error))
+        out.put(Failure(error))
 
 
 async def _obey(channel: Channel, orders: asyncio.StreamReader) -> None:
-    """Until whoever gives them is gone."""
-    while (order := await taken(orders)) is not None:
+    """Carry out orders until their sender is gone."""
+    while (order := await read_object(orders)) is not None:
         if isinstance(order, Ask):
             await channel.ask(order.session, order.role)
         elif isinstance(order, Stop):

@@ -1,9 +1,9 @@
-"""The socket in a process of its own, so that nothing here keeps Redis waiting for long.
+"""The Redis socket in a process of its own, so that nothing here keeps Redis waiting for long.
 
-Redis holds what a subscriber has not read in memory and cuts it off after 32 MB (its setting
-`client-output-buffer-limit pubsub`). While this process rates a message of 10 MB, no thread of it reads: so
-another one does nothing but read, and holds what has come until it is taken. Both ends of the pipes between
-them are ours; a frame is a length and a pickled object. Where this process dies, the other one ends.
+Redis holds in memory what a subscriber has not read, and cuts it off after 32 MB (its setting
+`client-output-buffer-limit pubsub`). While a process rates a message of 10 MB, none of its threads reads: so
+another process does nothing but read, and holds what has come until it is taken. Both ends of the pipes
+between them are ours; a frame is a length and a pickled object. Where this process dies, the other one ends.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import CoauditError, SourceError
-from ..systems.cogym.messages import Received
-from .redis import PATIENCE, Channel, Lost, Subscribed
+from ..systems.cogym.messages import RawMessage
+from .redis import PATIENCE, Channel, ConnectionLoss, Subscription
 
 OUTLET = f"{__package__}.outlet"
 LENGTH = struct.Struct("<Q")
@@ -30,7 +30,7 @@ CHUNK = 16 << 20
 
 @dataclass(frozen=True)
 class Settings:
-    """What to listen to."""
+    """What to listen to, and for how long a missing server is tried."""
 
     url: str
     patience: float
@@ -46,18 +46,18 @@ class Ask:
 
 @dataclass(frozen=True)
 class Stop:
-    """Hand over what was published until now, and end."""
+    """Pass on what was published until now, and end."""
 
 
 @dataclass(frozen=True)
-class Said:
+class UserNotice:
     """A sentence for the user."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Failed:
+class Failure:
     """Why there will be no more messages."""
 
     error: CoauditError
@@ -65,22 +65,22 @@ class Failed:
 
 @dataclass
 class Pump:
-    """A Redis server that a process of its own listens to."""
+    """A Redis server, listened to by a process of its own."""
 
     url: str
     say: Callable[[str], None]
     patience: float = PATIENCE
     _process: asyncio.subprocess.Process | None = None
-    _stopped: bool = False
+    _is_stopping: bool = False
     ended: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when all that came was handed on."""
+    """Set once all that came was passed on."""
 
     @property
     def name(self) -> str:
         """The server without what is secret."""
         return Channel(self.url, self.say).name
 
-    async def messages(self) -> AsyncIterator[Received | Subscribed | Lost]:
+    async def messages(self) -> AsyncIterator[RawMessage | Subscription | ConnectionLoss]:
         """As `Channel.messages`, with its errors; ends after `stop`."""
         pipe = asyncio.subprocess.PIPE
         command = [sys.executable, "-P", "-m", OUTLET]
@@ -90,16 +90,16 @@ class Pump:
         try:
             assert self._process.stdout is not None
             self._order(Settings(self.url, self.patience))
-            if self._stopped:
+            if self._is_stopping:
                 self._order(Stop())
-            while (item := await taken(self._process.stdout)) is not None:
-                if isinstance(item, Failed):
+            while (item := await read_object(self._process.stdout)) is not None:
+                if isinstance(item, Failure):
                     raise item.error
-                if isinstance(item, Said):
+                if isinstance(item, UserNotice):
                     self.say(item.text)
                 else:
                     yield item
-            if not self._stopped:
+            if not self._is_stopping:
                 raise SourceError(f"{self.name}: the process that listens there has ended; follow again")
             self.ended.set()
         finally:
@@ -115,7 +115,7 @@ class Pump:
 
     def stop(self) -> None:
         """Have `messages` end after what was published until now."""
-        self._stopped = True
+        self._is_stopping = True
         self._order(Stop())
 
     def _order(self, order: object) -> None:
@@ -124,7 +124,7 @@ class Pump:
                 self._process.stdin.write(frame(order))
 
 
-async def taken(stream: asyncio.StreamReader) -> Any:
+async def read_object(stream: asyncio.StreamReader) -> Any:
     """The next object of a pipe; None at its end."""
     try:
         (length,) = LENGTH.unpack(await stream.readexactly(LENGTH.size))

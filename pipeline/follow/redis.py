@@ -1,4 +1,5 @@
-"""The Redis side: subscribe before anything, hand every message on, come back when the server went away."""
+"""The Redis client: subscribes before anything else, yields every message, and reconnects when the server
+went away."""
 
 from __future__ import annotations
 
@@ -12,19 +13,19 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from ..errors import SourceError, UsageError
-from ..systems.cogym.messages import PATTERN, Received, envelope
+from ..systems.cogym.messages import PATTERN, RawMessage, envelope
 
 PASSWORD = "REDIS_PASSWORD"
 PATIENCE = 30.0
-"""Seconds that a server which is not there is tried again."""
+"""Seconds for which a server that is not there is tried again."""
 LONGEST_PAUSE = 0.5
-"""Seconds between two tries: what is published meanwhile is lost."""
+"""The most seconds between two tries: what is published meanwhile is lost."""
 POLL = 1.0
 
 
 @dataclass(frozen=True)
-class Subscribed:
-    """From now on every message comes; `away`: seconds in which some may have been missed.
+class Subscription:
+    """From now on every message comes. `away`: seconds in which some may have been missed.
 
     `running` are the sessions, each with a member, that listen on the server for requests of their state.
     """
@@ -34,8 +35,8 @@ class Subscribed:
 
 
 @dataclass(frozen=True)
-class Lost:
-    """The connection went away while what had come was handed over; `away`: for how many seconds."""
+class ConnectionLoss:
+    """The connection was lost while a stop waited for what had come. `away`: for how many seconds."""
 
     away: float
 
@@ -58,11 +59,11 @@ class Channel:
         parts = _parts(self.url)
         return f"redis://{parts.hostname or 'localhost'}:{parts.port or 6379}{parts.path or '/0'}"
 
-    async def messages(self) -> AsyncIterator[Received | Subscribed | Lost]:
-        """Every message as it comes, `Subscribed` before them and after each loss of the connection.
+    async def messages(self) -> AsyncIterator[RawMessage | Subscription | ConnectionLoss]:
+        """Every message as it comes, with `Subscription` before them and after each loss of the connection.
 
-        How long it was lost counts from the last message that came: so much may be missing at the most.
-        Ends after `stop` with the last message that was published before it; `Lost` where it was cut off.
+        A loss counts from the last message that came: so much may be missing at most. Ends after `stop` with
+        the last message that was published before it, or with `ConnectionLoss` where the connection broke.
 
         Raises SourceError where the server refuses us, or stays away longer than the patience.
         """
@@ -77,7 +78,7 @@ class Channel:
                     await self._subscribe(pubsub)
                     self._client, self._pubsub = client, pubsub
                     away = None if gap_start is None else time.monotonic() - gap_start
-                    yield Subscribed(away, await _running(client))
+                    yield Subscription(away, await _running(client))
                     gap_start, pause, is_reported = None, 0.1, False
                     last = time.monotonic()
                     async for message in _messages(pubsub):
@@ -99,10 +100,10 @@ class Channel:
             else:
                 return
         if gap_start is not None:
-            yield Lost(time.monotonic() - gap_start)
+            yield ConnectionLoss(time.monotonic() - gap_start)
 
     async def stop(self) -> None:
-        """Have `messages` end. The server's answer comes behind all that was published before it."""
+        """Have `messages` end: the answer to unsubscribing comes behind all that was published before it."""
         import redis.asyncio as redis
 
         self._stopping.set()
@@ -154,7 +155,7 @@ async def _running(client: Any) -> tuple[tuple[str, str], ...]:
     return tuple(members.items())
 
 
-async def _messages(pubsub: Any) -> AsyncIterator[Received]:
+async def _messages(pubsub: Any) -> AsyncIterator[RawMessage]:
     while True:
         message = await pubsub.get_message(timeout=POLL)
         if message is not None and message["type"] == "punsubscribe":
@@ -162,7 +163,7 @@ async def _messages(pubsub: Any) -> AsyncIterator[Received]:
         if message is not None and message["type"] == "pmessage":
             # Bytes that are no UTF-8 survive in the recording and are then found to be no JSON.
             texts = (message[key].decode("utf-8", "surrogateescape") for key in ("channel", "data"))
-            yield Received(time.time(), *texts)
+            yield RawMessage(time.time(), *texts)
 
 
 def _settings(url: str) -> dict[str, Any]:
@@ -180,7 +181,7 @@ def _settings(url: str) -> dict[str, Any]:
         "ssl": parts.scheme == "rediss",
         "socket_connect_timeout": 5.0,
         "health_check_interval": 10,
-        # The client would come back by itself and never tell that messages were missed.
+        # With retries the client would reconnect silently, and nobody would know that messages were missed.
         "retry": Retry(NoBackoff(), 0),
     }
 

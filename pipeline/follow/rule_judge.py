@@ -1,6 +1,6 @@
 """Units rated as they complete, by raters that need no endpoint: rules and detectors.
 
-The ledger is the memory here as everywhere: a unit that was rated so before is not rated again.
+As everywhere, the ledger is the memory: a unit that this version of a rater has rated is not rated again.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from ...judges.rules import detectors, lexical
 from ...schemas import Codebook, Trajectory, Unit
 from ..errors import UsageError
 from ..judge import embedded as raters
-from ..judge.embedded import Embedded
-from ..judge.scope import BATCH, known
+from ..judge.embedded import EmbeddedRater
+from ..judge.scope import BATCH, prior_ratings
 from ..store import Store
 from ..store.trajectories import reference_rows
 from ..systems import References
 from ..systems.registry import DETECTED, parsed_references
-from .complete import Stillness, complete
+from .complete import Stillness, complete_units
 from .ledger import LiveLedger
 from .sink import Sink
 
 REMEMBERED = 10_000
 STILL = 2.0
-"""Seconds without a change after which a trajectory that does not say so is taken to have ended."""
+"""Seconds without a change after which a trajectory whose log does not tell its end is taken to have ended.
+"""
 Key = tuple[str, int | None, str]
 """Codebook, seq of the unit's first event, hash of the unit."""
 
@@ -38,12 +39,13 @@ class LiveJudge:
     def __init__(self, sink: Sink, books: Sequence[Codebook], rater: str | None = None) -> None:
         self.sink = sink
         self.rated = 0
-        self.shown = Shown(sink.store)
-        self.raters = [(book, chosen(book, rater, self.shown)) for book in books]
+        self.trajectories = RatedTrajectories(sink.store)
+        self.raters = [(book, embedded_rater(book, rater, self.trajectories)) for book in books]
         self.still = Stillness(STILL)
         self.ledger = LiveLedger(sink)
-        self._done: OrderedDict[str, set[Key]] = OrderedDict()
-        """By trajectory, the latest ones; of the others the store knows."""
+        self._rated_units: OrderedDict[str, set[Key]] = OrderedDict()
+        """Trajectory -> its units that are rated, for the latest trajectories; of the others the store knows.
+        """
 
     async def __call__(self, trajectories: Sequence[Trajectory]) -> None:
         """Rate the units of these trajectories that are complete and new."""
@@ -54,7 +56,7 @@ class LiveJudge:
             await asyncio.to_thread(self._rate_still, still)
 
     async def finish(self) -> None:
-        """Rate what would have had to be still for longer."""
+        """Rate the trajectories that were not still for long enough."""
         await asyncio.to_thread(self._rate_still, self.still.take(everything=True))
 
     def summary(self) -> dict[str, float]:
@@ -71,7 +73,7 @@ class LiveJudge:
         for start in range(0, len(trajectories), BATCH):
             some = trajectories[start : start + BATCH]
             self._recall([t.id for t in some])
-            self.shown.show(some)
+            self.trajectories.replace(some)
             for book, rater in self.raters:
                 units = [unit for trajectory in some for unit in self._complete(trajectory, book)]
                 ratings_by_unit = list(rater.rater.rate(units))
@@ -79,19 +81,20 @@ class LiveJudge:
                 self.rated += sum(map(bool, ratings_by_unit))
 
     def _recall(self, ids: Sequence[str]) -> None:
-        """Learn what was rated of those that are not remembered; of the others the oldest are forgotten."""
-        unread = [key for key in ids if key not in self._done and key not in self.sink.new]
+        """Read what was rated of trajectories that are not remembered; the oldest ones that are remembered
+        are forgotten."""
+        unread = [key for key in ids if key not in self._rated_units and key not in self.sink.new_ids]
         for key in ids:
-            self._done.setdefault(key, set())
-            self._done.move_to_end(key)
-        while len(self._done) > max(REMEMBERED, len(ids)):
-            self._done.popitem(last=False)
+            self._rated_units.setdefault(key, set())
+            self._rated_units.move_to_end(key)
+        while len(self._rated_units) > max(REMEMBERED, len(ids)):
+            self._rated_units.popitem(last=False)
         if not unread:
             return
         with self.sink.store.reading(synced=True) as connection:
             for book, rater in self.raters:
-                for key, units in known(connection, book, unread).items():
-                    self._done[key] |= {
+                for key, units in prior_ratings(connection, book, unread).items():
+                    self._rated_units[key] |= {
                         (book.name, event, rating.unit_hash or "")
                         for event, ratings in units.items()
                         for rating in ratings
@@ -99,24 +102,24 @@ class LiveJudge:
                     }
 
     def _complete(self, trajectory: Trajectory, book: Codebook) -> Iterator[Unit]:
-        keys = self._done[trajectory.id]
-        for unit in complete(trajectory, book, is_over=self.still.ended(trajectory)):
+        keys = self._rated_units[trajectory.id]
+        for unit in complete_units(trajectory, book, is_over=self.still.has_ended(trajectory)):
             key = (book.name, unit.event, unit.hash)
             if key not in keys:
                 keys.add(key)
                 yield unit
 
 
-class Shown:
+class RatedTrajectories:
     """The trajectories that are being rated, for detectors that need more than a unit."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.held: dict[str, Trajectory] = {}
+        self.by_id: dict[str, Trajectory] = {}
 
-    def show(self, trajectories: Sequence[Trajectory]) -> None:
-        """These are being rated now."""
-        self.held = {trajectory.id: trajectory for trajectory in trajectories}
+    def replace(self, trajectories: Sequence[Trajectory]) -> None:
+        """Take these as the trajectories that are being rated."""
+        self.by_id = {trajectory.id: trajectory for trajectory in trajectories}
         self.__dict__.pop("references", None)
 
     @cached_property
@@ -127,25 +130,25 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class OfSystem:
-    """Those of one system."""
+class SystemTrajectories:
+    """The trajectories that are being rated, of one system."""
 
-    shown: Shown
+    trajectories: RatedTrajectories
     system: str
 
     @property
     def references(self) -> Mapping[str, References]:
         """System -> its references."""
-        return self.shown.references
+        return self.trajectories.references
 
     def get(self, key: str) -> Trajectory | None:
         """The trajectory of that id; None where it is another system's."""
-        result = self.shown.held.get(key)
+        result = self.trajectories.by_id.get(key)
         return result if result and result.system == self.system else None
 
 
-def chosen(book: Codebook, name: str | None, trajectories: Shown) -> Embedded:
-    """The embedded rater of that name for a codebook, or else the one that it has; UsageError names them."""
+def embedded_rater(book: Codebook, name: str | None, trajectories: RatedTrajectories) -> EmbeddedRater:
+    """The embedded rater of that name, or the codebook's own one; UsageError names those there are."""
     if name is not None and name not in raters.EMBEDDED:
         raise UsageError(
             f"rater {name!r} does not rate while following, only {' and '.join(raters.EMBEDDED)} do, "
@@ -158,4 +161,6 @@ def chosen(book: Codebook, name: str | None, trajectories: Shown) -> Embedded:
             f"detectors {', '.join(by_detectors)}"
         )
     rater = name or (detectors.NAME if book.name in by_detectors else lexical.NAME)
-    return raters.embedded(book, rater, lambda book: OfSystem(trajectories, DETECTED[book.name].name))
+    return raters.embedded_rater(
+        book, rater, lambda book: SystemTrajectories(trajectories, DETECTED[book.name].name)
+    )

@@ -1,4 +1,4 @@
-"""Follow: sources on one side, the store on the other, and what looks on: judges, alerts, the serving.
+"""Follow: sources on one side, the store on the other, and watchers: judges, alerts, the serving.
 
 Everything runs in one event loop; what may take long (reading folders, the database, judges) in threads.
 """
@@ -19,32 +19,32 @@ from typing import Any
 from ...schemas import Quarantined, Trajectory
 from ..errors import CoauditError, SourceError, StoreError, UsageError, WriteError
 from ..ingest.archives import archives_below, is_archive
-from ..ingest.discover import Tree, discover, unrecognised
-from ..ingest.run import left_out
+from ..ingest.discover import Tree, discover, unrecognised_reason
+from ..ingest.run import left_out_notes
 from ..ingest.sources import Place
 from ..store import Store
 from ..store.disk import AppendOnly
 from ..systems import ReadOptions
-from ..systems.cogym.messages import Received
+from ..systems.cogym.messages import RawMessage
 from ..systems.cogym.recording import BusyError
 from ..systems.formats import native
 from ..systems.registry import system_of
 from . import stdin
 from .listener import Listener
 from .pump import Pump
-from .redis import PATIENCE, Lost, Subscribed
+from .redis import PATIENCE, ConnectionLoss, Subscription
 from .scrape import Scraper
 from .sink import Sink
 from .tail import Tail
 
 Say = Callable[[str], None]
 Watcher = Callable[[Sequence[Trajectory]], Awaitable[None]]
-"""Told what was just stored, and now and then of nothing."""
+"""Called with the trajectories that were just stored, and now and then with none."""
 Work = Callable[[], Coroutine[Any, Any, None]]
 SWITCH = 0.0005
-"""Seconds after which a thread that computes lets the one that receives go on."""
+"""Seconds after which a thread that computes yields to the one that receives."""
 HANDOVER = 60.0
-"""Seconds that a stop waits for what came before it and was not taken in yet."""
+"""Seconds that a stop waits until what was published before it is taken in."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Plan:
 
 
 class Follower:
-    """One `follow`, from start to stop."""
+    """One `coaudit follow`, from start to stop."""
 
     def __init__(
         self,
@@ -97,26 +97,28 @@ class Follower:
         self.say = say
         self.watchers: list[Watcher] = []
         self.beside: list[Work] = []
-        """What runs until the end, when it is cancelled."""
+        """Tasks that run until the end, when they are cancelled."""
         self.endings: list[Work] = []
-        """What is waited for when all is stored but for what these make of it."""
+        """Run once all is stored, before what they themselves add is."""
         self.sink = Sink(store)
         self.listeners: list[Listener] = []
         self.pumps: list[Pump] = []
         self.stopping = asyncio.Event()
-        self.stored: set[str] = set()
-        self._more: list[Path] = []
-        self._named: set[str] = set()
-        """What was said of files that are left out."""
-        self._read: list[tuple[Path, Trajectory]] = []
-        self.tail = Tail(self.sink, plan.options, plan.system, lambda *item: self._read.append(item))
+        self.stored_ids: set[str] = set()
+        self._stdin_files: list[Path] = []
+        self._reported_notes: set[str] = set()
+        """Notes on files that are no logs, which were reported."""
+        self._read_trajectories: list[tuple[Path, Trajectory]] = []
+        self.tail = Tail(
+            self.sink, plan.options, plan.system, lambda *item: self._read_trajectories.append(item)
+        )
         self.tail.roots.extend(plan.folders)
 
     async def run(self) -> None:
         """Follow until told to stop, or until nothing has come for as long as the plan says."""
         sys.setswitchinterval(SWITCH)
         await asyncio.to_thread(self.sink.open)
-        recording = await self._announced() if stdin.STDIN in self.plan.targets else None
+        recording = await self._announce_stdin() if stdin.STDIN in self.plan.targets else None
         sources = [self._channel(url) for url in self.plan.servers]
         sources += [Scraper(url, self.sink, self.say, self.plan.every).run() for url in self.plan.metrics]
         if recording is not None:
@@ -125,10 +127,10 @@ class Follower:
             with _signals(self.stopping):
                 async with asyncio.TaskGroup() as group:
                     tasks = [group.create_task(source) for source in sources]
-                    beside = [group.create_task(self._held(work())) for work in self.beside]
+                    beside = [group.create_task(self._run_watcher(work())) for work in self.beside]
                     work = [group.create_task(w) for w in (self._folders(), self._write(), self._clock())]
                     await self.stopping.wait()
-                    await self._handed_over()
+                    await self._take_in_rest()
                     await _cancel(tasks)
                     await asyncio.gather(*work)
                     await self._finish()
@@ -151,21 +153,21 @@ class Follower:
             "recovered": sum(listener.recovered for listener in self.listeners),
             "missed": sum(listener.missed for listener in self.listeners),
             "unsettled": sum(len(listener.unsettled) for listener in self.listeners),
-            "left": sum(listener.left for listener in self.listeners),
-            "trajectories": len(self.stored),
+            "left": sum(listener.left_messages for listener in self.listeners),
+            "trajectories": len(self.stored_ids),
             "quarantined": self.sink.quarantined,
         }
 
     async def _finish(self) -> None:
         """Look and store once more when all sources have stopped."""
-        await self._looked()
+        await self._look()
         self.tail.settle()
-        self._joined()
-        self._name_unknown()
-        await self._name_left_out()
+        self._join_folders()
+        self._report_unknown()
+        await self._report_left_out()
         await self._flush()
         for ending in self.endings:
-            await self._held(ending())
+            await self._run_watcher(ending())
         await self._flush()
         await asyncio.to_thread(self.sink.derive, now=True)
         await asyncio.to_thread(self.sink.share_logs)
@@ -182,32 +184,35 @@ class Follower:
             self.say,
             self.plan.results,
         )
-        await self._opened(listener)
+        await self._open_listener(listener)
         self.pumps.append(channel)
         try:
             async for message in channel.messages():
-                for session, member in self._taken(listener, message):
+                for session, member in self._take_in(listener, message):
                     await channel.ask(session, member)
         finally:
             if self.stopping.is_set() and not channel.ended.is_set():
-                listener.away(time.monotonic() - listener.last)
+                listener.mark_gap(time.monotonic() - listener.last)
                 self.say(f"{listener.name}: stopped before all that had come was taken in")
 
-    def _taken(self, listener: Listener, message: Received | Subscribed | Lost) -> list[tuple[str, str]]:
-        """Take in what came; (session, member) of those to be asked."""
-        if isinstance(message, Subscribed):
-            return self._subscribed(listener, message)
-        if isinstance(message, Lost):
-            listener.away(message.away)
+    def _take_in(
+        self, listener: Listener, message: RawMessage | Subscription | ConnectionLoss
+    ) -> list[tuple[str, str]]:
+        """Take in a message; returns (session, member) of those to be asked."""
+        if isinstance(message, Subscription):
+            return self._take_subscription(listener, message)
+        if isinstance(message, ConnectionLoss):
+            listener.mark_gap(message.away)
             return []
         listener.take(message)
-        sessions = listener.to_ask()
+        sessions = listener.sessions_to_ask()
         for session, _ in sessions:
             self.say(f"{session}: joined late; asking for its state")
         return sessions
 
-    async def _handed_over(self) -> None:
-        """All that was published before the stop is taken in, or recorded where that takes too long."""
+    async def _take_in_rest(self) -> None:
+        """Wait until all that was published before the stop is taken in, or only recorded where that takes
+        too long."""
         for pump in self.pumps:
             pump.stop()
         for only_record in (False, True):
@@ -217,20 +222,21 @@ class Follower:
                 async with asyncio.timeout(HANDOVER):
                     for pump in self.pumps:
                         await pump.ended.wait()
-        for listener in (one for one in self.listeners if one.left):
-            self.say(f"{listener.name}: {listener.left} messages are only recorded; follow again, or rebuild")
+        for listener in (one for one in self.listeners if one.left_messages):
+            count = listener.left_messages
+            self.say(f"{listener.name}: {count} messages are only recorded; follow again, or rebuild")
 
-    def _subscribed(self, listener: Listener, message: Subscribed) -> list[tuple[str, str]]:
+    def _take_subscription(self, listener: Listener, message: Subscription) -> list[tuple[str, str]]:
         listener.last, listener.subscribed = time.monotonic(), True
-        listener.running(message.running)
+        listener.note_running(message.running)
         if message.away is None:
             self.say(f"following {listener.name}")
-            return listener.to_ask(everyone=True)
+            return listener.sessions_to_ask(everyone=True)
         self.say(f"{listener.name}: back after {message.away:.1f} s; asking for what was missed")
-        return listener.away(message.away)
+        return listener.mark_gap(message.away)
 
-    async def _opened(self, listener: Listener) -> None:
-        """Start to record; another process that records this stream is waited for, ready to take over."""
+    async def _open_listener(self, listener: Listener) -> None:
+        """Start to record, once no other process records this stream."""
         is_reported = False
         while True:
             try:
@@ -244,13 +250,12 @@ class Follower:
                 self.listeners.append(listener)
                 return
 
-    async def _announced(self) -> AppendOnly:
-        """A file for standard input, of which the ledger knows before anything is in it: should this process
-        be killed, a rebuild reads what it has recorded.
-        """
+    async def _announce_stdin(self) -> AppendOnly:
+        """A file for standard input, which the ledger knows of before anything is in it: should this process
+        be killed, a rebuild reads what it has recorded."""
         path = stdin.place(self.sink.store.workspace).absolute()
-        file = stdin.opened(path)
-        self._more.append(path)
+        file = stdin.open_file(path)
+        self._stdin_files.append(path)
         self.tail.announce(path, native.SYSTEM if self.plan.system == "auto" else self.plan.system)
         await self._flush()
         return file
@@ -260,20 +265,22 @@ class Follower:
         if self.plan.targets == (stdin.STDIN,):
             self.stopping.set()
 
-    def _name_unknown(self) -> None:
-        """Say what came on standard input and is no log: it is recorded, and nothing else tells of it."""
-        for path in self._more:
-            if path not in self.tail.watched and path.stat().st_size:
-                item = Quarantined(source=str(path), reason=unrecognised(path, self.plan.system, str(path)))
+    def _report_unknown(self) -> None:
+        """Report standard input that is no log: it is recorded, and nothing else tells of it."""
+        for path in self._stdin_files:
+            if path not in self.tail.watched_sources and path.stat().st_size:
+                item = Quarantined(
+                    source=str(path), reason=unrecognised_reason(path, self.plan.system, str(path))
+                )
                 self.say(str(item))
                 self.sink.quarantine(str(path), [item], anew=True)
 
-    async def _name_left_out(self) -> None:
-        """Say which files of the folders are no logs, where that was not said before."""
+    async def _report_left_out(self) -> None:
+        """Report which files of the folders are no logs, each once."""
         for folder in self.plan.folders:
-            for note in await asyncio.to_thread(_left_out, folder, self.plan.system):
-                if note not in self._named:
-                    self._named.add(note)
+            for note in await asyncio.to_thread(_left_out_notes, folder, self.plan.system):
+                if note not in self._reported_notes:
+                    self._reported_notes.add(note)
                     self.say(note)
 
     async def _folders(self) -> None:
@@ -284,27 +291,27 @@ class Follower:
                 self.say(
                     f"{some} not followed, the first {archives[0]}; `coaudit ingest` reads what is in it"
                 )
-        await self._looked()  # before the others are named, which of thousands of files takes seconds
-        await self._name_left_out()
+        await self._look()  # before files that are no logs are reported, which takes seconds for thousands
+        await self._report_left_out()
         while not self.stopping.is_set():
-            pause = await self._looked()
+            pause = await self._look()
             for listener in self.listeners:
                 listener.give_up()
             await self._pause(pause)
 
-    async def _looked(self) -> float:
-        """Look at all that may have grown; seconds until the next look is due."""
-        folders = [path for listener in self.listeners for path in listener.awaited]
-        self.tail.roots[:] = [*self.plan.folders, *self._more, *folders]
+    async def _look(self) -> float:
+        """Read all that has grown; returns the seconds until the next look is due."""
+        folders = [path for listener in self.listeners for path in listener.awaited_folders]
+        self.tail.roots[:] = [*self.plan.folders, *self._stdin_files, *folders]
         pause = await asyncio.to_thread(self.tail.look)
-        self._joined()
+        self._join_folders()
         return pause
 
-    def _joined(self) -> None:
-        while self._read:
-            path, trajectory = self._read.pop(0)
+    def _join_folders(self) -> None:
+        while self._read_trajectories:
+            path, trajectory = self._read_trajectories.pop(0)
             for listener in self.listeners:
-                listener.joined(path, trajectory)
+                listener.join_folder(path, trajectory)
 
     async def _write(self) -> None:
         """Store what has changed, at the sink's pace."""
@@ -325,25 +332,26 @@ class Follower:
             listener.hand_over()
             listener.sync()
         trajectories = await asyncio.to_thread(self.sink.flush)
-        self.stored.update(trajectory.id for trajectory in trajectories)
-        self.stored -= self.sink.gone
+        self.stored_ids.update(trajectory.id for trajectory in trajectories)
+        self.stored_ids -= self.sink.gone_ids
         for listener in self.listeners:
-            listener.stored()
+            listener.forget_stored()
         await self._watch(trajectories)
 
     async def _watch(self, trajectories: Sequence[Trajectory]) -> None:
         for watcher in tuple(self.watchers):
-            if not await self._held(watcher(trajectories)):
+            if not await self._run_watcher(watcher(trajectories)):
                 self.watchers.remove(watcher)
 
-    async def _held(self, looking: Awaitable[None]) -> bool:
-        """Whether what looks on came through; else its error is said, and ends neither others nor storing.
+    async def _run_watcher(self, looking: Awaitable[None]) -> bool:
+        """Run a watcher; whether it succeeded. Its error is reported, and ends neither other watchers nor
+        storing.
 
-        A disk that is full ends the following all the same: what is to be stored fails on it next.
+        A full disk ends the following all the same: storing would fail on it next.
         """
         try:
             await looking
-        except Exception as error:  # whoever looks on may err in any way
+        except Exception as error:  # a watcher may fail in any way
             cause = _innermost(error)
             if isinstance(cause, WriteError):
                 raise
@@ -355,9 +363,9 @@ class Follower:
         start = time.monotonic()
         while not self.stopping.is_set():
             for listener in self.listeners:
-                listener.written()
+                listener.flush()
                 listener.close_silent()
-            last = max([start, self.tail.changed, *(listener.last for listener in self.listeners)])
+            last = max([start, self.tail.last_change, *(listener.last for listener in self.listeners)])
             # Who still waits for its server, or for its turn to record, is not idle.
             is_connected = len(self.plan.servers) == sum(listener.subscribed for listener in self.listeners)
             limit = self.plan.stop_when_idle
@@ -366,14 +374,14 @@ class Follower:
             await self._pause(0.2)
 
 
-def _left_out(folder: Path, system: str) -> list[str]:
-    """What is to be said of the files of a folder that are no logs."""
+def _left_out_notes(folder: Path, system: str) -> list[str]:
+    """Notes on the files of a folder that are no logs."""
     if system != "auto":
         return []
     others: list[Path] = []
     places = [Place(path, str(path), name) for path, name in discover(folder, unknown=others.append)]
     files = [path for path in others if path.is_file()]
-    return [f"{folder}: {note}" for note in left_out(Tree(folder, str(folder)), files, places)]
+    return [f"{folder}: {note}" for note in left_out_notes(Tree(folder, str(folder)), files, places)]
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[Any]]) -> None:

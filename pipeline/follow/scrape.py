@@ -38,10 +38,10 @@ class Scraper:
         self.say = say
         self.every = every
         self._place = _new_place(sink.store.workspace, url)
-        self._told: str | None = None
+        self._last_state: str | None = None
 
     async def run(self) -> None:
-        """Scrape until cancelled; a server that does not answer is said once, and so is its return."""
+        """Scrape until cancelled; that a server does not answer is reported once, and so is its return."""
         import aiohttp
 
         timeout = aiohttp.ClientTimeout(total=TIMEOUT)
@@ -76,11 +76,11 @@ class Scraper:
         except OSError as broken:
             raise WriteError(f"{self._place}: cannot record: {broken.strerror}") from broken
         result = row(scrape)
-        self.sink.also(lambda connection: insert(connection, "serving", [result]))
+        self.sink.add_work(lambda connection: insert(connection, "serving", [result]))
         state = scrape.get("error")
-        if state != self._told:
+        if state != self._last_state:
             self.say(f"{shown_url(self.url)}: {state or 'answers again'}")
-            self._told = state
+            self._last_state = state
 
 
 def _new_place(workspace: Workspace, url: str) -> Path:

@@ -22,8 +22,8 @@ def place(workspace: Workspace) -> Path:
     return workspace.raw / "stdin" / f"{moment}-{os.getpid()}.jsonl"
 
 
-def opened(path: Path) -> AppendOnly:
-    """The file, with nothing in it. WriteError where the disk refuses."""
+def open_file(path: Path) -> AppendOnly:
+    """Make the file for appending. WriteError where the disk refuses."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -34,14 +34,14 @@ def opened(path: Path) -> AppendOnly:
 async def record(file: AppendOnly) -> None:
     """Append what standard input holds to a file, until it ends. WriteError where the disk refuses."""
     try:
-        while data := await _some(sys.stdin.buffer):
+        while data := await _read_some(sys.stdin.buffer):
             file.write(data)
         file.sync()
     finally:
         file.close()
 
 
-async def _some(stream: BinaryIO) -> bytes:
+async def _read_some(stream: BinaryIO) -> bytes:
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[bytes] = loop.create_future()
 

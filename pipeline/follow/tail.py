@@ -1,8 +1,8 @@
-"""Folders that grow: look what has changed, read it again, store it.
+"""Folders that grow: find what has changed, read it again, store it.
 
-A source is read whole by its system's reader, whose ids and seq do not depend on what was appended
-later; so halves of lines, truncation and re-runs need no bookkeeping of offsets that could be wrong.
-What cannot be read is reported once a source has been still for a while: half a line is no error yet.
+A source is read whole by its system's reader, whose ids and seq do not depend on what was appended later; so
+halves of lines, truncation and re-runs need no bookkeeping of offsets that could be wrong. What cannot be
+read is reported once a source has been still for a while: half a line is no error yet.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from .sink import Sink
 STILL = 2.0
 """Seconds without a change after which a source counts as complete, until it changes again."""
 REST = 4.0
-"""A look is followed by a pause of so many times its own length."""
+"""After a look comes a pause of so many times its own length."""
 Signature = tuple[tuple[str, int, int, int], ...]
 Read = Callable[[Path, Trajectory], None]
 
 
 @dataclass
-class Watched:
-    """One source: how it looked when it was read, and since when it has been still."""
+class WatchedSource:
+    """One source: its signature when it was last read, and since when it has been still."""
 
     system: str
     signature: Signature
     since: float
-    settled: bool = False
+    is_settled: bool = False
     cost: float = 0.0
     read_at: float = 0.0
     quarantined: list[Quarantined] = field(default_factory=list)
@@ -57,15 +57,15 @@ class Tail:
         self.system = system
         self.on_read = on_read
         self.roots: list[Path] = []
-        self.watched: dict[Path, Watched] = {}
-        self.changed = time.monotonic()
+        self.watched_sources: dict[Path, WatchedSource] = {}
+        self.last_change = time.monotonic()
         """When something was last seen to grow."""
-        self._known = sources.known_sources(sink.store)
-        self._refused: set[Path] = set()
-        """Places that could not be looked into."""
+        self._known_sources = sources.known_sources(sink.store)
+        self._unreadable_places: set[Path] = set()
+        """Places that could not be read."""
 
     def look(self) -> float:
-        """Read what has changed; seconds that the next look should wait."""
+        """Read what has changed; returns the seconds until the next look."""
         start = time.monotonic()
         for root in self.roots:
             with contextlib.suppress(OSError):
@@ -74,23 +74,23 @@ class Tail:
         return max(0.25, min(5.0, REST * (time.monotonic() - start)))
 
     def settle(self) -> None:
-        """Count every source as complete, as at the end of following."""
-        for path, entry in self.watched.items():
+        """Take every source as complete, as at the end of following."""
+        for path, entry in self.watched_sources.items():
             with contextlib.suppress(OSError):
                 if (signature := _signature(path, entry.system)) != entry.signature:
                     self._read(path, entry, signature)
-            if not entry.settled:
+            if not entry.is_settled:
                 self._settle(path, entry)
 
     def announce(self, path: Path, system: str) -> None:
-        """Have the ledger know of a log before anything is in it; whose it is shows once it is read."""
-        self.sink.note(self._source(path, Watched(system, (), 0.0), ""))
+        """Have the ledger know of a log before anything is in it; what it gives shows once it is read."""
+        self.sink.note(self._source(path, WatchedSource(system, (), 0.0), ""))
 
     def _refuse(self, path: Path, error: OSError) -> None:
-        """Note that a place cannot be looked into; what is gone again since it was listed is none."""
-        if path not in self._refused and not isinstance(error, FileNotFoundError):
-            self._refused.add(path)
-            item = discover.unreadable(str(path), error)
+        """Report a place that cannot be read, unless it has vanished since it was listed."""
+        if path not in self._unreadable_places and not isinstance(error, FileNotFoundError):
+            self._unreadable_places.add(path)
+            item = discover.unreadable_item(str(path), error)
             self.sink.quarantine(item.source, [item], anew=True)
 
     def _check(self, path: Path, system: str) -> None:
@@ -99,63 +99,63 @@ class Tail:
             signature = _signature(path, system)
         except OSError:
             return
-        self._refused.discard(path)
-        entry = self.watched.get(path)
+        self._unreadable_places.discard(path)
+        entry = self.watched_sources.get(path)
         if entry is None or entry.system != system:
-            entry = self._met(path, system, signature, now)
+            entry = self._start_watching(path, system, signature, now)
         if signature != entry.signature:
             # What takes long to read is read less often while it grows.
             if now - entry.read_at < REST * entry.cost:
                 return
             self._read(path, entry, signature)
-            self.changed = now
-        elif not entry.settled and now - entry.since > STILL:
+            self.last_change = now
+        elif not entry.is_settled and now - entry.since > STILL:
             self._settle(path, entry)
 
-    def _met(self, path: Path, system: str, signature: Signature, now: float) -> Watched:
-        entry = self.watched[path] = Watched(system, (), now)
-        record = self._known.get(str(path.absolute()))
+    def _start_watching(self, path: Path, system: str, signature: Signature, now: float) -> WatchedSource:
+        entry = self.watched_sources[path] = WatchedSource(system, (), now)
+        record = self._known_sources.get(str(path.absolute()))
         if record is None or record.options != content_hash(self.options.model_dump()):
             # The ledger knows of a source before the store does, so that a rebuild finds it again.
             self.sink.note(self._source(path, entry, ""))
             return entry
         source = self._source(path, entry, sources.content(Place(path, str(path), system)))
         if record.holds(source):
-            entry.signature, entry.settled = signature, True
-            self.sink.met(source.model_copy(update={"trajectory_ids": record.ids}))
+            entry.signature, entry.is_settled = signature, True
+            self.sink.note_unchanged(source.model_copy(update={"trajectory_ids": record.ids}))
         return entry
 
-    def _read(self, path: Path, entry: Watched, signature: Signature) -> None:
-        """Read a source that looked so; what came to it since is read the next time."""
+    def _read(self, path: Path, entry: WatchedSource, signature: Signature) -> None:
+        """Read a source whose files had this signature; what is added meanwhile is read the next time."""
         start = time.monotonic()
         place = Place(path, str(path), entry.system)
         content = ""
         # Runs without times are told apart by what their files hold, where conditions were given. What comes
         # while it is read is not in the hash: else whoever reads on after a kill would take it for known.
         if self.options.condition is not None:
-            with contextlib.suppress(OSError):  # its reading says so
+            with contextlib.suppress(OSError):  # reading it will report that
                 content = sources.content(place)
         items = list(sources.read(place, self.options))
         entry.quarantined = [i for i in items if isinstance(i, Quarantined)]
         trajectories = [i for i in items if isinstance(i, Trajectory)]
         if trajectories:
             self.sink.take(self._source(path, entry, content), trajectories)
-            self.sink.heard(ledger.now())
+            self.sink.note_moment(ledger.now())
         for trajectory in trajectories:
             self.on_read(path, trajectory)
-        entry.signature, entry.since, entry.settled = signature, start, False
+        entry.signature, entry.since, entry.is_settled = signature, start, False
         entry.read_at, entry.cost = time.monotonic(), time.monotonic() - start
 
-    def _settle(self, path: Path, entry: Watched) -> None:
-        entry.settled = True
+    def _settle(self, path: Path, entry: WatchedSource) -> None:
+        entry.is_settled = True
         with contextlib.suppress(OSError):
             content = sources.content(Place(path, str(path), entry.system))
-            # What came since it was read is not known.
+            # Without a hash where something was added since it was read.
             is_read = _signature(path, entry.system) == entry.signature
             self.sink.note(self._source(path, entry, content if is_read else ""))
             self.sink.quarantine(str(path), entry.quarantined, anew=True)
 
-    def _source(self, path: Path, entry: Watched, content: str) -> Source:
+    def _source(self, path: Path, entry: WatchedSource, content: str) -> Source:
         """A source; one that was recorded in the workspace itself is found there wherever that is moved."""
         above = self.sink.store.workspace.path.absolute()
         inside = path.absolute().is_relative_to(above)
@@ -170,7 +170,7 @@ class Tail:
 
 
 def _signature(path: Path, system: str) -> Signature:
-    """How the files of a source look, and those beside it on which its reading depends."""
+    """Size, time and inode of a source's files, and of those beside it on which its reading depends."""
     return tuple(
         (file, state.st_size, state.st_mtime_ns, state.st_ino)
         for file in sources.files(Place(path, str(path), system))

@@ -17,32 +17,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...schemas import Quarantined
-from ..store.memory import spill
-from ..store.tars import extract, leads_out, members, opened
+from ..store.memory import spill_folder
+from ..store.tars import extract, leads_out, members, open_archive
 from ..systems.base import walk
 from ..systems.registry import SYSTEMS
 
 MAX_BYTES = 64 * 2**30
 """What an archive may hold, unpacked, wherever there is room for it."""
 FREE_SHARE = 0.8
-"""So much of the free disk it may take."""
+"""Share of the free disk space that it may take."""
 _BROKEN = (
     *(tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, lzma.LZMAError),
     *(ValueError, OverflowError, RecursionError),
 )
-"""The last three are of headers: a name with NUL, a size or time that is no number or too large a one, and
-a thousand headers of one member."""
+"""The last three come from bad headers: a name with NUL, a size or time that is not a number or too large, a
+thousand headers for one member."""
 LONGEST_NAME = 255
 """Bytes of one part of a path, as file systems have it."""
 DEEPEST = 100
-"""Folders that a member may lie in: they are made, and taken away, by a recursion."""
+"""Most folders that a member may lie in: creating and removing them is recursive."""
 COMPRESSED = (".gz", ".zst")
-"""Of one file, and of an archive where `.tar` stands before `.gz`."""
+"""Suffixes of a single compressed file; with `.tar` before it, `.gz` is an archive's."""
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", *COMPRESSED)
 BLOCK = 1 << 16
-"""Bytes at a time of a compressed file: of one that is cut off, up to so many are lost."""
+"""Bytes read at a time from a compressed file: of a truncated one, up to so many are lost."""
 FOLDERS_ABOVE = 5
-"""So many of the folders around an archive say what is in it."""
+"""Folders above an archive whose names are kept, for they tell what is in it."""
 
 
 def is_archive(path: Path) -> bool:
@@ -51,10 +51,11 @@ def is_archive(path: Path) -> bool:
 
 
 def is_packed(path: Path) -> bool:
-    """Whether it is a zip, or a tar that is not compressed: what is stored as it is looks like a log."""
+    """Whether it is a zip or an uncompressed tar: a log stored in it as it is makes it look like a log
+    itself."""
     if not is_archive(path):
         return False
-    with suppress(*_BROKEN), opened(path, "r:"):
+    with suppress(*_BROKEN), open_archive(path, "r:"):
         return True
     return zipfile.is_zipfile(path)
 
@@ -66,11 +67,12 @@ def archives_below(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def unpacked(path: Path) -> Iterator[tuple[Path, list[Quarantined]]]:
-    """A folder with the archive's regular files, and the members that were refused; removed afterwards."""
-    with tempfile.TemporaryDirectory(dir=spill()) as folder:
-        # The folder bears the archive's name and lies in others of the same names as the archive does, so
-        # that what is named after them makes sense.
+def unpacked_folder(path: Path) -> Iterator[tuple[Path, list[Quarantined]]]:
+    """A temporary folder with the archive's regular files, removed afterwards, and the members that were
+    refused."""
+    with tempfile.TemporaryDirectory(dir=spill_folder()) as folder:
+        # The folder has the archive's name and lies in folders named like those of the archive, so that what
+        # is named after them makes sense.
         above = os.path.abspath(path).split(os.sep)[1:-1][-FOLDERS_ABOVE:]
         target = Path(folder, *above, path.name)
         target.mkdir(parents=True)
@@ -87,14 +89,15 @@ def unpacked(path: Path) -> Iterator[tuple[Path, list[Quarantined]]]:
 
 @dataclass
 class _Room:
-    """What may still be unpacked, and what was: a member is refused alone, the others go on."""
+    """How many bytes may still be unpacked, and which names were. A member is refused alone, the others go
+    on."""
 
     left: int
     names: set[str] = field(default_factory=set)
 
     @classmethod
     def at(cls, folder: Path) -> _Room:
-        """As much as the limit and the disk allow."""
+        """As much as MAX_BYTES and the free space of the disk allow."""
         return cls(min(MAX_BYTES, int(shutil.disk_usage(folder).free * FREE_SHARE)))
 
     def refusal(self, name: str, size: int, *, link: bool) -> str | None:
@@ -128,12 +131,12 @@ def _unpacker(name: str) -> Callable[[Path, Path], Iterator[tuple[str, str]]]:
 
 
 def _uncompress(path: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """One compressed file, under its name without the end; of one that is cut off what is there. Beside it
-    what its system reads of the folder with it."""
+    """Decompress a single file under its name without the suffix, as far as it can be read, and copy beside
+    it the files that its system reads with it. Yields name and reason of what is refused."""
     room = _Room.at(target)
     file = target / path.stem
     above = os.path.abspath(path.parent)
-    for other in read_with(path):
+    for other in companion_files(path):
         below = other.is_relative_to(above)
         place = Path(os.path.normpath((target if below else target.parent) / os.path.relpath(other, above)))
         place.parent.mkdir(exist_ok=True)
@@ -152,20 +155,20 @@ def _uncompress(path: Path, target: Path) -> Iterator[tuple[str, str]]:
             file.unlink()
 
 
-def read_with(path: Path) -> Iterator[Path]:
-    """The files that a system whose log bears the name of what is compressed reads beside it."""
+def companion_files(path: Path) -> Iterator[Path]:
+    """The files that a system reads beside a log of this name, where `path` is such a log compressed."""
     log, folder = path.stem, Path(os.path.abspath(path.parent))
     if path.suffix.lower() not in COMPRESSED:
         return
     for system in SYSTEMS.values():
-        if log in system.linked:
-            for name in sorted(system.linked - {log}):
+        if log in system.link_names:
+            for name in sorted(system.link_names - {log}):
                 yield from filter(Path.is_file, (folder / name, *folder.glob(f"*/{name}")))
             yield from system.beside(folder / log)
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """What a compressed file holds, as far as it can be read."""
+    """The decompressed bytes of a file, as far as it can be read."""
     if path.suffix.lower() == ".gz":
         with gzip.open(path) as packed:
             yield from iter(lambda: packed.read1(BLOCK), b"")
@@ -196,7 +199,7 @@ def _unzip(path: Path, target: Path) -> Iterator[tuple[str, str]]:
 
 def _untar(path: Path, target: Path) -> Iterator[tuple[str, str]]:
     room = _Room.at(target)
-    with opened(path) as archive:
+    with open_archive(path) as archive:
         for member in members(archive):
             if member.isdir():
                 continue

@@ -1,4 +1,5 @@
-"""What readers yield, as blocks of columns: the unit of work of an ingest, in this process or another."""
+"""What readers yield, collected into blocks of columns: the unit of work of an ingest, in this process or
+another."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...schemas import Measure, Quarantined, Trajectory
-from ..store.columns import Columns, Tables, together
+from ..store.columns import Columns, Tables, concat_tables
 from ..store.parcel import Parcel
 from ..systems import ReadOptions, References, Span, merge
 from . import sources as provenance
@@ -16,11 +17,11 @@ from .remarks import Remarks
 from .sources import Place
 
 BLOCK_EVENTS = 20_000
-"""A block is full with so many events; a trajectory is never cut."""
+"""Events that fill a block; a trajectory is never split."""
 LAYERS = 16
-"""So many blocks are made side by side where logs tell of one session again and again, as it grew."""
+"""Most blocks that are filled side by side, where logs repeat a session again and again as it grew."""
 LOOSE_EVENTS = 2_000
-"""With so many, trajectories become tables: as objects they take more memory."""
+"""Events from which on pending trajectories become tables: as objects they take more memory."""
 _UNFIT = (ValueError, TypeError, OverflowError, RecursionError)
 """What is raised for a value that no column holds."""
 
@@ -38,32 +39,33 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Known:
-    """What a trajectory that comes again is held against."""
+class Summary:
+    """What tells whether a trajectory that is read again is the same."""
 
     digest: str
     condition: str | None
     source: str
     """Where it was read."""
-    timed: bool
+    has_times: bool
     events: int
-    """Logged ones."""
+    """Number of logged events."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """What must be known of a trajectory to tell whether the store has it."""
+    """What of a trajectory decides whether the store has it already."""
 
     id: str
     native_id: str
-    heard: bool
+    is_heard: bool
     source: int
-    known: Known
+    summary: Summary
 
 
 @dataclass(frozen=True)
 class Block:
-    """Trajectories of different ids, as tables; what could not be read beside them, each with its source."""
+    """Trajectories with different ids, as tables, and what could not be read among them, each with its
+    source."""
 
     parcel: Parcel
     heads: Sequence[Head]
@@ -74,14 +76,14 @@ class Block:
     """On all the trajectories."""
 
     def set_aside(self, folder: Path) -> Block:
-        """The same with its tables in a file of that folder."""
+        """The same block with its tables in a file of that folder."""
         return replace(self, parcel=self.parcel.set_aside(folder))
 
 
 def blocks(readings: Iterable[Reading], references: Mapping[str, References]) -> Iterator[Block]:
-    """All that the readings hold, in their order but for what is told again: that comes behind all that was
-    told with it before."""
-    layers = [_Making(references)]
+    """All trajectories of the readings, in their order. One that may repeat an earlier one comes in a later
+    block, so that it is stored after that."""
+    layers = [_OpenBlock(references)]
     began: int | None = None
     source: int | None = None
     for reading in readings:
@@ -91,27 +93,28 @@ def blocks(readings: Iterable[Reading], references: Mapping[str, References]) ->
             if isinstance(item, Quarantined):
                 layers[0].quarantined.append((item, reading.source))
                 continue
-            place = _behind(layers, item)
+            place = _layer_for(layers, item)
             if place == LAYERS or sum(layer.events for layer in layers) >= BLOCK_EVENTS:
                 yield from _blocks_of(layers, began, source)
                 layers, began, place = [], source, 0
             if place == len(layers):
-                layers.append(_Making(references))
+                layers.append(_OpenBlock(references))
             layers[place].add(item, reading.source)
     yield from _blocks_of(layers, began, source)
 
 
-def _behind(layers: Sequence[_Making], trajectory: Trajectory) -> int:
-    """The place behind the last layer that has to be stored before a trajectory."""
+def _layer_for(layers: Sequence[_OpenBlock], trajectory: Trajectory) -> int:
+    """The place of the layer behind the last one that may hold the same session, and so must be stored
+    first."""
     for place in range(len(layers), 0, -1):
         if layers[place - 1].meets(trajectory):
             return place
     return 0
 
 
-def _blocks_of(layers: Sequence[_Making], began: int | None, source: int | None) -> Iterator[Block]:
-    """The block of each layer. Until the last one is stored, no source is read whole but those before the
-    first that has a part in them, and what is wrong with the others is not to be said yet."""
+def _blocks_of(layers: Sequence[_OpenBlock], began: int | None, source: int | None) -> Iterator[Block]:
+    """The block of each layer. All but the last name the first source with a part in them as the one being
+    read, and leave it to the last to say what is wrong: only with that are the sources stored whole."""
     *before, last = layers
     for layer in before:
         block = layer.block(began)
@@ -121,7 +124,7 @@ def _blocks_of(layers: Sequence[_Making], began: int | None, source: int | None)
 
 
 @dataclass
-class _Making:
+class _OpenBlock:
     """A block that is not full yet."""
 
     references: Mapping[str, References]
@@ -129,63 +132,63 @@ class _Making:
     names: dict[str, list[Head]] = field(default_factory=dict)
     quarantined: list[tuple[Quarantined, int]] = field(default_factory=list)
     columns: Columns = field(default_factory=Columns)
-    loose: list[tuple[Trajectory, list[Measure], int]] = field(default_factory=list)
-    """What is in the columns and in no table yet."""
+    pending: list[tuple[Trajectory, list[Measure], int]] = field(default_factory=list)
+    """Trajectories that are in `columns` and in no table yet."""
     tables: list[Tables] = field(default_factory=list)
     remarks: Remarks = field(default_factory=Remarks)
     events: int = 0
 
     def meets(self, trajectory: Trajectory) -> bool:
-        """Whether what is here has to be stored before it, since it may be the same session.
+        """Whether this block has to be stored before a trajectory, since it may hold the same session.
 
-        One that was heard and its folder may be one under ids that could not be the same.
+        A session that was heard live may have another id than the same one read from its folder.
         """
         if trajectory.id in self.heads:
             return True
         alike = self.names.get(trajectory.native_id)
-        return alike is not None and (merge.was_heard(trajectory) or any(head.heard for head in alike))
+        return alike is not None and (merge.was_heard(trajectory) or any(head.is_heard for head in alike))
 
     def add(self, trajectory: Trajectory, source: int) -> None:
-        """Take a trajectory in, or quarantine it where it holds what is no JSON."""
+        """Add a trajectory, or quarantine it where it holds a value that is not JSON."""
         measures = own_measures(trajectory, self.references)
         try:
             row = self.columns.add(trajectory, measures)
         except _UNFIT as error:
             self._refuse(trajectory, source, error)
             return
-        self.loose.append((trajectory, measures, source))
-        timed = row["started"] is not None
-        entry = Known(row["digest"], row["condition"], row["source"], timed, row["n_events"])
+        self.pending.append((trajectory, measures, source))
+        has_times = row["started"] is not None
+        entry = Summary(row["digest"], row["condition"], row["source"], has_times, row["n_events"])
         head = Head(row["id"], row["native_id"], merge.was_heard(trajectory), source, entry)
         self.heads[head.id] = head
         self.names.setdefault(head.native_id, []).append(head)
         self.events += len(trajectory.events)
         if self.columns.events >= LOOSE_EVENTS:
-            self._settle()
+            self._make_tables()
 
     def block(self, source: int | None) -> Block:
-        """What came in. A trajectory that no table can hold is quarantined, alone."""
-        self._settle()
-        parcel = Parcel.of(together(self.tables))
+        """The finished block. A trajectory that no table can hold is quarantined, alone."""
+        self._make_tables()
+        parcel = Parcel.of(concat_tables(self.tables))
         return Block(parcel, list(self.heads.values()), self.quarantined, source, self.remarks)
 
-    def _settle(self) -> None:
-        """Make tables of what is loose."""
+    def _make_tables(self) -> None:
+        """Turn the pending trajectories into tables."""
         try:
             tables = self.columns.tables()
             self.columns.clear()
         except _UNFIT:
-            tables = self._fitting()
+            tables = self._storable_tables()
             self.columns = Columns()
         self.tables.append(tables)
-        for trajectory, *_ in self.loose:
+        for trajectory, *_ in self.pending:
             self.remarks.take(trajectory)
-        self.loose = []
+        self.pending = []
 
-    def _fitting(self) -> Tables:
-        columns, loose = Columns(), self.loose
-        self.loose = []
-        for trajectory, measures, source in loose:
+    def _storable_tables(self) -> Tables:
+        columns, pending = Columns(), self.pending
+        self.pending = []
+        for trajectory, measures, source in pending:
             alone = Columns()
             try:
                 alone.add(trajectory, measures)
@@ -196,7 +199,7 @@ class _Making:
                 self._refuse(trajectory, source, error)
             else:
                 columns.add(trajectory, measures)
-                self.loose.append((trajectory, measures, source))
+                self.pending.append((trajectory, measures, source))
         return columns.tables()
 
     def _refuse(self, trajectory: Trajectory, source: int, error: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""Ratings from outside, held against the codebooks and units that they are of."""
+"""Imported ratings, checked against the codebooks and units that they are about."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import duckdb
 from ...schemas import Codebook, Rating
 from ...schemas.trajectory import COPY
 from .. import codebooks
-from ..store import Store, ledger, listed
-from ..store.connection import offered
+from ..store import Store, constants, ledger
+from ..store.connection import register_table
 from ..systems.formats.mapped_values import moment
 
 AHEAD = timedelta(minutes=5)
-"""By so much another machine's clock may be ahead of ours."""
+"""How far another machine's clock may be ahead of ours."""
 
 
 class Key(NamedTuple):
-    """What one rating answers: the last one of each holds."""
+    """What one rating answers: of several with one key the last holds."""
 
     trajectory: str
     event: int | None
@@ -32,8 +32,8 @@ class Key(NamedTuple):
     repeat: int
 
 
-class Said(NamedTuple):
-    """What must be the same for an imported rating to say nothing new."""
+class Statement(NamedTuple):
+    """The content of a rating: an imported one with the content of the stored one says nothing new."""
 
     rater_version: str | None
     error_source: str | None
@@ -45,17 +45,17 @@ class Said(NamedTuple):
 
 
 def key_of(rating: Rating) -> Key:
-    """What a rating answers."""
+    """The key of a rating."""
     return Key(*(getattr(rating, name) for name in Key._fields))
 
 
-def said_of(rating: Rating) -> Said:
-    """What a rating says."""
-    return Said(*(getattr(rating, name) for name in Said._fields))
+def statement_of(rating: Rating) -> Statement:
+    """The content of a rating."""
+    return Statement(*(getattr(rating, name) for name in Statement._fields))
 
 
 class Names:
-    """What a line may call a trajectory: its id, or a native_id that is unique."""
+    """The names that a line may use for a trajectory: its id, or a native_id that is unique."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.by_name: dict[str, list[str]] = {}
@@ -77,29 +77,29 @@ class Names:
 
 @dataclass(frozen=True)
 class Claim:
-    """A rating that fits its codebook and names a trajectory; whether a unit is there is not known yet."""
+    """A rating that fits its codebook and names a trajectory; whether its unit exists is not checked yet."""
 
     rating: Rating
     book: Codebook
     who: Any = None
-    """The participant, in place of an event."""
+    """The participant, given in place of an event."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the store holds of what some claims are about."""
+    """What the store holds about the units of some claims."""
 
     units: dict[tuple[str, str, int | None], str] = field(default_factory=dict)
     """Trajectory, kind and event of a unit -> its hash."""
     copies: dict[str, str] = field(default_factory=dict)
     """Trajectory -> the record of which it is a shorter copy."""
     actors: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Trajectory -> who did anything -> the event that their unit has."""
+    """Trajectory -> who did anything -> the event of their unit."""
     events: dict[str, set[int]] = field(default_factory=dict)
-    """Of trajectories in which a claim cites something."""
-    known: dict[Key, Said] = field(default_factory=dict)
-    earlier: frozenset[tuple[Key, Said]] = frozenset()
-    """What a version of a judge said where another has spoken since."""
+    """Trajectory -> its events, where a claim cites some."""
+    statements: dict[Key, Statement] = field(default_factory=dict)
+    earlier: frozenset[tuple[Key, Statement]] = frozenset()
+    """What versions of a judge said before another version spoke."""
 
 
 class Checker:
@@ -115,7 +115,7 @@ class Checker:
             self._kinds: dict[str, str] = dict(connection.execute(query).fetchall())
 
     def claim(self, line: dict[str, Any]) -> Claim:
-        """A line by itself."""
+        """What a line claims, checked without looking at units."""
         participant = line.get("participant")
         values = {key: value for key, value in line.items() if key != "participant"}
         if isinstance(name := values.get("rater"), str):
@@ -133,24 +133,25 @@ class Checker:
         return self._names.resolve(name)
 
     def facts(self, claims: Sequence[Claim]) -> Facts:
-        """What is known of all these; the store is not kept open."""
+        """What the store knows about the units of these claims; it is not kept open."""
         if not claims:
             return Facts()
-        ours = listed({claim.rating.trajectory for claim in claims})
-        acting = listed({claim.rating.trajectory for claim in claims if claim.who is not None})
-        citing = listed({claim.rating.trajectory for claim in claims if claim.rating.cites})
+        ours = constants({claim.rating.trajectory for claim in claims})
+        acting = constants({claim.rating.trajectory for claim in claims if claim.who is not None})
+        citing = constants({claim.rating.trajectory for claim in claims if claim.rating.cites})
         with self._store.reading(synced=True) as connection:
             actors, events = _actors(connection, acting), _events(connection, citing)
             addresses = {(claim.rating.trajectory, claim.rating.event) for claim in claims}
             addresses |= {(key, event) for key, own in actors.items() for event in own.values()}
-            with offered(connection, "places", _places(addresses)):
+            with register_table(connection, "places", _places(addresses)):
                 current = dict(_statements(connection, ours, "current_ratings"))
                 earlier = frozenset(_statements(connection, ours, "earlier_ratings"))
                 units, copies = _units(connection, ours), _copies(connection, ours)
                 return Facts(units, copies, actors, events, current, earlier)
 
     def rating(self, claim: Claim, facts: Facts) -> Rating:
-        """A claim as the rating of a unit that is there."""
+        """A claim as a rating of an existing unit; ValueError where there is no such unit, or it would never
+        count."""
         rating, book = claim.rating, claim.book
         if claim.who is not None:
             rating = rating.model_copy(update={"event": _first_event(claim, facts)})
@@ -172,8 +173,8 @@ class Checker:
         )
 
     def places(self, ratings: Sequence[Rating]) -> dict[tuple[str, str], list[int | None]]:
-        """The events of all units of these ratings' trajectories and codebooks."""
-        ours = listed({rating.trajectory for rating in ratings})
+        """(Trajectory, codebook) -> the events of all its units, for these ratings."""
+        ours = constants({rating.trajectory for rating in ratings})
         query = f"SELECT trajectory_id, kind, event FROM units WHERE trajectory_id IN ({ours}) ORDER BY ALL"
         by_kind: dict[tuple[str, str], list[int | None]] = {}
         with self._store.reading(synced=True) as connection:
@@ -186,7 +187,8 @@ class Checker:
         }
 
     def _check_kind(self, rating: Rating) -> None:
-        """ValueError where a name is that of a rater of another kind, whose word this would be taken for."""
+        """ValueError where the name is that of a rater of another kind, to whom the rating would be
+        attributed."""
         if rating.retracted:
             return
         kind = self._kinds.setdefault(rating.rater, rating.rater_kind)
@@ -236,12 +238,14 @@ def _copies(connection: duckdb.DuckDBPyConnection, ours: str) -> dict[str, str]:
     return dict(connection.execute(query).fetchall())
 
 
-def _statements(connection: duckdb.DuckDBPyConnection, ours: str, view: str) -> Iterator[tuple[Key, Said]]:
-    columns = ", ".join(f"t.{name}" for name in ("trajectory_id", *Key._fields[1:], *Said._fields))
+def _statements(
+    connection: duckdb.DuckDBPyConnection, ours: str, view: str
+) -> Iterator[tuple[Key, Statement]]:
+    columns = ", ".join(f"t.{name}" for name in ("trajectory_id", *Key._fields[1:], *Statement._fields))
     query = f"SELECT {columns} FROM {view} t {_AT} WHERE t.trajectory_id IN ({ours})"
     width = len(Key._fields)
     for row in connection.execute(query).fetchall():
-        yield Key(*row[:width]), Said(*row[width:])
+        yield Key(*row[:width]), Statement(*row[width:])
 
 
 def _actors(connection: duckdb.DuckDBPyConnection, ours: str) -> dict[str, dict[str, int]]:
@@ -264,7 +268,7 @@ def _events(connection: duckdb.DuckDBPyConnection, ours: str) -> dict[str, set[i
 
 
 def _first_event(claim: Claim, facts: Facts) -> int:
-    """The address of what a participant did; ValueError names those who did anything."""
+    """The event that addresses a participant's unit; ValueError names those who did anything."""
     book = claim.book
     if book.unit != "participant" or claim.rating.event is not None:
         raise ValueError(f"participant: codebook {book.name!r} rates each {book.unit}, by its event")
@@ -280,7 +284,7 @@ def _first_event(claim: Claim, facts: Facts) -> int:
 
 
 def _check_counts(rating: Rating, unit: str, book: Codebook, events: set[int]) -> None:
-    """ValueError for what would be stored and never count."""
+    """ValueError for a rating that would be stored and never count."""
     if rating.unit_hash not in (None, unit):
         raise ValueError(f"unit_hash: the unit has changed, it is {unit} now, got {rating.unit_hash!r}")
     if rating.codebook_version not in (None, book.version):

@@ -1,4 +1,4 @@
-"""Logs that say to the word what a log of another name says: where their file names sessions, both count."""
+"""Logs that repeat a log of another name word for word: where sessions are named after files, both count."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CONTENTS = """
     GROUP BY t.source, t.system
     QUALIFY count(*) OVER (PARTITION BY t.system, n, mark) > 1
 """
-"""What the sessions of a log say, and when, in whatever order: of each log that shares it with another."""
+"""Hash of what a log's sessions say and when, in whatever order, for logs that share it with another log."""
 
 _CAME = """
     SELECT t.source, sum(hash(e.seq, e.sub, e.status, e.error, e.states)) AS mark
@@ -23,11 +23,12 @@ _CAME = """
     WHERE t.source IN (SELECT source FROM said)
     GROUP BY t.source
 """
-"""Of each of these, what came of its actions, which may differ where two runs do the same."""
+"""For each of these, hash of what came of its actions, which may differ where two runs do the same."""
 
 
 def copies(connection: duckdb.DuckDBPyConnection, sources: Iterable[str]) -> list[tuple[str, str, bool]]:
-    """Of sources that say what another one says, that one, and whether it is of the same condition.
+    """Each source that repeats another one word for word, that other one, and whether the condition is the
+    same.
 
     Of two among the `sources` the later name is the copy.
     """

@@ -16,19 +16,19 @@ from .look import looks_like
 
 @dataclass(frozen=True)
 class Tree:
-    """A place that was given: where it can be read, and what it and what is below it are called."""
+    """A place that was given: where it can be read, and how it and what lies below it are called."""
 
     root: Path
     name: str
     archive: bool = False
 
-    def called(self, path: Path) -> str:
+    def name_of(self, path: Path) -> str:
         below = "" if path == self.root else ("!" if self.archive else "/") + str(path.relative_to(self.root))
         return self.name + below
 
 
-def recognised(path: Path, system: str = "auto") -> str | None:
-    """The system whose source `path` is; None where it is none's, or not that system's."""
+def recognised_system(path: Path, system: str = "auto") -> str | None:
+    """The system whose source `path` is; None where it is none's, or not that of `system`."""
     if is_packed(path):
         return None
     systems = SYSTEMS.values() if system == "auto" else [system_of(system)]
@@ -44,8 +44,8 @@ def discover(
 ) -> Iterator[tuple[Path, str]]:
     """Sources at or below `root` with their systems; what lies inside a source belongs to it.
 
-    Links to folders are not followed. `refused` is told what could not be looked into, `unknown` which
-    files are no source and in none, and which links lead to folders elsewhere.
+    Links to folders are not followed. `refused` is called with paths that cannot be read, `unknown` with
+    files that are no source and part of none, and with links to folders outside of `root`.
     """
     waiting = [root]
     while waiting:
@@ -56,7 +56,7 @@ def discover(
                 if unknown is not None and not path.resolve().is_relative_to(root.resolve()):
                     unknown(path)
                 continue
-            system_name = recognised(path, system)
+            system_name = recognised_system(path, system)
             if not system_name and path.is_dir():
                 waiting.extend(sorted(path.iterdir(), reverse=True))
         except OSError as error:
@@ -82,14 +82,14 @@ def _checked_name(path: Path) -> None:
         raise OSError(EILSEQ, "its name is not UTF-8; rename it") from error
 
 
-def unreadable(name: str, error: OSError) -> Quarantined:
-    """What is wrong with a place of that name which could not be looked into."""
+def unreadable_item(name: str, error: OSError) -> Quarantined:
+    """The quarantine entry of a place called `name` that could not be read."""
     source = name.encode("utf-8", "backslashreplace").decode()
     return Quarantined(source=source, reason=f"cannot be read: {error.strerror or error}")
 
 
-def unrecognised(root: Path, system: str, name: str) -> str:
-    """Why nothing was found at a place that is called `name`, and what goes on."""
+def unrecognised_reason(root: Path, system: str, name: str) -> str:
+    """Why no source was found in a place that is called `name`, and which command helps."""
     if system != "auto" and (by_name := {name for _, name in discover(root)}):
         return f"no logs of {system} in it; it looks like {', '.join(sorted(by_name))}"
     if root.is_file() and not root.stat().st_size:

@@ -1,6 +1,7 @@
-"""What was a mistake goes out of the store: what to forget, and sources that are read in another way.
+"""What is taken out of the store: forgotten sources and trajectories, and what a source gave when read
+otherwise.
 
-The ledger `forgotten` of the workspace notes what to forget and what not to any more; rebuilds and later
+The ledger `forgotten` of the workspace notes what is forgotten and what is restored; rebuilds and later
 ingests keep to it. Logs, and the ledgers of sources and ratings, stay as they are.
 """
 
@@ -20,7 +21,7 @@ from ..errors import UsageError
 from ..store import AMONG, Store, Workspace, delete, execute, first_row, ledger, texts
 from ..store.removal import remove
 from ..store.trajectories import resolve
-from .sources import there, unowned
+from .sources import existing_ids, unowned_ids
 
 
 class Forgotten(Model):
@@ -35,8 +36,8 @@ class Forgotten(Model):
 
 
 @dataclass(frozen=True)
-class Outside:
-    """What is to be left out now."""
+class Exclusions:
+    """Sources and trajectories that are forgotten now."""
 
     sources: frozenset[str] = frozenset()
     trajectories: frozenset[str] = frozenset()
@@ -50,20 +51,20 @@ class Effect:
     """What forgetting, or its undoing, did."""
 
     sources: list[str] = field(default_factory=list)
-    """Which were named; of those named earlier nothing."""
+    """Those named now, not those forgotten earlier."""
     trajectories: list[str] = field(default_factory=list)
     ratings: int = 0
     """Ratings on those trajectories, which the ledgers keep."""
 
 
-def outside(workspace: Workspace) -> Outside:
-    """What is forgotten, by the last word on each."""
+def read_exclusions(workspace: Workspace) -> Exclusions:
+    """What is forgotten, by the last entry on each source and trajectory."""
     sources, trajectories = set[str](), set[str]()
     for entry in _entries(workspace):
         for name, names in ((entry.source, sources), (entry.trajectory, trajectories)):
             if name is not None:
                 (names.discard if entry.undo else names.add)(name)
-    return Outside(frozenset(sources), frozenset(trajectories))
+    return Exclusions(frozenset(sources), frozenset(trajectories))
 
 
 def _entries(workspace: Workspace) -> Iterator[Forgotten]:
@@ -72,8 +73,8 @@ def _entries(workspace: Workspace) -> Iterator[Forgotten]:
             yield Forgotten.model_validate_json(line)
 
 
-def undone(workspace: Workspace, offsets: Mapping[str, int]) -> list[str]:
-    """The sources and trajectories that were taken back behind these offsets."""
+def restored_names(workspace: Workspace, offsets: Mapping[str, int]) -> list[str]:
+    """The sources and trajectories that the ledger restores behind these offsets."""
     names = []
     for _, _, line in workspace.forgotten.lines(offsets):
         with suppress(ValidationError):
@@ -100,10 +101,11 @@ def forget(store: Store, name: str) -> Effect:
 
 
 def undo(store: Store, name: str) -> list[str]:
-    """Take back what was forgotten under a name; the sources that are to be read again."""
+    """Restore what was forgotten under a name; returns the sources and trajectories that are to be read
+    again."""
     store.admit_writes()
     _check(name)
-    exclusions = outside(store.workspace)
+    exclusions = read_exclusions(store.workspace)
     sources = [one for one in exclusions.sources if one in _spellings(name) or _is_below(one, name)]
     by_alias = {one.trajectory for one in _entries(store.workspace) if one.called == name}
     trajectories = [one for one in exclusions.trajectories if one.startswith(name) or one in by_alias]
@@ -118,15 +120,15 @@ def undo(store: Store, name: str) -> list[str]:
 
 
 def enforce(store: Store) -> Effect:
-    """Take what is forgotten out of the tables, wherever it came from since."""
-    exclusions = outside(store.workspace)
+    """Take what is forgotten out of the tables, from whichever source it came in since."""
+    exclusions = read_exclusions(store.workspace)
     if not exclusions or not store.has_tables():
         return Effect()
     with store.writing() as connection:
         owned = _trajectory_ids(connection, exclusions.sources)
         delete(connection, "sources", "path", list(exclusions.sources))
         delete(connection, "quarantine", "read_from", list(exclusions.sources))
-        ids = unowned(connection, owned) | there(connection, exclusions.trajectories)
+        ids = unowned_ids(connection, owned) | existing_ids(connection, exclusions.trajectories)
         effect = Effect(trajectories=sorted(ids), ratings=ratings_on(connection, ids))
         remove(connection, ids)
     return effect
@@ -136,14 +138,15 @@ def replace(store: Store, path: str, ids: Collection[str]) -> Effect:
     """Take out what a source gave under another mapping, before it is read anew."""
     with store.writing() as connection:
         delete(connection, "sources", "path", [path])
-        orphans = unowned(connection, ids)
+        orphans = unowned_ids(connection, ids)
         effect = Effect([path], sorted(orphans), ratings_on(connection, orphans))
         remove(connection, orphans)
     return effect
 
 
 def _check(name: str) -> None:
-    """An empty name, such as a variable of the shell that is not set, would be the folder we are in."""
+    """UsageError for an empty name, such as an unset variable of the shell: it would stand for the current
+    folder."""
     if not name.strip():
         raise UsageError(f"forget takes a source, a folder above several, or a trajectory, got {name!r}")
 
@@ -171,8 +174,8 @@ def _trajectory_ids(connection: duckdb.DuckDBPyConnection, paths: Collection[str
     return {row[0] for row in execute(connection, query, [texts(paths)]).fetchall()}
 
 
-def kept(ratings: int) -> str:
-    """What is said of so many ratings on trajectories that were taken out."""
+def kept_note(ratings: int) -> str:
+    """A note that so many ratings on removed trajectories are kept; empty for none."""
     uncounted = "`coaudit ratings uncounted` lists those that do not fit any more"
     return f"; {ratings} ratings on them are kept, {uncounted}" if ratings else ""
 

@@ -14,54 +14,55 @@ from ..store import AMONG, Store, execute, rows, texts
 from ..store.columns import digest
 from ..systems import ReadOptions, merge
 from ..units import columns
-from .blocks import Known
+from .blocks import Summary
 from .measure import save
 from .result import Ingested
 
 SUFFIX = 7
-"""Characters of what tells two trajectories of one id apart: a hyphen, then the beginning of a hash."""
+"""Length of the suffix that tells two trajectories of one id apart: a hyphen, then the beginning of a
+hash."""
 LATE_EVENTS = 20_000
-"""Of trajectories that are in memory to be held against others, or to be stored with them."""
+"""Most events of trajectories that are in memory to be compared with others, or to be stored with them."""
 
 
 class Sessions:
-    """The trajectories of a store, with those that wait until several are stored at once."""
+    """The trajectories of a store, and those that wait until several are stored at once."""
 
     def __init__(self, store: Store, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
         self._store = store
         self._waiting: dict[str, Trajectory] = {}
         self._stored: dict[str, Trajectory] = {}
-        self._known: dict[str, Known | None] = {}
-        """Of those that wait or were looked up; None where there is none."""
+        self._summaries: dict[str, Summary | None] = {}
+        """Id -> summary, of those that wait or were looked up; None where there is no trajectory."""
         self._ahead: list[str] = []
-        """The stored ones that will be asked for and are not in memory yet."""
+        """Ids of stored ones that will be asked for and are not in memory yet."""
 
     @property
     def events(self) -> int:
-        """Of the trajectories that wait."""
+        """Number of events of the trajectories that wait."""
         return sum(len(one.events) for one in self._waiting.values())
 
     def waits(self, key: str) -> bool:
-        """Whether one of that id waits to be stored."""
+        """Whether a trajectory of that id waits to be stored."""
         return key in self._waiting
 
     def expect(self, ids: Sequence[str]) -> None:
-        """Look for some at once that will be asked for in this order, as each look passes over the whole
-        store; what was looked up before is forgotten."""
-        self._known = {key: self._known[key] for key in self._waiting}
+        """Look up ids that will be asked for in this order, all at once, as each query scans the whole store;
+        earlier look-ups are dropped."""
+        self._summaries = {key: self._summaries[key] for key in self._waiting}
         self._look_up([key for key in ids if key not in self._waiting])
-        there = dict.fromkeys(key for key in ids if self._known[key] and key not in self._waiting)
+        there = dict.fromkeys(key for key in ids if self._summaries[key] and key not in self._waiting)
         self._ahead, self._stored = list(there), {}
 
-    def known(self, key: str) -> Known | None:
-        """What the trajectory of an id is held against; None where there is none."""
-        if key not in self._known:
+    def summary(self, key: str) -> Summary | None:
+        """The summary of the trajectory of an id; None where there is none."""
+        if key not in self._summaries:
             self._look_up([key])
-        return self._known[key]
+        return self._summaries[key]
 
     def whole(self, key: str, *, states: bool = False) -> Trajectory:
-        """The trajectory of an id that is `known`; one that is stored without its states, unless they are
+        """The trajectory of an id that has a `summary`; a stored one comes without its states unless they are
         wanted."""
         if key in self._waiting:
             return self._waiting[key]
@@ -70,11 +71,11 @@ class Sessions:
         trajectory = self._stored.get(key) or self._load([key])[0]
         return self._load([key], states=True)[0] if states and any(columns(trajectory).states) else trajectory
 
-    def alike(self, trajectory: Trajectory) -> Trajectory | None:
-        """One that is the same session, of which one was heard and one logged.
+    def same_session(self, trajectory: Trajectory) -> Trajectory | None:
+        """The trajectory of the same session, where one of the two was heard live and the other logged.
 
-        The id of a session without an opening query rests on when it began, by two clocks; that of one joined
-        late on when it was joined.
+        Their ids may differ: that of a session without an opening query rests on when it began, by two
+        clocks; that of one joined late on when it was joined.
         """
         query = """
             SELECT t.id FROM trajectories t
@@ -92,29 +93,29 @@ class Sessions:
         ]
         others = [*waiting, *(self._load(ids) if ids else ())]
         same = [one for one in others if merge.same_start(one, trajectory) and merge.agree(one, trajectory)]
-        return min(same, key=lambda one: (merge.apart(one, trajectory), one.id), default=None)
+        return min(same, key=lambda one: (merge.seconds_apart(one, trajectory), one.id), default=None)
 
     def keep(self, trajectory: Trajectory) -> None:
-        """Have a trajectory wait, in place of what there is of its id."""
+        """Let a trajectory wait to be stored, in place of any with its id."""
         self._waiting[trajectory.id] = trajectory
         times = [event.time for event in trajectory.events if event.time and not event.live_only]
         condition, source = trajectory.condition, trajectory.source
         events = sum(not event.live_only for event in trajectory.events)
-        self._known[trajectory.id] = Known(digest(trajectory), condition, source, bool(times), events)
+        self._summaries[trajectory.id] = Summary(digest(trajectory), condition, source, bool(times), events)
 
     def save(self, but: Collection[str] = ()) -> list[Trajectory]:
-        """Store those that wait, `but` some; the caller sees to what is derived from them."""
+        """Store those that wait except `but`; the caller refreshes what is derived from them."""
         trajectories = [one for one in self._waiting.values() if one.id not in but]
         save(self._store, trajectories, self.connection, refresh=False)
-        self._waiting, self._stored, self._known, self._ahead = {}, {}, {}, []
+        self._waiting, self._stored, self._summaries, self._ahead = {}, {}, {}, []
         return trajectories
 
     def _look_up(self, ids: Sequence[str]) -> None:
-        there = known_by_id(self.connection, ids)
-        self._known |= {key: there.get(key) for key in ids}
+        there = summaries_by_id(self.connection, ids)
+        self._summaries |= {key: there.get(key) for key in ids}
 
     def _next(self, key: str) -> list[str]:
-        """One that is ahead, and those behind it, as long as they are few events."""
+        """The ids from `key` on that will be asked for, as long as they have few events together."""
         self._ahead = self._ahead[self._ahead.index(key) :]
         some = [self._ahead.pop(0)]
         events = self._events(key)
@@ -123,24 +124,24 @@ class Sessions:
         return some
 
     def _events(self, key: str) -> int:
-        entry = self._known[key]
+        entry = self._summaries[key]
         return entry.events if entry else 0
 
     def _load(self, ids: Sequence[str], *, states: bool = False) -> list[Trajectory]:
         return self._store.load(self.connection, ids, states=states)
 
 
-def known_by_id(connection: duckdb.DuckDBPyConnection, ids: Iterable[str]) -> dict[str, Known]:
-    """Those of some trajectories that the store has, by id."""
+def summaries_by_id(connection: duckdb.DuckDBPyConnection, ids: Iterable[str]) -> dict[str, Summary]:
+    """The summaries of those trajectories that the store has, by id."""
     query = f"""
         SELECT id, digest, condition, source, started IS NOT NULL, n_events
         FROM trajectories WHERE id {AMONG}
     """
-    return {key: Known(*fields) for key, *fields in execute(connection, query, [texts(ids)]).fetchall()}
+    return {key: Summary(*fields) for key, *fields in execute(connection, query, [texts(ids)]).fetchall()}
 
 
 def names_heard(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> set[str]:
-    """Those of some sessions' names of which one was heard: its id may not be that of its log."""
+    """Those of the names under which a session was heard live: its id may not be that of its log."""
     query = f"""
         SELECT native_id FROM trajectories JOIN outcomes ON trajectory_id = id
         WHERE name = ? AND native_id {AMONG}
@@ -148,7 +149,7 @@ def names_heard(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> 
     return {name for (name,) in execute(connection, query, [merge.HEARD, texts(names)]).fetchall()}
 
 
-def settled(
+def resolve_identity(
     sessions: Sessions,
     trajectory: Trajectory,
     options: ReadOptions,
@@ -156,21 +157,22 @@ def settled(
     contents: Mapping[str, str] = MappingProxyType({}),
     run_ids: Collection[str] | None = None,
 ) -> tuple[str, Trajectory | None]:
-    """Its id, and the trajectory as it should be stored; None where the store has it, or a longer copy of it.
+    """The id of a trajectory, and the trajectory as it should be stored: None where the store has it, or a
+    longer copy of it.
 
     Two logs with one id of which neither continues the other are two trajectories: the later one gets a
     suffix made from the first event in which they differ. So are two that say the same without any times, in
     files of other contents to which other conditions were given: two runs of one policy. `contents` are the
     hashes of the sources of this run by path.
 
-    A log that says otherwise than it did itself was mended, and what it says now takes the place of that, as
-    a rebuild has it; under another condition it is another run. `run_ids` are the ids that it gave in this run:
-    a second session of one is not mended.
+    A log that contradicts what it said before was mended: its new version replaces the old one, as in a
+    rebuild; under another condition it is another run. `run_ids` are the ids that it gave in this run: a
+    second session of one of them is not mended.
     """
     while True:
-        before = sessions.known(trajectory.id)
+        before = sessions.summary(trajectory.id)
         if before is None:
-            same = sessions.alike(trajectory)
+            same = sessions.same_session(trajectory)
             if same is None:
                 return trajectory.id, trajectory
             trajectory = trajectory.model_copy(update={"id": same.id})
@@ -178,12 +180,12 @@ def settled(
         if before.digest == digest(trajectory):
             if options.condition in (None, before.condition):
                 return trajectory.id, None
-            if not before.timed and _apart(sessions.connection, before.source, trajectory, contents):
+            if not before.has_times and _apart(sessions.connection, before.source, trajectory, contents):
                 arm = content_hash(options.condition)[:6]
                 trajectory = trajectory.model_copy(update={"id": f"{trajectory.id.partition('-')[0]}-{arm}"})
                 continue
         previous = sessions.whole(trajectory.id)
-        if together := merge.settled(previous, trajectory):
+        if together := merge.combine_readings(previous, trajectory):
             return trajectory.id, None if digest(together) == before.digest else together
         old, new = rows.event_digests(previous.events), rows.event_digests(trajectory.events)
         if new == old[: len(new)] and len(new) < len(old):
@@ -194,7 +196,7 @@ def settled(
             return trajectory.id, None if same_again else updated
         differs = next(i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b)
         new_id = f"{trajectory.id.partition('-')[0]}-{new[differs][:6]}"
-        same_run = options.condition in (None, previous.condition) and sessions.known(new_id) is None
+        same_run = options.condition in (None, previous.condition) and sessions.summary(new_id) is None
         if same_run and _is_mended(sessions.connection, previous, trajectory, run_ids):
             result.notes.append(f"{trajectory.source}: says otherwise than before from event {differs} on")
             return trajectory.id, _merge_stored(previous, trajectory, options)
@@ -210,7 +212,8 @@ def settled(
 
 
 def with_suffixes(ids: Collection[str]) -> dict[str, str]:
-    """Id as it is read -> the one with a suffix, of those that a source gave, where it gave no other."""
+    """Id as it is read -> id with a suffix, of those that a source gave, where it gave no other that reads
+    the same."""
     read = Counter(_as_read(key) for key in ids)
     return {_as_read(key): key for key in ids if key != _as_read(key) and read[_as_read(key)] == 1}
 
@@ -222,7 +225,7 @@ def _as_read(key: str) -> str:
 def _apart(
     connection: duckdb.DuckDBPyConnection, before: str, trajectory: Trajectory, contents: Mapping[str, str]
 ) -> bool:
-    """Whether a trajectory comes from a source of another content than the one that it was stored from."""
+    """Whether a trajectory comes from a source of other content than the one that it was stored from."""
     stored_hash, own_hash = content_of(connection, before, contents), contents.get(trajectory.source)
     return before != trajectory.source and None not in (stored_hash, own_hash) and stored_hash != own_hash
 
@@ -233,7 +236,7 @@ def _is_mended(
     trajectory: Trajectory,
     run_ids: Collection[str] | None,
 ) -> bool:
-    """Whether a log says of a session otherwise than it said itself, and no other gave that."""
+    """Whether the stored version of a session came from this log, and no other log gave it."""
     if run_ids is None or trajectory.id in run_ids or previous.source != trajectory.source:
         return False
     query = "SELECT path FROM sources WHERE list_contains(trajectory_ids, ?)"
@@ -242,16 +245,17 @@ def _is_mended(
 
 
 def content_of(connection: duckdb.DuckDBPyConnection, path: str, contents: Mapping[str, str]) -> str | None:
-    """Hash of what a source held when it was last noted; of one that is not noted yet, in this run."""
+    """Hash of a source's content when it was last noted, or in this run where it is not noted yet."""
     query = "SELECT content_hash FROM sources WHERE path = ? ORDER BY ingested DESC LIMIT 1"
     result = execute(connection, query, [path]).fetchall()
     return result[0][0] if result else contents.get(path)
 
 
 def _merge_stored(previous: Trajectory, read: Trajectory, options: ReadOptions) -> Trajectory:
-    """What was read, with what is known from elsewhere: the first source, and what only live traffic told.
+    """What was read, completed from the stored version: its first source, and events that only live traffic
+    showed.
 
-    Whose copy it is, the last reading tells, as it does its outcomes: another log may have gone, or this one
+    The outcomes, and whose copy it is, are those of the last reading: another log may have gone, or this one
     have gone on in another way.
     """
     live = [event for event in previous.events if event.live_only]

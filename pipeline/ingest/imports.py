@@ -17,15 +17,16 @@ from ...schemas import Codebook, Quarantined, Rating
 from ...schemas.trajectory import GivenOutcome
 from ..errors import SourceError
 from ..store import Store, dictionaries, ledger, rows
-from ..store.aside import aside, parts
-from ..systems.base import numbered_lines, only_object, parsed
+from ..store.aside import parts, rows_aside
+from ..systems.base import numbered_lines, only_object, parse_json
 from ..systems.formats import inputs
 from ..systems.formats.mapping import Input
 from . import labels
-from .checks import Checker, Claim, Facts, Key, Names, Said, key_of, said_of
+from .checks import Checker, Claim, Facts, Key, Names, Statement, key_of, statement_of
 
 FEW = 2
-"""So many lines that are no JSON are told one by one, where a file of JSON by name has no others."""
+"""Up to so many lines that are no JSON are reported one by one, in a file whose name says JSON and which has
+no others."""
 JSON = (".jsonl", ".ndjson", ".json")
 TABLE = "a table of labels is read with --map (docs/labels.md)"
 OUTCOME = (
@@ -33,14 +34,14 @@ OUTCOME = (
 )
 TABLES = ("csv", "parquet", "excel")
 AT_ONCE = 20_000
-"""Lines that are held against the store at a time."""
+"""Lines that are checked against the store at a time."""
 MARKS = 200
-"""Likewise what was marked in a trajectory, of which each stands for a rating of each of its units."""
+"""Marks at a time: each stands for a rating of every unit of its trajectory."""
 Checked = TypeVar("Checked")
 _MarkKey = tuple[str, str, str, str]
 """Trajectory, codebook, code and rater of what is marked."""
 _About = tuple[str, str, str | None]
-"""Which outcome of a trajectory, and over what it was preferred."""
+"""Trajectory, name of an outcome, and the baseline over which it was preferred."""
 
 
 @dataclass
@@ -50,49 +51,49 @@ class Imported:
     imported: int = 0
     unchanged: int = 0
     changed: int = 0
-    """Those of the imported that replace another label of the same rater, or another value."""
+    """How many of the imported replace another label of the same rater, or another value."""
     contradicted: list[str] = field(default_factory=list)
-    """Where a line says otherwise than one before it in the same import: one of them counts."""
+    """Lines that contradict an earlier one of the same import, of which one counts."""
     quarantined: list[Quarantined] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Given:
-    """One rating as somebody gives it, and where it was read."""
+class RatingLine:
+    """One rating as it was read, and where."""
 
     source: str
     line: int | None
-    said: dict[str, Any]
+    values: dict[str, Any]
     rest: str | None = None
     """The label of every other unit of the trajectory, which its rater looked at and did not mark."""
     counts: bool = True
-    """Else its mapping leaves it out, and `rest` its unit."""
+    """False where its mapping leaves it out, and `rest` its unit."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What a rater marked of one code in a trajectory, and the label of what they did not."""
+    """The units that a rater marked with one code in a trajectory, and the label of those left unmarked."""
 
     source: str
     rating: Rating
-    """One of them."""
+    """One of the ratings."""
     rest: str
     events: set[int | None] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
-class Word:
-    """What an import says of a question, in which line and when by its own account."""
+class DatedStatement:
+    """What an import says on one key, in which line, and when by its own account."""
 
     line: int | None
-    said: Said
+    statement: Statement
     retracted: bool
     created: str | None
     """None where the line does not say."""
     text: bytes
-    """As the ledger has it."""
+    """Its line in the ledger."""
 
-    def is_before(self, other: Word) -> bool:
+    def is_before(self, other: DatedStatement) -> bool:
         """Whether both say when, and this one was earlier."""
         return self.created is not None and other.created is not None and self.created < other.created
 
@@ -104,12 +105,15 @@ def ratings(store: Store, path: Path, mapping: labels.LabelMapping | None = None
     if not path.is_file():
         raise SourceError(f"{path}: no such file")
     if mapping is None:
-        return taken(store, (Given(str(path), *line) for line in _objects(path, result, TABLE)), result)
-    return taken(store, _mapped_lines(path, mapping), result)
+        return import_lines(
+            store, (RatingLine(str(path), *line) for line in _objects(path, result, TABLE)), result
+        )
+    return import_lines(store, _mapped_lines(path, mapping), result)
 
 
-def taken(store: Store, lines: Iterable[Given | Quarantined], result: Imported) -> Imported:
-    """Import ratings that were read somewhere, some at a time; of what could not be read, it is noted."""
+def import_lines(store: Store, lines: Iterable[RatingLine | Quarantined], result: Imported) -> Imported:
+    """Import ratings that were read elsewhere, some at a time; lines that could not be read are
+    quarantined."""
     intake = _Intake(Checker(store), result)
     for some in parts(lines, AT_ONCE):
         intake.take(some)
@@ -120,29 +124,29 @@ def taken(store: Store, lines: Iterable[Given | Quarantined], result: Imported) 
 
 
 class _Intake:
-    """Which of many ratings fit and say something new; what does not fit is in `result`."""
+    """Finds which of many ratings say something new; what does not fit is noted in `result`."""
 
     def __init__(self, checker: Checker, result: Imported) -> None:
         self._checker, self._result = checker, result
-        self._words: dict[Key, dict[str | None, Word]] = {}
-        """What this import says, by version of a judge in the order in which they spoke."""
-        self._known: dict[Key, Said | None] = {}
-        """What is said there before it."""
-        self._earlier: set[tuple[Key, Said]] = set()
+        self._statements: dict[Key, dict[str | None, DatedStatement]] = {}
+        """Key -> version of a judge -> what this import says, in the order of the lines."""
+        self._existing: dict[Key, Statement | None] = {}
+        """Key -> what the store had before."""
+        self._earlier: set[tuple[Key, Statement]] = set()
         self._marks: dict[_MarkKey, Mark] = {}
         self._left_out: dict[_MarkKey, set[int | None]] = {}
-        """The units of what a mapping leaves out."""
-        self._doubted: set[tuple[str, Any, Any]] = set()
+        """Units of the lines that a mapping leaves out."""
+        self._refused_keys: set[tuple[str, Any, Any]] = set()
         """Trajectory, codebook and rater (None: whoever) of lines that were refused."""
         self._unread: Quarantined | None = None
-        """The first line that nobody could read, of whatever it is."""
+        """The first line that could not be read at all."""
 
-    def take(self, some: Sequence[Given | Quarantined]) -> None:
+    def take(self, some: Sequence[RatingLine | Quarantined]) -> None:
         """Note what these lines say."""
         unread = [line for line in some if isinstance(line, Quarantined)]
         self._result.quarantined.extend(unread)
         self._unread = self._unread or next((one for one in unread if one.line is not None), None)
-        lines = [line for line in some if isinstance(line, Given)]
+        lines = [line for line in some if isinstance(line, RatingLine)]
         claims = [_check_line(line, partial(self._checker.claim, _claim_values(line))) for line in lines]
         facts = self._checker.facts([claim for claim in claims if isinstance(claim, Claim)])
         for line, claim in zip(lines, claims, strict=True):
@@ -155,32 +159,32 @@ class _Intake:
                 self._leave_out(line, rating)
             elif isinstance(rating, Quarantined):
                 self._result.quarantined.append(rating)
-                self._doubt(line)
+                self._note_refusal(line)
             elif isinstance(claim, Claim):
                 if line.rest is not None:
                     self._mark(rating, line, claim.book)
-                self._hear(line, rating, claim.rating.created is not None, facts)
+                self._note_rating(line, rating, claim.rating.created is not None, facts)
 
-    def _hear(self, line: Given, rating: Rating, dated: bool, facts: Facts) -> None:
-        """Note a rating: of two of one rater the last counts, or the later where both say when."""
-        key, statement = key_of(rating), said_of(rating)
-        if key not in self._words:
-            self._words[key], self._known[key] = {}, facts.known.get(key)
-        words = self._words[key]
+    def _note_rating(self, line: RatingLine, rating: Rating, dated: bool, facts: Facts) -> None:
+        """Note a rating: of two of one rater the last counts, or the later one where both have a date."""
+        key, statement = key_of(rating), statement_of(rating)
+        if key not in self._statements:
+            self._statements[key], self._existing[key] = {}, facts.statements.get(key)
+        words = self._statements[key]
         if (key, statement) in facts.earlier:
             self._earlier.add((key, statement))
         created = rating.created if dated else None
-        word = Word(line.line, statement, rating.retracted, created, ledger.line(rating))
+        word = DatedStatement(line.line, statement, rating.retracted, created, ledger.line(rating))
         version = None if rating.rater_kind == "human" else rating.rater_version
         end = next((one for one in words.values() if one.retracted and word.is_before(one)), None)
         before = next(reversed(words.values()), None) if rating.retracted else words.get(version, end)
-        if before and before.said == statement:
+        if before and before.statement == statement:
             self._result.unchanged += 1
             if before.is_before(word):
                 words[version] = word
             return
         late = bool(before and word.is_before(before))
-        if before and before.said.label != statement.label:
+        if before and before.statement.label != statement.label:
             self._result.contradicted.append(_contradiction(line, rating, before, late))
         if late:
             return
@@ -190,49 +194,51 @@ class _Intake:
         words[version] = word
 
     def news(self) -> Iterator[bytes]:
-        """The lines of the ledger that say something new."""
-        for key, words in self._words.items():
+        """The ledger lines that say something new."""
+        for key, words in self._statements.items():
             fresh = list(self._fresh(key, [*words.values()]))
             self._result.imported += len(fresh)
             self._result.unchanged += len(words) - len(fresh)
             yield from (word.text for word in fresh)
 
-    def _fresh(self, key: Key, words: Sequence[Word]) -> Iterator[Word]:
-        """Those of a question's words that are not there."""
-        there = self._known[key]
+    def _fresh(self, key: Key, words: Sequence[DatedStatement]) -> Iterator[DatedStatement]:
+        """Those of the statements on one key that the store does not have."""
+        there = self._existing[key]
         *former, last = words
-        if last.said == there and all(one.retracted or (key, one.said) in self._earlier for one in former):
+        if last.statement == there and all(
+            one.retracted or (key, one.statement) in self._earlier for one in former
+        ):
             return
         has_begun = False
         for word in words:
-            if not has_begun and (key, word.said) in self._earlier:
+            if not has_begun and (key, word.statement) in self._earlier:
                 continue
             has_begun = True
-            if word.said == there or (word.retracted and there is None):
+            if word.statement == there or (word.retracted and there is None):
                 continue
             self._result.changed += there is not None
-            there = word.said
+            there = word.statement
             yield word
 
-    def _doubt(self, line: Given) -> None:
-        """Note whose marks are not all known."""
+    def _note_refusal(self, line: RatingLine) -> None:
+        """Note that a rater's marks are not complete, since one of their lines was refused."""
         if line.rest is not None:
-            rater = line.said.get("rater")
+            rater = line.values.get("rater")
             with suppress(ValueError):
-                trajectory = self._checker.trajectory(str(line.said.get("trajectory")))
+                trajectory = self._checker.trajectory(str(line.values.get("trajectory")))
                 name = rater.strip() if isinstance(rater, str) else None
-                self._doubted.add((trajectory, line.said.get("codebook"), name))
+                self._refused_keys.add((trajectory, line.values.get("codebook"), name))
 
-    def _leave_out(self, line: Given, rating: Rating | Quarantined) -> None:
-        """Note the unit of a line that does not count. One that names none is about none, unless its label
-        was left out: that was said of something."""
+    def _leave_out(self, line: RatingLine, rating: Rating | Quarantined) -> None:
+        """Note the unit of a line that does not count. Without a unit it matters only where its label was
+        left out: then something was said of an unknown unit."""
         if isinstance(rating, Rating):
             self._left_out.setdefault(_mark_key(rating), set()).add(rating.event)
-        elif line.said.get("label") == "":
+        elif line.values.get("label") == "":
             self._result.quarantined.append(rating)
-            self._doubt(line)
+            self._note_refusal(line)
 
-    def _mark(self, rating: Rating, line: Given, book: Codebook) -> None:
+    def _mark(self, rating: Rating, line: RatingLine, book: Codebook) -> None:
         about = _mark_key(rating)
         if about not in self._marks:
             try:
@@ -242,8 +248,8 @@ class _Intake:
         self._marks[about].events.add(rating.event)
 
     def marks(self) -> Iterator[Mark]:
-        """Once all lines are read, what each rater marked of a code in a trajectory, unless a line of theirs
-        was refused, or one of whoever could not be read."""
+        """Once all lines are read, what each rater marked of a code in a trajectory, unless one of their
+        lines was refused or a line could not be read at all."""
         if self._marks and self._unread is not None:
             reason = (
                 f"[constants] rest: line {self._unread.line} could not be read: what raters left unmarked is "
@@ -251,11 +257,11 @@ class _Intake:
             )
             self._result.quarantined.append(Quarantined(source=self._unread.source, reason=reason))
             return
-        self._spare()
+        self._exempt_left_out()
         keys = set()
         for mark in self._marks.values():
             trajectory, book, rater = mark.rating.trajectory, mark.rating.codebook, mark.rating.rater
-            if not self._doubted & {(trajectory, book, rater), (trajectory, book, None)}:
+            if not self._refused_keys & {(trajectory, book, rater), (trajectory, book, None)}:
                 yield mark
             elif (trajectory, book, rater) not in keys:
                 keys.add((trajectory, book, rater))
@@ -265,8 +271,8 @@ class _Intake:
                 )
                 self._result.quarantined.append(Quarantined(source=mark.source, reason=reason))
 
-    def _spare(self) -> None:
-        """Put aside the units of which a line was left out, and tell how many."""
+    def _exempt_left_out(self) -> None:
+        """Exempt the units with a line that was left out, and report how many."""
         spared = 0
         for about, mark in self._marks.items():
             left_out = self._left_out.get(about, set()) - mark.events
@@ -281,13 +287,13 @@ class _Intake:
             self._result.quarantined.append(Quarantined(source=source, reason=reason))
 
     def take_rest(self, marks: Sequence[Mark]) -> None:
-        """Note the label of what nobody marked, one for each rater, code and unit."""
+        """Note the label of unmarked units, one rating for each rater, code and unit."""
         fields = {"trajectory", "codebook", "code", "rater", "rater_kind"}
         pairs = [(mark, mark.rating.model_dump(include=fields)) for mark in marks]
         places = self._checker.places([mark.rating for mark in marks])
         self.take(
             [
-                Given("", None, {**values, "event": event, "label": mark.rest})
+                RatingLine("", None, {**values, "event": event, "label": mark.rest})
                 for mark, values in pairs
                 for event in places[mark.rating.trajectory, mark.rating.codebook]
                 if event not in mark.events
@@ -296,47 +302,47 @@ class _Intake:
 
 
 def _mark_key(rating: Rating) -> _MarkKey:
-    """What a rating marks something of."""
+    """Trajectory, codebook, code and rater of a rating."""
     return rating.trajectory, rating.codebook, rating.code, rating.rater
 
 
-def _claim_values(line: Given) -> dict[str, Any]:
-    """What a line claims: of one that does not count, that its rater said something of its unit."""
-    return line.said if line.counts else {**line.said, "label": None, "error": "left out"}
+def _claim_values(line: RatingLine) -> dict[str, Any]:
+    """What a line claims; of one that does not count, only that its rater said something of its unit."""
+    return line.values if line.counts else {**line.values, "label": None, "error": "left out"}
 
 
-def _check_line(line: Given, check: Callable[[], Checked]) -> Checked | Quarantined:
-    """What a check makes of a line, or why the line does not fit."""
+def _check_line(line: RatingLine, check: Callable[[], Checked]) -> Checked | Quarantined:
+    """The result of a check, or why the line does not fit."""
     try:
         return check()
     except (ValueError, ValidationError) as error:
         return Quarantined(source=line.source, line=line.line, reason=_reason(error))
 
 
-def _contradiction(line: Given, rating: Rating, before: Word, late: bool) -> str:
-    """A sentence on a line that says otherwise than an earlier one."""
+def _contradiction(line: RatingLine, rating: Rating, before: DatedStatement, late: bool) -> str:
+    """A sentence on a line that contradicts an earlier one."""
     place = line.source if line.line is None else f"{line.source}:{line.line}"
     unit = rating.trajectory if rating.event is None else f"event {rating.event} of {rating.trajectory}"
     earlier = "a line before" if before.line is None else f"line {before.line}"
-    here = _answer(said_of(rating), rating.retracted)
-    there = _answer(before.said, before.retracted)
+    here = _answer(statement_of(rating), rating.retracted)
+    there = _answer(before.statement, before.retracted)
     holds = f"{earlier} was created later and counts" if late else "the last counts"
     return (
         f"{place}: {rating.rater} on {rating.code} of {unit} is {here} here and {there} in {earlier}; {holds}"
     )
 
 
-def _answer(statement: Said, retracted: bool) -> str:
+def _answer(statement: Statement, retracted: bool) -> str:
     """What was said, in words."""
     return "taken back" if retracted else "an error" if statement.label is None else repr(statement.label)
 
 
-def _mapped_lines(path: Path, mapping: labels.LabelMapping) -> Iterator[Given | Quarantined]:
+def _mapped_lines(path: Path, mapping: labels.LabelMapping) -> Iterator[RatingLine | Quarantined]:
     for item in labels.read(path, mapping):
         if isinstance(item, Quarantined):
             yield item
         else:
-            yield Given(str(path), item.line, item.said, mapping.constants.rest, item.counts)
+            yield RatingLine(str(path), item.line, item.values, mapping.constants.rest, item.counts)
 
 
 def outcomes(store: Store, path: Path) -> Imported:
@@ -371,7 +377,7 @@ def outcomes(store: Store, path: Path) -> Imported:
 
 
 def _outcomes(path: Path, result: Imported) -> Iterator[tuple[int | None, dict[str, Any]]]:
-    """The outcomes of a file: objects of JSON, or rows of a table, of which empty cells say nothing."""
+    """The outcomes of a file: JSON objects, or the rows of a table without their empty cells."""
     if not path.is_file() or inputs.format_of(path) not in TABLES:
         yield from _objects(path, result, OUTCOME)
         return
@@ -388,7 +394,7 @@ def _outcomes(path: Path, result: Imported) -> Iterator[tuple[int | None, dict[s
 
 
 def _wrong_columns(row: dict[str, Any]) -> str | None:
-    """What a table of outcomes lacks, or has that is none of their fields."""
+    """What is wrong with the columns of a table of outcomes: one that is missing, or none of the fields."""
     fields = GivenOutcome.model_fields
     if lacking := [name for name, one in fields.items() if one.is_required() and name not in row]:
         there = ", ".join(map(repr, itertools.islice(row, labels.NAMED)))
@@ -418,19 +424,19 @@ def _existing_outcomes(store: Store) -> dict[_About, GivenOutcome]:
     return {_about(one): one for one in items if not isinstance(one, Quarantined)}
 
 
-def exported(store: Store) -> Iterator[str]:
-    """Every rating that holds, as the lines `ratings import` reads; what earlier versions of a judge said of
-    a unit stands before its last word."""
+def export_lines(store: Store) -> Iterator[str]:
+    """Every rating that holds, as the lines that `ratings import` reads; what earlier versions of a judge
+    said of a unit stands before the last."""
     query = """
         SELECT * EXCLUDE (is_last) FROM held_ratings
         ORDER BY codebook, code, rater, trajectory_id, event, repeat, ledger, line
     """
     with store.reading() as connection:
-        records = aside(connection, query)
+        records = rows_aside(connection, query)
     return (rows.to_rating(row).model_dump_json(exclude_defaults=True) + "\n" for row in records)
 
 
-def uncounted(store: Store) -> list[dict[str, Any]]:
+def uncounted_rows(store: Store) -> list[dict[str, Any]]:
     """Every rating that holds and does not count, with the reason."""
     query = """
         SELECT trajectory_id AS trajectory, event, codebook, code, rater, label, reason
@@ -469,8 +475,8 @@ def _is_list(path: Path) -> bool:
 
 
 def _objects(path: Path, result: Imported, hint: str) -> Iterator[tuple[int | None, dict[str, Any]]]:
-    """The objects of JSON Lines, or of a JSON list; of a file in which no line is JSON it is said once, with
-    a hint."""
+    """The objects of JSON Lines, or of a JSON list; a file in which no line is JSON is reported once, with a
+    hint."""
     if not path.is_file():
         raise SourceError(f"{path}: no such file")
     if inputs.format_of(path) == "json" and _is_list(path):
@@ -482,7 +488,7 @@ def _objects(path: Path, result: Imported, hint: str) -> Iterator[tuple[int | No
     wrong: list[Quarantined] = []
     no_json = True
     for number, raw in numbered_lines(path):
-        value = parsed(raw, str(path), number)
+        value = parse_json(raw, str(path), number)
         no_json = no_json and isinstance(value, Quarantined)
         line = only_object(value, str(path), number)
         if isinstance(line, Quarantined):
@@ -498,8 +504,8 @@ def _objects(path: Path, result: Imported, hint: str) -> Iterator[tuple[int | No
 
 
 def _said_twice(text: bytes) -> str | None:
-    """What is wrong with JSON in which an object has a key twice, of which a parser keeps the last without a
-    word; nothing with what is no JSON."""
+    """What is wrong with JSON in which an object has a key twice (a parser silently keeps the last); None for
+    what is no JSON."""
     twice: list[str] = []
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Blocks of trajectories on their way into the store: many a transaction, and sources noted with them."""
+"""Blocks of trajectories on their way into the store: many in a transaction, and their sources noted with
+them."""
 
 from __future__ import annotations
 
@@ -14,35 +15,43 @@ from ...schemas.text import counted
 from ..store import Store, delete, derived, execute, insert
 from ..store.columns import trajectories
 from ..store.garbage import few_collections
-from ..store.memory import release
+from ..store.memory import release_memory
 from ..store.parcel import ROW_GROUP, Parcel
 from ..store.removal import remove
 from ..store.sync import load_codebooks
 from ..systems import References, Span
 from . import forgetting
 from . import sources as provenance
-from .blocks import Block, Head, Known, Reading
+from .blocks import Block, Head, Reading, Summary
 from .copies import copies
-from .identity import LATE_EVENTS, Sessions, content_of, known_by_id, names_heard, settled, with_suffixes
+from .identity import (
+    LATE_EVENTS,
+    Sessions,
+    content_of,
+    names_heard,
+    resolve_identity,
+    summaries_by_id,
+    with_suffixes,
+)
 from .measure import references, save_parcels
 from .pieces import pieces
 from .remarks import Remarks
 from .result import Ingested, Progress
 from .sources import Place, Source
-from .succession import superseded
+from .succession import find_superseded
 from .workers import Readers
 
 FLUSH_ROWS = ROW_GROUP * 8 // 5
-"""Events from which on they are stored, in one transaction: a row group that is full goes to disk at once,
+"""Waiting events from which on they are stored, in one transaction: a full row group goes to disk at once,
 and the next one with it. Less than half of one would be merged with those around it, and written again."""
 FLUSH_BYTES = 100 * 1024 * 1024
-"""Of all tables in a transaction for each row group: DuckDB holds one that is not full."""
+"""Bytes of all tables in a transaction for each row group: DuckDB holds in memory one that is not full."""
 HELD_BYTES = 32 * 1024 * 1024
-"""Of tables that wait in memory: more go into files."""
+"""Bytes of waiting tables that are kept in memory: beyond that they go into files."""
 LATE = 100
-"""Trajectories that are held against stored ones at a time."""
+"""Trajectories that are compared with stored ones at a time."""
 NAMED = 5
-"""So many pairs of files that say the same, or go on with each other, are named."""
+"""Most pairs of files that a note names."""
 CUT = ("mapped", "otlp", "openinference")
 """Systems whose logs may be cut into files anywhere."""
 
@@ -53,17 +62,17 @@ class _Expected:
 
     source: Source
     fresh: bool
-    """Not in the ledger yet."""
+    """Whether it is not in the ledger yet."""
     line: int
-    """The first one that is read."""
+    """The first line that is read."""
     ids: list[str] = field(default_factory=list)
-    suffixed: dict[str, str] = field(default_factory=dict)
+    suffixed_ids: dict[str, str] = field(default_factory=dict)
     """Id as it is read -> the one with a suffix by which the store has it."""
 
 
 @dataclass(frozen=True)
-class _Late:
-    """A trajectory that may be one that the store has."""
+class _Candidate:
+    """A trajectory that the store may have already."""
 
     trajectory: Trajectory
     head: Head
@@ -77,29 +86,30 @@ class Intake:
         self.result = result
         self._readers = readers
         self._derives = derives
-        """Else that waits for the caller's `Store.catch_up`."""
+        """False where deriving waits for the caller's `Store.catch_up`."""
         self._expected: list[_Expected] = []
         self._readings: list[Reading] = []
         self._blocks: list[Block] = []
         self._sizes: Counter[str] = Counter()
-        """Of the blocks: how many events, and bytes of all, of their states, and held in memory. There may be
-        a block for each trajectory."""
+        """Totals of the waiting blocks: events, and bytes of all, of their states, and held in memory. There
+        may be a block for each trajectory."""
         self._last: dict[str, int] = {}
-        """Path -> the source of this run that is read last there: a rebuild reads every copy of one."""
+        """Path -> the last source of this run with it: a rebuild reads every copy of one."""
         self._wrong: list[tuple[Quarantined, str]] = []
-        self._opened = 0
-        """So many sources have had what was wrong with them before taken out of the quarantine."""
-        self._reported = 0
-        self._taken: dict[str, int] = {}
-        """Trajectory -> its events, of those that are new or have grown."""
-        self._told_by: dict[str, int] = {}
-        """Trajectory -> the source of this run that told of it last."""
-        self._gave: set[int] = set()
-        """Sources of this run of which anything was new."""
-        self._noted = 0
-        """So many sources are in the table of sources."""
-        self._alike: Counter[tuple[int, str]] = Counter()
-        """Source of this run, and one that has told the same without any times -> so many trajectories."""
+        self._n_released = 0
+        """How many sources have had their earlier entries taken out of the quarantine."""
+        self._n_reported = 0
+        self._events_by_id: dict[str, int] = {}
+        """Trajectory -> number of its events, of those that are new or have grown."""
+        self._last_source: dict[str, int] = {}
+        """Trajectory -> the source of this run that gave it last."""
+        self._news_sources: set[int] = set()
+        """Sources of this run that gave anything new."""
+        self._n_noted = 0
+        """How many sources are in the table of sources."""
+        self._same_contents: Counter[tuple[int, str]] = Counter()
+        """(Source of this run, another source that says the same without any times) -> number of
+        trajectories."""
 
     def expect(
         self,
@@ -110,7 +120,8 @@ class Intake:
         *,
         fresh: bool = True,
     ) -> None:
-        """Announce a source that gave the trajectories `before`, or of one that has grown the `span` behind.
+        """Announce a source that gave the trajectories `before`, or only the `span` by which such a source
+        has grown.
 
         A `fresh` one is not in the ledger yet.
         """
@@ -125,7 +136,7 @@ class Intake:
         self._wrong.append((item, source))
 
     def run(self, progress: Progress | None = None) -> None:
-        """Read and store everything; nobody waits for the store where there is nothing."""
+        """Read and store everything; the store is not waited for where there is nothing to do."""
         with few_collections():
             for block in self._readers.blocks(self._readings, self._references()):
                 self._wait(block)
@@ -140,15 +151,15 @@ class Intake:
             self._tell_pieces()
 
     def leave_out(self, ids: Iterable[str]) -> None:
-        """Count trajectories no more that were read and are forgotten."""
+        """Take trajectories out of the counts that were read and are forgotten."""
         for key in ids:
-            events = self._taken.pop(key, None)
+            events = self._events_by_id.pop(key, None)
             self.result.trajectories -= events is not None
             self.result.events -= events or 0
 
     def _tell_copies(self) -> None:
-        """Say which logs count beside one of another name that says the same, as other runs should not."""
-        sources = [self._expected[number].source for number in self._gave]
+        """Note the logs that repeat a log of another name word for word, and count beside it."""
+        sources = [self._expected[number].source for number in self._news_sources]
         if not sources:
             return
         apart = {one.path for one in sources if one.options.condition is not None}
@@ -167,8 +178,9 @@ class Intake:
             self.result.notes.append(f"{len(pairs) - NAMED} more files say to the word what others say")
 
     def _tell_pieces(self) -> None:
-        """Say which logs go on with sessions that another one began, which are named by the log itself."""
-        sources = [self._expected[number].source for number in self._gave]
+        """Note the logs that go on with sessions that another log began, where the log itself names its
+        sessions."""
+        sources = [self._expected[number].source for number in self._news_sources]
         paths = [one.path for one in sources if one.system in CUT]
         if not paths:
             return
@@ -186,13 +198,14 @@ class Intake:
             )
 
     def _tell_alike(self) -> None:
-        """Say which sources have what other ones have, for it may be another run of the same."""
-        if not self._alike:
+        """Note the sources that have the same as others, without times: they may be other runs of the
+        same."""
+        if not self._same_contents:
             return
         contents = self._contents()
         count = 0
         with self.store.reading(synced=True) as connection:
-            for (number, before), n in self._alike.items():
+            for (number, before), n in self._same_contents.items():
                 source = self._expected[number].source
                 if content_of(connection, before, contents) in (None, source.content_hash):
                     continue
@@ -213,11 +226,11 @@ class Intake:
         return {one.source.path: one.source.content_hash for one in self._expected}
 
     def _report(self, block: Block, progress: Progress) -> None:
-        """Say of each source that a block is beyond."""
-        while block.source is not None and self._reported <= block.source:
-            source = self._expected[self._reported].source
-            progress(source.path, self._reported, len(self._expected))
-            self._reported += 1
+        """Report progress on each source that has been read."""
+        while block.source is not None and self._n_reported <= block.source:
+            source = self._expected[self._n_reported].source
+            progress(source.path, self._n_reported, len(self._expected))
+            self._n_reported += 1
 
     def _references(self) -> Mapping[str, References]:
         if not self._readings or not self.store.has_tables():
@@ -226,11 +239,11 @@ class Intake:
             return references(connection)
 
     def _wait(self, block: Block) -> None:
-        """Have a block wait for a transaction, in a file where many do."""
+        """Let a block wait for a transaction, in a file where many do."""
         parcel = block.parcel
         self._blocks.append(block)
         self._sizes.update(events=parcel.rows["events"], all=parcel.bytes, states=parcel.sizes["states"])
-        self._sizes.update(held=parcel.held)
+        self._sizes.update(held=parcel.bytes_held)
         if self._sizes["held"] > HELD_BYTES:
             folder = self._readers.folder
             self._blocks = [one.set_aside(folder) for one in self._blocks]
@@ -246,15 +259,15 @@ class Intake:
         )
 
     def _flush(self, position: int | None) -> None:
-        """Store what has come together; `position` is that of the source being read, None behind the last one."""
+        """Store what waits. `position` is that of the source being read, None behind the last one."""
         release_end, note_end = (len(self._expected),) * 2 if position is None else (position + 1, position)
         for block in self._blocks:
             items = [(item, self._expected[n].source.path, n) for item, n in block.quarantined]
             self._wrong.extend((item, path) for item, path, n in items if self._last[path] == n)
         with self.store.writing() as connection:
             ids = self._save(connection)
-            release(connection)
-            _release(connection, self._expected[self._opened : release_end])
+            release_memory(connection)
+            _release(connection, self._expected[self._n_released : release_end])
             insert(
                 connection,
                 "quarantine",
@@ -262,33 +275,32 @@ class Intake:
             )
             self._note(connection, note_end)
             self._derive(connection, ids, last=self._derives and position is None)
-            release(connection)
+            release_memory(connection)
         self.result.quarantined.extend(item for item, _ in self._wrong)
         self._wrong = []
-        self._opened, self._noted = release_end, note_end
+        self._n_released, self._n_noted = release_end, note_end
 
     def _note(self, connection: duckdb.DuckDBPyConnection, end: int) -> None:
         """Note the sources before the `end` that gave something; one that gave nothing is read, and says why,
-        every time.
-        """
-        readings = [one for one in self._expected[self._noted : end] if one.ids]
+        every time."""
+        readings = [one for one in self._expected[self._n_noted : end] if one.ids]
         unnoted = {key for one in self._expected[end:] for key in one.ids}
         sources = [one.source.model_copy(update={"trajectory_ids": tuple(one.ids)}) for one in readings]
         fresh = [source for source, one in zip(sources, readings, strict=True) if one.fresh]
-        before = provenance.given_by(connection, [source.path for source in sources])
+        before = provenance.ids_by_path(connection, [source.path for source in sources])
         provenance.keep(self.store, connection, sources, fresh)
-        self._leave(connection, superseded(connection, sources, before), unnoted)
+        self._remove_replaced(connection, find_superseded(connection, sources, before), unnoted)
 
-    def _leave(
+    def _remove_replaced(
         self, connection: duckdb.DuckDBPyConnection, by_path: Mapping[str, set[str]], unnoted: Collection[str]
     ) -> None:
-        """Take out what sources gave before, since what they give now stands in its place; not what sources
-        give that are `unnoted` yet."""
+        """Remove the trajectories that sources have replaced by others, except those that a source gives
+        which is not noted yet (`unnoted`)."""
         by_path = {path: orphans for path, ids in by_path.items() if (orphans := ids - set(unnoted))}
         orphans = set().union(*by_path.values())
         if not orphans:
             return
-        remark = forgetting.kept(forgetting.ratings_on(connection, orphans))
+        remark = forgetting.kept_note(forgetting.ratings_on(connection, orphans))
         remove(connection, orphans)
         self.leave_out(orphans)
         first = next(iter(by_path))
@@ -300,7 +312,7 @@ class Intake:
         self.result.notes.append(what + remark)
 
     def _derive(self, connection: duckdb.DuckDBPyConnection, ids: Collection[str], *, last: bool) -> None:
-        """Derive from all that was stored, once; until then it is noted as waiting for that.
+        """Derive from all that was stored, once; until then note that it waits for that.
 
         What a run that was killed left waiting is derived with it.
         """
@@ -315,13 +327,13 @@ class Intake:
             insert(connection, "postponed", [{"trajectory_id": key, "until": until} for key in ids])
 
     def _save(self, connection: duckdb.DuckDBPyConnection) -> list[str]:
-        """Store the blocks that wait; the ids of what is new or has grown."""
+        """Store the blocks that wait; returns the ids of what is new or has grown."""
         heads = [head for block in self._blocks for head in block.heads]
         existing, heard_names = (
-            known_by_id(connection, [head.id for head in heads]),
+            summaries_by_id(connection, [head.id for head in heads]),
             _heard_names(connection, heads),
         )
-        fresh: dict[str, Known] = {}
+        fresh: dict[str, Summary] = {}
         clean: list[Parcel] = []
         late: list[tuple[Parcel, dict[str, Head]]] = []
         blocks, self._blocks = self._blocks, []
@@ -330,17 +342,17 @@ class Intake:
             out: set[str] = set()
             again: dict[str, Head] = {}
             for head in block.heads:
-                entry = head.known
+                entry = head.summary
                 reading = self._expected[head.source]
                 condition = reading.source.options.condition
                 before = fresh.get(head.id) or existing.get(head.id)
-                if head.id in reading.suffixed:
+                if head.id in reading.suffixed_ids:
                     again[head.id] = head
                 elif before and before.digest == entry.digest and condition in (None, before.condition):
                     # A line that stands twice in one file is no second trajectory.
-                    self.result.unchanged += self._told_by.get(head.id) != head.source
-                    if not entry.timed and entry.source != before.source:
-                        self._alike[head.source, before.source] += 1
+                    self.result.unchanged += self._last_source.get(head.id) != head.source
+                    if not entry.has_times and entry.source != before.source:
+                        self._same_contents[head.source, before.source] += 1
                     out.add(head.id)
                     reading.ids.append(head.id)
                 elif before or head.native_id in heard_names:
@@ -348,8 +360,8 @@ class Intake:
                 else:
                     fresh[head.id] = entry
                     reading.ids.append(head.id)
-                    self._count(head.id, head.source, head.known.events)
-                self._told_by[head.id] = head.source
+                    self._count(head.id, head.source, head.summary.events)
+                self._last_source[head.id] = head.source
             if not (out or again):
                 self.result.remarks.add(block.remarks)
             elif len(out) < len(block.heads):
@@ -357,7 +369,7 @@ class Intake:
                 for one in trajectories(block.parcel.tables(), ids) if ids else ():
                     self.result.remarks.take(one)
                 if again:
-                    late.append((block.parcel.apart(), again))
+                    late.append((block.parcel.copy(), again))
             clean.append(block.parcel.without(out | set(again)))
         save_parcels(self.store, connection, clean)
         ids = [*fresh, *self._save_late(connection, _one_by_one(late))] if late else list(fresh)
@@ -365,24 +377,25 @@ class Intake:
             parcel.remove()
         return ids
 
-    def _save_late(self, connection: duckdb.DuckDBPyConnection, late: Iterable[_Late]) -> list[str]:
-        """Store what may be known already, each against what the store has by then."""
+    def _save_late(self, connection: duckdb.DuckDBPyConnection, late: Iterable[_Candidate]) -> list[str]:
+        """Store what may be known already, each compared with what the store has by then; returns ids as
+        `_save` does."""
         ids: list[str] = []
         contents = self._contents()
         sessions = Sessions(self.store, connection)
-        for some in _few(late):
-            sessions.expect([self._named(one) for one in some])
+        for some in _batches(late):
+            sessions.expect([self._stored_id(one) for one in some])
             for one in some:
                 reading = self._expected[one.head.source]
-                read = one.trajectory.model_copy(update={"id": self._named(one)})
+                read = one.trajectory.model_copy(update={"id": self._stored_id(one)})
                 options, run_ids = reading.source.options, reading.ids
-                key, trajectory = settled(sessions, read, options, self.result, contents, run_ids)
+                key, trajectory = resolve_identity(sessions, read, options, self.result, contents, run_ids)
                 reading.ids.append(key)
                 if trajectory is None:
                     self.result.unchanged += 1
                     continue
                 ids.append(trajectory.id)
-                if trajectory.id in self._taken:
+                if trajectory.id in self._events_by_id:
                     self.result.remarks.drop(Remarks.of(sessions.whole(trajectory.id, states=True)))
                 events = sum(not event.live_only for event in trajectory.events)
                 self._count(trajectory.id, one.head.source, events)
@@ -393,22 +406,23 @@ class Intake:
         sessions.save()
         return ids
 
-    def _named(self, one: _Late) -> str:
-        """The id by which the store has it, where its source gave it before."""
-        return self._expected[one.head.source].suffixed.get(one.head.id, one.head.id)
+    def _stored_id(self, one: _Candidate) -> str:
+        """The id by which the store has a trajectory that its source gave before."""
+        return self._expected[one.head.source].suffixed_ids.get(one.head.id, one.head.id)
 
     def _count(self, key: str, source: int, events: int) -> None:
-        """Count a trajectory, which a record may have told of before in this run."""
-        before = self._taken.get(key)
+        """Count a trajectory with its events; of one that was counted in this run before, only what it
+        gained."""
+        before = self._events_by_id.get(key)
         self.result.trajectories += before is None
         self.result.again += before is not None
         self.result.events += events - (before or 0)
-        self._taken[key] = events
-        self._gave.add(source)
+        self._events_by_id[key] = events
+        self._news_sources.add(source)
 
 
 def _release(connection: duckdb.DuckDBPyConnection, many: Iterable[_Expected]) -> None:
-    """Take what is read once more out of the quarantine."""
+    """Take the entries of what is read once more out of the quarantine."""
     lines = [(one.source.path, one.line) for one in many]
     delete(connection, "quarantine", "read_from", [path for path, line in lines if line == 0])
     for path, line in lines:
@@ -417,19 +431,19 @@ def _release(connection: duckdb.DuckDBPyConnection, many: Iterable[_Expected]) -
             execute(connection, rule, [path, line])
 
 
-def _one_by_one(late: Iterable[tuple[Parcel, Mapping[str, Head]]]) -> Iterator[_Late]:
+def _one_by_one(late: Iterable[tuple[Parcel, Mapping[str, Head]]]) -> Iterator[_Candidate]:
     """The trajectories of parcels that have these heads; those of one parcel at a time are in memory."""
     for parcel, heads in late:
         for one in trajectories(parcel.tables(), list(heads)):
-            yield _Late(one, heads[one.id])
+            yield _Candidate(one, heads[one.id])
 
 
-def _few(late: Iterable[_Late]) -> Iterator[list[_Late]]:
-    """Some at a time: what they are held against is in memory."""
-    some: list[_Late] = []
+def _batches(late: Iterable[_Candidate]) -> Iterator[list[_Candidate]]:
+    """Batches that fit into memory with what they are compared with."""
+    some: list[_Candidate] = []
     for one in late:
         some.append(one)
-        if len(some) == LATE or sum(each.head.known.events for each in some) >= LATE_EVENTS:
+        if len(some) == LATE or sum(each.head.summary.events for each in some) >= LATE_EVENTS:
             yield some
             some = []
     if some:
@@ -437,7 +451,7 @@ def _few(late: Iterable[_Late]) -> Iterator[list[_Late]]:
 
 
 def _heard_names(connection: duckdb.DuckDBPyConnection, heads: Collection[Head]) -> set[str]:
-    """Names of sessions that were heard, now or before: their ids may not be those of their logs."""
+    """Names of sessions that were heard live, now or before: their ids may not be those of their logs."""
     return names_heard(connection, (head.native_id for head in heads)) | {
-        h.native_id for h in heads if h.heard
+        h.native_id for h in heads if h.is_heard
     }

@@ -1,4 +1,4 @@
-"""Labels in anybody's tables and JSON through a mapping file: who said what of what.
+"""Labels in anybody's tables and JSON, read through a mapping file: who said what of which unit.
 
 Each record, or each item of one list in it, is a label; `[raters]` and `[codes]` have a column, or a path,
 for each rater or code instead. docs/labels.md is the reference.
@@ -19,12 +19,12 @@ from ...schemas import Model, Quarantined, toml
 from ...schemas.rating import RaterKind
 from ..errors import SourceError
 from ..systems.formats import inputs, turns
-from ..systems.formats.mapping import Filter, Input, explained
+from ..systems.formats.mapping import Filter, Input, explanation
 from ..systems.formats.paths import (
     Condition,
     Getter,
     check_pattern,
-    escaped,
+    escape_key,
     expression,
     fits,
     getter,
@@ -43,7 +43,7 @@ FIELDS = (
     "probability",
 )
 NAMED = 12
-"""So many columns are named to somebody who asked for another."""
+"""Most columns that a message names."""
 _WHOLE = re.compile(r"(\d+)(?:\.0+)?")
 """A whole number, as a table may write it."""
 _OFTEN_EMPTY = ("event", "rationale", "created", "probability")
@@ -144,13 +144,13 @@ class LabelMapping(Model):
 
 
 @dataclass(frozen=True)
-class Labelled:
-    """One label as it was logged, as `ratings import` has it, and where."""
+class LoggedLabel:
+    """One label as it was logged: its values as `ratings import` takes them, and its line."""
 
     line: int | None
-    said: dict[str, Any]
+    values: dict[str, Any]
     counts: bool = True
-    """Else it was left out by `[labels]` or `[filter]`, and its unit is none that a rater left unmarked."""
+    """False where `[labels]` or `[filter]` left it out: its unit is then none that a rater left unmarked."""
 
 
 def parse(text: str, name: str) -> LabelMapping:
@@ -164,15 +164,15 @@ def parse(text: str, name: str) -> LabelMapping:
         mapping = LabelMapping.model_validate(document)
         mapping.check()
     except ValidationError as error:
-        raise SourceError(f"{name}: {explained(error, LabelMapping)}") from error
+        raise SourceError(f"{name}: {explanation(error, LabelMapping)}") from error
     except ValueError as error:
         raise SourceError(f"{name}: {error}") from error
     return mapping
 
 
-def read(path: Path, mapping: LabelMapping) -> Iterator[Labelled | Quarantined]:
-    """The labels of a file; a record that holds none is quarantined with its number, and a path of the
-    mapping at which no record has anything with what there is instead."""
+def read(path: Path, mapping: LabelMapping) -> Iterator[LoggedLabel | Quarantined]:
+    """The labels of a file. A record without any is quarantined with its number, and a path of the mapping at
+    which no record has anything with the columns that there are."""
     reading = _Reading(mapping)
     records = 0
     for number, record in inputs.records(path, mapping.input, as_written=True):
@@ -198,10 +198,10 @@ class _Reading:
         self.mapping = mapping
         self.at = mapping.items_at
         self.plain = any(path == f"{self.at}[]" for _, path in mapping.paths())
-        """Whether the items of the list are labels or codes themselves."""
+        """Whether the items of the list are values, labels or codes, and not objects."""
         inside = getter(self.at)
         self.items: Getter = (
-            (lambda record: turns.loaded(inside(record)))
+            (lambda record: turns.decode_value(inside(record)))
             if self.plain
             else (lambda record: turns.events_in(record, self.at or "", None))
         )
@@ -212,34 +212,34 @@ class _Reading:
         self.meanings |= mapping.labels
         self.patterns = {name: expression(pattern) for name, pattern in mapping.patterns.items()}
         self.conditions = {path: self._getter(path) for key, path in mapping.paths() if key == "filter"}
-        self.taken = 0
-        self.unmet = {
+        self.n_kept = 0
+        self.empty_paths = {
             (key, path): self._getter(path)
             for key, path in mapping.paths()
             if key.removeprefix("rating.") not in _OFTEN_EMPTY
         }
-        """The keys of the mapping, with their paths, that no record has anything for so far."""
+        """The keys of the mapping with their paths, for which no record had a value so far."""
         self.columns: dict[str, None] = {}
-        """What the first records have."""
+        """Names in the first records, for messages."""
 
     def empty(self, records: int) -> Iterator[str]:
-        """A sentence for each rater, code or place of which none of so many records says anything."""
+        """A sentence for each path of the mapping at which none of so many records has a value."""
         there = ", ".join(map(repr, itertools.islice(self.columns, NAMED)))
         for key, path in self.mapping.paths():
-            if records and (key, path) in self.unmet:
-                spelling = f"a column of that name is written {escaped(path)}"
-                hint = spelling if path in self.columns and escaped(path) != path else f"they have {there}"
+            if records and (key, path) in self.empty_paths:
+                spelling = f"a column of that name is written {escape_key(path)}"
+                hint = spelling if path in self.columns and escape_key(path) != path else f"they have {there}"
                 yield f"{key}: none of {records} records has anything at {path!r}; {hint}"
-        if records and not self.taken and self.conditions:
+        if records and not self.n_kept and self.conditions:
             yield f"filter: takes no label of {records} records"
 
-    def labels(self, number: int | None, record: dict[str, Any]) -> Iterator[Labelled | str]:
-        """Every label of a record; a sentence for what is none."""
+    def labels(self, number: int | None, record: dict[str, Any]) -> Iterator[LoggedLabel | str]:
+        """Every label of a record; a sentence in place of what is no label."""
         if len(self.columns) < NAMED:
             self.columns |= dict.fromkeys(record)
-        self.unmet = {
+        self.empty_paths = {
             (key, path): at
-            for (key, path), at in self.unmet.items()
+            for (key, path), at in self.empty_paths.items()
             if "[]" in path or at(record, None) in (None, "")
         }
         items = [record] if self.at is None else self.items(record)
@@ -250,18 +250,20 @@ class _Reading:
             return
         for item in items:
             if isinstance(item, dict) or self.plain:
-                self.unmet = {key: at for key, at in self.unmet.items() if at(record, item) in (None, "")}
-                takes = self._takes(record, item)
-                self.taken += takes
-                for values in self._of(record, item):
-                    yield Labelled(number, values, counts=takes and values["label"] != "")
+                self.empty_paths = {
+                    key: at for key, at in self.empty_paths.items() if at(record, item) in (None, "")
+                }
+                takes = self._is_kept(record, item)
+                self.n_kept += takes
+                for values in self._values(record, item):
+                    yield LoggedLabel(number, values, counts=takes and values["label"] != "")
             else:
                 yield f"{self.at}: expected objects in the list"
 
-    def _of(self, record: dict[str, Any], item: Any) -> Iterator[dict[str, Any]]:
-        """What is said; an empty label where `[labels]` leaves out what was."""
+    def _values(self, record: dict[str, Any], item: Any) -> Iterator[dict[str, Any]]:
+        """The values of each label of an item; its label is empty where `[labels]` leaves it out."""
         constants = self.mapping.constants
-        values = {name: self._said(name, at(record, item)) for name, at in self.fields.items()}
+        values = {name: self._value(name, at(record, item)) for name, at in self.fields.items()}
         values = {name: value for name, value in values.items() if value not in (None, "")}
         base = {
             "codebook": constants.codebook,
@@ -276,13 +278,13 @@ class _Reading:
         for rater, at_rater in (self.raters or {"": None}).items():
             for code, at_code in (self.codes or {"": None}).items():
                 lookup = at_rater or at_code
-                value = self._said("label", lookup(record, item)) if lookup else base.get("label")
+                value = self._value("label", lookup(record, item)) if lookup else base.get("label")
                 label = None if value is None else self._label(value)
                 if label is not None and (value, label) != ("", ""):
                     names = {**({"rater": rater} if rater else {}), **({"code": code} if code else {})}
                     yield {**base, **names, "label": label}
 
-    def _takes(self, record: dict[str, Any], item: Any) -> bool:
+    def _is_kept(self, record: dict[str, Any], item: Any) -> bool:
         rules = self.mapping.filter
 
         def at(path: str) -> Any:
@@ -302,10 +304,10 @@ class _Reading:
         outside = getter(path)
         return lambda record, item: outside(record)
 
-    def _said(self, name: str, value: Any) -> Any:
+    def _value(self, name: str, value: Any) -> Any:
         """A value as the mapping's pattern cuts it; of `event` a whole number, also where a text holds it.
 
-        A label that the pattern does not fit stays as it is, for its codebook to refuse: it was said.
+        A label that the pattern does not fit stays as it is: it was given, and its codebook refuses it.
         """
         if name in self.patterns and isinstance(value, str):
             match = self.patterns[name].search(value)
@@ -318,7 +320,7 @@ class _Reading:
         return value if name in ("event", "probability", "label") or value is None else plain(value)
 
     def _label(self, value: Any) -> str:
-        """The label that a value stands for, in whatever case and however a number is written."""
+        """The label that a value stands for, whatever its case and however a number is written."""
         text = plain(value)
         bare = text.strip()
         whole = _WHOLE.fullmatch(bare)

@@ -12,10 +12,10 @@ import duckdb
 
 from ...schemas import Measure, Quarantined, Trajectory
 from ...schemas.trajectory import COPY
-from ..store import AMONG, Store, delete, derived, execute, insert, listed, texts
+from ..store import AMONG, Store, constants, delete, derived, execute, insert, texts
 from ..store.columns import Columns, Tables, schema
-from ..store.connection import Batches, append, offered
-from ..store.memory import release
+from ..store.connection import Batches, append, register_table
+from ..store.memory import release_memory
 from ..store.parcel import Parcel
 from ..store.removal import clear
 from ..store.trajectories import reference_rows
@@ -23,7 +23,7 @@ from ..systems import References
 from ..systems.registry import SYSTEMS, measures, parsed_references
 
 TEAMWORK = (resources.files("coaudit.pipeline.store.sql") / "teamwork.sql").read_text()
-"""What SQL says of any team, as the columns of `computed`."""
+"""SQL of the measures of any team, with the columns of `computed`."""
 MEASURED = {
     "trajectories": ("id", "tags"),
     "events": (
@@ -34,9 +34,9 @@ MEASURED = {
     "units": ("trajectory_id", "event", "kind", "opening"),
     "computed": ("metric", "trajectory_id", "scoring"),
 }
-"""Table -> the columns that it looks at."""
+"""Table -> the columns that TEAMWORK reads."""
 TOGETHER = 100_000
-"""Events from which on no more are measured by one query."""
+"""Events from which on no more parcels are measured by one query."""
 SHARED = ("human_intervention_rate", "workload_balance")
 """Measured for any team, unless its own system says it better."""
 
@@ -76,7 +76,7 @@ def save_parcels(store: Store, connection: duckdb.DuckDBPyConnection, parcels: S
     """
     for some in _groups(parcels):
         _measure(connection, some)
-        release(connection)
+        release_memory(connection)
     store.save(connection, parcels)
 
 
@@ -107,18 +107,18 @@ def own_measures(trajectory: Trajectory, references: Mapping[str, References]) -
 
 
 @dataclass(frozen=True)
-class ReferencesTaken:
-    """What came of a folder of references."""
+class ReferenceImport:
+    """The result of reading a folder of references."""
 
     tasks: int
-    """So many have one."""
+    """Number of tasks that have one."""
     measured: int
-    """So many stored trajectories were measured anew."""
+    """Number of stored trajectories that were measured anew."""
     unread: list[Quarantined]
     """What was not understood."""
 
 
-def read_references(store: Store, folder: Path) -> ReferencesTaken:
+def read_references(store: Store, folder: Path) -> ReferenceImport:
     """Keep the references of a folder and measure anew what they concern."""
     unread: list[Quarantined] = []
     tasks = count = 0
@@ -130,7 +130,7 @@ def read_references(store: Store, folder: Path) -> ReferencesTaken:
                 _save_references(connection, system.name, references, str(folder))
                 count += _measure_anew(store, connection, system.name, references)
             tasks += len(references)
-    return ReferencesTaken(tasks, count, unread)
+    return ReferenceImport(tasks, count, unread)
 
 
 def _save_references(
@@ -148,7 +148,8 @@ def _save_references(
 def _measure_anew(
     store: Store, connection: duckdb.DuckDBPyConnection, system: str, tasks: Collection[str]
 ) -> int:
-    """Compute the measures of a system's stored trajectories on these tasks anew; of how many that was."""
+    """Compute the measures of a system's stored trajectories on these tasks anew; returns how many those
+    are."""
     query = f"SELECT id FROM trajectories WHERE system = ? AND task {AMONG}"
     ids = [row[0] for row in execute(connection, query, [system, texts(tasks)]).fetchall()]
     delete(connection, "computed", "trajectory_id", ids)
@@ -160,12 +161,14 @@ def _measure_anew(
 
 
 def _measure(connection: duckdb.DuckDBPyConnection, parcels: Sequence[Parcel]) -> None:
-    """Add to `computed` what SQL says of any team, where its own system does not say it better; of a shorter
-    copy of another record it is missing for that reason."""
+    """Add the measures of any team to `computed`, unless its own system measures them better; those of a
+    shorter copy of another record are null for that reason."""
     with ExitStack() as stack:
         for name, columns in MEASURED.items():
-            stack.enter_context(offered(connection, f"incoming_{name}", _columns(parcels, name, columns)))
-        own = f"SELECT metric, trajectory_id FROM incoming_computed WHERE metric IN ({listed(SHARED)})"
+            stack.enter_context(
+                register_table(connection, f"incoming_{name}", _columns(parcels, name, columns))
+            )
+        own = f"SELECT metric, trajectory_id FROM incoming_computed WHERE metric IN ({constants(SHARED)})"
         copies = (
             f"SELECT id AS trajectory_id, json_extract_string(tags, '$.{COPY}') AS original "
             "FROM incoming_trajectories"

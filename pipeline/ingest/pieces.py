@@ -1,4 +1,4 @@
-"""Sessions of which several files have a piece each, as logs that were rotated do: every piece counts."""
+"""Sessions that lie in pieces in several files, as where logs are rotated: every piece counts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _FOLLOWING = """
         ORDER BY started, source
     )
 """
-"""Of sessions that have one name and are alike in what is said of them once, which is next in time. In a
-conversation of traces the model may change."""
+"""For each session, the one before it in time that has the same name and is alike in what is said once of a
+session. In a conversation of traces the model may change."""
 
 
 class Pieces(NamedTuple):
@@ -35,8 +35,8 @@ class Pieces(NamedTuple):
 
 
 def pieces(connection: duckdb.DuckDBPyConnection, sources: Iterable[str]) -> list[Pieces]:
-    """The pairs of files, one of them among the `sources`, of which the later goes on in time with sessions
-    that the earlier has."""
+    """The pairs of files, one of them among the `sources`, of which the later goes on with sessions of the
+    earlier."""
     query = f"""
         SELECT source, before, list(native_id ORDER BY native_id) FROM ({_FOLLOWING})
         WHERE later AND source <> before AND (source {AMONG} OR before {AMONG})

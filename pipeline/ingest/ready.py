@@ -1,4 +1,4 @@
-"""A store that is up to its ledgers, made anew where its database was deleted.
+"""The store of a workspace, brought up to its ledgers, or made anew where its database was deleted.
 
 Every command begins here, and few have anything to read: what reads is loaded only then.
 """
@@ -10,17 +10,17 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from ..store import Store, Workspace
-from ..store.sync import reach, reached
+from ..store.sync import ledger_offsets, note_offsets
 
 if TYPE_CHECKING:
     from .result import Ingested, Progress
 
 Say = Callable[[str], None]
-Shown = Callable[[str], "AbstractContextManager[Progress]"]
+ShowProgress = Callable[[str], "AbstractContextManager[Progress]"]
 """Shows how far something is, under a title."""
 
 
-def ready(workspace: Workspace, say: Say, progress: Shown, *, for_ingest: bool = False) -> Store:
+def ready(workspace: Workspace, say: Say, progress: ShowProgress, *, for_ingest: bool = False) -> Store:
     """The store of a workspace. A database that was deleted is made again from the ledgers first."""
     workspace.pull()
     store = Store(workspace)
@@ -44,13 +44,13 @@ def ready(workspace: Workspace, say: Say, progress: Shown, *, for_ingest: bool =
         if not for_ingest:
             store.sync()
         standing = store.standing()
-    for line in standing.set_aside if standing else ():
+    for line in standing.notes if standing else ():
         say(line)
     return store
 
 
 def _tell_gone(result: Ingested, say: Say) -> None:
-    """Name sessions that are missing since their logs are."""
+    """Report the logs that are gone, and their sessions with them."""
     from .rebuild import GONE
 
     sources = [item.source for item in result.quarantined if item.reason == GONE]
@@ -59,19 +59,19 @@ def _tell_gone(result: Ingested, say: Say) -> None:
 
 
 def _heed_forgotten(store: Store) -> None:
-    """Leave out what another machine had forgotten, and read again what it took back."""
+    """Leave out what another machine forgot, and read again what it restored."""
     ledger = store.workspace.forgotten
     with store.reading(synced=True) as connection:
-        before = reached(connection)
-    if not ledger.grown(before):
+        before = ledger_offsets(connection)
+    if not ledger.has_grown(before):
         return
     from . import forgetting
     from .rebuild import read_again
 
     ends = ledger.ends(before)
-    back = forgetting.undone(store.workspace, before)
+    back = forgetting.restored_names(store.workspace, before)
     forgetting.enforce(store)
     if back:
         read_again(store, back)
     with store.writing() as connection:
-        reach(connection, ends)
+        note_offsets(connection, ends)

@@ -13,7 +13,7 @@ from ...schemas import Quarantined
 from ...schemas.text import counted
 from ..errors import StoreError
 from ..store import Store, dictionaries, insert
-from ..store.sync import reach, reached
+from ..store.sync import ledger_offsets, note_offsets
 from . import forgetting, serving
 from . import sources as provenance
 from .intake import Intake
@@ -28,7 +28,7 @@ GONE = "the log is gone; its ratings are kept"
 def rebuild(store: Store, progress: Progress | None = None, *, unless_made: bool = False) -> Ingested:
     """Make the database anew from the ledgers; a log that is gone is named, and its ratings are kept.
 
-    The tables are made beside the old ones. What others write meanwhile into those is read once more, and
+    The tables are made beside the old ones. What others write into the old ones meanwhile is read once more;
     then, while nobody writes, the new ones take their place. With `unless_made`, nothing is done where
     another process has made some since.
     """
@@ -43,33 +43,33 @@ def catch_up(store: Store, progress: Progress | None = None) -> Ingested:
     """Read the sources that the ledger holds beyond the database."""
     ledger = store.workspace.sources
     with store.reading(synced=True) as connection:
-        before = reached(connection)
+        before = ledger_offsets(connection)
     ends = ledger.ends(before)
-    sources, bad_lines = provenance.noted(store.workspace, before)
+    sources, bad_lines = provenance.read_ledger(store.workspace, before)
     result = _fill(store, sources, progress)
     with store.writing() as connection:
-        now = reached(connection)
+        now = ledger_offsets(connection)
         first = {n for n in ends if now.get(n, 0) == before.get(n, 0)}  # else another process has said so
         items = [(Path(item.source).name, item) for item in bad_lines]
         rows = [{**item.model_dump(), "read_from": name} for name, item in items if name in first]
         insert(connection, "quarantine", rows)
-        reach(connection, {n: end for n, end in ends.items() if now.get(n, 0) <= end})
+        note_offsets(connection, {n: end for n, end in ends.items() if now.get(n, 0) <= end})
     result.quarantined.extend(bad_lines)
     return result
 
 
 def _replace(store: Store, progress: Progress | None) -> Ingested:
-    aside = store.beside()
+    aside = store.replacement()
     try:
-        result = _made_anew(aside, progress)
-        with store.tables.alone():
+        result = _fill_new(aside, progress)
+        with store.tables.exclude_writers():
             store.workspace.pull(at_once=True)  # what other machines stored since, whose tables these are too
             if (standing := aside.standing()) and standing.lacks_sources:
                 result.quarantined.extend(catch_up(aside).quarantined)
             if store.is_shared:
                 _keep_scrapes(store, aside)
             _keep_refused(store, aside)
-            if sources := _changed_since(store, aside):
+            if sources := _changed_sources(store, aside):
                 _fill(aside, sources, None)  # what is wrong with them was said above
             _name_overwritten(store, aside, result)
             store.tables.replace()
@@ -79,7 +79,8 @@ def _replace(store: Store, progress: Progress | None) -> Ingested:
 
 
 def _keep_scrapes(store: Store, aside: Store) -> None:
-    """Scrapes of model servers lie on the machine that made them, and else only in the tables."""
+    """Take over the scrapes of model servers, which lie on the machine that made them, and else only in the
+    tables."""
     if not store.has_tables():
         return
     with store.reading(synced=True) as connection:
@@ -89,7 +90,7 @@ def _keep_scrapes(store: Store, aside: Store) -> None:
 
 
 def _keep_refused(store: Store, aside: Store) -> None:
-    """What was wrong with sources that gave nothing: no ledger holds them."""
+    """Take over what was wrong with sources that gave nothing: no ledger holds it."""
     query = """
         SELECT source, line, reason, read_from FROM quarantine
         WHERE starts_with(read_from, '/') AND reason <> ?
@@ -107,8 +108,8 @@ def _keep_refused(store: Store, aside: Store) -> None:
         insert(connection, "quarantine", [row for row in wrong if row["read_from"] not in there])
 
 
-def _made_anew(aside: Store, progress: Progress | None) -> Ingested:
-    """Fill a database that is not there yet."""
+def _fill_new(aside: Store, progress: Progress | None) -> Ingested:
+    """Fill a database that does not exist yet."""
     with aside.writing():
         pass
     if aside.workspace.sources.exists():
@@ -116,7 +117,7 @@ def _made_anew(aside: Store, progress: Progress | None) -> Ingested:
     return _fill(aside, (), progress)
 
 
-def _changed_since(store: Store, aside: Store) -> list[Source]:
+def _changed_sources(store: Store, aside: Store) -> list[Source]:
     """The sources of trajectories that the old database has in a later state than the new one.
 
     A session that is followed grows without a new line in the ledger of sources.
@@ -129,7 +130,7 @@ def _changed_since(store: Store, aside: Store) -> list[Source]:
         return []
     keys = {key for key, digest in old.items() if new.get(key) != digest}
     paths = {path for path, ids in owners if keys & set(ids)}
-    return [source for source in provenance.noted(store.workspace)[0] if source.path in paths]
+    return [source for source in provenance.read_ledger(store.workspace)[0] if source.path in paths]
 
 
 def _digests(store: Store) -> dict[str, str]:
@@ -142,7 +143,7 @@ def _digests(store: Store) -> dict[str, str]:
 def _fill(store: Store, sources: Sequence[Source], progress: Progress | None) -> Ingested:
     """Read sources into a store, and the ledgers of ratings and outcomes after them."""
     result = Ingested()
-    exclusions = forgetting.outside(store.workspace)
+    exclusions = forgetting.read_exclusions(store.workspace)
     logs = [source for source in sources if not source.reference and source.path not in exclusions.sources]
     with Readers() as readers:
         readers.expect(sum(source.bytes or 0 for source in logs if source.copied or exists(source.path)))
@@ -152,7 +153,7 @@ def _fill(store: Store, sources: Sequence[Source], progress: Progress | None) ->
         last = {source.path: source for source in logs}
         missing = [source for source in logs if _is_written_over(source, last[source.path])]
         logs = [source for source in logs if not _is_written_over(source, last[source.path])]
-        places = [provenance.found_again(store.workspace, source) for source in logs]
+        places = [provenance.locate(store.workspace, source) for source in logs]
         there = {source.path for source, place in zip(logs, places, strict=True) if place}
         for source, place in zip(logs, places, strict=True):
             if place is not None:
@@ -169,13 +170,13 @@ def _fill(store: Store, sources: Sequence[Source], progress: Progress | None) ->
 
 
 def _is_written_over(source: Source, last: Source) -> bool:
-    """Whether a source has no copy, and where it lay a run of another condition was ingested since."""
+    """Whether a source has no copy, and a run of another condition was ingested from its path since."""
     conditions = {source.options.condition, last.options.condition} - {None}
     return not source.copied and source.content_hash != last.content_hash and len(conditions) == 2
 
 
 def _name_lost(store: Store, result: Ingested, sources: Sequence[Source]) -> None:
-    """Quarantine the sources that are gone, but logs that were moved: another one holds their sessions."""
+    """Quarantine the sources that are gone, except moved logs, whose sessions another source gives."""
     if not sources:
         return
     digests = _digests(store)
@@ -188,16 +189,15 @@ def _name_lost(store: Store, result: Ingested, sources: Sequence[Source]) -> Non
 
 
 def _name_overwritten(store: Store, aside: Store, result: Ingested) -> None:
-    """Quarantine the logs that are there and give a session of the old tables no more: another was written
-    over it.
-    """
+    """Quarantine the logs that exist and no longer give a session of the old tables: another was written over
+    it."""
     try:
         old = _sources(store)
     except (StoreError, duckdb.Error):  # an old database that cannot be read is what a rebuild is for
         return
-    new, outside = _sources(aside), forgetting.outside(store.workspace)
-    paths = {item.source for item in result.quarantined if item.reason == GONE} | outside.sources
-    losses = Counter(old[key] for key in old.keys() - new.keys() - outside.trajectories)
+    new, exclusions = _sources(aside), forgetting.read_exclusions(store.workspace)
+    paths = {item.source for item in result.quarantined if item.reason == GONE} | exclusions.sources
+    losses = Counter(old[key] for key in old.keys() - new.keys() - exclusions.trajectories)
     items = [
         Quarantined(source=source, reason=f"no longer holds {sessions} that it gave; ratings are kept")
         for source, sessions in sorted((one, counted(n, "session", "sessions")) for one, n in losses.items())
@@ -217,11 +217,11 @@ def _sources(store: Store) -> dict[str, str]:
 
 
 def read_again(store: Store, names: Sequence[str], progress: Progress | None = None) -> Ingested:
-    """Read the noted sources of these paths, or that gave these trajectories, once more."""
+    """Read the noted sources that have these paths, or gave these trajectories, once more."""
     targets = set(names)
     sources = [
         source
-        for source in provenance.noted(store.workspace)[0]
+        for source in provenance.read_ledger(store.workspace)[0]
         if source.path in targets or targets & set(source.trajectory_ids)
     ]
     return _fill(store, sources, progress)
@@ -230,7 +230,7 @@ def read_again(store: Store, names: Sequence[str], progress: Progress | None = N
 def _references(store: Store, sources: Iterable[Source]) -> list[Quarantined]:
     unread: list[Quarantined] = []
     for source in sources:
-        if place := provenance.found_again(store.workspace, source):
+        if place := provenance.locate(store.workspace, source):
             unread += read_references(store, place.path).unread
         else:
             unread.append(Quarantined(source=source.path, reason="the references are gone"))

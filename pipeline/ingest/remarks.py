@@ -1,4 +1,5 @@
-"""What an ingest says of what it took in: who the participants are, and results of which nothing is known."""
+"""What an ingest reports of what it stored: who the participants are, and results whose status is not
+known."""
 
 from __future__ import annotations
 
@@ -15,32 +16,32 @@ from ..systems.formats.guess_roles import contrary_kinds
 from ..units import columns
 
 NAMES = 4
-"""So many participants of a kind are named."""
+"""Most participants of a kind that are named."""
 NAME = 60
-"""With so many characters at most."""
+"""Most characters of a name that are shown."""
 
 
 @dataclass
 class Remarks:
     """Counts over the trajectories that were stored."""
 
-    spoken: dict[str, Counter[str]] = field(default_factory=dict)
+    actors: dict[str, Counter[str]] = field(default_factory=dict)
     """Kind -> participant -> events."""
     messages: int = 0
-    wordless: int = 0
+    textless: int = 0
     """Messages without a text."""
-    answered: int = 0
-    untold: int = 0
-    alike: int = 0
-    timed: int = 0
-    undated: int = 0
-    """Times that are no ISO 8601."""
-    undated_as: str = ""
+    results: int = 0
+    statusless: int = 0
+    error_like: int = 0
+    times: int = 0
+    undated_times: int = 0
+    """Number of times that are not ISO 8601."""
+    undated_example: str = ""
     """The first of them."""
-    renamed: Counter[str] = field(default_factory=Counter)
-    """Who is of another kind by their name than by their role in a chat, with the latter -> chats."""
-    unanswered: Counter[str] = field(default_factory=Counter)
-    """Who is among several people of a chat in which no agent is -> chats."""
+    contrary_names: Counter[str] = field(default_factory=Counter)
+    """Name, with the kind by its role -> chats in which the name tells of another kind."""
+    people_alone: Counter[str] = field(default_factory=Counter)
+    """Name -> chats with several people and no agent in which they are."""
 
     @classmethod
     def of(cls, trajectory: Trajectory) -> Remarks:
@@ -54,17 +55,17 @@ class Remarks:
         kinds = {person.name: person.kind for person in trajectory.participants}
         events = columns(trajectory)
         for name, count in Counter(events.actor).items():
-            self.spoken.setdefault(kinds[name], Counter())[name] += count
+            self.actors.setdefault(kinds[name], Counter())[name] += count
         if trajectory.system == chat.SYSTEM:
             self._roles(kinds)
         texts = [text for kind, text in zip(events.kind, events.text, strict=True) if kind == "message"]
         self.messages += len(texts)
-        self.wordless += len(texts) - sum(map(bool, texts))
+        self.textless += len(texts) - sum(map(bool, texts))
         times = list(filter(None, events.time))
         undated = _undated_times(times)
-        self.timed += len(times)
-        self.undated += len(undated)
-        self.undated_as = self.undated_as or next(iter(undated), "")
+        self.times += len(times)
+        self.undated_times += len(undated)
+        self.undated_example = self.undated_example or next(iter(undated), "")
         if any(events.states):
             for place, kind in enumerate(events.kind):
                 if kind in ("action", "finish") and (state := events.states[place].get("public")) is not None:
@@ -72,87 +73,87 @@ class Remarks:
 
     def add(self, other: Remarks) -> None:
         """Count in what others counted."""
-        for kind, counts in other.spoken.items():
-            self.spoken.setdefault(kind, Counter()).update(counts)
+        for kind, counts in other.actors.items():
+            self.actors.setdefault(kind, Counter()).update(counts)
         self.messages += other.messages
-        self.wordless += other.wordless
-        self.answered += other.answered
-        self.untold += other.untold
-        self.alike += other.alike
-        self.timed += other.timed
-        self.undated += other.undated
-        self.undated_as = self.undated_as or other.undated_as
-        self.renamed += other.renamed
-        self.unanswered += other.unanswered
+        self.textless += other.textless
+        self.results += other.results
+        self.statusless += other.statusless
+        self.error_like += other.error_like
+        self.times += other.times
+        self.undated_times += other.undated_times
+        self.undated_example = self.undated_example or other.undated_example
+        self.contrary_names += other.contrary_names
+        self.people_alone += other.people_alone
 
     def drop(self, other: Remarks) -> None:
         """Take out what was counted of a trajectory that another version replaces."""
-        for kind, counts in other.spoken.items():
-            self.spoken[kind] = self.spoken.get(kind, Counter()) - counts
+        for kind, counts in other.actors.items():
+            self.actors[kind] = self.actors.get(kind, Counter()) - counts
         self.messages -= other.messages
-        self.wordless -= other.wordless
-        self.answered -= other.answered
-        self.untold -= other.untold
-        self.alike -= other.alike
-        self.timed -= other.timed
-        self.undated -= other.undated
-        self.renamed -= other.renamed
-        self.unanswered -= other.unanswered
+        self.textless -= other.textless
+        self.results -= other.results
+        self.statusless -= other.statusless
+        self.error_like -= other.error_like
+        self.times -= other.times
+        self.undated_times -= other.undated_times
+        self.contrary_names -= other.contrary_names
+        self.people_alone -= other.people_alone
 
     def _roles(self, kinds: Mapping[str, ParticipantKind]) -> None:
-        """Count whom the roles of a chat may have taken for what they are not."""
+        """Count those in a chat whose role may give them the wrong kind."""
         roles = {"human": "user", "agent": "assistant", "environment": "tool"}
         wrong = contrary_kinds((None, name, roles[kind]) for name, kind in kinds.items())
-        self.renamed.update(f"{name} ({kinds[name]})" for name in wrong)
+        self.contrary_names.update(f"{name} ({kinds[name]})" for name in wrong)
         people = [name for name, kind in kinds.items() if kind == "human"]
         if len(people) > 1 and "agent" not in kinds.values():
-            self.unanswered.update(people)
+            self.people_alone.update(people)
 
     def _result(self, status: str | None, state: JsonValue) -> None:
-        self.answered += 1
+        self.results += 1
         if status is None:
-            self.untold += 1
-            self.alike += isinstance(state, dict) and marks.alike(state.get("observation"))
+            self.statusless += 1
+            self.error_like += isinstance(state, dict) and marks.reads_like_error(state.get("observation"))
 
     def notes(self) -> Iterator[str]:
         """The sentences for a person; none where nothing was stored."""
-        if self.spoken:
-            yield "participants: " + "; ".join(self._kind(kind) for kind in sorted(self.spoken, reverse=True))
-        if self.renamed:
+        if self.actors:
+            yield "participants: " + "; ".join(self._kind(kind) for kind in sorted(self.actors, reverse=True))
+        if self.contrary_names:
             yield (
-                f"names say otherwise than roles who these are: {_some(self.renamed)}. [[roles]] of a "
+                f"names say otherwise than roles who these are: {_some(self.contrary_names)}. [[roles]] of a "
                 "mapping (--map) says it; `coaudit map` drafts one"
             )
-        if self.unanswered:
+        if self.people_alone:
             yield (
-                f"the role of a user covers several names, and no agent speaks: {_some(self.unanswered)}. "
+                f"the role of a user covers several names, and no agent speaks: {_some(self.people_alone)}. "
                 "Where some of them are agents, [[roles]] of a mapping (--map) says so"
             )
-        if self.messages and 2 * self.wordless >= self.messages:
-            lacking = f"{self.wordless} of {self.messages} messages have no text"
-            if self.wordless == self.messages:
+        if self.messages and 2 * self.textless >= self.messages:
+            lacking = f"{self.textless} of {self.messages} messages have no text"
+            if self.textless == self.messages:
                 lacking = f"none of the {self.messages} messages has a text"
             yield (
                 f"{lacking}: rules and judges see blanks. `text` of a mapping (--map) says where it stands"
             )
-        if self.undated:
-            times = "time is" if self.undated == 1 else "times are"
+        if self.undated_times:
+            times = "time is" if self.undated_times == 1 else "times are"
             yield (
-                f"{self.undated} of {self.timed} {times} not ISO 8601, such as "
-                f"{shortened(self.undated_as, NAME)!r}: days and durations leave them out. [constants] "
+                f"{self.undated_times} of {self.times} {times} not ISO 8601, such as "
+                f"{shortened(self.undated_example, NAME)!r}: days and durations leave them out. [constants] "
                 "time_format of a mapping (--map) says how they are written"
             )
-        if self.untold:
-            looks = f" ({self.alike} of them read like errors)" if self.alike else ""
+        if self.statusless:
+            looks = f" ({self.error_like} of them read like errors)" if self.error_like else ""
             yield (
-                f"{self.untold} of {self.answered} results say neither success nor failure{looks}: their "
+                f"{self.statusless} of {self.results} results say neither success nor failure{looks}: their "
                 "status is unknown and error_rate undefined. [[results]] or [constants] status of a mapping "
                 "(--map) says what they mean"
             )
 
     def _kind(self, kind: str) -> str:
-        events = sum(self.spoken[kind].values())
-        return f"{kind} {_some(self.spoken[kind])} ({events} event{'s' * (events != 1)})"
+        events = sum(self.actors[kind].values())
+        return f"{kind} {_some(self.actors[kind])} ({events} event{'s' * (events != 1)})"
 
 
 def _some(counts: Counter[str]) -> str:

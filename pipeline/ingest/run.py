@@ -15,8 +15,15 @@ from ..systems import ReadOptions
 from ..systems.registry import SYSTEMS
 from . import forgetting
 from . import sources as provenance
-from .archives import archives_below, is_archive, read_with, unpacked
-from .discover import Tree, discover, is_linked_folder, recognised, unreadable, unrecognised
+from .archives import archives_below, companion_files, is_archive, unpacked_folder
+from .discover import (
+    Tree,
+    discover,
+    is_linked_folder,
+    recognised_system,
+    unreadable_item,
+    unrecognised_reason,
+)
 from .intake import Intake
 from .measure import read_references
 from .result import Ingested, Progress
@@ -24,14 +31,14 @@ from .sources import Place, Source, known_sources, quarantined_sources
 from .workers import Readers
 
 NESTED = 2
-"""So deep archives may lie in an archive."""
+"""Levels of archives within an archive that are unpacked."""
 TOO_DEEP = f"lies in more than {NESTED} archives in an archive: unpack it"
 NAMED = 5
-"""So many files that are left out are named."""
+"""Most files left out that a note names."""
 LONGEST = 60
 """Characters of a name that are shown."""
 SHOWN = 3
-"""So many trajectories tell whether logs are read as meant."""
+"""Trajectories in a preview, enough to see whether logs are read as meant."""
 
 
 def ingest(
@@ -60,7 +67,7 @@ def ingest(
             path = Path(os.path.abspath(item))
             if not path.exists():
                 result.quarantined.append(Quarantined(source=str(item), reason="no such file or folder"))
-            elif is_archive(path) and recognised(path, system) is None:
+            elif is_archive(path) and recognised_system(path, system) is None:
                 for tree, refused in _archive_trees(path, str(path), system):
                     result.quarantined.extend(refused)
                     # What was unpacked is gone afterwards, so it is always kept.
@@ -90,7 +97,7 @@ def _read_all(paths: Sequence[Path], options: ReadOptions, system: str) -> Itera
         path = Path(os.path.abspath(item))
         if not path.exists():
             yield Quarantined(source=str(item), reason="no such file or folder")
-        elif is_archive(path) and recognised(path, system) is None:
+        elif is_archive(path) and recognised_system(path, system) is None:
             for tree, refused in _archive_trees(path, str(path), system):
                 yield from refused
                 if tree is not None:
@@ -102,11 +109,11 @@ def _read_all(paths: Sequence[Path], options: ReadOptions, system: str) -> Itera
 def _archive_trees(
     path: Path, name: str, system: str, depth: int = NESTED
 ) -> Iterator[tuple[Tree | None, list[Quarantined]]]:
-    """What is in an archive, then in each archive in it, unpacked until the next; and what was refused.
+    """The contents of an archive, then of each archive in it, unpacked until the next; and what was refused.
 
-    None in place of what holds nothing of its own.
+    None in place of the contents where they hold nothing of their own.
     """
-    with unpacked(path) as (folder, wrong):
+    with unpacked_folder(path) as (folder, wrong):
         refused = [q.model_copy(update={"source": name + q.source.removeprefix(str(path))}) for q in wrong]
         inside = {f"{name}!{inner.relative_to(folder)}": inner for inner in archives_below(folder)}
         if not depth:
@@ -120,7 +127,7 @@ def _archive_trees(
 def _with_archives(paths: Sequence[Path], system: str) -> Iterator[Path]:
     """The places that were given, and the archives in those that are no source themselves."""
     for path in paths:
-        inside = [] if path.is_dir() and recognised(path, system) else archives_below(path)
+        inside = [] if path.is_dir() and recognised_system(path, system) else archives_below(path)
         if not inside or next(discover(path, system), None):
             yield path
         yield from inside
@@ -130,9 +137,9 @@ def _read_tree(tree: Tree, options: ReadOptions, system: str) -> Iterator[Trajec
     empty = True
     for path, name in discover(tree.root, system):
         empty = False
-        yield from provenance.read(Place(path, tree.called(path), name), options)
+        yield from provenance.read(Place(path, tree.name_of(path), name), options)
     if empty:
-        yield Quarantined(source=tree.name, reason=unrecognised(tree.root, system, tree.name))
+        yield Quarantined(source=tree.name, reason=unrecognised_reason(tree.root, system, tree.name))
 
 
 def _ingest_tree(
@@ -146,23 +153,23 @@ def _ingest_tree(
     readers: Readers,
 ) -> None:
     def refuse(path: Path, error: OSError) -> None:
-        result.quarantined.append(unreadable(tree.called(path), error))
+        result.quarantined.append(unreadable_item(tree.name_of(path), error))
 
     others: list[Path] = []
     sources = list(discover(tree.root, system, refuse, others.append))
     if not sources:
-        reason = unrecognised(tree.root, system, tree.name)
+        reason = unrecognised_reason(tree.root, system, tree.name)
         result.quarantined.append(Quarantined(source=tree.name, reason=reason))
         return
     result.found += len(sources)
-    places = [Place(path, tree.called(path), name) for path, name in sources]
+    places = [Place(path, tree.name_of(path), name) for path, name in sources]
     links = [path for path in others if is_linked_folder(path)]
     if visible := [path for path in links if not path.name.startswith(".")]:
-        result.notes.append(_not_followed(tree, visible))
+        result.notes.append(_links_note(tree, visible))
     if system == "auto":
-        result.notes.extend(left_out(tree, [path for path in others if path not in links], places))
+        result.notes.extend(left_out_notes(tree, [path for path in others if path not in links], places))
     existing, wrong = known_sources(store), quarantined_sources(store)
-    ways, exclusions = provenance.ways(store.workspace), forgetting.outside(store.workspace)
+    ways, exclusions = provenance.ways(store.workspace), forgetting.read_exclusions(store.workspace)
     fresh = [place for place in places if place.name not in existing and place.name not in exclusions.sources]
     readers.expect(sum(map(provenance.size, fresh)))
     intake = Intake(store, result, readers)
@@ -186,7 +193,7 @@ def _ingest_tree(
                 continue
             growth = before and provenance.growth(before, source, place)
             if copy or store.is_shared:
-                copy_path = provenance.copied(store.workspace, place, source.content_hash)
+                copy_path = provenance.copy_source(store.workspace, place, source.content_hash)
                 source = source.model_copy(update={"copied": copy_path})
         except OSError as error:
             refuse(place.path, error)
@@ -202,19 +209,20 @@ def _ingest_tree(
     intake.leave_out(forgetting.enforce(store).trajectories)
 
 
-def left_out(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Iterator[str]:
-    """Name the files that no reader knows, hidden ones and archives aside, which are opened by themselves.
+def left_out_notes(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Iterator[str]:
+    """Notes on the files that no reader knows, hidden ones and archives aside, which are opened by
+    themselves.
 
-    What is read with a source is none of them, references are a hint of their own.
+    Files that are read with a source are not among them; references get a hint of their own.
     """
     visible = [path for path in files if not path.name.startswith(".") and not is_archive(path)]
     if not visible:
         return
     companions = {path for place in places for path in provenance.files_beside(place)}
-    companions.update(other for path in files if is_archive(path) for other in read_with(path))
+    companions.update(other for path in files if is_archive(path) for other in companion_files(path))
     references = [path for path in visible if any(system.is_reference(path) for system in SYSTEMS.values())]
     if references:
-        folder = tree.called(Path(os.path.commonpath([path.parent for path in references])))
+        folder = tree.name_of(Path(os.path.commonpath([path.parent for path in references])))
         yield (
             f"{len(references)} reference{'s and recipes' if len(references) > 1 else ''} of tasks; "
             f"`coaudit ingest {shlex.quote(tree.name)} --reference {shlex.quote(folder)}` measures by them"
@@ -228,15 +236,15 @@ def left_out(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Iter
         )
 
 
-def _not_followed(tree: Tree, links: Sequence[Path]) -> str:
-    """Name links to folders outside of a place: what lies there is not read."""
+def _links_note(tree: Tree, links: Sequence[Path]) -> str:
+    """A note on links to folders outside of a place: what lies there is not read."""
     some = "one link to a folder is" if len(links) == 1 else f"{len(links)} links to folders are"
     return f"{some} not followed: {_some([_below(tree, path) for path in links])}; give its own path"
 
 
 def _below(tree: Tree, path: Path) -> str:
-    """What a path is called within a place."""
-    return shortened(tree.called(path).removeprefix(tree.name).lstrip("/!"), LONGEST)
+    """The name of a path within a place."""
+    return shortened(tree.name_of(path).removeprefix(tree.name).lstrip("/!"), LONGEST)
 
 
 def _some(names: Sequence[str]) -> str:
@@ -247,7 +255,7 @@ def _some(names: Sequence[str]) -> str:
 
 def _replacement_note(path: str, effect: forgetting.Effect) -> str:
     count = counted(len(effect.trajectories), "trajectory is", "trajectories are")
-    return f"{path}: read in another way, {count} replaced{forgetting.kept(effect.ratings)}"
+    return f"{path}: read in another way, {count} replaced{forgetting.kept_note(effect.ratings)}"
 
 
 def _source(place: Place, options: ReadOptions) -> Source:
@@ -274,9 +282,9 @@ def _take_references(store: Store, folder: Path, copy: bool, result: Ingested) -
     place = Place(folder, os.path.abspath(folder), "overcooked")
     source = _source(place, ReadOptions()).model_copy(update={"reference": True})
     if copy:
-        copy_path = provenance.copied(store.workspace, place, source.content_hash)
+        copy_path = provenance.copy_source(store.workspace, place, source.content_hash)
         source = source.model_copy(update={"copied": copy_path})
-    there = {(*one.key, one.copied) for one in provenance.noted(store.workspace)[0] if one.reference}
+    there = {(*one.key, one.copied) for one in provenance.read_ledger(store.workspace)[0] if one.reference}
     if (*source.key, source.copied) not in there:
         with store.writing() as connection:
             provenance.keep(store, connection, (), [source])

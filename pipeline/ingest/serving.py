@@ -34,7 +34,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 
 
-def parsed(text: str) -> dict[str, float | None]:
+def parse(text: str) -> dict[str, float | None]:
     """The columns out of one scrape; None where the server does not say."""
     sums: dict[str, float] = {}
     for sample in _SAMPLE.finditer(text):
@@ -53,7 +53,7 @@ def row(scrape: dict[str, Any]) -> Row:
     """A scrape as a row of `serving`: UTC, the same in local time (as logs without a zone have it), …"""
     moment = datetime.fromtimestamp(scrape["time"], UTC)
     local = moment.astimezone().replace(tzinfo=None)
-    values = parsed(scrape.get("text", ""))
+    values = parse(scrape.get("text", ""))
     return {
         "time": moment.replace(tzinfo=None).isoformat(timespec="milliseconds"),
         "local": local.isoformat(timespec="milliseconds"),
@@ -63,7 +63,7 @@ def row(scrape: dict[str, Any]) -> Row:
     }
 
 
-def recorded(workspace: Workspace) -> Iterator[Row]:
+def recorded_rows(workspace: Workspace) -> Iterator[Row]:
     """The rows of every scrape under raw/, for a rebuild; a last line that a kill cut off never counted."""
     for path in sorted((workspace.raw / "serving").glob("*.jsonl")):
         with path.open("rb") as file:
@@ -73,8 +73,8 @@ def recorded(workspace: Workspace) -> Iterator[Row]:
 
 
 def replay(store: Store, connection: duckdb.DuckDBPyConnection) -> None:
-    """Have `serving` hold the recorded scrapes of this machine; those of others stay."""
-    keep(connection, list(recorded(store.workspace)))
+    """Add the recorded scrapes of this machine to `serving`; those of others stay."""
+    keep(connection, list(recorded_rows(store.workspace)))
 
 
 def keep(connection: duckdb.DuckDBPyConnection, scrapes: Sequence[Row]) -> None:

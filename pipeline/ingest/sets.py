@@ -12,7 +12,7 @@ from ..store import Store
 from ..systems import ReadOptions
 from ..systems.registry import SYSTEMS
 from .discover import discover
-from .imports import Given, Imported, taken
+from .imports import Imported, RatingLine, import_lines
 from .look import looks_like
 from .result import Ingested, Progress
 from .run import ingest
@@ -22,8 +22,8 @@ SETS = ("mast", "whowhen", "trail")
 
 
 @dataclass
-class Brought:
-    """What came in: logs, then labels."""
+class SetImport:
+    """The results of importing a set: its logs, then its labels."""
 
     logs: Ingested
     labels: Imported = field(default_factory=Imported)
@@ -31,7 +31,7 @@ class Brought:
 
 def bring(
     store: Store, name: str, folder: Path, options: ReadOptions, progress: Progress | None = None
-) -> Brought:
+) -> SetImport:
     """Ingest the logs of a set and import its labels; SourceError where the place holds none of it."""
     if name not in SETS:
         raise UsageError(f"unknown set {name!r}, expected one of {', '.join(SETS)}")
@@ -40,17 +40,17 @@ def bring(
     sources = [path for path, _ in discover(folder, name)]
     if not sources:
         raise SourceError(f"{folder}: no files of {name} in it; {looks_like(folder, str(folder))}")
-    result = Brought(ingest(store, [folder], options, system=name, progress=progress))
-    taken(store, _label_lines(name, sources, result.labels), result.labels)
+    result = SetImport(ingest(store, [folder], options, system=name, progress=progress))
+    import_lines(store, _label_lines(name, sources, result.labels), result.labels)
     return result
 
 
-def _label_lines(name: str, sources: list[Path], result: Imported) -> Iterator[Given]:
-    """The labels of all sources; what is none of them is quarantined."""
+def _label_lines(name: str, sources: list[Path], result: Imported) -> Iterator[RatingLine]:
+    """The labels of all sources; what is no label is quarantined."""
     for path in sources:
         for item in SYSTEMS[name].labels(path):
             if isinstance(item, Quarantined):
                 result.quarantined.append(item)
             else:
-                values = {key: value for key, value in item.said.items() if value is not None}
-                yield Given(str(path), None, values, item.rest)
+                values = {key: value for key, value in item.fields.items() if value is not None}
+                yield RatingLine(str(path), None, values, item.rest)

@@ -19,16 +19,16 @@ from pydantic import ValidationError
 from ...schemas import Model, Quarantined, Trajectory, content_hash
 from ..errors import StoreError
 from ..store import AMONG, Store, Workspace, delete, dictionaries, disk, execute, insert, texts
-from ..store.sync import reach, reached
+from ..store.sync import ledger_offsets, note_offsets
 from ..systems import ReadOptions, Span
 from ..systems.registry import system_of
 
 _FOLDERS_KEPT = 6
-"""Parts of a source's path that its copy keeps: names above it say condition and task."""
+"""Parts of a source's path that its copy keeps: folders above it name condition and task."""
 
 
 _ABANDONED = 24 * 3600.0
-"""Seconds since anything came to a copy that is not whole, after which whoever made it was killed."""
+"""Seconds without change after which an unfinished copy is abandoned: whoever made it was killed."""
 
 Way = tuple[str | None, str | None]
 """A system, and the text of a mapping."""
@@ -72,9 +72,8 @@ class Place:
 
 
 def read(place: Place, options: ReadOptions, span: Span | None = None) -> Iterator[Trajectory | Quarantined]:
-    """What a source holds, or a part of it, under its own name. A source that its reader fails on costs only
-    itself.
-    """
+    """What a source holds, or a part of it, under its own name. A reader that fails costs this source
+    alone."""
     system = system_of(place.system)
     try:
         if span and system.read_span:
@@ -111,13 +110,13 @@ def size(place: Place) -> int:
         return 0
 
 
-def copied(workspace: Workspace, place: Place, content: str) -> str:
-    """Copy a source under raw/, whole or not at all; where it lies then, relative to the workspace."""
+def copy_source(workspace: Workspace, place: Place, content: str) -> str:
+    """Copy a source under raw/, whole or not at all; returns the copy's path, relative to the workspace."""
     tail = [part for part in re.split(r"[/!]", place.name) if part][-_FOLDERS_KEPT:]
     final = workspace.raw / "copied" / content
     if not final.exists():
         _remove_abandoned(final.parent)
-        part = final.with_name(f"{content}.{disk.own()}.part")
+        part = final.with_name(f"{content}.{disk.unique_part()}.part")
         try:
             _copy(place, part, tail)
             part.rename(final)
@@ -141,19 +140,21 @@ def _remove_abandoned(folder: Path) -> None:
 
 
 def with_copy(store: Store, source: Source) -> Source | None:
-    """A source as it is now with a copy of it, for machines that cannot read it where it lies."""
+    """A source as it is now with a copy of it, for machines that cannot read it in its place; None where it
+    is gone."""
     path = Path(source.path)
     if source.system is None or not path.exists():
         return None
     place = Place(path, source.path, source.system)
     now = content(place)
     return source.model_copy(
-        update={"copied": copied(store.workspace, place, now), "content_hash": now, "bytes": size(place)}
+        update={"copied": copy_source(store.workspace, place, now), "content_hash": now, "bytes": size(place)}
     )
 
 
-def found_again(workspace: Workspace, source: Source) -> Place | None:
-    """Where a source can be read now: its copy, which is as it was, else its own place."""
+def locate(workspace: Workspace, source: Source) -> Place | None:
+    """Where a source can be read now: its copy, which is as it was, else its own path; None where neither
+    exists."""
     copy = workspace.path / source.copied if source.copied else None
     if copy and not copy.exists() and workspace.remote and source.copied:
         workspace.remote.logs.fetch(source.content_hash, workspace.raw / "copied" / source.content_hash)
@@ -163,12 +164,12 @@ def found_again(workspace: Workspace, source: Source) -> Place | None:
     return None
 
 
-def noted(
+def read_ledger(
     workspace: Workspace, offsets: Mapping[str, int] | None = None
 ) -> tuple[list[Source], list[Quarantined]]:
-    """The sources of the ledger as they were last ingested, in that order, and lines that are none.
+    """The sources of the ledger as they were last ingested, in that order, and broken lines.
 
-    A place is there once for each set of options, and once for each copy of what it held over time. Lines
+    A path is there once for each set of options, and once for each copy of what it held over time. Lines
     before the byte offset of their file are left out.
     """
     last: dict[tuple[str, str, str | None], Source] = {}
@@ -189,37 +190,37 @@ def noted(
 
 
 def _one_mapping(sources: Sequence[Source]) -> list[Source]:
-    """The sources without those that were read in another way since: a mapping that was changed replaces."""
+    """The sources without those that were read in another way since: a changed mapping replaces."""
     ways = {source.path: source.way for source in sources}
     return [source for source in sources if source.reference or ways[source.path] == source.way]
 
 
 def ways(workspace: Workspace) -> dict[str, Way]:
     """Path -> the way in which each source was read last."""
-    return {source.path: source.way for source in noted(workspace)[0] if not source.reference}
+    return {source.path: source.way for source in read_ledger(workspace)[0] if not source.reference}
 
 
 def gives_anything(place: Place, options: ReadOptions) -> bool:
-    """Whether any trajectory comes of a source."""
+    """Whether a source gives any trajectory."""
     return any(isinstance(item, Trajectory) for item in read(place, options))
 
 
-def given_by(connection: duckdb.DuckDBPyConnection, paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def ids_by_path(connection: duckdb.DuckDBPyConnection, paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """The ids of the trajectories that the sources of these paths gave when they were last read."""
     query = f"SELECT path, trajectory_ids FROM sources WHERE path {AMONG}"
     return {path: tuple(ids) for path, ids in execute(connection, query, [texts(paths)]).fetchall()}
 
 
-def unowned(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
-    """Those of the trajectories that are there and that no source gives any more."""
+def unowned_ids(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
+    """Those of the ids that are stored and that no source gives any more."""
     owned_ids = {
         row[0] for row in connection.execute("SELECT unnest(trajectory_ids) FROM sources").fetchall()
     }
-    return there(connection, set(ids) - owned_ids)
+    return existing_ids(connection, set(ids) - owned_ids)
 
 
-def there(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
-    """Those of the trajectories that are there."""
+def existing_ids(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
+    """Those of the ids that are stored."""
     query = f"SELECT id FROM trajectories WHERE id {AMONG}"
     return {row[0] for row in execute(connection, query, [texts(ids)]).fetchall()}
 
@@ -230,20 +231,20 @@ def keep(
     sources: Sequence[Source],
     fresh: Sequence[Source],
 ) -> None:
-    """Have sources in the table, and the `fresh` ones in the ledger: on disk there before the commit.
+    """Put sources into the table, and the `fresh` ones into the ledger: on disk there before the commit.
 
-    A kill in between leaves a ledger that is ahead of the database, which `behind` tells.
+    A kill in between leaves a ledger that is ahead of the database, which `Store.standing` tells.
     """
     _note(connection, sources)
     lines = [source.model_dump_json(exclude_defaults=True) for source in fresh]
     if lines:
         path, begin, end = store.workspace.sources.append(lines)
-        if reached(connection).get(path.name, 0) == begin:
-            reach(connection, {path.name: end})
+        if ledger_offsets(connection).get(path.name, 0) == begin:
+            note_offsets(connection, {path.name: end})
 
 
 def _original_path(source: str, place: Place) -> str:
-    """A path at or beside `place` as it would read where the source was found."""
+    """A path at or beside `place` as it reads where the source was found."""
     own, above = str(place.path), str(place.path.parent)
     if source.startswith(own):
         return place.name + source[len(own) :]
@@ -265,7 +266,7 @@ def files_beside(place: Place) -> list[Path]:
 def _copy(place: Place, part: Path, tail: Sequence[str]) -> None:
     """Copy a source's files under the last parts of its name, and those beside it that lie below these."""
     if place.path.is_dir():
-        target, links = part.joinpath(*tail), partial(_links, system_of(place.system).linked)
+        target, links = part.joinpath(*tail), partial(_links, system_of(place.system).link_names)
         shutil.copytree(place.path, target, ignore=links, copy_function=_copied_file)
     else:
         disk.copy(place.path, part.joinpath(*tail))
@@ -280,15 +281,15 @@ def _copied_file(file: str, target: str) -> str:
 
 
 def _links(read: Collection[str], folder: str, names: list[str]) -> set[str]:
-    """The links of a folder but those to files that are read."""
+    """The links of a folder except those to files that are read."""
     links = [name for name in names if (Path(folder) / name).is_symlink()]
     return {name for name in links if name not in read or not (Path(folder) / name).is_file()}
 
 
 def _files(place: Place) -> list[tuple[tuple[str, ...], str]]:
-    """A source's files in the order of their names, links aside but those to files that are read: the parts
-    of a name below it, and a path."""
-    source, linked = place.path, system_of(place.system).linked
+    """A source's files in the order of their names, links left out except those to files that are read: the
+    parts of a name below it, and a path."""
+    source, linked = place.path, system_of(place.system).link_names
     if source.is_file():
         return [((), str(source))]
     files: list[tuple[tuple[str, ...], str]] = []
@@ -307,7 +308,7 @@ def _files(place: Place) -> list[tuple[tuple[str, ...], str]]:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownSource:
     """A source as the store has it."""
 
     content_hash: str
@@ -316,26 +317,28 @@ class Known:
     ids: tuple[str, ...]
 
     def holds(self, source: Source) -> bool:
-        """Whether the source has nothing that is not known."""
+        """Whether a source has nothing new."""
         _, content, options = source.key
         return bool(self.ids) and (content, options) == (self.content_hash, self.options)
 
 
-def known_sources(store: Store) -> dict[str, Known]:
-    """Path -> what is known of the source there."""
+def known_sources(store: Store) -> dict[str, KnownSource]:
+    """Path -> the source as the store has it."""
     if not store.is_made or not store.workspace.exists():
         return {}
     with store.reading() as connection:
         rows = connection.execute(
             "SELECT path, content_hash, options, bytes, trajectory_ids FROM sources"
         ).fetchall()
-    return {path: Known(content, options, size, tuple(ids)) for path, content, options, size, ids in rows}
+    return {
+        path: KnownSource(content, options, size, tuple(ids)) for path, content, options, size, ids in rows
+    }
 
 
-def growth(before: Known, source: Source, place: Place) -> Span | None:
-    """What a file of lines has beyond what is known of it; None where that is not how it has changed.
+def growth(before: KnownSource, source: Source, place: Place) -> Span | None:
+    """What a file of lines has gained; None where it has changed in another way.
 
-    Nothing before may be another, down to the bytes, and the last line known must have been whole.
+    Everything before must be the same, byte for byte, and the last known line complete.
     """
     system, path = system_of(place.system), place.path
     if source.key[2] != before.options or not before.bytes or not source.bytes or source.bytes < before.bytes:
@@ -371,7 +374,7 @@ def _bytes(name: str) -> bytes:
 
 
 def quarantined_sources(store: Store) -> dict[str, list[Quarantined]]:
-    """Source -> what of it could not be read."""
+    """Source -> its entries in the quarantine."""
     if not store.is_made or not store.workspace.exists():
         return {}
     with store.reading() as connection:
@@ -383,7 +386,7 @@ def quarantined_sources(store: Store) -> dict[str, list[Quarantined]]:
 
 
 def _note(connection: duckdb.DuckDBPyConnection, sources: Sequence[Source]) -> None:
-    """Keep where trajectories came from, each place as it was last read."""
+    """Store where trajectories came from, each path as it was last read."""
     last = {source.path: source for source in sources}
     delete(connection, "sources", "path", list(last))
     rows = []

@@ -1,7 +1,7 @@
-"""What a source gave and gives no more, since what it gives now stands in its place.
+"""Trajectories that a source gave and gives no more, since what it gives now replaces them.
 
 An id may rest on what a log held when it was read: of a finished file on all of it, of a chat without an id
-and of spans that come late on how it began. So the session of before has another id than the same one now.
+and of spans that come late on how it began. So the same session may have had another id before.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import duckdb
 
 from ..store import execute
 from ..systems.registry import system_of
-from .sources import Source, unowned
+from .sources import Source, unowned_ids
 
 _SIDES = """
     WITH said_of AS (
@@ -24,8 +24,8 @@ _SIDES = """
     before AS (FROM sides WHERE NOT is_new),
     later AS (FROM sides WHERE is_new)
 """
-"""What a file gave no more when it was read, and what it gave. Who gave a trajectory first does not matter:
-several may."""
+"""By reading, the trajectories that a file gave no more, and those that it gave. Who gave a trajectory first
+does not matter: several may."""
 _WHOLE = f"""{_SIDES}
     SELECT reading, id FROM before WHERE EXISTS (
         FROM later
@@ -53,17 +53,17 @@ _GROWN = f"""{_SIDES},
 """
 
 
-def superseded(
+def find_superseded(
     connection: duckdb.DuckDBPyConnection, sources: Iterable[Source], before: Mapping[str, Collection[str]]
 ) -> dict[str, set[str]]:
-    """By path of a source, those of the trajectories that it gave `before`, and that no source gives now, in
-    whose place stands what it gives now; sources without any are left out.
+    """Path of a source -> the trajectories that it gave `before` and no source gives now, replaced by what it
+    gives now; sources without any are left out.
 
-    Of a source that comes several times, such as states of it that were copied, each is held against the one
-    before it, as if it had been read then.
+    A source that comes several times, such as copies of its earlier states, is compared with the one before
+    it each time, as if it had been read then.
 
-    A file that is written whole holds what it says now. Of other logs a session stands in the place of one of
-    the same name all of whose events it has: what is another run stays.
+    A file that is written whole replaces all that it gave. In other logs a session replaces one of the same
+    name if it has all of its events: anything else is another run, and stays.
     """
     now = {path: set(ids) for path, ids in before.items()}
     candidates: list[tuple[str, bool, set[str], set[str]]] = []
@@ -76,7 +76,7 @@ def superseded(
             now[source.path] = ids
     if not candidates:
         return {}
-    orphans = unowned(connection, set().union(*(missing for _, _, missing, _ in candidates)))
+    orphans = unowned_ids(connection, set().union(*(missing for _, _, missing, _ in candidates)))
     result: dict[str, set[str]] = {}
     for query, is_whole in ((_WHOLE, True), (_GROWN, False)):
         some = [

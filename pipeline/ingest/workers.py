@@ -1,4 +1,4 @@
-"""Readings shared out over processes: a few at a time, and what comes of them in their own order."""
+"""Readings distributed over processes: a few at a time, and their results in the order of the readings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ...schemas import Quarantined
 from ..store.columns import Columns
 from ..store.connection import cores
 from ..store.garbage import few_collections
-from ..store.memory import spare_memory, spill
+from ..store.memory import spare_memory, spill_folder
 from ..store.parcel import Parcel
 from ..systems import References, Span
 from ..systems.base import line_spans
@@ -34,41 +34,40 @@ if TYPE_CHECKING:
     from loky import ProcessPoolExecutor
 
 WORTH = 32 * 1024 * 1024
-"""Bytes from which on other processes are started, which takes them some seconds."""
+"""Bytes to read from which on other processes are started, which takes some seconds."""
 SHARE = 4 * 1024 * 1024
 """Bytes of a share of the work: large enough to be handed over, small enough to be held."""
 MOST = 3
 """Processes that read beside this one, which stores what they read and is kept busy by so many: of 16 cores,
 20,000 sessions take 23.8 s with one, 18.9 with two, 17.2 with three or with 15. Each takes 60 to 70 MiB."""
 AHEAD, LEAST = 3, 24
-"""Shares a process that are read, or about to be, while what came of earlier ones is stored, and the least of
-all: more than one process reads meanwhile. They wait in files."""
+"""Shares for each process that are read ahead while earlier ones are stored, and the least of all, as more
+than one process reads meanwhile. They wait in files."""
 
 Share = tuple[Reading, ...]
 
 
 @dataclass
 class _Waiting:
-    """A share, and what will come of it."""
+    """A share and its results."""
 
     readings: Share
     claim: Path
-    """The file that whoever reads it makes: each is read once."""
+    """The file that its reader creates: each share is read once."""
     future: Future[list[Block] | None]
-    """What a process made of it; None where this one was before it."""
+    """What another process made of it; None where this one was faster."""
     blocks: list[Block] | None = None
     """What this process made of it."""
 
 
 class Readers:
-    """Processes for other cores, once there is so much to read; where one dies, what it read is asked for
-    again, each source alone. While the next is not there yet, this process reads, too.
-    """
+    """Processes that read on other cores, once there is enough to read. Where one dies, its sources are read
+    again, each alone. While the next result is not there yet, this process reads, too."""
 
     def __init__(self) -> None:
         self._workers = min(cores() - 1, MOST)
         self._shares = itertools.count()
-        """Numbers of claims: one of these may read several times."""
+        """Numbers of claims: `blocks` may be called several times."""
         self._pool: ProcessPoolExecutor | None = None
         self._folder: Path | None = None
 
@@ -76,7 +75,7 @@ class Readers:
     def folder(self) -> Path:
         """Where tables wait until they are stored, or this run ends."""
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(dir=spill()))
+            self._folder = Path(tempfile.mkdtemp(dir=spill_folder()))
         return self._folder
 
     def __enter__(self) -> Readers:
@@ -141,7 +140,8 @@ class Readers:
         return future
 
     def _next(self, waiting: deque[_Waiting], references: Mapping[str, References]) -> Iterator[Block]:
-        """What comes of the first share; until it is there, those that no process has begun are read here."""
+        """The blocks of the first share; until they are there, this process reads shares that no other has
+        begun."""
         first = waiting[0]
         while first.blocks is None and not first.future.done():
             share = next((one for one in waiting if one.blocks is None and _claims(one.claim)), None)
@@ -156,14 +156,15 @@ class Readers:
             result = first.future.result()
         except BrokenExecutor:
             for reading in first.readings:
-                yield from _alone(reading, references, self.folder)
+                yield from _read_in_own_process(reading, references, self.folder)
             return
-        # None: somebody has made its claim who is not of this run. It is read all the same.
+        # None: a process outside this run made the claim; the share is read all the same.
         yield from _read(first.readings, references, self.folder) if result is None else result
 
 
 def shares(readings: Sequence[Reading]) -> Iterator[Share]:
-    """The readings in their order: parts of large files, large sources without parts, small ones together."""
+    """The readings in their order, as shares: parts of large files, large sources without parts, small ones
+    together."""
     small: list[Reading] = []
     for reading in readings:
         if reading.size <= SHARE:
@@ -201,8 +202,8 @@ def _spans(reading: Reading) -> Iterator[Span]:
     return system.sessions_apart(path, reading.options, SHARE)
 
 
-def _alone(reading: Reading, references: Mapping[str, References], folder: Path) -> list[Block]:
-    """What a process of its own makes of a source."""
+def _read_in_own_process(reading: Reading, references: Mapping[str, References], folder: Path) -> list[Block]:
+    """The blocks of a source, read in a process of its own: it may die of it."""
     pool = _pool(1)
     try:
         result: list[Block] = pool.submit(_read, (reading,), references, folder).result()
@@ -218,10 +219,10 @@ def _alone(reading: Reading, references: Mapping[str, References], folder: Path)
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:
-    """Processes that load nothing of the caller's program: it need not expect to be imported again.
+    """Processes that load nothing of the caller's program, which so need not be safe to import again.
 
-    NumPy, which comes with Arrow, would start a thread a core in each. Ctrl-C is not for them, from the very
-    start: whoever started them ends them.
+    NumPy, which comes with Arrow, would start a thread a core in each. Ctrl-C is blocked in them from the
+    very start: their parent ends them.
     """
     from multiprocessing import resource_tracker
 
@@ -252,7 +253,7 @@ def _begin(parent: int) -> None:
 
 
 def _claims(claim: Path) -> bool:
-    """Take a share for this process, unless another has begun it, or there is no room to say so."""
+    """Claim a share for this process; False where another has begun it, or the claim cannot be written."""
     try:
         claim.touch(mode=0o600, exist_ok=False)
     except OSError:
@@ -263,7 +264,7 @@ def _claims(claim: Path) -> bool:
 def _read_unless_claimed(
     share: Share, claim: Path, references: Mapping[str, References]
 ) -> list[Block] | None:
-    """What is in a share that the process which stores has not begun to read itself.
+    """The blocks of a share; None where the process that stores has begun to read it itself.
 
     Its calls are not cancelled instead: loky fails to end a pool in which a cancelled call waits.
     """
@@ -273,6 +274,6 @@ def _read_unless_claimed(
 
 
 def _read(share: Share, references: Mapping[str, References], folder: Path) -> list[Block]:
-    """What is in a share, as blocks whose tables are in files of the folder."""
+    """The blocks of a share, whose tables are in files of the folder."""
     with few_collections():
         return [block.set_aside(folder) for block in blocks(share, references)]

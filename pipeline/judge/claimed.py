@@ -1,8 +1,8 @@
-"""What a run may ask: trajectories that it has claimed, with what other runs have answered meanwhile.
+"""The trajectories that a run has claimed to ask about, with what other runs answered meanwhile.
 
-A trajectory is claimed for one codebook and one way of asking before what is known of it is looked up, and
-given back once all that was asked about it is where every machine can read it. So two runs share the work
-of one judge, and no question is asked twice.
+A trajectory is claimed for one codebook and one way of asking before its ratings are looked up, and given
+back once all answers about it are where every machine can read them. So two runs share the work of one
+judge, and no question is asked twice.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ..store import Store, execute, ledger
 from ..store.claims import Claims
 from ..store.ledger import RatingLedger
 from ..store.stream import Size, stream
-from ..store.sync import reached
-from .scope import BATCH, HELD, REST, Batch, Known, KnownUnits, known
+from ..store.sync import ledger_offsets
+from .scope import BATCH, HELD, REST, Batch, PriorRating, PriorRatings, prior_ratings
 
 FEW, SHARE = 10, 8
-"""So many trajectories are claimed at a time at least, else this part of those left, up to `BATCH`."""
+"""Of the trajectories left, one in SHARE is claimed at a time: at least FEW, at most `BATCH`."""
 MANY = 100_000
-"""Ratings of other runs that are held in memory at most."""
+"""Ratings of other runs beyond which the store takes them in and memory is freed."""
 AGAIN = 1.0
-"""Seconds until what other runs hold is tried again."""
+"""Seconds before trajectories that other runs hold are tried again."""
 
 
-class Elsewhere:
-    """What other processes rated since the database was last brought up to the ledgers."""
+class OtherRuns:
+    """Ratings that other processes wrote to their ledgers since the database last took the ledgers in."""
 
     def __init__(self, store: Store, own: RatingLedger) -> None:
         self.store = store
@@ -38,76 +38,76 @@ class Elsewhere:
 
     def _begin(self) -> None:
         with self.store.reading(synced=True) as connection:
-            self._offsets = reached(connection)
-        self._known: dict[tuple[str, str | None, str], KnownUnits] = {}
-        self._rated: dict[tuple[str, str], set[str]] = {}
+            self._offsets = ledger_offsets(connection)
+        self._ratings: dict[tuple[str, str | None, str], PriorRatings] = {}
+        self._ids_with_ratings: dict[tuple[str, str], set[str]] = {}
         self._count = 0
 
     def read(self) -> None:
-        """Look at what was written since the last look; the store takes it in where it is much."""
+        """Read what was written since the last call; more than `MANY` ratings go into the database."""
         self._read()
         if self._count > MANY:
             self.store.sync(lags=True)
             self._begin()
 
-    def rated(self, book: Codebook, ids: Sequence[str]) -> list[str]:
-        """Those of these trajectories of which the database has known something since that time."""
+    def with_ratings(self, book: Codebook, ids: Sequence[str]) -> list[str]:
+        """Those of these trajectories that the database has ratings of, since it last took the ledgers in."""
         about = (book.name, book.version)
-        if about not in self._rated:
+        if about not in self._ids_with_ratings:
             query = "SELECT DISTINCT trajectory_id FROM ratings WHERE codebook = ? AND codebook_version = ?"
             with self.store.reading(synced=True) as connection:
                 rows = execute(connection, query, about).fetchall()
-            self._rated[about] = {row[0] for row in rows}
-        return [one for one in ids if one in self._rated[about]]
+            self._ids_with_ratings[about] = {row[0] for row in rows}
+        return [one for one in ids if one in self._ids_with_ratings[about]]
 
-    def add(self, book: Codebook, to: dict[str, KnownUnits], ids: Sequence[str]) -> None:
-        """Add what is known by now of these trajectories."""
+    def add(self, book: Codebook, to: dict[str, PriorRatings], ids: Sequence[str]) -> None:
+        """Add the ratings of these trajectories that were read from ledgers."""
         for trajectory in ids:
-            for event, ratings in self._known.get((book.name, book.version, trajectory), {}).items():
+            for event, ratings in self._ratings.get((book.name, book.version, trajectory), {}).items():
                 to.setdefault(trajectory, {}).setdefault(event, []).extend(ratings)
 
     def _read(self) -> None:
         self.store.workspace.pull(at_once=True)
-        for path in ledger.changed(self.store.workspace.ratings, self._offsets):
-            if self.own.wrote(path):
+        for path in ledger.changed_files(self.store.workspace.ratings, self._offsets):
+            if self.own.owns(path):
                 continue
             for item, behind in ledger.ratings(path, self._offsets.get(path.name, 0)):
                 self._offsets[path.name] = behind
                 if isinstance(item, Rating) and not item.retracted:
                     about = (item.codebook, item.codebook_version, item.trajectory)
-                    self._known.setdefault(about, {}).setdefault(item.event, []).append(_to_known(item))
+                    self._ratings.setdefault(about, {}).setdefault(item.event, []).append(_prior_rating(item))
                     self._count += 1
 
 
-class Claimed:
-    """The claims of a run, each until what it led to is answered and on disk."""
+class RunClaims:
+    """The claims of a run; each is held until all questions that it led to are answered and on disk."""
 
-    def __init__(self, claims: Claims, elsewhere: Elsewhere, stopping: Callable[[], bool]) -> None:
+    def __init__(self, claims: Claims, other_runs: OtherRuns, stopping: Callable[[], bool]) -> None:
         self.claims = claims
-        self.elsewhere = elsewhere
+        self.other_runs = other_runs
         self.stopping = stopping
         self._turn = threading.Lock()
-        self._left: dict[tuple[str, str], int] = {}
-        """Codebook and trajectory -> units that are asked and not answered."""
-        self._asked = 0
+        self._unanswered: dict[tuple[str, str], int] = {}
+        """Codebook and trajectory -> units still to be answered."""
+        self._n_expected = 0
         self._planned: set[tuple[str, str]] = set()
         self._names: dict[tuple[str, str], str] = {}
         self.done: set[tuple[str, str]] = set()
-        """Codebook and trajectory of which all that was asked is answered."""
+        """(Codebook, trajectory) whose questions are all answered."""
 
     def batches(self, store: Store, book: Codebook, asking: str, sizes: Sequence[Size]) -> Iterator[Batch]:
-        """These trajectories of the store; those that other runs hold come last, once they let go.
+        """These trajectories as they are claimed; those that other runs hold come last, once they let go.
 
-        Fewer at a time towards the end, so that runs that share the work end together; many where nothing
-        was left to ask, as each look at the store has its price.
+        Batches shrink towards the end, so that runs that share the work end together. They are full where
+        the last one led to no question, as each look at the store has its price.
         """
         units = -1
         while sizes and not self.stopping():
-            ahead = Ahead(store, sizes)
+            ahead = TrajectoryReader(store, sizes)
             rest: list[Size] = []
             start = 0
             while start < len(sizes):
-                is_idle, units = units == self._asked, self._asked
+                is_idle, units = units == self._n_expected, self._n_expected
                 bite = BATCH if is_idle else max(FEW, min(BATCH, (len(sizes) - start) // SHARE))
                 chunk = sizes[start : start + bite]
                 start += bite
@@ -121,36 +121,36 @@ class Claimed:
                 time.sleep(AGAIN)
             sizes = rest
 
-    def asked(self, book: str, trajectory: str, units: int) -> None:
-        """So many more units wait for an answer."""
+    def expect(self, book: str, trajectory: str, units: int) -> None:
+        """Count units that are about to be asked about."""
         with self._turn:
-            self._asked += units
-            self._left[book, trajectory] = self._left.get((book, trajectory), 0) + units
+            self._n_expected += units
+            self._unanswered[book, trajectory] = self._unanswered.get((book, trajectory), 0) + units
 
-    def planned(self, batch: Batch) -> None:
-        """Nothing more is asked about these trajectories."""
+    def mark_planned(self, batch: Batch) -> None:
+        """Note that all questions about these trajectories are out: no more will follow."""
         with self._turn:
             self._planned |= {(batch.book.name, one.id) for one in batch.trajectories}
 
-    def answered(self, book: str, trajectory: str) -> None:
-        """A unit's answer is where everybody can read it."""
+    def count_answer(self, book: str, trajectory: str) -> None:
+        """Count a unit whose answer is on disk."""
         with self._turn:
-            self._left[book, trajectory] -= 1
+            self._unanswered[book, trajectory] -= 1
 
-    def settled(self) -> frozenset[tuple[str, str]]:
-        """What was planned by now: it can be given back once all that is written by now can be read."""
+    def plan(self) -> frozenset[tuple[str, str]]:
+        """(Codebook, trajectory) of which no more questions follow: to be given back after the next flush."""
         with self._turn:
             return frozenset(self._planned)
 
     def give_back(self, plan: frozenset[tuple[str, str]]) -> None:
-        """Let go of what of that is answered."""
+        """Release those of a plan whose questions are all answered."""
         with self._turn:
-            pairs = [pair for pair in plan & self._planned if not self._left.get(pair)]
+            pairs = [pair for pair in plan & self._planned if not self._unanswered.get(pair)]
             self._planned.difference_update(pairs)
             self.done.update(pairs)
             names = [self._names.pop(pair) for pair in pairs]
             for pair in pairs:
-                self._left.pop(pair, None)
+                self._unanswered.pop(pair, None)
         self.claims.release(names)
 
     def _take(self, book: Codebook, asking: str, ids: Sequence[str]) -> set[str]:
@@ -160,19 +160,19 @@ class Claimed:
             self._names |= {(book.name, names[name]): name for name in grants}
         return {names[name] for name in grants}
 
-    def _batch(self, ahead: Ahead, book: Codebook, ids: Sequence[str]) -> Batch:
-        self.elsewhere.read()
-        hits = self.elsewhere.rated(book, ids)
-        history: dict[str, KnownUnits] = {}
+    def _batch(self, ahead: TrajectoryReader, book: Codebook, ids: Sequence[str]) -> Batch:
+        self.other_runs.read()
+        hits = self.other_runs.with_ratings(book, ids)
+        history: dict[str, PriorRatings] = {}
         if hits:
             with ahead.store.reading(synced=True) as connection:
-                history = known(connection, book, hits)
-        self.elsewhere.add(book, history, ids)
+                history = prior_ratings(connection, book, hits)
+        self.other_runs.add(book, history, ids)
         return Batch(book, ahead.take(ids), history)
 
 
-class Ahead:
-    """The trajectories of a list, taken in the list's order."""
+class TrajectoryReader:
+    """Reads the trajectories of a list ahead, to be taken in the list's order."""
 
     def __init__(self, store: Store, sizes: Sequence[Size]) -> None:
         self.store = store
@@ -183,7 +183,7 @@ class Ahead:
         self._at = len(sizes)
 
     def take(self, ids: Sequence[str]) -> list[Trajectory]:
-        """The trajectories of these ids; one that is no longer there is left out."""
+        """The trajectories of these ids; one that the store no longer has is left out."""
         return [trajectory for one in ids if (trajectory := self._take(self._place[one]))]
 
     def _take(self, place: int) -> Trajectory | None:
@@ -202,8 +202,8 @@ class Ahead:
         self._at = len(self.sizes) if self._next is None else self._place[self._next.id]
 
 
-def _to_known(rating: Rating) -> Known:
-    return Known(
+def _prior_rating(rating: Rating) -> PriorRating:
+    return PriorRating(
         rater=rating.rater,
         rater_version=rating.rater_version,
         unit_hash=rating.unit_hash,

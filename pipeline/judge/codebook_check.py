@@ -1,4 +1,4 @@
-"""What is wrong with a codebook file, in words that say what would be right."""
+"""Checks a codebook file; a problem is named together with what would be right."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def check(file: Path) -> tuple[list[str], list[str]]:
     try:
         book = Codebook.model_validate(document)
     except ValidationError as error:
-        problems = [_problem(file, document, result) for result in error.errors()]
+        problems = [_problem(file, result) for result in error.errors()]
     if isinstance(document.get("name"), str) and document["name"] != file.stem:
         problems.append(f"{file}: name: is {document['name']!r}, must be {file.stem!r} as the file is called")
     return problems, _notes(file, book) if book and not problems else []
 
 
-def _problem(file: Path, document: dict[str, Any], result: Any) -> str:
+def _problem(file: Path, result: Any) -> str:
     path = [str(part) for part in result["loc"]]
     place = ".".join(path) or "codebook"
     field = path[-1] if path else ""

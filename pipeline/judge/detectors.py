@@ -1,4 +1,4 @@
-"""Detectors that need more than a unit: what came back to each step, or the order's reference trajectories.
+"""Detectors that need more than a unit: the observation of each step, or an order's reference trajectories.
 
 They rate on codebooks of their own, each for one system, as rater `detectors`: `present` with the events
 that show it, else `absent`; trajectories of other systems get no rating.
@@ -28,8 +28,8 @@ def books_of(store: Store) -> tuple[str, ...]:
 
 
 class Trajectories(Protocol):
-    """Where the trajectories of a codebook's system are, with their states and what they are held against;
-    of others there need be none."""
+    """Finds trajectories of a codebook's system by id, with their states, and the references that they are
+    compared with; other systems' trajectories may be missing."""
 
     @property
     def references(self) -> Mapping[str, References]: ...
@@ -37,7 +37,7 @@ class Trajectories(Protocol):
     def get(self, key: str) -> Trajectory | None: ...
 
 
-class Shown:
+class CurrentTrajectories:
     """The trajectories that are being rated, of all systems."""
 
     def __init__(self, store: Store) -> None:
@@ -46,7 +46,7 @@ class Shown:
         self._held: dict[str, Trajectory] = {}
 
     def show(self, trajectories: Sequence[Trajectory]) -> None:
-        """These are rated next."""
+        """Hold these trajectories, which are rated next."""
         self._held = {trajectory.id: trajectory for trajectory in trajectories}
 
     def get(self, key: str) -> Trajectory | None:

@@ -1,6 +1,6 @@
-"""Rating by what was said alone: it comes as columns of texts, from one query a codebook.
+"""The lexical rules over whole tables: one query a codebook gives the messages as columns of texts.
 
-No trajectory is loaded and no unit is made: the tables know the units, their hashes and their messages.
+No trajectory is loaded and no unit is built: the tables have the units, their hashes and their messages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...schemas import UNCLEAR, Codebook, Verdict
 from ..store import Store, constant, execute, write_out
 from ..store.aside import batches
 from ..store.connection import cores
-from ..store.memory import spill
+from ..store.memory import spill_folder
 from .local import turn, units_of
 from .scope import Say, Scope, Summary
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 AT_ONCE = 20_000
 """Units that are in memory at a time."""
 MEMORY = "150MB"
-"""For the query that brings them together."""
+"""Of the query that joins units with their texts."""
 BYTES = 16 * 1024 * 1024
-"""Of their texts that are rated at a time: the rules hold several copies, and Arrow's texts end at 2 GB."""
+"""Bytes of texts rated at a time: the rules hold several copies, and Arrow's texts end at 2 GB."""
 THREADS = 4
-"""That rate at the most: what each has in hand is in memory."""
+"""At most so many threads rate: each holds its batch in memory."""
 SAID = """
     SELECT u.trajectory_id, u.event, u.hash, coalesce(said.text, '') AS text
     FROM wanted u JOIN events said ON said.trajectory_id = u.trajectory_id AND said.seq = u.event
@@ -59,7 +59,7 @@ ANSWERED = """
 def judge_dialogue(store: Store, scope: Scope, rule_sets: Sequence[Rules], say: Say) -> Summary:
     """Rate with the rules of each codebook."""
     summary = Summary()
-    with turn(store, NAME, summary, say) as ledger, tempfile.TemporaryDirectory(dir=spill()) as folder:
+    with turn(store, NAME, summary, say) as ledger, tempfile.TemporaryDirectory(dir=spill_folder()) as folder:
         for rules in rule_sets:
             file = Path(folder) / f"{rules.codebook.name}.parquet"
             summary.already += _write(store, scope.less(summary.rated), rules.codebook, file)
@@ -74,15 +74,15 @@ def judge_dialogue(store: Store, scope: Scope, rule_sets: Sequence[Rules], say: 
 
 
 def _release() -> None:
-    """Give back the memory of what was rated, which Arrow keeps."""
+    """Free the memory that Arrow keeps of batches that are rated."""
     import pyarrow as pa
 
     pa.default_memory_pool().release_unused()
 
 
 def _ledger_lines(rules: Rules, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[memoryview, int]]:
-    """The ledger's lines of each batch, in order, and how many. Several threads rate: Arrow lets others work
-    while it looks through texts."""
+    """The ledger's lines of each batch, in order, and their number. Threads rate in parallel: Arrow releases
+    the GIL while it searches texts."""
     threads = min(cores(), THREADS)
     rating: deque[Future[tuple[memoryview, int]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
@@ -95,10 +95,10 @@ def _ledger_lines(rules: Rules, batches: Iterable[pa.RecordBatch]) -> Iterator[t
 
 
 def _write(store: Store, scope: Scope, book: Codebook, file: Path) -> int:
-    """Have a file of what was said in each unit that is left, in the order in which trajectories began, where
-    there is any; how many units are rated already.
+    """Write the messages of a codebook's unrated units to a Parquet file, in the order in which trajectories
+    began; returns how many units are rated already. Without unrated units there is no file.
 
-    The database is not open while somebody works on the file.
+    The rating then reads the file, so that the database is not open meanwhile.
     """
     units, parameters = units_of(book, (NAME, VERSION), scope)
     limit = "" if scope.limit is None else f"LIMIT {max(0, scope.limit)}"
@@ -134,7 +134,7 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _lines(rules: Rules, batch: pa.RecordBatch) -> tuple[memoryview, int]:
-    """The ledger's lines, and how many: what the ratings share is checked and written out once."""
+    """The ledger's lines of a batch, and their number; fields that all ratings share are serialised once."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -157,7 +157,7 @@ def _lines(rules: Rules, batch: pa.RecordBatch) -> tuple[memoryview, int]:
 
 
 def _json_strings(texts: pa.StringArray) -> pa.StringArray:
-    """Texts as JSON has them."""
+    """Texts as JSON string literals; each distinct text is encoded once."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

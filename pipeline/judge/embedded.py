@@ -14,7 +14,7 @@ from ..store import Store
 from ..systems.registry import DETECTED
 from . import scope as judging
 from . import training
-from .detectors import VERSION, Shown, SystemDetectors, Trajectories, books_of
+from .detectors import VERSION, CurrentTrajectories, SystemDetectors, Trajectories, books_of
 from .dialogue import judge_dialogue
 from .local import LocalRater, judge_locally
 from .scope import Say, Scope, Summary
@@ -23,7 +23,7 @@ EMBEDDED = (lexical.NAME, detectors.NAME)
 
 
 @dataclass(frozen=True)
-class Embedded:
+class EmbeddedRater:
     """A rater of one codebook that comes with the package."""
 
     rater: LocalRater
@@ -31,17 +31,17 @@ class Embedded:
     """Its name and version."""
 
 
-def embedded(book: Codebook, name: str, logs: Callable[[Codebook], Trajectories]) -> Embedded:
+def embedded_rater(book: Codebook, name: str, logs: Callable[[Codebook], Trajectories]) -> EmbeddedRater:
     """The rules or the detectors of a codebook; UsageError where they have none for it.
 
     `logs` is where detectors that need more than a unit find the trajectories.
     """
     if name == lexical.NAME:
-        return Embedded(rules_of(book), (name, lexical.VERSION))
+        return EmbeddedRater(rules_of(book), (name, lexical.VERSION))
     with _usage_errors(book, name):
         if book.name in DETECTED:
-            return Embedded(SystemDetectors(book, logs(book)), (name, VERSION))
-        return Embedded(detectors.Detectors(book), (name, detectors.VERSION))
+            return EmbeddedRater(SystemDetectors(book, logs(book)), (name, VERSION))
+        return EmbeddedRater(detectors.Detectors(book), (name, detectors.VERSION))
 
 
 def rules_of(book: Codebook) -> lexical.Rules:
@@ -67,7 +67,7 @@ def _detects(book: Codebook) -> bool:
 def judge(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say) -> Summary:
     """Rate with an embedded or a trained rater; UsageError names the ones there are."""
     if rater == lexical.NAME:
-        return _rules(store, scope.on(judging.chosen(store, names)), say)
+        return _rules(store, scope.on(judging.load_codebooks(store, names)), say)
     if rater == detectors.NAME:
         return _detectors(store, names, scope, say)
     choices = training.trained_names(store)
@@ -86,7 +86,7 @@ def _rules(store: Store, scope: Scope, say: Say) -> Summary:
 
 def _detectors(store: Store, names: Sequence[str], scope: Scope, say: Say) -> Summary:
     """Those of any system's logs on `failures`, and those of one system on codebooks of its own."""
-    books = judging.chosen(store, names, (detectors.CODEBOOK, *books_of(store)))
+    books = judging.load_codebooks(store, names, (detectors.CODEBOOK, *books_of(store)))
     general = tuple(book for book in books if book.name not in DETECTED)
     special = tuple(book for book in books if book.name in DETECTED)
     summary = Summary()
@@ -94,12 +94,17 @@ def _detectors(store: Store, names: Sequence[str], scope: Scope, say: Say) -> Su
         summary = _judge_with_detectors(store, scope.on(general), say, None)
     if special:
         rest = scope.less(summary.rated).on(special)
-        summary = summary.plus(_judge_with_detectors(store, rest, say, Shown(store)))
+        summary = summary.plus(_judge_with_detectors(store, rest, say, CurrentTrajectories(store)))
     return summary
 
 
-def _judge_with_detectors(store: Store, scope: Scope, say: Say, trajectories: Shown | None) -> Summary:
-    items = [embedded(book, detectors.NAME, lambda _: trajectories or Shown(store)) for book in scope.books]
+def _judge_with_detectors(
+    store: Store, scope: Scope, say: Say, trajectories: CurrentTrajectories | None
+) -> Summary:
+    items = [
+        embedded_rater(book, detectors.NAME, lambda _: trajectories or CurrentTrajectories(store))
+        for book in scope.books
+    ]
     raters = [one.rater for one in items]
     systems = {book.name: DETECTED[book.name].name for book in scope.books if book.name in DETECTED}
     show = trajectories.show if trajectories else None
@@ -107,12 +112,12 @@ def _judge_with_detectors(store: Store, scope: Scope, say: Say, trajectories: Sh
 
 
 def _judge_with_trained(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say) -> Summary:
-    result = training.trained(store, rater)
-    books = judging.chosen(store, names, (result.codebook.name,))
+    result = training.load_trained(store, rater)
+    books = judging.load_codebooks(store, names, (result.codebook.name,))
     if [book.name for book in books] != [result.codebook.name]:
         raise UsageError(
             f"rater {rater!r} was trained on codebook {result.codebook.name!r} and rates only that"
         )
-    # Its features look at what went before a unit, whatever context the codebook gives a reader.
+    # Its features look at what precedes a unit, whatever context the codebook gives a reader.
     wider = replace(scope, books=books, context="transcript")
     return judge_locally(store, wider, [result], (result.maker.rater, result.version), say)

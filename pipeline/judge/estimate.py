@@ -23,10 +23,10 @@ TOKENS_OF_A_FINDING = 30
 
 @dataclass(frozen=True)
 class Estimate:
-    """Questions that are left and what asking them takes, about."""
+    """The questions that are left, and roughly what asking them takes."""
 
     units: int
-    """As often as each is still asked."""
+    """Each counted as often as it is still asked about."""
     requests: int
     """A unit that is longer than the model's context takes several, units of the same prompt take one."""
     prompt_tokens: int
@@ -71,11 +71,10 @@ def estimate(store: Store, scope: Scope, model: Model) -> Estimate:
 
 
 def _pending_counts(store: Store, book: Codebook, scope: Scope, model: Model) -> tuple[int, int]:
-    """Units that this rater has not rated with these parameters, with which it is not asked again, and how
-    many answers they take.
+    """How many units this rater has still to rate with these parameters, and how many answers that takes.
 
-    What the same judge answered under another name is not asked again either, unless it is an error of this
-    one's that is: a few more are counted then.
+    What the same judge answered under another name is copied, not asked; where errors are retried it is
+    counted all the same, so that the numbers are a little too high.
     """
     query = """
         SELECT count(DISTINCT (u.trajectory_id, u.event)), count(*)
@@ -97,7 +96,7 @@ def _pending_counts(store: Store, book: Codebook, scope: Scope, model: Model) ->
     """
     where = [scope.repeats, book.name, scope.include_query, scope.sample, scope.sample, book.name]
     maker = model.maker(model.judge(book, scope))
-    parameters = canonical_json(maker.made["parameters"])
+    parameters = canonical_json(maker.extra_fields["parameters"])
     again = scope.retry_errors
     values = [*where, book.name, book.version, parameters, again, model.rater, maker.version, again]
     with store.reading(synced=True) as connection:
@@ -106,15 +105,15 @@ def _pending_counts(store: Store, book: Codebook, scope: Scope, model: Model) ->
 
 
 def _sample(store: Store, book: Codebook, scope: Scope, model: Model) -> tuple[int, list[list[int]]]:
-    """How many units some are, and the tokens of the questions that those of each prompt take.
+    """Up to `SAMPLE` open jobs: how many units they answer, and of each the prompt tokens of its questions.
 
-    Of one that fits no context there is none.
+    A job that fits no context has no question.
     """
     judge = model.judge(book, scope)
     planner = Planner(judge, model.maker(judge), scope, b"", Summary())
     context = Context(model.context)
-    sizes = settled.left(store, planner.maker, scope, b"").unanswered
-    read = itertools.takewhile(lambda _: not planner.full, batches(store, book, sizes))
+    sizes = settled.open_work(store, planner.maker, scope, b"").unanswered_sizes
+    read = itertools.takewhile(lambda _: not planner.is_full, batches(store, book, sizes))
     jobs = (job for batch in read for job in planner.jobs(batch.units(scope)))
     some = list(itertools.islice(jobs, SAMPLE))
     return sum(len(job.units) for job in some), [_questions(judge, job, context) for job in some]

@@ -1,4 +1,4 @@
-"""A run of a language model judge: the store feeds it, the ledger takes what it says.
+"""A run of a language model judge, from the store's units to the ledger's ratings.
 
 Everything happens in one event loop. What was answered is written at once (a kill loses only what is in
 flight) and counted once it is on disk, which happens in batches.
@@ -20,7 +20,7 @@ from ..errors import StoreError
 from ..store import Store
 from ..store.ledger import RatingLedger
 from . import settled
-from .claimed import Claimed, Elsewhere
+from .claimed import OtherRuns, RunClaims
 from .model import Jobs, Model, State, askers, interruptible, work
 from .questions import Planner
 from .scope import Batch, Scope
@@ -32,9 +32,9 @@ async def run(store: Store, scope: Scope, model: Model, complete: Client, state:
     askers_by_book = askers(scope, model, complete, state, context)
     jobs: Jobs = asyncio.Queue(maxsize=model.waiting)
     with store.workspace.new_ratings() as ledger, closing(store.claims()) as claims:
-        run_claims = Claimed(claims, Elsewhere(store, ledger), lambda: state.stopping is not None)
+        run_claims = RunClaims(claims, OtherRuns(store, ledger), lambda: state.stopping is not None)
         sink = Sink(ledger, state, run_claims)
-        pending: dict[str, settled.Left] = {}
+        pending: dict[str, settled.OpenWork] = {}
         flushing = asyncio.create_task(sink.keep_flushing())
         try:
             with interruptible(state):
@@ -56,14 +56,14 @@ async def run(store: Store, scope: Scope, model: Model, complete: Client, state:
 
 @dataclass
 class Start:
-    """Has an engine begin when there is something to ask, and takes in what it says of its model."""
+    """Starts an engine once there is something to ask, and takes over its model's context."""
 
     complete: Client
     context: Context
     done: bool = False
 
     async def __call__(self, state: State) -> bool:
-        """Whether there is somebody to ask by now; what went wrong is in the state."""
+        """Start where that is not done; whether the model can be asked. What went wrong is in the state."""
         if self.done or not isinstance(self.complete, Startable):
             return True
         offering = asyncio.create_task(self.complete.start(state.expected))
@@ -86,12 +86,12 @@ class Start:
 class Sink:
     """Takes ratings: written at the end of the loop's turn, on disk and counted a little later."""
 
-    def __init__(self, ledger: RatingLedger, state: State, run_claims: Claimed) -> None:
+    def __init__(self, ledger: RatingLedger, state: State, run_claims: RunClaims) -> None:
         self.ledger = ledger
         self.state = state
-        self.claimed = run_claims
+        self.claims = run_claims
         self._fresh: list[list[Rating]] = []
-        """By unit, what is not handed to the system yet."""
+        """Ratings, by unit, that are not written to the file yet."""
         self._written: list[list[Rating]] = []
         self._scheduled = False
 
@@ -107,58 +107,60 @@ class Sink:
 
     def flush(self) -> None:
         """Have everything on disk, and count it."""
-        plan = self.claimed.settled()
+        plan = self.claims.plan()
         units = self._take()
         self.ledger.flush()
-        self._counted(units, plan)
+        self._count(units, plan)
 
     async def keep_flushing(self) -> None:
         """Bring to disk now and then, in a thread; the loop goes on meanwhile."""
         while True:
             await asyncio.sleep(self.ledger.pause)
-            plan = self.claimed.settled()
+            plan = self.claims.plan()
             if (units := self._take()) or plan:
                 try:
                     await asyncio.to_thread(self.ledger.flush)
                 except Exception as error:
-                    self._refused(error)
+                    self._stop(error)
                     self._written = [*units, *self._written]
                 except asyncio.CancelledError:
                     self._written = [*units, *self._written]  # the last flush counts them
                     raise
                 else:
-                    self._counted(units, plan)
+                    self._count(units, plan)
 
     def copy(self, ratings: list[Rating]) -> None:
         """Ratings that no request was needed for, counted already."""
-        with suppress(StoreError):  # which has ended the run
-            self._kept([ratings])
+        with suppress(StoreError):  # the run has been ended for it
+            self._write_lines([ratings])
 
     def _write(self) -> None:
         self._scheduled = False
         if self._fresh:
             fresh, self._fresh = self._fresh, []
             try:
-                if not self._kept(fresh):  # what is no text must not take its neighbours with it
-                    fresh = [ratings for ratings in fresh if self._kept([ratings])]
+                if not self._write_lines(fresh):  # one that cannot be encoded must not lose its neighbours
+                    fresh = [ratings for ratings in fresh if self._write_lines([ratings])]
             except StoreError:
                 self._fresh = fresh  # the disk may take them at the end
             else:
                 self._written += fresh
 
-    def _kept(self, units: Iterable[list[Rating]]) -> bool:
-        """Whether these could be written; where not, for whatever reason, the run ends. StoreError where the
-        disk refuses them."""
+    def _write_lines(self, units: Iterable[list[Rating]]) -> bool:
+        """Write units' ratings to the ledger's file; False where they could not be written.
+
+        Then the run ends. StoreError where the disk refuses them.
+        """
         try:
             self.ledger.write(rating for ratings in units for rating in ratings)
-        except Exception as error:  # nobody awaits what the loop calls: it would end unheard
-            self._refused(error)
+        except Exception as error:  # nobody awaits a callback: its error would be lost
+            self._stop(error)
             if isinstance(error, StoreError):
                 raise
             return False
         return True
 
-    def _refused(self, error: Exception) -> None:
+    def _stop(self, error: Exception) -> None:
         """Ask no more: answers that nobody can keep are paid for nothing."""
         message = str(error) if isinstance(error, StoreError) else f"the ledger cannot be written: {error!r}"
         self.state.fail(Fatal(message))
@@ -168,11 +170,11 @@ class Sink:
         units, self._written = self._written, []
         return units
 
-    def _counted(self, units: list[list[Rating]], plan: frozenset[tuple[str, str]]) -> None:
+    def _count(self, units: list[list[Rating]], plan: frozenset[tuple[str, str]]) -> None:
         for ratings in units:
             self.state.summary.count(ratings)
-            self.claimed.answered(ratings[0].codebook, ratings[0].trajectory)
-        self.claimed.give_back(plan)
+            self.claims.count_answer(ratings[0].codebook, ratings[0].trajectory)
+        self.claims.give_back(plan)
 
 
 async def _feed(
@@ -183,30 +185,30 @@ async def _feed(
     jobs: Jobs,
     sink: Sink,
     start: Start,
-    pending: dict[str, settled.Left],
+    pending: dict[str, settled.OpenWork],
 ) -> None:
     secret = store.workspace.secret()
     rest = scope
     for book in scope.books:
         judge = askers[book.name].judge
         planner = Planner(judge, model.maker(judge), rest, secret, sink.state.summary)
-        about = await asyncio.to_thread(settled.left, store, planner.maker, rest, secret)
-        sink.state.summary.already += about.already
+        about = await asyncio.to_thread(settled.open_work, store, planner.maker, rest, secret)
+        sink.state.summary.already += about.n_settled
         pending[book.name] = about
-        asking = canonical_json(planner.maker.made["parameters"])
-        source = sink.claimed.batches(store, book, asking, about.sizes)
-        while not sink.state.stopping and not planner.full:
+        asking = canonical_json(planner.maker.extra_fields["parameters"])
+        source = sink.claims.batches(store, book, asking, about.sizes)
+        while not sink.state.stopping and not planner.is_full:
             batch: Batch | None = await asyncio.to_thread(next, source, None)
             if batch is None:
                 break
             for job in planner.jobs(batch.units(rest)):
                 if sink.state.stopping or not await start(sink.state):
                     break
-                sink.claimed.asked(book.name, job.units[0].trajectory_id, len(job.units))
+                sink.claims.expect(book.name, job.units[0].trajectory_id, len(job.units))
                 await jobs.put(job)
-            sink.copy(planner.copied)
-            planner.copied = []
-            sink.claimed.planned(batch)
+            sink.copy(planner.copies)
+            planner.copies = []
+            sink.claims.mark_planned(batch)
         rest = rest.less(planner.units)
     for _ in range(model.workers):
         await jobs.put(None)

@@ -15,19 +15,19 @@ from .scope import Scope, Summary
 
 NAME = "jury"
 LAPSED = f"fewer than {jury.FEWEST} members still have a label"
-"""Of a jury that had come to one."""
+"""Why a jury withdraws a label that it had given."""
 
 
 @dataclass
-class Tried:
-    """What a jury did, and for each pair of members (agreed, both labelled)."""
+class JuryResult:
+    """What a jury did; pair of members -> (labels they agree on, labels that both gave)."""
 
     summary: Summary
     agreement: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
 
 
-def rated_by(store: Store, members: Sequence[str], rater: str = NAME) -> list[str]:
-    """The codebooks on which two of these raters have labels that count, or their jury still has."""
+def rated_codebooks(store: Store, members: Sequence[str], rater: str = NAME) -> list[str]:
+    """The codebooks on which two of these raters have labels that count, or the jury `rater` still has."""
     query = f"""
         SELECT codebook FROM counted_ratings WHERE label IS NOT NULL GROUP BY codebook
         HAVING count(DISTINCT rater) FILTER (rater {AMONG}) >= ? OR bool_or(asked = ?) ORDER BY codebook
@@ -37,7 +37,7 @@ def rated_by(store: Store, members: Sequence[str], rater: str = NAME) -> list[st
     return [str(row[0]) for row in rows]
 
 
-def judge(store: Store, scope: Scope, members: Sequence[str], rater: str = NAME) -> Tried:
+def judge(store: Store, scope: Scope, members: Sequence[str], rater: str = NAME) -> JuryResult:
     """Rate what at least two members have rated; UsageError names the raters that there are.
 
     People are refused: their jury would be one more person, who agrees with each of them by half.
@@ -47,7 +47,7 @@ def judge(store: Store, scope: Scope, members: Sequence[str], rater: str = NAME)
     kinds = _kinds(store, members, rater)
     kind: RaterKind = kinds.pop() if len(kinds) == 1 else "rule"
     version = content_hash("jury", 1, sorted(members))[:12]
-    result = Tried(Summary())
+    result = JuryResult(Summary())
     with store.workspace.new_ratings() as ledger:
         for book in scope.books:
             maker = Maker(rater, kind, version, book, {"parameters": {"members": sorted(members)}})
@@ -58,7 +58,7 @@ def judge(store: Store, scope: Scope, members: Sequence[str], rater: str = NAME)
 
 
 def _new_ratings(
-    store: Store, book: Codebook, members: Sequence[str], maker: Maker, result: Tried
+    store: Store, book: Codebook, members: Sequence[str], maker: Maker, result: JuryResult
 ) -> list[Rating]:
     query = f"""
         SELECT trajectory_id, event, unit_hash, code, rater, rater_version, label, asked = ? AS own

@@ -1,8 +1,7 @@
-"""Rating with raters that look at whole units: what is left is one query a codebook, the rest one pass.
+"""Rating with raters that look at whole units: a query a codebook finds what is left, one pass rates it.
 
-A store in which everything is rated is asked what is left and nothing else; otherwise the trajectories with
-units that are left are read once, in the order they began, for all codebooks. The database is never open
-while a rater works.
+Where everything is rated, these queries are all that is done. Otherwise the trajectories with units left are
+read once, in the order they began, for all codebooks. The database is never open while a rater works.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from ..store.garbage import few_collections
 from ..store.ledger import RatingLedger
 from ..store.stream import stream
 from ..units import cut
-from .scope import Say, Scope, Summary, waiting_for
+from .scope import Say, Scope, Summary, wait_notice
 
 HELD = 10_000
 """Events that are in memory at a time, unless a single trajectory has more."""
-Made = tuple[str, str]
+RaterVersion = tuple[str, str]
 """Name and version of a rater."""
 Show = Callable[[Sequence[Trajectory]], None]
 """Takes the trajectories that are rated next, with their states."""
@@ -37,35 +36,37 @@ class LocalRater(Protocol):
 
 
 @dataclass(frozen=True)
-class Unrated:
-    """What is left of a codebook's units for a rater, and how many are not."""
+class PendingUnits:
+    """The units of a codebook that a rater has still to rate, and how many it has rated."""
 
     book: Codebook
     rater: LocalRater
     hashes: Mapping[str, Mapping[int | None, str]]
     """Trajectory -> seq of the first event of each unit that is left (None: the whole trajectory) -> hash."""
-    already: int
+    n_rated: int
 
     def units(self, trajectories: Iterable[Trajectory]) -> Iterator[Unit]:
         """The units that are left of these trajectories."""
         for trajectory in trajectories:
             if hashes := self.hashes.get(trajectory.id):
-                # The opening query is none of those left unless it is wanted.
+                # The hashes hold opening queries only where these are in scope.
                 for unit in cut(trajectory, self.book, include_query=True):
                     if unit.event in hashes:
-                        vars(unit)["hash"] = hashes[unit.event]  # known, and long to find for a whole session
+                        vars(unit)["hash"] = hashes[
+                            unit.event
+                        ]  # already known, and slow to compute for a whole session
                         yield unit
 
 
 @contextmanager
 def turn(store: Store, rater: str, summary: Summary, say: Say) -> Iterator[RatingLedger]:
-    """A ledger for one rater's run, with nobody else rating by that name; timed, and then brought into the
-    store."""
+    """Opens a ledger for one rater's run, while nobody else rates by that name; at the end the run is timed,
+    and the store takes the ledger in."""
     began = time.monotonic()
     store.admit_writes()
     store.sync()
     with (
-        store.tables.locks.exclusive(f"judge {rater}", waiting_for(rater, say)),
+        store.tables.locks.exclusive(f"judge {rater}", wait_notice(rater, say)),
         store.workspace.new_ratings() as ledger,
     ):
         store.sync()  # what a run before us wrote while we waited
@@ -78,15 +79,15 @@ def judge_locally(
     store: Store,
     scope: Scope,
     raters: Sequence[LocalRater],
-    maker: Made,
+    maker: RaterVersion,
     say: Say,
     show: Show | None = None,
     systems: Mapping[str, str] = MappingProxyType({}),
 ) -> Summary:
     """Rate with a rater that needs no endpoint, one for each codebook; `maker` is its name and version.
 
-    Raters that need more than a unit are shown each trajectory before. `systems` names, by codebook, the
-    only one whose trajectories its rater has anything to say of.
+    `show` gets the trajectories before their units are rated, for raters that need more than a unit.
+    `systems`: codebook -> the only system that its rater rates.
     """
     summary = Summary()
     with turn(store, maker[0], summary, say) as ledger:
@@ -94,8 +95,8 @@ def judge_locally(
         pending = [
             _load_unrated(store, scope, book, rater, maker, systems.get(book.name)) for book, rater in pairs
         ]
-        summary.already = sum(unrated.already for unrated in pending)
-        # A limit takes the first units of the first codebook, so that then each is passed through alone.
+        summary.already = sum(unrated.n_rated for unrated in pending)
+        # A limit takes the first units of the first codebook, so then codebooks are rated one by one.
         for together in [pending] if scope.limit is None else [[unrated] for unrated in pending]:
             for trajectories in _trajectories(store, together, states=show is not None):
                 if show:
@@ -108,7 +109,7 @@ def judge_locally(
 
 @few_collections()
 def _ratings(
-    pending: Sequence[Unrated], trajectories: Sequence[Trajectory], scope: Scope, summary: Summary
+    pending: Sequence[PendingUnits], trajectories: Sequence[Trajectory], scope: Scope, summary: Summary
 ) -> list[Rating]:
     fresh: list[Rating] = []
     for unrated in pending:
@@ -125,7 +126,7 @@ def is_full(scope: Scope, summary: Summary) -> bool:
     return scope.limit is not None and summary.rated + summary.errors >= scope.limit
 
 
-def units_of(book: Codebook, maker: Made, scope: Scope) -> tuple[str, list[object]]:
+def units_of(book: Codebook, maker: RaterVersion, scope: Scope) -> tuple[str, list[object]]:
     """A query, and its parameters, for a codebook's units in scope: `trajectory_id`, `event`, `hash`, and
     `is_left` where the rater of this name and version has not rated them as they are now.
 
@@ -153,8 +154,8 @@ def units_of(book: Codebook, maker: Made, scope: Scope) -> tuple[str, list[objec
 
 
 def _load_unrated(
-    store: Store, scope: Scope, book: Codebook, rater: LocalRater, maker: Made, system: str | None
-) -> Unrated:
+    store: Store, scope: Scope, book: Codebook, rater: LocalRater, maker: RaterVersion, system: str | None
+) -> PendingUnits:
     units, parameters = units_of(book, maker, scope)
     query = f"""
         SELECT trajectory_id, list((event, hash)) FILTER (is_left), count(*) FILTER (NOT is_left)
@@ -166,10 +167,12 @@ def _load_unrated(
         rows = execute(connection, query, [*parameters, system, system]).fetchall()
     hashes = {key: dict(pairs) for key, pairs, _ in rows if pairs}
     book_in_context = book.model_copy(update={"context": scope.context or book.context})
-    return Unrated(book_in_context, rater, hashes, sum(already for _, _, already in rows))
+    return PendingUnits(book_in_context, rater, hashes, sum(already for _, _, already in rows))
 
 
-def _trajectories(store: Store, pending: Sequence[Unrated], *, states: bool) -> Iterator[list[Trajectory]]:
+def _trajectories(
+    store: Store, pending: Sequence[PendingUnits], *, states: bool
+) -> Iterator[list[Trajectory]]:
     """Those with units that are left, some at a time, in the order they began."""
     ids = {key for unrated in pending for key in unrated.hashes}
     if not ids:

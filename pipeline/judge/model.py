@@ -27,9 +27,9 @@ from .scope import Scope, Summary
 TROUBLE = 100
 """Characters of why a request failed, in a progress line."""
 WORKERS = 4
-"""Workers for a place in flight: those that wait before they ask again hold none."""
+"""Workers per request in flight: one that waits before a retry has no request in flight."""
 Jobs = asyncio.Queue[Job | None]
-"""What is to be asked; None sends a worker home."""
+"""The queue of questions; None ends a worker."""
 
 
 @dataclass(frozen=True)
@@ -94,16 +94,16 @@ class State:
     first: float | None = None
     """When the first answer came: a model that is loaded for the run takes a minute before."""
     together: int = 0
-    """Units that had been asked by then: their answers waited with the first one, and tell of no rate."""
+    """Units in flight when the first answer came: they waited with it, so they say nothing about the rate."""
 
     def start(self, expected: int, model: Model) -> None:
-        """Begin the clock, with what the model may spend."""
+        """Start the clock and set the budget."""
         self.expected = expected
         self.budget = Budget(model.max_requests, model.max_cost, model.price)
         self.began = time.monotonic()
 
     def count(self) -> None:
-        """Take that a unit was answered."""
+        """Count an answered unit."""
         self.answered += 1
         if self.first is None:
             self.first, self.together = time.monotonic(), self.limiter.in_flight + 1
@@ -127,7 +127,7 @@ class State:
         )
 
     def tell(self, trouble: str | None) -> None:
-        """Take why a request failed, or that one succeeded."""
+        """Record why the last request failed; None where it succeeded."""
         self.trouble = trouble
 
     def stop(self, why: str) -> None:
@@ -160,7 +160,7 @@ def askers(
             patience=model.patience,
             stopping=lambda: state.stopping is not None,
             tell=state.tell,
-            answered=scope.retry_errors,  # what is asked again may all be rejected
+            has_answered=scope.retry_errors,  # what is asked again may all be rejected
         )
         for book in scope.books
     }
@@ -172,14 +172,14 @@ def interruptible(state: State) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
 
-    def interrupted() -> None:
+    def interrupt() -> None:
         if state.stopping and task is not None:
             task.cancel()
         state.stop("interrupted")
 
     signals = (signal.SIGINT, signal.SIGTERM)
     for number in signals:
-        loop.add_signal_handler(number, interrupted)
+        loop.add_signal_handler(number, interrupt)
     try:
         yield
     finally:
@@ -190,7 +190,7 @@ def interruptible(state: State) -> Iterator[None]:
 async def work(
     jobs: Jobs, askers: dict[str, Asker], state: State, put: Callable[[list[list[Rating]]], None]
 ) -> None:
-    """Ask one after the other until there is no more; what fails for good stops all."""
+    """A worker: asks one job after the other until the queue ends; a fatal error stops all workers."""
     while (job := await jobs.get()) is not None:
         if state.stopping:
             continue

@@ -17,12 +17,12 @@ from ...judges.llm.ask import Outcome
 from ...judges.llm.prompt_hashes import PromptHashes
 from ...judges.llm.quoting import nonce
 from ...schemas import Maker, Rating, Trajectory, Unit, Verdict, canonical_json
-from .scope import Known, Scope, Summary
+from .scope import PriorRating, Scope, Summary
 
 
 @dataclass
 class Job:
-    """One question for one or more units that it is the same for."""
+    """One question, and the units with the same prompt that its answer is for."""
 
     judge: LLMJudge
     maker: Maker
@@ -32,7 +32,8 @@ class Job:
     units: list[Unit] = field(default_factory=list)
 
     def ratings(self, outcome: Outcome) -> list[list[Rating]]:
-        """The ratings of each unit. What the request took is shared out, so that sums over ratings hold."""
+        """The ratings of each unit. Tokens and cost are split among the codes of the first unit, so that
+        ratings sum to what the requests took."""
         codes = len(outcome.verdicts)
         external = {"windows": outcome.windows} if outcome.windows > 1 else {}
         shares = [
@@ -46,12 +47,13 @@ class Job:
             for i in range(codes)
         ]
         first, *same = self.units
+        copies: list[dict[str, Any]] = [{"external": {"same_prompt_as": first.event}}] * codes
         return [
-            self._rated(first, outcome, shares),
-            *(self._rated(u, outcome, [{"external": {"same_prompt_as": first.event}}] * codes) for u in same),
+            self._unit_ratings(first, outcome, shares),
+            *(self._unit_ratings(unit, outcome, copies) for unit in same),
         ]
 
-    def _rated(self, unit: Unit, outcome: Outcome, extras: list[dict[str, Any]]) -> list[Rating]:
+    def _unit_ratings(self, unit: Unit, outcome: Outcome, extras: list[dict[str, Any]]) -> list[Rating]:
         common = {"prompt_hash": self.prompt_hash, "model": outcome.model, "seconds": outcome.seconds}
         common |= {"repeat": self.repeat} if self.repeat else {}
         pairs = zip(outcome.verdicts, extras, strict=True)
@@ -60,52 +62,54 @@ class Job:
 
 @dataclass
 class Planner:
-    """Turns units into jobs; counts what needs none."""
+    """Turns units into jobs; counts the units that need none."""
 
     judge: LLMJudge
     maker: Maker
     scope: Scope
     secret: bytes
     summary: Summary
-    copied: list[Rating] = field(default_factory=list)
-    """Ratings that the ledger answered under another rater's name."""
+    copies: list[Rating] = field(default_factory=list)
+    """Ratings copied from another rater's, who asked the same model the same question."""
     units: int = 0
-    """That were asked about, or answered from another rater's name."""
+    """Units that were asked about, or answered by copies."""
 
     @cached_property
     def _hashes(self) -> PromptHashes:
         return PromptHashes(self.judge)
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether --limit is reached."""
         return self.scope.limit is not None and self.units >= self.scope.limit
 
-    def jobs(self, units: Iterable[tuple[Trajectory, Unit, list[Known]]]) -> Iterator[Job]:
-        """The questions that are left of units with what is known of them, those of a trajectory together."""
+    def jobs(self, units: Iterable[tuple[Trajectory, Unit, list[PriorRating]]]) -> Iterator[Job]:
+        """The questions that units with their earlier ratings leave open, those of a trajectory together."""
         waiting: dict[tuple[str, int], Job] = {}
         current = ""
         for trajectory, unit, ratings in units:
-            if trajectory.id != current:  # the marker differs, so only units of one trajectory share a prompt
+            if (
+                trajectory.id != current
+            ):  # prompts have a marker of their trajectory, so only its units share one
                 yield from waiting.values()
                 waiting.clear()
                 current = trajectory.id
-            if self.full:
+            if self.is_full:
                 break
             case = Case(unit, nonce(self.secret, trajectory.id), result_of(trajectory))
-            key, copies_before = self._hashes.of(case), len(self.copied)
+            key, copies_before = self._hashes.of(case), len(self.copies)
             repeats = [
                 repeat
                 for repeat in range(self.scope.repeats)
                 if not self._is_known(unit, key, ratings, repeat)
             ]
-            self.units += bool(repeats) or len(self.copied) > copies_before
+            self.units += bool(repeats) or len(self.copies) > copies_before
             for repeat in repeats:
                 job = waiting.setdefault((key, repeat), Job(self.judge, self.maker, case, key, repeat))
                 job.units.append(unit)
         yield from waiting.values()
 
-    def _is_known(self, unit: Unit, key: str, ratings: list[Known], repeat: int) -> bool:
+    def _is_known(self, unit: Unit, key: str, ratings: list[PriorRating], repeat: int) -> bool:
         same = [k for k in ratings if k.prompt_hash == key and k.parameters == self._parameters]
         answers = [k for k in same if k.repeat == repeat]
         mine = [k for k in answers if k.rater == self.maker.rater and k.current]
@@ -118,14 +122,14 @@ class Planner:
         if repeat or not self._covers(usable):
             return False
         by_code = {k.rest["code"]: k for k in usable}
-        self.copied += [self._copy(unit, k) for k in by_code.values()]
+        self.copies += [self._copy(unit, k) for k in by_code.values()]
         self.summary.rated += 1
         return True
 
-    def _covers(self, ratings: list[Known]) -> bool:
+    def _covers(self, ratings: list[PriorRating]) -> bool:
         return {code.code for code in self.judge.codebook.codes} <= {k.rest["code"] for k in ratings}
 
-    def _copy(self, unit: Unit, rating: Known) -> Rating:
+    def _copy(self, unit: Unit, rating: PriorRating) -> Rating:
         rest = rating.rest
         verdict = Verdict(
             code=rest["code"],
@@ -141,7 +145,7 @@ class Planner:
 
     @property
     def _parameters(self) -> str:
-        return canonical_json(self.maker.made["parameters"])
+        return canonical_json(self.maker.extra_fields["parameters"])
 
 
 def result_of(trajectory: Trajectory) -> str | None:

@@ -18,7 +18,7 @@ from ..store import Store, dictionaries
 from . import feed
 from .estimate import Estimate, estimate
 from .model import Model, State
-from .scope import Say, Scope, Summary, waiting_for
+from .scope import Say, Scope, Summary, wait_notice
 
 RESERVED = ("rules", "detectors", "jury", "gold")
 """Names that a language model's ratings never go by."""
@@ -29,16 +29,17 @@ Approve = Callable[[Estimate], None]
 Show = Callable[[State], None]
 
 
-def priced(model: Model) -> Model:
-    """With the price and context of the local list; UsageError where a cost is capped but not known."""
+def with_price(model: Model) -> Model:
+    """The model with price and context from the local list; UsageError where cost is capped and the price not
+    known."""
     price = None if model.name.startswith("hosted_vllm/") else price_of(model.name)
     if price is None and model.max_cost is not None:
         raise UsageError(f"--max-cost cannot be kept: the price of {model.name!r} is not known")
     return replace(model, price=price, context=model.context or (price.context if price else None))
 
 
-def named(store: Store, rater: str) -> str:
-    """The name that a model rates by; UsageError for one that is another kind of rater's."""
+def checked_rater(store: Store, rater: str) -> str:
+    """The rater's name; UsageError where it is reserved or has ratings of another kind of rater."""
     if rater in RESERVED or rater.startswith(BEGINNINGS):
         raise UsageError(f"a model cannot rate as {rater!r}, which names another rater; choose another name")
     if not store.has_tables():
@@ -69,8 +70,8 @@ def judge(
     100,000 ratings needs more memory than judging them.
     """
     store.admit_writes()
-    name = named(store, model.rater)
-    with store.tables.locks.shared(f"judge {name}", waiting_for(name, say)):
+    name = checked_rater(store, model.rater)
+    with store.tables.locks.shared(f"judge {name}", wait_notice(name, say)):
         store.sync()  # what a run before us wrote while we waited
         state = State(Summary(), Budget(), Limiter(model.concurrency))
         try:
@@ -87,7 +88,7 @@ def judge(
     return state.summary
 
 
-async def met(complete: Client, model: Model) -> Model:
+async def with_endpoint_context(complete: Client, model: Model) -> Model:
     """The model with the context that its endpoint names; CoauditError where it cannot be asked.
 
     An endpoint may take names that it does not list: one that is not listed is tried with a question.
@@ -100,7 +101,7 @@ async def met(complete: Client, model: Model) -> Model:
             except Fatal:
                 raise
             except JudgeError:
-                pass  # whatever it thinks of the question, it knows the model
+                pass  # an error about the question: the model itself is known
     return replace(model, context=model.context or offer.context)
 
 

@@ -14,12 +14,12 @@ from typing import Any
 from ...schemas import Codebook, Rating, Trajectory, Unit, canonical_json
 from ...schemas.codebook import ContextKind
 from .. import codebooks
-from ..store import Store, dictionaries, listed, samples
+from ..store import Store, constants, dictionaries, samples
 from ..store.stream import Size, stream
 from ..units import cut
 
 REST = ("code", "cites", "quote", "error_source", "rationale", "probability", "model", "seed", "error")
-"""What `Known.rest` has of a rating."""
+"""The fields of a rating in `PriorRating.rest`."""
 BATCH = 100
 """Trajectories that are in memory at a time."""
 HELD = 5_000
@@ -42,7 +42,7 @@ class Scope:
     """How often each question is asked; the first answer counts."""
     sample: str | None = None
     """Only units of this sample."""
-    sampled: Mapping[str, frozenset[tuple[str, int | None]]] = field(default_factory=dict)
+    sample_units: Mapping[str, frozenset[tuple[str, int | None]]] = field(default_factory=dict)
     """Its units (trajectory, event), by codebook."""
 
     def of_sample(self, store: Store, name: str | None) -> Scope:
@@ -52,7 +52,8 @@ class Scope:
         units: dict[str, set[tuple[str, int | None]]] = {}
         for unit in samples.load(store.workspace, name).units:
             units.setdefault(unit.codebook, set()).add((unit.trajectory, unit.event))
-        return replace(self, sample=name, sampled={book: frozenset(some) for book, some in units.items()})
+        by_book = {book: frozenset(places) for book, places in units.items()}
+        return replace(self, sample=name, sample_units=by_book)
 
     def on(self, books: tuple[Codebook, ...]) -> Scope:
         """The same for these codebooks."""
@@ -112,8 +113,9 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Known:
-    """What the ledger says of one unit and code: how it was rated last, or with these very parameters."""
+class PriorRating:
+    """A rating that the ledger has of one unit and code: what decides whether to ask again, and what a copy
+    needs."""
 
     rater: str
     rater_version: str | None
@@ -128,58 +130,59 @@ class Known:
     rest: dict[str, Any] = field(compare=False)
 
 
-KnownUnits = dict[int | None, list[Known]]
-"""seq of the unit's first event -> what is known of it."""
+PriorRatings = dict[int | None, list[PriorRating]]
+"""seq of the unit's first event -> its ratings in the ledger."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Some trajectories with what is known of them under one codebook."""
+    """Some trajectories with their earlier ratings under one codebook."""
 
     book: Codebook
     trajectories: list[Trajectory]
-    known: dict[str, KnownUnits]
+    history: dict[str, PriorRatings]
 
-    def units(self, scope: Scope) -> Iterator[tuple[Trajectory, Unit, list[Known]]]:
-        """Each unit with what is known of it as it is now."""
+    def units(self, scope: Scope) -> Iterator[tuple[Trajectory, Unit, list[PriorRating]]]:
+        """Each unit in scope, with its earlier ratings as long as its content has not changed."""
         context = scope.context or self.book.context
         book_in_context = self.book.model_copy(update={"context": context})
         for trajectory in self.trajectories:
-            history = self.known.get(trajectory.id, {})
+            history = self.history.get(trajectory.id, {})
             for unit in cut(trajectory, book_in_context, include_query=scope.include_query):
-                if scope.sample and (trajectory.id, unit.event) not in scope.sampled.get(self.book.name, ()):
+                place = (trajectory.id, unit.event)
+                if scope.sample and place not in scope.sample_units.get(self.book.name, ()):
                     continue
                 ratings = history.get(unit.event, [])
                 yield trajectory, unit, [k for k in ratings if k.unit_hash == unit.hash] if ratings else []
 
 
-def chosen(
+def load_codebooks(
     store: Store, names: Sequence[str], default: Sequence[str] = codebooks.PROCESS
 ) -> tuple[Codebook, ...]:
-    """The codebooks of these names (commas part them too); UsageError names the choices."""
+    """The codebooks of these names (a name may be a comma-separated list); UsageError names the choices."""
     selection = [name.strip() for text in names for name in text.split(",") if name.strip()]
     return tuple(codebooks.load(n, store.workspace.codebooks) for n in dict.fromkeys(selection or default))
 
 
 def batches(store: Store, book: Codebook, sizes: Sequence[Size]) -> Iterator[Batch]:
-    """These trajectories, in this order, with what is known of each."""
+    """These trajectories, in this order, with their earlier ratings."""
     for trajectories in stream(store, sizes, HELD):
         with store.reading(synced=True) as connection:
-            history = known(connection, book, [one.id for one in trajectories])
+            history = prior_ratings(connection, book, [one.id for one in trajectories])
         yield Batch(book, trajectories, history)
 
 
-def waiting_for(rater: str, say: Say) -> Callable[[str], None]:
-    """What is said where another run holds the rater's lock."""
+def wait_notice(rater: str, say: Say) -> Callable[[str], None]:
+    """A callback for the rater's lock: tells which other run holds it."""
     return lambda holder: say(
         f"another run ({holder}) is judging as rater {rater!r} in this workspace; waiting for it to end, "
         "so that nothing is rated twice"
     )
 
 
-def known(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[str, KnownUnits]:
-    """Trajectory -> what is known of its units under a codebook."""
-    names = listed(ids)
+def prior_ratings(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[str, PriorRatings]:
+    """Trajectory -> the ratings of its units under this version of a codebook, retracted ones left out."""
+    names = constants(ids)
     query = f"""
         SELECT r.trajectory_id, r.event, r.rater, r.rater_version, r.unit_hash, r.prompt_hash, r.parameters,
             r.error, r.label, r.code, r.cites, r.quote, r.error_source, r.rationale, r.probability, r.model,
@@ -191,9 +194,9 @@ def known(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[str, Know
         WHERE r.codebook = ? AND r.codebook_version = ? AND NOT r.retracted
             AND r.trajectory_id IN ({names})
     """
-    by_name: dict[str, KnownUnits] = {}
+    by_name: dict[str, PriorRatings] = {}
     for row in dictionaries(connection, query, [book.name, book.name, book.version]):
-        rating = Known(
+        rating = PriorRating(
             rater=row["rater"],
             rater_version=row["rater_version"],
             unit_hash=row["unit_hash"],

@@ -1,9 +1,10 @@
-"""Trajectories of which a model was asked all there is to ask, so that a run with nothing to ask is a query.
+"""Notes on trajectories that a model has rated in full, so that a run with nothing to ask is one query.
 
-A prompt follows from what its trajectory holds, from who asks how, and from the workspace's secret. Where
-none of them has changed since all prompts were answered, and each unit still has its answers as its rater's
-last word, none of them newer than the note, no prompt has to be made to see it: a newer word may answer what
-was asked while the log or the secret was another. The notes are derived: without them it only takes longer.
+A prompt follows from its trajectory, from who asks how, and from the workspace's secret. If none of them has
+changed since all prompts were answered, and the current ratings of each unit are complete and no newer than
+the note, then there is nothing to ask, and no prompt has to be made to see it. A newer rating voids the note:
+it may answer a prompt made from another state of the log or of the secret. The notes are derived data:
+without them a run only takes longer.
 """
 
 from __future__ import annotations
@@ -49,33 +50,33 @@ _UNITS = """
 
 
 @dataclass(frozen=True)
-class Left:
-    """What a model may have to be asked of, under one codebook."""
+class OpenWork:
+    """What a model may still have to be asked under one codebook."""
 
     asking: str
-    """Who asks how."""
+    """Hash of what prompts follow from beside the trajectory: codebook, rater, its version, scope, secret."""
     sizes: list[Size]
-    """Trajectories with units that are not settled, in the order they began."""
+    """Trajectories that may have open questions, with their numbers of events, in the order they began."""
     digests: dict[str, str]
-    """What these hold."""
-    already: int
-    """Answers that are settled."""
-    unanswered: list[Size]
-    """Of the trajectories those that have a unit without an answer, whatever their prompts are by now."""
+    """Trajectory -> hash of its content."""
+    n_settled: int
+    """Answers, over repeats, that need no look at their prompts."""
+    unanswered_sizes: list[Size]
+    """Those of the trajectories that have a unit without an answer, whatever its prompt is by now."""
 
 
-def left(store: Store, maker: Maker, scope: Scope, secret: bytes) -> Left:
-    """The trajectories with units in scope that may have to be asked of."""
+def open_work(store: Store, maker: Maker, scope: Scope, secret: bytes) -> OpenWork:
+    """The trajectories with units in scope that a rater may still have to be asked about."""
     book = maker.book
     asking = content_hash(book.name, maker.rater, maker.version, scope.include_query, secret.hex())
-    parameters = canonical_json(maker.made["parameters"])
+    parameters = canonical_json(maker.extra_fields["parameters"])
     by_rater = [book.name, book.version, maker.rater, maker.version, parameters]
     enough = [scope.repeats, scope.retry_errors, scope.repeats * len(book.codes)]
     within = [book.name, scope.include_query, scope.sample, scope.sample, book.name]
     with store.reading(synced=True) as connection:
         rows = execute(connection, _UNITS, [*by_rater, *enough, *within, asking]).fetchall()
     open_rows = [row for row in rows if row[4] or not row[5]]
-    return Left(
+    return OpenWork(
         asking,
         [(key, events) for key, events, *_ in open_rows],
         {key: digest for key, _, digest, *_ in open_rows},
@@ -84,8 +85,8 @@ def left(store: Store, maker: Maker, scope: Scope, secret: bytes) -> Left:
     )
 
 
-def note(store: Store, about: Left, ids: Collection[str]) -> None:
-    """All has been asked of these trajectories, and answered; of one that has changed since nothing is said.
+def note(store: Store, about: OpenWork, ids: Collection[str]) -> None:
+    """Note that all questions about these trajectories are answered, unless their content has changed since.
 
     Where the store cannot be written just now, nothing is noted.
     """

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...judges import JudgeError
-from ...judges.trained import Example, Learnt, Trained
+from ...judges.trained import Example, LearningResult, TrainedJudge
 from ...judges.trained.features import Features, features
 from ...judges.trained.judge import learn, load, name_of, save
 from ...schemas import GOLD, UNCLEAR, Codebook
@@ -28,7 +28,7 @@ class Training:
     codebook: str
     rater: str
     file: Path
-    rows: list[Learnt]
+    rows: list[LearningResult]
 
 
 def models(store: Store) -> Path:
@@ -58,7 +58,7 @@ def train(store: Store, book: Codebook, rater: str | None, out: Path | None) -> 
     return Training(book.name, teacher, path, [about for _, about in results])
 
 
-def trained(store: Store, name: str) -> Trained:
+def load_trained(store: Store, name: str) -> TrainedJudge:
     """The trained judge of that name or file; UsageError names the ones there are."""
     model = name.removeprefix(PREFIX)
     path = Path(model) if model.endswith(SUFFIX) else models(store) / f"{model}{SUFFIX}"
@@ -71,7 +71,7 @@ def trained(store: Store, name: str) -> Trained:
         _, result, version = load(path, book)
     except (JudgeError, codebooks.CodebookError) as error:
         raise UsageError(str(error)) from error
-    return Trained(book, path.stem, version, result)
+    return TrainedJudge(book, path.stem, version, result)
 
 
 def _teacher(store: Store, book: Codebook, rater: str | None) -> str:

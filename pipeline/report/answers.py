@@ -1,7 +1,7 @@
 """The three questions of an audit, each answered in sentences and a small table.
 
 How did the team work, where did it fail, and how far can the judge that says so be trusted? The sentences are
-computed; the tables hold what they rest on. All else stands in the full report.
+computed; the tables have the numbers behind them. All else is in the full report.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from .trust import no_rate
 
 ARM = ("system", "condition")
 FEWEST = 5
-"""Trajectories of an arm from which it is compared."""
+"""An arm with fewer trajectories is not compared."""
 ARMS, MODES, CODES = 10, 5, 5
-"""So many stand here; the full report has all."""
+"""At most so many are shown here; the full report has all."""
 HEADLINES: dict[str, tuple[str, ...]] = {
     "Reached the goal": ("success_rate", "exact_match", "delivery_rate"),
     "Steps by people": ("human_intervention_rate",),
     "Failed steps": ("error_rate",),
 }
-"""Column -> the metrics that it may be, the first of which an arm of the system has a value."""
+"""Column -> the metrics that it may show: the first of which an arm of the system has a value."""
 GOALS = HEADLINES["Reached the goal"]
 DELIVERED = "Where no success is logged, a run that delivered reached the goal."
 SHARES = frozenset(name for names in HEADLINES.values() for name in names)
@@ -43,8 +43,8 @@ SUBSTANTIAL = 0.6
 
 
 def answers(store: Store, only: Selection | None = None) -> tuple[Answer, Answer, Answer]:
-    """How the team worked, where it failed, and what the judge is worth."""
-    with store.held():
+    """How the team worked, where it failed, and how far the judge can be trusted."""
+    with store.hold_state():
         verdict = trust(agreement.of_workspace(store), rates.rates(store))
         if only:
             verdict = replace(verdict, sentences=(*verdict.sentences, UNFILTERED))
@@ -81,7 +81,7 @@ def teamwork(store: Store, only: Selection | None = None) -> Answer:
 
 
 def _empty_teamwork(store: Store, only: Selection | None) -> tuple[tuple[str], None, str]:
-    """Why there is nothing to tell of teams, and what to run, if anything helps."""
+    """Why nothing can be said of teams (sentences, no table), and the command that may help."""
     number = dict(facts(store, only))["Trajectories"]
     if number != "0":
         runs = counted(number, "trajectory", "trajectories")
@@ -93,9 +93,9 @@ def _empty_teamwork(store: Store, only: Selection | None) -> tuple[tuple[str], N
 
 
 def _goal(arms: Sequence[Arm]) -> str:
-    """The metric that says of each of a system's arms how often it reached the goal."""
+    """The metric that counts as reaching the goal in all arms of a system."""
     with_value = {name for own in arms for name, row in own.items() if row.value is not None}
-    # Where none is known, one that logs tell of in vain says why.
+    # Where no arm has a value, show a metric that says why.
     names = {name for own in arms for name in own}
     return next((name for some in (with_value, names) for name in GOALS if name in some), GOALS[-1])
 
@@ -120,7 +120,7 @@ def _extremes(arms: dict[tuple[str, str], Arm], goals: dict[str, str]) -> tuple[
         if len(numbers) > 1:
             (low, worst), *_, (high, best) = sorted(numbers, key=lambda one: (one[0].value or 0, one[1]))
             if low.value != high.value:
-                first, last = best + _level(high, numbers), worst + _level(low, numbers)
+                first, last = best + _ties_text(high, numbers), worst + _ties_text(low, numbers)
                 sentence = (
                     f"{first} {verb} most often, {_number_text(high)}; {last} least, {_number_text(low)}."
                 )
@@ -129,14 +129,14 @@ def _extremes(arms: dict[tuple[str, str], Arm], goals: dict[str, str]) -> tuple[
     return tuple(sentences)
 
 
-def _level(cell: Number, numbers: Sequence[tuple[Number, str]]) -> str:
-    """How many others reached it as often."""
+def _ties_text(cell: Number, numbers: Sequence[tuple[Number, str]]) -> str:
+    """How many other arms have the same value, as words; empty without any."""
     others = sum(other.value == cell.value for other, _ in numbers) - 1
     return f" and {others} other{'s' * (others > 1)}" if others else ""
 
 
 def failure(store: Store, only: Selection | None = None) -> Answer:
-    """The modes that most trajectories show."""
+    """Where the team failed: the modes that were found in most trajectories."""
     question = "Where did it fail?"
     who = findings.raters(store, only=only)
     if not who:
@@ -171,18 +171,18 @@ def failure(store: Store, only: Selection | None = None) -> Answer:
     own = [s for s in shares if s.code in names]
     sentences = _search_sentences(rater, own, len(names), len(present))
     if not present:
-        return Answer(question, sentences, None, _further(rater, kind, any(s.n for s in own)))
+        return Answer(question, sentences, None, _next_command(rater, kind, any(s.n for s in own)))
     first = Number(present[0].rate, *present[0].interval, present[0].n, percent=True)
     worst = f"The most common is {present[0].code} {names[present[0].code]}: {_number_text(first)}."
-    worst += _apart(findings.shares(store, by=ARM, only=only), rater, names)
+    worst += _gap_sentence(findings.shares(store, by=ARM, only=only), rater, names)
     if not corrected and kind != "human":
         worst += " Nobody has labelled any of it, so these are the judge's own rates, not corrected ones."
     further = "coaudit compare --by condition" if corrected else "coaudit sample --codebook failures"
     return Answer(question, (*sentences, worst), table, further)
 
 
-def _further(rater: str, kind: str, has_answers: bool) -> str:
-    """What to run where nothing was found: the same again where it failed, else a judge of all modes."""
+def _next_command(rater: str, kind: str, has_answers: bool) -> str:
+    """What to run where nothing was found: the same judge again where it failed, else one for all modes."""
     if kind == "rule":
         return "coaudit judge --codebook failures --model MODEL"
     again = f"coaudit judge --codebook failures --rater {shlex.quote(rater)} --model MODEL --retry-errors"
@@ -205,7 +205,7 @@ def _search_sentences(rater: str, shares: Sequence[findings.Share], modes: int, 
     return (sentence, *([lacking] if open_ else []))
 
 
-def _apart(shares: Sequence[findings.Share], rater: str, names: dict[str, str]) -> str:
+def _gap_sentence(shares: Sequence[findings.Share], rater: str, names: dict[str, str]) -> str:
     """Which mode differs most between two arms of a system that are large enough for an interval."""
     arms: dict[tuple[str, str], list[findings.Share]] = {}
     for share in shares:
@@ -238,19 +238,19 @@ def _rate(row: Rate) -> Number:
 
 
 def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
-    """How far each judge agrees with people, and what people's labels make of its rates, from all of both."""
+    """How far each judge agrees with people, and its rates before and after their labels correct them."""
     question = "How far can the judge be trusted?"
-    codes = {(row.codebook, row.code) for row in rows}  # no category: of these there are rates alone
+    codes = {(row.codebook, row.code) for row in rows}  # categories have rates but no agreement
     labelled = [r for r in every if r.n_human and r.judge and (r.codebook, r.code) in codes]
-    places = {(r.codebook, r.code) for r in every}  # what has more than two labels has no rate
-    others = {place: row for place, row in agreement.judged(rows).items() if place[:2] not in places}
+    places = {(r.codebook, r.code) for r in every}  # codes with more than two labels have no rate
+    others = {place: row for place, row in agreement.judge_kappas(rows).items() if place[:2] not in places}
     titles = codebooks.titles([*((r.codebook, r.code) for r in labelled), *(place[:2] for place in others)])
     corrected = {(titles[r.codebook, r.code], r.judge or ""): r for r in labelled}
     kappas = {key: row for key, rate in corrected.items() if (row := _kappa(rows, rate))}
     kappas |= {(titles[place[:2]], place[2]): row for place, row in others.items()}
     labels = {key: row.n_units for key, row in kappas.items()} | {k: r.n_human for k, r in corrected.items()}
     if not labels:
-        return _open(question, rows, every)
+        return _without_labels(question, rows, every)
     ranked = sorted(labels, key=lambda key: (-labels[key], key))
     table = Table(
         name="trust",
@@ -298,7 +298,7 @@ def _judgement(
     corrected: dict[tuple[str, str], Rate],
     labelled: Sequence[tuple[str, str]],
 ) -> tuple[str, ...]:
-    """What the labels show, counted judge by judge; below an interval's lower limit nothing is claimed."""
+    """What people's labels show of each judge; only what the intervals confirm is claimed."""
     judges = list(dict.fromkeys(judge for _, judge in labelled))
     sentences = [_agreement_sentence(judge, kappas, labelled, alone=len(judges) == 1) for judge in judges]
     off = [
@@ -337,25 +337,25 @@ def _agreement_sentence(
     )
 
 
-def _open(question: str, rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
-    """Where no judge can be held against people: what lacks, and how far those who rated agree."""
+def _without_labels(question: str, rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
+    """The answer where no judge can be compared with people: what is missing, and how far raters agree."""
     books = [row.codebook for row in every if row.n_human]
-    books += [str(row.codebook) for row in rows if _whole(row, agreement.PEOPLE)]
+    books += [str(row.codebook) for row in rows if _is_alpha(row, agreement.PEOPLE)]
     if books:
         sentence = "No judge rated what people labelled, so nothing is known of how often one is right."
-        sentences = _among(rows, agreement.PEOPLE, "People among themselves agree {}.")
+        sentences = _alpha_sentence(rows, agreement.PEOPLE, "People among themselves agree {}.")
         return Answer(
             question, (sentence, *sentences), None, f"coaudit judge --codebook {books[0]} --model MODEL"
         )
     sentence = "Nobody has labelled a unit, so nothing is known of how often the judge is right."
     alike = "Judges among themselves agree {}, which is no proof: they may err alike."
-    sentences = _among(rows, agreement.JUDGES, alike)
+    sentences = _alpha_sentence(rows, agreement.JUDGES, alike)
     return Answer(question, (sentence, *sentences), None, "coaudit sample --codebook CODEBOOK")
 
 
-def _among(rows: Sequence[Agreement], population: str, sentence: str) -> tuple[str, ...]:
+def _alpha_sentence(rows: Sequence[Agreement], population: str, sentence: str) -> tuple[str, ...]:
     """A sentence with the least and the greatest alpha of a population; none where it has none."""
-    alphas = [row for row in rows if _whole(row, population) and row.value is not None]
+    alphas = [row for row in rows if _is_alpha(row, population) and row.value is not None]
     if not alphas:
         return ()
     ranked = sorted(alphas, key=lambda row: (row.value or 0, row.code))
@@ -363,7 +363,7 @@ def _among(rows: Sequence[Agreement], population: str, sentence: str) -> tuple[s
     return (sentence.format(f"by {least}" if len(ranked) == 1 else f"from {least} to {most}"),)
 
 
-def _whole(row: Agreement, population: str) -> bool:
+def _is_alpha(row: Agreement, population: str) -> bool:
     """Whether a row is the alpha of a population, or of a part of it."""
     return row.coefficient == "krippendorff_alpha" and (row.population or "").startswith(population)
 

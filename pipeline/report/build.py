@@ -1,6 +1,6 @@
-"""The report: what a workspace says, as tables, and as HTML, Markdown, JSON or text.
+"""Building the report of a workspace: its tables, figures and answers, and the report as one JSON document.
 
-`build` reads the store once; the formats only draw. Every table stands in every format.
+`build` reads the store once; the formats (HTML, Markdown, LaTeX, text) only draw. Each has every table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..store.selection import name_of
 from . import answers, methods, modes, trust
 from . import figures as drawing
 from .document import Report
-from .names import named
+from .names import metric_name
 from .tables import Answer, Number, Table, column_names, of_metric, plain
 from .transcript import excerpts
 
@@ -43,7 +43,7 @@ TABLE_3 = {
     "delivery_rate": "Delivery rate",
 }
 MANY = 8
-"""Tasks and conditions up to which they stand side by side."""
+"""With more tasks and conditions than this they are rows, not columns."""
 AUTONOMOUS = "autonomous"
 """The condition of Co-Gym's agents that work alone."""
 AUDIT = ("system", "setting", "condition", "task", "agent_model")
@@ -52,10 +52,10 @@ AUDIT = ("system", "setting", "condition", "task", "agent_model")
 def build(
     store: Store, *, only: Selection | None = None, rater: str | None = None, penalty: float = 0.08
 ) -> Report:
-    """Everything a report shows, at `penalty` as ReHAC's λ; what lacks its data says what to run instead."""
-    with store.held():
+    """Everything that a report shows, at `penalty` as ReHAC's λ; a table without data says what to run."""
+    with store.hold_state():
         audit, raters = collaboration(store, only, rater, penalty)
-        table_4, corrected, books = modes.failures(store, only), rates.rates(store), trust.agreed(store)
+        table_4, corrected, books = modes.failures(store, only), rates.rates(store), trust.agreements(store)
         verdict = answers.trust([row for _, rows in books for row in rows], corrected)
         questions = (answers.teamwork(store, only), answers.failure(store, only), verdict)
         return Report(
@@ -67,10 +67,10 @@ def build(
                 *audit,
                 table_4,
                 *trust.tables(store, books, corrected),
-                methods.judged(store),
+                methods.raters_table(store),
                 methods.prompts(store),
             ),
-            methods=methods.words(store, raters, corrected, only),
+            methods=methods.paragraphs(store, raters, corrected, only),
             answers=questions,
             figures=drawing.figures(questions, table_4),
             excerpts=_excerpts(store, questions[1], only),
@@ -78,7 +78,7 @@ def build(
 
 
 def _excerpts(store: Store, answer: Answer, only: Selection | None) -> tuple[excerpts.Excerpt, ...]:
-    """What the modes that an answer names look like, by whoever its numbers are of."""
+    """Excerpts of the modes in an answer's table, as found by the rater that its numbers are of."""
     who = findings.raters(store, only=only)
     codes = [str(row[0]) for row in answer.table.rows] if answer.table else []
     return excerpts.excerpts(store, codes, who[0]["rater"], only) if who and codes else ()
@@ -87,18 +87,19 @@ def _excerpts(store: Store, answer: Answer, only: Selection | None) -> tuple[exc
 def collaboration(
     store: Store, only: Selection | None = None, rater: str | None = None, penalty: float = 0.08
 ) -> tuple[tuple[Table, Table, Table], list[str]]:
-    """Tables 2 and 3 and the one of all other systems, and whose ratings stand in them."""
+    """Tables 2 and 3 and that of all other systems, and the raters whose ratings they rest on."""
     rows = one_rater(metrics.metrics(store, by=AUDIT, only=only, rater=rater, penalty=penalty))
     pooled = one_rater(metrics.metrics(store, by=AUDIT[:-1], only=only, rater=rater, penalty=penalty))
-    better = compare.improved(store, "task_performance", AUTONOMOUS, only=only)
+    better = compare.improvements(store, "task_performance", AUTONOMOUS, only=only)
     raters = [row.rater for row in rows if row.rater]
-    return (simulated(rows, better), real(pooled), elsewhere(pooled)), raters
+    return (simulated_table(rows, better), real_table(pooled), other_systems_table(pooled)), raters
 
 
 def one_rater(rows: Sequence[Metric]) -> list[Metric]:
-    """Of metrics that rest on ratings those of one rater: who rated most of them, gold, who rated most.
+    """The metrics, those that rest on ratings by one rater alone (`best_rater`): rows that mix raters compare
+    nothing.
 
-    What they have not rated is null and says so, for a row that mixes raters compares nothing.
+    A metric that this one has not rated is null and says so.
     """
     rater = best_rater(rows)
     own_rows = [row for row in rows if row.rater in (None, rater)]
@@ -112,7 +113,10 @@ def one_rater(rows: Sequence[Metric]) -> list[Metric]:
 
 
 def best_rater(rows: Sequence[Metric]) -> str | None:
-    """Whose ratings a table shows unless another is asked for; None where nobody rated."""
+    """Whose ratings tables show by default: who rated most metrics, then gold, then who rated most.
+
+    None where nobody rated.
+    """
     values: dict[str, dict[str, int]] = {}
     for row in rows:
         if row.rater and row.n:
@@ -122,13 +126,13 @@ def best_rater(rows: Sequence[Metric]) -> str | None:
     return first[0] if first else next((row.rater for row in rows if row.rater), None)
 
 
-def simulated(rows: Sequence[Metric], better: Mapping[tuple[str, str, str, str], Comparison]) -> Table:
-    """Table 2 of the Co-Gym paper: a row an arm and model, the tasks side by side.
+def simulated_table(rows: Sequence[Metric], better: Mapping[tuple[str, str, str, str], Comparison]) -> Table:
+    """Table 2 of the Co-Gym paper: a row for each arm and model, the tasks side by side.
 
-    An arm of which some logs say that the user was simulated and some do not has a row of each.
+    An arm has a row for each setting where only some of its logs say that the user was simulated.
     `better` has each arm against the autonomous one: (condition, setting, task, agent model) -> comparison.
     """
-    own = [row for row in rows if _cogym(row, real=False) and row.metric in TABLE_2]
+    own = [row for row in rows if _is_cogym(row, real=False) and row.metric in TABLE_2]
     result = {
         (_group(row, "condition", "agent_model", "setting"), _group(row, "task"), row.metric): of_metric(row)
         for row in own
@@ -168,12 +172,12 @@ def simulated(rows: Sequence[Metric], better: Mapping[tuple[str, str, str, str],
     )
 
 
-def real(rows: Sequence[Metric]) -> Table:
+def real_table(rows: Sequence[Metric]) -> Table:
     """Table 3 of the Co-Gym paper: a row a metric, a column a task (and condition, if several).
 
     Many tasks and conditions are rows instead, and metrics columns.
     """
-    own = [row for row in rows if _cogym(row, real=True) and _metric_name(row) in TABLE_3]
+    own = [row for row in rows if _is_cogym(row, real=True) and _metric_name(row) in TABLE_3]
     by_name = {(_metric_name(row), _group(row, "task", "condition")): of_metric(row) for row in own}
     arms = sorted({arm for _, arm in by_name})
     alone = len({condition for _, condition in arms}) == 1
@@ -196,15 +200,16 @@ def real(rows: Sequence[Metric]) -> Table:
     )
 
 
-def elsewhere(rows: Sequence[Metric]) -> Table:
-    """The metrics of all other systems: a row each, a column a condition (and task, setting: if several)."""
+def other_systems_table(rows: Sequence[Metric]) -> Table:
+    """The metrics of all other systems: a row each, a column for each condition (with task and setting, where
+    there are several)."""
     cells: dict[tuple[str, str, tuple[str, ...]], Number] = {}
     arms: dict[str, set[tuple[str, ...]]] = {}
     for row in rows:
         if row.group and row.group["system"] != "cogym" and row.participant is None:
             (system,), arm = _group(row, "system"), _group(row, "condition", "task", "setting")
             arms.setdefault(system, set()).add(arm)
-            cells[named(row.metric, row.scoring), system, arm] = of_metric(row)
+            cells[metric_name(row.metric, row.scoring), system, arm] = of_metric(row)
     systems = sorted(arms)
     prices = sorted({row.definition for row in rows if row.metric == "reward" and row.definition})
     columns = [(system, arm) for system in systems for arm in sorted(arms[system])]
@@ -212,7 +217,7 @@ def elsewhere(rows: Sequence[Metric]) -> Table:
         name="other_systems",
         title="Other systems",
         caption="Shares, scores and counts as the papers define them (ReHAC, Collab-Overcooked, CoBlock)."
-        + "".join(f" {named('reward')} at {price}." for price in prices),
+        + "".join(f" {metric_name('reward')} at {price}." for price in prices),
         columns=("Metric", *(_arm(arm, arms[system]) for system, arm in columns)),
         rows=tuple(
             (name, *(cells.get((name, system, arm), "") for system, arm in columns))
@@ -229,7 +234,7 @@ def _arm(arm: tuple[str, ...], arms: set[tuple[str, ...]]) -> str:
     return " · ".join([arm[0], *compress(arm[1:], several)])
 
 
-def _cogym(row: Metric, *, real: bool) -> bool:
+def _is_cogym(row: Metric, *, real: bool) -> bool:
     group = row.group or {}
     return group["system"] == "cogym" and (group["setting"] == "real") == real
 
@@ -275,7 +280,7 @@ def document(report: Report) -> dict[str, Any]:
             {
                 "code": one.code,
                 "trajectory": one.trajectory,
-                "events": list(one.cited),
+                "events": list(one.cited_events),
                 "raters": list(one.raters),
                 "quote": one.quote,
                 "rationale": one.rationale,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # each takes its time to load, and a document only holds them
 
 @dataclass(frozen=True)
 class Report:
-    """What a workspace says at one moment."""
+    """The report of a workspace at one moment."""
 
     created: str
     workspace: str

@@ -44,7 +44,7 @@ def figures(answers: Sequence[Answer], failures: Table) -> tuple[Figure, ...]:
 
 
 def intervals(table: Table) -> Figure | None:
-    """Each number with its interval, a row a line of the table and a panel a column; None without any."""
+    """Each number with its interval: a line for each row, a panel for each column; None without intervals."""
     names = _names(table)
     columns = {name: _numbers(table, names, at) for at, name in enumerate(table.columns)}
     with_intervals = {
@@ -59,7 +59,7 @@ def intervals(table: Table) -> Figure | None:
 
 
 def heatmap(table: Table) -> Figure | None:
-    """A shaded table's values by their strength, a row for each of its own; None where it is empty."""
+    """A shaded table as a heatmap of the same rows and columns; None where it is empty."""
     names = _names(table)
     cells = [
         {"row": names[i], "column": table.columns[at], "value": cell.value, "said": cell.text}
@@ -90,8 +90,8 @@ def heatmap(table: Table) -> Figure | None:
     return Figure(table.name, table.title, f"{table.caption} Empty where nothing is known.", spec)
 
 
-def named(many: Sequence[Figure]) -> list[tuple[str, Figure]]:
-    """The figures by the names of their files, which begin with their numbers."""
+def with_file_names(many: Sequence[Figure]) -> list[tuple[str, Figure]]:
+    """(File name without suffix, figure), numbered from 1."""
     return [(f"figure-{number}-{figure.name}", figure) for number, figure in enumerate(many, 1)]
 
 
@@ -113,8 +113,8 @@ def pdf(figure: Figure) -> bytes:
 
 
 def _drawable(value: Any) -> Any:
-    """A part of a document without what XML has no letter for: the converter ends the whole process on it.
-    Names are such as charts can draw."""
+    """A part of a document without characters that XML lacks, on which the converter ends the process, and
+    with names that charts can draw."""
     if isinstance(value, dict):
         return {_drawable(key): _drawable(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...schemas.text import visible
 from .figures import svg
-from .tables import Cell, Table, marked
+from .tables import Cell, Table, split_commands
 from .transcript import excerpts
 from .transcript.draw import style
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from .document import Report
 
 WIDE = 5
-"""Columns beside the heads from which on a table is printed on a page laid on its side."""
+"""A table with more columns beside the heads is printed in landscape."""
 LINE = {False: 97.0, True: 146.0}
-"""Bold digits of a table's print that a line takes on paper, upright and on its side."""
+"""Whether in landscape -> width of a printed line, in bold digits."""
 PADDING = 1.6
-"""Digits that the space beside a column takes."""
+"""Width of the space beside a column, in digits."""
 LONGEST = 20
 """Letters of a word beyond which it may be broken."""
 
@@ -27,18 +27,18 @@ LONGEST = 20
 def html(report: Report) -> str:
     """One self-contained page without scripts; the template engine escapes every word of a log.
 
-    What a browser would obey, such as a mark that turns the direction of what follows, is shown.
+    Characters that a browser would obey, such as those that turn the direction of writing, are made visible.
     """
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
     engine = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     engine.filters["shade"] = shade
-    engine.filters["marked"] = marked
+    engine.filters["marked"] = split_commands
     engine.filters["interval"] = interval
     engine.filters["widths"] = widths
     engine.filters["svg"] = lambda figure: Markup(svg(figure))
-    engine.filters["drawn"] = lambda excerpt: Markup(excerpts.drawn(excerpt))
+    engine.filters["drawn"] = lambda excerpt: Markup(excerpts.timeline(excerpt))
     engine.filters["caption"] = excerpts.caption
     engine.tests["wide"] = lambda part: len(part.columns) - part.heads > WIDE
     source = (resources.files("coaudit.pipeline.report") / "report.html.jinja").read_text(encoding="utf-8")
@@ -70,7 +70,7 @@ def _longest_word(cell: Cell) -> int:
 def interval(cell: Cell) -> str:
     """Where value and ends of an interval lie on its scale, as CSS values; nothing without an interval.
 
-    The scale is 0 to 1 of shares, −1 to 1 of coefficients and differences; what is wider has no picture.
+    The scale is 0 to 1 for shares, −1 to 1 for coefficients and differences; wider differences are not drawn.
     """
     if isinstance(cell, str) or cell.value is None or cell.low is None or cell.high is None:
         return ""

@@ -1,4 +1,4 @@
-"""Where a person's step helped and where it was wasted, by what the same state led to without it.
+"""Where a person's step helped and where it was wasted, compared with an agent's step in the same state.
 
 Source: ReHAC's Monte-Carlo return and advantage. States are shared by the text so far, within a condition.
 """
@@ -29,8 +29,8 @@ def interventions(
 ) -> list[dict[str, Any]]:
     """One document a condition: its states, and the `top` ones where a human step was worth most and least.
 
-    `definition` says which cost R(s, a) counts; as released, states of over 5,041 characters are left out,
-    in the paper none is. `longest` says otherwise (0: none). None where no ReHAC trajectory is selected.
+    `definition` says which cost R(s, a) counts. As released, states of over 5,041 characters are left out, in
+    the paper none; `longest` sets another limit (0: no limit). Empty where no ReHAC trajectory is selected.
     """
     if longest is None:
         longest = metrics.MAX_STATE if definition == "released" else 0
@@ -80,16 +80,16 @@ def _condition(
         "ties": sum(state.tie for state in defined),
         "mean_advantage": sum(advantages) / len(advantages) if advantages else None,
         "sum_absolute_advantage": sum(abs(value) for value in advantages),
-        "helped": [_state(state, by_id, definition) for state in metrics.helped(states)[:top]],
-        "wasted": [_state(state, by_id, definition) for state in metrics.wasted(states)[:top]],
+        "helped": [_state(state, by_id, definition) for state in metrics.helpful_states(states)[:top]],
+        "wasted": [_state(state, by_id, definition) for state in metrics.wasted_states(states)[:top]],
     }
 
 
 def _state(state: State, by_id: dict[str, Trajectory], definition: Definition) -> dict[str, Any]:
     """A state with the steps that a person took from it; `advantage` is that of the person.
 
-    `reward_*` is R(s, a) by the definition; with the whole trajectory's cost and with that from here on
-    it is given too.
+    `reward_*` is R(s, a) by the definition; `whole_cost` and `cost_after` have it with the cost of the whole
+    trajectory and with that from here on.
     """
     steps = [{"trajectory": t, "event": seq, "step": _step(by_id[t], seq)} for t, seq in state.human_steps]
     return {
@@ -99,8 +99,8 @@ def _state(state: State, by_id: dict[str, Trajectory], definition: Definition) -
         "advantage": state.advantage,
         "reward_human": _reward(state.human, definition),
         "reward_agent": _reward(state.agent, definition),
-        "whole_cost": _both(state, "released"),
-        "cost_after": _both(state, "paper"),
+        "whole_cost": _rewards(state, "released"),
+        "cost_after": _rewards(state, "paper"),
         "n_human": state.human and state.human.n,
         "n_agent": state.agent and state.agent.n,
         "human_steps": steps,
@@ -113,7 +113,7 @@ def _reward(value: Value | None, definition: Definition) -> float | None:
     return value.reward if definition == "released" else value.reward_after
 
 
-def _both(state: State, definition: Definition) -> dict[str, float | None]:
+def _rewards(state: State, definition: Definition) -> dict[str, float | None]:
     return {"human": _reward(state.human, definition), "agent": _reward(state.agent, definition)}
 
 
@@ -131,7 +131,7 @@ def _step(trajectory: Trajectory, seq: int) -> str:
 
 
 def table(store: Store, penalty: float, top: int, *, only: Selection | None = None) -> Table:
-    """The states where a person's step was worth most and least, each leading to one of those steps."""
+    """The states where a person's step was worth most and least; each row links to one such step."""
     documents = interventions(store, penalty, top, only=only)
     with_both = sum(document["with_both"] for document in documents)
     better = sum(document["human_better"] for document in documents)

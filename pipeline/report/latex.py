@@ -8,30 +8,30 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...schemas.text import shortened, visible
-from .figures import Figure, named
+from .figures import Figure, with_file_names
 from .tables import Cell, Table
 
 if TYPE_CHECKING:
     from .document import Report
 
 WIDTH = 8
-"""Columns after the heads from which on a table is parted, each part with a label of its own."""
+"""A table with more columns after the heads is split; each part has a label of its own."""
 LONGEST = 200
-"""Signs of a cell."""
+"""Most characters of a cell."""
 ROW = 1600
-"""Signs of a row, and of a caption: LaTeX gives up on a line of some three thousand."""
+"""Most characters of a row and of a caption: LaTeX fails on lines of some three thousand."""
 ROWS = 40
-"""Rows of a table, of which a page has room for no more; what is over goes on in another."""
+"""Most rows of a table, which fill a page; the rest goes into another table."""
 FLOATS = 12
-"""Tables and figures that wait for a page at the most: LaTeX keeps no more than 18."""
+"""Floats after which pages are cleared: LaTeX keeps no more than 18 that wait for a page."""
 _UNWRITABLE = "%#{}~^\\&$\"' \t\n"
-"""What no path of a figure can have in LaTeX."""
+"""Characters that a figure's path cannot have in LaTeX."""
 _NAMES = """
 alpha beta gamma delta varepsilon theta kappa lambda mu mu pi rho sigma tau varphi chi omega Delta Sigma Omega
 times pm le ge approx ne to leftarrow infty in
 """
 _MATH = dict(zip("αβγδεθκλμµπρστφχωΔΣΩ×±≤≥≈≠→←∞∈", _NAMES.split(), strict=True))
-"""What LaTeX has in formulas alone."""
+"""Characters that LaTeX has in formulas alone."""
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -56,8 +56,8 @@ _OTHER = r"\providecommand{\coauditother}[2]{\ifdefined\Umathchar #2\else U+#1\f
 def latex(report: Report, folder: str | None = None) -> str:
     """All figures and all tables that have rows, captioned and labelled `fig:NAME` and `tab:NAME`.
 
-    Every word is escaped. `folder` is where the figures lie as PDF, as LaTeX will look for it; without it a
-    comment says how to have them.
+    Every word is escaped. `folder` has the figures as PDF, by the path that LaTeX sees; without it a comment
+    says how to get them.
     """
     parts = [f"% coaudit report, made {escaped(report.created)}; needs the packages booktabs and graphicx"]
     parts.append(_OTHER)
@@ -66,7 +66,7 @@ def latex(report: Report, folder: str | None = None) -> str:
     elif folder is None:
         parts.append(f"% No figures: {len(report.figures)} can be drawn: `--figures FOLDER` sets them in.")
     else:
-        parts += [_figure(one, folder, name) for name, one in named(report.figures)]
+        parts += [_figure(one, folder, name) for name, one in with_file_names(report.figures)]
     for table in (table for table in report.tables if table.rows):
         for number, (name, part) in enumerate(table.parts(WIDTH), 1):
             parts += _tables(table, part, name, f"{table.name}{f'-{number}' if name else ''}")
@@ -119,20 +119,20 @@ def _caption(title: str, text: str) -> str:
 
 
 def _line(cells: list[str]) -> str:
-    """A row; one that began with a bracket or a star would be an option of the line's end before it."""
+    """A row; a bracket or star at its beginning would be read as an option of the `\\\\` before it."""
     row = " & ".join(cells)
     return ("{}" if row[:1] in ("[", "*") else "") + row + r" \\"
 
 
 def _cell(cell: Cell, longest: int) -> str:
-    """A value with its interval; why there is none stands in the report, not in a paper's table."""
+    """A value with its interval; reasons for missing values are in the report, not in a paper's table."""
     if isinstance(cell, str):
         return escaped(_fit_width(cell, longest))
     return escaped(f"{cell.text} {cell.bounds}".strip())
 
 
 def _fit_width(text: str, most: int) -> str:
-    """A text of so many signs at the most as it is set: one that goes by its number takes several."""
+    """A text shortened to `most` characters as printed: one that is written as its number takes several."""
     widths = itertools.accumulate(len(f"U+{ord(sign):04X}") if _is_other(sign) else 1 for sign in text)
     return shortened(text, max(1, sum(1 for _ in itertools.takewhile(lambda width: width <= most, widths))))
 
@@ -143,7 +143,7 @@ def writable(folder: str) -> bool:
 
 
 def escaped(text: str) -> str:
-    """Words that mean nothing to LaTeX but themselves; a sign that it may not have goes by its number."""
+    """A text that LaTeX prints as it is; a character that it may lack is written as its number."""
     return "".join(map(_sign, visible(" ".join(text.split()))))
 
 
@@ -154,7 +154,7 @@ def _sign(sign: str) -> str:
 
 
 def _is_other(sign: str) -> bool:
-    """Whether pdfLaTeX may not have a sign."""
+    """Whether pdfLaTeX may lack a character."""
     if sign in _SPECIAL or sign in _LETTERS:
         return False
     parts = unicodedata.normalize("NFD", sign)

@@ -16,9 +16,9 @@ from .trust import METHODS
 
 
 def facts(store: Store, only: Selection | None = None) -> tuple[tuple[str, str], ...]:
-    """Label and value of what is in the workspace, its span of time and its age; the ratings that count.
+    """(Label, value) of what the workspace holds: trajectories, events, counted ratings, dates, sources.
 
-    Of a selection what its trajectories have alone: sources, and what could not be read, are of the whole.
+    For a selection only what its trajectories have: sources and quarantined lines are of the whole workspace.
     """
     where, values = (only or Selection()).where()
     query = f"""
@@ -75,7 +75,7 @@ def contents(store: Store, only: Selection | None = None) -> Table:
     )
 
 
-def judged(store: Store) -> Table:
+def raters_table(store: Store) -> Table:
     """Who rated what, with which version, model and prompts."""
     with store.reading() as connection:
         rows = dictionaries(connection, "SELECT * FROM rater_provenance ORDER BY codebook, rater")
@@ -148,10 +148,10 @@ def prompts(store: Store) -> Table:
     )
 
 
-def words(
+def paragraphs(
     store: Store, raters: Sequence[str], corrected: Sequence[Rate] = (), only: Selection | None = None
 ) -> tuple[str, ...]:
-    """The methods in paragraphs, each from what the workspace holds."""
+    """The methods section: a paragraph for each thing that the workspace has used."""
     with store.reading() as connection:
         left_out = dictionaries(connection, _LEFT_OUT)
         designs = dictionaries(connection, _DESIGNS)
@@ -236,7 +236,7 @@ def _judge(row: dict[str, Any]) -> str:
 
 
 def _people(rows: Sequence[dict[str, Any]]) -> str:
-    """Who labelled how much; of a crowd how many people, of whom gold is none."""
+    """Who labelled how much; a crowd is only counted, and gold is not a person."""
     people = [row for row in rows if row["rater"] != GOLD]
     crowd = people if len(people) > CROWD else []
     clauses = [
@@ -253,7 +253,7 @@ def _people(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _pace(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    """How long people took for a unit, where Label Studio measured it; of a crowd between which."""
+    """How long people took for a unit, where Label Studio measured it; for a crowd the range."""
     by_book: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_book.setdefault(row["codebook"], []).append(row)
@@ -277,7 +277,7 @@ def _span(low: str, high: str) -> str:
 
 
 def _listing(noun: str, values: Sequence[str] | None) -> str:
-    """A few values after their noun; of many the first and how many more, which the appendix lists."""
+    """A noun with up to three values, and how many more there are, which the appendix lists."""
     own = [value for value in values or () if value is not None]
     if not own:
         return ""

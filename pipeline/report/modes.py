@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...annotation.statistics.crowds import called
+from ...annotation.statistics.crowds import rater_names
 from ...schemas import Codebook
 from .. import codebooks
 from ..analyze import failures as findings
@@ -16,7 +16,7 @@ from .names import group_name
 from .tables import Number, Table, place
 
 ALL = ("All", "All together")
-"""The column of all groups together, which is in front where there are several; no group's name is its."""
+"""Names for the column of all groups together; the first that is no group's name is used."""
 _UNEVEN = (
     " The sample took some trajectories likelier than others: these are the shares of those that it took; "
     "`coaudit rates` has the corpus'."
@@ -33,7 +33,7 @@ def failures(
 ) -> Table:
     """Table 4: the share of trajectories in which a rater (the first one) found each mode, by group.
 
-    `correct`: with each rate of a judge what it becomes when people's labels, if there are any, correct it.
+    With `correct`, a judge's rates also carry what people's labels, where there are any, make of them.
     """
     book = codebooks.load(findings.FAILURES, store.workspace.codebooks)
     who = findings.raters(store, only=only)
@@ -56,8 +56,8 @@ def failures(
     rows = [(*head, *(cells.get((head[0], group), "") for group in groups)) for head in _heads(book)]
     others = [w["rater"] for w in who if w["rater"] != rater]
     elsewhere = ": what they make of it stands under “Corrected rates”" if corrected else ""
-    caveat = _UNEVEN if rater and findings.uneven(store, rater) else ""
-    beside = f" Also rated by {called(others, ', ')}: the page Failures shows each." if others else ""
+    caveat = _UNEVEN if rater and findings.is_uneven(store, rater) else ""
+    beside = f" Also rated by {rater_names(others, ', ')}: the page Failures shows each." if others else ""
     return Table(
         name="failures",
         title="Failure modes (Co-Gym, table 4)",

@@ -1,4 +1,4 @@
-"""What metrics are called where people read: a name of a few words for each."""
+"""Readable names of metrics and of groups."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ SCORINGS = {
 }
 
 
-def named(metric: str, scoring: str | None = None, participant: str | None = None) -> str:
-    """A metric as people read it, with its reading and whose it is."""
+def metric_name(metric: str, scoring: str | None = None, participant: str | None = None) -> str:
+    """A metric's readable name, with its scoring and the participant that it is of."""
     own = metric.removeprefix(OUTCOME)
     words = f"Outcome: {own}" if own != metric else metric.replace("_", " ").capitalize()
     name = NAMES.get(metric, words)
@@ -48,6 +48,6 @@ def named(metric: str, scoring: str | None = None, participant: str | None = Non
 
 
 def group_name(group: tuple[str, ...], groups: Collection[tuple[str, ...]]) -> str:
-    """The values of one of some groups, but for those of columns in which none has any ("–")."""
+    """The values of a group as one name, without the columns in which no group has a value ("–")."""
     columns = zip(group, zip(*groups, strict=True), strict=True)
     return " · ".join(value for value, values in columns if set(values) != {"–"})

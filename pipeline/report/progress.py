@@ -1,4 +1,4 @@
-"""What is judged and labelled, and the command that does the rest."""
+"""How much is judged and labelled, and the commands for what is left."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from ...annotation.statistics.crowds import called
+from ...annotation.statistics.crowds import rater_names
 from ..store import Selection, Store, dictionaries
 from .tables import Cell, Table, count
 
 Row = dict[str, Any]
 WHOLE = "rules"
-"""The embedded rater that answers every unit; other rules answer what a log shows."""
+"""The embedded rater that answers every unit; detectors answer only what a log can show."""
 FORMER = re.compile(r" \(.+\)$")
-"""Ends the name of another version of a rater, whose ratings nobody goes on with."""
+"""Ends the name of an earlier version of a rater, which nobody asks any more."""
 _RATERS = """
     WITH s AS (SELECT id FROM trajectories t WHERE {where}),
     books AS (SELECT name, title, unit, count(*) AS codes FROM codebooks GROUP BY ALL),
@@ -128,7 +128,7 @@ def _judge(row: Row) -> tuple[Cell, ...]:
 
 
 def _command(row: Row, *, again: bool) -> str:
-    """The very rater's: its ratings go on under its name and with its model."""
+    """The command that continues a rater's work, under its name and with its model."""
     rater, model = row["rater"], row["model"]
     rater_option = "" if model and model == rater else f" --rater {shlex.quote(rater)}"
     model_option = f" --model {shlex.quote(model) if model else 'MODEL'}" if row["kind"] == "llm" else ""
@@ -145,7 +145,7 @@ def _people(book: Row, people: Sequence[Row]) -> tuple[Cell, ...]:
         what = what if people else f"coaudit labelstudio push, {what}"
     elif not people:
         what = f"coaudit sample --codebook {book['codebook']}"
-    names = called([row["rater"] for row in people], ", ") if people else "nobody yet"
+    names = rater_names([row["rater"] for row in people], ", ") if people else "nobody yet"
     answers = sum(row["answers"] for row in people)
     return (
         book["title"],

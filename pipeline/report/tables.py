@@ -31,18 +31,18 @@ class Number:
     low: float | None = None
     high: float | None = None
     n: float | None = None
-    """How many; of units that count in part no whole number."""
+    """Sample size; not a whole number where units count in part."""
     missing: int = 0
     reason: str | None = None
     percent: bool = False
     plain: bool = False
-    """A count or a name of a number: no interval, no n."""
+    """A plain count: no interval, no n."""
     signed: bool = False
     """A difference: shown with its sign."""
     mark: str = ""
-    """Stands behind the value, such as the * of a significant difference."""
+    """Printed after the value, such as the * of a significant difference."""
     corrected: Number | None = None
-    """Of a judge's rate: what it becomes when people's labels of some correct it; its n are those labels."""
+    """A judge's rate as corrected by people's labels; its n counts those labels."""
     of: tuple[tuple[str, str], ...] = ()
     """What the trajectories behind it have in common, such as ("task", "related_work")."""
 
@@ -77,7 +77,7 @@ class Number:
         return f"{words}; {self.corrected._correction}" if self.corrected else words
 
     def _figure(self, value: float | None) -> str:
-        """One of its values; of a narrow interval with the decimals that tell its ends apart."""
+        """One of its values as text, with as many decimals as tell the ends of its interval apart."""
         low, high = 100 * (self.low or 0.0), 100 * (self.high or 0.0)
         apart = (digits for digits in range(DECIMALS + 1) if round(low, digits) != round(high, digits))
         return figure(value, percent=self.percent, whole=self.plain, digits=next(apart, 0))
@@ -109,19 +109,18 @@ class Table:
     empty: str = ""
     """What to run, where there are no rows."""
     appendix: bool = False
-    """Whether it stands behind the methods: what a reader looks up."""
+    """Whether it belongs to the appendix, after the methods."""
 
     @cached_property
     def left(self) -> frozenset[int]:
-        """Columns that begin at the left: the heads, and those of words alone."""
+        """Columns that are aligned left: the heads, and those of words alone."""
         columns = enumerate(zip(*self.rows, strict=True))
         return frozenset(range(self.heads)) | {i for i, column in columns if _is_text(column)}
 
     def parts(self, width: int = 0) -> list[tuple[str, Table]]:
-        """One table a group, for formats without room for columns side by side; under a name, if any.
+        """(Name, table) for each group, for formats without room for all columns side by side.
 
-        With a `width`, only where more than so many columns follow the heads, and each part has at most so
-        many of them.
+        With a `width`, the table is split only where more columns follow the heads, and no part has more.
         """
         if width and len(self.columns) - self.heads <= width:
             return [("", self)]
@@ -138,7 +137,7 @@ class Table:
     def _part(self, start: int, end: int) -> Table:
         keep = [*range(self.heads), *range(start, end)]
         whole = (tuple(row[i] for i in keep) for row in self.rows)
-        rows = tuple(row for row in whole if not self.groups or _says(row, self.heads))
+        rows = tuple(row for row in whole if not self.groups or _has_values(row, self.heads))
         columns = tuple(self.columns[i] for i in keep)
         return replace(self, caption="", columns=columns, rows=rows, groups=())
 
@@ -151,7 +150,7 @@ def _is_text(column: tuple[Cell, ...]) -> bool:
     return bool(words) and all(isinstance(cell, str) and cell[0].isalpha() for cell in words)
 
 
-def _says(row: tuple[Cell, ...], heads: int) -> bool:
+def _has_values(row: tuple[Cell, ...], heads: int) -> bool:
     return any(cell != "" for cell in row[heads:])
 
 
@@ -169,12 +168,12 @@ def figure(value: float | None, *, percent: bool = False, whole: bool = False, d
 
 
 def _decimals(value: float, digits: int) -> str:
-    """With so many decimals; what rounds to 0 has no sign."""
+    """A number with so many decimals; what rounds to 0 has no sign."""
     return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def place(by: str, group: str) -> tuple[str, str]:
-    """What the trajectories of a group have in common, as a selection names it: a column's value or a tag."""
+    """The filter that selects a group's trajectories: (column, value), or ("tags", "key=value")."""
     return (by, group) if by in COLUMNS else ("tags", f"{by}={group}")
 
 
@@ -213,13 +212,13 @@ def plain(cell: Cell) -> dict[str, Any] | str:
 
 @dataclass(frozen=True)
 class Answer:
-    """One question with what the data say to it."""
+    """One question with the answer that the data give."""
 
     question: str
     sentences: tuple[str, ...]
     table: Table | None
     further: str
-    """The command that shows more, or that is to be run first; empty where none helps."""
+    """The command that shows more, or that must be run first; empty where none helps."""
 
 
 def column_names(table: Table, ends: Sequence[str] = ()) -> list[str]:
@@ -237,16 +236,17 @@ def column_names(table: Table, ends: Sequence[str] = ()) -> list[str]:
 
 
 def _free(name: str, ends: Sequence[str], earlier: set[str]) -> str:
-    """A column's name, which is taken from now on with all its `ends`."""
+    """A column's name that is still free with all its `ends`, which are then added to `earlier`."""
     tries = itertools.chain((name,), (f"{name} ({number})" for number in itertools.count(2)))
     free_name = next(one for one in tries if earlier.isdisjoint((one, *(one + end for end in ends))))
     earlier |= {free_name, *(free_name + end for end in ends)}
     return free_name
 
 
-def marked(text: str) -> list[tuple[bool, str]]:
-    """Pieces of our own sentences: (whether it is a command, text). A name in one may hold any tick.
+def split_commands(text: str) -> list[tuple[bool, str]]:
+    """The pieces of one of our sentences: (whether it is a command, text). Names in it may hold backticks.
 
-    A command has one line and no blank at its end: a name that begins like one takes in nothing behind it.
+    A command is on one line and has no space at its end, so that a name that begins like one does not
+    swallow what follows.
     """
     return [(bool(i % 2), piece) for i, piece in enumerate(_COMMAND.split(text)) if piece]

@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ...schemas.text import INVISIBLE, visible
-from .tables import Cell, Table, marked
+from .tables import Cell, Table, split_commands
 
 if TYPE_CHECKING:
     from .document import Report
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
 MANY = 8
-"""Columns beside the heads from which on a table is cut up on a terminal."""
+"""A table with more columns beside the heads is split on a terminal."""
 HEAD, COLUMN = 20, 14
 """Letters that a head takes, and a number with its interval."""
 _CONTROL = re.compile(rf"[\t\n{INVISIBLE}]")
@@ -58,8 +58,8 @@ def escaped(text: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Our own words, whose code marks are kept; the rest is escaped."""
-    return "".join(f"`{piece}`" if command else escaped(piece) for command, piece in marked(text))
+    """One of our sentences: commands stay in backticks, the rest is escaped."""
+    return "".join(f"`{piece}`" if command else escaped(piece) for command, piece in split_commands(text))
 
 
 def _cell_line(cell: Cell) -> str:
@@ -81,7 +81,7 @@ def terminal(report: Report, width: int = 120) -> str:
     for table in report.tables:
         console.rule(Text(visible(table.title)), align="left", characters="─")
         console.print(Text(visible(table.caption if table.rows else table.empty)), "")
-        for name, part in _fitting(table, width) if table.rows else []:
+        for name, part in _terminal_parts(table, width) if table.rows else []:
             console.print(_grid(visible(name), part), "")
     console.rule(Text("Methods"), align="left", characters="─")
     for line in report.methods:
@@ -89,8 +89,8 @@ def terminal(report: Report, width: int = 120) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def _fitting(table: Table, width: int) -> list[tuple[str, Table]]:
-    """The parts of a table, and of one with many columns those for which a terminal has room."""
+def _terminal_parts(table: Table, width: int) -> list[tuple[str, Table]]:
+    """(Name, part) of a table, such as a terminal of this width has room for."""
     return [
         (" · ".join(filter(None, (name, columns))), piece)
         for name, part in table.parts()

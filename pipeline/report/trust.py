@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from ...annotation.statistics.crowds import called
+from ...annotation.statistics.crowds import rater_names
 from ...schemas import GOLD, Agreement, Codebook, Rate
 from .. import codebooks
 from ..analyze import agreement
@@ -24,10 +24,10 @@ _COLUMN = {
     **dict.fromkeys((*agreement.KAPPAS, "macro_cohen_kappa", *agreement.ON_A_SCALE), "kappa"),
     "intra_rater_alpha": "krippendorff_alpha",
 }
-"""Coefficient -> the column that it stands in, of several the last: on a scale a quadratic one."""
+"""Coefficient -> its column; of several in one column the last counts: on a scale the quadratic one."""
 
 SHORT = ("Cohen's κ (mean over pairs)", "Fleiss' κ, all raters", "κ of people with each other")
-"""What stands of each codebook; the paper has the first two."""
+"""Columns of the table of codebooks; the paper has the first two."""
 
 METHODS = (
     "Agreement is measured on the units that two raters rated: observed agreement and margins come from "
@@ -44,17 +44,17 @@ METHODS = (
 """How agreement and rates are estimated, in sentences with their sources."""
 
 
-Agreed = Sequence[tuple[Codebook, list[Agreement]]]
+Agreements = Sequence[tuple[Codebook, list[Agreement]]]
 """Codebooks, each with its coefficients."""
 
 
-def agreed(store: Store) -> Agreed:
+def agreements(store: Store) -> Agreements:
     """Every coefficient of every codebook that has ratings."""
     return [(book, agreement.of_workspace(store, [book.name])) for book in chosen_books(store, ())]
 
 
-def tables(store: Store, books: Agreed, corrected: Iterable[Rate]) -> tuple[Table, ...]:
-    """Agreement by codebook and by code, and the corrected rates, of all that is given."""
+def tables(store: Store, books: Agreements, corrected: Iterable[Rate]) -> tuple[Table, ...]:
+    """Agreement by codebook, the corrected rates, and agreement by code for the appendix."""
     query = "SELECT DISTINCT rater FROM counted_ratings WHERE rater_kind = 'human'"
     with store.reading() as connection:
         people = frozenset(name for (name,) in connection.execute(query).fetchall())
@@ -80,9 +80,13 @@ def codebook_table(rows: tuple[tuple[Cell, ...], ...]) -> Table:
 
 
 def _codebook(book: Codebook, rows: list[Agreement], people: Collection[str]) -> tuple[Cell, ...]:
-    """A codebook's row: the raters whose joint kappa stands on most units, a judge with people in front."""
+    """A codebook's row, for the raters whose joint kappa rests on most units, a judge with people first."""
     names = {code.code for code in book.codes}
-    own = [row for row in rows if row.code in names and not agreement.outside(row) and GOLD not in row.raters]
+    own = [
+        row
+        for row in rows
+        if row.code in names and not agreement.is_outside_samples(row) and GOLD not in row.raters
+    ]
     joint = [row for row in own if row.coefficient == "fleiss_kappa"]
     mixed = {row.raters for row in joint if row.raters[0] not in people and row.raters[1] in people}
     sets = sorted({row.raters for row in joint}, key=lambda who: (who not in mixed, -_most(joint, who), who))
@@ -92,12 +96,12 @@ def _codebook(book: Codebook, rows: list[Agreement], people: Collection[str]) ->
     kappas = _kappas(own, who)
     others = _kappas(own, who[1:]) if who in mixed else []
     every = [row for row in joint if row.raters == who]
-    # All have a joint kappa of codes on which no two do, who share few units or those of one label alone.
+    # A joint kappa can be defined where no pair's is: pairs share fewer units, perhaps all with one label.
     defined = len({row.code for row in (*kappas, *every) if row.value is not None})
     return (
         book.name,
         f"{defined} of {len(names)}" if len(names) > 1 else "1",
-        called(who, " · "),
+        rater_names(who, " · "),
         _mean(kappas),
         _mean(every),
         _mean(others),
@@ -139,7 +143,7 @@ def agreement_table(rows: Iterable[Agreement]) -> Table:
     lines = [
         (
             code,
-            called(raters, " · "),
+            rater_names(raters, " · "),
             *(_coefficient(row.get(n)) for n in COEFFICIENTS),
             _units(row),
             population,

@@ -1,6 +1,17 @@
 """The store: ledgers that are kept, tables that are derived from them. It knows no system."""
 
-from .connection import AMONG, Row, constant, delete, dictionaries, execute, first_row, insert, listed, texts
+from .connection import (
+    AMONG,
+    Row,
+    constant,
+    constants,
+    delete,
+    dictionaries,
+    execute,
+    first_row,
+    insert,
+    texts,
+)
 from .database import Store
 from .memory import write_out
 from .selection import Selection, day_of, tag_path
@@ -13,13 +24,13 @@ __all__ = [
     "Store",
     "Workspace",
     "constant",
+    "constants",
     "day_of",
     "delete",
     "dictionaries",
     "execute",
     "first_row",
     "insert",
-    "listed",
     "tag_path",
     "texts",
     "write_out",

@@ -1,8 +1,8 @@
-"""Connections to a lake: extensions, the catalog, the place of its files, and what S3 asks for.
+"""Connections to a lake: extensions, catalog, the place of its files, and access to S3.
 
-A process attaches a lake once and each reader or writer is a connection of that: unlike a file, a lake keeps
-nobody out, and attaching takes longer than most queries. In a catalog in SQLite, who writes waits for who
-looks in a transaction, as long as for a file.
+A process attaches a lake once, and each reader or writer is a cursor of that connection: unlike a file, a
+lake keeps nobody out, and attaching takes longer than most queries. With a catalog in SQLite a writer waits
+for readers that are in a transaction, as long as it would for a file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import duckdb
 
 from ...schemas.url import shown_url
 from ..errors import StoreError
-from .connection import PATIENCE, constant, cores, first_row, quiet
+from .connection import PATIENCE, constant, cores, first_row, hide_progress_bar
 from .extensions import load
 from .locks import reason, without_password
 
@@ -28,7 +28,7 @@ _CATALOGS = {"sqlite": "sqlite_scanner", "postgres": "postgres_scanner"}
 """Where the catalog lies -> the extension that opens it."""
 Settings = tuple[tuple[str, str], ...]
 _attached_lakes: dict[tuple[object, ...], tuple[duckdb.DuckDBPyConnection, tuple[object, ...] | None]] = {}
-"""With what tells each from one that is made in its place."""
+"""(Process, place, read-only, settings) -> connection, and the lake's `_identity` when it was attached."""
 _attaching = threading.Lock()
 
 
@@ -44,7 +44,8 @@ class Place:
     data: str | None
     """Where its Parquet files must lie, if that is said."""
     otherwise: str
-    """Where those of a new lake do, if it is not; beside the workspace, where `data` is relative."""
+    """Where the files of a new lake go if `data` is None, and those of a lake that moved with its workspace
+    lie."""
 
     def __str__(self) -> str:
         return without_password(self.url)
@@ -65,10 +66,10 @@ def kind_of(url: str) -> tuple[str, str]:
 
 
 @contextmanager
-def shared(
+def lake_connection(
     place: Place, *, read_only: bool, create: bool, **settings: str
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to a lake that this process has attached, or attaches now."""
+    """A connection to a lake, which this process attaches once."""
     options = tuple(sorted(settings.items()))
     key = (os.getpid(), place, read_only, options)
     with _attaching:
@@ -76,26 +77,26 @@ def shared(
         if base is None or identity is None or _identity(base, place) != identity:
             base = _attached_connection(place, read_only=read_only, create=create, settings=options)
             _attached_lakes[key] = base, _identity(base, place)
-        cursor = quiet(base.cursor())
+        cursor = hide_progress_bar(base.cursor())
     with closing(cursor):
         yield cursor
 
 
 @contextmanager
-def as_it_was(place: Place, snapshot: int) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to a lake as it was at a snapshot, which is left afterwards."""
+def snapshot_connection(place: Place, snapshot: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to a lake as it was at a snapshot, detached afterwards."""
     with (
         closing(_attached_connection(place, read_only=True, snapshot=snapshot)) as base,
-        closing(quiet(base.cursor())) as connection,
+        closing(hide_progress_bar(base.cursor())) as connection,
     ):
         yield connection
 
 
 def _connection_with_extensions(kind: str, settings: Settings) -> duckdb.DuckDBPyConnection:
-    """A connection with the extensions that a kind of lake takes."""
-    # Threads are told from the start: to set them while others use the instance has both wait for ever.
+    """A connection with the extensions that this kind of lake needs."""
+    # Threads are set from the start: setting them while others use the instance makes both wait for ever.
     config = {"python_enable_replacements": False, "threads": max(1, cores() // 2), **dict(settings)}
-    connection = quiet(duckdb.connect(config=config))
+    connection = hide_progress_bar(duckdb.connect(config=config))
     try:
         for extension in ("ducklake", _CATALOGS[kind]):
             load(connection, extension)
@@ -105,7 +106,7 @@ def _connection_with_extensions(kind: str, settings: Settings) -> duckdb.DuckDBP
     return connection
 
 
-def _why(error: duckdb.Error) -> str:
+def _open_failure(error: duckdb.Error) -> str:
     there = re.search(r"catalog version is (\S*), but the extension requires version (\S+)\.", str(error))
     if there is None:
         return reason(error)
@@ -134,10 +135,11 @@ def _attached_connection(
     snapshot: int | None = None,
     settings: Settings = (),
 ) -> duckdb.DuckDBPyConnection:
-    """A connection that has attached a lake as it is, or as it was at a snapshot, and reaches its files.
+    """A connection that has attached a lake, as it is or as it was at a snapshot, and has access to its
+    files.
 
-    Made where there is none if it is to be created, else `NoLake`. StoreError for a catalog, an extension or
-    a place that is not there, without any password.
+    Where there is no lake one is made if `create`, else `NoLake`. StoreError, without any password, for a
+    catalog, an extension or a place that is not there.
     """
     kind, _ = kind_of(place.url)
     connection = _connection_with_extensions(kind, settings)
@@ -146,10 +148,10 @@ def _attached_connection(
     mode += [f"META_BUSY_TIMEOUT {PATIENCE * 1000:.0f}"] if kind == "sqlite" else []
     try:
         _attach_or_make(connection, place, mode, create=create)
-        _reach(connection, _data_path(connection))
+        _grant_access(connection, _data_path(connection))
     except duckdb.Error as error:
         connection.close()
-        raise StoreError(f"{place}: cannot open the lake: {_why(error)}") from error
+        raise StoreError(f"{place}: cannot open the lake: {_open_failure(error)}") from error
     except BaseException:
         connection.close()
         raise
@@ -159,26 +161,27 @@ def _attached_connection(
 def _attach_or_make(
     connection: duckdb.DuckDBPyConnection, place: Place, mode: list[str], *, create: bool
 ) -> None:
-    """A lake that is there knows where its files lie; a new one is told."""
+    """Attach the lake, whose catalog knows where its files lie; where there is none, make it if `create`."""
     where = [f"DATA_PATH {constant(place.data)}"] if place.data else []
     if place.data:
-        _reach(connection, place.data)
+        _grant_access(connection, place.data)
     if _is_there(connection, place, mode):
-        _look_where_it_lies(connection, place, where, mode)
+        _reattach_if_moved(connection, place, where, mode)
     else:
         if not create:
             raise NoLake(f"{place}: no lake there; `coaudit ingest PATH` makes one")
-        _reach(connection, place.data or place.otherwise)
+        _grant_access(connection, place.data or place.otherwise)
         _attach(connection, place.url, [*(where or [f"DATA_PATH {constant(place.otherwise)}"]), *mode])
 
 
-def _look_where_it_lies(
+def _reattach_if_moved(
     connection: duckdb.DuckDBPyConnection, place: Place, where: list[str], mode: list[str]
 ) -> None:
-    """Have a lake that was attached by its catalog alone look for its files where they are.
+    """Attach again with a data path where that of the catalog no longer holds.
 
-    One that has moved with its workspace, or that another machine mounts elsewhere, is gone from where its
-    catalog says, and lies where a new one would. Else what `data` says must be what the catalog does.
+    A lake that moved with its workspace, or that another machine mounts elsewhere, lies where a new one
+    would. Else `data`, if it is set, must be what the catalog says: DuckLake refuses to attach where it is
+    not.
     """
     lies = _data_path(connection)
     if "://" not in lies and not Path(lies).exists() and Path(place.otherwise).is_dir():
@@ -190,8 +193,8 @@ def _look_where_it_lies(
 
 
 def _is_there(connection: duckdb.DuckDBPyConnection, place: Place, options: list[str]) -> bool:
-    """Whether there is a lake, which is attached then."""
-    if _has_no_file(place.url):  # to ask would make one
+    """Attach the lake if there is one; whether there is."""
+    if _has_no_file(place.url):  # attaching would make one
         return False
     try:
         _attach(connection, place.url, [*options, "CREATE_IF_NOT_EXISTS false"])
@@ -208,9 +211,8 @@ def _has_no_file(url: str) -> bool:
 
 
 def _identity(base: duckdb.DuckDBPyConnection, place: Place) -> tuple[object, ...] | None:
-    """What tells the lake from one that is made in its place, or that another release has changed; None where
-    the catalog no longer answers: a server that was started anew is asked by a new connection.
-    """
+    """What changes where another lake is made in its place, or another release changes it. None where the
+    catalog no longer answers: after a restart its server must be asked by a new connection."""
     if _has_no_file(place.url):
         return None
     kind, path = kind_of(place.url)
@@ -238,8 +240,9 @@ def _data_path(connection: duckdb.DuckDBPyConnection) -> str:
     return str(rows[0][0]) if rows else ""
 
 
-def _reach(connection: duckdb.DuckDBPyConnection, place: str) -> None:
-    """What DuckDB needs to read and write there: nothing for a folder, `httpfs` and a secret for S3."""
+def _grant_access(connection: duckdb.DuckDBPyConnection, place: str) -> None:
+    """Give DuckDB access to a place: nothing for a folder, `httpfs` and a secret for S3. StoreError for other
+    schemes."""
     scheme = re.match(r"\w+://|(?:s3|gs|az):", place)
     if scheme is None:
         return
@@ -251,11 +254,11 @@ def _reach(connection: duckdb.DuckDBPyConnection, place: str) -> None:
             "be s3://BUCKET/NAME alone, since the catalog keeps it"
         )
     load(connection, "httpfs")
-    connection.execute(f"CREATE OR REPLACE SECRET coaudit ({', '.join(_access())})")
+    connection.execute(f"CREATE OR REPLACE SECRET coaudit ({', '.join(_s3_options())})")
 
 
-def _access() -> list[str]:
-    """How S3 is reached, from the environment that its other tools read."""
+def _s3_options() -> list[str]:
+    """The options of S3's secret, from the environment variables that its other tools read."""
     variable_of = os.environ.get
     region = variable_of("AWS_REGION") or variable_of("AWS_DEFAULT_REGION") or "us-east-1"
     options = ["TYPE s3", f"REGION {constant(region)}"]

@@ -1,4 +1,4 @@
-"""An object store: objects under one URL, each written once or only by who has seen what is there."""
+"""An object store: objects under one URL, each written once, or replaced only by who knows what it holds."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ SCHEMES = ("s3", "gs", "az")
 SIDE_BY_SIDE = 48
 """Requests at a time."""
 _METADATA = ("/latest/api/token", "/latest/meta-data", "metadata.google.internal", "/metadata/identity")
-"""Where clients look for credentials when the environment has none: in the cloud they hope to be in."""
+"""Where clients look for credentials when the environment has none: at the metadata services of clouds."""
 _AWAY = ("error sending request", "client error (Connect)", "dns error")
-"""Of what a client says where nobody answers, tried ten times."""
+"""Parts of a client's error where nobody answers, after it has tried ten times."""
 _CHUNK = 1000
 """Names that are handed to Python at a time."""
 _READ_BACK = 1 << 20
-"""Bytes up to which what was written is read again."""
+"""Bytes up to which an object is read again after it was written."""
 
 
-class Listed(NamedTuple):
-    """A word that changes with what an object holds, and its bytes."""
+class Entry(NamedTuple):
+    """An object's tag, which changes with its content, and its size in bytes."""
 
     tag: str
     size: int
 
 
-class Seen(NamedTuple):
-    """When an object was written, by the object store's clock, and a word that changes with what it holds."""
+class Stamp(NamedTuple):
+    """When an object was written, by the object store's clock, and its tag (it changes with the content)."""
 
     at: datetime
     tag: str
@@ -70,16 +70,16 @@ class Bucket:
         return without_password(self.url)
 
     def put(self, name: str, path: Path) -> None:
-        """Write an object that is not there yet, and see that it is. StoreError where it holds otherwise."""
+        """Write a new object and check that it is there. StoreError where it holds something else."""
         from obstore.exceptions import AlreadyExistsError, BaseError
 
         size = path.stat().st_size
         try:
-            with self._explained(name):
+            with self._explain_errors(name):
                 self._client.put(name, path, mode="create", use_multipart=False)
         except AlreadyExistsError:
             pass  # an answer that got lost, or the same log from elsewhere
-        with self._explained(name):
+        with self._explain_errors(name):
             try:
                 actual = self._client.head(name)["size"]
                 same = actual == size and (size > _READ_BACK or self._read(name) == path.read_bytes())
@@ -89,24 +89,24 @@ class Bucket:
             raise StoreError(f"{self}/{name}: holds something else than what was to be written")
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a small object if there is none of that name; whether there was none."""
+        """Write a small object unless there is one of that name; whether it was written."""
         from obstore.exceptions import AlreadyExistsError
 
         try:
-            with self._explained(name):
+            with self._explain_errors(name):
                 self._client.put(name, content, mode="create")
         except AlreadyExistsError:
             return False
         return True
 
     def replace(self, name: str, content: bytes, there: bytes) -> bool:
-        """Write a small object in place of one that holds what is `there`; False if it does not by now.
+        """Write a small object in place of one that still holds `there`; False where it no longer does.
 
-        The object store compares, so of two machines that do it at once one is told.
+        The object store compares, so of two machines that do it at once one gets False.
         """
         from obstore.exceptions import PreconditionError
 
-        with self._explained(name), suppress(FileNotFoundError, PreconditionError):
+        with self._explain_errors(name), suppress(FileNotFoundError, PreconditionError):
             current = self._client.get(name)
             if bytes(current.bytes()) == there:
                 version = {
@@ -118,58 +118,60 @@ class Bucket:
 
     def read(self, name: str) -> bytes | None:
         """A small object; None where there is none."""
-        with self._explained(name):
+        with self._explain_errors(name):
             try:
                 return self._read(name)
             except FileNotFoundError:
                 return None
 
-    def seen(self, folder: str) -> dict[str, Seen]:
-        """The objects of a folder as they are now."""
-        with self._explained(folder):
+    def stamps(self, folder: str) -> dict[str, Stamp]:
+        """The objects of a folder with when they were written."""
+        with self._explain_errors(folder):
             objects = [meta for batch in self._client.list(folder) for meta in batch]
-        return {str(meta["path"]): Seen(meta["last_modified"], _tag(meta)) for meta in objects}
+        return {str(meta["path"]): Stamp(meta["last_modified"], _tag(meta)) for meta in objects}
 
     def touch(self, name: str) -> datetime:
-        """Write a small object again; what time it is then by the object store's clock."""
-        with self._explained(name):
+        """Write a small object again; returns when, by the object store's clock."""
+        with self._explain_errors(name):
             self._client.put(name, b"-")
             time: datetime = self._client.head(name)["last_modified"]
         return time
 
     def delete(self, names: Sequence[str]) -> None:
-        """Take objects away that never were part of a ledger."""
-        with suppress(FileNotFoundError), self._explained(", ".join(names[:1])):
+        """Delete objects that were never part of a ledger."""
+        with suppress(FileNotFoundError), self._explain_errors(", ".join(names[:1])):
             self._client.delete(list(names))
 
-    def above(self) -> dict[str, Listed]:
+    def root_entries(self) -> dict[str, Entry]:
         """The objects that lie in no folder."""
-        with self._explained(""):
+        with self._explain_errors(""):
             objects = self._client.list_with_delimiter()["objects"]
         return {meta["path"]: _entry(meta) for meta in objects}
 
-    def listed(self, folder: str) -> dict[str, Listed]:
+    def entries(self, folder: str) -> dict[str, Entry]:
         """The objects of a folder."""
         return dict(self.names(folder))
 
-    def names(self, folder: str, after: str | None = None) -> Iterator[tuple[str, Listed]]:
-        """The objects of a folder as they come, those behind one of its names where one is given."""
-        with self._explained(folder):
+    def names(self, folder: str, after: str | None = None) -> Iterator[tuple[str, Entry]]:
+        """The objects of a folder one by one as they are listed, those behind the name `after` where one is
+        given."""
+        with self._explain_errors(folder):
             for batch in self._client.list(folder, offset=after, chunk_size=_CHUNK):
                 yield from [(meta["path"], _entry(meta)) for meta in batch]
 
     def send(self, name: str, path: Path) -> None:
-        """Write a file as an object, in place of one that is there; StoreError where it is not there then."""
-        with self._explained(name):
+        """Write a file as an object, in place of any that is there, and check that it arrived."""
+        with self._explain_errors(name):
             self._client.put(name, path)
         if not self.has(name, path.stat().st_size):
             raise StoreError(f"{self}/{name}: was written and is not there")
 
     def fetch(self, name: str, target: Path, size: int | None = None) -> None:
-        """Bring an object into a file, whole; StoreError where that has not got the `size` it must have."""
+        """Download an object; the file appears whole. StoreError where it has not the `size` that it must
+        have."""
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        aside = target.with_name(f".{target.name}.{disk.own()}")
-        with self._explained(name), aside.open("wb") as file:
+        aside = target.with_name(f".{target.name}.{disk.unique_part()}")
+        with self._explain_errors(name), aside.open("wb") as file:
             for block in self._client.get(name).stream():
                 file.write(block)
         actual = aside.stat().st_size
@@ -182,7 +184,7 @@ class Bucket:
 
     def has(self, name: str, size: int | None = None) -> bool:
         """Whether there is an object of that name, and of that size where one is given."""
-        with self._explained(name):
+        with self._explain_errors(name):
             try:
                 actual = self._client.head(name)["size"]
             except FileNotFoundError:
@@ -191,7 +193,7 @@ class Bucket:
 
     @cached_property
     def side_by_side(self) -> ThreadPoolExecutor:
-        """What does so many requests at a time."""
+        """Threads for so many requests at a time."""
         return ThreadPoolExecutor(SIDE_BY_SIDE)
 
     def _read(self, name: str) -> bytes:
@@ -202,13 +204,13 @@ class Bucket:
         if self._store is None:
             from obstore.store import from_url
 
-            with self._explained(""):
+            with self._explain_errors(""):
                 plain = {"client_options": {"allow_http": True}} if endpoint().startswith("http://") else {}
                 self._store = from_url(self.url, **plain)
         return self._store
 
     @contextmanager
-    def _explained(self, name: str) -> Iterator[None]:
+    def _explain_errors(self, name: str) -> Iterator[None]:
         from obstore.exceptions import AlreadyExistsError, BaseError
 
         try:
@@ -227,12 +229,13 @@ class Bucket:
 
 
 def endpoint() -> str:
-    """Where S3 is reached, if that is said: a bucket of one name is another one there."""
+    """S3's endpoint in the environment, empty where none is set: a bucket of one name differs between them.
+    """
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
 
 
-def _entry(meta: Mapping[str, Any]) -> Listed:
-    return Listed(_tag(meta), int(meta["size"]))
+def _entry(meta: Mapping[str, Any]) -> Entry:
+    return Entry(_tag(meta), int(meta["size"]))
 
 
 def _tag(meta: Mapping[str, Any]) -> str:

@@ -1,8 +1,9 @@
-"""Who asks what: work is claimed before it is done, so that machines that judge one study never ask twice.
+"""Claims: work is claimed before it is done, so that machines that judge one study never ask a question
+twice.
 
-A claim ends when it is given back, which is after what it led to can be read by all; whoever claims then
-finds the answer. The claims of a process that dies end with it: files and Postgres know at once, an object
-store by a heartbeat that stays out, timed by the clock of the object store alone.
+A claim is given back once all can read what it led to; whoever claims next finds the answer. The claims of a
+process that dies end with it: files and Postgres know at once, an object store by a missing heartbeat, timed
+by its own clock alone.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from .locks import key
+from .locks import lock_key
 
 
 class Claims(Protocol):
     """What this process may work on."""
 
     def take(self, names: Sequence[str]) -> set[str]:
-        """Claim what nobody else has claimed; which that was."""
+        """Claim the names that nobody else has claimed; returns those."""
 
     def release(self, names: Collection[str]) -> None:
         """Give claims back."""
@@ -48,7 +49,7 @@ class FolderClaims:
         os.close(self._file)
 
     def _lock(self, name: str, kind: int) -> bool:
-        offset = key(name) & (2**62 - 1)
+        offset = lock_key(name) & (2**62 - 1)
         try:
             if hasattr(fcntl, "F_OFD_SETLK"):  # held by this opening of the file, not by the whole process
                 fcntl.fcntl(

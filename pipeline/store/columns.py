@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ...schemas import Measure, Outcome, Participant, Trajectory, canonical_json
 from ...schemas.event import EventColumns
 from ...schemas.no_pandas import without_pandas
-from ...schemas.unit import all_said, arguments_json, said_hashes
+from ...schemas.unit import event_contents, arguments_json, unit_hashes
 from ..units import columns as columns_of
 from ..units import opening_query, places_by_kind
 from .connection import Row
@@ -34,7 +34,7 @@ _HEAD = ("native_id", "source", "system", "setting", "condition", "task", "insta
 _LISTS = ("participants", "outcomes")
 """What a log says of a trajectory as lists of objects."""
 _FIELDS = fields_beside(Trajectory, "id", "source", "condition", "states", "events", *_LISTS)
-"""What else it says, but who did what."""
+"""What else it says, apart from who did what."""
 
 
 def _texts(*names: str) -> dict[str, str]:
@@ -84,26 +84,26 @@ SCHEMAS: Mapping[str, Mapping[str, str]] = {
 
 
 def schema(name: str) -> pa.Schema:
-    """Of a table."""
+    """The Arrow schema of a table."""
     import pyarrow as pa
 
     return pa.schema([(column, pa.type_for_alias(kind)) for column, kind in SCHEMAS[name].items()])
 
 
 class Columns:
-    """Trajectories in the making of tables; each comes in whole."""
+    """Collects trajectories, each as a whole, into tables."""
 
     def __init__(self) -> None:
         self._hashes: set[str] = set()
         self.clear()
 
     def clear(self) -> None:
-        """Forget all but which states came in: those who have the tables have them."""
+        """Drop the rows, but remember which states came in: whoever has the tables has them."""
         self._parts: dict[str, list[Sequence[Sequence[Any]]]] = {name: [] for name in SCHEMAS}
         self.events = 0
 
     def add(self, trajectory: Trajectory, measures: Iterable[Measure] = ()) -> Row:
-        """Take a trajectory in, with what its own system measures of it; all of it or nothing.
+        """Add a trajectory with what its own system measures of it; all of it or nothing.
 
         Returns its row of `trajectories`. TypeError and ValueError for what has no JSON.
         """
@@ -140,7 +140,7 @@ class Columns:
 
 
 def _array(parts: Iterable[Iterable[Any]], kind: pa.DataType) -> pa.Array:
-    """The parts of a column, of which many hold nothing."""
+    """The parts of a column as one array; many columns hold only nulls."""
     import pyarrow as pa
 
     values = list(itertools.chain.from_iterable(parts))
@@ -167,27 +167,27 @@ def trajectories(tables: Tables, ids: Sequence[str]) -> list[Trajectory]:
     return to_trajectories(ids, rows("trajectories", "id"), parts, contents)
 
 
-def together(parts: Sequence[Tables]) -> Tables:
-    """Tables of the same names as one."""
+def concat_tables(parts: Sequence[Tables]) -> Tables:
+    """Tables of the same names, concatenated."""
     import pyarrow as pa
 
     return {name: pa.concat_tables([tables[name] for tables in parts]) for name in SCHEMAS}
 
 
 def digest(trajectory: Trajectory) -> str:
-    """Hash of what a log says, without where it was read."""
+    """Hash of a trajectory's content, without where it was read."""
     return _digest(trajectory, _EventCells.of(trajectory))
 
 
 @dataclass(frozen=True)
 class _EventCells:
-    """The events of a trajectory with what several tables are made of."""
+    """The columns of a trajectory's events, with what several tables derive from them."""
 
     events: EventColumns
     arguments: list[str | None]
     """Of each action, as canonical JSON."""
     words: list[bytes]
-    """Who did what, of each event."""
+    """Who did what, of each event (`all_said`)."""
     states: list[str | None]
     """What each event points at, as canonical JSON."""
     notices: list[str | None]
@@ -199,7 +199,7 @@ class _EventCells:
         return cls(
             events,
             arguments,
-            all_said(events, arguments),
+            event_contents(events, arguments),
             [canonical_json(one) if one else None for one in events.states],
             [
                 canonical_json([notice.model_dump() for notice in items]) if items else None
@@ -267,7 +267,7 @@ def _units(trajectory: Trajectory, cells: _EventCells) -> list[Sequence[Any]]:
     kinds, firsts, hashes, participants, openings = columns
     for kind, units in places_by_kind(trajectory):
         kinds += [kind] * len(units)
-        hashes += said_hashes(kind, words, units)
+        hashes += unit_hashes(kind, words, units)
         if kind == "trajectory":
             firsts.append(None)
             participants.append(None)
@@ -291,7 +291,7 @@ def _measure_columns(measures: Iterable[Measure]) -> list[list[Any]]:
 
 
 def _digest(trajectory: Trajectory, cells: _EventCells) -> str:
-    """Hash of a trajectory's head, of who did what, and of what else the columns of events say."""
+    """Hash of a trajectory's head, of who did what, and of the other columns of its events."""
     head = fields_of(trajectory, _FIELDS)
     head |= {name: [vars(one) for one in getattr(trajectory, name)] for name in _LISTS}
     events = cells.events
@@ -304,14 +304,14 @@ def _digest(trajectory: Trajectory, cells: _EventCells) -> str:
         cells.states,
         cells.notices,
     )
-    beside = [_brief(column) for column in more]
+    beside = [_compact(column) for column in more]
     hasher = hashlib.blake2b(b"\n".join(cells.words), digest_size=16)
     hasher.update(f"\n{canonical_json(head)}\n{beside!r}".encode("utf-8", "surrogatepass"))
     return hasher.hexdigest()
 
 
-def _brief(column: Sequence[Any]) -> Sequence[Any]:
-    """One value of a column that has no others."""
+def _compact(column: Sequence[Any]) -> Sequence[Any]:
+    """The column, or its first value alone where all are equal."""
     return list(column[:1] if column and column.count(column[0]) == len(column) else column)
 
 

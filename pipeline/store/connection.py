@@ -1,4 +1,4 @@
-"""DuckDB connections: opened with patience, and everything that passes rows or parameters through them."""
+"""DuckDB connections: opened with retries, and every function that passes rows or parameters through them."""
 
 from __future__ import annotations
 
@@ -27,26 +27,27 @@ Row = Mapping[str, Any]
 Reading = Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]]
 """Opens a connection that reads."""
 VERSION = 14
-"""Of the tables; a database of another version is rebuilt, one from a newer coaudit is refused."""
+"""Version of the tables: a database of an older one is rebuilt, one from a newer coaudit is refused."""
 PATIENCE = 30.0
-"""Seconds that an open is retried while another process or thread writes."""
+"""Seconds for which opening is tried again while another process or thread writes."""
 
 
 STORAGE = "v1.3.0"
-"""The oldest DuckDB that can read a new file. What 2 makes by its own choice 1.5 cannot open, and a folder
-may be shared by machines that have one and the other; what is older than this compresses texts in two ways,
-looking for the better one, which takes 40 MiB more."""
+"""The oldest DuckDB that can read a new file. What DuckDB 2 writes by default 1.5 cannot open, and machines
+with either may share a folder; a format older than this compresses texts in two ways to take the better one,
+which needs 40 MiB more."""
 OWN_SCHEMA = "tables_"
-"""Begins the name of a schema that is made with its tables and never made again: their version stays."""
+"""Prefix of a schema that is made with its tables and never made again, so that their version never changes.
+"""
 _versions: dict[str, int] = {}
 AMONG = "IN (SELECT unnest(?::JSON::VARCHAR[]))"
-"""A condition of a query: to be one of some `texts`."""
+"""SQL condition: to be one of the texts in a parameter made by `texts`."""
 FEW_ROWS = 8
-"""So many are stored faster as parameters (1 ms instead of 5) than by way of an Arrow table."""
+"""Up to so many rows are stored faster as parameters (1 ms instead of 5) than by way of an Arrow table."""
 
 
 LONG = 100
-"""Values of a list from which on it is no parameter: DuckDB takes it apart in Python."""
+"""A list of more values is not passed as a parameter: DuckDB takes it apart in Python."""
 _TYPES = {
     "VARCHAR": "string",
     "INTEGER": "int32",
@@ -54,20 +55,21 @@ _TYPES = {
     "DOUBLE": "double",
     "BOOLEAN": "bool",
 }
-"""Of a column -> Arrow's name for it."""
+"""DuckDB's name of a type -> Arrow's."""
 _LOCK_MESSAGES = (
     "Could not set lock",
     "Conflicting lock",
     "being used by another process",
     "database is locked",
-    # A connection of this process that is open: one that reads beside one that writes, or the other way.
+    # Of a connection of this process: one that reads is open beside one that writes, or the other way round.
     "different configuration than existing connections",
     "Unique file handle conflict",
 )
 
 
 def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Row]) -> None:
-    """Insert rows by column name; all have the same columns, and one that they lack stays null."""
+    """Insert rows by column name. All have the same columns; a column of the table that is missing stays
+    null."""
     if rows:
         insert_columns(connection, table, {name: [row[name] for row in rows] for name in rows[0]})
 
@@ -75,7 +77,7 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Row
 def insert_columns(
     connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, Sequence[Any]]
 ) -> None:
-    """The same for rows that are columns, of one length."""
+    """Insert rows that are given as columns of one length."""
     count = len(next(iter(columns.values())))
     if count <= FEW_ROWS and not any(map(_is_long, itertools.chain.from_iterable(columns.values()))):
         places = ", ".join([f"({', '.join('?' * len(columns))})"] * count)
@@ -89,7 +91,7 @@ def insert_columns(
     with without_pandas():
         arrays = [pa.array(values, _type(kinds[name])) for name, values in columns.items()]
         rows = pa.Table.from_arrays(arrays, names=list(columns))
-        append(connection, table, rows.schema, taken(rows.to_batches()))
+        append(connection, table, rows.schema, drain(rows.to_batches()))
 
 
 def _is_long(value: Any) -> bool:
@@ -101,23 +103,23 @@ def append(
 ) -> None:
     """Insert batches of rows by column name; a column that they lack stays null.
 
-    Where nobody else holds a batch (`taken`), it leaves memory as it is stored.
+    A batch that nobody else holds (`drain`) leaves memory as it is stored.
     """
-    with offered(connection, "incoming", Batches(fields, rows)):
+    with register_table(connection, "incoming", Batches(fields, rows)):
         connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")
 
 
-def taken(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Each batch, which is forgotten as soon as it is given."""
+def drain(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Each batch in order, forgotten as soon as it is yielded."""
     queue = deque(batches)
     while queue:
         yield queue.popleft()
 
 
 class Batches:
-    """The batches of an Arrow table for one look at them: each is forgotten as soon as it is taken.
+    """The batches of an Arrow table for a single read: each is forgotten as soon as it is read.
 
-    DuckDB keeps a table itself, though its name is gone, until the transaction ends.
+    A table itself would be kept by DuckDB until the transaction ends, though it is unregistered.
     """
 
     def __init__(self, fields: pa.Schema, rows: Iterable[pa.RecordBatch]) -> None:
@@ -135,7 +137,9 @@ class Batches:
 
 
 @contextmanager
-def offered(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | Batches) -> Iterator[None]:
+def register_table(
+    connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | Batches
+) -> Iterator[None]:
     """Have queries on this connection see an Arrow table under a name."""
     with without_pandas():
         connection.register(name, rows)
@@ -162,16 +166,16 @@ def texts(values: Iterable[str]) -> str:
     return json.dumps(list(values))
 
 
-def listed(values: Iterable[str]) -> str:
-    """Texts as constants of a query's `IN (...)`: only they are pushed below joins, windows and groups.
+def constants(values: Iterable[str]) -> str:
+    """Texts as constants of a query's `IN (...)`: only constants are pushed below joins, windows and groups.
 
-    No text: a condition that nothing meets.
+    NULL, which nothing equals, where there are none.
     """
     return ", ".join(map(constant, values)) or "NULL"
 
 
 def constant(text: str) -> str:
-    """A text as a query has it; DuckDB reads no query beyond a NUL."""
+    """A text as an SQL literal; a NUL, beyond which DuckDB reads no query, as chr(0)."""
     literal = "'" + text.replace("'", "''") + "'"
     return "(" + literal.replace("\0", "' || chr(0) || '") + ")" if "\0" in text else literal
 
@@ -189,8 +193,8 @@ def first_row(
 ) -> tuple[Any, ...] | None:
     """The first row of a query that gives few; None where it gives none.
 
-    All are taken: a result that waits for the rest keeps its transaction open, which locks a catalog in
-    SQLite, and DuckDB 2 takes no other work on the connection meanwhile.
+    All rows are fetched: an unfinished result keeps its transaction open, which locks a catalog in SQLite,
+    and DuckDB 2 takes no other work on the connection meanwhile.
     """
     rows: list[tuple[Any, ...]] = execute(connection, query, parameters).fetchall()
     return rows[0] if rows else None
@@ -206,9 +210,9 @@ def dictionaries(
 
 
 def frame(connection: duckdb.DuckDBPyConnection, query: str) -> pl.DataFrame:
-    """The rows of a query as columns, of which no Python object is made.
+    """The rows of a query as a polars frame, without a Python object for each.
 
-    It has no parameters: with them, DuckDB collects the rows first, in five times the time.
+    The query has no parameters: with them DuckDB collects the rows first, in five times the time.
     """
     with without_pandas():
         rows: pl.DataFrame = connection.sql(query).pl()
@@ -217,8 +221,8 @@ def frame(connection: duckdb.DuckDBPyConnection, query: str) -> pl.DataFrame:
 
 @cache
 def cores() -> int:
-    """How many this process may use: those that it is bound to, and no more than the quota of its container
-    or batch system, which DuckDB knows."""
+    """How many cores this process may use: those that it is bound to, and no more than the quota of its
+    container or batch system, which DuckDB knows."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with closing(duckdb.connect()) as connection:
         quota = first_row(connection, "SELECT current_setting('threads')")
@@ -231,13 +235,13 @@ def is_shared(connection: duckdb.DuckDBPyConnection) -> bool:
     return first_row(connection, query) != (0,)
 
 
-def limited(connection: duckdb.DuckDBPyConnection, *, read_only: bool) -> None:
+def limit_threads(connection: duckdb.DuckDBPyConnection, *, read_only: bool) -> None:
     """Give a reader all cores and a writer half of them: on two, a second thread doubled the processor time
-    that storing takes and saved none by the clock."""
+    of storing and saved no wall time."""
     connection.execute(f"SET threads = {cores() if read_only else max(1, cores() // 2)}")
 
 
-def quiet(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def hide_progress_bar(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """The connection without DuckDB's progress bar, which goes to stdout where Python runs no file."""
     connection.execute("SET enable_progress_bar = false")
     return connection
@@ -254,7 +258,7 @@ def connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyCon
                 "write_buffer_row_group_count": "1",
                 **settings,
             }
-            return quiet(duckdb.connect(url, read_only=read_only, config=config))
+            return hide_progress_bar(duckdb.connect(url, read_only=read_only, config=config))
         except duckdb.Error as error:
             if not any(mark in str(error) for mark in _LOCK_MESSAGES):
                 reason = str(error).splitlines()[0]
@@ -262,12 +266,12 @@ def connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyCon
                     f"{url}: cannot open the store: {reason}; `coaudit rebuild` makes a new one"
                 ) from error
             if time.monotonic() > deadline:
-                raise busy(url) from error
+                raise busy_error(url) from error
         time.sleep(random.uniform(0.01, 0.06))
 
 
-def busy(url: str) -> StoreError:
-    """What is said of a store that is not to be had."""
+def busy_error(url: str) -> StoreError:
+    """The error for a store that others hold for too long."""
     return StoreError(
         f"{url}: another process held the store for {PATIENCE:.0f} s, or a connection of this one that is "
         "still open (`with ws.store.reading()` ends with its block)"
@@ -283,20 +287,20 @@ def _type(kind: str) -> pa.DataType:
 
 
 def version(connection: duckdb.DuckDBPyConnection) -> int | None:
-    """Of the tables that are there; None where there are none.
+    """The version of the tables; None where there are none.
 
-    Asked outside a transaction: a table that is not there would end it.
+    Asked outside a transaction, which a query of a missing table would end.
     """
     (schema,) = first_row(connection, "SELECT current_schema()") or ("",)
     if schema not in _versions:
-        number = _asked_version(connection)
+        number = _query_version(connection)
         if number is None or not schema.startswith(OWN_SCHEMA):
             return number
         _versions[schema] = number
     return _versions[schema]
 
 
-def _asked_version(connection: duckdb.DuckDBPyConnection) -> int | None:
+def _query_version(connection: duckdb.DuckDBPyConnection) -> int | None:
     try:
         row = first_row(connection, "SELECT value FROM meta WHERE key = 'version'")
     except duckdb.CatalogException:

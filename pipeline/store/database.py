@@ -30,21 +30,21 @@ from .connection import (
     Batches,
     Reading,
     append,
+    constants,
     delete,
     dictionaries,
     execute,
     insert,
-    listed,
-    offered,
+    register_table,
     texts,
     version,
 )
 from .file import File
 from .lake import Lake, is_lake
 from .locks import reason
-from .memory import READER, WRITER, bounded, spill, within
+from .memory import READER, WRITER, limit_memory, run_within, spill_folder
 from .postgres import CatalogClaims, CatalogLocks
-from .sync import Known, Standing
+from .sync import Standing, TableState
 from .workspace import Workspace
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     from .parcel import Parcel
 
 RATINGS = 120_000
-"""Of a ledger that come in by one transaction: a row group of DuckDB's, which then goes to disk at once."""
+"""Ratings that one transaction loads from ledgers: a row group of DuckDB's, which then goes to disk at once.
+"""
 VIEWS = ("ratings.sql", "measures.sql", "serving.sql", "dashboard.sql")
 
 
@@ -63,13 +64,13 @@ class Store:
     def __init__(
         self, workspace: Workspace, *, read_only: bool = False, tables: File | Lake | None = None
     ) -> None:
-        self.workspace = workspace.looked_at() if read_only else workspace
+        self.workspace = workspace.read_only_copy() if read_only else workspace
         self.tables = tables or place_of(workspace)
-        """Where they lie."""
-        self._held = threading.local()
-        self._said: tuple[str, Known | None] | None = None
+        """The file or lake that has the tables."""
+        self._local = threading.local()
+        self._cached_state: tuple[str, TableState | None] | None = None
         self.read_only = read_only
-        """Never write: what the ledgers hold beyond the database is then not seen (`behind` tells)."""
+        """Never write: what the ledgers hold beyond the database is then not seen (`is_behind` tells)."""
 
     @property
     def is_shared(self) -> bool:
@@ -77,7 +78,7 @@ class Store:
         return self.workspace.remote is not None or isinstance(self.tables, Lake)
 
     def claims(self) -> Claims:
-        """Where this process claims what it is going to ask."""
+        """This process's claims on what it is going to ask."""
         if isinstance(self.tables.locks, CatalogLocks):
             return CatalogClaims(self.tables.locks.conninfo)
         if self.workspace.remote:
@@ -88,13 +89,15 @@ class Store:
 
     @property
     def only_looks(self) -> bool:
-        """Whether nothing may be written: wanted so, or a workspace without ledgers that shares tables."""
+        """Whether nothing may be written: opened read-only, or a workspace without ledgers beside another's
+        lake."""
         return self.read_only or not (isinstance(self.tables, File) or self.workspace.has_begun)
 
     @contextmanager
     def reading(self, *, synced: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A read-only connection that sees every line the ledgers hold; `synced` ones take that as done."""
-        snapshot: Reading | None = getattr(self._held, "reading", None)
+        """A read-only connection that sees every line the ledgers hold; `synced`: without looking whether it
+        does."""
+        snapshot: Reading | None = getattr(self._local, "reading", None)
         if snapshot is not None:
             with snapshot() as connection:
                 yield connection
@@ -103,9 +106,9 @@ class Store:
             self.workspace.pull()
         if not (synced or self.is_made):
             self.sync()
-        # One open where nothing is new: beside a writer, each open is a turn to wait for.
+        # Where nothing is new it opens once: beside a writer, each open waits for a turn.
         with self._open(read_only=True) as connection:
-            if synced or self.only_looks or not sync.lags(self.workspace, self._known(connection)):
+            if synced or self.only_looks or not sync.lags(self.workspace, self._table_state(connection)):
                 yield connection
                 return
         self.sync(lags=True)
@@ -113,38 +116,38 @@ class Store:
             yield connection
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Stay open in this thread, so that all that is read inside is of one state; no write meanwhile."""
-        with self.reading() as connection, self.tables.held(connection) as snapshot:
-            self._held.reading = snapshot
+    def hold_state(self) -> Iterator[None]:
+        """Keep all reads of this thread inside the block to one state; it must not write meanwhile."""
+        with self.reading() as connection, self.tables.hold_state(connection) as snapshot:
+            self._local.reading = snapshot
             try:
                 yield
             finally:
-                self._held.reading = None
+                self._local.reading = None
 
     def admit_writes(self) -> None:
-        """StoreError where nothing may be written: before anything else is begun, or paid for."""
+        """StoreError where nothing may be written: to be called before anything is begun, or paid for."""
         self.workspace.create()
         if self.only_looks and self.is_made:
             with self._open(read_only=False):
-                pass  # which says whose the tables are
+                pass  # raises if the tables are another study's
 
     @contextmanager
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection inside one transaction: all of it is stored, or nothing."""
         self.workspace.create()
-        self._said = None
+        self._cached_state = None
         with self.tables.turn(), self._open(read_only=False) as connection:
             has_tables = version(connection) is not None
             connection.begin()
             if not has_tables:
-                self._make(connection)
+                self._make_tables(connection)
             try:
                 yield connection
                 disk.fault("commit", self.workspace.database)
                 connection.commit()
             except BaseException as error:
-                _rolled_back(connection)
+                _roll_back(connection)
                 if why := _refusal(error):
                     raise WriteError(f"{self.tables}: cannot store: {why}") from error
                 raise
@@ -162,14 +165,14 @@ class Store:
         with self._open(read_only=True) as connection:
             return version(connection) is not None
 
-    def beside(self) -> Store:
-        """A store made anew, which is to take this one's place."""
-        return Store(self.workspace, tables=self.tables.beside())
+    def replacement(self) -> Store:
+        """A new store, made to take this one's place."""
+        return Store(self.workspace, tables=self.tables.replacement())
 
     def sync(self, *, lags: bool | None = None) -> None:
-        """Bring what the ledgers hold beyond the database into it. A read-only workspace stays as it is.
+        """Load what the ledgers hold beyond the database. A read-only workspace stays as it is.
 
-        Whether there is anything is looked up, unless the caller knows.
+        `lags` says whether there is anything to load; None: look.
         """
         if not self.workspace.exists():
             raise StoreError(f"{self.workspace.home}: no workspace here; `coaudit ingest PATH` makes one")
@@ -177,17 +180,17 @@ class Store:
             if not self.is_made:
                 raise StoreError(f"{self.tables}: no database; `coaudit rebuild` makes one")
             return
-        if not self.is_made or (self.behind() if lags is None else lags):
+        if not self.is_made or (self.is_behind() if lags is None else lags):
             if not os.access(self.workspace.path, os.W_OK):
                 if self.is_made:
                     return
                 raise StoreError(f"{self.workspace.path}: the workspace is read-only and has no database")
-            while not within(WRITER, self._catch_up):
+            while not run_within(WRITER, self._catch_up):
                 pass
 
     def _catch_up(self, memory: str | None) -> bool:
         with self.writing() as connection:
-            bounded(connection, memory)
+            limit_memory(connection, memory)
             return self.catch_up(connection, most=RATINGS)
 
     def catch_up(
@@ -197,14 +200,15 @@ class Store:
         *,
         most: int | None = None,
     ) -> bool:
-        """Load what the ledgers hold beyond the database, within a transaction that is open already.
+        """Load what the ledgers hold beyond the database and refresh what is derived from it and from
+        `trajectory_ids`, within an open transaction.
 
-        Refreshes what is derived from that and from the `changed` trajectories. Where there are more than
-        the `most` ratings, nothing is derived yet, and false: it takes another transaction.
+        With `most`, about so many ratings are loaded. Where there are more, nothing is derived yet and the
+        result is False: another transaction is needed.
         """
         fresh = sync.load_ledgers(self.workspace, connection, most)
         ids = {*trajectory_ids, *fresh.trajectories}
-        if not fresh.whole:
+        if not fresh.is_complete:
             self._wait(connection, ids, time.time() + derived.OVERDUE)
             return False
         everything = sync.load_codebooks(self.workspace, connection)
@@ -217,9 +221,10 @@ class Store:
     def postpone(
         self, connection: duckdb.DuckDBPyConnection, trajectory_ids: Collection[str], until: float
     ) -> None:
-        """Load what the ledgers hold; what is derived from it and the `changed` waits for a `catch_up`.
+        """Load what the ledgers hold; what is derived from it and from `trajectory_ids` waits for a
+        `catch_up`.
 
-        Should none have come by `until` (Unix seconds), the next one who reads does it.
+        Where none has come by `until` (Unix seconds), the next reader refreshes it.
         """
         fresh = sync.load_ledgers(self.workspace, connection)
         self._wait(connection, {*trajectory_ids, *fresh.trajectories}, until)
@@ -229,14 +234,14 @@ class Store:
         insert(connection, "postponed", [{"trajectory_id": key, "until": until} for key in late])
 
     def save(self, connection: duckdb.DuckDBPyConnection, parcels: Sequence[Parcel]) -> None:
-        """Store tables of trajectories of which nothing is stored (`removal.clear`).
+        """Store tables of trajectories of which nothing is stored yet (see `removal.clear`).
 
-        The parcels are used up: what is stored leaves memory. The caller sees to what is derived from them.
+        The parcels are used up: what is stored leaves memory. The caller refreshes what is derived from it.
         """
         # The largest first: it is compressed in memory, where the others wait for the end of the transaction.
         for name in sorted(SCHEMAS, key=lambda name: -sum(parcel.sizes[name] for parcel in parcels)):
             if any(parcel.rows[name] for parcel in parcels):
-                rows = itertools.chain.from_iterable(parcel.taken(name) for parcel in parcels)
+                rows = itertools.chain.from_iterable(parcel.drain(name) for parcel in parcels)
                 if name == "states":
                     _save_states(connection, rows)
                 else:
@@ -250,49 +255,49 @@ class Store:
         states: bool = False,
     ) -> list[Trajectory]:
         """The trajectories of these ids, in this order; unknown ids are left out."""
-        heads = _where(connection, "trajectories", "id", ids)
+        heads = _select_where(connection, "trajectories", "id", ids)
         parts = {
-            table: _where(connection, table, "trajectory_id", ids, order)
+            table: _select_where(connection, table, "trajectory_id", ids, order)
             for table, order in (("participants", "rowid"), ("events", "seq, sub"), ("outcomes", "rowid"))
         }
         contents = _states(connection, parts["events"]) if states else {}
         return rows.to_trajectories(ids, heads, parts, contents)
 
     def standing(self) -> Standing | None:
-        """How the tables stand to the ledgers, in one look; None where there are none."""
+        """How the tables compare with the ledgers; None where there are no tables."""
         if not self.is_made:
             return None
         with self._open(read_only=True) as connection:
-            tables = self._known(connection)
+            tables = self._table_state(connection)
             return sync.standing(self.workspace, connection, tables) if tables else None
 
-    def behind(self) -> bool:
+    def is_behind(self) -> bool:
         """Whether the ledgers or codebooks hold what the database does not have yet."""
         with self._open(read_only=True) as connection:
-            return sync.lags(self.workspace, self._known(connection))
+            return sync.lags(self.workspace, self._table_state(connection))
 
-    def _known(self, connection: duckdb.DuckDBPyConnection) -> Known | None:
-        """What the tables say of themselves, which is read once as long as nothing is stored."""
-        word, cache = self.tables.word(connection), self._said
+    def _table_state(self, connection: duckdb.DuckDBPyConnection) -> TableState | None:
+        """How far the tables came, read once as long as nothing is stored."""
+        word, cache = self.tables.state_word(connection), self._cached_state
         if cache is None or cache[0] != word:
-            self._said = cache = word, sync.known(connection)
+            self._cached_state = cache = word, sync.table_state(connection)
         return cache[1]
 
     def _limits(self) -> dict[str, str]:
         """Settings of a process that only looks: what does not fit in memory spills outside the workspace."""
         if not self.read_only:
             return {}
-        return {"memory_limit": READER, "temp_directory": spill()}
+        return {"memory_limit": READER, "temp_directory": spill_folder()}
 
     @contextmanager
     def _open(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self.tables.connected(read_only=read_only, **self._limits()) as connection:
+        with self.tables.open_connection(read_only=read_only, **self._limits()) as connection:
             _check_version(connection, str(self.tables))
             yield connection
 
-    def _make(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def _make_tables(self, connection: duckdb.DuckDBPyConnection) -> None:
         folder = resources.files("coaudit.pipeline.store.sql")
-        self.tables.make(connection, [(folder / name).read_text() for name in ("tables.sql", *VIEWS)])
+        self.tables.make_tables(connection, [(folder / name).read_text() for name in ("tables.sql", *VIEWS)])
         insert(connection, "meta", [{"key": "version", "value": str(VERSION)}])
 
 
@@ -304,7 +309,7 @@ def place_of(workspace: Workspace) -> File | Lake:
 
 
 def _refusal(error: BaseException) -> str | None:
-    """Why a disk or a catalog refuses a write; None where it is something else."""
+    """Why a disk or a catalog refuses a write; None for any other error."""
     if isinstance(error, duckdb.IOException | duckdb.TransactionException):
         return reason(error)
     if isinstance(error, OSError) and not error.filename:
@@ -312,7 +317,7 @@ def _refusal(error: BaseException) -> str | None:
     return None
 
 
-def _rolled_back(connection: duckdb.DuckDBPyConnection) -> None:
+def _roll_back(connection: duckdb.DuckDBPyConnection) -> None:
     with suppress(duckdb.Error):  # a commit that failed has ended the transaction already
         connection.rollback()
 
@@ -335,22 +340,22 @@ def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
 
 
 def _save_states(connection: duckdb.DuckDBPyConnection, rows: Iterable[pa.RecordBatch]) -> None:
-    """Keep each state once, whoever came to it."""
-    with offered(connection, "incoming_states", Batches(schema("states"), rows)):
+    """Store each state once, whichever trajectories it is of."""
+    with register_table(connection, "incoming_states", Batches(schema("states"), rows)):
         connection.execute(
             "INSERT INTO states SELECT hash, any_value(content) FROM incoming_states "
             "WHERE hash NOT IN (SELECT hash FROM states) GROUP BY hash"
         )
 
 
-def _where(
+def _select_where(
     connection: duckdb.DuckDBPyConnection,
     table: str,
     column: str,
     values: Sequence[str],
     order: str = "rowid",
 ) -> list[dict[str, Any]]:
-    query = f"SELECT * FROM {table} WHERE {column} IN ({listed(values)}) ORDER BY {order}"
+    query = f"SELECT * FROM {table} WHERE {column} IN ({constants(values)}) ORDER BY {order}"
     return dictionaries(connection, query)
 
 

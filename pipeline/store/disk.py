@@ -25,7 +25,7 @@ def fault(point: str, path: Path) -> None:
 class AppendOnly:
     """A file that only grows, by whole lines. WriteError names the file that the disk refuses.
 
-    One that is held `alone` tells by its lock that its writer lives.
+    With `alone` it is locked as long as its writer lives.
     """
 
     def __init__(self, path: Path, *, alone: bool = False) -> None:
@@ -42,7 +42,7 @@ class AppendOnly:
         self._cut = not self._ends_whole()
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Keep other processes out while lines are appended, where several write one file."""
         fcntl.flock(self._file, fcntl.LOCK_EX)
         try:
@@ -54,7 +54,7 @@ class AppendOnly:
     def write(self, lines: bytes | memoryview) -> None:
         """Append whole lines: all of them, or none. They survive a kill of this process, not of the machine.
 
-        A line that a kill or a full disk cut off stands alone, so that no later one fuses with it.
+        A line that a kill or a full disk cut off is ended first, so that the next one does not fuse with it.
         """
         end = os.fstat(self._file).st_size
         rest = memoryview(b"\n" + lines if self._cut else lines)
@@ -91,10 +91,10 @@ class AppendOnly:
 
 
 def sizes(folder: Path) -> dict[str, int]:
-    """Name -> bytes of what lies in a folder, in no order; nothing where there is none.
+    """Name -> bytes of the files in a folder, in no order; {} where there is no folder.
 
-    Each command looks at every file of a ledger, and there may be a hundred thousand: by paths that takes ten
-    times as long.
+    Each command looks at every file of a ledger, and there may be a hundred thousand: path by path that takes
+    ten times as long.
     """
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         return {entry.name: _size(entry) for entry in entries}
@@ -119,11 +119,11 @@ def put(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[TextIO]:
-    """A text file for what is too long to be held: it takes the place of what was there once it is whole.
+def replace_file(path: Path) -> Iterator[TextIO]:
+    """A text file for content too long to be held: it takes the place of what was there once it is complete.
 
-    What is no file, such as a pipe, or is where this process writes its output, is written to as it is; so is
-    one beside which none can be made. OSError where there is no room or no folder.
+    What is no file, such as a pipe, or is this process's output, or has no room for a temporary file beside
+    it, is written directly. OSError where there is no room or no folder.
     """
     target = Path(os.path.realpath(path))  # a link stays one
     if (path.exists() and not path.is_file()) or _is_output(path) or not _has_room_beside(target):
@@ -148,7 +148,7 @@ def _is_output(path: Path) -> bool:
 
 
 def _has_room_beside(path: Path) -> bool:
-    """Whether the folder of a file is there and admits another one, with a longer name."""
+    """Whether the folder of a file can be written to and admits the longer name of a temporary file."""
     folder = path.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         return False
@@ -157,7 +157,7 @@ def _has_room_beside(path: Path) -> bool:
 
 @contextmanager
 def _aside(path: Path) -> Iterator[Path]:
-    """A file beside another one whose name it takes in the end, or which is removed where that fails."""
+    """A temporary file beside `path`: it takes that name in the end, or is removed where anything fails."""
     part = _part(path)
     try:
         yield part
@@ -168,7 +168,7 @@ def _aside(path: Path) -> Iterator[Path]:
 
 
 def _part(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{own()}.part")
+    return path.with_name(f".{path.name}.{unique_part()}.part")
 
 
 def copy(path: Path, target: Path) -> Path:
@@ -183,13 +183,13 @@ def copy(path: Path, target: Path) -> Path:
         raise
 
 
-def own() -> str:
-    """A part of a name that no other process bears, on whichever machine: two machines number alike."""
+def unique_part() -> str:
+    """A part of a name that no other process uses, on any machine: process ids alone repeat."""
     return f"{os.getpid()}.{secrets.token_hex(4)}"
 
 
 def rename(path: Path, target: Path) -> None:
-    """Give a whole file or folder its name, and have that on disk."""
+    """Rename a complete file or folder, and have that on disk."""
     try:
         fault("rename", target)
         path.rename(target)

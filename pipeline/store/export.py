@@ -35,10 +35,10 @@ FORMATS = ("parquet", "csv", "jsonl")
 AT_ONCE = 5_000
 """Events that are in memory at a time, unless a single trajectory has more."""
 _ORDER = {"measures": " ORDER BY ALL"}
-"""Of what is counted anew, in whatever order its groups come: what is exported twice is the same."""
+"""How tables are ordered whose rows come in no fixed order: two exports of one state are the same."""
 _REQUIRED_FIELDS = {name for name, field in Event.model_fields.items() if field.is_required()}
 _DEFAULTS: tuple[object, ...] = (None, 0, False, {}, ())
-"""What the other fields are where nothing is said."""
+"""Values of the other fields that are left out of a line."""
 MEMORY = "200MB"
 """Tables stream to their files: a larger workspace needs no more."""
 
@@ -89,7 +89,7 @@ def lines(store: Store, *, hidden: bool = False) -> Iterator[str]:
 
 
 def _events(events: EventColumns) -> Iterator[dict[str, object]]:
-    """What an event says beyond what would be taken for granted, in the order of its fields."""
+    """Each event without the fields that have their default, in the order of its fields."""
     for event in events.dictionaries():
         record = {
             name: value for name, value in event.items() if name in _REQUIRED_FIELDS or value not in _DEFAULTS
@@ -104,7 +104,7 @@ def _events(events: EventColumns) -> Iterator[dict[str, object]]:
 
 
 def _line(kind: str, rest: dict[str, object]) -> str:
-    """A line of JSON, which has no NaN and no infinity: null stands in their place."""
+    """A line of JSON; NaN and infinity, which JSON has not, are null."""
     line = compact_json({"type": kind, **rest})
     if "NaN" in line or "Infinity" in line:
         line = compact_json({"type": kind, **to_jsonable_python(rest, inf_nan_mode="null")})
@@ -113,7 +113,7 @@ def _line(kind: str, rest: dict[str, object]) -> str:
 
 def _trajectories(store: Store, out: Path, hidden: bool) -> Path:
     out.parent.mkdir(parents=True, exist_ok=True)
-    with disk.whole(out) as file:
+    with disk.replace_file(out) as file:
         file.writelines(lines(store, hidden=hidden))
     return out
 

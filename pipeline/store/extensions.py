@@ -1,4 +1,5 @@
-"""DuckDB's extensions, out of the packages that bring them: no network, and no folder of the user's."""
+"""DuckDB's extensions, loaded from the Python packages that bring them: no network, and no folder of the
+user's."""
 
 from __future__ import annotations
 
@@ -10,9 +11,8 @@ from ..errors import StoreError
 
 
 def load(connection: duckdb.DuckDBPyConnection, extension: str) -> None:
-    """Load an extension from its package, by the check of its signature that DuckDB makes; StoreError says
-    what to install, also where there is no network.
-    """
+    """Load an extension from its package; DuckDB checks its signature. StoreError says what to install, also
+    where there is no network."""
     try:
         package = import_module(f"duckdb_extension_{extension}")
     except ImportError as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 from . import disk
-from .connection import Reading, connect, limited
+from .connection import Reading, connect, limit_threads
 from .locks import FolderLocks, Locks
 from .turns import turns
 
@@ -20,14 +20,14 @@ GATE = "turn.lock"
 
 
 class File:
-    """The tables of a workspace in a file, or (`aside`) those that are to take their place."""
+    """The tables of a workspace in a file; `aside`: those that a rebuild makes to take their place."""
 
     def __init__(self, path: Path, locks: Path, *, aside: bool = False) -> None:
         self.path = path
         self.locks: Locks = FolderLocks(locks)
         self._folder = locks
-        self._aside = aside
-        self._beside = path
+        self._is_aside = aside
+        self._replacement = path
 
     def __str__(self) -> str:
         return str(self.path)
@@ -37,8 +37,8 @@ class File:
         """Whether there is a file; a kill may have left one without tables."""
         return self.path.exists()
 
-    def written(self) -> tuple[str, float | None]:
-        """A word that changes with every write, and when the last one was (Unix seconds)."""
+    def last_write(self) -> tuple[str, float | None]:
+        """A text that changes with every write, and when the last one was (Unix seconds)."""
         marks, last = [], None
         for file in (self.path, self.path.with_suffix(f"{self.path.suffix}.wal")):
             try:
@@ -50,61 +50,62 @@ class File:
             last = last or status.st_mtime
         return " ".join(marks), last
 
-    def word(self, connection: duckdb.DuckDBPyConnection) -> str:
-        """The same, for a connection that is there."""
-        return self.written()[0]
+    def state_word(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """The same text, by way of an open connection."""
+        return self.last_write()[0]
 
     @contextmanager
-    def connected(self, *, read_only: bool, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    def open_connection(self, *, read_only: bool, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection, once no other process or thread is in the way."""
-        here = turns(self.path, None if self._aside else self._folder / GATE)
+        here = turns(self.path, None if self._is_aside else self._folder / GATE)
         with here.reading(self.path) if read_only else here.writing(self.path) as release:
             exists = self.path.exists()
             with closing(connect(str(self.path), read_only=read_only, **settings)) as connection:
                 release()
                 if not exists:
                     self.path.chmod(0o600)
-                limited(connection, read_only=read_only)
+                limit_threads(connection, read_only=read_only)
                 yield connection
 
     @contextmanager
-    def held(self, connection: duckdb.DuckDBPyConnection) -> Iterator[Reading]:
-        """What opens connections that all see one state: the first keeps writers out by itself."""
+    def hold_state(self, connection: duckdb.DuckDBPyConnection) -> Iterator[Reading]:
+        """A function that opens connections to one state: the first one keeps writers out by itself."""
         yield lambda: closing(connection.cursor())
 
-    def make(self, connection: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> None:
-        """New tables, by the statements that make them."""
+    def make_tables(self, connection: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> None:
+        """Make new tables by these statements."""
         for statement in statements:
             connection.execute(statement)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Write, but not while a rebuild swaps."""
-        with nullcontext() if self._aside else self.locks.shared("swap"):
+        """Write, but not while a rebuild swaps the tables."""
+        with nullcontext() if self._is_aside else self.locks.shared("swap"):
             yield
 
     def tidy(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """A file sees to that itself."""
+        """Nothing: DuckDB tidies a file up itself."""
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep every writer out, to put other tables in the place of these."""
+    def exclude_writers(self) -> Iterator[None]:
+        """Keep every writer out while other tables take the place of these."""
         with self.locks.exclusive("swap", lambda holder: None):
             yield
 
-    def beside(self) -> File:
-        """Where tables are made that are to take the place of these; what such left behind goes."""
+    def replacement(self) -> File:
+        """A file for new tables that are to take the place of these; what earlier rebuilds left behind is
+        removed."""
         for leftover in self.path.parent.glob(f"{_ASIDE}*.duckdb*"):
             leftover.unlink()
-        self._beside = self.path.with_name(f"{_ASIDE}{os.getpid()}.duckdb")
-        return File(self._beside, self._folder, aside=True)
+        self._replacement = self.path.with_name(f"{_ASIDE}{os.getpid()}.duckdb")
+        return File(self._replacement, self._folder, aside=True)
 
     def replace(self) -> None:
-        """Have others look at the tables that were made beside these, from now on."""
+        """Put the tables that were made beside these in their place."""
         self.clear()
-        disk.rename(self._beside, self.path)
+        disk.rename(self._replacement, self.path)
 
     def clear(self) -> None:
-        """Throw the tables away."""
+        """Delete the tables."""
         for path in (self.path, self.path.with_suffix(f"{self.path.suffix}.wal")):
             path.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def few_collections() -> Iterator[None]:
-    """Don't look for reference cycles: thousands of events or ratings wait, and none is in a cycle."""
+    """Don't look for reference cycles: thousands of events or ratings are alive, and none is in a cycle."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -17,4 +17,4 @@ def few_collections() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-        gc.collect(0)  # within another such block, too, which may go on for hours
+        gc.collect(0)  # also inside another such block, which may go on for hours

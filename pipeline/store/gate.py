@@ -1,7 +1,7 @@
-"""Processes take turns at a DuckDB file: who waits to write goes before those who read next.
+"""Turns of processes at a DuckDB file: a process that waits to write goes before those that come to read.
 
-DuckDB lets in who reads beside whoever reads: those who come one after another would keep a writer out for
-good. The gate is a lock on a file beside, which the system takes back when its holder dies.
+DuckDB admits a reader beside other readers: those who come one after another would keep a writer out for
+good. The gate is a lock on a file beside the database, which the system takes back when its holder dies.
 """
 
 from __future__ import annotations
@@ -16,23 +16,25 @@ from pathlib import Path
 
 COURTESY = 10.0
 """Seconds that a reader lets writers go first. Then it goes on, for a writer may wait for the very process
-that waits for this one; and for as long again nobody of its process waits, for what a page of a dashboard
-shows is opened several times, all of them beside the long report that a writer waits for."""
+that waits for this one; and for as long again no reader of its process waits: a page of a dashboard opens the
+file several times, each time beside the long report that a writer waits for."""
 
 
 class Gate:
-    """The one before a file, by the path of its lock."""
+    """The gate of one file, by the path of its lock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._open_until = 0.0
-        """To the readers of this process, whatever writers do."""
+        """When (monotonic seconds) the readers of this process have to wait again for writers."""
 
     @contextmanager
-    def closed(self, patience: float) -> Iterator[Callable[[], None]]:
-        """Keep out who comes to read, until what is yielded is called: then the file itself keeps them out.
+    def close(self, patience: float) -> Iterator[Callable[[], None]]:
+        """Keep new readers out until the yielded function is called, from when on the file itself keeps them
+        out.
 
-        Open where another writer keeps it closed for longer than the patience, as is what cannot be locked.
+        Without effect where another writer keeps the gate closed for longer than `patience` seconds, and
+        where it cannot be locked.
         """
         with ExitStack() as stack:
             with suppress(OSError):
@@ -44,7 +46,7 @@ class Gate:
             yield stack.close
 
     def pass_through(self) -> None:
-        """Return once nobody waits to write, or the courtesy is over; at once where nobody ever wrote."""
+        """Return once nobody waits to write, or after COURTESY seconds; at once where nobody ever wrote."""
         if time.monotonic() < self._open_until:
             return
         with suppress(OSError), _open_file(self.path, os.O_RDONLY) as file:
@@ -60,7 +62,7 @@ def _open_file(path: Path, flags: int) -> Iterator[int]:
 
 
 def _try_lock(file: int, operation: int, patience: float) -> bool:
-    """Take a lock, where it is to be had within so many seconds; whether it was."""
+    """Take a lock within `patience` seconds; whether it was to be had."""
     deadline = time.monotonic() + patience
     while True:
         try:

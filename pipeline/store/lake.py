@@ -17,7 +17,7 @@ from pathlib import Path
 import duckdb
 
 from ..errors import StoreError
-from .attach import PREFIX, NoLake, Place, kind_of, shared, use
+from .attach import PREFIX, NoLake, Place, kind_of, lake_connection, use
 from .connection import OWN_SCHEMA, Reading, execute, first_row
 from .locks import FolderLocks, Locks, reason, without_password
 from .postgres import CatalogLocks
@@ -28,32 +28,32 @@ SNAPSHOTS = "__ducklake_metadata_lake.ducklake_snapshot"
 NAMES = "lake.main.coaudit"
 """Key -> value: the `schema` of the tables, the `study` whose they are, the `home` of its ledgers."""
 _KEPT = "1 day"
-"""So long what was deleted can still be read by somebody who began before."""
+"""How long what was deleted can still be read by somebody who began before."""
 MANY_FILES = 64
-"""So many small files a table has before they are merged: each commit leaves one, and a read opens all."""
+"""With more small files than this a table is merged: each commit leaves one, and a read opens all."""
 _SMALL = 64 * 1024 * 1024
 """Bytes below which a file is one of those."""
 
 
 _CATALOG_FAILS = ("DuckLake", "Unable to connect", "server closed", "unsuccessful query", "been invalidated")
-"""Of what DuckDB says where a catalog that was attached does not answer, in whatever it does just then."""
+"""Parts of DuckDB's errors where an attached catalog does not answer, whatever was being done."""
 
 
 class Lake:
-    """The tables of a workspace in a lake, or (`aside`) those that are to take their place."""
+    """The tables of a workspace in a lake; `aside`: those that a rebuild makes to take their place."""
 
     def __init__(self, workspace: Workspace, *, aside: bool = False) -> None:
         self.workspace = workspace
         self.url = workspace.store_url
         kind, place = kind_of(self.url)
         self.locks: Locks = CatalogLocks(place) if kind == "postgres" else FolderLocks(Path(f"{place}.locks"))
-        self._aside = aside
+        self._is_aside = aside
         self._schema: str | None = None
-        """Of tables aside, once they are made."""
-        self._made = False
-        self._said: tuple[str, dict[str, str]] = ("", {})
-        """What the lake said of itself last, and at which snapshot."""
-        self._beside = self
+        """That of tables `aside`, once they are made."""
+        self._has_tables = False
+        self._cached_names: tuple[str, dict[str, str]] = ("", {})
+        """The snapshot at which the lake was last asked what it says of itself (`names`), and the answer."""
+        self._replacement = self
 
     def __str__(self) -> str:
         return without_password(self.url)
@@ -61,70 +61,73 @@ class Lake:
     @property
     def is_made(self) -> bool:
         """Whether there are tables."""
-        if not self._made:
-            self._made = self._schema is not None if self._aside else self._is_named()
-        return self._made
+        if not self._has_tables:
+            self._has_tables = self._schema is not None if self._is_aside else self._is_named()
+        return self._has_tables
 
-    def written(self) -> tuple[str, float | None]:
-        """A word that changes with every write, and when the last one was (Unix seconds)."""
+    def last_write(self) -> tuple[str, float | None]:
+        """A text that changes with every write, and when the last one was (Unix seconds)."""
         query = "SELECT max(epoch(snapshot_time)) FROM lake.snapshots()"
         try:
-            with self.connected(read_only=True) as connection:
+            with self.open_connection(read_only=True) as connection:
                 (time,) = first_row(connection, query) or (None,)
-                return self.word(connection), time
+                return self.state_word(connection), time
         except NoLake:
             return "none", None
 
-    def word(self, connection: duckdb.DuckDBPyConnection) -> str:
-        """The same for a connection that is there; no number alone, to which a lake made anew comes again."""
+    def state_word(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """The same text, by way of an open connection; not the snapshot's number alone, which a lake made
+        anew reaches again."""
         row = first_row(connection, f"SELECT max(snapshot_id), max(snapshot_time)::VARCHAR FROM {SNAPSHOTS}")
         return str(row)
 
     @contextmanager
-    def connected(self, *, read_only: bool, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection that sees the tables, if there are any. StoreError where they are another study's, or
-        where the catalog fails meanwhile: what DuckDB says of that may hold its password.
+    def open_connection(self, *, read_only: bool, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection that sees the tables, if there are any.
+
+        StoreError where they are another study's, or where the catalog fails meanwhile: DuckDB's own error
+        may hold its password.
         """
-        with self._named(), self._opened(read_only=read_only, **settings) as connection:
-            labels = {} if self._aside else self._names(connection)
+        with self._explain_failures(), self._open(read_only=read_only, **settings) as connection:
+            labels = {} if self._is_aside else self._names(connection)
             self._check_study(labels, read_only=read_only)
             if schema := labels.get("schema") or self._schema:
                 use(connection, schema)
-            elif not self._aside:
+            elif not self._is_aside:
                 connection.execute("USE lake")
             yield connection
 
     @contextmanager
-    def held(self, connection: duckdb.DuckDBPyConnection) -> Iterator[Reading]:
-        """What opens connections that all see one state, whatever is stored meanwhile."""
+    def hold_state(self, connection: duckdb.DuckDBPyConnection) -> Iterator[Reading]:
+        """A function that opens connections to one state, whatever is stored meanwhile."""
         with closing(State(connection, self._place)) as state:
             yield state.reading
 
-    def make(self, connection: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> None:
-        """New tables in a place of their own, by the statements that make them."""
+    def make_tables(self, connection: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> None:
+        """Make new tables in a schema of their own, by these statements."""
         schema = f"{OWN_SCHEMA}{secrets.token_hex(6)}"
         connection.execute(f"CREATE SCHEMA lake.{schema}")
         use(connection, schema)
-        if self._aside:
+        if self._is_aside:
             self._schema = schema
         else:
-            self._name(connection, schema)
+            self._write_names(connection, schema)
         for statement in statements:
             connection.execute(statement)
         _have_statistics(connection)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Write after whoever writes, and not while a rebuild swaps."""
-        if self._aside:
-            with self.locks.exclusive("store", _patient):
+        """Write after other writers, and not while a rebuild swaps the tables."""
+        if self._is_aside:
+            with self.locks.exclusive("store", _wait_silently):
                 yield
             return
-        with self.locks.shared("swap"), self.locks.exclusive("store", _patient):
+        with self.locks.shared("swap"), self.locks.exclusive("store", _wait_silently):
             yield
 
     def tidy(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Merge what many small commits have left in many files; who reads goes on with what it has."""
+        """Merge the many files that many small commits have left; readers go on with those they have."""
         tables = execute(connection, _SCATTERED, [_SMALL, MANY_FILES]).fetchall()
         for schema, table in tables:
             place = f"'lake', '{table}', schema => '{schema}'"
@@ -135,34 +138,35 @@ class Lake:
             _expire(connection)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep every writer out, to put other tables in the place of these."""
-        with self.locks.exclusive("swap", _patient):
+    def exclude_writers(self) -> Iterator[None]:
+        """Keep every writer out while other tables take the place of these."""
+        with self.locks.exclusive("swap", _wait_silently):
             yield
 
-    def beside(self) -> Lake:
-        """Where tables are made that are to take the place of these; what such left behind goes."""
-        with self.connected(read_only=False) as connection:
+    def replacement(self) -> Lake:
+        """A lake for new tables that are to take the place of these; what earlier rebuilds left behind is
+        removed."""
+        with self.open_connection(read_only=False) as connection:
             for schema in _schemas(connection) - {self._names(connection).get("schema")}:
                 connection.execute(f"DROP SCHEMA lake.{schema} CASCADE")
             _expire(connection)
-        self._beside = Lake(self.workspace, aside=True)
-        return self._beside
+        self._replacement = Lake(self.workspace, aside=True)
+        return self._replacement
 
     def replace(self) -> None:
-        """Have others look at the tables that were made beside these; who reads goes on with what it has."""
-        with self._opened(read_only=False) as connection:
+        """Put the tables that were made beside these in their place; readers go on with those they have."""
+        with self._open(read_only=False) as connection:
             connection.begin()
             for table, kind in connection.execute(_OLD).fetchall():
                 connection.execute(f'DROP {kind} lake.main."{table}"')
-            self._name(connection, str(self._beside._schema))
+            self._write_names(connection, str(self._replacement._schema))
             connection.commit()
 
     def clear(self) -> None:
-        """Throw tables aside away; those that others look at stay for who reads, until the next rebuild."""
+        """Nothing: readers may use these tables; unused ones go with the next rebuild (`replacement`)."""
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _explain_failures(self) -> Iterator[None]:
         try:
             yield
         except duckdb.Error as error:
@@ -174,7 +178,7 @@ class Lake:
 
     @property
     def _place(self) -> Place:
-        beside, location = self.workspace.beside, str(self.workspace.settings.get("data") or "")
+        beside, location = self.workspace.resolve_path, str(self.workspace.settings.get("data") or "")
         moves = not location.startswith("/") and "://" not in location
         return Place(
             self.url,
@@ -182,23 +186,22 @@ class Lake:
             beside(location if location and moves else "lake"),
         )
 
-    def _opened(
-        self, *, read_only: bool, **settings: str
-    ) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
-        """A connection of its own; those who only look never make or change anything."""
+    def _open(self, *, read_only: bool, **settings: str) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
+        """A connection to the lake. Only a writer makes one, and who has no ledgers and only reads attaches
+        it read-only."""
         writable = self.workspace.has_begun or not read_only
-        return shared(self._place, read_only=not writable, create=not read_only, **settings)
+        return lake_connection(self._place, read_only=not writable, create=not read_only, **settings)
 
     def _names(self, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-        """`names`, which are read from a file: only where something was stored since they were."""
-        word = self.word(connection)
-        if word != self._said[0]:
-            self._said = word, names(connection)
-        return self._said[1]
+        """`names`, kept until something is stored: they are read from a file."""
+        word = self.state_word(connection)
+        if word != self._cached_names[0]:
+            self._cached_names = word, names(connection)
+        return self._cached_names[1]
 
     def _is_named(self) -> bool:
         try:
-            with self.connected(read_only=True) as connection:
+            with self.open_connection(read_only=True) as connection:
                 return "schema" in self._names(connection)
         except NoLake:
             return False
@@ -216,7 +219,7 @@ class Lake:
                 "own"
             )
 
-    def _name(self, connection: duckdb.DuckDBPyConnection, schema: str) -> None:
+    def _write_names(self, connection: duckdb.DuckDBPyConnection, schema: str) -> None:
         connection.execute(f"CREATE TABLE IF NOT EXISTS {NAMES} (key VARCHAR, value VARCHAR)")
         connection.execute(f"DELETE FROM {NAMES}")
         values = {"schema": schema, "study": self.workspace.study, "home": self.workspace.home}
@@ -245,7 +248,7 @@ def is_lake(url: str) -> bool:
 
 
 def names(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """What the lake says of itself (see `NAMES`); nothing where it holds no tables of ours."""
+    """What the lake says of itself (see `NAMES`); {} where it holds no tables of coaudit."""
     try:
         return dict(connection.execute(f"SELECT key, value FROM {NAMES}").fetchall())
     except duckdb.CatalogException:
@@ -253,9 +256,8 @@ def names(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
 
 
 def _have_statistics(connection: duckdb.DuckDBPyConnection) -> None:
-    """Give empty tables statistics: of those without any, each query asks the catalog anew for each column,
-    which takes 12 to 45 ms instead of 2.
-    """
+    """Give empty tables statistics: without any, each query asks the catalog for each column, which takes 12
+    to 45 ms instead of 2."""
     for table, columns in connection.execute(_EMPTY).fetchall():
         connection.execute(f"INSERT INTO {table} VALUES ({', '.join(['NULL'] * columns)})")
         connection.execute(f"DELETE FROM {table}")
@@ -267,8 +269,8 @@ _EMPTY = """
 """
 
 
-def _patient(holder: str) -> None:
-    """A write takes seconds at most, so nobody is told who waits for whom."""
+def _wait_silently(holder: str) -> None:
+    """Tell nobody who is waited for: a write takes seconds at most."""
 
 
 def _schemas(connection: duckdb.DuckDBPyConnection) -> set[str]:
@@ -278,6 +280,6 @@ def _schemas(connection: duckdb.DuckDBPyConnection) -> set[str]:
 
 
 def _expire(connection: duckdb.DuckDBPyConnection) -> None:
-    """Take away files that nobody has needed for long."""
+    """Delete the files that nobody has needed for a day."""
     for procedure in ("expire_snapshots", "cleanup_old_files"):
         connection.execute(f"CALL ducklake_{procedure}('lake', older_than => now() - INTERVAL '{_KEPT}')")

@@ -26,18 +26,19 @@ from . import disk
 from .disk import AppendOnly
 
 LIVE = ".live.jsonl"
-"""Ends the name of a ledger whose writer brings it into the store itself."""
+"""Suffix of a ledger whose writer loads it into the store itself."""
 _ENDS = ".jsonl"
 PART = ".part"
-"""Ends the name of a file that only its writer reads so far."""
+"""Suffix of a file that only its writer reads so far."""
 DISK_PAUSE, REMOTE_PAUSE = 0.3, 5.0
 PAUSE_SHARE = 0.01
-"""Of the time that a run has taken, what it may keep from other machines: so it leaves hundreds of objects at
-most, and a kill costs others so much at most."""
+"""The share of a run's time that may pass before other machines see its results: it leaves some hundreds of
+objects at most, and a kill costs no more than that share."""
 Publish = Callable[[Path], Path]
-"""Has every machine of a study read a part, which bears its name from then on."""
+"""Makes a part readable by every machine of a study; returns its final path."""
 SOON = 5.0
-"""Seconds that readers leave to it; then it is taken to be gone, and whoever reads does it."""
+"""Seconds that readers leave a live ledger to its writer; then that is taken to be gone, and a reader loads
+it."""
 
 
 def now() -> str:
@@ -46,10 +47,11 @@ def now() -> str:
 
 
 def append(path: Path, lines: Iterable[str]) -> tuple[int, int]:
-    """Append whole lines to a ledger that several processes write; where they begin and end, once on disk."""
+    """Append whole lines to a ledger that several processes write; returns the offsets of their begin and
+    end, once on disk."""
     file = AppendOnly(path)
     try:
-        with file.alone():
+        with file.lock():
             begin = path.stat().st_size
             file.write("".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
             file.sync()
@@ -64,7 +66,7 @@ def line(rating: Rating) -> bytes:
 
 
 class Ledger:
-    """What is noted of one kind: `NAME/*.jsonl`, behind the `NAME.jsonl` that all writers once shared."""
+    """The lines of one kind: `NAME/*.jsonl`, behind the `NAME.jsonl` that all writers once shared."""
 
     def __init__(
         self, folder: Path, publish: Publish | None = None, begin: Callable[[], None] = lambda: None
@@ -75,25 +77,26 @@ class Ledger:
         self._own: Path | None = None
 
     def exists(self) -> bool:
-        """Whether anything was ever noted."""
-        return bool(self._shared() or _names(self.folder))
+        """Whether there is a file of it."""
+        return bool(self._shared_files() or _names(self.folder))
 
     def files(self) -> list[Path]:
         """Its files in the order in which they count."""
-        return [*self._shared(), *files(self.folder)]
+        return [*self._shared_files(), *files(self.folder)]
 
     def append(self, lines: Iterable[str]) -> tuple[Path, int, int]:
-        """Append whole lines to this process's own file: which one, and where they begin and end in it."""
+        """Append whole lines to this process's own file; returns it with the offsets at which they begin and
+        end."""
         self._begin()
         self.folder.mkdir(parents=True, exist_ok=True)
         if self._publish:
-            return self._published(self._publish, lines)
-        self._own = self._own or self.folder / f"{writer(self.folder)}.jsonl"
+            return self._append_published(self._publish, lines)
+        self._own = self._own or self.folder / f"{new_name(self.folder)}.jsonl"
         return self._own, *append(self._own, lines)
 
-    def _published(self, publish: Publish, lines: Iterable[str]) -> tuple[Path, int, int]:
-        """Append to a part that is this process's until every machine can read it."""
-        part = self.folder / f"{writer(self.folder)}.jsonl{PART}"
+    def _append_published(self, publish: Publish, lines: Iterable[str]) -> tuple[Path, int, int]:
+        """Append to a part of this process's own, and publish it."""
+        part = self.folder / f"{new_name(self.folder)}.jsonl{PART}"
         file = AppendOnly(part, alone=True)
         try:
             file.write("".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
@@ -104,36 +107,37 @@ class Ledger:
             file.close()
 
     def lines(self, offsets: Mapping[str, int] | None = None) -> Iterator[tuple[Path, int, bytes]]:
-        """File, line number and line of all that lies behind the byte offset of each file's name (else 0)."""
+        """File, line number and line of all that lies behind each file's byte offset (by name, else 0)."""
         for path in self.files():
             for number, line in lines(path, (offsets or {}).get(path.name, 0)):
                 yield path, number, line
 
-    def grown(self, offsets: Mapping[str, int]) -> bool:
-        """Whether there is a whole line behind the byte offset of its file's name."""
-        paths = [*self._shared(), *changed(self.folder, offsets)]
-        return any(grown(path, offsets.get(path.name, 0)) for path in paths)
+    def has_grown(self, offsets: Mapping[str, int]) -> bool:
+        """Whether a file holds a whole line behind its byte offset."""
+        paths = [*self._shared_files(), *changed_files(self.folder, offsets)]
+        return any(has_grown(path, offsets.get(path.name, 0)) for path in paths)
 
     def ends(self, offsets: Mapping[str, int]) -> dict[str, int]:
-        """Name -> bytes up to the end of the last whole line of each file that has more than these."""
-        paths = [*self._shared(), *changed(self.folder, offsets)]
+        """Name -> offset behind the last whole line, of each file whose size is not its offset."""
+        paths = [*self._shared_files(), *changed_files(self.folder, offsets)]
         return {path.name: end(path, offsets.get(path.name, 0)) for path in paths}
 
     def sizes(self) -> dict[str, int]:
         """Name -> bytes of its files, in the order in which they count."""
-        return {**{path.name: path.stat().st_size for path in self._shared()}, **sizes(self.folder)}
+        return {**{path.name: path.stat().st_size for path in self._shared_files()}, **sizes(self.folder)}
 
-    def _shared(self) -> list[Path]:
+    def _shared_files(self) -> list[Path]:
         path = self.folder.with_suffix(".jsonl")
         return [path] if path.exists() else []
 
 
 class RatingLedger:
-    """This process's own file among the workspace's ratings; a `live` one is brought into the store soon."""
+    """This process's own file among the workspace's ratings; a `live` one is loaded into the store by its
+    writer."""
 
     def __init__(self, folder: Path, *, live: bool = False, publish: Publish | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._name, self._end = folder / writer(folder), LIVE if live else ".jsonl"
+        self._name, self._end = folder / new_name(folder), LIVE if live else ".jsonl"
         self._publish = publish
         self._turn = threading.Lock()
         self._segment = 0
@@ -141,7 +145,7 @@ class RatingLedger:
         self._begin()
 
     def _begin(self) -> None:
-        """A file of its own; where that is to be published, a part for each time that it is."""
+        """Start a new file; where files are published, each publication ends one."""
         if self._publish:
             self._segment += 1
             self.path = Path(f"{self._name}.{self._segment:06d}{self._end}{PART}")
@@ -159,13 +163,13 @@ class RatingLedger:
 
     @property
     def pause(self) -> float:
-        """Seconds that are well spent until the next call of `flush`."""
+        """Seconds to wait between two calls of `flush`."""
         if not self._publish:
             return DISK_PAUSE
         return max(REMOTE_PAUSE, PAUSE_SHARE * (time.monotonic() - self._began))
 
-    def wrote(self, path: Path) -> bool:
-        """Whether a file is its own."""
+    def owns(self, path: Path) -> bool:
+        """Whether a file is one of its own."""
         return path.name.startswith(self._name.name)
 
     def append(self, ratings: Iterable[Rating]) -> None:
@@ -178,7 +182,7 @@ class RatingLedger:
         self.write_lines(map(line, ratings))
 
     def write_lines(self, lines: Iterable[bytes]) -> None:
-        """The same for ratings that are lines of a ledger already."""
+        """The same for ratings that are already lines of a ledger."""
         self.write_text(b"".join(part for line in lines for part in (line, b"\n")))
 
     def write_text(self, text: bytes | memoryview) -> None:
@@ -187,7 +191,7 @@ class RatingLedger:
             self._file.write(text)
 
     def flush(self) -> None:
-        """Return once everything written is on disk, and where every machine can read it."""
+        """Return once everything written is on disk and, in a shared study, can be read by every machine."""
         if not self._publish:
             self._file.sync()
             return
@@ -236,7 +240,7 @@ def rating(line: bytes, path: Path) -> Rating | Quarantined:
     try:
         return Rating.model_validate_json(line)
     except ValidationError as error:
-        return _quarantined(error, path)
+        return _quarantine(error, path)
 
 
 def outcomes(ledger: Ledger) -> Iterator[tuple[Path, int, GivenOutcome | Quarantined]]:
@@ -245,11 +249,11 @@ def outcomes(ledger: Ledger) -> Iterator[tuple[Path, int, GivenOutcome | Quarant
         try:
             yield path, number, GivenOutcome.model_validate_json(line)
         except ValidationError as error:
-            yield path, number, _quarantined(error, path)
+            yield path, number, _quarantine(error, path)
 
 
 def lines(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes]]:
-    """The lines of a ledger from 1, those before a byte offset aside.
+    """The lines of a ledger behind a byte offset, numbered from 1 at the file's begin.
 
     A last one without its end was cut off by a kill and never counted.
     """
@@ -263,7 +267,7 @@ def lines(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes]]:
                 yield number, line
 
 
-def grown(path: Path, offset: int) -> bool:
+def has_grown(path: Path, offset: int) -> bool:
     """Whether a ledger holds a whole line that says something from a byte offset on."""
     if path.stat().st_size <= offset:
         return False
@@ -282,10 +286,10 @@ def end(path: Path, offset: int) -> int:
         return offset + sum(len(line) for line in file if line.endswith(b"\n"))
 
 
-def is_left(path: Path) -> bool:
-    """Whether nobody is about to bring a ledger into the store: true of all but live ones just written.
+def is_unattended(path: Path) -> bool:
+    """Whether readers have to load a ledger: all but live ones that were written within SOON seconds.
 
-    One that says it was written in an hour was so by another clock, and is no reason to wait.
+    A time in the future is another clock's, and no reason to wait.
     """
     return not path.name.endswith(LIVE) or abs(time.time() - path.stat().st_mtime) > SOON
 
@@ -301,7 +305,7 @@ def sizes(folder: Path) -> dict[str, int]:
     return {name: by_name[name] for name in sorted(by_name) if name.endswith(_ENDS)}
 
 
-def changed(folder: Path, offsets: Mapping[str, int]) -> list[Path]:
+def changed_files(folder: Path, offsets: Mapping[str, int]) -> list[Path]:
     """The ledger files of a folder that don't end at the byte offset of their name (else 0), oldest first."""
     return [folder / name for name, size in sizes(folder).items() if size != offsets.get(name, 0)]
 
@@ -312,11 +316,11 @@ def _names(folder: Path) -> list[str]:
     return []
 
 
-def writer(folder: Path) -> str:
-    """The name of a new file: moment, machine, process and a part of chance.
+def new_name(folder: Path) -> str:
+    """A new file's name: moment, machine, process and a random part.
 
-    The moment is now, but behind every file there is, whatever clocks say: the order of names is the order
-    in which lines count.
+    The moment is now, but behind that of every file there is, whatever clocks say: the order of names is the
+    order in which lines count.
     """
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     last = max(_names(folder), default="").split("-")[0]
@@ -327,7 +331,7 @@ def writer(folder: Path) -> str:
     return f"{now}-{machine}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
-def _quarantined(error: ValidationError, path: Path) -> Quarantined:
+def _quarantine(error: ValidationError, path: Path) -> Quarantined:
     first = error.errors()[0]
     place = ".".join(map(str, first["loc"])) or "line"
     return Quarantined(source=str(path), reason=f"{place}: {first['msg']}")

@@ -24,12 +24,12 @@ _JSON = ("parameters", "external")
 
 
 def columns(lines: Sequence[bytes], ledgers: Sequence[str], numbers: Sequence[int]) -> Columns | None:
-    """Ratings that stand in these lines of these files; None where one of them may be none.
+    """The ratings in these lines as columns; None where any of the lines may be no rating.
 
-    A column that none of them has is left out.
+    A column that no rating has is left out.
     """
     if not all(line.startswith(b"{") and line.endswith(b"}") for line in map(bytes.strip, lines)):
-        return None  # joined, two halves of an object and two objects of a line would be as many as lines
+        return None  # half objects and two objects in a line could add up to the number of lines
     try:
         rows = _adapter().validate_json(b"[" + b",".join(lines) + b"]")
     except ValidationError:
@@ -69,7 +69,7 @@ def _named_rightly(rows: Sequence[Mapping[str, Any]]) -> bool:
 
 @cache
 def _adapter() -> TypeAdapter[list[dict[str, Any]]]:
-    """Of lists of ratings as dictionaries: the fields of `Rating`, and no others."""
+    """Validates lists of ratings as dictionaries: the fields of `Rating`, and no others."""
     fields = {
         name: (Required if field.is_required() else NotRequired)[
             Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation

@@ -20,20 +20,20 @@ from typing import Protocol, TextIO
 from ...schemas import content_hash
 
 Waiting = Callable[[str], None]
-"""Told once who holds what is waited for."""
+"""Called once with who holds the lock that is waited for."""
 
 
 class Locks(Protocol):
     """Where locks are held, by name."""
 
     def exclusive(self, name: str, waiting: Waiting) -> AbstractContextManager[None]:
-        """Hold the lock of that name alone, after whoever holds it."""
+        """Hold the lock of that name alone, once its holder has released it."""
 
     def shared(self, name: str, waiting: Waiting = ...) -> AbstractContextManager[None]:
-        """Hold the lock of that name beside others who share it, after whoever has it alone."""
+        """Hold the lock of that name together with others who share it, once nobody holds it alone."""
 
     def attempt(self, name: str) -> AbstractContextManager[str | None]:
-        """Hold the lock of that name where nobody does (None); else who holds it."""
+        """Hold the lock of that name if it is free, and yield None; else yield who holds it."""
 
 
 class FolderLocks:
@@ -44,7 +44,7 @@ class FolderLocks:
 
     @contextmanager
     def exclusive(self, name: str, waiting: Waiting) -> Iterator[None]:
-        with self._opened(name) as file:
+        with self._open_file(name) as file:
             is_reported = False
             while holder := _take_lock(file):
                 if not is_reported:
@@ -55,7 +55,7 @@ class FolderLocks:
 
     @contextmanager
     def shared(self, name: str, waiting: Waiting = lambda holder: None) -> Iterator[None]:
-        with self._opened(name) as file:
+        with self._open_file(name) as file:
             if holder := _take_lock(file, fcntl.LOCK_SH):
                 waiting(holder)
                 fcntl.flock(file.fileno(), fcntl.LOCK_SH)
@@ -63,16 +63,16 @@ class FolderLocks:
 
     @contextmanager
     def attempt(self, name: str) -> Iterator[str | None]:
-        with self._opened(name) as file:
+        with self._open_file(name) as file:
             yield _take_lock(file)
 
-    def _opened(self, name: str) -> TextIO:
+    def _open_file(self, name: str) -> TextIO:
         self.folder.mkdir(parents=True, exist_ok=True)
         readable = re.sub(r"[^\w.-]+", "-", name)[:60]
         return (self.folder / f"{readable}-{content_hash(name)[:8]}.lock").open("a+", encoding="utf-8")
 
 
-def who() -> str:
+def process_name() -> str:
     """This process, as others name it."""
     return f"process {os.getpid()} on {socket.gethostname()}"[:63]
 
@@ -90,19 +90,19 @@ def reason(error: BaseException) -> str:
     return without_password(" ".join(str(error).split()))
 
 
-def key(name: str) -> int:
+def lock_key(name: str) -> int:
     """A lock's number in Postgres: 64 bits of its name's hash."""
     return int.from_bytes(blake2b(f"coaudit {name}".encode(), digest_size=8).digest(), "big", signed=True)
 
 
 def _take_lock(file: TextIO, operation: int = fcntl.LOCK_EX) -> str | None:
-    """Take the lock; who holds it where that cannot be."""
+    """Take the lock; returns who holds it where that fails."""
     try:
         fcntl.flock(file.fileno(), operation | fcntl.LOCK_NB)
     except BlockingIOError:
         file.seek(0)
         return file.read().strip() or "unknown"
     file.truncate(0)
-    file.write(f"{who()}\n")
+    file.write(f"{process_name()}\n")
     file.flush()
     return None

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from ..errors import StoreError
 from .bucket import Bucket
-from .tars import extract, members, opened
+from .tars import extract, members, open_archive
 
 
 class Logs:
-    """What is kept of logs: sent while other things are done, packed and unpacked in a folder `aside`."""
+    """The logs of a study: sent in the background, packed and unpacked in a folder `aside`."""
 
     def __init__(self, bucket: Bucket, aside: Path) -> None:
         self._bucket = bucket
@@ -23,17 +23,17 @@ class Logs:
         self._uploads: list[Future[None]] = []
 
     def keep(self, content: str, folder: Path) -> None:
-        """Begin to hold a log's files under the hash of what they hold."""
+        """Begin to store a log's files under the hash of what they hold."""
         self._uploads.append(self._bucket.side_by_side.submit(self.hold, content, folder))
 
     def wait(self) -> None:
-        """Return once all that was begun is there."""
+        """Return once all that was begun is stored."""
         uploads, self._uploads = self._uploads, []
         for upload in uploads:
             upload.result()
 
     def hold(self, content: str, folder: Path) -> None:
-        """Hold a log's files under the hash of what they hold."""
+        """Store a log's files under the hash of what they hold."""
         name = f"logs/{content}.tar.gz"
         if self._bucket.has(name):
             return
@@ -44,7 +44,7 @@ class Logs:
             self._bucket.send(name, tarball)
 
     def fetch(self, content: str, folder: Path) -> bool:
-        """Bring the files of a log here; whether the study holds it."""
+        """Download the files of a log; whether the study has them."""
         name = f"logs/{content}.tar.gz"
         if not self._bucket.has(name):
             return False
@@ -53,7 +53,7 @@ class Logs:
             tarball, contents = Path(aside) / "log.tar.gz", Path(aside) / "log"
             self._bucket.fetch(name, tarball)
             try:
-                with opened(tarball) as archive:
+                with open_archive(tarball) as archive:
                     for member in members(archive):
                         extract(archive, member, contents)
             except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -26,48 +26,48 @@ WRITER = "300MB"
 MMAP_THRESHOLD = -3
 """Option of glibc's `mallopt`."""
 LARGE = 128 * 1024
-"""Bytes of a piece of memory from which on it is a mapping of its own: where glibc starts by itself."""
+"""Bytes from which on a piece of memory is a mapping of its own: the value that glibc begins with."""
 SPILL, LOCK = "coaudit-spill-", "lock"
-"""Begins the name of a process's folder; the file in it that is locked as long as the process lives."""
+"""Prefix of the name of a process's folder; the file in it that is locked as long as the process lives."""
 OLD = 3600.0
 """Seconds after which a folder that has no lock is nobody's."""
 Result = TypeVar("Result")
 
 
-def within(memory: str, work: Callable[[str | None], Result]) -> Result:
-    """Work in so much memory, or once more in as much as it takes (None): DuckDB spills no long texts."""
+def run_within(memory: str, work: Callable[[str | None], Result]) -> Result:
+    """Run `work` with so much memory or, where that is not enough, without a limit (None): DuckDB spills no
+    long texts."""
     try:
         return work(memory)
     except duckdb.OutOfMemoryException:
         return work(None)
 
 
-def bounded(connection: duckdb.DuckDBPyConnection, memory: str | None) -> None:
-    """Have DuckDB take no more memory than that (None: than it does by itself); what does not fit spills
-    outside the workspace.
+def limit_memory(connection: duckdb.DuckDBPyConnection, memory: str | None) -> None:
+    """Limit DuckDB's memory (None: to its default); what does not fit spills outside the workspace.
 
-    One thread: two that share little memory spill so much that they took three times as long. In a lake it
-    stays at its threads: DuckDB waits for those at work to end, and they for it.
+    One thread: two that share little memory spill so much that they took three times as long. In a lake the
+    threads stay: DuckDB waits for those at work to end, and they for it.
     """
     if not is_shared(connection):
         connection.execute("SET threads = 1")
     most = memory or f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') // 5 * 4 >> 20}MiB"
-    connection.execute(f"SET memory_limit = '{most}'")  # RESET shows the limit of old and keeps this one
+    connection.execute(f"SET memory_limit = '{most}'")  # RESET would show the old limit and keep this one
     setting = first_row(connection, "SELECT current_setting('temp_directory')")
-    if setting != (spill(),):  # one that has been used stays
-        connection.execute(f"SET temp_directory = {constant(spill())}")
+    if setting != (spill_folder(),):  # DuckDB refuses to change one that has been used
+        connection.execute(f"SET temp_directory = {constant(spill_folder())}")
 
 
-def release(connection: duckdb.DuckDBPyConnection) -> None:
-    """Have DuckDB give back the memory that a query is done with, which its allocator keeps for ten seconds:
-    setting the limit that there is does so."""
+def release_memory(connection: duckdb.DuckDBPyConnection) -> None:
+    """Have DuckDB give back the memory of a finished query, which its allocator keeps for ten seconds:
+    setting the limit to what it is does so."""
     limit = first_row(connection, "SELECT current_setting('memory_limit')")
     connection.execute(f"SET memory_limit = '{limit and limit[0]}'")
 
 
 def spare_memory() -> None:
     """Have this process give large pieces of memory back at once: Arrow's own allocator keeps 20 MB of them,
-    glibc's ever larger ones. Another C library knows no such setting."""
+    glibc's ever larger ones. Other C libraries have no such setting."""
     import pyarrow as pa
 
     pa.set_memory_pool(pa.system_memory_pool())
@@ -79,28 +79,28 @@ def write_out(connection: duckdb.DuckDBPyConnection, copy: str, memory: str) -> 
     """Run a `COPY` in little memory, if that is enough."""
 
     def run(most: str | None) -> None:
-        bounded(connection, most)
+        limit_memory(connection, most)
         connection.execute(copy)
-        release(connection)
+        release_memory(connection)
 
-    within(memory, run)
+    run_within(memory, run)
 
 
-def spill() -> str:
-    """This process's own folder for what does not fit in memory; nobody can guess or read it.
+def spill_folder() -> str:
+    """This process's own folder for what does not fit in memory; nobody else can guess or read it.
 
     It is locked as long as the process lives, and those that a kill left behind are removed. Where a cleaner
-    took it away, there is another one.
+    removed it, a new one is made.
     """
-    if not Path(own_spill(), LOCK).exists():
-        own_spill.cache_clear()
-    return own_spill()
+    if not Path(make_spill_folder(), LOCK).exists():
+        make_spill_folder.cache_clear()
+    return make_spill_folder()
 
 
 @cache
-def own_spill() -> str:
-    """The same, made once."""
-    _remove_left(Path(tempfile.gettempdir()))
+def make_spill_folder() -> str:
+    """Make that folder; cached."""
+    _remove_leftovers(Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix=SPILL))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     lock = os.open(folder / "locking", os.O_RDWR | os.O_CREAT, 0o600)
@@ -109,7 +109,7 @@ def own_spill() -> str:
     return str(folder)
 
 
-def _remove_left(parent: Path) -> None:
+def _remove_leftovers(parent: Path) -> None:
     """Remove the folders of processes that have ended: they may hold as much as the disk does."""
     for folder in parent.glob(f"{SPILL}*"):
         try:
@@ -119,7 +119,7 @@ def _remove_left(parent: Path) -> None:
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Readers outlive a killed process by a second: under another name they write nothing more there.
+            # Readers outlive a killed process by a second: in a renamed folder they write nothing more.
             shutil.rmtree(folder.rename(f"{folder}-left"), ignore_errors=True)
         except OSError:
             pass  # at work, or another one has just removed it
@@ -128,7 +128,7 @@ def _remove_left(parent: Path) -> None:
 
 
 def _remove_old(folder: Path) -> None:
-    """Remove a folder of one's own without a lock, which whoever removes such was kept from finishing."""
+    """Remove an old folder of one's own without a lock, whose removal was interrupted."""
     with suppress(OSError):
         status = folder.lstat()
         if status.st_uid == os.getuid() and time.time() - status.st_mtime > OLD:

@@ -1,8 +1,8 @@
 """Tables of trajectories on their way into the store, which wait in memory or in a file.
 
-DuckDB compresses whole row groups at once and writes them straight to disk, and what fills none twice, so
-that few large transactions take half as long as many small ones. Until enough has come together for one,
-tables wait: in a file they take no memory, and pass from process to process by its name.
+DuckDB compresses whole row groups and writes them straight to disk, but a partial one twice, so that few
+large transactions take half as long as many small ones. Until enough has come together for one, tables wait:
+in a file they take no memory, and pass from process to process by its name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...schemas.no_pandas import without_pandas
 from .columns import SCHEMAS, Tables, schema
-from .connection import taken
+from .connection import drain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +34,7 @@ class Parcel:
     """Of each table."""
     sizes: Mapping[str, int]
     """Bytes of each table, as they are in memory."""
-    _held: Tables | None = field(repr=False)
+    _tables: Tables | None = field(repr=False)
     """The tables, or None where they are in a file."""
     _file: Path | None = None
     _places: Mapping[str, int] = field(default_factory=dict)
@@ -50,28 +50,28 @@ class Parcel:
 
     @property
     def bytes(self) -> int:
-        """Of all tables, as they are in memory."""
+        """Bytes of all tables, as they are in memory."""
         return sum(self.sizes.values())
 
     @property
-    def held(self) -> int:
-        """Bytes that it takes of memory now."""
-        return 0 if self._held is None else self.bytes
+    def bytes_held(self) -> int:
+        """Bytes of memory that it takes now."""
+        return 0 if self._tables is None else self.bytes
 
     def without(self, ids: Collection[str]) -> Parcel:
-        """The same less what there is of some trajectories."""
+        """The same without the rows of these trajectories."""
         return replace(self, _left_out=self._left_out.union(ids)) if ids else self
 
-    def apart(self) -> Parcel:
-        """The same, to be looked at after this one was `taken`, until it is removed."""
-        return replace(self, _held=None if self._held is None else dict(self._held))
+    def copy(self) -> Parcel:
+        """A copy that can still be read after this one was drained, until it is removed."""
+        return replace(self, _tables=None if self._tables is None else dict(self._tables))
 
     @without_pandas()
     def set_aside(self, folder: Path) -> Parcel:
-        """The same in a new file of a folder; as it is where that has no room for it."""
+        """The same in a new file of a folder; unchanged where that has no room for it."""
         import pyarrow as pa
 
-        if self._held is None:
+        if self._tables is None:
             return self
         places: dict[str, int] = {}
         path: Path | None = None
@@ -79,7 +79,7 @@ class Parcel:
             with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
                 path = Path(file.name)
                 with pa.PythonFile(file, "w") as sink:
-                    for name, table in self._held.items():
+                    for name, table in self._tables.items():
                         places[name] = sink.tell()
                         with pa.ipc.new_stream(sink, table.schema) as stream:
                             # In one piece: DuckDB takes 2,048 rows at a time, and pieces of a few more twice.
@@ -88,43 +88,45 @@ class Parcel:
             if path is not None:
                 path.unlink(missing_ok=True)
             return self
-        return replace(self, _held=None, _file=path, _places=places)
+        return replace(self, _tables=None, _file=path, _places=places)
 
     @without_pandas()
     def batches(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of a table, a few thousand at a time, with some columns of it (None: with all)."""
         import pyarrow as pa
 
-        if self._held is not None:
-            table = self._held[name]
-            yield from self._kept(name, (table if columns is None else table.select(columns)).to_batches())
+        if self._tables is not None:
+            table = self._tables[name]
+            yield from self._drop_left_out(
+                name, (table if columns is None else table.select(columns)).to_batches()
+            )
             return
         indices = [list(SCHEMAS[name]).index(column) for column in columns or ()]
         options = pa.ipc.IpcReadOptions(included_fields=indices, use_threads=False)
         with pa.OSFile(str(self._file)) as file:
             file.seek(self._places[name])
-            yield from self._kept(name, pa.ipc.open_stream(file, options=options))
+            yield from self._drop_left_out(name, pa.ipc.open_stream(file, options=options))
 
-    def taken(self, name: str) -> Iterator[pa.RecordBatch]:
-        """The rows of a table for the last look at them: they leave memory as they are taken."""
-        if self._held is None:
+    def drain(self, name: str) -> Iterator[pa.RecordBatch]:
+        """The rows of a table, read for the last time: they leave memory as they are yielded."""
+        if self._tables is None:
             yield from self.batches(name)
             return
-        yield from self._kept(name, taken(self._held.pop(name).to_batches()))
+        yield from self._drop_left_out(name, drain(self._tables.pop(name).to_batches()))
 
     def tables(self) -> Tables:
-        """All of it, in memory."""
+        """All tables, in memory."""
         import pyarrow as pa
 
         return {name: pa.Table.from_batches(self.batches(name), schema(name)) for name in SCHEMAS}
 
     def remove(self) -> None:
-        """Free what it takes: it is stored."""
+        """Delete its file: the rows are stored."""
         if self._file is not None:
             with suppress(OSError):
                 self._file.unlink(missing_ok=True)
 
-    def _kept(self, name: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _drop_left_out(self, name: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches without the trajectories that are left out."""
         key = "id" if name == "trajectories" else "trajectory_id"
         if not self._left_out or key not in SCHEMAS[name]:

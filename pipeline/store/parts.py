@@ -1,4 +1,4 @@
-"""Files of a mirror on their way to the object store: each is a part until that has it."""
+"""Files of a mirror on their way to the object store: each is a `.part` until that has it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .logs import Logs
 
 
 class Parts:
-    """The parts of a mirror: published by who wrote them, or by the next process where that was killed."""
+    """The parts of a mirror: published by their writer, or by the next process where that was killed."""
 
     def __init__(self, bucket: Bucket, mirror: Path, logs: Logs) -> None:
         self._bucket = bucket
@@ -26,7 +26,7 @@ class Parts:
         self._logs = logs
 
     def publish(self, part: Path) -> Path:
-        """Have the object store hold a part; it bears its name from then on, which is returned."""
+        """Store a part in the object store and give it its final name, which is returned."""
         final = part.with_name(part.name.removesuffix(PART))
         self._logs.wait()
         self._bucket.put(final.relative_to(self._mirror).as_posix(), part)
@@ -36,26 +36,27 @@ class Parts:
         return final
 
     def hand_over(self, folders: Iterable[str]) -> None:
-        """Publish what processes left in these folders that were killed before they could."""
+        """Publish the parts that killed processes left in these folders."""
         for name in folders:
             for part in sorted((self._mirror / name).glob(f"[!.]*{PART}")):
                 with suppress(FileNotFoundError), part.open("rb") as file:  # another process may be faster
-                    if _is_left(part, file):
+                    if _is_orphaned(part, file):
                         self._finish(part)
 
     def _finish(self, part: Path) -> None:
-        """Publish a part; the logs that it notes go first, or other machines would look for them in vain."""
+        """Publish a part, after the logs that it notes: without them other machines would look for them in
+        vain."""
         final = part.with_name(part.name.removesuffix(PART))
-        for content, folder in self._noted(part):
+        for content, folder in self._noted_logs(part):
             self._logs.hold(content, folder)
         lines = part.read_bytes().rpartition(b"\n")
         os.truncate(part, len(lines[0]) + len(lines[1]))  # a line that was cut off never counted
         if final.exists() or not part.stat().st_size:
-            part.unlink()  # it was published, and the kill came before the name
+            part.unlink()  # it was published, and the kill came before it was renamed
         else:
             self.publish(part)
 
-    def _noted(self, part: Path) -> Iterator[tuple[str, Path]]:
+    def _noted_logs(self, part: Path) -> Iterator[tuple[str, Path]]:
         """Hash and folder of the logs that a part of the ledger of sources notes, as far as they are here."""
         for line in part.read_bytes().splitlines() if part.parent.name == "sources" else ():
             try:
@@ -68,8 +69,8 @@ class Parts:
                     yield folder.name, folder
 
 
-def _is_left(part: Path, file: BinaryIO) -> bool:
-    """Whether nobody writes a part any more; then it is ours as long as it is open here."""
+def _is_orphaned(part: Path, file: BinaryIO) -> bool:
+    """Whether nobody writes a part any more; then it is locked for this process as long as `file` is open."""
     if time.time() - part.stat().st_mtime < SOON:
         return False
     try:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..errors import StoreError
-from .locks import Waiting, key, reason, who
+from .locks import Waiting, lock_key, process_name, reason
 
 if TYPE_CHECKING:
     import psycopg
@@ -28,52 +28,54 @@ class CatalogLocks:
                 yield
                 return
         waiting(holder)
-        with self._connected() as connection:
-            connection.execute("SELECT pg_advisory_lock(%s)", [key(name)])
+        with self._connect() as connection:
+            connection.execute("SELECT pg_advisory_lock(%s)", [lock_key(name)])
             yield
 
     @contextmanager
     def shared(self, name: str, waiting: Waiting = lambda holder: None) -> Iterator[None]:
-        with self._connected() as connection:
+        with self._connect() as connection:
             query = "SELECT pg_try_advisory_lock_shared(%s)"
-            (free,) = connection.execute(query, [key(name)]).fetchone() or (0,)
+            (free,) = connection.execute(query, [lock_key(name)]).fetchone() or (0,)
             if not free:
                 waiting(_holder(connection, name))
-                connection.execute("SELECT pg_advisory_lock_shared(%s)", [key(name)])
+                connection.execute("SELECT pg_advisory_lock_shared(%s)", [lock_key(name)])
             yield
 
     @contextmanager
     def attempt(self, name: str) -> Iterator[str | None]:
-        with self._connected() as connection:
-            (free,) = connection.execute("SELECT pg_try_advisory_lock(%s)", [key(name)]).fetchone() or (0,)
+        with self._connect() as connection:
+            (free,) = connection.execute("SELECT pg_try_advisory_lock(%s)", [lock_key(name)]).fetchone() or (
+                0,
+            )
             yield None if free else _holder(connection, name)
 
-    def _connected(self) -> psycopg.Connection[tuple[object, ...]]:
-        return connected(self.conninfo)
+    def _connect(self) -> psycopg.Connection[tuple[object, ...]]:
+        return connect(self.conninfo)
 
 
-def connected(conninfo: str) -> psycopg.Connection[tuple[object, ...]]:
+def connect(conninfo: str) -> psycopg.Connection[tuple[object, ...]]:
     """A connection to Postgres that says who it is; StoreError without a password in it."""
     try:
         import psycopg
     except ImportError as error:
         raise StoreError("a catalog in Postgres needs the extra `lake`: pip install coaudit[lake]") from error
     try:
-        return psycopg.connect(conninfo, autocommit=True, application_name=who(), connect_timeout=30)
+        return psycopg.connect(conninfo, autocommit=True, application_name=process_name(), connect_timeout=30)
     except psycopg.Error as error:
         raise StoreError(f"the catalog in Postgres cannot be reached: {reason(error)}") from error
 
 
 class CatalogClaims:
-    """Claims as rows of a table; each bears its holder, who lives as long as it holds one advisory lock.
+    """Claims as rows of a table, each with its holder, who lives as long as it holds one advisory lock.
 
-    So Postgres' lock table, which has room for some thousands, holds one lock a process, and the rows of
-    those that are gone go when anybody claims.
+    So Postgres' lock table, which has room for some thousands, holds one lock a process. The rows of dead
+    holders go whenever somebody claims.
     """
 
     def __init__(self, conninfo: str) -> None:
-        self._connection = connected(conninfo)
-        self._alone = threading.Lock()
+        self._connection = connect(conninfo)
+        self._thread_lock = threading.Lock()
         self._me = int.from_bytes(secrets.token_bytes(8), "big", signed=True)
         try:
             with self._turn():
@@ -84,14 +86,14 @@ class CatalogClaims:
             raise
 
     def take(self, names: Sequence[str]) -> set[str]:
-        by_key = {key(f"claim {name}"): name for name in names}
+        by_key = {lock_key(f"claim {name}"): name for name in names}
         with self._turn():
             self._connection.execute(_FORGET_THE_DEAD)
             rows = self._connection.execute(_CLAIM, [list(by_key), self._me]).fetchall()
         return {by_key[int(str(row[0]))] for row in rows}
 
     def release(self, names: Collection[str]) -> None:
-        keys = [key(f"claim {name}") for name in names]
+        keys = [lock_key(f"claim {name}") for name in names]
         with self._turn():
             self._connection.execute(_LET_GO, [self._me, keys])
 
@@ -100,9 +102,10 @@ class CatalogClaims:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """One process at a time, and one thread of it: who is not seen to hold its lock then is gone."""
-        with self._alone, _explain_errors(), self._connection.transaction():
-            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [key("claims")])
+        """One process at a time, and one thread of it: a holder that is not seen to hold its lock then is
+        dead."""
+        with self._thread_lock, _explain_errors(), self._connection.transaction():
+            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [lock_key("claims")])
             yield
 
 
@@ -129,7 +132,7 @@ def _holder(connection: psycopg.Connection[tuple[object, ...]], name: str) -> st
         WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
             AND (l.classid::bigint << 32 | l.objid::bigint) = %s
     """
-    row = connection.execute(query, [key(name)]).fetchone()
+    row = connection.execute(query, [lock_key(name)]).fetchone()
     return str(row[0]) if row else "unknown"
 
 

@@ -1,8 +1,8 @@
 """A study whose ledgers lie in an object store, and its mirror: the folder that this machine works in.
 
 Objects are written once and never changed: a segment of a ledger, a sample, a log under the hash of what it
-holds. So a mirror is up to the study once it has every name, and everything that reads a workspace reads the
-mirror. What is written here is a `.part` until the object store has it: only then does it bear its name and
+holds. So a mirror is up to date once it has every name, and everything that reads a workspace reads the
+mirror. What is written here is a `.part` until the object store has it: only then does it get its name and
 count. What a killed process left as a part is handed over by the next one.
 """
 
@@ -20,7 +20,7 @@ from platformdirs import user_state_path
 
 from ..errors import StoreError
 from . import disk
-from .bucket import Bucket, Listed, endpoint
+from .bucket import Bucket, Entry, endpoint
 from .listing import listing
 from .locks import without_password
 from .logs import Logs
@@ -34,13 +34,13 @@ MIRRORED = (
 SETTINGS = ("coaudit.toml", "secret", "sources.jsonl", "outcomes.jsonl", "forgotten.jsonl")
 """Files of a workspace that every machine has; the last three are ledgers of before."""
 FRESH, PATIENCE = 2.0, 5.0
-"""Seconds for which a look at the object store holds, or so many times what its list took."""
+"""Seconds for which a look at the object store holds; or so many times as long as the look took."""
 MIRRORS = "COAUDIT_MIRRORS"
 """The variable that names the folder of mirrors, else the user's own for what programs keep."""
 
 
 class Remote(Bucket):
-    """A study's objects, and the mirror of them that is this machine's."""
+    """A study's objects, and this machine's mirror of them."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
@@ -48,17 +48,17 @@ class Remote(Bucket):
         self.logs = Logs(self, self.folder)
         self._parts = Parts(self, self.folder, self.logs)
         self._fresh = 0.0
-        self._there: dict[str, Listed] = {}
+        self._there: dict[str, Entry] = {}
 
     def pull(self, *, at_once: bool = False) -> None:
-        """Bring every object that is not here into the mirror; one look holds for a while."""
+        """Download every object that the mirror lacks; one look holds for a while, unless `at_once`."""
         start = time.monotonic()
         if not at_once and start < self._fresh:
             return
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         here = {folder: disk.sizes(self.folder / folder) for folder in MIRRORED}
-        there = self._listed(here)
-        lacking = self._lacking(here, there)
+        there = self._remote_entries(here)
+        lacking = self._missing_objects(here, there)
         seconds = time.monotonic() - start
         for _ in self.side_by_side.map(self._bring, lacking, lacking.values()):
             pass
@@ -68,13 +68,13 @@ class Remote(Bucket):
         self._fresh = time.monotonic() + max(FRESH, PATIENCE * seconds)
 
     def publish(self, part: Path) -> Path:
-        """Have the object store hold a part; it bears its name from then on, which is returned."""
+        """Store a part in the object store and give it its final name, which is returned."""
         return self._parts.publish(part)
 
     def secret(self) -> bytes:
-        """The study's own random bytes: the first machine that asks makes them.
+        """The study's own random bytes, made by the first machine that asks.
 
-        StoreError where the object store creates what is there already: no claim could be relied on.
+        StoreError where the object store overwrites what is only to be created: no claim could be relied on.
         """
         self.create("secret", secrets.token_bytes(32))
         content = self.read("secret") or b""
@@ -85,19 +85,21 @@ class Remote(Bucket):
             )
         return content
 
-    def _listed(self, here: Mapping[str, Mapping[str, int]]) -> dict[str, Listed]:
-        """What a mirror is to hold, which has got these files."""
-        above = self.above()  # first and alone: it makes the client that the others use
+    def _remote_entries(self, here: Mapping[str, Mapping[str, int]]) -> dict[str, Entry]:
+        """The objects that a mirror with these files has to hold."""
+        above = self.root_entries()  # first and alone: it makes the client that the others use
         entries = {name: one for name, one in above.items() if name in SETTINGS}
         names = {folder: sorted(sizes) if _is_final(f"{folder}/") else () for folder, sizes in here.items()}
         there = listing(self, names)
         return entries | {name: one for name, one in there.items() if _is_safe(name)}
 
-    def _lacking(self, here: Mapping[str, Mapping[str, int]], there: Mapping[str, Listed]) -> dict[str, int]:
-        """Name -> bytes of what the mirror has not got as it is there, or not all of it.
+    def _missing_objects(
+        self, here: Mapping[str, Mapping[str, int]], there: Mapping[str, Entry]
+    ) -> dict[str, int]:
+        """Name -> bytes of what the mirror lacks, or has otherwise.
 
-        StoreError where the object store has lost a file of a ledger: each lay there before it bore its name
-        here.
+        StoreError where the object store has lost a file of a ledger: each was stored there before it got its
+        name here.
         """
         names = {f"{folder}/{name}": size for folder, sizes in here.items() for name, size in sizes.items()}
         lost_names = sorted(
@@ -133,7 +135,7 @@ def _is_ledger(name: str) -> bool:
 
 
 def _is_final(name: str) -> bool:
-    """Whether an object never changes: all do but what a person writes."""
+    """Whether an object never changes: all but what a person writes."""
     return not (name in SETTINGS or name.startswith(("codebooks/", "models/")))
 
 

@@ -13,13 +13,13 @@ TABLES = ("participants", "events", "units", "computed")
 
 
 def remove(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> None:
-    """Take trajectories out, within the caller's transaction. Imported outcomes wait for them."""
+    """Remove trajectories, within the caller's transaction. Imported outcomes wait for their return."""
     clear(connection, ids)
     derived.refresh(connection, set(ids))
 
 
 def clear(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> None:
-    """The same for other rows to take their place: the caller sees to what is derived from them."""
+    """Remove trajectories for other rows to take their place; the caller refreshes what is derived."""
     if not ids:
         return
     for table in TABLES:

@@ -45,7 +45,7 @@ def outcome(trajectory_id: str, record: Outcome, *, imported: bool) -> Row:
 def ratings(
     records: Sequence[Rating], ledgers: Sequence[str], lines: Sequence[int]
 ) -> dict[str, Sequence[Any]]:
-    """Columns of `ratings`, each of which stands in that line of that file of the ledger."""
+    """The columns of `ratings`, given the ledger file and the line of each."""
     values = zip(*map(_RATING_VALUES, records), strict=True)
     columns: dict[str, Sequence[Any]] = dict(zip(_RATING, values, strict=True))
     for name in ("parameters", "external"):
@@ -59,7 +59,7 @@ def ratings(
 
 
 def to_rating(row: dict[str, Any]) -> Rating:
-    """A rating back from its row, which was checked when it came in."""
+    """A rating from its row, which was validated when it came in."""
     fields = {name: row[name] for name in _RATING if name in row}
     fields |= {name: json.loads(row[name]) if row[name] else {} for name in ("parameters", "external")}
     return Rating.model_construct(
@@ -87,7 +87,7 @@ def codes(book: Codebook) -> list[Row]:
 
 
 def scopes(book: Codebook) -> list[Row]:
-    """The rows of `codebook_scopes`: one for each field that a trajectory must have a value in."""
+    """The rows of `codebook_scopes`: one for each field that must have a certain value in a trajectory."""
     return [
         {"codebook": book.name, "field": field, "value": value} for field, value in book.applies_to.items()
     ]
@@ -119,7 +119,7 @@ def to_trajectories(
 
 
 def hashes_of(events: Iterable[dict[str, Any]]) -> set[str]:
-    """Of every state that rows of events point at."""
+    """The hashes of all states that rows of events point at."""
     return {h for row in events if row["states"] for h in json.loads(row["states"]).values()}
 
 
@@ -161,11 +161,11 @@ def to_events(rows: Sequence[dict[str, Any]]) -> Events:
         tuple(Notice(**notice) for notice in json.loads(text)) if text else () for text in values["notices"]
     ]
     columns = EventColumns(**values)
-    return Events(columns) if columns.are_events() else Events(rows=columns.validated())
+    return Events(columns) if columns.are_events() else Events(rows=columns.validate())
 
 
 def fields_beside(model: type[Model], *others: str) -> tuple[str, ...]:
-    """The fields of a type but the others."""
+    """The fields of a type but these."""
     return tuple(name for name in model.model_fields if name not in others)
 
 
@@ -180,7 +180,7 @@ MEASURE = tuple(field.name for field in dataclasses.fields(Measure) if field.nam
 
 
 def fields_of(record: object, names: Iterable[str]) -> dict[str, Any]:
-    """Those fields of an object, by name."""
+    """These fields of an object, by name."""
     return {name: getattr(record, name) for name in names}
 
 

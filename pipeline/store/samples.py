@@ -22,7 +22,8 @@ from .connection import Row
 from .workspace import Workspace
 
 ADJUDICATION = "disagreements"
-"""The method that takes what people disagree on; what is said of it settles it and is the gold rating."""
+"""The method that draws what people disagree on; the answer to it settles the unit and becomes its gold
+rating."""
 
 
 class Design(Model):
@@ -50,11 +51,11 @@ class Design(Model):
     @property
     def identity(self) -> str:
         """What tells two samples of one name apart."""
-        unsaid = set() if self.where else {"where"}  # what samples had before there was such
+        unsaid = set() if self.where else {"where"}  # as in samples made before there was this field
         return content_hash(self.model_dump(mode="json", exclude=unsaid))[:12]
 
 
-class Drawn(Model):
+class SampledUnit(Model):
     """A unit that people are asked about."""
 
     codebook: str
@@ -68,10 +69,10 @@ class Drawn(Model):
 
 
 class Frame(Model):
-    """The units of a codebook that had one probability of being drawn, drawn or not.
+    """The units of a codebook that had one and the same probability of being drawn, drawn or not.
 
-    A unit that two samples could have taken has the probability that either does, so both must say what it
-    was under them, also where it was not drawn.
+    A unit that two samples could have drawn has the probability that either does, so both must say theirs,
+    also where they did not draw it.
     """
 
     frame: str
@@ -85,7 +86,7 @@ class Sample(Model):
     """A design, what was drawn under it, and from what."""
 
     design: Design
-    units: tuple[Drawn, ...]
+    units: tuple[SampledUnit, ...]
     frames: tuple[Frame, ...] = ()
 
 
@@ -148,7 +149,7 @@ def read(file: Path) -> Sample:
             elif line.startswith(b'{"frame"'):
                 frames.append(Frame.model_validate_json(line))
             else:
-                units.append(Drawn.model_validate_json(line))
+                units.append(SampledUnit.model_validate_json(line))
         except ValidationError as error:
             raise SourceError(f"{file}:{number}: {error.errors()[0]['msg']}") from error
     if design is None:
@@ -193,7 +194,7 @@ def frame_columns(sample: Sample) -> dict[str, list[Any]]:
     }
 
 
-def changed(workspace: Workspace, offsets: dict[str, int]) -> Sequence[Path]:
-    """The sample files that are not in the table as they are now, by their size."""
+def changed_files(workspace: Workspace, offsets: dict[str, int]) -> Sequence[Path]:
+    """The sample files whose size is not the one that the table was loaded at."""
     sizes = ledger.sizes(workspace.samples)
     return [workspace.samples / name for name in sizes if offsets.get(f"samples/{name}") != sizes[name]]

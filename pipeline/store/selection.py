@@ -11,11 +11,11 @@ from .connection import AMONG, texts
 COLUMNS = ("system", "setting", "condition", "task", "agent", "agent_model")
 """Columns of `trajectories` that a selection can name values of."""
 NONE = "–"
-"""How a group is called, and asked for, of which the logs do not say what it is grouped by."""
+"""Name of the group of those whose logs do not say what is grouped by; also asked for by it."""
 
 
 def name_of(group: str | None) -> str:
-    """A group's name, which may be an empty one; NONE where the logs do not say it."""
+    """A group's name, which may be empty; NONE where the logs do not say it."""
     return NONE if group is None else group
 
 
@@ -25,16 +25,17 @@ def day_of(time: str) -> str:
 
 
 def tag_path(key: str) -> str:
-    """Where a tag stands, as a JSON pointer (RFC 6901): a path with `$` takes `*` for every key."""
+    """A tag as a JSON pointer (RFC 6901): in a path with `$`, a tag called `*` would mean every tag."""
     return "/" + key.replace("~", "~0").replace("/", "~1")
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Values wanted for each column (none: all), a span of days, and tags as `key=value`, of one key any.
+    """Values for each column (none: all), a span of days, and tags as `key=value`, of which any of one key
+    may hold.
 
-    `–` (NONE) stands for trajectories without a value of the column or tag.
-    A day is an ISO date; `until` is included. Trajectories without a time are left out where one is asked.
+    `–` (NONE) stands for trajectories without a value of the column or tag. A day is an ISO date; `until` is
+    included. Trajectories without a time are left out where a day is asked for.
     """
 
     system: tuple[str, ...] = ()
@@ -72,7 +73,7 @@ class Selection:
         return condition, [parameter for _, parameters in terms for parameter in parameters]
 
     def __bool__(self) -> bool:
-        """Whether anything is left out."""
+        """Whether it leaves anything out."""
         return self != Selection()
 
 

@@ -1,6 +1,6 @@
-"""Trajectories in an order of one's own, from a few passes over the tables however many they are.
+"""Trajectories in a given order, in a few passes over the tables however many they are.
 
-Their rows go through files, sorted: the database is not open while somebody works on them.
+Their rows are sorted into files: the database is not open while somebody works on them.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import duckdb
 from ...schemas import Trajectory
 from . import rows
 from .aside import batches
-from .connection import constant, offered
+from .connection import constant, register_table
 from .database import Store
 from .garbage import few_collections
-from .memory import spill, write_out
+from .memory import spill_folder, write_out
 
 MEMORY = "128MB"
-"""For the queries that sort."""
+"""DuckDB's memory for the queries that sort."""
 MORE = 5
-"""How many times as many events as by the pass before."""
+"""How many times as many events each pass reads as the one before."""
 AT_ONCE = 2000
 """Rows of a file that are in memory at a time."""
 _OWN = "SELECT w.place, t.* EXCLUDE (trajectory_id) FROM {} t JOIN wanted w ON w.id = t.trajectory_id"
@@ -50,11 +50,10 @@ _Groups = Iterator[tuple[int, list[dict[str, Any]]]]
 def stream(
     store: Store, sizes: Sequence[Size], most: int, *, states: bool = False
 ) -> Iterator[list[Trajectory]]:
-    """These trajectories, in this order, so many at a time as have about the `most` events; those that are
-    not known are left out.
+    """These trajectories in this order, in lists of about `most` events; unknown ids are left out.
 
-    The tables are gone through a few times at most, each time for more: who needs only the first ones does
-    not wait for all, and what is read has not lain long.
+    Each pass over the tables reads MORE times as many events as the one before: who needs only the first
+    trajectories does not wait for all, and what is read is not old.
     """
     place, reach = 0, most
     while place < len(sizes):
@@ -73,11 +72,11 @@ def stream(
 def _through_files(
     store: Store, ids: Sequence[str], most: int, *, states: bool
 ) -> Iterator[list[Trajectory]]:
-    with tempfile.TemporaryDirectory(dir=spill()) as folder:
+    with tempfile.TemporaryDirectory(dir=spill_folder()) as folder:
         with store.reading(synced=True) as connection:
             files = _write_files(connection, ids, Path(folder), states=states)
         trajectories = _read(files)
-        while some := _some(trajectories, most):
+        while some := _next_batch(trajectories, most):
             yield some
 
 
@@ -88,7 +87,7 @@ def _write_files(
     import pyarrow as pa
 
     places = pa.table({"place": pa.array(range(len(ids)), "int32"), "id": pa.array(ids, "string")})
-    with offered(connection, "places", places):
+    with register_table(connection, "places", places):
         connection.execute("CREATE OR REPLACE TEMP TABLE wanted AS FROM places")
     files = {}
     for name, query in _PARTS.items():
@@ -104,14 +103,14 @@ def _write_files(
 
 def _read(files: dict[str, Path]) -> Iterator[tuple[Trajectory, int]]:
     """Each trajectory with how many events it has."""
-    parts = {name: _part(_groups(path)) for name, path in files.items() if name != "trajectories"}
+    parts = {name: _row_getter(_groups(path)) for name, path in files.items() if name != "trajectories"}
     for place, (head,) in _groups(files["trajectories"]):
         rows_by_part = {name: take(place) for name, take in parts.items()}
         contents = {row["hash"]: json.loads(row["content"]) for row in rows_by_part.pop("states", ())}
         yield rows.to_trajectory(head, **rows_by_part, states=contents), len(rows_by_part["events"])
 
 
-def _some(pairs: Iterator[tuple[Trajectory, int]], most: int) -> list[Trajectory]:
+def _next_batch(pairs: Iterator[tuple[Trajectory, int]], most: int) -> list[Trajectory]:
     some: list[Trajectory] = []
     total = 0
     with few_collections():
@@ -121,8 +120,8 @@ def _some(pairs: Iterator[tuple[Trajectory, int]], most: int) -> list[Trajectory
     return some
 
 
-def _part(groups: _Groups) -> Callable[[int], list[dict[str, Any]]]:
-    """What gives the rows of a place, asked for in order."""
+def _row_getter(groups: _Groups) -> Callable[[int], list[dict[str, Any]]]:
+    """A function that gives the rows of a place; it must be asked for places in ascending order."""
     ahead = next(groups, None)
 
     def take(place: int) -> list[dict[str, Any]]:

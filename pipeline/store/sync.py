@@ -1,4 +1,4 @@
-"""What the ledgers hold beyond the database: noticed, and brought into it within the caller's transaction."""
+"""What the ledgers hold beyond the database: detected, and loaded within the caller's transaction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ CODEBOOKS = "codebooks"
 LEDGER_BATCH = 5000
 """Ratings held at once: a ledger of a million must not be in memory."""
 LONGEST_WAIT = 300.0
-"""Seconds from now beyond which nobody has derived rows wait: who said so has another clock."""
+"""Seconds from now beyond which a postponed refresh is not waited for: who set that time has another clock.
+"""
 _Line = tuple[str, int, bytes, int]
 """The file, the number of a line, what it says, and the byte offset behind it."""
 _BadLine = tuple[str, int, Quarantined]
@@ -33,100 +34,104 @@ _BadLine = tuple[str, int, Quarantined]
 
 @dataclass(frozen=True)
 class Standing:
-    """How tables stand to the ledgers."""
+    """How the tables compare with the ledgers."""
 
     lacks_sources: bool
-    """The ledger of sources holds more than they: a kill, or what another machine read."""
+    """Whether the ledger of sources holds more: after a kill, or where another machine has read logs."""
     lags: bool
-    """Other ledgers, samples or codebooks do."""
-    set_aside: tuple[str, ...]
-    """What to say of damaged samples and codebooks, which everything else does without."""
+    """Whether other ledgers, samples or codebooks hold more."""
+    notes: tuple[str, ...]
+    """Notes on damaged samples and codebooks, without which everything else goes on."""
 
 
 @dataclass(frozen=True)
-class Known:
-    """What tables say of how far they came."""
+class TableState:
+    """How far the tables have come."""
 
-    reached: dict[str, int]
-    """How many bytes of each file of a ledger they hold."""
+    offsets: dict[str, int]
+    """Name of a ledger's file -> how many bytes of it they hold."""
     codebooks: str | None
-    """The state of the codebooks that they were derived by."""
+    """The state of the codebooks that they were derived with (`codebooks.state`)."""
     waits: tuple[float, float] | None
-    """From when to when (Unix seconds) derived rows wait for somebody who said to bring them."""
+    """The earliest and the latest time (Unix seconds) until which derived rows wait for who promised to
+    refresh them."""
 
 
-def known(connection: duckdb.DuckDBPyConnection) -> Known | None:
-    """What the tables of a connection say of themselves; None where there are none."""
+def table_state(connection: duckdb.DuckDBPyConnection) -> TableState | None:
+    """How far the tables of a connection have come; None where there are none."""
     # A kill in the very first transaction leaves a database without tables.
     if version(connection) is None:
         return None
     query = "SELECT min(until), max(until) FROM postponed HAVING count(*) > 0"
     row = first_row(connection, query)
     waits = (row[0], row[1]) if row else None
-    return Known(reached(connection), _loaded_codebooks(connection), waits)
+    return TableState(ledger_offsets(connection), _loaded_codebooks(connection), waits)
 
 
-def standing(workspace: Workspace, connection: duckdb.DuckDBPyConnection, tables: Known) -> Standing:
-    """How the tables of a connection, of which that is known, stand to the ledgers."""
+def standing(workspace: Workspace, connection: duckdb.DuckDBPyConnection, tables: TableState) -> Standing:
+    """How the tables of a connection compare with the ledgers."""
     sources = workspace.sources
     return Standing(
-        lacks_sources=sources.exists() and sources.grown(tables.reached),
+        lacks_sources=sources.exists() and sources.has_grown(tables.offsets),
         lags=lags(workspace, tables),
-        set_aside=tuple(_said_of_set_aside(connection)),
+        notes=tuple(_set_aside_notes(connection)),
     )
 
 
-def reached(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+def ledger_offsets(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     """How many bytes of each file of a ledger the database holds."""
     return dict(connection.execute("SELECT path, bytes FROM ledgers").fetchall())
 
 
-def reach(connection: duckdb.DuckDBPyConnection, offsets: Mapping[str, int]) -> None:
-    """Keep that the database holds files of a ledger up to these bytes."""
+def note_offsets(connection: duckdb.DuckDBPyConnection, offsets: Mapping[str, int]) -> None:
+    """Note that the database holds files of a ledger up to these bytes."""
     _note(connection, {path: (end, 0) for path, end in offsets.items()})
 
 
-def lags(workspace: Workspace, tables: Known | None) -> bool:
+def lags(workspace: Workspace, tables: TableState | None) -> bool:
     """Whether the ledgers, samples or codebooks hold what the tables do not have yet."""
     if tables is None or tables.codebooks != codebooks.state(workspace.codebooks):
         return True
     now = time.time()
     if tables.waits and (tables.waits[0] < now or tables.waits[1] > now + LONGEST_WAIT):
         return True
-    if samples.changed(workspace, tables.reached):
+    if samples.changed_files(workspace, tables.offsets):
         return True
-    if workspace.outcomes.grown(tables.reached):
+    if workspace.outcomes.has_grown(tables.offsets):
         return True
-    offsets = tables.reached
-    paths = ledger.changed(workspace.ratings, offsets)
-    return any(ledger.is_left(path) and ledger.grown(path, offsets.get(path.name, 0)) for path in paths)
+    offsets = tables.offsets
+    paths = ledger.changed_files(workspace.ratings, offsets)
+    return any(
+        ledger.is_unattended(path) and ledger.has_grown(path, offsets.get(path.name, 0)) for path in paths
+    )
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """What came in from the ledgers."""
+class LoadResult:
+    """What was loaded from the ledgers."""
 
     trajectories: set[str]
-    """Those that it is about."""
-    whole: bool
+    """Ids of the trajectories that it is about."""
+    is_complete: bool
     """Whether that is all there was."""
 
 
 @few_collections()
 def load_ledgers(
     workspace: Workspace, connection: duckdb.DuckDBPyConnection, most: int | None = None
-) -> Loaded:
-    """Load ratings, outcomes and samples beyond the database; about so many ratings at the `most`."""
+) -> LoadResult:
+    """Load the ratings, outcomes and samples that the database lacks; with `most`, no more than so many
+    ratings, and the rest only once there are no more of them."""
     result = _load_ratings(workspace, connection, most)
-    if not result.whole:
+    if not result.is_complete:
         return result
     trajectory_ids = result.trajectories | _load_outcomes(workspace, connection)
     _load_samples(workspace, connection)
-    return Loaded(trajectory_ids, whole=True)
+    return LoadResult(trajectory_ids, is_complete=True)
 
 
 def load_codebooks(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> bool:
-    """Load the codebooks; whether they have changed."""
+    """Load the codebooks if they have changed; whether they had."""
     folder = workspace.codebooks
     state = codebooks.state(folder)
     if _loaded_codebooks(connection) == state:
@@ -152,11 +157,13 @@ def _loaded_codebooks(connection: duckdb.DuckDBPyConnection) -> str | None:
     return row[0] if row else None
 
 
-def _load_ratings(workspace: Workspace, connection: duckdb.DuckDBPyConnection, most: int | None) -> Loaded:
-    """Thousands at a time, whatever file they are in: many short runs leave many short files."""
+def _load_ratings(
+    workspace: Workspace, connection: duckdb.DuckDBPyConnection, most: int | None
+) -> LoadResult:
+    """Load ratings thousands at a time, whatever file they are in: many short runs leave many short files."""
     query = "SELECT path, bytes, lines FROM ledgers"
     positions = {path: (end, lines) for path, end, lines in connection.execute(query).fetchall()}
-    paths = ledger.changed(workspace.ratings, {path: end for path, (end, _) in positions.items()})
+    paths = ledger.changed_files(workspace.ratings, {path: end for path, (end, _) in positions.items()})
     pending = itertools.chain.from_iterable(_lines(path, *positions.get(path.name, (0, 0))) for path in paths)
     trajectory_ids: set[str] = set()
     bad_lines: list[_BadLine] = []
@@ -174,7 +181,7 @@ def _load_ratings(workspace: Workspace, connection: duckdb.DuckDBPyConnection, m
             trajectory_ids.update(columns["trajectory_id"])
     _quarantine(connection, bad_lines)
     _note(connection, ends)
-    return Loaded(trajectory_ids, whole=next(pending, None) is None)
+    return LoadResult(trajectory_ids, is_complete=next(pending, None) is None)
 
 
 def _lines(path: Path, offset: int, line: int) -> Iterator[_Line]:
@@ -198,9 +205,10 @@ def _one_by_one(batch: Sequence[_Line], folder: Path) -> tuple[ledger_columns.Co
 
 
 def _load_outcomes(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> set[str]:
-    """The last outcome of a name for a trajectory and baseline; nothing where the ledger is as it was."""
+    """Load imported outcomes, if the ledger has changed: of a trajectory, name and baseline the last one
+    counts."""
     sizes = workspace.outcomes.sizes()
-    offsets = reached(connection)
+    offsets = ledger_offsets(connection)
     if all(offsets.get(name) == size for name, size in sizes.items()):
         return set()
     items = list(ledger.outcomes(workspace.outcomes))
@@ -219,8 +227,8 @@ def _load_outcomes(workspace: Workspace, connection: duckdb.DuckDBPyConnection) 
 
 def _load_samples(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> None:
     """A sample is written once, so one that changed is read whole."""
-    offsets = reached(connection)
-    for path in samples.changed(workspace, offsets):
+    offsets = ledger_offsets(connection)
+    for path in samples.changed_files(workspace, offsets):
         name, size = f"samples/{path.name}", path.stat().st_size
         for table in ("samples", "frames"):
             execute(connection, f"DELETE FROM {table} WHERE sample = ?", [path.stem])
@@ -237,7 +245,7 @@ def _load_samples(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -
         _note(connection, {name: (size, len(sample_rows))})
 
 
-def _said_of_set_aside(connection: duckdb.DuckDBPyConnection) -> list[str]:
+def _set_aside_notes(connection: duckdb.DuckDBPyConnection) -> list[str]:
     query = f"""
         SELECT source, reason FROM quarantine
         WHERE read_from LIKE 'samples/%' OR read_from = '{CODEBOOKS}'
@@ -266,7 +274,7 @@ def _quarantine(connection: duckdb.DuckDBPyConnection, bad_lines: Sequence[_BadL
 
 
 def _note(connection: duckdb.DuckDBPyConnection, ends: Mapping[str, tuple[int, int]]) -> None:
-    """How far files were read: name -> bytes and lines."""
+    """Note how far files were read: name -> (bytes, lines)."""
     delete(connection, "ledgers", "path", list(ends))
     insert(
         connection, "ledgers", [{"path": p, "bytes": end, "lines": lines} for p, (end, lines) in ends.items()]

@@ -1,4 +1,5 @@
-"""Archives whose members are data: reading one ends, what it writes lies in its folder, under any Python."""
+"""Archives treated as data: reading one comes to an end, and what it writes stays in its folder, under any
+Python."""
 
 from __future__ import annotations
 
@@ -12,21 +13,21 @@ from typing import IO, Any, Literal
 HAS_FILTER = hasattr(tarfile, "data_filter")
 """Python has filters from 3.11.4 on; Debian 12 has 3.11.2."""
 LONGEST_HEADER = 1 << 20
-"""Bytes of a member's name and of what else is said of it; Python takes all of them into memory."""
+"""Bytes of a member's header, its name included; Python takes all of it into memory."""
 
 
 @contextmanager
-def opened(path: Path, mode: Literal["r:", "r:*"] = "r:*") -> Iterator[tarfile.TarFile]:
+def open_archive(path: Path, mode: Literal["r:", "r:*"] = "r:*") -> Iterator[tarfile.TarFile]:
     """An archive to read. TarError for a header that is too long, here or at its member."""
     with path.open("rb") as file, _Tar.open(fileobj=file, mode=mode) as archive:
         yield archive
 
 
 def members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """The members in their order. TarError for one that does not stand behind all others."""
+    """The members in their order. TarError for one that does not stand behind all before it."""
     last = -1
     for member in archive:
-        # After a size below 0 the next header is this one or one before, and Python reads round and round.
+        # After a negative size the next header is this or an earlier one: Python would read on for ever.
         if member.offset <= last:
             raise tarfile.ReadError(f"{member.name!r} stands at byte {member.offset}, expected after {last}")
         last = member.offset
@@ -45,7 +46,7 @@ def extract(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> 
     parts: Any = member.sparse or ()
     if any(not 0 <= offset <= offset + size <= member.size for offset, size in parts):
         raise tarfile.ExtractError(f"{member.name!r} has parts beyond its {member.size} bytes")
-    if member.isdir():  # by Python it is its maker's alone before 3.11.4
+    if member.isdir():  # Python before 3.11.4 would make it for its owner alone
         (folder / member.name).mkdir(parents=True, exist_ok=True)
     elif HAS_FILTER:
         archive.extract(member, folder, set_attrs=False, filter="data")
@@ -60,8 +61,8 @@ def leads_out(name: str) -> bool:
 
 
 @dataclass
-class _Bounded:
-    """A file of which nobody takes more at once than a header may have; members are read by small blocks."""
+class _BoundedFile:
+    """A file that gives no more at once than a header may have; members are read by small blocks."""
 
     file: IO[bytes]
 
@@ -82,5 +83,5 @@ class _Bounded:
 
 class _Tar(tarfile.TarFile):
     def __init__(self, name: Any, mode: Any, fileobj: IO[bytes], **options: Any) -> None:
-        file: Any = _Bounded(fileobj)
+        file: Any = _BoundedFile(fileobj)
         super().__init__(name, mode, file, **options)

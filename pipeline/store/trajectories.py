@@ -92,6 +92,6 @@ def result(trajectory: Trajectory, event: Event) -> str | None:
 
 
 def reference_rows(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:
-    """(system, task, content) of what runs are measured against, as their system wrote it."""
+    """(system, task, content) of the references that runs are measured against, as their system has them."""
     rows: list[tuple[str, str, str]] = connection.execute("SELECT system, name, content FROM refs").fetchall()
     return rows

@@ -1,6 +1,6 @@
-"""Threads of one process take turns at a DuckDB file, and then at its gate with those of other processes.
+"""Turns of the threads of one process at a DuckDB file, and then at its gate with those of other processes.
 
-DuckDB has no reader beside a writer there, and any number of writers, whose changes collide.
+Within a process DuckDB has no reader beside a writer, and any number of writers, whose changes collide.
 """
 
 from __future__ import annotations
@@ -20,37 +20,38 @@ COURTESY = 2.0
 """Seconds that a reader lets writers go first: those who read one after another would keep them out for good.
 Then it goes on, for a writer may wait for the very thread that waits for this one."""
 
-Opened = Callable[[], None]
-"""Told that the connection is there: beside one that reads, others come in from then on, and those that come
-to read wait at the file itself for one that writes."""
+Release = Callable[[], None]
+"""Called once the connection is open. Beside one that reads, others come in from then on; beside one that
+writes, new readers wait at the file itself."""
 
 
-class Open(threading.local):
-    """Connections of one thread."""
+class OpenCount(threading.local):
+    """How many connections one thread has open, by what they do."""
 
     def __init__(self) -> None:
         self.count = Counter[str]()
 
 
 class Turns:
-    """Those of one file; without a gate where no other process comes to it."""
+    """The turns at one file; without a gate where no other process opens it."""
 
     def __init__(self, gate: Gate | None) -> None:
         self._gate = gate
         self._writer = threading.RLock()
         self._writing = self._written = 0
-        self._open = Open()
+        self._open = OpenCount()
 
     @contextmanager
-    def writing(self, path: Path) -> Iterator[Opened]:
-        """Write after whoever writes; StoreError where none of them ends, or this thread reads meanwhile."""
+    def writing(self, path: Path) -> Iterator[Release]:
+        """Write after other writers; StoreError where none of them ends in time, or where this thread is
+        reading."""
         count = self._written
-        with self._counted(path, "writes", never_beside="reads"):
+        with self._count_access(path, "writes", never_beside="reads"):
             while not self._writer.acquire(timeout=connection.PATIENCE):
                 if self._written == count:
-                    raise connection.busy(str(path))
+                    raise connection.busy_error(str(path))
                 count = self._written
-            gate = self._gate.closed(connection.PATIENCE) if self._gate else nullcontext(_nothing)
+            gate = self._gate.close(connection.PATIENCE) if self._gate else nullcontext(_nothing)
             self._writing += 1
             try:
                 with gate as release:
@@ -61,21 +62,22 @@ class Turns:
                 self._writer.release()
 
     @contextmanager
-    def reading(self, path: Path) -> Iterator[Opened]:
-        """Read, after those who wait to write; StoreError where this thread writes meanwhile."""
+    def reading(self, path: Path) -> Iterator[Release]:
+        """Read, after those who wait to write; StoreError where this thread is writing."""
         first = not self._open.count["reads"]
-        with self._counted(path, "reads", never_beside="writes"), ExitStack() as entrance:
-            # Those who wait may wait for what this thread reads already.
+        with self._count_access(path, "reads", never_beside="writes"), ExitStack() as entrance:
+            # A second read of this thread must not wait: writers may be waiting for its first to end.
             if first and self._writer.acquire(timeout=COURTESY):
                 entrance.callback(self._writer.release)
-            # What a thread of this process keeps closed was waited for by now.
+            # A gate that a thread of this process keeps closed has been waited for above.
             if first and self._gate and not self._writing:
                 self._gate.pass_through()
             yield entrance.close
 
     @contextmanager
-    def _counted(self, path: Path, access: str, *, never_beside: str) -> Iterator[None]:
-        """A connection more of this thread, whichever closes it: a thread would wait for itself in vain."""
+    def _count_access(self, path: Path, access: str, *, never_beside: str) -> Iterator[None]:
+        """Count one more connection of this thread; StoreError beside one that it would wait for itself to
+        close."""
         count = self._open.count
         if count[never_beside]:
             raise StoreError(
@@ -98,5 +100,5 @@ _turns: dict[tuple[int, str], Turns] = {}
 
 
 def turns(path: Path, gate: Path | None = None) -> Turns:
-    """Those of this process at a file, before which others meet at the gate of that path."""
+    """The turns of this process at a file; `gate` is the path at which it meets other processes."""
     return _turns.setdefault((os.getpid(), str(path.resolve())), Turns(Gate(gate) if gate else None))

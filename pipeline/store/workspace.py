@@ -34,7 +34,7 @@ class Workspace:
 
     @classmethod
     def at(cls, place: str | Path | None) -> Workspace:
-        """The workspace that is named (a folder or a URL), else the environment's, else ./workspace."""
+        """The workspace in a folder or at a URL, else the environment's, else ./workspace."""
         location = str(place or os.environ.get(VARIABLE) or DEFAULT)
         if "://" not in location:
             if re.match("(s3|gs|az):", location):
@@ -50,19 +50,20 @@ class Workspace:
         return cls(remote.folder, remote=remote)
 
     def _check_name(self) -> None:
-        """StoreError where DuckDB cannot name the database: what follows a `?` are parameters to it."""
+        """StoreError for a path with `?`, behind which DuckDB takes the rest of a database's name for
+        parameters."""
         if "?" in str(self.path.absolute()) and self.store_url == str(self.database):
             raise StoreError(
                 f"{self.path.absolute()}: a workspace's path must have no ?, where a name ends for "
                 "DuckDB; rename the folder, or name another by --workspace"
             )
 
-    def looked_at(self) -> Workspace:
-        """The same, of which nothing may be written."""
+    def read_only_copy(self) -> Workspace:
+        """The same workspace, to which nothing may be written."""
         return Workspace(self.path, remote=self.remote, read_only=True)
 
     def pull(self, *, at_once: bool = False) -> None:
-        """Bring here what other machines wrote, where the ledgers lie elsewhere."""
+        """Bring here what other machines wrote, where the ledgers lie in an object store."""
         if self.remote:
             self.remote.pull(at_once=at_once)
 
@@ -71,7 +72,7 @@ class Workspace:
         return self.remote.publish if self.remote else None
 
     def new_ratings(self, *, live: bool = False) -> RatingLedger:
-        """A file of ratings for this process."""
+        """A new file of ratings for this process."""
         self.create()
         return RatingLedger(self.ratings, live=live, publish=self._publish)
 
@@ -93,18 +94,18 @@ class Workspace:
         return self.path / "codebooks"
 
     @property
-    def pushed(self) -> Path:
+    def pushed_codebooks(self) -> Path:
         """The codebooks of Label Studio's projects, as they were when they were pushed."""
         return self.raw / "labelstudio" / "codebooks"
 
     @cached_property
     def received(self) -> Ledger:
-        """Annotations as Label Studio gave them, and how far each pull came."""
+        """Annotations as Label Studio gave them, and how far each pull got."""
         return Ledger(self.raw / "labelstudio" / "received", self._publish, self.create)
 
     @cached_property
     def sources(self) -> Ledger:
-        """What was ingested, from where, how."""
+        """What was ingested: from where, and how."""
         return Ledger(self.path / "sources", self._publish, self.create)
 
     @cached_property
@@ -141,9 +142,9 @@ class Workspace:
                 f"ducklake:postgres:CONNECTION, got {scheme[0]}..."
             )
         kind = next((kind for kind in ("ducklake:sqlite:", "ducklake:") if setting.startswith(kind)), "")
-        return setting if kind == "ducklake:" else kind + self.beside(setting.removeprefix(kind))
+        return setting if kind == "ducklake:" else kind + self.resolve_path(setting.removeprefix(kind))
 
-    def beside(self, path: str) -> str:
+    def resolve_path(self, path: str) -> str:
         """A path of coaudit.toml, which is relative to the folder of the workspace; a URL as it is."""
         return path if "://" in path else str(self.path.absolute() / path)
 
@@ -159,7 +160,7 @@ class Workspace:
 
     @property
     def study(self) -> str:
-        """What tells this study from others, on every machine that works on it."""
+        """Identifies this study on every machine that works on it."""
         return content_hash("study", self.secret().hex())[:16]
 
     @property

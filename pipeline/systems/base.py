@@ -1,7 +1,7 @@
-"""What every reader is: a module that finds its system's sources below a folder and reads one.
+"""What all readers share: the `System` that each fills in, and how files are read line by line.
 
-A reader never raises for what is inside a source: it yields what it could read, and a `Quarantined`
-with an address for every piece that it could not.
+A reader never raises for what is inside a source: it yields what it could read, and a `Quarantined` with an
+address for every piece that it could not.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ MAX_LINE = 64 * 1024 * 1024
 """Bytes; a longer line is quarantined without being held in memory."""
 
 BUFFER = 1024 * 1024
-"""Bytes of a file that are read at once: lines of some kilobytes come much faster than with Python's own."""
+"""Bytes of a file that are read at once: with lines of some kilobytes much faster than Python's default."""
 
 CUT_OFF = " (the last line is cut off)"
-"""Ends what is said of a last line whose end is missing."""
+"""Ends the reason by which a last line without its end is quarantined."""
 
 LOOK_AHEAD = 1024 * 1024
-"""Bytes that are held while the end of a line is looked for."""
+"""Bytes that are read at a time while the end of a line is looked for."""
 
 
 class ReadOptions(Model):
@@ -50,8 +50,8 @@ class ReadOptions(Model):
     map: str | None = None
     """Text of a mapping file for logs of no known system; the text, so that a rebuild needs no file."""
 
-    def given(self) -> dict[str, object]:
-        """What stands in a trajectory's head whatever its log says."""
+    def head_fields(self) -> dict[str, object]:
+        """The fields of a trajectory's head that hold whatever its log says."""
         return self.model_dump(include={"setting", "condition", "agent", "tags"})
 
 
@@ -69,7 +69,7 @@ class TimeLimit:
 
 LIMIT = TimeLimit()
 OF_ONE = {"delivery_rate": "delivered", "success_rate": "success", "win_rate": "won"}
-"""A rate over many -> the 0/1 of one trajectory that stands behind it."""
+"""A rate over many trajectories -> the 0/1 metric of one trajectory that it is the mean of."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Span:
     end: int
     line: int
     runs: tuple[tuple[int, int, int], ...] | None = None
-    """Only these lines of it: number of a first one, the byte at which it begins, and how many; None: all."""
+    """Only these lines of it, as (number of the first, byte at which it begins, how many); None: all."""
 
 
 def _one_whole(path: Path, options: ReadOptions) -> bool:
@@ -113,16 +113,16 @@ def _no_labels(path: Path) -> Iterator[Label | Quarantined]:
 
 @dataclass(frozen=True)
 class Label:
-    """What a set's own people said of a trajectory, as `ratings import` has it: rater, codebook, code ..."""
+    """A label that came with a published set: the fields of `ratings import` (rater, codebook, code ...)."""
 
-    said: dict[str, JsonValue]
+    fields: dict[str, JsonValue]
     rest: str | None = None
     """The label of every other unit of the trajectory."""
 
 
 @dataclass(frozen=True)
 class System:
-    """All that coaudit knows of one system. Its folder's face fills it in, registry.py lists it."""
+    """All that coaudit knows of one system: filled in by its own folder, listed in registry.py."""
 
     name: str
     """As `--system` takes it."""
@@ -131,40 +131,41 @@ class System:
     read: Callable[[Path, ReadOptions], Iterator[Trajectory | Quarantined]]
     """The trajectories of one source, and what could not be read of it."""
     read_span: Callable[[Path, ReadOptions, Span], Iterator[Trajectory | Quarantined]] | None = None
-    """The same of a part of a file (`lines_apart`, `sessions_apart`)."""
+    """The same for a part of a file (see `lines_apart`, `sessions_apart`)."""
     lines_apart: Callable[[Path, ReadOptions], bool] = _one_whole
-    """Whether the lines of a source stand each for itself, so that several readers may share it."""
+    """Whether each line of a source can be read without the others, so that several readers may share it."""
     sessions_apart: Callable[[Path, ReadOptions, int], Iterator[Span]] = _no_parts
-    """Parts of about so many bytes with whole sessions in them, of a source whose lines do not."""
+    """For other sources: parts of about so many bytes, with whole sessions in each."""
     beside: Callable[[Path], Iterable[Path]] = _nothing_beside
     """Files outside a source on which its reading depends."""
-    linked: frozenset[str] = frozenset()
-    """Names of the files in a source's folder that count also where they are links: those that are read."""
+    link_names: frozenset[str] = frozenset()
+    """Names of the files in a source's folder that are read even where they are symbolic links."""
     written_whole: bool = False
-    """Its files are finished: what one says now stands in place of all that it said. Others go on or begin
-    anew under a name that was there before."""
+    """Whether its files are finished once written: what one holds now replaces all that it held. Files of
+    other systems grow, or begin anew under a name that was there before."""
     on_request: bool = False
-    """Read only where `--system` asks for it: such logs are whatever their mapping says."""
+    """Read only where `--system` names it: its files look like another system's, or like any."""
     measures: Callable[[Trajectory, References, TimeLimit], Iterator[Measure]] = _no_measures
-    """What a trajectory measures beyond what SQL says of any team."""
+    """What a trajectory measures beyond the metrics that SQL computes for any team."""
     findings: Mapping[str, Callable[[Trajectory, References], Iterable[Finding] | None]] = dataclasses.field(
         default_factory=dict
     )
-    """Codebook -> its detector, which needs more than a unit; None where it can't tell."""
+    """Codebook -> its detector, which needs the trajectory and not a unit alone; None where it can't tell."""
     reference: type[Model] | None = None
-    """What `read_references` finds."""
+    """The type of what `read_references` finds."""
     read_references: Callable[[Path], tuple[Mapping[str, Model], list[Quarantined]]] = _no_references
-    """Task -> reference of all files below a folder, and the files that were not understood."""
+    """Task -> reference from all files below a folder, and the files that could not be read."""
     is_reference: Callable[[Path], bool] = _no_reference
     """Whether a file is one that `read_references` understands, from a short look inside."""
     labels: Callable[[Path], Iterator[Label | Quarantined]] = _no_labels
     """The labels that came with a source."""
 
 
-def attempted(make: Callable[[], Item], source: str, line: int | None = None) -> Item | Quarantined:
-    """What `make` gives; where it fails, on what, with its address.
+def quarantine_failure(make: Callable[[], Item], source: str, line: int | None = None) -> Item | Quarantined:
+    """What `make` returns; where it raises, a `Quarantined` with the address and the reason. OSError passes
+    through.
 
-    A bulkhead: what nobody foresaw in a record costs its own trajectory and no other's.
+    A bulkhead: an error that nobody foresaw costs its own trajectory and no other's.
     """
     try:
         return make()
@@ -176,10 +177,13 @@ def attempted(make: Callable[[], Item], source: str, line: int | None = None) ->
         return Quarantined(source=source, line=line, reason=f"cannot be read: {kind}{reason}")
 
 
-def sheltered(items: Iterable[Item], source: str, line: int | None = None) -> Iterator[Item | Quarantined]:
-    """The items of one record or session; where making one fails, that in place of it and the rest."""
+def items_until_failure(
+    items: Iterable[Item], source: str, line: int | None = None
+) -> Iterator[Item | Quarantined]:
+    """The items made of one record or session; where making one fails, a `Quarantined` comes last, in its
+    place."""
     rest = iter(items)
-    while (item := attempted(lambda: next(rest, None), source, line)) is not None:
+    while (item := quarantine_failure(lambda: next(rest, None), source, line)) is not None:
         yield item
         if isinstance(item, Quarantined) and item.reason.startswith("cannot be read: "):
             return
@@ -200,7 +204,7 @@ def walk(root: Path) -> Iterator[Path]:
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a folder or a link to one; a link in a circle, or to where nobody may look, is none."""
+    """Whether it is a folder or a link to one; False for a link in a circle, or to where access is denied."""
     try:
         return entry.is_dir()
     except OSError:
@@ -208,13 +212,13 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def folder_of(path: Path) -> Path:
-    """The folder that a log lies in; of one that was compressed by itself, the one with its archive."""
+    """The folder that a log lies in; of a log unpacked from its own .gz or .zst, the one with the archive."""
     above = path.absolute().parent
     return above.parent if above.name in (f"{path.name}.gz", f"{path.name}.zst") else above
 
 
 def ending(path: Path) -> str:
-    """How a file's name ends, without what a rotation puts behind it: `.jsonl` of `app.jsonl.1`."""
+    """A file's extension, without what a rotation puts behind it: `.jsonl` of `app.jsonl.1`."""
     match = _ROTATION.search(path.name)
     return match[1] if match else path.suffix
 
@@ -228,13 +232,13 @@ def json_lines(
     """
     source = name or str(path)
     for number, line in numbered_lines(path, span):
-        yield number, parsed(line, source, number)
+        yield number, parse_json(line, source, number)
 
 
 def numbered_lines(path: Path, span: Span | None = None) -> Iterator[tuple[int, bytes | None]]:
     """Each non-empty line of a file as (1-based number, bytes); None for one longer than MAX_LINE."""
     if span and span.runs is not None:
-        with path.open("rb") as file:  # little at once: what lies between its lines is another part's
+        with path.open("rb") as file:  # small reads: the lines between these are another part's
             yield from _picked_lines(file, span.runs, span.end)
         return
     with path.open("rb", buffering=BUFFER) as file:
@@ -254,12 +258,13 @@ def _picked_lines(
         file.seek(begin)
         for number, line in enumerate(itertools.islice(_bounded_lines(file), count), start=first):
             if file.tell() > end:
-                return  # it was cut off when the parts were made: whose it is was not known
+                return  # it had no end yet when the parts were made, so it is in none of them
             yield number, line
 
 
 def placed_lines(path: Path) -> Iterator[tuple[int, int, int, bytes | None]]:
-    """The same with the bytes at which each begins and ends: (number, begin, end, line)."""
+    """Each non-empty line of a file as (1-based number, byte at which it begins, byte at which it ends,
+    bytes)."""
     with path.open("rb", buffering=BUFFER) as file:
         begin = 0
         for number, line in enumerate(_bounded_lines(file), start=1):
@@ -282,7 +287,7 @@ def line_spans(path: Path, size: int, start: int = 0, line: int = 1) -> Iterator
 
 
 SPOILT = 3
-"""So many of a file's first lines may be spoilt before it is no JSON Lines file."""
+"""With more broken lines than this at its beginning, a file is not taken for JSON Lines."""
 
 
 def first_lines(path: Path, count: int) -> list[JsonValue]:
@@ -301,10 +306,10 @@ def first_lines(path: Path, count: int) -> list[JsonValue]:
 
 def json_file(path: Path) -> JsonValue | Quarantined:
     """The value of a whole JSON file, or what is wrong with it."""
-    return parsed(path.read_bytes(), str(path), None)
+    return parse_json(path.read_bytes(), str(path), None)
 
 
-def parsed(line: bytes | None, source: str, number: int | None) -> JsonValue | Quarantined:
+def parse_json(line: bytes | None, source: str, number: int | None) -> JsonValue | Quarantined:
     """The value of a line, or of a whole file (`number` None), or what is wrong with it."""
     if line is None:
         return Quarantined(source=source, line=number, reason=f"longer than {MAX_LINE // 2**20} MiB")
@@ -321,13 +326,13 @@ def parsed(line: bytes | None, source: str, number: int | None) -> JsonValue | Q
 
 
 def plain_json(text: bytes) -> JsonValue:
-    """The value of JSON that needs no mending; ValueError for any other, and for a number that is none."""
+    """The value of JSON as the standard has it; ValueError for any other text, and for NaN and infinity."""
     value: JsonValue = from_json(text, allow_inf_nan=False, cache_strings="keys")
     return value
 
 
 def json_value(text: str | bytes) -> JsonValue:
-    """The value of JSON, with U+FFFD for halves of characters; ValueError where it is none."""
+    """The value of JSON, with U+FFFD for unpaired surrogates; ValueError for any other text."""
     try:
         value: JsonValue = from_json(text, allow_inf_nan=True, cache_strings="keys")
     except ValueError:
@@ -339,19 +344,20 @@ def json_value(text: str | bytes) -> JsonValue:
 
 
 _ROTATION = re.compile(r"(\.[A-Za-z]\w*)[.-]\d[\d_T:.-]*$")
-"""A number, or a date, behind the end of a name: so logrotate and Python's handlers call what they rotate."""
+"""A number or date behind the extension, as logrotate and Python's handlers name the files they rotate."""
 _LONE = re.compile("[\ud800-\udfff]")
 _HALF = re.compile(r"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-"""As Python prints half of a character; a whole one it prints as it is."""
+"""An unpaired surrogate as Python prints it, escaped; a whole character it prints as it is."""
 
 
 def without_halves(text: str) -> str:
-    """What Python printed, with U+FFFD for halves of characters."""
+    """Text that Python printed, with U+FFFD for unpaired surrogates."""
     return _HALF.sub("\\1\ufffd", text)
 
 
 def _without_lone_surrogates(line: bytes) -> JsonValue:
-    """What a line says with U+FFFD for halves of characters, as programs write that cut a text by UTF-16."""
+    """The value of a line with U+FFFD for unpaired surrogates, which programs write that cut text by UTF-16;
+    None where it still is no JSON."""
     try:
         text = json.dumps(json.loads(line), ensure_ascii=False)
         value: JsonValue = from_json(_LONE.sub("\ufffd", text).encode(), allow_inf_nan=True)
@@ -361,7 +367,7 @@ def _without_lone_surrogates(line: bytes) -> JsonValue:
 
 
 def _bounded_lines(file: Iterable[bytes]) -> Iterator[bytes | None]:
-    """Lines with their ends; None for one that is too long, which is skipped in pieces."""
+    """Lines with their ends; None for one longer than MAX_LINE, which is skipped in pieces."""
     readline = file.readline  # type: ignore[attr-defined]
     while line := readline(MAX_LINE):
         if len(line) < MAX_LINE or line.endswith(b"\n"):
@@ -390,7 +396,7 @@ _NAMES = {dict: "an object", list: "a list", str: "a text", int: "a whole number
 
 
 def expect(value: JsonValue, kind: type[T], where: str) -> T:
-    """`value` as a `kind`; true and false are no numbers, 3.0 is a whole one, and so is "3"."""
+    """`value` as a `kind`, else ValueError; true and false are no numbers, 3.0 and "3" are whole ones."""
     if kind is int and isinstance(value, str) and value.isdecimal() and len(value) < 16:
         value = int(value)
     if kind is int and isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
@@ -402,7 +408,7 @@ def expect(value: JsonValue, kind: type[T], where: str) -> T:
 
 
 def field(record: Mapping[str, JsonValue], key: str, kind: type[T], where: str = "") -> T:
-    """`record[key]` as a `kind`; `where` says whose field it is."""
+    """`record[key]` as a `kind`, else ValueError; `where` says whose field it is."""
     place = f"{where}.{key}" if where else key
     if key not in record:
         raise ValueError(f"{place}: missing")

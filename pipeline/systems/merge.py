@@ -1,7 +1,7 @@
-"""One session known twice: from live traffic and from its folder. The log says what was logged.
+"""One session known twice: from live traffic and from its folder. The log decides what was logged.
 
-What only live traffic knows (waits, late reminders, hidden information) is kept beside it. Which of the
-two is read first makes no difference.
+What only live traffic knows (waits, late reminders, hidden information) is kept beside it. Which of the two
+is read first makes no difference.
 """
 
 from __future__ import annotations
@@ -14,19 +14,22 @@ from difflib import SequenceMatcher
 from ...schemas import Event, Outcome, Trajectory, canonical_json
 
 HEARD = "heard"
-"""Outcome that every trajectory with live knowledge in it has."""
+"""Name of the outcome that every trajectory with live knowledge has."""
 END_REASON = "end_reason"
-"""Outcome that says why a session ended; its data holds `heard` or `inferred` with what that rests on."""
+"""Name of the outcome that says why a session ended; its data has under `heard` or `inferred` what that rests
+on."""
 CLOCK = 3.0
 """Seconds by which our clock and the environment's may differ where a start shows no time of its own."""
 
 
-def heard(late: bool, gaps: int, recovered: int = 0, missed: int = 0, *, unsettled: bool = False) -> Outcome:
-    """How well a session was heard: `whole`, `with gaps`, or `joined late`.
+def hearing_outcome(
+    late: bool, gaps: int, recovered: int = 0, missed: int = 0, *, unsettled: bool = False
+) -> Outcome:
+    """The outcome that says how well a session was heard: `whole`, `with gaps`, or `joined late`.
 
-    `recovered` events nobody heard are known from the chat; `missed` ones left no more than a trace: at least
-    so many, until the session's log tells. `unsettled`: nothing was shown since the last gap, so that nothing
-    of it is counted yet.
+    `recovered` events nobody heard, but the chat brought them back; `missed` is how many others there were at
+    least, until the session's log tells. `unsettled`: no state was shown since the last gap, so that its
+    losses are not counted yet.
     """
     text = "joined late" if late else "with gaps" if gaps or recovered or missed else "whole"
     counts = {"gaps": gaps, "recovered": recovered, "missed": missed}
@@ -44,11 +47,13 @@ def was_heard(trajectory: Trajectory) -> bool:
     return _hearing(trajectory) is not None
 
 
-def settled(existing: Trajectory, incoming: Trajectory) -> Trajectory | None:
-    """What two readings of one session amount to; None where neither is live, or they are not one session.
+def combine_readings(existing: Trajectory, incoming: Trajectory) -> Trajectory | None:
+    """Two readings of one session as one; None where neither has live knowledge, or where they are two
+    sessions.
 
-    Each may be a log, a hearing, or both joined already. Of logs the longer one holds, of hearings the one
-    that heard more: what is stored may have been heard before or after one that was joined meanwhile.
+    Each reading may be a log, a hearing, or both joined already. Of two logs the longer one counts, of two
+    hearings the one that heard more: a hearing may be older or newer than the one that was joined with a log
+    meanwhile.
     """
     hearings = [one for one in (incoming, existing) if was_heard(one)]
     if not hearings:
@@ -68,7 +73,7 @@ def settled(existing: Trajectory, incoming: Trajectory) -> Trajectory | None:
 
 
 def join(log: Trajectory, live: Trajectory) -> Trajectory | None:
-    """The trajectory of a log, with what live traffic knew beside it; None where they are not one session."""
+    """A log's trajectory with what live traffic knew beside it; None where they are not one session."""
     log_events = _log_events(log)
     places = _places(log_events, _log_events(live))
     if places is None:
@@ -93,24 +98,25 @@ def join(log: Trajectory, live: Trajectory) -> Trajectory | None:
 
 
 def _end(log: Trajectory, live: Trajectory) -> Outcome | None:
-    """Why the session ended as it was heard, where its folder only implies it; None where neither is so."""
+    """The end reason as it was heard, where the log's is only inferred; None elsewhere."""
     ours, theirs = (next((o for o in t.outcomes if o.name == END_REASON), None) for t in (log, live))
     was_heard = theirs is not None and isinstance(theirs.data, dict) and "heard" in theirs.data
     return theirs if ours is not None and ours.inferred and was_heard else None
 
 
 def _hearing_counts(count: int, places: Mapping[int, int], live: Trajectory) -> dict[str, int]:
-    """What a hearing missed of a log with so many events, and by how much it is ahead of a log that grows."""
+    """How many of the log's `count` events the hearing missed, and by how many it is ahead of a log that
+    still grows."""
     theirs = sum(not event.live_only for event in live.events)
     if is_heard(live):
         return {"missed": count - len(places), "events": _extent(live), "ahead": theirs - len(places)}
-    # It was joined with what the log had then: what came since was missed, but for what was ahead.
+    # It was joined with the log of then: what the log got since was missed, unless the hearing was ahead.
     growth, ahead = max(0, count - theirs), _number(live, "ahead")
     return {"missed": _number(live, "missed") + max(0, growth - ahead), "ahead": max(0, ahead - growth)}
 
 
 def _extent(live: Trajectory) -> int:
-    """How many events were heard, without notes: a late reminder becomes part of the record after it."""
+    """How many events were heard, notes aside: a late reminder becomes part of the record after it."""
     if is_heard(live):
         return sum(event.kind != "note" for event in live.events)
     return _number(live, "events")
@@ -123,20 +129,22 @@ def _number(live: Trajectory, name: str) -> int:
 
 
 def same_start(log: Trajectory, live: Trajectory) -> bool:
-    """Whether a log begins as a session did whose id could not be known: joined late, or without a query."""
+    """Whether a log begins like a session whose id could not be computed: joined late, or without an opening
+    query."""
     first, second = log.events[0], live.events[0]
     if log.native_id != live.native_id or first.text != second.text:
         return False
     ours, theirs = _opening(log), _opening(live)
     if ours or theirs:
         return ours == theirs
-    return apart(log, live) <= CLOCK
+    return seconds_apart(log, live) <= CLOCK
 
 
 def agree(one: Trajectory, other: Trajectory) -> bool:
     """Whether two trajectories logged much the same, as two readings of one session do.
 
-    Of two logs one goes on where the other ends: two runs that were heard at once have much in common.
+    Two logs agree where one continues the other: to have much in common is not enough, as two runs have that
+    were heard at once.
     """
     ours, theirs = _log_events(one), _log_events(other)
     if is_heard(one) or is_heard(other):
@@ -144,7 +152,7 @@ def agree(one: Trajectory, other: Trajectory) -> bool:
     return all(a.digest() == b.digest() for a, b in zip(ours, theirs, strict=False))
 
 
-def apart(one: Trajectory, other: Trajectory) -> float:
+def seconds_apart(one: Trajectory, other: Trajectory) -> float:
     """Seconds between the starts of two trajectories; infinite where one does not say when it began."""
     between = abs(_seconds(one.events[0].time) - _seconds(other.events[0].time))
     return math.inf if math.isnan(between) else between
@@ -167,7 +175,8 @@ def _seconds(time: str | None) -> float:
 
 
 def _places(log_events: Sequence[Event], live: Sequence[Event]) -> dict[int, int] | None:
-    """seq of a live event -> seq of the same event in the log; None where not half of the shorter agrees."""
+    """seq of a live event -> seq of the same event in the log; None where they begin differently, or less
+    than half of the shorter one is found."""
     ours, theirs = [_likeness(e) for e in log_events], [_likeness(e) for e in live]
     short = min(len(ours), len(theirs))
     if ours[:short] == theirs[:short]:
@@ -196,7 +205,7 @@ def _asides(events: Sequence[Event], places: dict[int, int]) -> list[Event]:
 
 
 def _is_notice(event: Event, log_events: Sequence[Event]) -> bool:
-    """Whether a reminder that was late when it was heard turned out to be in the log after all."""
+    """Whether a reminder that was heard late turned out to be in the log after all."""
     if event.kind != "note":
         return False
     return any(n.text == event.text and n.time == event.time for e in log_events for n in e.notices)
@@ -216,6 +225,6 @@ def _hearing(trajectory: Trajectory) -> Outcome | None:
 
 
 def _with_details(outcome: Outcome, **more: object) -> Outcome:
-    """How a session was heard, with what is known better now."""
+    """The outcome with these details in place of those it had."""
     data = outcome.data if isinstance(outcome.data, dict) else {}
     return outcome.model_copy(update={"data": {**data, **more}})

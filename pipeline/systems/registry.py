@@ -21,7 +21,7 @@ SYSTEMS: dict[str, System] = {
 DETECTED = {codebook: system for system in SYSTEMS.values() for codebook in system.findings}
 """Codebook -> the system whose detectors rate on it."""
 AT_QUERY = ("reward",)
-"""Metrics with a parameter that only the reader of a report chooses; made from stored ones."""
+"""Metrics with a parameter that the reader of a report chooses: computed from stored ones when asked for."""
 
 
 def system_of(name: str) -> System:

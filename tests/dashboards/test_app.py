@@ -33,7 +33,7 @@ from coaudit.pipeline.analyze import compare, metrics
 from coaudit.pipeline.report import build, interventions
 from coaudit.pipeline.report.answers import UNFIT
 from coaudit.pipeline.report.tables import Number, Table, of_metric
-from coaudit.pipeline.report.transcript.pins import differing
+from coaudit.pipeline.report.transcript.pins import disagreements
 from coaudit.pipeline.store import Selection, Store, Workspace
 from coaudit.pipeline.store.selection import COLUMNS, NONE
 from coaudit.schemas import Agreement, Metric
@@ -134,14 +134,14 @@ def test_who_reads_one_page_after_the_other_sees_what_was_written_meanwhile(
     for _ in range(10):  # pages of 5 s each, one every 20 s
         cache.state("here")
         now += 5
-        cache._spent("here", 5.0)
+        cache._record_reading("here", 5.0)
         now += 15
     assert looks == 3, "a minute and what reading took after the last look there is another"
     for _ in range(36):  # two people, each reading 6 of 10 s, at once
         cache.state("here")
         now += 6
-        cache._spent("here", 6.0)
-        cache._spent("here", 6.0)
+        cache._record_reading("here", 6.0)
+        cache._record_reading("here", 6.0)
         now += 4
     assert looks == 5, "what is read at once takes no longer: it was never looked again"
 
@@ -204,7 +204,7 @@ def test_a_against_b_has_all_codes_and_metrics_and_leads_to_the_sessions(here: P
         if own.get((one["question"], one["metric"], one["rater"], pair[1]), (None,))[0] is not None
     ]
     row = max(there, key=lambda one: abs(one["effect"]))
-    turned = view._turned(row, pair[1])
+    turned = view._flip(row, pair[1])
     assert (turned["effect"], turned["low"]) == (-row["effect"], row["high"] and -row["high"])
     text = _html(test)
     assert f"A: {pair[1]}" in text and "Initiative entropy (H_init)" in text
@@ -249,7 +249,7 @@ def test_of_a_judges_own_share_that_people_corrected_no_reason_is_said() -> None
     row |= {"first": 0.25, "second": 0.5, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
     row |= {"question": "failures", "basis": "corrected by people's labels", "effect": -0.25, "reason": None}
     own = {("failures", "C.1", "judge", "a"): (0.5, 3)}
-    cells = view._coded(row, "condition", own, {})[3:5]
+    cells = view._code_row(row, "condition", own, {})[3:5]
     assert [(cell.value, cell.reason) for cell in cells if isinstance(cell, Number)] == [
         (0.5, None),
         (None, "not rated"),
@@ -266,7 +266,7 @@ def test_a_share_that_is_there_does_not_say_why_there_is_no_test() -> None:
     }
     row |= {"first": 1.0, "second": None, "effect": None, "low": None, "high": None}
     row |= {"p_value": None, "p_adjusted": None, "reason": "nothing to test: no pair differs"}
-    own = view._coded({**row, "question": "failures", "metric": "C.1"}, "condition", {}, {})
+    own = view._code_row({**row, "question": "failures", "metric": "C.1"}, "condition", {}, {})
     (line,) = view.measured([{**row, "question": "metrics", "metric": "success_rate"}], "condition").rows
     for cells in (own[3:5], line[2:4]):
         reasons = [cell.reason for cell in cells if isinstance(cell, Number)]
@@ -303,7 +303,7 @@ def test_a_mean_on_a_scale_is_no_percentage_and_codes_of_two_codebooks_keep_thei
     }
     own = {("failures", "C.1", "judge", "a"): (0.5, 3), ("mine", "C.1", "judge", "a"): (0.25, 4)}
     rows = [row | {"question": book, "metric": metric, "basis": "judge only"} for book, metric in asked]
-    lines = [view._coded(one, "condition", own, names) for one in rows]
+    lines = [view._code_row(one, "condition", own, names) for one in rows]
     assert [line[1] for line in lines] == ["Silent start", "My own", "Overall quality", "Tone"]
     cells = [(line[3], line[5]) for line in lines]
     assert [cell.n for cell, _ in cells if isinstance(cell, Number)] == [3, 4, None, None]
@@ -732,4 +732,4 @@ def test_raters_differ_where_labels_do_and_an_error_is_no_label() -> None:
         return {"codebook": "initiative", "code": "initiative", "event": event, "label": label}
 
     ratings = [rating(1, "yes"), rating(1, "no"), rating(2, "yes"), rating(2, None), rating(3, "no")]
-    assert differing(ratings) == ratings[:2]
+    assert disagreements(ratings) == ratings[:2]

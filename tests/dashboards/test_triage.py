@@ -151,6 +151,6 @@ def test_the_list_behind_a_number_has_the_sessions_that_it_counts(store: Store) 
 
 @pytest.mark.long
 def test_pages_of_a_list_hold_every_session_once(store: Store) -> None:
-    pages = [triage.listed(store, Selection(), first=at, many=1)[0] for at in range(3)]
+    pages = [triage.listed(store, Selection(), first=at, limit=1)[0] for at in range(3)]
     assert sorted(page[0]["id"] for page in pages) == ["aa", "bb", "cc"]
     assert triage.listed(store, Selection(), first=9)[0] == []

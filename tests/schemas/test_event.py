@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from coaudit.schemas import Action, Event, Participant, Trajectory
 from coaudit.schemas.event import EventColumns, Events, Notice
-from coaudit.schemas.unit import all_said, arguments_json
+from coaudit.schemas.unit import event_contents, arguments_json
 
 EVENTS = (
     Event(seq=0, actor="env", kind="start", text="Ümlaut"),
@@ -112,14 +112,14 @@ def test_what_is_wrong_with_an_event_is_said_by_its_type() -> None:
 
 def said(event: Event) -> bytes:
     columns = EventColumns.of([event])
-    return all_said(columns, arguments_json(columns))[0]
+    return event_contents(columns, arguments_json(columns))[0]
 
 
 def test_what_is_said_is_the_same_of_all_events_and_of_each_alone() -> None:
     half = EVENTS[0].model_copy(update={"text": "half \ud83d"})
     for events in (EVENTS, (half, *EVENTS[1:])):
         columns = EventColumns.of(events)
-        assert all_said(columns, arguments_json(columns)) == [said(event) for event in events]
+        assert event_contents(columns, arguments_json(columns)) == [said(event) for event in events]
     assert said(EVENTS[2]) == (
         b'[2,"bot","action",null,{"arguments":{"a":"x","b":[1,2.5,null]},"name":"look","raw":"look(\\"x\\")"}]'
     )

@@ -22,6 +22,21 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("schemas", "pipeline.errors", "data"),
 )
 """From the roof to the ground. A room sees those on lower layers, never its neighbours."""
+PARTICIPLES = frozenset(
+    """
+    acted added agreed answered asked became begun blotted born broken brought built called capped
+    carried chosen claimed collected compared converted copied counted decoded delivered done drawn
+    dropped earned fetched filled finished folded followed forced found given gone got grown halted
+    heard held ignored inserted judged kept known listed loaded logged looked lost made marked matched
+    meant mended missed named needed offered opened parsed picked placed planned planted produced
+    proposed pulled pushed quoted raised rated reached recorded removed renamed repeated replaced
+    returned said sampled saved seen sent served settled sheltered shown sought spent spoilt spoken
+    stated stopped stored stripped tagged taken tested told tried turned unpacked wanted weighed wished
+    written
+    """.split()
+)
+"""What no variable is called: it says what happened to a value, not what it is. Terms of statistics (expected,
+observed, weighted) are none of these."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +110,18 @@ def _base(module: str, node: ast.ImportFrom) -> str | None:
     parts = ["coaudit", *([] if module == "coaudit" else module.split("."))]
     above = parts if is_package and node.level == 1 else parts[: len(parts) - node.level + is_package]
     return ".".join([*above[1:], *([node.module] if node.module else [])])
+
+
+def variables() -> Iterator[tuple[str, int, str]]:
+    """Module, line and name of every parameter and local variable of the product's functions."""
+    for module in modules():
+        for node in ast.walk(tree_of(module)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                for inner in ast.walk(node):
+                    if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+                        yield module, inner.lineno, inner.id
+                    elif isinstance(inner, ast.arg):
+                        yield module, inner.lineno, inner.arg
 
 
 def room(module: str) -> str:

@@ -81,7 +81,7 @@ class Connection:
 
 
 def _knock(address: str) -> None:
-    """Fatal at once where nothing listens, for which Ray takes its time."""
+    """Fatal at once where nothing listens: Ray would try for long."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not (host and port.isdecimal()):
         return
@@ -91,8 +91,8 @@ def _knock(address: str) -> None:
         raise Fatal(f"Ray at {address} cannot be reached: {error}") from error
 
 
-def explained(error: Exception) -> str:
-    """Why a dataset failed: what was raised first in a worker, which Ray wraps in errors of its own."""
+def failure_reason(error: Exception) -> str:
+    """Why a dataset failed: the first error raised in a worker, which Ray wraps in errors of its own."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     errors = [line for line in lines if _ERROR_LINE.match(line) and "UserCodeException" not in line]
     return f"Ray gave up: {(errors or lines[-1:] or [repr(error)])[0][:600]}"

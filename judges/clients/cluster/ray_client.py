@@ -18,7 +18,7 @@ from ..dialect import rejection
 from ..engine import Engine, weights
 from ..openai import Endpoint, OpenAIClient
 from ..protocol import Client, Fatal, Offer, Parameters, Question, Reply
-from .connection import Connection, explained
+from .connection import Connection, failure_reason
 from .rows import KEY, PADDING, QUESTION, REPLY, Row, question_document, reply_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MOMENT = 0.02
 """Seconds in which questions gather to a block."""
 SMALLEST, LARGEST = 8, 256
-"""Questions in a block; what a lost worker had in hand is a few blocks."""
+"""Questions in a block; a lost worker had a few blocks in hand."""
 SPARE = 64
 """Blocks beyond those that are needed, for what has to be asked again."""
 ENDING_SECONDS = 30.0
@@ -41,7 +41,7 @@ _HINTS = {
 
 
 @dataclass
-class Open:
+class PendingQuestion:
     """A question that is on its way."""
 
     question: Question
@@ -56,7 +56,7 @@ class Blocks:
     size: int = SMALLEST
     unanswered: dict[int, int] = field(default_factory=dict)
 
-    def answered(self, number: int) -> bool:
+    def count_answer(self, number: int) -> bool:
         """Count an answer; whether it was its block's last."""
         rest = self.unanswered.get(number, 0) - 1
         if rest > 0:
@@ -75,7 +75,7 @@ class RayClient:
         self.endpoint = endpoint
         self.connection = Connection(engine)
         self._keys = itertools.count()
-        self._open: dict[int, Open] = {}
+        self._open: dict[int, PendingQuestion] = {}
         self._waiting: deque[int] = deque()
         self._blocks = Blocks()
         self._wake = asyncio.Event()
@@ -112,7 +112,7 @@ class RayClient:
     async def start(self, questions: int) -> Offer:
         """Have Ray run, with a dataset for about so many questions."""
         await asyncio.to_thread(self.connection.open)
-        self._stage = self._staged()
+        self._stage = self._make_stage()
         self._begin(questions)
         self._feeding = asyncio.create_task(self._feed())
         return await self.offer()
@@ -123,7 +123,7 @@ class RayClient:
             raise self._failed
         key = next(self._keys)
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        self._open[key] = Open(question, future)
+        self._open[key] = PendingQuestion(question, future)
         self._waiting.append(key)
         self._wake.set()
         try:
@@ -131,7 +131,7 @@ class RayClient:
         finally:
             self._open.pop(key, None)
 
-    def _staged(self) -> OfEndpoint | OfModel:
+    def _make_stage(self) -> OfEndpoint | OfModel:
         from . import stages
 
         gpus, cpus = stages.resources("GPU"), stages.resources("CPU")
@@ -152,8 +152,8 @@ class RayClient:
         self._stream = Stream(
             lambda source: stage(source, size),
             2 * math.ceil(questions / size) + SPARE,
-            lambda rows: _tell(loop, self._arrived, rows),
-            lambda error: _tell(loop, self._ended, error),
+            lambda rows: _tell(loop, self._take_replies, rows),
+            lambda error: _tell(loop, self._end_stream, error),
         )
         self._stream.start()
 
@@ -186,14 +186,14 @@ class RayClient:
         if not keys:
             return
         rows = [{KEY: key, QUESTION: question_document(self._open[key].question)} for key in keys]
-        if self._stage is not None and self._stage.padded:
+        if self._stage is not None and self._stage.pads_blocks:
             rows += [{KEY: PADDING, QUESTION: ""}] * (self._blocks.size - len(rows))
         number = stream.put(rows)
         self._blocks.unanswered[number] = len(keys)
         for key in keys:
             self._open[key].block = number
 
-    def _arrived(self, rows: list[Row]) -> None:
+    def _take_replies(self, rows: list[Row]) -> None:
         for row in rows:
             if (waiting := self._open.get(row[KEY])) is None or waiting.reply.done():
                 continue
@@ -202,18 +202,18 @@ class RayClient:
                 waiting.reply.set_exception(answer)
             else:
                 waiting.reply.set_result(answer)
-            if self._stream is not None and self._blocks.answered(waiting.block):
+            if self._stream is not None and self._blocks.count_answer(waiting.block):
                 self._stream.drop(waiting.block)
         self._wake.set()
 
-    def _ended(self, error: Exception | None) -> None:
-        """The dataset failed, or has used up its tickets: what is open goes into another."""
+    def _end_stream(self, error: Exception | None) -> None:
+        """The dataset failed, or has used up its tickets: then the open questions go into another."""
         keys = [key for key, waiting in self._open.items() if not waiting.reply.done()]
         if error is None:
             self._waiting, self._over = deque(keys), True
             self._wake.set()
             return
-        self._failed = Fatal(explained(error))
+        self._failed = Fatal(failure_reason(error))
         for key in keys:
             self._open[key].reply.set_exception(self._failed)
 

@@ -11,7 +11,7 @@ from ray.data import ActorPoolStrategy, Dataset, TaskPoolStrategy
 from ..arguments import Arguments
 from ..openai import Endpoint
 from ..protocol import Parameters
-from .workers import Asking, Prompting, Prompts
+from .workers import EndpointWorker, Prompts, PromptWorker
 
 CONCURRENT = 8
 """Blocks that a worker has in hand; the next is there when one is done."""
@@ -25,12 +25,12 @@ class OfEndpoint:
     endpoint: Endpoint
     parameters: Parameters
     workers: int
-    padded = False
+    pads_blocks = False
 
     def __call__(self, questions: Dataset, block: int) -> Dataset:
         """The replies."""
         return questions.map_batches(
-            Asking,
+            EndpointWorker,
             fn_constructor_args=(self.endpoint, self.parameters),
             batch_size=None,
             compute=ActorPoolStrategy(
@@ -51,7 +51,7 @@ class OfModel:
     parameters: Parameters
     workers: int
     gpus: bool
-    padded = True
+    pads_blocks = True
 
     def __call__(self, questions: Dataset, block: int) -> Dataset:
         """The replies."""
@@ -60,7 +60,7 @@ class OfModel:
         prompts = self._prompts()
         beside = {"num_cpus": 0.25, "compute": TaskPoolStrategy(self.workers + 1)}
         prompt_rows = questions.map_batches(  # actors: a task would load the tokenizer again, for ten seconds
-            Prompting,
+            PromptWorker,
             fn_constructor_args=(prompts,),
             batch_size=None,
             batch_format="pyarrow",
@@ -96,15 +96,15 @@ class OfModel:
 
     def _prompts(self) -> Prompts:
         arguments = self.arguments
-        loading = {name: arguments[name] for name in TOKENIZER if name in arguments}
-        if "tokenizer_revision" in loading:
-            loading["revision"] = loading.pop("tokenizer_revision")
+        tokenizer_options = {name: arguments[name] for name in TOKENIZER if name in arguments}
+        if "tokenizer_revision" in tokenizer_options:
+            tokenizer_options["revision"] = tokenizer_options.pop("tokenizer_revision")
         return Prompts(
             self.model,
             self.parameters,
             arguments.get("chat_template"),
             arguments.get("default_chat_template_kwargs", {}),
-            loading,
+            tokenizer_options,
         )
 
 

@@ -38,12 +38,12 @@ class Feed:
         self.closed = False
 
     async def put(self, number: int, rows: list[Row]) -> None:
-        """A block, the next in line."""
+        """Add the next block."""
         self.blocks[number] = rows
         self._wake()
 
     async def drop(self, number: int) -> None:
-        """A block that is answered."""
+        """Remove a block that is answered."""
         self.blocks.pop(number, None)
 
     async def take(self, number: int) -> list[Row]:
@@ -53,7 +53,7 @@ class Feed:
         return self.blocks.get(number, [])
 
     async def close(self) -> None:
-        """No more blocks."""
+        """Say that there will be no more blocks."""
         self.closed = True
         self._wake()
 
@@ -92,8 +92,8 @@ class Stream(threading.Thread):
         self.feed = ray.remote(num_cpus=0, max_concurrency=1000)(Feed).remote()
         self.tickets = tickets
         self._stage = stage
-        self._arrived = on_rows
-        self._ended = on_end
+        self._on_rows = on_rows
+        self._on_end = on_end
         self._closed = False
         self._next = 0
 
@@ -103,7 +103,7 @@ class Stream(threading.Thread):
         return self._next >= self.tickets
 
     def put(self, rows: Sequence[Row]) -> int:
-        """A block of questions; its number."""
+        """Send a block of questions; returns its number."""
         number, self._next = self._next, self._next + 1
         self.feed.put.remote(number, list(rows))
         return number
@@ -125,7 +125,7 @@ class Stream(threading.Thread):
         except Exception as raised:  # whatever a worker raises comes out here
             error = raised
         if not self._closed:
-            self._ended(error)
+            self._on_end(error)
 
     def _read(self) -> None:
         source = ray.data.read_datasource(
@@ -138,7 +138,7 @@ class Stream(threading.Thread):
         for block in replies.iter_batches(batch_size=None, prefetch_batches=0, batch_format="pyarrow"):
             if self._closed:
                 return
-            self._arrived(block.to_pylist())
+            self._on_rows(block.to_pylist())
 
 
 def _block(feed: Any, number: int) -> list[pa.Table]:

@@ -36,7 +36,7 @@ _NOTHING, _NO_FORM = [0], Form(("0",), {}, 1)
 """The prompt of a row that asks nothing, and how it is answered."""
 
 
-class Asking:
+class EndpointWorker:
     """A worker that asks an endpoint: a block of questions in, their replies out."""
 
     def __init__(self, endpoint: Endpoint, parameters: Parameters) -> None:
@@ -62,14 +62,14 @@ class Asking:
             return reply_document(error)
 
 
-class Prompting:
+class PromptWorker:
     """A worker that makes prompts: a block of questions in, as many rows for vLLM out."""
 
     def __init__(self, prompts: Prompts) -> None:
         from transformers import AutoTokenizer
 
         self.prompts = prompts
-        self._tokenizer = AutoTokenizer.from_pretrained(prompts.model, **prompts.loading)
+        self._tokenizer = AutoTokenizer.from_pretrained(prompts.model, **prompts.tokenizer_options)
 
     def __call__(self, questions: pa.Table) -> pa.Table:
         """Their rows, in the same order."""
@@ -85,7 +85,7 @@ class Prompts:
     template: str | None = None
     """A chat template in place of the model's own, or a file that holds one."""
     template_options: Mapping[str, Any] = field(default_factory=dict)
-    loading: Mapping[str, Any] = field(default_factory=dict)
+    tokenizer_options: Mapping[str, Any] = field(default_factory=dict)
     """How the tokenizer is loaded."""
 
     def rows(self, questions: pa.Table, tokenizer: Any) -> pa.Table:

@@ -1,4 +1,4 @@
-"""A paper's result tables as cells: the published figure, the workspace's own, and what that rests on."""
+"""A paper's result tables as cells: the published figure beside the workspace's own estimate."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ....schemas import JsonValue
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """Records that belong to a cell and did not go into its value, by native id, and why."""
+class Omission:
+    """Records, by native id, that belong to a cell and did not go into its value, and why."""
 
     reason: str
     records: tuple[str, ...]
@@ -23,7 +23,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the workspace says: `value` is None exactly where `reason` says why."""
+    """The workspace's own value of a cell, None exactly where `reason` says why."""
 
     value: float | None
     n: int = 0
@@ -31,7 +31,7 @@ class Estimate:
     high: float | None = None
     reason: str | None = None
     note: str | None = None
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[Omission, ...] = ()
 
     def times(self, factor: float) -> Estimate:
         """The same on another scale, such as per cent."""
@@ -51,16 +51,16 @@ class Cell:
     published: float | None
     here: Estimate
     definition: str
-    defined: str = ""
-    """The row or column that the definition is of."""
+    defined_for: str = ""
+    """The row or column that the definition is for."""
 
     @property
     def has_records(self) -> bool:
-        """Whether the workspace has anything to say to it."""
+        """Whether the workspace has records for it, used or left out."""
         return self.here.n > 0 or self.here.value is not None or bool(self.here.left_out)
 
     def document(self) -> dict[str, Any]:
-        """The cell as JSON; what is not there is null."""
+        """The cell as JSON; missing values are null."""
         here = self.here
         return {
             "row": self.row,
@@ -78,7 +78,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedTable:
     """One table as the paper prints it: rows of figures by column, None where it prints none."""
 
     name: str
@@ -96,23 +96,23 @@ class Published:
 
 @dataclass(frozen=True)
 class Paper:
-    """What data/papers/NAME.toml holds."""
+    """The content of data/papers/NAME.toml."""
 
     title: str
     source: str
     records: str
     """Which records are public, and which are not."""
-    tables: tuple[Published, ...]
+    tables: tuple[PublishedTable, ...]
     names: Mapping[str, Mapping[str, str]]
-    """Kind (models, arms ...) -> the paper's name -> the pattern of what logs call it."""
+    """Kind (models, arms ...) -> the paper's name -> pattern of its names in logs."""
 
-    def table(self, name: str) -> Published:
+    def table(self, name: str) -> PublishedTable:
         """The table of that name."""
         return next(table for table in self.tables if table.name == name)
 
 
 @dataclass(frozen=True)
-class Replicated:
+class ReplicatedTable:
     """One table with its cells. `printed` is False where the paper only draws it, or does not have it."""
 
     name: str
@@ -130,8 +130,8 @@ class Replication:
     paper: Paper
     definition: str
     rater: str | None
-    tables: tuple[Replicated, ...]
-    left_out: tuple[LeftOut, ...] = field(default=())
+    tables: tuple[ReplicatedTable, ...]
+    left_out: tuple[Omission, ...] = field(default=())
     """Records of the system that belong to no cell."""
 
     def document(self) -> dict[str, JsonValue]:
@@ -166,18 +166,18 @@ def load(name: str) -> Paper:
     return Paper(document["paper"], document["source"], document["records"], tables, names)
 
 
-def _published_table(table: Mapping[str, Any]) -> Published:
+def _published_table(table: Mapping[str, Any]) -> PublishedTable:
     rows = {
         name: tuple(None if math.isnan(value) else float(value) for value in values)
         for name, values in table["rows"].items()
     }
-    return Published(table["name"], table["place"], table["about"], tuple(table["columns"]), rows)
+    return PublishedTable(table["name"], table["place"], table["about"], tuple(table["columns"]), rows)
 
 
 def cells_of(
-    table: Published, here: Mapping[tuple[str, str], Estimate], definition: Mapping[str, str]
+    table: PublishedTable, here: Mapping[tuple[str, str], Estimate], definition: Mapping[str, str]
 ) -> tuple[Cell, ...]:
-    """Every published cell, then what the workspace has beyond; `definition` is by column or by row."""
+    """Every published cell, then cells that only the workspace has; `definition` is by column or row."""
     places = [(row, column) for row in table.rows for column in table.columns]
     places += [place for place in here if place not in set(places)]
     return tuple(
@@ -193,25 +193,25 @@ def _cell(
     return Cell(row, column, published, here, definition.get(name, ""), name)
 
 
-def replicated(
-    table: Published, here: Mapping[tuple[str, str], Estimate], definition: Mapping[str, str]
-) -> Replicated:
-    """A published table with what the workspace says to it."""
-    return Replicated(table.name, table.place, table.about, cells_of(table, here, definition))
+def replicate_table(
+    table: PublishedTable, here: Mapping[tuple[str, str], Estimate], definition: Mapping[str, str]
+) -> ReplicatedTable:
+    """A published table with the workspace's own estimates."""
+    return ReplicatedTable(table.name, table.place, table.about, cells_of(table, here, definition))
 
 
-def beyond(
+def unpublished_table(
     name: str, about: str, here: Mapping[tuple[str, str], Estimate], definition: Mapping[str, str]
-) -> Replicated:
-    """What belongs to the paper and is printed in none of its tables."""
-    table = Published(name, "not printed as figures", about, (), {})
-    return Replicated(name, table.place, about, cells_of(table, here, definition), printed=False)
+) -> ReplicatedTable:
+    """Cells that belong to the paper but are printed in none of its tables."""
+    table = PublishedTable(name, "not printed as figures", about, (), {})
+    return ReplicatedTable(name, table.place, about, cells_of(table, here, definition), printed=False)
 
 
 COLUMNS = ("row", "column", "published", "here", "95 %", "n", "left out", "remark")
 
 
-def lines(table: Replicated) -> list[list[str]]:
+def lines(table: ReplicatedTable) -> list[list[str]]:
     """The cells that have a value here, as the rows of a table for reading."""
     return [_line(cell) for cell in table.cells if cell.here.value is not None]
 
@@ -235,10 +235,10 @@ def _omission_text(here: Estimate) -> str:
     return "; ".join(f"{len(one.records)}: {one.reason}" for one in here.left_out)
 
 
-def remarks(table: Replicated) -> list[str]:
-    """What stands below a table: definitions, cells without a value and why, figures without a record."""
+def remarks(table: ReplicatedTable) -> list[str]:
+    """Remarks below a table: definitions, cells without a value and why, figures without records."""
     with_records = [cell for cell in table.cells if cell.has_records]
-    meanings = {cell.definition: cell.defined for cell in reversed(with_records) if cell.definition}
+    meanings = {cell.definition: cell.defined_for for cell in reversed(with_records) if cell.definition}
     sentences = [f"{name}: {words}." for words, name in reversed(meanings.items())]
     reasons = Counter(
         _omission_text(c.here) or c.here.reason or "" for c in with_records if c.here.value is None
@@ -255,14 +255,14 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
 
 
-def by_reason(pairs: Iterable[tuple[str, str]]) -> tuple[LeftOut, ...]:
+def by_reason(pairs: Iterable[tuple[str, str]]) -> tuple[Omission, ...]:
     """(Record, why) pairs, gathered by reason."""
     by_name: dict[str, list[str]] = {}
     for record, reason in pairs:
         by_name.setdefault(reason, []).append(record)
-    return tuple(LeftOut(reason, tuple(records)) for reason, records in by_name.items())
+    return tuple(Omission(reason, tuple(records)) for reason, records in by_name.items())
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """The mean; None of nothing."""
+    """The mean; None of no values."""
     return sum(values) / len(values) if values else None

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from ....annotation.statistics.intervals import wilson
 from ....schemas import Trajectory
-from ....schemas.trajectory import COPY, recorded
+from ....schemas.trajectory import COPY, recorded_outcome
 from ...systems import coblock
 from ...systems.coblock import faults
-from .cells import Estimate, LeftOut, Paper, Replicated, by_reason, replicated
-from .records import Record, Records, grouped
+from .cells import Estimate, Omission, Paper, ReplicatedTable, by_reason, replicate_table
+from .records import Record, Records, group_by
 
 SYSTEM = coblock.SYSTEM.name
 PER_CENT = 100
@@ -25,15 +25,15 @@ WORDS = {
 }
 
 
-def tables(records: Records, paper: Paper) -> Iterator[Replicated]:
-    """What figures draw, and the errors that the text counts."""
+def tables(records: Records, paper: Paper) -> Iterator[ReplicatedTable]:
+    """The numbers of the figures, and the errors that the text counts."""
     first, second = paper.tables
-    yield replicated(first, dict(_figures(records)), WORDS)
-    yield replicated(second, dict(_errors(records)), WORDS)
+    yield replicate_table(first, dict(_figures(records)), WORDS)
+    yield replicate_table(second, dict(_errors(records)), WORDS)
 
 
-def left_out(records: Records, paper: Paper) -> tuple[LeftOut, ...]:
-    """Games that say of no type, and copies of other records."""
+def left_out(records: Records, paper: Paper) -> tuple[Omission, ...]:
+    """Games without a known type, and copies of other records."""
     return by_reason((r.native_id, why) for r in records.all if (why := _why(r)) is not None)
 
 
@@ -44,7 +44,7 @@ def _why(record: Record) -> str | None:
 
 
 def _type(record: Record) -> str | None:
-    """As the log's content says (`task_type`)."""
+    """The game's type by the log's content (`task_type`); None for copies."""
     return record.tags.get("task_type") if COPY not in record.tags else None
 
 
@@ -54,16 +54,16 @@ def _row(record: Record) -> str | None:
 
 
 def _figures(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:
-    for row, runs in grouped(records.all, _row).items():
+    for row, runs in group_by(records.all, _row).items():
         for metric in METRICS:
             factor = PER_CENT if metric == "success_rate" else 1
-            yield (row, metric), records.measured(runs, metric).times(factor)
+            yield (row, metric), records.measure(runs, metric).times(factor)
 
 
 def _errors(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:
-    for kind, runs in grouped(records.all, _type).items():
-        games = records.loaded(runs)
-        failures = [game for game in games if recorded(game, "success").value == 0]
+    for kind, runs in group_by(records.all, _type).items():
+        games = records.load(runs)
+        failures = [game for game in games if recorded_outcome(game, "success").value == 0]
         neglected = [bool(list(faults.neglected_own_goal(game))) for game in failures]
         yield (kind, "neglected_own_goal"), _share(neglected, "no game of this type failed")
         yield (kind, "stopped_early"), _share([_stops_early(game) for game in games], "no game of this type")

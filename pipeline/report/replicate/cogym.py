@@ -10,8 +10,8 @@ from ... import codebooks
 from ...analyze import agreement
 from ...analyze.failures import FAILURES, raters
 from ...store import Selection, dictionaries
-from .cells import Estimate, LeftOut, Paper, Replicated, beyond, by_reason, replicated
-from .records import Record, Records, named
+from .cells import Estimate, Omission, Paper, ReplicatedTable, by_reason, replicate_table, unpublished_table
+from .records import Record, Records, paper_name
 
 SYSTEM = "cogym"
 TASKS = {
@@ -44,18 +44,20 @@ KAPPAS = {"Average Cohen's κ": "mean_judge_human_kappa", "Fleiss' κ": "fleiss_
 PER_CENT = 100
 
 
-def tables(records: Records, paper: Paper) -> Iterator[Replicated]:
+def tables(records: Records, paper: Paper) -> Iterator[ReplicatedTable]:
     """Every table of the paper, with real and simulated users side by side where it has one of them."""
     definitions = _definitions(records)
-    yield replicated(paper.table("Table 2"), dict(_simulated(records, paper)), definitions)
-    yield replicated(paper.table("Table 3"), _named_real(dict(_both_settings(records))), definitions)
-    yield replicated(paper.table("Table 4"), dict(_failures(records)), _failure_words(records))
-    yield beyond("Table 4, error source", _SOURCES, dict(_sources(records)), _failure_words(records))
-    yield replicated(paper.table("Table 5"), dict(_agreement(records)), _KAPPA_WORDS)
-    yield replicated(paper.table("Table 6"), dict(_satisfaction(records)), _SCORE_WORDS)
+    yield replicate_table(paper.table("Table 2"), dict(_simulated_cells(records, paper)), definitions)
+    yield replicate_table(paper.table("Table 3"), _strip_real(dict(_both_settings(records))), definitions)
+    yield replicate_table(paper.table("Table 4"), dict(_failures(records)), _failure_words(records))
+    yield unpublished_table(
+        "Table 4, error source", _SOURCES, dict(_sources(records)), _failure_words(records)
+    )
+    yield replicate_table(paper.table("Table 5"), dict(_agreement(records)), _KAPPA_WORDS)
+    yield replicate_table(paper.table("Table 6"), dict(_satisfaction(records)), _SCORE_WORDS)
 
 
-def left_out(records: Records, paper: Paper) -> tuple[LeftOut, ...]:
+def left_out(records: Records, paper: Paper) -> tuple[Omission, ...]:
     """Records of tasks that the paper does not have."""
     return by_reason(
         (record.native_id, f"the paper has no task {record.task!r}")
@@ -100,20 +102,22 @@ def arm_of(record: Record, paper: Paper) -> str:
     if not record.people:
         return AUTONOMOUS
     teams = {arm: pattern for arm, pattern in paper.names["arms"].items() if arm != AUTONOMOUS}
-    return named(teams, (record.agent, record.condition)) or f"condition {record.condition}"
+    return paper_name(teams, (record.agent, record.condition)) or f"condition {record.condition}"
 
 
-def _simulated(records: Records, paper: Paper) -> Iterator[tuple[tuple[str, str], Estimate]]:
+def _simulated_cells(records: Records, paper: Paper) -> Iterator[tuple[tuple[str, str], Estimate]]:
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records.all:
         if record.setting != "real" and record.task in TASKS:
-            model = named(paper.names["models"], (record.model,)) or f"model {record.model or 'not logged'}"
+            model = (
+                paper_name(paper.names["models"], (record.model,)) or f"model {record.model or 'not logged'}"
+            )
             row = f"{arm_of(record, paper)} · {model}"
             groups.setdefault((row, TASKS[record.task]), []).append(record)
     for (row, task), runs in groups.items():
         alone = row.startswith(AUTONOMOUS)
         for metric, scoring in list(TABLE_2.items())[: 2 if alone else None]:
-            yield (row, f"{task} · {metric}"), records.measured(runs, metric, scoring=scoring)
+            yield (row, f"{task} · {metric}"), records.measure(runs, metric, scoring=scoring)
 
 
 def _both_settings(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:
@@ -123,12 +127,12 @@ def _both_settings(records: Records) -> Iterator[tuple[tuple[str, str], Estimate
             for metric, scoring in TABLE_3 if runs else ():
                 factor = PER_CENT if metric == "win_rate" else 1
                 row = f"{metric} {scoring}" if scoring else metric
-                result = records.measured(runs, metric, scoring=scoring).times(factor)
+                result = records.measure(runs, metric, scoring=scoring).times(factor)
                 yield (row, f"{column} · {setting}"), result
 
 
-def _named_real(estimate: Mapping[tuple[str, str], Estimate]) -> dict[tuple[str, str], Estimate]:
-    """The printed columns are those of real users."""
+def _strip_real(estimate: Mapping[tuple[str, str], Estimate]) -> dict[tuple[str, str], Estimate]:
+    """Estimates of real users under the names of the printed columns, which are theirs."""
     return {(row, column.removesuffix(" · real")): here for (row, column), here in estimate.items()}
 
 
@@ -142,7 +146,7 @@ def _teams(records: Records, setting: str) -> list[Record]:
 
 def _finder(records: Records) -> str | None:
     names = [row["rater"] for row in raters(records.store, only=Selection(system=(SYSTEM,)))]
-    return records.asked if records.asked in names else next(iter(names), None)
+    return records.wanted_rater if records.wanted_rater in names else next(iter(names), None)
 
 
 def _failure_words(records: Records) -> dict[str, str]:
@@ -150,7 +154,7 @@ def _failure_words(records: Records) -> dict[str, str]:
 
 
 def _finder_rows(records: Records) -> list[dict[str, object]]:
-    """What the finder said: trajectory, code or category, present (or None), error_source."""
+    """The finder's findings: trajectory, code or category, present (or None), error_source."""
     query = """
         SELECT trajectory_id, code, present, error_source FROM findings WHERE codebook = ? AND rater = ?
         UNION ALL
@@ -172,7 +176,7 @@ def _failures(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:
 
 
 def _share(records: Iterable[Record], present: Mapping[str, object]) -> Estimate:
-    """The per cent of records where it is present (1), of those where it is 1 or 0."""
+    """The per cent of records with 1 among those with 1 or 0; the others are left out, with the reason."""
     reasons = {"unrated": "not rated", None: "unclear, failed or answered in part"}
     missing = [(r.native_id, reasons[present[r.id]]) for r in records if present[r.id] not in (0, 1)]  # type: ignore[index]
     values = [value for value in present.values() if value in (0, 1)]
@@ -210,7 +214,7 @@ def _agreement(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:
 
 
 def _kappa(rows: Iterable[Agreement], everything: Iterable[Agreement]) -> Estimate:
-    """Of the first judge whom people checked."""
+    """The coefficient of the first judge whom people checked."""
     judges = [r.raters[0] for r in everything if r.coefficient == "mean_judge_human_kappa"]
     if not judges:
         return Estimate(None, reason="no unit was rated by a judge and by people")

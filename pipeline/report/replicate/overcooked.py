@@ -1,4 +1,4 @@
-"""Collab-Overcooked's tables 2 and 3, and what its figures draw."""
+"""Collab-Overcooked's tables 2 and 3, and the numbers of its figures."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ...systems import overcooked
 from ...systems.overcooked import metrics
 from ...systems.overcooked.references import Reference
 from ...systems.registry import parsed_references
-from .cells import Estimate, LeftOut, Paper, Replicated, beyond, by_reason, replicated
-from .records import Definition, Record, Records, grouped, named
+from .cells import Estimate, Omission, Paper, ReplicatedTable, by_reason, replicate_table, unpublished_table
+from .records import Definition, Record, Records, group_by, paper_name
 
 SYSTEM = overcooked.SYSTEM.name
 PER_CENT = 100
@@ -29,21 +29,21 @@ WORDS = {
 }
 
 
-def tables(records: Records, paper: Paper) -> Iterator[Replicated]:
+def tables(records: Records, paper: Paper) -> Iterator[ReplicatedTable]:
     """Both printed tables, then figures 3 and 4, the confusion of figure 5 and the errors of figure 9."""
     references = _references(records)
-    yield replicated(paper.table("Table 2"), dict(_success(records, paper, references)), WORDS)
-    yield replicated(paper.table("Table 3"), dict(_actions(references)), WORDS)
+    yield replicate_table(paper.table("Table 2"), dict(_success(records, paper, references)), WORDS)
+    yield replicate_table(paper.table("Table 3"), dict(_actions(references)), WORDS)
     about = "Initiating and responding capability, per cent"
-    yield beyond("Figures 3 and 4", about, dict(_capabilities(records, paper, references)), WORDS)
+    yield unpublished_table("Figures 3 and 4", about, dict(_capabilities(records, paper, references)), WORDS)
     cells, classes = dict(_confusion(records, paper, references)), dict(_errors(records, paper, references))
-    yield beyond("Figure 5", _CONFUSION, cells, _shares(records, "dialogues"))
-    yield beyond("Figure 9", _ERRORS, classes, _shares(records, "requests"))
-    yield beyond("Refused plans", _REFUSED, dict(_refusals(records)), {})
+    yield unpublished_table("Figure 5", _CONFUSION, cells, _shares(records, "dialogues"))
+    yield unpublished_table("Figure 9", _ERRORS, classes, _shares(records, "requests"))
+    yield unpublished_table("Refused plans", _REFUSED, dict(_refusals(records)), {})
 
 
-def left_out(records: Records, paper: Paper) -> tuple[LeftOut, ...]:
-    """Runs whose order has no reference, and with it no level."""
+def left_out(records: Records, paper: Paper) -> tuple[Omission, ...]:
+    """Runs whose order has no reference, and so no level."""
     references = _references(records)
     return by_reason(
         (record.native_id, f"no reference for {record.task!r} (--reference DIR), which says its level")
@@ -75,14 +75,14 @@ def _references(records: Records) -> dict[str, Reference]:
 def row_of(record: Record, paper: Paper) -> str:
     """The model as the paper calls it, else as the log's folder does."""
     name = record.model or record.condition
-    return named(paper.names["models"], (name,)) or f"{name or 'no model'} (not in the paper)"
+    return paper_name(paper.names["models"], (name,)) or f"{name or 'no model'} (not in the paper)"
 
 
 def _groups(
     records: Records, paper: Paper, references: dict[str, Reference]
 ) -> Iterator[tuple[str, str, list[Record]]]:
     """(Row, level, records)."""
-    for row, runs in grouped(records.all, lambda record: row_of(record, paper)).items():
+    for row, runs in group_by(records.all, lambda record: row_of(record, paper)).items():
         for level in LEVELS:
             of_level = [r for r in runs if r.task in references and references[r.task].level == level]
             if of_level:
@@ -126,12 +126,12 @@ _SIGNS = ("answer worse", "as good", "answer better")
 def _confusion(
     records: Records, paper: Paper, references: dict[str, Reference]
 ) -> Iterator[tuple[tuple[str, str], Estimate]]:
-    for row, runs in grouped(records.all, lambda record: row_of(record, paper)).items():
+    for row, runs in group_by(records.all, lambda record: row_of(record, paper)).items():
         counts: Counter[tuple[str, bool, bool]] = Counter()
-        for run in records.loaded(r for r in runs if r.task in references):
+        for run in records.load(r for r in runs if r.task in references):
             reference = references[run.task or ""]
             game = metrics.run(run, metrics.time_limit(reference))
-            counts += metrics.confusion(metrics.assessed(game, reference, records.definition))
+            counts += metrics.confusion(metrics.run_collaborations(game, reference, records.definition))
         total = counts.total()
         for cell, name in metrics.CELLS.items():
             part = sum(n for (_, *rest), n in counts.items() if tuple(rest) == cell)
@@ -145,16 +145,16 @@ def _confusion(
 def _errors(
     records: Records, paper: Paper, references: dict[str, Reference]
 ) -> Iterator[tuple[tuple[str, str], Estimate]]:
-    for row, runs in grouped(records.all, lambda record: row_of(record, paper)).items():
+    for row, runs in group_by(records.all, lambda record: row_of(record, paper)).items():
         with_reference = [r for r in runs if r.task in references]
         for code in metrics.ERRORS if with_reference else ():
             yield (
                 (row, code),
-                records.measured(with_reference, "initiation_errors", scoring=code).times(PER_CENT),
+                records.measure(with_reference, "initiation_errors", scoring=code).times(PER_CENT),
             )
 
 
 def _refusals(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:
-    runs = records.loaded(records.all)
+    runs = records.load(records.all)
     for (agent, kind), count in sorted(metrics.invalid_actions(runs).items()):
         yield (kind, agent), Estimate(count, len(runs))

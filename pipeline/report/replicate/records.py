@@ -1,4 +1,4 @@
-"""The workspace's records of one system, and what they measure as a group."""
+"""The workspace's records of one system, and metrics over groups of them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ....schemas import Metric, Trajectory
 from ...analyze import metrics
 from ...analyze.choice import choose
 from ...analyze.counts import CODEBOOKS as RATED
-from ...analyze.totals import clustered, groups
+from ...analyze.totals import groups, has_clusters
 from ...store import Selection, Store, dictionaries
 from ...systems import OF_ONE
 from ..build import best_rater
-from .cells import NO_RECORD, Estimate, LeftOut, by_reason
+from .cells import NO_RECORD, Estimate, Omission, by_reason
 
 Definition = Literal["released", "paper"]
 
@@ -43,13 +43,13 @@ class Record:
 
 
 class Records:
-    """All records of a system; of metrics that rest on ratings one rater's, or those asked for."""
+    """All records of a system; metrics that rest on ratings are by one rater, the one asked for if any."""
 
     def __init__(self, store: Store, system: str, definition: Definition, rater: str | None) -> None:
         self.store = store
         self.system = system
         self.definition = definition
-        self.asked = rater
+        self.wanted_rater = rater
         self._rows: dict[tuple[tuple[str, ...], Definition], list[Metric]] = {}
         self._single: dict[Definition, dict[str, list[Metric]]] = {}
 
@@ -71,17 +71,17 @@ class Records:
     @cached_property
     def rater(self) -> str | None:
         """Whose ratings stand in the tables; None where nobody rated."""
-        if self.asked is not None:
-            return self.asked
+        if self.wanted_rater is not None:
+            return self.wanted_rater
         rows = metrics.metrics(self.store, only=Selection(system=(self.system,)), definition=self.definition)
         return best_rater([row for row in rows if row.metric in RATED])
 
-    def loaded(self, records: Iterable[Record]) -> list[Trajectory]:
+    def load(self, records: Iterable[Record]) -> list[Trajectory]:
         """The trajectories with their states."""
         with self.store.reading() as connection:
             return self.store.load(connection, [record.id for record in records], states=True)
 
-    def measured(
+    def measure(
         self,
         records: Collection[Record],
         metric: str,
@@ -89,7 +89,7 @@ class Records:
         scoring: str | None = None,
         definition: Definition | None = None,
     ) -> Estimate:
-        """A metric over these records, with those that it leaves out and why."""
+        """A metric over these records, with the records that it leaves out and why."""
         if not records:
             return NO_RECORD
         variant = definition or self.definition
@@ -122,7 +122,7 @@ class Records:
         raw, ids = OF_ONE.get(metric, metric), tuple(sorted(record.id for record in records))
         with self.store.reading() as connection:
             choose(connection, definition=variant, only=Selection(ids=ids))
-            instances = clustered(connection, ())
+            instances = has_clusters(connection, ())
             tasks = list(groups(connection, ["t.task"], only=[raw], instances=instances))
         left_out = self._left_out(records, metric, None, variant)
         with_value = [task.totals for task in tasks if task.totals.value is not None]
@@ -147,7 +147,7 @@ class Records:
 
     def _left_out(
         self, records: Iterable[Record], metric: str, scoring: str | None, definition: Definition
-    ) -> tuple[LeftOut, ...]:
+    ) -> tuple[Omission, ...]:
         raw = OF_ONE.get(metric, metric)
         each = self._each(definition)
         pairs = []
@@ -174,9 +174,9 @@ class Records:
 
 
 def _mean_of(tasks: Sequence[Totals]) -> Totals:
-    """Totals whose value is the mean of the tasks' values; tasks are given, so that each is a stratum."""
+    """Totals whose value is the mean of the tasks' values; tasks are fixed, so that each is a stratum."""
     n = sum(task.n for task in tasks)
-    # Weights are 1 in the mean, as they are where every task has as many runs.
+    # Scaled to a mean weight of 1, as if every task had the same number of runs.
     scales = [n / len(tasks) / float(task.denominator.sum()) for task in tasks]
     return Totals(
         numerator=np.concatenate([scale * task.numerator for scale, task in zip(scales, tasks, strict=True)]),
@@ -197,8 +197,8 @@ def _tags(value: Any) -> Mapping[str, str]:
     return json.loads(value) if isinstance(value, str) else value or {}
 
 
-def named(names: Mapping[str, str], texts: Iterable[str | None]) -> str | None:
-    """The paper's name of what logs call one of `said`; None where the paper has none."""
+def paper_name(names: Mapping[str, str], texts: Iterable[str | None]) -> str | None:
+    """The paper's name whose pattern one of these texts from a log matches; None where none does."""
     words = [word for word in texts if word]
     for name, pattern in names.items():
         if any(re.fullmatch(pattern, word, re.IGNORECASE) for word in words):
@@ -206,8 +206,8 @@ def named(names: Mapping[str, str], texts: Iterable[str | None]) -> str | None:
     return None
 
 
-def grouped(records: Iterable[Record], key: Callable[[Record], str | None]) -> dict[str, list[Record]]:
-    """Records by a name; those without one are left out."""
+def group_by(records: Iterable[Record], key: Callable[[Record], str | None]) -> dict[str, list[Record]]:
+    """Records by a key; those without one are left out."""
     by_name: dict[str, list[Record]] = {}
     for record in records:
         if (name := key(record)) is not None:

@@ -12,14 +12,23 @@ import numpy as np
 from ....schemas import Trajectory
 from ...advise import trees
 from ...advise.scores import Bench, Score
-from ...advise.states import earning
+from ...advise.states import rewarded_episodes
 from ...advise.trees import Forest
 from ...store import Selection
 from ...systems import rehac
 from ...systems.rehac import overlap
 from ..interventions import interventions
-from .cells import Estimate, LeftOut, Paper, Replicated, beyond, by_reason, mean, replicated
-from .records import Definition, Record, Records, grouped
+from .cells import (
+    Estimate,
+    Omission,
+    Paper,
+    ReplicatedTable,
+    by_reason,
+    mean,
+    replicate_table,
+    unpublished_table,
+)
+from .records import Definition, Record, Records, group_by
 
 SYSTEM = rehac.SYSTEM.name
 PENALTY = 0.08
@@ -59,14 +68,14 @@ _ADVANTAGES = (
 
 @dataclass(frozen=True)
 class Sets:
-    """A data set's records by what they are."""
+    """A data set's records: training runs, trees of test questions, and runs of the paper's policy."""
 
     train: list[Record]
     tree: list[Record]
     ours: list[Record]
 
 
-def tables(records: Records, paper: Paper) -> Iterator[Replicated]:
+def tables(records: Records, paper: Paper) -> Iterator[ReplicatedTable]:
     """Every table that the records allow."""
     by_name = dict(_methods(records, paper))
     five = paper.table("Table 5")
@@ -78,14 +87,14 @@ def tables(records: Records, paper: Paper) -> Iterator[Replicated]:
             )
             if method in same and f"{dataset} · {same[method]}" in paper.table(name).rows
         }
-        yield replicated(paper.table(name), rows, WORDS)
-    yield replicated(paper.table("Table 3"), dict(_sizes(records, paper)), WORDS)
-    yield replicated(five, by_name, WORDS)
-    yield beyond("Advantages", _ADVANTAGES, dict(_advantages(records, paper)), {})
-    yield beyond("InterCode", _INTERCODE, dict(_intercode(records)), WORDS)
+        yield replicate_table(paper.table(name), rows, WORDS)
+    yield replicate_table(paper.table("Table 3"), dict(_sizes(records, paper)), WORDS)
+    yield replicate_table(five, by_name, WORDS)
+    yield unpublished_table("Advantages", _ADVANTAGES, dict(_advantages(records, paper)), {})
+    yield unpublished_table("InterCode", _INTERCODE, dict(_intercode(records)), WORDS)
 
 
-def left_out(records: Records, paper: Paper) -> tuple[LeftOut, ...]:
+def left_out(records: Records, paper: Paper) -> tuple[Omission, ...]:
     """Records that are neither training, tree of the test questions, nor the policy's runs at λ = 0.08."""
     ids = {r.id for one in _sets(records, paper).values() for r in (*one.train, *one.tree, *one.ours)}
     return by_reason((r.native_id, _why(r)) for r in records.all if r.id not in ids)
@@ -98,7 +107,7 @@ def _why(record: Record) -> str:
 
 
 def _file(record: Record) -> str:
-    """The name of its file, which says what it is whatever the condition was called."""
+    """The name of a record's file, which tells the set whatever the condition is called."""
     return record.native_id.partition("/")[0].lower()
 
 
@@ -108,7 +117,7 @@ def _split_row(row: str) -> tuple[str, str]:
 
 
 def _is_tree(record: Record) -> bool:
-    """Of a tree file, whose paths are named by question and bits and have no question text."""
+    """Whether a record is of a tree file: named by question and bits, and without a question text."""
     by_place = re.fullmatch(r".*/\d+/[01]+(#\d+)?", record.native_id)
     return by_place is not None and record.instance == record.tags.get("idx")
 
@@ -137,13 +146,13 @@ def _methods(records: Records, paper: Paper) -> Iterator[tuple[tuple[str, str], 
             for (name, column), here in _of_tree(records, sets.tree):
                 yield (f"{dataset} · {name}", column), here
         for column in COLUMNS if sets.ours else ():
-            result = records.measured(sets.ours, MEASURES[column]).times(PER_CENT)
+            result = records.measure(sets.ours, MEASURES[column]).times(PER_CENT)
             yield (f"{dataset} · Ours", column), result
 
 
 def _of_tree(records: Records, tree: list[Record]) -> Iterator[tuple[tuple[str, str], Estimate]]:
-    """What policies that need no model earn, on the questions of which each choice was played out once."""
-    paths, others = trees.played_out(earning(records.loaded(tree), "task_reward"))
+    """What policies without a model earn, on the questions of which each choice was played out once."""
+    paths, others = trees.complete_paths(rewarded_episodes(records.load(tree), "task_reward"))
     if not paths:
         left_out = by_reason((record.native_id, _NOT_WHOLE) for record in tree)
         none = Estimate(None, reason=_NOT_WHOLE, left_out=left_out)
@@ -158,7 +167,7 @@ def _of_tree(records: Records, tree: list[Record]) -> Iterator[tuple[tuple[str, 
 
 
 def _policies(woods: Forest) -> Iterator[tuple[str, Score]]:
-    """The paper's baselines, and the best of who knows how each path ends."""
+    """The paper's baselines, and the best policy in hindsight."""
     on = Bench(woods)
     for name, odds in ODDS.items():
         yield name, on.score(np.full(len(woods.states), odds))
@@ -214,10 +223,10 @@ def _by_setting(train: Sequence[Record]) -> list[tuple[str, list[Record]]]:
 
 
 def _intercode(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:
-    runs = {t.id: t for t in records.loaded(r for r in records.all if r.task == "intercode")}
+    runs = {t.id: t for t in records.load(r for r in records.all if r.task == "intercode")}
     gold = overlap.gold_rows(runs.values())
-    for condition, many in grouped(records.all, lambda r: r.condition if r.id in runs else None).items():
-        yield (condition, "logged"), records.measured(many, "task_reward").times(PER_CENT)
+    for condition, many in group_by(records.all, lambda r: r.condition if r.id in runs else None).items():
+        yield (condition, "logged"), records.measure(many, "task_reward").times(PER_CENT)
         yield (condition, "IoU"), _overlap([(r.native_id, runs[r.id]) for r in many], gold).times(PER_CENT)
 
 

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 Order = Literal["step", "time"]
 Pair = tuple[int | None, int | None]
-"""Places of the events that stand in one row; None where a side has none there."""
+"""Indices of the two events in a row; None where a side has none."""
 TOGETHER = 1.0
-"""Seconds within which two events are taken to be at one time."""
+"""Seconds within which two events count as simultaneous."""
 
 
 def pairs(left: Sequence[dict[str, Any]], right: Sequence[dict[str, Any]], order: Order) -> list[Pair]:
@@ -38,7 +38,7 @@ def pairs(left: Sequence[dict[str, Any]], right: Sequence[dict[str, Any]], order
 
 
 def elapsed(events: Sequence[dict[str, Any]]) -> list[float]:
-    """Seconds since the first event that has a time, none before the one above; empty without any."""
+    """Seconds of each event since the first with a time, never decreasing; empty where none has a time."""
     moments = [_seconds(event["time"]) for event in events]
     began = next((moment for moment in moments if moment is not None), None)
     if began is None:
@@ -58,7 +58,7 @@ def _seconds(time: str | None) -> float | None:
     return None if moment is None else moment.replace(tzinfo=None).timestamp()
 
 
-def beside(left: Sequence[str], right: Sequence[str], rows: Sequence[Pair]) -> str:
+def side_by_side(left: Sequence[str], right: Sequence[str], rows: Sequence[Pair]) -> str:
     """The drawn events of two sessions, a row a pair."""
     cells = []
     for pair in rows:

@@ -1,4 +1,4 @@
-"""The part of a session that a question is about: what one participant did, or what is cited."""
+"""Selecting the part of a session that a question is about: one participant's events, or cited ones."""
 
 from __future__ import annotations
 
@@ -10,33 +10,35 @@ from . import pins
 from .read import Replay
 
 EVERYTHING, FOUND = "", "found"
-"""What can be shown beside the participants by their names, which stand behind `by:`."""
+"""Choices beside the participants, who are `by:NAME`."""
 BY = "by:"
 BESIDE = 1
-"""Events before and after each that are shown with it."""
+"""Neighbours on either side that are shown with an event."""
 
 
 def choices(replay: Replay, ratings: Iterable[dict[str, Any]]) -> dict[str, str]:
-    """What can be shown of a session -> how it is called."""
+    """What can be shown of a session -> its title."""
     team = [p["name"] for p in replay.participants if p["kind"] != "environment"]
     titles = {EVERYTHING: "Everything"}
-    if any(pins.positive(row) and (row["cites"] or row["event"] is not None) for row in ratings):
+    if any(pins.is_positive(row) and (row["cites"] or row["event"] is not None) for row in ratings):
         titles[FOUND] = "What is found, and what is next to it"
     if len(team) > 1:
         titles |= {f"{BY}{name}": f"{name}, and what is next to it" for name in team}
     return titles
 
 
-def asked_about(replay: Replay, code: str | None) -> str:
-    """What a code is about: the participant of whom it is found, else everything."""
+def subject_of(replay: Replay, code: str | None) -> str:
+    """The choice that a code opens with: the participant of whom it is found, else everything."""
     own = (row for row in replay.ratings if row["unit"] == "participant" and row["code"] == code)
-    first = next((row["event"] for row in own if pins.positive(row)), None)
+    first = next((row["event"] for row in own if pins.is_positive(row)), None)
     actor = next((event["actor"] for event in replay.events if event["seq"] == first), None)
     return f"{BY}{actor}" if actor is not None else EVERYTHING
 
 
-def concerned(replay: Replay, ratings: Iterable[dict[str, Any]], what: str) -> tuple[Replay, dict[int, int]]:
-    """(the session with only these events and their neighbours, seq -> how many are left out before it)."""
+def select_events(
+    replay: Replay, ratings: Iterable[dict[str, Any]], what: str
+) -> tuple[Replay, dict[int, int]]:
+    """The session with only these events and their neighbours; seq -> how many are left out before it."""
     if what == EVERYTHING:
         return replay, {}
     own = [place for place, event in enumerate(replay.events) if _is_of(event, what, _cited_seqs(ratings))]
@@ -51,7 +53,7 @@ def concerned(replay: Replay, ratings: Iterable[dict[str, Any]], what: str) -> t
 
 
 def _cited_seqs(ratings: Iterable[dict[str, Any]]) -> set[int]:
-    rows = [row for row in ratings if pins.positive(row)]
+    rows = [row for row in ratings if pins.is_positive(row)]
     return {seq for row in rows for seq in (*(row["cites"] or ()), row["event"]) if seq is not None}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ....schemas.text import BYTES_PER_TOKEN
 from . import pins
-from .prose import inert, marked, prose
+from .prose import highlight, inert, prose
 from .read import LONGEST, Replay
 
 Row = dict[str, Any]
@@ -24,7 +24,7 @@ def style() -> str:
     return (resources.files(__package__ or "") / "transcript.css").read_text(encoding="utf-8")
 
 
-def drawn(
+def timeline(
     replay: Replay,
     ratings: list[Row],
     *,
@@ -56,14 +56,14 @@ def items(
     words: str = "",
     side: str = "",
 ) -> list[str]:
-    """Each event of the window with what stands at its side.
+    """Each event of the window with its notes beside it.
 
-    `aim` is the event asked for, `code` the one whose citations are marked. `advised` is what an advisor said
-    before each step; it stands beside the step, before all ratings. `words` are marked where they stand.
+    `aim` is the event asked for, `code` the one whose citations are marked. `advised` is an advisor's advice
+    before each step; it stands beside the step, above all ratings. `words` are highlighted.
     `side` tells two transcripts of one page apart.
     """
     advice = {row["event"]: row for row in advised or []}
-    pinned = pins.pinned(ratings)
+    pinned = pins.by_event(ratings)
     began = next((row["time"] for row in replay.events if row["time"]), None)
     parts = []
     for row in replay.events:
@@ -73,7 +73,7 @@ def items(
         classes = " ".join(_classes(row, own, aim, code))
         parts.append(
             f'<div class="{classes}" tabindex="-1"{anchor} data-seq="{row["seq"]}">'
-            f"{_who(row, target, began)}{said(row, replay.changes.get(row['seq'], {}), words)}</div>"
+            f"{_who(row, target, began)}{body(row, replay.changes.get(row['seq'], {}), words)}</div>"
             f'<div class="side">{counsel}{pins.notes(own)}</div>'
         )
     return parts
@@ -84,11 +84,13 @@ def _gap(count: int) -> str:
 
 
 def _classes(row: Row, own: list[Row], aim: int | None, code: str | None) -> list[str]:
-    is_cited = any(pins.positive(pin) and code in (pin["code"], pin["code"].partition(".")[0]) for pin in own)
+    is_cited = any(
+        pins.is_positive(pin) and code in (pin["code"], pin["code"].partition(".")[0]) for pin in own
+    )
     marks = {
         "failed": row["status"] == "failed",
         "cited": bool(code and is_cited),
-        "found": any(map(pins.finding, own)),
+        "found": any(map(pins.is_finding, own)),
         "aim": row["seq"] == aim and not row["sub"],
     }
     return ["event", *party(row), *(name for name, is_set in marks.items() if is_set)]
@@ -113,12 +115,12 @@ def actor(row: Row) -> str:
 
 
 def size(row: Row) -> str:
-    """About how many tokens an event is: logs count them for whole sessions only."""
+    """An event's tokens, estimated from its bytes: logs count them for whole sessions only."""
     return f"≈ {tokens:,} tokens" if (tokens := round((row["bytes"] or 0) / BYTES_PER_TOKEN)) else ""
 
 
 def _elapsed_time(began: str | None, time: str) -> str:
-    """Since the first event that is shown, as minutes and seconds; the time itself where it can't be told."""
+    """Minutes and seconds since the first event shown; the time of day where that can't be computed."""
     try:
         seconds = int((datetime.fromisoformat(time) - datetime.fromisoformat(began or time)).total_seconds())
     except (ValueError, TypeError):
@@ -126,8 +128,8 @@ def _elapsed_time(began: str | None, time: str) -> str:
     return f"+{seconds // 60}:{seconds % 60:02}" if seconds >= 0 else time[11:19]
 
 
-def said(row: Row, changes: dict[str, list[str]], words: str = "") -> str:
-    """What an event says, does and changes; what is long is folded."""
+def body(row: Row, changes: dict[str, list[str]], words: str = "") -> str:
+    """An event's texts, action and state changes; long ones are folded."""
     talk = row["kind"] == "message" and row["party"] in ("human", "agent")
     parts = [_fold(notice["text"], OUTPUT, words) for notice in json.loads(row["notices"] or "[]")]
     if row["text"] is not None:
@@ -136,7 +138,7 @@ def said(row: Row, changes: dict[str, list[str]], words: str = "") -> str:
         parts.append(_fold(row["text"] + more, TALK if talk else OUTPUT, words, "talk" if talk else ""))
     if acts(row):
         parts.append(_fold(call(row), OUTPUT, words, "code"))
-    parts.append(failed(row))
+    parts.append(failure_note(row))
     parts += [_state_change(view, changes.get(view)) for view in json.loads(row["states"] or "{}")]
     return "".join(parts)
 
@@ -152,8 +154,8 @@ def call(row: Row) -> str:
     return f"{row['action']}({_arguments(row['arguments'])})"
 
 
-def failed(row: Row) -> str:
-    """That a step failed, and why; nothing where it did not."""
+def failure_note(row: Row) -> str:
+    """A note that a step failed, and why; empty where it did not."""
     if row["status"] != "failed":
         return ""
     return f'<div class="bad">Failed: {escape((row["error"] or "no reason given")[:1000])}</div>'
@@ -162,7 +164,7 @@ def failed(row: Row) -> str:
 def _fold(text: str, most: int, words: str, kind: str = "") -> str:
     """A text as it is, or as the Markdown that talk may be; a long one behind its beginning."""
     code = ' class="code"' * (kind == "code")
-    body = prose(text, words) if kind == "talk" else f"<pre{code}>{marked(text, words)}</pre>"
+    body = prose(text, words) if kind == "talk" else f"<pre{code}>{highlight(text, words)}</pre>"
     if len(text) <= most and text.count("\n") <= most // 40:
         return body
     attribute = " open" * bool(words and words.lower() in text.lower())
@@ -172,7 +174,7 @@ def _fold(text: str, most: int, words: str, kind: str = "") -> str:
 
 
 def _state_change(view: str, lines: list[str] | None) -> str:
-    """What a step did to a state, in place; nothing where it did nothing."""
+    """The diff of a state; empty without a change, and only the view's name where the diff is not loaded."""
     if lines is None:
         return f'<div class="who">changed: {inert(view)}</div>'
     if not lines:
@@ -189,5 +191,5 @@ def _arguments(text: str | None) -> str:
         return ""
     try:
         return ", ".join(f"{key}={value}" for key, value in json.loads(text).items())[:LONGEST]
-    except (ValueError, AttributeError):  # cut off at LONGEST
+    except (ValueError, AttributeError):  # arguments that were cut off at LONGEST are no JSON
         return text + " …"

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ....annotation.statistics.crowds import called
+from ....annotation.statistics.crowds import rater_names
 from ...store import AMONG, Selection, Store, dictionaries, texts
 from . import draw
-from .prose import marked
+from .prose import highlight
 
 Row = dict[str, Any]
 EACH = 2
@@ -22,7 +22,7 @@ EVENTS = 2
 
 @dataclass(frozen=True)
 class Excerpt:
-    """One finding with the events it cites; the first event stands before them and is cited by nobody."""
+    """One finding with the events it cites, and before them the event that precedes the first."""
 
     code: str
     name: str
@@ -30,13 +30,13 @@ class Excerpt:
     native_id: str
     condition: str | None
     raters: tuple[str, ...]
-    """Who found it there: the one that was asked first."""
+    """Who found it there; the rater that the excerpts were asked of comes first."""
     quote: str | None
     rationale: str | None
     events: tuple[Row, ...]
 
     @property
-    def cited(self) -> tuple[int, ...]:
+    def cited_events(self) -> tuple[int, ...]:
         """The places of the cited events in their session."""
         return tuple(row["seq"] for row in self.events if row["cited"])
 
@@ -44,7 +44,8 @@ class Excerpt:
 def excerpts(
     store: Store, codes: Sequence[str], rater: str, only: Selection | None = None
 ) -> tuple[Excerpt, ...]:
-    """Findings of a rater, `EACH` of a code: those that people share first, then those with a quote."""
+    """Findings of a rater, at most `EACH` of a code: first those that people found too, then those with a
+    quote."""
     where, values = (only or Selection()).where()
     query = _FOUND.replace("{where}", where).replace("{among}", AMONG)
     with store.reading() as connection:
@@ -108,7 +109,7 @@ def _extract(event: Row, quote: str) -> Row:
 
 
 def around(text: str, quote: str, most: int) -> str:
-    """At most so many characters of a text around the words that are cited, else its beginning."""
+    """At most `most` characters of a text, around the quote where that is in it, else from the beginning."""
     if len(text) <= most:
         return text
     at = max(0, text.lower().find(quote.lower())) if quote else 0
@@ -117,14 +118,14 @@ def around(text: str, quote: str, most: int) -> str:
     return f"{'… ' if first else ''}{text[first:last]}{' …' if last < len(text) else ''}"
 
 
-def drawn(excerpt: Excerpt) -> str:
+def timeline(excerpt: Excerpt) -> str:
     """The events as they stand in a transcript, cited words marked. Every word of a log is escaped."""
     events = "".join(_event(row, excerpt.quote or "") for row in excerpt.events)
     return f'<div class="ca-timeline">{events}</div>'
 
 
 def _event(row: Row, quote: str) -> str:
-    """An event byte for byte: an excerpt hides no sign of what was said."""
+    """An event with its text unchanged: an excerpt hides no character."""
     classes = [
         "event",
         *draw.party(row),
@@ -132,14 +133,14 @@ def _event(row: Row, quote: str) -> str:
         *["failed"] * (row["status"] == "failed"),
     ]
     who = f'<div class="who">{row["seq"]} · {draw.actor(row)}</div>'
-    text = f"<pre>{marked(row['text'], quote)}</pre>" if row["text"] else ""
-    call = f'<pre class="code">{marked(row["call"], quote)}</pre>' if row["call"] else ""
-    return f'<div class="{" ".join(classes)}">{who}{text}{call}{draw.failed(row)}</div>'
+    text = f"<pre>{highlight(row['text'], quote)}</pre>" if row["text"] else ""
+    call = f'<pre class="code">{highlight(row["call"], quote)}</pre>' if row["call"] else ""
+    return f'<div class="{" ".join(classes)}">{who}{text}{call}{draw.failure_note(row)}</div>'
 
 
 def caption(excerpt: Excerpt) -> str:
-    """What is seen, where, who says so and why, as text."""
-    seqs = ", ".join(map(str, excerpt.cited))
+    """The caption of an excerpt: code, session and events, raters and rationale."""
+    seqs = ", ".join(map(str, excerpt.cited_events))
     where = f"{excerpt.native_id}{f' ({excerpt.condition})' if excerpt.condition else ''}, event {seqs}"
     rationale = f" {excerpt.rationale[:400]}" if excerpt.rationale else ""
-    return f"{excerpt.code} {excerpt.name}. {where}; found by {called(excerpt.raters, ', ')}.{rationale}"
+    return f"{excerpt.code} {excerpt.name}. {where}; found by {rater_names(excerpt.raters, ', ')}.{rationale}"

@@ -1,4 +1,4 @@
-"""What was rated in a session, as HTML: notes beside events, and an outline that leads to them."""
+"""Ratings of a session as HTML: notes beside events, and an outline that links to them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .read import Replay
 Row = dict[str, Any]
 
 
-def pinned(ratings: Sequence[Row]) -> dict[int, list[Row]]:
-    """Event -> the ratings that cite it, or whose unit it is."""
+def by_event(ratings: Sequence[Row]) -> dict[int, list[Row]]:
+    """Event -> the ratings that cite it, or without citations those whose unit begins there."""
     events: dict[int, list[Row]] = {}
     for row in ratings:
         for seq in dict.fromkeys(row["cites"] or ([] if row["event"] is None else [row["event"]])):
@@ -24,26 +24,26 @@ def pinned(ratings: Sequence[Row]) -> dict[int, list[Row]]:
     return events
 
 
-def positive(row: Row) -> bool:
-    """Whether a rating says that its code is there."""
+def is_positive(row: Row) -> bool:
+    """Whether a rating says that its code is present."""
     return row["label"] is not None and row["label"] == row["positive"]
 
 
-def finding(row: Row) -> bool:
-    """Whether something went wrong there; who takes the initiative or confirms does nothing wrong."""
-    return positive(row) and row["codebook"] not in PROCESS
+def is_finding(row: Row) -> bool:
+    """Whether a rating says that something went wrong; taking the initiative or confirming is no fault."""
+    return is_positive(row) and row["codebook"] not in PROCESS
 
 
 def outline(replay: Replay, ratings: Sequence[Row], words: str = "", side: str = "") -> str:
-    """The events at which something was found or the words stand, each a link to its place on the page.
+    """Links to the events at which something was found, or that contain the words.
 
     `side` tells two transcripts of one page apart.
     """
-    differ = {_unit(row) for row in differing(list(ratings))}
+    differ = {_unit(row) for row in disagreements(list(ratings))}
     lines = []
-    for seq, rows in sorted(pinned(ratings).items()):
+    for seq, rows in sorted(by_event(ratings).items()):
         codes: dict[tuple[Any, ...], list[Row]] = {}
-        for row in filter(finding, rows):
+        for row in filter(is_finding, rows):
             codes.setdefault(_unit(row), []).append(row)
         for unit, own in codes.items():
             who = ", ".join(row["rater"] for row in own) + " · raters differ" * (unit in differ)
@@ -51,7 +51,7 @@ def outline(replay: Replay, ratings: Sequence[Row], words: str = "", side: str =
             lines.append((seq, f"{what} <small>{inert(who)}</small>"))
     seqs = {row["seq"] for row in replay.events}
     if words:
-        lines += [(row["seq"], "the words") for row in replay.events if has(row, words)]
+        lines += [(row["seq"], "the words") for row in replay.events if contains(row, words)]
     items = "".join(
         f'<li><a href="#{side}e{seq}">event {seq}</a> {text}</li>'
         for seq, text in sorted(lines)
@@ -65,8 +65,8 @@ def outline(replay: Replay, ratings: Sequence[Row], words: str = "", side: str =
     return f'<div class="ca"><details class="outline" open>{head}<ol>{items}</ol></details></div>'
 
 
-def has(row: Row, words: str) -> bool:
-    """Whether words stand in what an event says or does, in whatever case."""
+def contains(row: Row, words: str) -> bool:
+    """Whether an event's text or arguments contain the words, in any case."""
     return words.lower() in f"{row['text'] or ''}\n{row['arguments'] or ''}".lower()
 
 
@@ -74,14 +74,14 @@ def _unit(row: Row) -> tuple[Any, ...]:
     return row["codebook"], row["code"], row["event"]
 
 
-def present(ratings: Sequence[Row]) -> list[Row]:
-    """All that is said of the units and codes of which somebody says that they are there, or how much."""
-    units = {_unit(row) for row in ratings if row["positive"] is None or positive(row)}
+def present_ratings(ratings: Sequence[Row]) -> list[Row]:
+    """All ratings of units and codes that some rater finds present, or whose labels have no positive one."""
+    units = {_unit(row) for row in ratings if row["positive"] is None or is_positive(row)}
     return [row for row in ratings if _unit(row) in units]
 
 
 def advice(row: Row) -> str:
-    """What was advised before a step, and what a person was expected to gain in it."""
+    """The advice before a step, the gain that was expected of a person, and whether it was followed."""
     recommendation = "call a person" if row["call"] else "the agent goes on"
     outcome = " · followed" if row["call"] == row["human"] else " · not followed"
     return f'<div class="pin"><b>Advice</b> {recommendation}, gain {row["gain"]:+.3f}{outcome}</div>'
@@ -97,7 +97,7 @@ def next_step(advised: list[Row]) -> str:
 
 
 def notes(rows: list[Row]) -> str:
-    """One note a code, in which raters stand side by side; what they say for it is folded away."""
+    """One note for each code with all its raters; their reasons are folded away."""
     codes: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         codes.setdefault((row["codebook"], row["code"]), []).append(row)
@@ -108,10 +108,10 @@ def _pin(rows: list[Row]) -> str:
     items = "".join(f"<li>{_verdict(row)}</li>" for row in rows)
     if rows[0]["codebook"] in PROCESS:
         name, kind = escape(rows[0]["code_name"] or rows[0]["code"]), "pin"
-        who = f"{sum(map(positive, rows))} of {len(rows)}"
+        who = f"{sum(map(is_positive, rows))} of {len(rows)}"
     else:
         name = f"<b>{escape(rows[0]['code'])}</b> {escape(rows[0]['code_name'] or '')}"
-        kind, who = "pin yes" if any(map(finding, rows)) else "pin", _labels(rows)
+        kind, who = "pin yes" if any(map(is_finding, rows)) else "pin", _labels(rows)
     head = f"<summary>{name} <small>{who}</small></summary>"
     return f'<details class="{kind}">{head}<ul>{items}</ul>{"".join(map(_why, rows))}</details>'
 
@@ -127,7 +127,9 @@ def _labels(rows: list[Row]) -> str:
 def _verdict(row: Row) -> str:
     answer = row["label"] if row["error"] is None else f"error: {row['error'][:200]}"
     odds = f", p = {row['probability']:.2f}" if row["probability"] is not None else ""
-    return f"<b>{inert(answer or '')}</b>{odds} · {inert(row['rater'])} ({escape(_kind(row))}){_outside(row)}"
+    return (
+        f"<b>{inert(answer or '')}</b>{odds} · {inert(row['rater'])} ({escape(_kind(row))}){_task_link(row)}"
+    )
 
 
 def _why(row: Row) -> str:
@@ -142,8 +144,8 @@ def _kind(row: Row) -> str:
     return kind.get(row["rater_kind"], str(row["rater_kind"]))
 
 
-def _outside(row: Row) -> str:
-    """A link to the task in Label Studio, where the rating says which."""
+def _task_link(row: Row) -> str:
+    """A link to the task in Label Studio, where the rating has its URL."""
     place = json.loads(row["external"] or "{}").get("url")
     if not isinstance(place, str) or urlsplit(place).scheme not in ("http", "https"):
         return ""
@@ -151,13 +153,13 @@ def _outside(row: Row) -> str:
 
 
 def label(row: Row | None) -> str:
-    """What a rater said, in a cell."""
+    """A rating's label for a cell: 'error' for a failed one, empty without a rating."""
     if row is None:
         return ""
     return "error" if row["error"] is not None else str(row["label"])
 
 
-def differing(ratings: list[Row]) -> list[Row]:
+def disagreements(ratings: list[Row]) -> list[Row]:
     """The ratings of units and codes on which labels differ; errors are no labels."""
     labels: dict[tuple[Any, ...], set[str]] = {}
     for row in ratings:

@@ -1,4 +1,4 @@
-"""What people and agents say, as HTML: Markdown drawn where it is used, and nothing of a log ever markup.
+"""What people and agents say, as HTML: their Markdown is rendered, but nothing of a log becomes markup.
 
 Emphasis, lists, tables and code are drawn. Links, pictures and HTML stay the text that they are: nothing that
 a log holds is fetched or followed.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 SIGNS = re.compile(r"[*_`|~]|^\s{0,3}(?:#{1,6}\s|[-+>]\s|\d{1,9}[.)]\s)", re.MULTILINE)
-"""A text without any of these reads the same as it stands."""
+"""Signs of Markdown; a text without any is shown as it is."""
 DRAWN = (
     "emphasis",
     "backticks",
@@ -32,15 +32,15 @@ DRAWN = (
     "table",
     "strikethrough",
 )
-"""Rules of markdown-it beside the plainest ones; what is not listed, is text."""
+"""Rules of markdown-it that are enabled beside the basic ones; other Markdown stays text."""
 
 
 def prose(text: str, words: str = "") -> str:
-    """A text that was said, as HTML; `words` are marked where they stand, in whatever case.
+    """A message as HTML, with `words` marked in any case.
 
-    Where the words stand in what Markdown hides, the text is shown as it is.
+    Where only a part that Markdown hides has the words, the text is shown as it is.
     """
-    raw = f"<pre>{marked(text, words)}</pre>"
+    raw = f"<pre>{highlight(text, words)}</pre>"
     if not SIGNS.search(text):
         return raw
     html: str = _reader().render(text, {"words": words})
@@ -50,12 +50,12 @@ def prose(text: str, words: str = "") -> str:
 
 
 def inert(text: str) -> str:
-    """A name escaped, with what would turn around or hide what stands behind it written out."""
+    """A name escaped, with invisible and direction-changing characters written out."""
     return escape(visible(text))
 
 
-def marked(text: str, words: str) -> str:
-    """A text escaped, the words in it marked, in whatever case they stand."""
+def highlight(text: str, words: str) -> str:
+    """A text escaped, with the words in it marked, in any case."""
     if not words:
         return escape(text)
     pieces = re.split(f"({re.escape(words)})", text, flags=re.IGNORECASE)
@@ -82,16 +82,16 @@ def _reader() -> MarkdownIt:
 
 
 def _text(tokens: Sequence[Any], at: int, options: Any, env: dict[str, str]) -> str:
-    return marked(tokens[at].content, env["words"])
+    return highlight(tokens[at].content, env["words"])
 
 
 def _code(tokens: Sequence[Any], at: int, options: Any, env: dict[str, str]) -> str:
-    return f"<code>{marked(tokens[at].content, env['words'])}</code>"
+    return f"<code>{highlight(tokens[at].content, env['words'])}</code>"
 
 
 def _fence(tokens: Sequence[Any], at: int, options: Any, env: dict[str, str]) -> str:
-    """A block of code; the language that a log names for it is no class here."""
-    return f'<pre class="code">{marked(tokens[at].content, env["words"])}</pre>\n'
+    """A block of code; the language that a log names for it does not become a class."""
+    return f'<pre class="code">{highlight(tokens[at].content, env["words"])}</pre>\n'
 
 
 def _line(tokens: Sequence[Any], at: int, options: Any, env: dict[str, str]) -> str:
@@ -99,7 +99,7 @@ def _line(tokens: Sequence[Any], at: int, options: Any, env: dict[str, str]) -> 
 
 
 def _head(tokens: Sequence[Any], at: int, options: Any, env: dict[str, str]) -> str:
-    """A heading of a message is none of the page."""
+    """A heading, as bold text: it must not be one of the page's."""
     return "<p><strong>"
 
 

@@ -1,4 +1,4 @@
-"""One trajectory as it is replayed: its events with their states, and the ratings pinned to them."""
+"""Reads one trajectory for its replay: events with their states, and the ratings pinned to them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Replay:
 
 
 def replay(store: Store, name: str, first: int = 0) -> Replay:
-    """The trajectory of that id or native id, events from place `first` on; UsageError where none."""
+    """The trajectory of that id or native id, with events from place `first` on; UsageError where none."""
     with store.reading() as connection:
         key = resolve(connection, name)
         head = dictionaries(connection, "SELECT * EXCLUDE (hidden) FROM trajectories WHERE id = ?", [key])[0]
@@ -54,22 +54,23 @@ def replay(store: Store, name: str, first: int = 0) -> Replay:
 
 
 def advisor_stamp(store: Store) -> str:
-    """What changes when the workspace's advisor does."""
+    """A text that changes whenever the workspace's advisor does; empty without one."""
     file = advisor.default(store.workspace)
     return f"{file.stat().st_mtime_ns}" if file.exists() else ""
 
 
-def advised(store: Store, name: str, stamp: str) -> Rows:
-    """What the workspace's advisor says before each step of a trajectory and of the next; none without one.
+def advice_rows(store: Store, name: str, stamp: str) -> Rows:
+    """The workspace's advisor on each step of a trajectory, and on the next one; empty without an advisor.
 
-    `stamp` tells states of its file apart. The row of the next step has no event; none where it has ended.
+    `stamp` (from `advisor_stamp`) is a key for caches. The row for the next step has no event; a trajectory
+    that has ended has no such row.
     """
     if not stamp:
         return []
     file = advisor.default(store.workspace)
     item = trajectories.one(store, name, states=True)
     rows = advice.course(advisor.load(file), item)
-    return rows[:-1] if states.ended(item) else rows
+    return rows[:-1] if states.has_ended(item) else rows
 
 
 _OF = "WHERE trajectory_id = ?"
@@ -96,8 +97,9 @@ def place(store: Store, name: str, event: int) -> int:
         return int(execute(connection, query, [key, event]).fetchall()[0][0])
 
 
-def whole(store: Store, name: str, event: int) -> dict[str, Any]:
-    """Everything of one event: its text and arguments in full, its states, and those before it."""
+def full_event(store: Store, name: str, event: int) -> dict[str, Any]:
+    """One event with its text and arguments in full, and `changes`: view -> diff of its state; empty without
+    such an event."""
     with store.reading() as connection:
         key = resolve(connection, name)
         rows = dictionaries(
@@ -119,7 +121,7 @@ def whole(store: Store, name: str, event: int) -> dict[str, Any]:
 
 
 def _changes(connection: Any, events: Rows, *, whole: bool) -> dict[int, dict[str, list[str]]]:
-    """What each event changed; `whole`: nothing came before these events, so the first states are new."""
+    """Event -> view -> diff of its state. `whole`: no event comes before these, so first states are new."""
     steps: list[tuple[int, str, str | None, str]] = []
     last: dict[str, str] = {}
     for row in events:
@@ -127,7 +129,9 @@ def _changes(connection: Any, events: Rows, *, whole: bool) -> dict[int, dict[st
             if whole or view in last:
                 steps.append((row["seq"], view, last.get(view), key))
             last[view] = key
-    contents = _contents(connection, _small(connection, {key for *_, a, b in steps for key in (a, b) if key}))
+    contents = _contents(
+        connection, _small_states(connection, {key for *_, a, b in steps for key in (a, b) if key})
+    )
     changes: dict[int, dict[str, list[str]]] = {}
     for seq, view, before, now in steps:
         if now in contents and (before is None or before in contents):
@@ -135,7 +139,7 @@ def _changes(connection: Any, events: Rows, *, whole: bool) -> dict[int, dict[st
     return changes
 
 
-def _small(connection: Any, hashes: set[str]) -> set[str]:
+def _small_states(connection: Any, hashes: set[str]) -> set[str]:
     query = (
         "SELECT hash, strlen(content) FROM states WHERE hash IN (SELECT unnest(?::VARCHAR[])) ORDER BY 2, 1"
     )

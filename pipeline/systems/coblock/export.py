@@ -14,12 +14,13 @@ from ..base import field, json_value, objects
 Json = dict[str, JsonValue]
 _APP = "minestructure."
 TOGETHER = 120
-"""Seconds within which the first saves of a game are made: the page saves anew until it knows its record."""
+"""Seconds within which the first saves of a game are made: the page posts it anew until it knows its record's
+id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Game:
-    """One stored record with the session it belongs to, whichever the export."""
+    """One stored record with its session, whichever the export."""
 
     record_id: str
     session_id: str | None
@@ -66,7 +67,7 @@ def _is_row(item: JsonValue) -> bool:
 
 
 def _object(value: JsonValue) -> Json:
-    """An object, also where it was posted as JSON text; else an empty one."""
+    """A JSON object, also where it was posted as JSON text; {} for anything else."""
     if isinstance(value, str):
         try:
             value = json_value(value)
@@ -113,12 +114,12 @@ def _games_of_records(records: Iterable[JsonValue]) -> Iterator[Game | str]:
             continue
         session = _object(item.get("session"))
         yield _game(
-            str(item.get("id")), session_served(item), item, session, _object(session.get("blueprint"))
+            str(item.get("id")), served_session(item), item, session, _object(session.get("blueprint"))
         )
 
 
-def session_served(item: JsonValue | Quarantined) -> str | None:
-    """The session of a served record; None where it names none, and of any other value."""
+def served_session(item: JsonValue | Quarantined) -> str | None:
+    """The id of a served record's session; None where it names none, or where `value` is no served record."""
     if not isinstance(item, dict) or "record" not in item:
         return None
     session_id = _object(item.get("session")).get("id", item.get("session"))
@@ -136,9 +137,10 @@ def _game(pk: str, session_id: str | None, row: Json, session: Json, blueprint: 
     return game
 
 
-def beginning(value: JsonValue | Quarantined) -> Game | None:
-    """What tells whose copy a served record is, its session and its actions; None of any other value."""
-    session_id = session_served(value)
+def served_game(value: JsonValue | Quarantined) -> Game | None:
+    """A served record as a game of its session, history and time alone, which is all that telling copies
+    takes; None for any other value."""
+    session_id = served_session(value)
     if session_id is None or not isinstance(value, dict):
         return None
     history = _object(value.get("record")).get("actionHistory")
@@ -147,20 +149,21 @@ def beginning(value: JsonValue | Quarantined) -> Game | None:
     return game if isinstance(game, Game) else None
 
 
-def related(games: Sequence[Game]) -> Iterator[tuple[int, list[int]]]:
-    """The number of each game with those of its session that may be other saves of it: made at once, or at
-    times that are not known, and one of both is how the other begins."""
+def other_saves(games: Sequence[Game]) -> Iterator[tuple[int, list[int]]]:
+    """The index of each game with the indices of those of its session that may be other saves of it: made
+    within TOGETHER seconds of it, or at an unknown time, and one history is the beginning of the other."""
     sessions: dict[str, list[int]] = defaultdict(list)
     for number, game in enumerate(games):
         if game.session_id is not None:
             sessions[game.session_id].append(number)
     for numbers in sessions.values():
         for number, near in _near(games, numbers):
-            yield number, [n for n in near if n != number and _begins(games[number], games[n])]
+            yield number, [n for n in near if n != number and _is_beginning(games[number], games[n])]
 
 
 def _near(games: Sequence[Game], numbers: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
-    """Each of these games with those that may have been made within `TOGETHER` of it."""
+    """The index of each of these games with the indices of those that may have been made within TOGETHER of
+    it."""
     moments = [(time, number) for number in numbers if (time := _time(games[number])) is not None]
     rest = sorted(set(numbers) - {number for _, number in moments})
     moments.sort()
@@ -172,14 +175,15 @@ def _near(games: Sequence[Game], numbers: Sequence[int]) -> Iterator[tuple[int, 
         yield number, numbers
 
 
-def _begins(one: Game, other: Game) -> bool:
-    """Whether one of two games is how the other begins."""
+def _is_beginning(one: Game, other: Game) -> bool:
+    """Whether the shorter history of two games is the beginning of the longer one."""
     short, long = sorted((one.history(), other.history()), key=len)
     return long[: len(short)] == short
 
 
 def _time(game: Game) -> float | None:
-    """When a record was made; a time without a zone is in UTC, as its events say, on every machine."""
+    """When a record was made (Unix seconds); a time without a zone is UTC, as in its events, on every
+    machine."""
     try:
         moment = datetime.fromisoformat(game.created or "")
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
@@ -188,20 +192,21 @@ def _time(game: Game) -> float | None:
 
 
 def _mark_copies(rows: list[Game | str], others: Iterable[Game] = ()) -> list[Game | str]:
-    """Mark records that hold no more than another of their session: several first saves go out at once.
+    """Mark the records that hold no more than another of their session: the page sends several first saves at
+    once.
 
-    Many people may play one session. Who only began, at another time, has played a game of their own.
+    Many people may play one session: a short game that was begun at another time is one of its own.
     """
     games = [row for row in (*rows, *others) if isinstance(row, Game)]
     result = list(games)
-    for number, near in related(games):
+    for number, near in other_saves(games):
         result[number] = _with_original(games[number], [games[n] for n in near])
     iterator = iter(result)
     return [next(iterator) if isinstance(row, Game) else row for row in rows]
 
 
 def _with_original(game: Game, others: Iterable[Game]) -> Game:
-    """With the record that goes on from it, if one does and it has no feedback of its own."""
+    """The game, marked as a copy of a record that continues it, if there is one; never one with feedback."""
     mine = len(game.history())
     for other in others if not game.feedback else ():
         theirs = len(other.history())
@@ -228,7 +233,8 @@ def initial(game: Game) -> Json:
 
 
 def agents(game: Game) -> list[Json]:
-    """Role, name, inventory and motives of each agent, the world's word before the task's."""
+    """Role, name, inventory and motives of each agent; the saved world takes precedence over the task's
+    settings."""
     configs = {str(a.get("name")): a for a in _objects_of(game.config, "agents")}
     initial_states = {
         str(_object(state.get("agent")).get("name")): state
@@ -249,7 +255,7 @@ def _objects_of(value: Json, key: str) -> list[Json]:
 
 
 def goal(agent: Json, blocks: list[JsonValue] | None) -> list[JsonValue]:
-    """The blocks of one agent's own motives, each once."""
+    """The blocks that one agent's motives name, each once."""
     own = _object(_object(agent.get("blueprint")).get("spec")).get("blocks")
     source = own if isinstance(own, list) and own else blocks or []
     items: list[JsonValue] = []

@@ -1,15 +1,15 @@
-"""CoBlock's team faults as the paper describes them: who stopped early, who forgot their own goal."""
+"""CoBlock's team faults as the paper describes them: who stopped early, who neglected their own goal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ....schemas import Event, Finding, Trajectory
-from .metrics import Task, apply, block_of, final, task
+from .metrics import Task, apply, block_of, final_world, task
 from .world import Block, World
 
 IDLE = 2
-"""So many waits in a row up to the end are a stop."""
+"""This many waits in a row at the end are a stop."""
 
 
 def faults(trajectory: Trajectory) -> Iterator[Finding]:
@@ -19,7 +19,7 @@ def faults(trajectory: Trajectory) -> Iterator[Finding]:
 
 
 def stopped_early(trajectory: Trajectory) -> Iterator[Finding]:
-    """Who stopped while a missing block of the target was of a colour that they still held.
+    """Who stopped while the target lacked a block of a colour that they still held.
 
     To stop is to end the session, or to do nothing but wait at the end, at least twice. The finding cites
     what they did last and the events in which they stopped.
@@ -27,10 +27,10 @@ def stopped_early(trajectory: Trajectory) -> Iterator[Finding]:
     setup = task(trajectory)
     for participant in trajectory.team():
         own = [event for event in trajectory.events if event.actor == participant.name]
-        idle = _idle(own)
+        idle = _stop_events(own)
         if not idle:
             continue
-        blocks = _placeable(trajectory, setup, participant.name, idle[0].seq)
+        blocks = _placeable_blocks(trajectory, setup, participant.name, idle[0].seq)
         if blocks:
             last = [event.seq for event in own if event.seq < idle[0].seq][-1:]
             cites = (*last, *(event.seq for event in idle))
@@ -38,8 +38,8 @@ def stopped_early(trajectory: Trajectory) -> Iterator[Finding]:
             yield Finding("stopped_early", trajectory.id, cites, why)
 
 
-def _idle(events: list[Event]) -> list[Event]:
-    """The waits and session ends with which an agent ended, where they amount to a stop."""
+def _stop_events(events: list[Event]) -> list[Event]:
+    """The waits and session ends at the end of an agent's events, if they amount to a stop."""
     tail: list[Event] = []
     for event in reversed(events):
         if event.kind not in ("wait", "finish"):
@@ -48,7 +48,7 @@ def _idle(events: list[Event]) -> list[Event]:
     return tail if len(tail) >= IDLE or any(event.kind == "finish" for event in tail) else []
 
 
-def _placeable(trajectory: Trajectory, setup: Task, name: str, seq: int) -> list[Block]:
+def _placeable_blocks(trajectory: Trajectory, setup: Task, name: str, seq: int) -> list[Block]:
     """Target blocks that were missing before `seq` in colours that the agent still held."""
     world, inventory = World(setup.initial), setup.inventories[name].copy()
     for event in trajectory.events[1:]:
@@ -58,7 +58,7 @@ def _placeable(trajectory: Trajectory, setup: Task, name: str, seq: int) -> list
         block = block_of(event)
         if block is not None and event.actor == name:
             inventory[block.colour] -= 1
-    return [block for block in world.missing(setup.target) if inventory[block.colour] > 0]
+    return [block for block in world.missing_blocks(setup.target) if inventory[block.colour] > 0]
 
 
 def neglected_own_goal(trajectory: Trajectory) -> Iterator[Finding]:
@@ -68,11 +68,11 @@ def neglected_own_goal(trajectory: Trajectory) -> Iterator[Finding]:
     """
     setup = task(trajectory)
     names = [participant.name for participant in trajectory.team()]
-    world = final(trajectory, setup.initial)
+    world = final_world(trajectory, setup.initial)
     for name in names:
         own = setup.goals.get(name, [])
         theirs = [block for other in names if other != name for block in setup.goals.get(other, [])]
-        missing = world.missing(own)
+        missing = world.missing_blocks(own)
         for_own, for_them = _placements_by_goal(trajectory, name, own, theirs)
         if missing and len(for_them) > len(for_own):
             why = f"{name} placed {len(for_them)} blocks for the partner and {len(for_own)} of {len(own)} own"

@@ -1,10 +1,10 @@
 """CoBlock's metrics by replay: success, progress, workload balance, timesteps, illegal moves.
 
-What counts as an action for the workload is not said in the paper: here places and breaks. Where there
-are two readings the first has no `scoring` and the other names itself: workload_balance on the target's
-blocks, or `literal`; timesteps as every action, messages and waits included, or `place_break`. A record
-that is the beginning of another of its session, made at once with it, is a copy: its metrics are missing for
-that reason.
+The paper does not say what counts as an action for the workload: here places and breaks do. Of a metric with
+two readings, one has no `scoring` and the other is named by it: workload_balance on the target's blocks, or
+`literal`; timesteps as every action, messages and waits included, or `place_break`. A record that is the
+beginning of another one of its session, made at the same time, is a copy: its metrics are missing for that
+reason.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Task:
 
 
 def task(trajectory: Trajectory) -> Task:
-    """The task as the start event's states hold it."""
+    """The task, from the states of the start event."""
     start = trajectory.events[0]
     views = {view: _state(trajectory, key) for view, key in start.states.items()}
     stage = views.pop("environment", {})
@@ -55,7 +55,7 @@ def acts(trajectory: Trajectory, actor: str | None = None) -> list[Event]:
 
 
 def block_of(event: Event) -> Block | None:
-    """The block that a place event puts."""
+    """The block that a place event puts; None for any other event."""
     if event.action is None or event.action.name != "place":
         return None
     return blocks_world.block(event.action.arguments, f"event {event.seq}", "blockPos")
@@ -69,7 +69,7 @@ def apply(event: Event, world: World) -> None:
         world.break_(str(event.action.arguments.get("uid", "")))
 
 
-def final(trajectory: Trajectory, initial: list[Block]) -> World:
+def final_world(trajectory: Trajectory, initial: list[Block]) -> World:
     """The world in the end."""
     world = World(initial)
     for event in trajectory.events[1:]:
@@ -91,9 +91,9 @@ def progress(trajectory: Trajectory) -> list[float | None]:
 def measures(trajectory: Trajectory) -> Iterator[Measure]:
     """Every metric of one game."""
     setup = task(trajectory)
-    world = final(trajectory, setup.initial)
+    world = final_world(trajectory, setup.initial)
     rows = [
-        *_built(trajectory, setup, world),
+        *_structure_measures(trajectory, setup, world),
         *_effort(trajectory, setup),
         *_faults(trajectory, setup),
     ]
@@ -101,19 +101,19 @@ def measures(trajectory: Trajectory) -> Iterator[Measure]:
         if trajectory.copy_of is None:
             yield row
         else:
-            yield _missing(row, f"a shorter copy of record {trajectory.copy_of}")
+            yield _without_value(row, f"a shorter copy of record {trajectory.copy_of}")
 
 
-def _missing(row: Measure, reason: str) -> Measure:
+def _without_value(row: Measure, reason: str) -> Measure:
     return replace(row, value=None, reason=reason)
 
 
-def _built(trajectory: Trajectory, setup: Task, world: World) -> Iterator[Measure]:
+def _structure_measures(trajectory: Trajectory, setup: Task, world: World) -> Iterator[Measure]:
     reason = None if setup.target else NO_TARGET
-    success = float(world.complete(setup.target)) if setup.target else None
+    success = float(world.is_complete(setup.target)) if setup.target else None
     share = world.progress(setup.target) if setup.target else None
-    extra = float(len(world.extra(setup.target))) if setup.target else None
-    # What the paper's reflection step checks: nothing stands that the target has not, and be it unfinished.
+    extra = float(len(world.extra_blocks(setup.target))) if setup.target else None
+    # What the paper's reflection step checks: no block stands that is not the target's, finished or not.
     exact = None if extra is None else float(extra == 0)
     for metric, value in (
         ("success_rate", success),
@@ -143,7 +143,7 @@ def workload_balance(
     if reading == "target" and not setup.target:
         return None, NO_TARGET
     a, b = (setup.inventories.get(name, Counter()) for name in names)
-    work = World(setup.initial).missing(setup.target)
+    work = World(setup.initial).missing_blocks(setup.target)
     shares = split(a, b, [block.colour for block in work]) if reading == "target" else literal_split(a, b)
     counts = len(acts(trajectory, names[0])), len(acts(trajectory, names[1]))
     return balance(counts, shares.optimal)
@@ -173,8 +173,8 @@ def illegal_placements(trajectory: Trajectory, setup: Task | None = None) -> Ite
         uses[event.actor, block.colour] += 1
         supply = setup.inventories.get(event.actor, Counter())[block.colour]
         for code, is_broken, why in (
-            ("occupied", world.occupied(block.position), "a block is there already"),
-            ("floating", not world.supported(block.position), "it touches neither ground nor block"),
+            ("occupied", world.is_occupied(block.position), "a block is there already"),
+            ("floating", not world.is_supported(block.position), "it touches neither ground nor block"),
             ("inventory", uses[event.actor, block.colour] > supply, f"{event.actor} had {supply}"),
         ):
             if is_broken:
@@ -184,7 +184,7 @@ def illegal_placements(trajectory: Trajectory, setup: Task | None = None) -> Ite
 
 
 def breaks_without_effect(trajectory: Trajectory) -> Iterator[Finding]:
-    """Breaks that removed nothing, as those whose position the game's parser lost."""
+    """Breaks that removed nothing, such as those whose position the game's parser lost."""
     for event in acts(trajectory):
         if event.status == "failed" and event.action and event.action.name == "break":
             yield Finding("break_without_effect", trajectory.id, (event.seq,), event.error or "")

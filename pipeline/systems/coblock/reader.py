@@ -21,7 +21,7 @@ from typing import Literal
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
 from ....schemas.event import EventKind
 from ....schemas.trajectory import COPY
-from ..base import ReadOptions, attempted, expect, field, folder_of, json_file, json_lines
+from ..base import ReadOptions, expect, field, folder_of, json_file, json_lines, quarantine_failure
 from . import export
 from . import world as blocks_world
 from .dependence import TaskType, task_type
@@ -58,7 +58,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
         yield value
         return
     others = [other for file in siblings(path) if not isinstance(other := json_file(file), Quarantined)]
-    games = attempted(lambda: export.games(value, others), str(path))
+    games = quarantine_failure(lambda: export.games(value, others), str(path))
     if isinstance(games, Quarantined):
         yield games
         return
@@ -67,13 +67,13 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
             yield Quarantined(source=str(path), reason=game)
             continue
         bad: list[str] = []
-        trajectory = attempted(partial(_trajectory, path, game, options, bad), str(path))
+        trajectory = quarantine_failure(partial(_trajectory, path, game, options, bad), str(path))
         yield from (Quarantined(source=str(path), reason=reason) for reason in bad)
         yield trajectory
 
 
 def _content(path: Path) -> JsonValue | Quarantined:
-    """What was exported; of JSON Lines, as `dumpdata --format jsonl` writes them, the list of the lines."""
+    """The exported value; for JSON Lines, as `dumpdata --format jsonl` writes them, the list of the lines."""
     value = json_file(path)
     if not isinstance(value, Quarantined):
         return value
@@ -85,7 +85,7 @@ def _content(path: Path) -> JsonValue | Quarantined:
 def _trajectory(path: Path, game: Game, options: ReadOptions, bad: list[str]) -> Trajectory:
     spec = {key: value for key, value in _spec(game).items() if isinstance(value, str)}
     agents = export.agents(game)
-    _checked_names([str(agent["name"]) for agent in agents], game)
+    _check_names([str(agent["name"]) for agent in agents], game)
     people = any(agent.get("role") == "human" for agent in agents)
     history = _History(game, [str(agent["name"]) for agent in agents], bad)
     events = (_start(game, agents, history.states), *history.events())
@@ -113,8 +113,8 @@ def _trajectory(path: Path, game: Game, options: ReadOptions, bad: list[str]) ->
     )
 
 
-def _checked_names(names: list[str], game: Game) -> None:
-    """ValueError where it cannot be told who did what."""
+def _check_names(names: list[str], game: Game) -> None:
+    """ValueError where the names cannot tell who did what."""
     if not names and game.history():
         raise ValueError(f"record {game.record_id}: neither its turns nor its session say who takes part")
     for name in names:
@@ -186,7 +186,8 @@ def _start(game: Game, agents: list[Json], states: Json) -> Event:
 
 @dataclass
 class _History:
-    """The events of a game's history; what is wrong with an action goes to `bad`, its seq stays free."""
+    """The events of a game's history; an action that cannot be read leaves its seq free and its error in
+    `bad`."""
 
     game: Game
     names: list[str]
@@ -213,7 +214,7 @@ class _History:
         if actor not in self.names:
             raise ValueError(f"{where}.agentName: expected one of {', '.join(self.names)}, got {actor!r:.40}")
         words = expect(item.get("message", ""), str, f"{where}.message")
-        error = self._done(name, item, where)
+        error = self._carry_out(name, item, where)
         status: Literal["failed", "succeeded"] = "failed" if error else "succeeded"
         arguments: Json = {key: value for key, value in item.items() if key in ARGUMENTS}
         return Event(
@@ -227,8 +228,8 @@ class _History:
             states=self._reply(number, actor),
         )
 
-    def _done(self, name: str, item: Json, where: str) -> str | None:
-        """Carry an action out; why it changed nothing, where it did."""
+    def _carry_out(self, name: str, item: Json, where: str) -> str | None:
+        """Carry an action out; returns why it changed nothing, if so."""
         if name == "place":
             return self.world.place(blocks_world.block(item, where, "blockPos"))
         if name != "break":
@@ -246,7 +247,8 @@ class _History:
 
 
 def _replies(game: Game) -> Iterator[tuple[tuple[int, str], Json]]:
-    """(number of actions before, machine) -> its raw reply; `agentIndex` counts machines only."""
+    """((number of actions before it, machine), its raw reply) of each turn; `agentIndex` counts machines
+    only."""
     machines = [str(a["name"]) for a in export.agents(game) if a.get("role") != "human"]
     records = game.record.get("chatGPTRecords")
     for record in records if isinstance(records, list) else []:
@@ -261,11 +263,13 @@ def _replies(game: Game) -> Iterator[tuple[tuple[int, str], Json]]:
 
 def _outcomes(game: Game, world: World) -> Iterator[Outcome]:
     target = blocks_world.blocks(export.target(game), f"record {game.record_id}: target")
-    value = float(world.complete(target)) if target else None
+    value = float(world.is_complete(target)) if target else None
     reason = None if target else "the export does not say what was to be built"
     if game.copy_of is not None:
         value, reason = None, f"a shorter copy of record {game.copy_of}"
-    extra: list[JsonValue] = [f"{b.colour} at {b.position}" for b in world.extra(target)] if target else []
+    extra: list[JsonValue] = (
+        [f"{b.colour} at {b.position}" for b in world.extra_blocks(target)] if target else []
+    )
     data: Json = {"extra_blocks": extra} | ({} if game.copy_of is None else {"copy_of": game.copy_of})
     yield Outcome(name="success", value=value, reason=reason, data=data)
     if game.feedback:

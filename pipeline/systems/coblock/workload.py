@@ -12,7 +12,7 @@ Reading = Literal["target", "literal"]
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How many blocks only either agent can place, how many both can, and the optimal shares."""
+    """How many blocks only one of the agents can place, how many both can, and the optimal shares."""
 
     only_a: int
     only_b: int
@@ -21,7 +21,8 @@ class Split:
 
     @property
     def optimal(self) -> tuple[int, int]:
-        """Unique blocks to their owners, each shared one to who has less so far, on a tie to the first."""
+        """Unique blocks go to their owner, each shared one to whoever has fewer so far, on a tie to the
+        first."""
         a, b = self.only_a, self.only_b
         for _ in range(self.both):
             if a <= b:

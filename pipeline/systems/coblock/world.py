@@ -15,7 +15,7 @@ Position = tuple[float, float, float]
 Cell = tuple[str, Position]
 """A colour and where it stands."""
 MOST = 2**53
-"""No number of a game comes near; NaN is none."""
+"""No coordinate or count of a game comes near; NaN is not below it."""
 OCCUPIED = "a block is there already"
 NOTHING_BROKEN = "no block of that uid is there"
 
@@ -48,8 +48,8 @@ class World:
             self._put(one)
 
     def place(self, block: Block) -> str | None:
-        """Put a block; what stands in its way, if anything. Gravity and inventories are not enforced."""
-        if self.occupied(block.position):
+        """Put a block; returns what is in its way, if anything. Gravity and inventories are not enforced."""
+        if self.is_occupied(block.position):
             return OCCUPIED
         self._put(block)
         return None
@@ -62,7 +62,8 @@ class World:
         self._cells[block.cell] += 1
 
     def break_(self, uid: str) -> str | None:
-        """Remove the block of that uid. An empty uid names none: the game's parser loses positions."""
+        """Remove the blocks of that uid; returns why nothing was removed. An empty uid names none: the game's
+        parser loses positions."""
         numbers = self._uids.pop(uid, ()) if uid else ()
         for number in numbers:
             block = self._blocks.pop(number)
@@ -70,23 +71,23 @@ class World:
             self._cells[block.cell] -= 1
         return None if numbers else NOTHING_BROKEN
 
-    def occupied(self, position: Position) -> bool:
+    def is_occupied(self, position: Position) -> bool:
         """Whether a block is at a position."""
         return self._positions[position] > 0
 
-    def supported(self, position: Position) -> bool:
+    def is_supported(self, position: Position) -> bool:
         """Whether a block there would stand on the ground or touch another block."""
-        return position[1] == 0 or any(map(self.occupied, beside(position)))
+        return position[1] == 0 or any(map(self.is_occupied, neighbours(position)))
 
-    def complete(self, goal: Iterable[Block]) -> bool:
+    def is_complete(self, goal: Iterable[Block]) -> bool:
         """Every goal block stands, in its colour and place; extra blocks are allowed, as in the game."""
-        return not self.missing(goal)
+        return not self.missing_blocks(goal)
 
-    def missing(self, goal: Iterable[Block]) -> list[Block]:
+    def missing_blocks(self, goal: Iterable[Block]) -> list[Block]:
         """The goal blocks that do not stand."""
         return [block for block in goal if not self._cells[block.cell]]
 
-    def extra(self, goal: Iterable[Block]) -> list[Block]:
+    def extra_blocks(self, goal: Iterable[Block]) -> list[Block]:
         """The blocks that stand and are in no place of the goal."""
         cells = {block.cell for block in goal}
         return [block for block in self._blocks.values() if block.cell not in cells]
@@ -95,10 +96,10 @@ class World:
         """Matching blocks over the larger of goal and standing; None where both are empty."""
         goal_blocks = list(goal)
         most = max(len(goal_blocks), len(self._blocks))
-        return (len(goal_blocks) - len(self.missing(goal_blocks))) / most if most else None
+        return (len(goal_blocks) - len(self.missing_blocks(goal_blocks))) / most if most else None
 
 
-def beside(position: Position) -> Iterator[Position]:
+def neighbours(position: Position) -> Iterator[Position]:
     """The positions of the six blocks that one there touches."""
     x, y, z = position
     for step in (-1, 1):
@@ -126,7 +127,7 @@ def blocks(values: JsonValue, where: str) -> list[Block]:
 
 
 def counts(inventory: JsonValue) -> Counter[str]:
-    """Colour -> how many an agent had at first."""
+    """Colour -> how many blocks an agent had at first."""
     result: Counter[str] = Counter()
     for item in inventory if isinstance(inventory, list) else []:
         if isinstance(item, dict) and isinstance(count := _read(item.get("count")), (int, float)):

@@ -12,5 +12,5 @@ SYSTEM = System(
     reader.recognises,
     reader.read,
     beside=records.beside,
-    linked=outcomes.FILES | {records.LOG},
+    link_names=outcomes.FILES | {records.LOG},
 )

@@ -59,7 +59,7 @@ class _Team:
             n=self.draw.randint(2, 60),
         )
 
-    def any(self, key: str) -> str:
+    def phrase(self, key: str) -> str:
         """One of the phrases of a kind."""
         return self.fill(self.draw.choice(self.phrases[key]))
 
@@ -162,9 +162,9 @@ def _session(number: int, seed: int, phrases: dict[str, Any]) -> tuple[_Team, st
 
 
 def _start(team: _Team) -> None:
-    team.say(AGENT, team.any("announce"), initiative=False)
+    team.say(AGENT, team.phrase("announce"), initiative=False)
     team.search()
-    team.say(AGENT, team.any("agent_yes"), initiative=True)
+    team.say(AGENT, team.phrase("agent_yes"), initiative=True)
 
 
 def _ask(team: _Team) -> None:
@@ -184,49 +184,49 @@ def _permit(team: _Team) -> None:
 
 
 def _request(team: _Team) -> None:
-    team.say(HUMAN, team.any("human_yes"), initiative=True)
-    team.say(AGENT, team.any("status"), initiative=False)
+    team.say(HUMAN, team.phrase("human_yes"), initiative=True)
+    team.say(AGENT, team.phrase("status"), initiative=False)
     team.search()
-    team.say(AGENT, team.any("agent_yes"), initiative=True)
+    team.say(AGENT, team.phrase("agent_yes"), initiative=True)
 
 
 def _halt(team: _Team) -> None:
-    team.say(HUMAN, team.any("halt"), initiative=True, halting=True)
-    team.say(AGENT, team.any("agent_no"), initiative=False)
+    team.say(HUMAN, team.phrase("halt"), initiative=True, halting=True)
+    team.say(AGENT, team.phrase("agent_no"), initiative=False)
 
 
 def _thanks(team: _Team) -> None:
-    team.say(HUMAN, team.any("human_no"), initiative=False)
+    team.say(HUMAN, team.phrase("human_no"), initiative=False)
 
 
 def _draft(team: _Team) -> None:
-    team.say(AGENT, team.any("announce"), initiative=False)
-    team.write(AGENT, f"{team.editor}\n{team.any('summary')}".strip())
-    team.say(AGENT, team.any("summary"), initiative=True)
+    team.say(AGENT, team.phrase("announce"), initiative=False)
+    team.write(AGENT, f"{team.editor}\n{team.phrase('summary')}".strip())
+    team.say(AGENT, team.phrase("summary"), initiative=True)
 
 
 def _end(team: _Team) -> None:
     if not team.editor:
         _draft(team)
     if "C.3" not in team.failures:
-        team.say(AGENT, team.any("summary"), initiative=True)
+        team.say(AGENT, team.phrase("summary"), initiative=True)
     team.act(AGENT, "FINISH()")
 
 
 def _silent_start(team: _Team) -> None:
-    team.say(HUMAN, team.any("human_yes"), initiative=True)
+    team.say(HUMAN, team.phrase("human_yes"), initiative=True)
     cites = [team.search() for _ in range(3)]
-    team.say(AGENT, team.any("agent_yes"), initiative=True)
+    team.say(AGENT, team.phrase("agent_yes"), initiative=True)
     team.failures["C.1"] = (cites, None)
 
 
 def _no_notice(team: _Team) -> None:
-    team.say(AGENT, team.any("announce"), initiative=False)
-    cite = team.write(AGENT, team.any("summary"))
+    team.say(AGENT, team.phrase("announce"), initiative=False)
+    cite = team.write(AGENT, team.phrase("summary"))
     team.failures["C.3"] = ([cite], None)
 
 
-def _asked_again(team: _Team) -> None:
+def _ask_again(team: _Team) -> None:
     pair = team.draw.choice(team.phrases["asks"])
     question, reply = team.fill(pair["question"]), team.fill(pair["reply"])
     cites = []
@@ -237,28 +237,28 @@ def _asked_again(team: _Team) -> None:
     team.failures["SA.2"] = (cites, question)
 
 
-def _overwritten(team: _Team) -> None:
-    team.write(HUMAN, team.any("summary"))
-    team.failures["SA.5"] = ([team.write(AGENT, team.any("summary"))], None)
-    team.say(AGENT, team.any("summary"), initiative=True)
+def _overwrite(team: _Team) -> None:
+    team.write(HUMAN, team.phrase("summary"))
+    team.failures["SA.5"] = ([team.write(AGENT, team.phrase("summary"))], None)
+    team.say(AGENT, team.phrase("summary"), initiative=True)
 
 
-def _unable(team: _Team) -> None:
+def _fail_promise(team: _Team) -> None:
     action = team.fill("CALL_BY_PHONE(name={name})")
     promise = team.say(AGENT, "I can phone them for you and ask.", initiative=True)
     error = f"'{action}' invalid. Please strictly follow the action space specifications."
     team.failures["EA.2"] = ([promise, team.act(AGENT, action, error)], None)
 
 
-def _redone(team: _Team) -> None:
-    text = team.any("summary")
-    team.say(AGENT, team.any("announce"), initiative=False)
+def _redo(team: _Team) -> None:
+    text = team.phrase("summary")
+    team.say(AGENT, team.phrase("announce"), initiative=False)
     team.failures["PL.2"] = ([team.write(AGENT, text) for _ in range(2)], None)
-    team.say(AGENT, team.any("summary"), initiative=True)
+    team.say(AGENT, team.phrase("summary"), initiative=True)
 
 
 _SCENES = (_ask, _permit, _permit, _request, _halt, _thanks, _draft)
-_FAILURES = (_silent_start, _no_notice, _asked_again, _overwritten, _unable, _redone)
+_FAILURES = (_silent_start, _no_notice, _ask_again, _overwrite, _fail_promise, _redo)
 
 
 def _write(folder: Path, team: _Team) -> None:

@@ -1,4 +1,4 @@
-"""Co-Gym's channel messages: which session and kind a channel means, and what its payload says.
+"""Co-Gym's channel messages: session and kind from the channel's name, the content from the payload.
 
 Source: the Redis protocol of collaborative-gym at 1e3b02e (plain pub/sub, no history).
 """
@@ -19,8 +19,8 @@ _CHANNEL = re.compile(r"(?P<session>env_[^/]+)/(?:(?P<role>.+)/)?(?P<kind>[a-z_]
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
-    """One message as it came: when (Unix seconds on this machine), on which channel, with what."""
+class RawMessage:
+    """One message as it came: Unix seconds on this machine, channel and payload."""
 
     time: float
     channel: str
@@ -49,13 +49,13 @@ class Start(_Payload):
 
     @property
     def collaborative(self) -> bool:
-        """Whether members may talk; else every string goes to the environment."""
+        """Whether members may talk; else every string is an action on the environment."""
         names = [action.get("machine_readable_identifier") for action in self.action_space]
         return not names or "SEND_TEAMMATE_MESSAGE" in names
 
 
-class Shown(_Payload):
-    """What a member is shown after a step or a tick, and whether it asked for it (`answer_state`)."""
+class StateMessage(_Payload):
+    """The state that a member is shown after a step or a tick, or because it asked (`answer_state`)."""
 
     observation: dict[str, Any]
     observation_type: dict[str, Any] = {}
@@ -67,8 +67,8 @@ class Shown(_Payload):
     task_description: str | None = None
 
     @property
-    def tells_result(self) -> bool:
-        """Whether it is the result of an environment action."""
+    def has_result(self) -> bool:
+        """Whether it carries the result of an environment action."""
         return bool(self.info) or self.reward < 0
 
     @property
@@ -100,8 +100,8 @@ class Tick(_Payload):
 Kind = Literal["start", "observation", "answer_state", "step", "end", "tick"]
 KINDS: dict[str, type[_Payload]] = {
     "start": Start,
-    "observation": Shown,
-    "answer_state": Shown,
+    "observation": StateMessage,
+    "answer_state": StateMessage,
     "step": Step,
     "end": End,
     "tick": Tick,
@@ -109,8 +109,8 @@ KINDS: dict[str, type[_Payload]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """A message of Co-Gym's, understood. `role` is the member a channel belongs to."""
+class SessionMessage:
+    """A parsed message of Co-Gym. `role` is the member that the channel belongs to."""
 
     time: float
     session: str
@@ -119,8 +119,9 @@ class Heard:
     payload: Any
 
 
-def understood(message: Received) -> Heard | None:
-    """The message, or None for a channel of something else; ValueError says what is wrong with a payload."""
+def parse_message(message: RawMessage) -> SessionMessage | None:
+    """The parsed message; None for a channel that is not Co-Gym's. ValueError says what is wrong with a
+    payload."""
     channel = _CHANNEL.fullmatch(message.channel)
     if channel is None or channel["kind"] not in KINDS:
         return None
@@ -130,7 +131,7 @@ def understood(message: Received) -> Heard | None:
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"{message.channel}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    return Heard(message.time, channel["session"], channel["role"], channel["kind"], payload)
+    return SessionMessage(message.time, channel["session"], channel["role"], channel["kind"], payload)
 
 
 def envelope(content: object) -> str:

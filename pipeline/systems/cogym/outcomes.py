@@ -32,10 +32,11 @@ _LINK = re.compile(r"\[\[(\d+)\]\([^)\[]*\)\]")
 
 
 class SessionFiles:
-    """The files beside an event log; None for a session that is one file.
+    """The files beside an event log; `folder` is None for a session that is a single file and has none.
 
-    An evaluation of another result was left by an earlier run in the same folder, and with it all that Co-Gym
-    writes after it: such files are set aside. No clock is asked, since a copy has other times.
+    An evaluation whose result is not the log's last state was left by an earlier run in the same folder, and
+    so was all that Co-Gym writes after it: such files are set aside as stale. Their times tell nothing, since
+    a copy has others.
     """
 
     def __init__(self, folder: Path | None, final_state: dict[str, Any]) -> None:
@@ -48,11 +49,11 @@ class SessionFiles:
         """Whether the session came to its end: the file that Co-Gym writes then is there, readable or not."""
         self.simulated_user = folder is not None and (folder / SIMULATED_USER).is_dir()
 
-    def delivered(self) -> bool | None:
-        """Whether the last state holds a result: a text, and for related work a library too."""
-        return delivered(self.final_state)
+    def has_result(self) -> bool | None:
+        """Whether the last state holds a result (see `has_result`)."""
+        return has_result(self.final_state)
 
-    def played_by(self, name: str, kind: ParticipantKind) -> dict[str, Any]:
+    def player_fields(self, name: str, kind: ParticipantKind) -> dict[str, Any]:
         """The model, tokens and simulated mark of a participant, from its info.json."""
         if self.folder is None or kind == "environment":
             return {}
@@ -162,12 +163,12 @@ def _inferred_reason(text: str, why: str) -> Outcome:
 
 
 def _steps(events: Sequence[Event]) -> int:
-    """Records of the party that has most, by Co-Gym's substring rule; the opening query is not one."""
+    """Records of the party that has more, by Co-Gym's substring rule; the opening query does not count."""
     records = [e.actor for e in events if e.kind != "start" and e.status is not None]
     return max(sum("agent" in actor for actor in records), sum("user" in actor for actor in records))
 
 
-def delivered(public: dict[str, Any]) -> bool | None:
+def has_result(public: dict[str, Any]) -> bool | None:
     """Whether a state holds a result; None for an environment whose result Co-Gym does not define.
 
     Whitespace counts as delivered, except for related work, which needs a paper in the library too.
@@ -196,7 +197,7 @@ def _delivery(performance: dict[str, Any], reason: str | None, files: SessionFil
         return Outcome(name="delivered", reason=f"task_completion must be 0 or 1, got {flag!r:.42}")
     if reason == "unfinished":
         return Outcome(name="delivered", reason="the session did not come to an end")
-    result = files.delivered()
+    result = files.has_result()
     if result is None:
         flagless = "this task has no flag for delivery"
         return Outcome(name="delivered", reason=flagless if files.final_state else "the log shows no state")
@@ -248,7 +249,7 @@ def _number(value: object) -> float | None:
 
 
 def _is_blank(value: object) -> bool:
-    """Whether nothing is said, as tables say it, too."""
+    """Whether a rating is empty: null, blank, or NaN, as tables write it."""
     blank = value is None or (isinstance(value, str) and not value.strip())
     return blank or (isinstance(value, float) and math.isnan(value))
 

@@ -14,7 +14,16 @@ from typing import Any
 
 from ....schemas import JsonValue, Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import Setting
-from ..base import CUT_OFF, ReadOptions, folder_of, json_file, json_lines, only_object, parsed, sheltered
+from ..base import (
+    CUT_OFF,
+    ReadOptions,
+    folder_of,
+    items_until_failure,
+    json_file,
+    json_lines,
+    only_object,
+    parse_json,
+)
 from . import replay
 from .actions import start_arguments
 from .outcomes import SessionFiles, outcomes, rated_outcomes
@@ -38,7 +47,7 @@ from .records import (
 )
 
 RELEASED = (".json", ".jsonl")
-"""A released trajectory, or many of them."""
+"""Extensions of a released trajectory, or of a file with many of them."""
 _RELEASED_KEYS = ("modelName", "outcomeRating")
 _LOOK = 1 << 20
 """Bytes of a file's beginning, and of its end, that are enough to recognise it."""
@@ -65,10 +74,10 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
         yield from replay.read(path, options)
     elif path.suffix in RELEASED and path.name != LOG:
         for name, line, value in _release_entries(path):
-            yield from sheltered(_read_released(path, name, line, value, options), str(path), line)
+            yield from items_until_failure(_read_released(path, name, line, value, options), str(path), line)
     else:
         folder = path if path.is_dir() else path.parent
-        yield from sheltered(_read_folder(folder, options), str(folder))
+        yield from items_until_failure(_read_folder(folder, options), str(folder))
 
 
 def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
@@ -79,7 +88,7 @@ def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
         record = record_of(value, str(log), line)
         if isinstance(record, Quarantined):
             yield record
-            # One that is cut off ends a run that was killed: what was before it is the last state.
+            # A line that is cut off ends a run that was killed: the state before it is the last one.
             lacks_last = not record.reason.endswith(CUT_OFF)
         else:
             lacks_last = False
@@ -99,7 +108,7 @@ def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
     task, instance = task_of(origin.name, session, config)
     limit = step_limit(config, session.first.team, options.max_steps)
     yield Trajectory(
-        id=_grown_id(origin.name, session),
+        id=_session_id(origin.name, session),
         native_id=origin.name,
         source=str(folder),
         system=SYSTEM,
@@ -185,14 +194,14 @@ def _log_of(log: JsonValue, source: str, line: int | None) -> JsonValue | list[A
     """A released log: a list of records, the text of one, or the text of an event_log.jsonl."""
     if not isinstance(log, str):
         return log
-    value = parsed(log.encode(), source, line)
+    value = parse_json(log.encode(), source, line)
     if isinstance(value, list):
         return value
-    records = [parsed(one.encode(), source, line) for one in log.split("\n") if one.strip()]
+    records = [parse_json(one.encode(), source, line) for one in log.split("\n") if one.strip()]
     return records if records and isinstance(records[0], dict) else value
 
 
-def _grown_id(name: str, session: Session) -> str:
+def _session_id(name: str, session: Session) -> str:
     first = session.first
     description = start_arguments(first.action)["task_description"]
     if first.role != ENVIRONMENT:
@@ -205,7 +214,7 @@ def _participants(session: Session, files: SessionFiles | None) -> tuple[Partici
     items = []
     for name in [n for n in names if n != ENVIRONMENT] + [ENVIRONMENT]:
         kind = participant_kind(name)
-        fields = files.played_by(name, kind) if files else {}
+        fields = files.player_fields(name, kind) if files else {}
         items.append(Participant(name=name, kind=kind, **fields))
     return tuple(items)
 

@@ -20,13 +20,13 @@ from typing import Any, Protocol
 from ....schemas import Quarantined
 from ...errors import StoreError, WriteError
 from ..base import CUT_OFF, json_lines
-from .messages import Received
+from .messages import RawMessage
 
 FILES = "[0-9][0-9][0-9][0-9][0-9][0-9]-*.jsonl"
 
 
 LATEST = 2**33
-"""Seconds since 1970; a time beyond that is none."""
+"""Seconds since 1970; a later time is not valid."""
 
 
 class BusyError(StoreError):
@@ -34,7 +34,7 @@ class BusyError(StoreError):
 
 
 HELD = 1 << 20
-"""Bytes that are written at once."""
+"""Bytes that wait before they are written at once."""
 LONGEST = 256 << 20
 """Bytes of one recording; what follows goes into the next one of its stream."""
 
@@ -54,10 +54,10 @@ class Place:
     line: int
 
 
-Line = Received | Note | Quarantined
+Line = RawMessage | Note | Quarantined
 
 
-class Appended(Protocol):
+class AppendFile(Protocol):
     """A file that grows by whole lines; WriteError where the disk refuses."""
 
     def write(self, lines: bytes) -> None: ...
@@ -68,20 +68,21 @@ class Appended(Protocol):
 class Recorder:
     """Appends to a stream; what was written has left the process after `flush`, and is on disk after `sync`.
 
-    A thread that writes lets others run and waits for its turn afterwards: so many small writes are one.
+    Small writes are gathered into one: a thread that writes lets the others run, and has to wait for its turn
+    afterwards.
     """
 
-    def __init__(self, folder: Path, open_file: Callable[[Path], Appended]) -> None:
+    def __init__(self, folder: Path, open_file: Callable[[Path], AppendFile]) -> None:
         self.folder = folder
-        self._opened = open_file
+        self._open_file = open_file
         self._lock = _lock_folder(folder)
         self.number = max((number(path) for path in files(folder)), default=0)
-        self._file: Appended | None = None
+        self._file: AppendFile | None = None
         self._dirty = False
         self._waiting: list[bytes] = []
-        self._next()
+        self._start_file()
 
-    def write(self, message: Received) -> Place:
+    def write(self, message: RawMessage) -> Place:
         """Append a message and return its place."""
         return self._append({"time": message.time, "channel": message.channel, "payload": message.payload})
 
@@ -95,7 +96,7 @@ class Recorder:
             return
         data, self._waiting, self._held = b"".join(self._waiting), [], 0
         if self._file is None:
-            self._file = self._opened(self.path)
+            self._file = self._open_file(self.path)
         self._file.write(data)
         self._dirty = True
 
@@ -114,7 +115,7 @@ class Recorder:
             self._file = None
         os.close(self._lock)
 
-    def _next(self) -> None:
+    def _start_file(self) -> None:
         """Go on in a new file, which is made with its first line."""
         self.sync()
         if self._file is not None:
@@ -127,7 +128,7 @@ class Recorder:
     def _append(self, content: dict[str, Any]) -> Place:
         data = json.dumps(content).encode() + b"\n"
         if self._bytes + len(data) > LONGEST and self.line:
-            self._next()
+            self._start_file()
         self._bytes += len(data)
         self._waiting.append(data)
         self._held += len(data)
@@ -161,7 +162,7 @@ def is_recording(path: Path) -> bool:
 
 def lines(
     path: Path, since: Place | None = None
-) -> Iterator[tuple[Path, int, Received | Note | Quarantined]]:
+) -> Iterator[tuple[Path, int, RawMessage | Note | Quarantined]]:
     """The lines of a recording or stream, from a place on; a last line that a kill cut off never counted."""
     for file in files(path) if path.is_dir() else [path]:
         place = number(file) if path.is_dir() else 0
@@ -176,7 +177,8 @@ def lines(
 
 
 def last_checkpoint(folder: Path) -> Place | None:
-    """From where on a stream has to be replayed to know what was open when it broke off."""
+    """From where on a stream has to be replayed to know what was open when it broke off; None: from its
+    beginning."""
     for file in reversed(files(folder)):
         items = [n["checkpoint"] for _, n in notes(file) if "checkpoint" in n]
         if items:
@@ -195,7 +197,7 @@ def notes(path: Path) -> Iterator[tuple[float, dict[str, Any]]]:
                         yield value["time"], value["note"]
 
 
-def _line(file: Path, line: int, value: object) -> Received | Note | Quarantined | None:
+def _line(file: Path, line: int, value: object) -> RawMessage | Note | Quarantined | None:
     if isinstance(value, Quarantined):
         return None if value.reason.endswith(CUT_OFF) else value
     if isinstance(value, dict) and isinstance(value.get("time"), (int, float)):
@@ -206,7 +208,7 @@ def _line(file: Path, line: int, value: object) -> Received | Note | Quarantined
             return Note(value["note"])
         channel, payload = value.get("channel"), value.get("payload")
         if isinstance(channel, str) and isinstance(payload, str):
-            return Received(float(value["time"]), channel, payload)
+            return RawMessage(float(value["time"]), channel, payload)
     return Quarantined(
         source=str(file), line=line, reason="neither a message (time, channel, payload) nor a note"
     )

@@ -1,4 +1,4 @@
-"""The records of a Co-Gym log, and the events they amount to."""
+"""The records of a Co-Gym log, and the events that they become."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Observation(BaseModel):
 
 
 class Record(BaseModel):
-    """One line of event_log.jsonl. Copies of logs may hold no more than who did what."""
+    """One line of event_log.jsonl. Copies of logs may hold only who did what."""
 
     model_config = ConfigDict(strict=True)
     role: str
@@ -70,7 +70,7 @@ class Record(BaseModel):
 
     @field_validator("current_observation", mode="before")
     @classmethod
-    def _shown(cls, value: object) -> object:
+    def _default_observation(cls, value: object) -> object:
         return {"public": {}} if value is None else value
 
     @property
@@ -81,7 +81,7 @@ class Record(BaseModel):
 
 @dataclass
 class Session:
-    """What the records of one log, added one by one, amount to."""
+    """The events and states that the records of one log become, added one by one."""
 
     records: list[tuple[int, Record]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Session:
     """Whether the last record accepted an action, which the next one then carries out."""
 
     def add(self, index: int, record: Record) -> None:
-        """Take in the record at that place of the log.
+        """Add the record at place `index` of the log.
 
         The opening query is number 1, behind the start, also where the start's own record is broken. Logs
         older than the START record begin with the query.
@@ -140,9 +140,9 @@ def record_of(value: JsonValue | Quarantined, source: str, line: int | None) -> 
 
 
 def _member(role: str, team: Sequence[str]) -> str | None:
-    """The member that a role means: also `user_<id>` where it was logged as `user`; None where there is none.
+    """The member that a role names, `user_<id>` also where it was logged as `user`; None where it names none.
 
-    Of a team that is not told every role may be one.
+    Where the team is not known, any role may be a member.
     """
     if role == ENVIRONMENT or not team or role in team:
         return role
@@ -178,8 +178,9 @@ def opening_of(first: Record) -> ChatItem | None:
 def _event(
     seq: int, record: Record, states: dict[str, JsonValue], chat_lines: list[Any], *, accepted: bool
 ) -> Event:
-    """`heard` is what the chat got since the record before, which `accepted` this one's action or not."""
-    kind, text, action = _what(record)
+    """The event of a record. `chat_lines` came to the chat since the record before; `accepted` says whether
+    that one accepted this action."""
+    kind, text, action = _kind_text_action(record)
     notices, own_error = _notices(record, chat_lines)
     status, error = _status(record.action_status)
     if own_error is not None and accepted:
@@ -199,7 +200,7 @@ def _event(
     )
 
 
-def _what(record: Record) -> tuple[EventKind, str | None, Action | None]:
+def _kind_text_action(record: Record) -> tuple[EventKind, str | None, Action | None]:
     if _is_start(record):
         arguments = start_arguments(record.action)
         return "start", arguments["task_description"], Action(name="START", arguments=dict(arguments))
@@ -214,7 +215,8 @@ def _what(record: Record) -> tuple[EventKind, str | None, Action | None]:
 
 
 def _is_collaborative(record: Record) -> bool:
-    """What is not told to be one can't be one where it failed: that was the environment's word."""
+    """Whether it is an act of communication. Without an `action_type` one that failed is none: only the
+    environment lets an action fail."""
     if record.action_type is None:
         return not (record.action_status or "").startswith("failed")
     return record.action_type == "collaborative"
@@ -224,7 +226,7 @@ def _status(text: str | None) -> tuple[Any, str | None]:
     if text == "succeeded":
         return "succeeded", None
     if text is None or not text.startswith("failed"):
-        return None, None  # a word that Co-Gym does not have: what came of it is not known
+        return None, None  # a word that Co-Gym does not write: its outcome is not known
     error = text.removeprefix("failed").strip()
     if error.startswith("(action_error: "):
         error = error.removeprefix("(action_error: ").removesuffix(")")
@@ -244,7 +246,7 @@ def _store_views(observation: Observation, states: dict[str, JsonValue]) -> dict
 
 
 def _notices(record: Record, chat_lines: list[Any]) -> tuple[tuple[Notice, ...], str | None]:
-    """What the environment wrote since the record before, and apart from it this record's own error."""
+    """What the environment wrote since the record before; and, apart from it, this record's own error."""
     prefix = f"[{record.role}] takes an action but fails: "
     items = [item for item in chat_lines if isinstance(item, dict) and item.get("role") == ENVIRONMENT]
     lines = [(_iso(str(item.get("timestamp"))), str(item.get("message"))) for item in items]
@@ -261,7 +263,7 @@ def _iso(timestamp: str | None) -> str | None:
 def session_id(
     native_id: str, team: list[str], description: str, opening: ChatItem | None, start: str | None
 ) -> str:
-    """The id of a session that may still grow, from what its first record and its live start both tell."""
+    """The id of a session that may still grow: of what its first record and its live start have in common."""
     moment = (opening.role, opening.timestamp, opening.message) if opening else (start,)
     return content_hash(SYSTEM, native_id, sorted(team), description, moment)[:16]
 
@@ -332,14 +334,15 @@ class StepLimit:
     """How many logged records a party may have, and how that is known."""
 
     steps: int
-    known: str
+    source: str
 
     def __str__(self) -> str:
-        return f"{self.steps} ({self.known})"
+        return f"{self.steps} ({self.source})"
 
 
 def step_limit(config: dict[str, Any], team: Sequence[str], limit: int | None = None) -> StepLimit:
-    """The limit that was `given`, else configured, else Co-Gym's own: 30, in the graphical server 100."""
+    """`limit` where it is given, else the configured one, else Co-Gym's own: 30, or 100 in the graphical
+    server."""
     if limit is not None:
         return StepLimit(limit, "--max-steps")
     arguments = config.get("env_args")

@@ -8,7 +8,7 @@ from pathlib import Path
 from ....schemas import Quarantined, Trajectory
 from ..base import ReadOptions
 from . import recording
-from .messages import Received
+from .messages import RawMessage
 from .recording import Note
 from .session import LiveSession
 from .sessions import Sessions, trajectory
@@ -17,8 +17,8 @@ from .sessions import Sessions, trajectory
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The sessions of a recording or stream, and the messages that could not be read."""
     sessions = Sessions(max_steps=options.max_steps)
-    ids = known_ids(path)
-    for item in replayed(path, sessions):
+    ids = folder_ids(path)
+    for item in replay_lines(path, sessions):
         if isinstance(item, Quarantined):
             yield item
         # A session that fell silent may go on; one that ended is complete.
@@ -31,23 +31,24 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
             yield trajectory(session, str(path), options, ids.get(key))
 
 
-def replayed(path: Path, sessions: Sessions) -> Iterator[Quarantined | None]:
-    """Feed a recording to `sessions`; yields after each line, with what was wrong with it."""
+def replay_lines(path: Path, sessions: Sessions) -> Iterator[Quarantined | None]:
+    """Feed a recording to `sessions`; yields after each line what was wrong with it, or None."""
     for file, line, item in recording.lines(path):
-        if isinstance(item, Received):
+        if isinstance(item, RawMessage):
             result = feed(sessions, item, file, line)
             yield result if isinstance(result, Quarantined) else None
         elif isinstance(item, Note):
-            sessions.noted(item.content)
+            sessions.apply_note(item.content)
             yield None
         else:
             yield item
 
 
-def feed(sessions: Sessions, message: Received, file: Path, line: int) -> LiveSession | Quarantined | None:
-    """Feed one message; its session, or what is wrong with it with its address in the recording.
+def feed(sessions: Sessions, message: RawMessage, file: Path, line: int) -> LiveSession | Quarantined | None:
+    """Feed one message; returns its session, or what is wrong with it with its address in the recording.
 
-    What nobody foresaw costs its own message: it is recorded, and would end every follower that replays it.
+    An error that nobody foresaw costs its own message: it is recorded, and would end every follower that
+    replays it.
     """
     try:
         return sessions.feed(message)
@@ -58,6 +59,6 @@ def feed(sessions: Sessions, message: Received, file: Path, line: int) -> LiveSe
         return Quarantined(source=str(file), line=line, reason=reason)
 
 
-def known_ids(path: Path) -> dict[str, str]:
-    """Session -> id of the folder that turned out to be its, as noted when the folder was read."""
+def folder_ids(path: Path) -> dict[str, str]:
+    """Session's key -> id of its folder, as noted when the folder was read and had another id."""
     return {str(n["session"]): str(n["id"]) for _, n in recording.notes(path) if "session" in n}

@@ -1,8 +1,8 @@
 """A Co-Gym session as it is heard: channel messages become the records that its log will hold.
 
-Steps wait in a queue, in the order in which the environment handles them, until a later message shows
-what came of them: the chat a message, the actor's next observation an action. So the records, and with
-them seq, come out as in event_log.jsonl; what the log never holds (waits, late reminders) is live_only.
+Steps wait in a queue, in the order in which the environment handles them, until a later message shows their
+outcome: of a message the chat, of an action the actor's next observation. So the records, and with them seq,
+come out as in event_log.jsonl; what the log never holds (waits, late reminders) is live_only.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from ....schemas import Action, Event
 from ....schemas.event import EventKind
 from . import records
 from .actions import COLLABORATIVE, parse
-from .messages import ChatLine, Shown, Start
-from .missed import FAILED, Known, missed
+from .messages import ChatLine, Start, StateMessage
+from .missed import FAILED, PriorState, count_missed
 
 PRIVATE_VIEWS = {"TravelSearchInterface", "DistanceMatrix", "PaperSearchInterface"}
-"""Observation types that the actor alone sees."""
+"""Observation types that only the actor sees."""
 UNKNOWN = "unknown"
 _ANSWERS = ("confirm_accept", "confirm_reject")
 _CONTROLS = {"PUT_AGENT_ASLEEP": True, "WAKE_AGENT_UP": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
-    """A step whose outcome is not known yet. `hint` is its result as a teammate was shown it."""
+class QueuedStep:
+    """A step whose outcome is not known yet. `hint` is its result as it was shown to a teammate."""
 
     time: float
     role: str
     logged: str
     kind: EventKind
     action: Action
-    hint: Shown | None = None
+    hint: StateMessage | None = None
 
     @property
     def text(self) -> str:
@@ -53,7 +53,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What shows that a step was handled: how much chat there was before, when, with what result."""
+    """What shows that a step was handled: the length of the chat before it, when, and with what result."""
 
     chat: int
     timestamp: str | None = None
@@ -62,7 +62,7 @@ class Proof:
 
 @dataclass
 class LiveSession:
-    """What was heard of one session since its start, or since it was joined."""
+    """What was heard of one session since its start, or since it was joined late."""
 
     name: str
     opened: float
@@ -86,21 +86,21 @@ class LiveSession:
     """Whether the end came right after a step."""
     log: records.Session = field(default_factory=records.Session)
     chat: list[ChatLine] = field(default_factory=list)
-    queue: deque[Pending] = field(default_factory=deque)
+    queue: deque[QueuedStep] = field(default_factory=deque)
     asides: list[tuple[int, float, Event]] = field(default_factory=list)
-    """(seq after which, place in the chat, event) of what only live traffic knows."""
+    """(seq after which, place in the chat, event) of each event that only live traffic knows."""
     pending: dict[str, Any] = field(default_factory=dict)
     asleep: bool = False
     _public: dict[str, Any] = field(default_factory=dict)
     _private: dict[str, Any] = field(default_factory=dict)
-    _spoken: int = 0
-    _offset: float | None = None
+    _chat_matched: int = 0
+    _clock_offset: float | None = None
     _last_result: tuple[dict[str, Any], set[str | None]] = field(default_factory=lambda: ({}, set()))
     _next: int = 0
     _shown_at: float = 0.0
 
     @classmethod
-    def started(cls, name: str, time: float, start: Start) -> LiveSession:
+    def from_start(cls, name: str, time: float, start: Start) -> LiveSession:
         """A session heard from its start."""
         return cls(
             name,
@@ -112,23 +112,23 @@ class LiveSession:
         )
 
     @classmethod
-    def joined(cls, name: str, time: float, role: str | None, state: Shown) -> LiveSession:
-        """A session that ran already when it was first heard of; the chat tells what was said before."""
+    def from_state(cls, name: str, time: float, role: str | None, state: StateMessage) -> LiveSession:
+        """A session that was already running when it was first heard of; its chat tells what was said."""
         session = cls(name, time, description=state.task_description or "", late=True)
         roles = (line["role"] for line in state.chat_history)
         members = dict.fromkeys([*roles, *([role] if role else [])])
         session.team = [m for m in members if m != records.ENVIRONMENT]
-        session.shown(time, role, state)
+        session.take_state(time, role, state)
         return session
 
     @property
     def key(self) -> str:
-        """Names this session among all of one recording."""
+        """Identifies this session among all of one recording."""
         return f"{self.name}@{self.opened!r}"
 
     @property
     def anonymous(self) -> bool:
-        """Whether its folder's id cannot be told from what was heard."""
+        """Whether the id of its folder cannot be computed from what was heard."""
         return self.late or self.log.opening is None
 
     @property
@@ -144,20 +144,20 @@ class LiveSession:
         # Co-Gym takes a collaborative act only where the whole string is one.
         if self.collaborative and action.raw is None and action.name in COLLABORATIVE:
             kind = COLLABORATIVE[action.name]
-        self.queue.append(Pending(time, role, text, kind, action))
+        self.queue.append(QueuedStep(time, role, text, kind, action))
         self._drain()
 
-    def shown(self, time: float, role: str | None, state: Shown) -> None:
-        """A member was shown the state: after a step, a tick, or because somebody asked."""
+    def take_state(self, time: float, role: str | None, state: StateMessage) -> None:
+        """A member was shown the state: after a step, after a tick, or on request."""
         if role:
             self._meet(role)
         self._shown_at = time
-        self._tell_time(time, state.chat_history)
+        self._set_clock(time, state.chat_history)
         if not self.log.records:
             self._learn(role, state)
             self._open(state)
         if self.doubtful:
-            self.missed += missed(self._known(), state, _public(state))
+            self.missed += count_missed(self._prior_state(), state, _public(state))
             self.doubtful = False
         chat_length, self.chat = len(self.chat), state.chat_history
         self._settle(role, state, chat_length)
@@ -166,12 +166,12 @@ class LiveSession:
         self._drain()
 
     def end(self, time: float, result_dir: str | None, max_steps: int) -> None:
-        """The environment closed the session; what it handled last is shown to nobody."""
+        """The environment closed the session; the outcome of what it handled last is shown to nobody."""
         self.ended, self.result_dir = "end", result_dir
         # After the last step of a limit nothing is shown; a time-out leaves nothing unanswered.
         self.cut_short = bool(self.queue)
         if not self.log.records:
-            self._open(Shown(observation={}, chat_history=[]))
+            self._open(StateMessage(observation={}, chat_history=[]))
         while self.queue:
             step = self.queue.popleft()
             self._complete(step, self._last_proof(step))
@@ -179,7 +179,7 @@ class LiveSession:
                 break
         while self.queue:
             step = self.queue.popleft()
-            self._aside(step.time, step.role, step.kind, step.action)
+            self._add_aside(step.time, step.role, step.kind, step.action)
 
     def steps(self) -> int:
         """Records of the party that has most, as Co-Gym counts them against its limit."""
@@ -188,7 +188,7 @@ class LiveSession:
 
     def events(self) -> tuple[Event, ...]:
         """Every event so far, live_only ones after the logged event that they follow."""
-        events = [*self.log.events, *self._expected()]
+        events = [*self.log.events, *self._queued_events()]
         late = [(self.last_seq, float(place), note) for place, note in self._reminders()]
         beside = sorted([*self.asides, *late], key=lambda aside: aside[:2])
         asides = []
@@ -198,16 +198,17 @@ class LiveSession:
         return tuple(sorted([*events, *asides], key=lambda event: (event.seq, event.sub)))
 
     def moment(self, time: float, *, exact: bool = False) -> str:
-        """A time of receipt on the environment's own clock, which is the log's."""
-        local = self._offset if self._offset is not None else _zone(time)
+        """A time of receipt (Unix seconds) by the environment's clock, as its log writes it; `exact`: in ISO
+        8601 with milliseconds."""
+        local = self._clock_offset if self._clock_offset is not None else _zone(time)
         local_time = datetime.fromtimestamp(time + local, UTC).replace(tzinfo=None)
         return local_time.isoformat(
             sep="T" if exact else " ", timespec="milliseconds" if exact else "seconds"
         )
 
-    def _known(self) -> Known:
+    def _prior_state(self) -> PriorState:
         steps = [step for step in self.queue if step.kind == "confirm_request" or step.kind in _ANSWERS]
-        return Known(
+        return PriorState(
             public=self._public,
             chat=self.chat,
             pending=self.pending,
@@ -221,8 +222,8 @@ class LiveSession:
         if role not in self.team and role != records.ENVIRONMENT:
             self.team.append(role)
 
-    def _open(self, state: Shown) -> None:
-        """The START record, and what was said before a late join."""
+    def _open(self, state: StateMessage) -> None:
+        """Add the START record and, after a late join, what was said before it."""
         chat = state.chat_history
         opening = chat[:1] if chat and chat[0]["role"] != records.ENVIRONMENT else []
         query = f", query={opening[0]['message']}" if opening else ""
@@ -231,39 +232,40 @@ class LiveSession:
         now = self._public, self._private
         if self.late:
             self._public, self._private = {}, {}
-        self._spoken = len(opening)
+        self._chat_matched = len(opening)
         self._record(records.ENVIRONMENT, time, action, "succeeded", "environment", list(opening))
         for place, line in enumerate(chat) if self.late else ():
-            if place >= self._spoken and line["role"] != records.ENVIRONMENT:
+            if place >= self._chat_matched and line["role"] != records.ENVIRONMENT:
                 self._say(line, chat[:place])
-                self._spoken = place + 1
+                self._chat_matched = place + 1
         self._public, self._private = now
 
     def _say(self, line: ChatLine, before: list[ChatLine]) -> None:
         action = f"SEND_TEAMMATE_MESSAGE(message={line['message']})"
         self._record(line["role"], line["timestamp"], action, "succeeded", "collaborative", before)
 
-    def _settle(self, role: str | None, state: Shown, chat_length: int) -> None:
-        """Complete every step that this message proves to be handled, and those before it."""
-        proofs = self._heard_in_chat(state.chat_history)
-        self._proved_by_result(role, state, proofs)
+    def _settle(self, role: str | None, state: StateMessage, chat_length: int) -> None:
+        """Complete every step that this message proves to be handled, and those queued before it."""
+        proofs = self._proofs_in_chat(state.chat_history)
+        self._add_result_proof(role, state, proofs)
         for place, step in enumerate(self.queue):
             if place in proofs:
                 continue
-            if not self._visible(step, state):
+            if not self._is_visible(step, state):
                 break
-            # A line that is new here was written after it: each is shown to somebody at once.
+            # Chat lines that are new in this state came after the step: each is shown to somebody at once.
             proofs[place] = Proof(min(chat_length, len(state.chat_history)))
             self._last_result = (state.info, {role})
         for place in range(max(proofs, default=-1) + 1):
             step = self.queue.popleft()
-            self._complete(step, proofs.get(place) or self._presumed(step, state), (role, state))
+            self._complete(step, proofs.get(place) or self._inferred_proof(step, state), (role, state))
 
-    def _heard_in_chat(self, chat: list[ChatLine]) -> dict[int, Proof]:
-        """Messages found in the chat; one that nobody was heard sending is put into the queue."""
+    def _proofs_in_chat(self, chat: list[ChatLine]) -> dict[int, Proof]:
+        """Proofs of the queued messages that stand in the chat, by place in the queue; a message that nobody
+        was heard sending is put into the queue."""
         proofs: dict[int, Proof] = {}
         after = 0
-        for place in range(self._spoken, len(chat)):
+        for place in range(self._chat_matched, len(chat)):
             line = chat[place]
             if line["role"] == records.ENVIRONMENT:
                 continue
@@ -272,10 +274,10 @@ class LiveSession:
                 position = after
                 self.gaps += 1
                 self.recovered += 1
-                self.queue.insert(position, self._missed(line))
+                self.queue.insert(position, self._unheard_message(line))
             proofs[position] = Proof(place, line["timestamp"])
             after = position + 1
-            self._spoken = place + 1
+            self._chat_matched = place + 1
         return proofs
 
     def _sender(self, line: ChatLine, after: int) -> int | None:
@@ -285,12 +287,12 @@ class LiveSession:
                 return place
         return None
 
-    def _missed(self, line: ChatLine) -> Pending:
+    def _unheard_message(self, line: ChatLine) -> QueuedStep:
         action = f"SEND_TEAMMATE_MESSAGE(message={line['message']})"
-        return Pending(self.opened, line["role"], action, "message", parse(action))
+        return QueuedStep(self.opened, line["role"], action, "message", parse(action))
 
-    def _proved_by_result(self, role: str | None, state: Shown, proofs: dict[int, Proof]) -> None:
-        if not state.tells_result:
+    def _add_result_proof(self, role: str | None, state: StateMessage, proofs: dict[int, Proof]) -> None:
+        if not state.has_result:
             return
         place = next((n for n, step in enumerate(self.queue) if _fits(step, state)), None)
         if self._is_copy(role, state, None if place is None else self.queue[place]) or place is None:
@@ -303,18 +305,18 @@ class LiveSession:
         else:
             self.queue[place] = replace(step, hint=state)
 
-    def _is_copy(self, role: str | None, state: Shown, step: Pending | None) -> bool:
-        """Whether a teammate is shown the result that was already taken in."""
+    def _is_copy(self, role: str | None, state: StateMessage, step: QueuedStep | None) -> bool:
+        """Whether a teammate is shown a result that was already taken in."""
         info, receivers = self._last_result
         if info != state.info or role in receivers:
             return False
-        # The same mistake made by another member; what succeeded has its own time.
+        # The same error made by another member; a success would have a time of its own.
         if step is not None and step.role == role and "action_start_time" not in info:
             return False
         receivers.add(role)
         return True
 
-    def _visible(self, step: Pending, state: Shown) -> bool:
+    def _is_visible(self, step: QueuedStep, state: StateMessage) -> bool:
         name = step.action.name
         if step.kind == "confirm_request":
             result = state.pending_confirmations.get(step.request)
@@ -326,47 +328,52 @@ class LiveSession:
             return step.request not in state.pending_confirmations
         return step.kind == "control" and state.agent_asleep == _CONTROLS.get(name)
 
-    def _presumed(self, step: Pending, state: Shown) -> Proof:
-        """What came of a step that was handled, as something later shows, without being shown itself."""
+    def _inferred_proof(self, step: QueuedStep, state: StateMessage) -> Proof:
+        """The proof of a step whose outcome was never shown, but that a later step shows to be handled."""
         if step.hint:
             return Proof(len(step.hint.chat_history), result=step.hint.result)
-        return Proof(min(self.log.chat_seen, len(state.chat_history)), result=self._unseen(step))
+        return Proof(min(self.log.chat_seen, len(state.chat_history)), result=self._unseen_result(step))
 
-    def _last_proof(self, step: Pending) -> Proof:
-        return Proof(len(self.chat), result="succeeded" if step.kind == "finish" else self._unseen(step))
+    def _last_proof(self, step: QueuedStep) -> Proof:
+        return Proof(
+            len(self.chat), result="succeeded" if step.kind == "finish" else self._unseen_result(step)
+        )
 
     @staticmethod
-    def _unseen(step: Pending) -> str:
+    def _unseen_result(step: QueuedStep) -> str:
         return UNKNOWN if step.for_environment else "succeeded"
 
     def _drain(self) -> None:
-        """Complete what stands first and shows itself to nobody."""
-        while self.log.records and self.queue and self._silent(self.queue[0]):
+        """Complete the steps at the head of the queue whose outcome is shown to nobody."""
+        while self.log.records and self.queue and self._is_silent(self.queue[0]):
             step = self.queue.popleft()
             self._complete(step, Proof(len(self.chat)))
             if step.kind == "message":
                 time = self.moment(max(step.time, self._shown_at))
                 self.chat = [*self.chat, ChatLine(role=step.role, timestamp=time, message=step.text)]
-                self._spoken = len(self.chat)
+                self._chat_matched = len(self.chat)
 
-    def _silent(self, step: Pending) -> bool:
+    def _is_silent(self, step: QueuedStep) -> bool:
         if step.kind in _ANSWERS:
             return step.request not in self.pending
         if step.kind in ("message", "confirm_request"):
             awake = (m for m in self.team if not (self.asleep and "agent" in m))
             return all(member == step.role for member in awake)
-        return step.kind == "wait" or self._idle_control(step)
+        return step.kind == "wait" or self._is_idle_control(step)
 
-    def _idle_control(self, step: Pending) -> bool:
+    def _is_idle_control(self, step: QueuedStep) -> bool:
         return step.kind == "control" and _CONTROLS.get(step.action.name) == self.asleep
 
-    def _complete(self, step: Pending, proof: Proof, after: tuple[str | None, Shown] | None = None) -> None:
-        """Make a step's record; `after` is what was shown when it was done, which only actions change."""
-        if step.kind == "wait" or self._idle_control(step):
-            self._aside(step.time, step.role, step.kind, step.action)
+    def _complete(
+        self, step: QueuedStep, proof: Proof, after: tuple[str | None, StateMessage] | None = None
+    ) -> None:
+        """Make a step's record; `after` is the state that was shown when it was done, which only actions
+        change."""
+        if step.kind == "wait" or self._is_idle_control(step):
+            self._add_aside(step.time, step.role, step.kind, step.action)
             return
         chat = self.chat[: proof.chat]
-        # Handled once it was sent and what came before it was done.
+        # It was handled after it was sent, and after the steps before it.
         time = proof.timestamp or self.moment(max(step.time, self._shown_at))
         kind = "environment" if step.for_environment else "collaborative"
         if after and step.for_environment:
@@ -409,13 +416,13 @@ class LiveSession:
         # The chat of every record but the first and last would make memory grow with its square.
         del self.log.records[1:-1]
 
-    def _aside(self, time: float, role: str, kind: EventKind, action: Action | None) -> None:
+    def _add_aside(self, time: float, role: str, kind: EventKind, action: Action | None) -> None:
         moment = self.moment(time, exact=True)
         event = Event(seq=0, live_only=True, time=moment, actor=role, kind=kind, action=action)
         self.asides.append((self.last_seq, len(self.chat) - 0.5, event))
 
-    def _expected(self) -> list[Event]:
-        """Steps that are on their way: their place in the log is known, what came of them is not."""
+    def _queued_events(self) -> list[Event]:
+        """The events of the steps in the queue: their place in the log is known, their outcome is not."""
         events = []
         seq = self.last_seq
         for step in self.queue if self.log.records else ():
@@ -436,7 +443,8 @@ class LiveSession:
         return events
 
     def _reminders(self) -> list[tuple[int, Event]]:
-        """What the environment wrote since the last record: part of the next one, should there be one."""
+        """(place in the chat, note) of what the environment wrote since the last record: part of the next
+        record, should there be one."""
         items = []
         for place, line in enumerate(self.chat[self.log.chat_seen :], start=self.log.chat_seen):
             if line["role"] == records.ENVIRONMENT and FAILED not in line["message"]:
@@ -446,8 +454,8 @@ class LiveSession:
                 items.append((place, note))
         return items
 
-    def _learn(self, role: str | None, state: Shown) -> None:
-        """Part what a member is shown into what all see and what only they see."""
+    def _learn(self, role: str | None, state: StateMessage) -> None:
+        """Split what a member is shown into what all see and what only they see."""
         private = {k: v for k, v in state.observation.items() if _is_private(state, k)}
         self._public = _public(state)
         if role is None:
@@ -457,8 +465,8 @@ class LiveSession:
             self._private = {member: self._private.get(member, private) for member in self.team}
         self._private[role] = private
 
-    def _tell_time(self, time: float, chat: list[ChatLine]) -> None:
-        """How far the environment's clock is from ours, from a line that was just written."""
+    def _set_clock(self, time: float, chat: list[ChatLine]) -> None:
+        """Set how far the environment's clock is from ours, from a line that was just written."""
         if len(chat) <= len(self.chat) or (self.late and not self.chat):
             return
         try:
@@ -466,14 +474,14 @@ class LiveSession:
         except ValueError:
             return
         zone = round((clock - time) / 900) * 900
-        self._offset = zone if abs(clock - time - zone) < 30 else clock - time
+        self._clock_offset = zone if abs(clock - time - zone) < 30 else clock - time
 
 
-def _public(state: Shown) -> dict[str, Any]:
+def _public(state: StateMessage) -> dict[str, Any]:
     return {k: v for k, v in state.observation.items() if not _is_private(state, k)}
 
 
-def _fits(step: Pending, state: Shown) -> bool:
+def _fits(step: QueuedStep, state: StateMessage) -> bool:
     """Whether a result can be that of a step: it names the action, or its error quotes it."""
     if not step.for_environment:
         return False
@@ -483,7 +491,7 @@ def _fits(step: Pending, state: Shown) -> bool:
     return not isinstance(error, str) or step.logged in error or repr(step.logged)[1:-1] in error
 
 
-def _is_private(state: Shown, view: str) -> bool:
+def _is_private(state: StateMessage, view: str) -> bool:
     kind = state.observation_type.get(view)
     return isinstance(kind, str) and kind in PRIVATE_VIEWS
 

@@ -1,7 +1,7 @@
 """Co-Gym's live traffic as trajectories: messages are dealt to sessions, sessions become trajectories.
 
-A session's id is that of its folder: both are made from the first record (see `cogym.session_id`). What
-its folder holds takes precedence over what was heard, see `joining`.
+A session's id is that of its folder: both are made from the first record (`records.session_id`). What its
+folder holds takes precedence over what was heard (`merge`).
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import Any
 
 from ....schemas import Outcome, Participant, Trajectory, content_hash
 from ..base import ReadOptions
-from ..merge import END_REASON, heard
+from ..merge import END_REASON, hearing_outcome
 from . import outcomes, records
-from .messages import End, Heard, Received, Shown, Start, Step, understood
+from .messages import End, RawMessage, SessionMessage, Start, StateMessage, Step, parse_message
 from .session import LiveSession
 
 KEPT = 200
-"""Sessions that are over are remembered, so that what comes after their end is not taken for a late join."""
+"""So many sessions that are over are remembered: a message after the end of one is not taken for a late join.
+"""
 
 
 @dataclass
@@ -33,7 +34,7 @@ class Sessions:
     changed: dict[str, LiveSession] = field(default_factory=dict)
     """By key; whoever stores them clears this."""
     strangers: dict[str, str] = field(default_factory=dict)
-    """Session -> member, of sessions that run already: their state should be asked for."""
+    """Session -> a member, for sessions that were already running: their state should be asked for."""
     fresh: list[LiveSession] = field(default_factory=list)
     """Sessions that were just opened; whoever looks at them clears this."""
     max_steps: int | None = None
@@ -41,9 +42,9 @@ class Sessions:
     foreign: int = 0
     """Messages on channels of something else."""
 
-    def feed(self, message: Received) -> LiveSession | None:
+    def feed(self, message: RawMessage) -> LiveSession | None:
         """Take in a message and return its session; ValueError where the payload cannot be read."""
-        update = understood(message)
+        update = parse_message(message)
         if update is None:
             self.foreign += 1
             return None
@@ -65,8 +66,8 @@ class Sessions:
             self._remember(session)
         return session
 
-    def noted(self, note: dict[str, Any]) -> None:
-        """Heed what the follower wrote between the messages."""
+    def apply_note(self, note: dict[str, Any]) -> None:
+        """Apply a note that the follower wrote between the messages."""
         if "closed" in note:
             self.close(str(note["closed"]))
         if "follows" in note or "away" in note:
@@ -75,17 +76,17 @@ class Sessions:
                 session.doubtful = True
                 self.changed[session.key] = session
 
-    def _session(self, update: Heard) -> LiveSession | None:
+    def _session(self, update: SessionMessage) -> LiveSession | None:
         """The session that a message belongs to; None where there is none to speak of (yet)."""
         name = update.session
         if isinstance(update.payload, Start):
             self.close(name)
             self.strangers.pop(name, None)
-            return self._opened(LiveSession.started(name, update.time, update.payload))
+            return self._open_session(LiveSession.from_start(name, update.time, update.payload))
         if name in self.open:
             return self.open[name]
         if name not in self.over:
-            return self._stranger(update)
+            return self._handle_stranger(update)
         silent = self.over[name]
         if silent is not None:
             silent.ended = None
@@ -93,11 +94,11 @@ class Sessions:
             del self.over[name]
         return silent
 
-    def _stranger(self, update: Heard) -> LiveSession | None:
-        if isinstance(update.payload, Shown) and update.payload.task_description is not None:
+    def _handle_stranger(self, update: SessionMessage) -> LiveSession | None:
+        if isinstance(update.payload, StateMessage) and update.payload.task_description is not None:
             self.strangers.pop(update.session, None)
-            session = LiveSession.joined(update.session, update.time, update.role, update.payload)
-            self.changed[session.key] = self._opened(session)
+            session = LiveSession.from_state(update.session, update.time, update.role, update.payload)
+            self.changed[session.key] = self._open_session(session)
             return None
         if isinstance(update.payload, End):
             self.strangers.pop(update.session, None)
@@ -106,16 +107,16 @@ class Sessions:
             self.strangers.setdefault(update.session, role)
         return None
 
-    def _opened(self, session: LiveSession) -> LiveSession:
+    def _open_session(self, session: LiveSession) -> LiveSession:
         self.open[session.name] = session
         self.fresh.append(session)
         return session
 
-    def _apply(self, session: LiveSession, update: Heard) -> None:
+    def _apply(self, session: LiveSession, update: SessionMessage) -> None:
         if isinstance(update.payload, Step):
             session.step(update.time, update.payload.role, update.payload.action)
-        elif isinstance(update.payload, Shown):
-            session.shown(update.time, update.role, update.payload)
+        elif isinstance(update.payload, StateMessage):
+            session.take_state(update.time, update.role, update.payload)
         elif isinstance(update.payload, End):
             config = records.config_of(Path(update.payload.result_dir or session.name))
             settings = config if isinstance(config, dict) else {}
@@ -135,7 +136,8 @@ class Sessions:
 def trajectory(
     session: LiveSession, source: str, options: ReadOptions, known_as: str | None = None
 ) -> Trajectory:
-    """The session as it stands. `known_as` is its folder's id, where only the folder could tell."""
+    """The session as it stands, as a trajectory. `known_as` is its folder's id, where only the folder could
+    tell."""
     task, instance = records.task_of(session.name, session.log, {})
     above = records.condition_of(Path(session.result_dir)) if session.result_dir else None
     real = any(name.startswith("user_") for name in session.team)
@@ -159,7 +161,8 @@ def trajectory(
 
 
 def session_id(session: LiveSession) -> str:
-    """The id that the session's folder has; of a session joined late one of its own, until that is read."""
+    """The id that the session's folder has; for a session joined late an id of its own, until the folder is
+    read."""
     if session.late:
         return content_hash(records.SYSTEM, "joined late", session.name, session.description, session.opened)[
             :16
@@ -175,12 +178,12 @@ def _participants(session: LiveSession) -> Iterator[Participant]:
 
 
 def _outcomes(session: LiveSession) -> Iterator[Outcome]:
-    """As the folder's, as far as live traffic tells: the final state and the score are only there."""
+    """The folder's outcomes as far as live traffic tells: the final state and the score are only there."""
     last = session.log.events[-1]
     is_finished = last.kind == "finish" and last.status == "succeeded"
     yield _end_reason(session, is_finished)
     final = session.log.last.current_observation.public if is_finished else {}
-    has_result = outcomes.delivered(final) if final else None
+    has_result = outcomes.has_result(final) if final else None
     why = None
     if has_result is None:
         why = "the last state is only in the session's folder" if session.ended == "end" else "not ended"
@@ -192,7 +195,7 @@ def _outcomes(session: LiveSession) -> Iterator[Outcome]:
 
 def _hearing(session: LiveSession) -> Outcome:
     counts = session.gaps, session.recovered, session.missed
-    return heard(session.late, *counts, unsettled=session.doubtful)
+    return hearing_outcome(session.late, *counts, unsettled=session.doubtful)
 
 
 def _end_reason(session: LiveSession, is_finished: bool) -> Outcome:

@@ -1,7 +1,7 @@
-"""Events of an agent's conversation as OpenHands' software agent SDK logs them, as messages of a chat API.
+"""Turns the events that OpenHands' software agent SDK logs into messages of a chat API.
 
-Told by their structure: a message under `llm_message`, a prompt under `system_prompt`, a call with its
-`tool_call_id` and `thought`, and what came of it under the same id.
+Events are recognised by their structure: a message under `llm_message`, a prompt under `system_prompt`, a
+call with its `tool_call_id` and `thought`, and its result under the same id.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from typing import Any
 
 Message = dict[str, Any]
 NOTHING_SAID = "Event"
-"""How the kind of an event ends that nobody said or did, such as a change of the conversation's state."""
+"""Suffix of the kind of an event that nobody said or did, such as a change of the conversation's state."""
 SAID = ("content", "parts", "text", "message")
-"""Where other logs of such kinds have what was said."""
+"""Fields in which other logs with events of such kinds have what was said."""
 
 
 def messages(item: Message) -> list[Message] | None:
-    """The messages that an event amounts to; None where it is none of these."""
+    """The messages of an event, [] for one that nobody said or did; None where it is no event of the SDK."""
     if not isinstance(item.get("kind"), str) or not isinstance(item.get("source"), str) or "role" in item:
         return None
     time = item.get("timestamp")
     message = item.get("llm_message")
     if isinstance(message, dict) and isinstance(role := message.get("role"), str):
-        # A message of the environment's has the role of a user for the model alone.
+        # The environment's messages have the role of a user for the model alone.
         role_for_model = "system" if item["source"] == "environment" else role
         return [{**message, "role": role_for_model, "timestamp": time}]
     if isinstance(prompt := item.get("system_prompt"), dict):
@@ -34,7 +34,7 @@ def messages(item: Message) -> list[Message] | None:
 
 
 def _call_message(item: Message) -> Message:
-    """A call after what the agent says to it; what it says as it ends is an argument of the call."""
+    """The assistant's message of a call: the thought, the last words (an argument of `finish`), the call."""
     thought, action, call = item["thought"], item.get("action"), item.get("tool_call")
     arguments = call.get("arguments") if isinstance(call, dict) else None
     fields = (
@@ -55,7 +55,8 @@ def _call_message(item: Message) -> Message:
 
 
 def _result_message(item: Message) -> Message:
-    """What came of a call: an observation, an error of the agent's, or a person's refusal."""
+    """The tool's message of a call's result: an observation, an error of the agent's, or a person's
+    refusal."""
     observation = item.get("observation")
     answer: Message = {"role": "tool", "tool_call_id": item["tool_call_id"], "content": item.get("error")}
     if isinstance(observation, dict):

@@ -21,9 +21,19 @@ from typing import Any, cast
 from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined, Trajectory
-from ..base import ReadOptions, Span, ending, expect, field, json_file, json_lines, parsed, sheltered
+from ..base import (
+    ReadOptions,
+    Span,
+    ending,
+    expect,
+    field,
+    items_until_failure,
+    json_file,
+    json_lines,
+    parse_json,
+)
 from . import contents, conversation, dialects, mapped_values, responses, turns
-from .conversation import Answer, Call, Said, Talk
+from .conversation import Answer, Call, ChatMessage, Talk
 from .rules import rules
 
 SYSTEM = "chat"
@@ -31,14 +41,14 @@ LOOK = 64 * 1024
 """Bytes that are enough to recognise a file."""
 IDS = ("id", "conversation_id", "session_id", "thread_id")
 BESIDE = ("tool_calls", "function_call", "refusal")
-"""What of a message may stand beside its content."""
+"""Fields of a message that may stand beside its content."""
 _HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-"""Half of a character, alone or beside its other half."""
+"""The JSON escape of a UTF-16 surrogate, alone or in a pair."""
 _ROLE = re.compile(r'"role"\s*:\s*"(?:system|developer|user|assistant|tool)"')
 
 
 def recognises(path: Path) -> bool:
-    """A file that begins like a list of messages, or like an object with one."""
+    """Whether a file begins like a list of messages, or like an object with one."""
     if ending(path) not in (".json", ".jsonl", ".ndjson") or not path.is_file():
         return False
     with path.open("rb") as file:
@@ -62,9 +72,9 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
     is_json = ending(path) == ".json"
     value = json_file(path) if is_json else None
     if is_json and not isinstance(value, Quarantined):
-        yield from _several(value, path, options)
+        yield from _conversations(value, path, options)
         return
-    # A .json file that is none may still hold one object a line.
+    # A .json file that is not valid JSON may still hold one object a line.
     yield from read_span(path, options, None)
 
 
@@ -81,7 +91,7 @@ def lines_apart(path: Path, options: ReadOptions) -> bool:
 
 def _first_value(head: bytes) -> JsonValue:
     """The value of a file's first line, or of what there is of a longer one."""
-    line = parsed(head.partition(b"\n")[0], "", None)
+    line = parse_json(head.partition(b"\n")[0], "", None)
     if not isinstance(line, Quarantined):
         return line
     with suppress(ValueError):
@@ -95,15 +105,15 @@ def _is_message(value: JsonValue) -> bool:
     return isinstance(value, dict) and ("role" in value or set(value) <= {"content", "name", "id", "type"})
 
 
-def message(value: JsonValue) -> Said:
+def message(value: JsonValue) -> ChatMessage:
     """One message of the API; ValueError names the field that is not as it should be."""
     item = dialects.of_langchain(expect(value, dict, "message"))
     time = moment(_time_of(item))
-    if response_item := responses.said_in(item):
+    if response_item := responses.message_of(item):
         response_item.time = time
         return response_item
     role, name = field(item, "role", str), item.get("name")
-    turn = Said(role, name=name if isinstance(name, str) else None, time=time)
+    turn = ChatMessage(role, name=name if isinstance(name, str) else None, time=time)
     content = item.get("content")
     if role in ("tool", "function"):
         failure = item.get("error")
@@ -113,12 +123,12 @@ def message(value: JsonValue) -> Said:
         return turn
     if content is not None and not isinstance(content, (str, list)):
         content = [*dialects.parts(content)]
-    turn.text = contents.plain(_without_calls(content)) or _refusal_or_transcript(item)
+    turn.text = contents.plain_text(_without_calls(content)) or _refusal_or_transcript(item)
     for call in _all_calls(item, content):
         try:
             turn.calls.append(_call(call))
         except ValueError as error:
-            turn.spoilt.append(str(error))
+            turn.call_errors.append(str(error))
     turn.answers = [
         Answer(_result(block.get("content")), _id(block, "tool_use_id"), _error_flag(block))
         for block in _blocks(content, contents.USED)
@@ -127,15 +137,15 @@ def message(value: JsonValue) -> Said:
 
 
 def _refusal_or_transcript(item: dict[str, Any]) -> str | None:
-    """What a message without a content says beside it: that it refuses, or the words of a recording."""
+    """The text of a message without content: its refusal, or the transcript of its audio."""
     audio = item.get("audio")
     texts = (item.get("refusal"), audio.get("transcript") if isinstance(audio, dict) else None)
     return next((one for one in texts if isinstance(one, str) and one), None)
 
 
-def parted(item: Any) -> list[Any]:
-    """A message as several, where its words follow what came of a tool that the API used itself, or where its
-    calls stand in parts that name no type."""
+def split_message(item: Any) -> list[Any]:
+    """A message as several, split after results of a tool that the API ran itself where words follow them, or
+    by dialects.py where its calls stand in parts that name no type."""
     content = item.get("content") if isinstance(item, dict) else None
     if not isinstance(content, list):
         return [item]
@@ -157,7 +167,7 @@ def parted(item: Any) -> list[Any]:
 
 
 def _without_repeats(item: dict[str, Any], earlier: list[list[Any]]) -> dict[str, Any]:
-    """A message without the calls beside its content that are in earlier contents, too."""
+    """A message without those of its `tool_calls` that earlier contents have as parts."""
     calls = item.get("tool_calls")
     if not isinstance(calls, list):
         return item
@@ -176,8 +186,8 @@ def _time_of(item: dict[str, Any]) -> Any:
 
 
 def other_kind(item: Any) -> str | None:
-    """The type of an item among messages that is neither one nor a call, such as `reasoning`; None for what
-    should be read."""
+    """The type of an item among messages that is neither a message nor a call or its output, such as
+    `reasoning`; None for what is to be read."""
     kind = item.get("type") if isinstance(item, dict) and "role" not in item else None
     if not isinstance(kind, str) or kind == "message" or kind in dialects.LANGCHAIN:
         return None
@@ -185,8 +195,8 @@ def other_kind(item: Any) -> str | None:
     return None if calls or ("content" in item and kind not in contents.UNSAID) else kind
 
 
-def passed_over(others: Mapping[str, int], source: str, line: int | None, at: str) -> Iterator[Quarantined]:
-    """How many items of which types were no messages; reasoning is left out wherever it stands."""
+def skipped_items(others: Mapping[str, int], source: str, line: int | None, at: str) -> Iterator[Quarantined]:
+    """One entry for each type of items that were no messages, with their count; none for reasoning."""
     for kind, count in others.items():
         if kind not in contents.UNSAID:
             reason = f"{at}: no messages, and passed over: {count} of type {kind!r}"
@@ -194,14 +204,14 @@ def passed_over(others: Mapping[str, int], source: str, line: int | None, at: st
 
 
 def moment(value: JsonValue) -> str | None:
-    """ISO 8601 of seconds or milliseconds since 1970; a text stays as it is, what is no time is none."""
+    """ISO 8601 of seconds or milliseconds since 1970; a text stays as it is; None for what is no time."""
     with suppress(ValueError):
         return mapped_values.moment(value)
     return None
 
 
-def _several(value: JsonValue, path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
-    """A file's value: a conversation, or a list of them."""
+def _conversations(value: JsonValue, path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    """The conversations of a file's value, which is one or a list of them."""
     first = value[0] if isinstance(value, list) and value else None
     is_one = isinstance(first, dict) and "messages" not in first and not responses.is_exchange(first)
     if not isinstance(value, list) or is_one:
@@ -214,7 +224,7 @@ def _several(value: JsonValue, path: Path, options: ReadOptions) -> Iterator[Tra
 def _conversation(
     value: JsonValue | Quarantined, path: Path, line: int | None, place: str, options: ReadOptions
 ) -> Iterator[Trajectory | Quarantined]:
-    return sheltered(_read_conversation(value, path, line, place, options), str(path), line)
+    return items_until_failure(_read_conversation(value, path, line, place, options), str(path), line)
 
 
 def _read_conversation(
@@ -235,15 +245,15 @@ def _read_conversation(
             others[kind] += 1
             continue
         try:
-            for one in parted(item):
-                talk.take(message(one))
+            for one in split_message(item):
+                talk.add_message(message(one))
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             yield Quarantined(source=str(path), line=line, reason=f"messages[{number}]: {error}")
-    yield from passed_over(others, str(path), line, "messages")
+    yield from skipped_items(others, str(path), line, "messages")
     if not talk.events:
         yield Quarantined(source=str(path), line=line, reason="no messages in it")
         return
-    _count(talk, head.get("usage"))
+    _add_usage(talk, head.get("usage"))
     yield talk.trajectory(source=str(path), options=options, **_head(head, place))
 
 
@@ -254,7 +264,7 @@ def _head(head: dict[str, Any], place: str) -> dict[str, Any]:
     fields = {key: head[key] for key in ("task", "instance", "condition") if isinstance(head.get(key), str)}
     return {
         "native_id": native_id or place,
-        "named": native_id is not None,
+        "has_native_id": native_id is not None,
         "system": SYSTEM,
         "agent_model": head["model"] if isinstance(head.get("model"), str) else None,
         "tags": {k: str(v) for k, v in tags.items() if v is not None} if isinstance(tags, dict) else {},
@@ -274,17 +284,17 @@ def _responses(head: dict[str, Any]) -> Iterator[JsonValue]:
         yield choices[0]["message"]
 
 
-def _count(talk: Talk, usage: JsonValue) -> None:
+def _add_usage(talk: Talk, usage: JsonValue) -> None:
     agents = [name for name, kind in talk.kinds.items() if kind == "agent"]
     if isinstance(usage, dict) and len(agents) == 1:
         names = ("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")
         counts = [next((usage[key] for key in keys if key in usage), None) for keys in names]
-        prompt, completion = (c if isinstance(c, int) else None for c in counts)
-        talk.used(agents[0], prompt, completion)
+        prompt, completion = (c if type(c) is int else None for c in counts)
+        talk.add_tokens(agents[0], prompt, completion)
 
 
 def _all_calls(item: dict[str, JsonValue], content: JsonValue) -> Iterator[JsonValue]:
-    """The calls beside a content and those in it, which LangChain has as both."""
+    """The calls beside a content and those in it, each once: LangChain logs them in both places."""
     calls = _calls(item)
     ids = {call.get("id") for call in calls if isinstance(call, dict) and isinstance(call.get("id"), str)}
     yield from calls
@@ -310,7 +320,7 @@ def _call(value: JsonValue) -> Call:
 
 
 def _blocks(content: JsonValue, kind: str) -> list[dict[str, JsonValue]]:
-    """The parts of a kind, as Anthropic's API has calls and answers."""
+    """The parts of a content that are of a kind (contents.USE or USED), as Anthropic's API has them."""
     parts = content if isinstance(content, list) else []
     return [part for part in parts if isinstance(part, dict) and contents.is_part(part, kind)]
 
@@ -324,15 +334,16 @@ def _without_calls(content: JsonValue) -> JsonValue:
 
 def _result(content: JsonValue) -> JsonValue:
     """What a tool answered, a list of parts as one text."""
-    return contents.plain(content) if isinstance(content, list) else content
+    return contents.plain_text(content) if isinstance(content, list) else content
 
 
 def _error_flag(item: dict[str, JsonValue]) -> bool | None:
-    """What a message says itself of the tool: `is_error` or `error`, or LangChain's `status`."""
+    """Whether the tool failed by the message's own `is_error`, `error`, or LangChain's `status`; None where
+    it does not say."""
     error, status = item.get("error"), item.get("status")
-    flag = item.get("is_error", error)
-    if isinstance(flag, bool):
-        return flag
+    for flag in (item.get("is_error"), error):
+        if isinstance(flag, bool):
+            return flag
     if error:
         return True
     return {"error": True, "success": False}.get(status) if isinstance(status, str) else None

@@ -6,14 +6,15 @@ from ....schemas import JsonValue, canonical_json
 from ..base import json_value
 
 UNSAID = ("reasoning", "thinking", "thoughts", "redacted_thinking")
-"""Parts that nobody else sees."""
+"""Types of parts that nobody but the model sees."""
 USE, USED = PARTS = "tool_use", "tool_result"
-"""How the types of parts end that are calls and answers."""
+"""Suffixes of the types of parts that are calls and answers."""
 _TEXTS = ("text", "input_text", "output_text", "refusal")
 
 
 def arguments(raw: JsonValue) -> tuple[dict[str, JsonValue], str | None]:
-    """(arguments by name, the text as logged where it does not say just that) of a tool call."""
+    """(arguments by name, the logged text where it is no JSON object) of a tool call; a value that is no
+    object is the argument `argument`."""
     if raw is None or raw == "":
         return {}, None
     if isinstance(raw, str):
@@ -26,14 +27,15 @@ def arguments(raw: JsonValue) -> tuple[dict[str, JsonValue], str | None]:
 
 
 def is_part(part: JsonValue, kind: str) -> bool:
-    """Whether it is a call or an answer, also of a tool that the API uses itself (`server_tool_use`)."""
+    """Whether a part's type ends in `kind`: `server_tool_use`, of a tool that the API runs itself, does in
+    `tool_use`."""
     name = part.get("type") if isinstance(part, dict) else None
     return isinstance(name, str) and f"_{name}".endswith(f"_{kind}")
 
 
-def is_of_message(part: JsonValue) -> bool:
-    """Whether it is a part of a message as chat APIs have them, and no data with a `type`: a text, a call, an
-    answer, a thought, or an image or the like, with an object under its type or as its source."""
+def is_message_part(part: JsonValue) -> bool:
+    """Whether it is a part of a chat API's message, and not other data with a `type`: a text, a call, an
+    answer, reasoning, or an image or the like, with an object under its type or as its `source`."""
     if not isinstance(part, dict) or not isinstance(kind := part.get("type"), str):
         return False
     if kind in _TEXTS:
@@ -42,9 +44,9 @@ def is_of_message(part: JsonValue) -> bool:
     return medium or kind in UNSAID or any(is_part(part, one) for one in PARTS)
 
 
-def plain(content: JsonValue) -> str:
-    """The text of a content: itself, its text parts one below the other, `[type]` for any other part, of an
-    object that names no type and no text its JSON."""
+def plain_text(content: JsonValue) -> str:
+    """A content as text: its text parts one a line, `[type]` for any other part, JSON for an object without a
+    type and a text. Of a list, reasoning is left out."""
     if content is None:
         return ""
     if isinstance(content, list):

@@ -1,13 +1,13 @@
-"""A conversation in the roles of chat models, on its way to a trajectory; chat, OTLP and Inspect share it.
+"""Chat messages collected into a trajectory; chat, OTLP and Inspect share it.
 
 A user is a human, an assistant an agent; system, developer and tool are the environment, and so is a user's
 turn that a scaffold fills with the output of a command (rules.py). System messages before anything else are
-the start. A message's text is one event, each tool call after it an action; what the tool answered is the
-public state after that action, and its status where the log or a rule tells it. An answer to no known call is
-a note of the environment.
+the start. A message's text is one event, each tool call after it an action. A tool's answer is the public
+state after its action, and gives its status where the log or a rule says one; an answer to no known call is a
+note of the environment.
 
-Identity: of system, native id and first message where the log names the conversation, so that it may grow;
-else of the messages as they were logged, whatever rules make of them.
+The id is a hash of system, native id and first message where the log names the conversation, so that it may
+grow; else of the messages as they were logged, whatever rules make of them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Any
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Trajectory, content_hash
 from ....schemas.trajectory import ParticipantKind, Setting
 from ..base import ReadOptions, folder_of
-from .contents import arguments, plain
-from .marks import Veto, surroundings, veto
+from .contents import arguments, plain_text
+from .marks import Veto, is_surroundings, veto
 from .marks import error as error_of
 from .rules import Rules
 
 ENVIRONMENT = "environment"
 MOST_TOKENS = 2**40
-"""What no call uses; a log that says more is wrong."""
+"""Tokens that no call uses; a log that says more is wrong."""
 
 
 @dataclass
@@ -42,16 +42,16 @@ class Call:
 
 @dataclass
 class Answer:
-    """What a tool said; `failed` as the log itself has it, None where it does not say."""
+    """What a tool said; `has_failed` as the log itself says it, None where it does not."""
 
     content: JsonValue
     call: str | None = None
-    failed: bool | None = None
+    has_failed: bool | None = None
     error: str | None = None
 
 
 @dataclass
-class Said:
+class ChatMessage:
     """One message: a text, tool calls, answers of tools, or several of these."""
 
     role: str
@@ -61,21 +61,22 @@ class Said:
     model: str | None = None
     calls: list[Call] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
-    spoilt: list[str] = field(default_factory=list)
+    call_errors: list[str] = field(default_factory=list)
     """What is wrong with the calls that could not be read, which are left out."""
 
     def key(self) -> str:
-        """Equal for a message and its repetition in a later history; a history has no names and times."""
+        """A hash that is the same for a message and its repetition in a later history, which has no names and
+        times."""
         calls = [(call.name, arguments(call.arguments)[0], call.id) for call in self.calls]
         return content_hash(self.role, self.text, calls, [(a.call, a.content) for a in self.answers])
 
 
 @dataclass
 class Talk:
-    """The messages taken in so far, as events."""
+    """A conversation so far: its messages, and the events, states and participants they became."""
 
     rules: Rules
-    messages: list[Said] = field(default_factory=list)
+    messages: list[ChatMessage] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     states: dict[str, JsonValue] = field(default_factory=dict)
     kinds: dict[str, ParticipantKind] = field(default_factory=dict)
@@ -83,36 +84,38 @@ class Talk:
     tokens: dict[str, dict[str, int]] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
     """Call id -> place of its event."""
-    waiting: dict[str, int] = field(default_factory=dict)
-    """Those of them that nothing answered yet, in the order of their places."""
-    latest: deque[str] = field(default_factory=deque)
-    """The calls that were asked for last: what names no call answers the first of these that waits."""
+    pending_calls: dict[str, int] = field(default_factory=dict)
+    """Those of `calls` that have no answer yet, in the order of their places."""
+    latest_calls: deque[str] = field(default_factory=deque)
+    """The calls asked for last, in one or more messages in a row: an answer that names no call is to the
+    first of these that is pending."""
     refusals: list[JsonValue] = field(default_factory=list)
-    """Results that stand as a person's rejections, and in no state."""
+    """Results that became a person's rejection, and are in no state."""
 
-    def take(self, message: Said) -> None:
-        """Add a message; ValueError for an unknown role, and for a spoilt call once the rest is in."""
+    def add_message(self, message: ChatMessage) -> None:
+        """Add a message; ValueError for an unknown role, and for calls that could not be read once the rest
+        is in."""
         kind, actor = self.rules.speaker(
             {"role": message.role, "content": message.text, "name": message.name}
         )
         self.messages.append(message)
         if kind == "environment":
-            self._surroundings(message, actor or ENVIRONMENT)
-        elif message.text or message.calls or not (message.answers or message.spoilt):
-            actor = self.known(actor or message.name or message.role, kind, message.model)
+            self._add_environment(message, actor or ENVIRONMENT)
+        elif message.text or message.calls or not (message.answers or message.call_errors):
+            actor = self.add_participant(actor or message.name or message.role, kind, message.model)
             if message.text:
-                self._add(actor, "message", message.time, text=message.text)
+                self._add_event(actor, "message", message.time, text=message.text)
             if message.calls and not (len(self.messages) > 1 and self.messages[-2].calls):
-                self.latest.clear()
+                self.latest_calls.clear()
             for call in message.calls:
-                self._call(actor, call, message.time)
+                self._add_call(actor, call, message.time)
         for answer in message.answers:
-            self.answered(answer, message.time)
-        if message.spoilt:
-            raise ValueError("; ".join(message.spoilt))
+            self.add_answer(answer, message.time)
+        if message.call_errors:
+            raise ValueError("; ".join(message.call_errors))
 
-    def known(self, name: str, kind: ParticipantKind, model: str | None = None) -> str:
-        """The name, noted as a participant; one that somebody of another kind has gets the kind added."""
+    def add_participant(self, name: str, kind: ParticipantKind, model: str | None = None) -> str:
+        """Note a participant and return the name, with the kind added where one of another kind has it."""
         if self.kinds.get(name, kind) != kind:
             name = f"{name} ({kind})"
         self.kinds[name] = kind
@@ -120,23 +123,24 @@ class Talk:
             self.models.setdefault(name, model)
         return name
 
-    def used(self, name: str, prompt: int | None, completion: int | None) -> None:
-        """Count tokens of a participant; None is not known, and no 0, and so is what can be no count (-1, or
-        beyond all tables)."""
+    def add_tokens(self, name: str, prompt: int | None, completion: int | None) -> None:
+        """Add to a participant's token counts; None is unknown, not 0, and so is what can be no count (below
+        0, or from MOST_TOKENS on)."""
         tokens = self.tokens.setdefault(name, {})
         for kind, count in (("prompt_tokens", prompt), ("completion_tokens", completion)):
             if count is not None and 0 <= count < MOST_TOKENS:
                 tokens[kind] = tokens.get(kind, 0) + count
 
-    def answered(self, answer: Answer, time: str | None = None, by: str = ENVIRONMENT) -> None:
-        """Note what a tool said after the call that it answers, with the first answer standing."""
-        call_id = self._asked(answer.call)
-        if call_id is not None and call_id not in self.waiting:
+    def add_answer(self, answer: Answer, time: str | None = None, by: str = ENVIRONMENT) -> None:
+        """Set result and status of the call that an answer is to, where it is the first one; an answer to no
+        known call is a note, a person's refusal a rejection."""
+        call_id = self._call_of(answer.call)
+        if call_id is not None and call_id not in self.pending_calls:
             return
-        place = None if call_id is None else self.waiting.pop(call_id)
+        place = None if call_id is None else self.pending_calls.pop(call_id)
         if (refusal := veto(answer.content)) is not None:
             self.refusals.append(answer.content)
-            self._refused(refusal, time)
+            self._add_rejection(refusal, time)
             return
         state: JsonValue = {"observation": answer.content}
         state_hash = content_hash(state)
@@ -144,9 +148,9 @@ class Talk:
         if place is None:
             verdict = self._verdict(answer, None)
             failure = verdict if verdict["status"] == "failed" else {}
-            actor = self.known(by, "environment")
-            self._add(
-                actor, "note", time, text=plain(answer.content), states={"public": state_hash}, **failure
+            actor = self.add_participant(by, "environment")
+            self._add_event(
+                actor, "note", time, text=plain_text(answer.content), states={"public": state_hash}, **failure
             )
         else:
             event = self.events[place]
@@ -154,23 +158,24 @@ class Talk:
             update = {**verdict, "states": {"public": state_hash}}
             self.events[place] = event.model_copy(update=update)
 
-    def _refused(self, refusal: Veto, time: str | None) -> None:
-        """Note that a person did not let a call run, which has no status and no result then."""
+    def _add_rejection(self, refusal: Veto, time: str | None) -> None:
+        """Add that a person did not let a call run, with their words; the call has no status and no result
+        then."""
         humans = (event.actor for event in reversed(self.events) if self.kinds.get(event.actor) == "human")
-        actor = next(humans, None) or self.known("user", "human")
-        self._add(actor, "confirm_reject", time)
-        if refusal.said:
-            self._add(actor, "message", time, text=refusal.said)
+        actor = next(humans, None) or self.add_participant("user", "human")
+        self._add_event(actor, "confirm_reject", time)
+        if refusal.comment:
+            self._add_event(actor, "message", time, text=refusal.comment)
 
     def _verdict(self, answer: Answer, tool: str | None) -> dict[str, str | None]:
         """Status and error of an answer: as the log has them, else as a rule says, else unknown."""
-        if answer.failed is None:
+        if answer.has_failed is None:
             status = self.rules.status(answer.content, tool)
         else:
-            status = "failed" if answer.failed else "succeeded"
+            status = "failed" if answer.has_failed else "succeeded"
         if status != "failed":
             return {"status": status, "error": None}
-        error = answer.error or error_of(answer.content) or plain(answer.content)[:500]
+        error = answer.error or error_of(answer.content) or plain_text(answer.content)[:500]
         return {"status": status, "error": error}
 
     def trajectory(
@@ -180,7 +185,7 @@ class Talk:
         options: ReadOptions,
         *,
         system: str,
-        named: bool = True,
+        has_native_id: bool = True,
         setting: Setting | None = None,
         condition: str | None = None,
         task: str | None = None,
@@ -190,10 +195,10 @@ class Talk:
         tags: dict[str, str] | None = None,
         outcomes: tuple[Outcome, ...] = (),
     ) -> Trajectory:
-        """The trajectory; `named` says whether the log itself gave the id."""
+        """The trajectory; `has_native_id` says whether the log itself gave the id."""
         first = self.events[0]
         mark: object = [message.key() for message in self.messages]
-        if named:
+        if has_native_id:
             mark = (native_id, first.actor, first.kind, first.text)
         setting = options.setting or setting
         participants = self._participants(agent_model, simulated=setting == "simulated")
@@ -228,41 +233,45 @@ class Talk:
             for name, kind in self.kinds.items()
         )
 
-    def _surroundings(self, message: Said, name: str) -> None:
+    def _add_environment(self, message: ChatMessage, name: str) -> None:
+        """Add a text of the environment: to the start, as a note, or as the answer to a pending call."""
         if message.text is None:
             return
         kind = self.rules.mapping.role_table.get(message.role)
-        if kind != "environment" and not surroundings(message.text):
-            # Under another role it is what came of a command, and answers a call that still waits for it.
-            self.answered(Answer(message.text), message.time, name)
+        if kind != "environment" and not is_surroundings(message.text):
+            # Under another role it is the output of a command, and answers a pending call.
+            self.add_answer(Answer(message.text), message.time, name)
             return
-        actor = self.known(name, "environment")
+        actor = self.add_participant(name, "environment")
         if self.events and [e.kind for e in self.events] == ["start"]:
             text = f"{self.events[0].text}\n\n{message.text}"
             self.events[0] = self.events[0].model_copy(update={"text": text})
         else:
-            self._add(actor, "note" if self.events else "start", message.time, text=message.text)
+            self._add_event(actor, "note" if self.events else "start", message.time, text=message.text)
 
-    def _call(self, actor: str, call: Call, time: str | None) -> None:
+    def _add_call(self, actor: str, call: Call, time: str | None) -> None:
         values, raw = arguments(call.arguments)
         failure = {"status": "failed", "error": call.parse_error} if call.parse_error else {}
-        self._add(actor, "action", time, action=Action(name=call.name, arguments=values, raw=raw), **failure)
+        self._add_event(
+            actor, "action", time, action=Action(name=call.name, arguments=values, raw=raw), **failure
+        )
         call_id = call.id or f"#{len(self.events)}"
         self.calls[call_id] = len(self.events) - 1
-        self.latest.append(call_id)
-        self.waiting.pop(call_id, None)
+        self.latest_calls.append(call_id)
+        self.pending_calls.pop(call_id, None)
         if not failure:
-            self.waiting[call_id] = self.calls[call_id]
+            self.pending_calls[call_id] = self.calls[call_id]
 
-    def _asked(self, call: str | None) -> str | None:
-        """The call that an answer is to; without an id, the first of the last ones that still waits."""
+    def _call_of(self, call: str | None) -> str | None:
+        """The id of the call that an answer is to; without one, the first of the latest calls that is
+        pending."""
         if call is not None:
             return call if call in self.calls else None
-        while self.latest and self.latest[0] not in self.waiting:
-            self.latest.popleft()
-        return self.latest[0] if self.latest else None
+        while self.latest_calls and self.latest_calls[0] not in self.pending_calls:
+            self.latest_calls.popleft()
+        return self.latest_calls[0] if self.latest_calls else None
 
-    def _add(self, actor: str, kind: Any, time: str | None, **rest: Any) -> None:
+    def _add_event(self, actor: str, kind: Any, time: str | None, **rest: Any) -> None:
         self.events.append(Event(seq=len(self.events), actor=actor, kind=kind, time=time, **rest))
 
 

@@ -1,8 +1,8 @@
-"""Messages of chats that are written in other fields than a chat API's, as such messages.
+"""Translates chat messages in other fields than a chat API's into messages of such an API.
 
-Told by their structure, not by whose they are: a speaker by `role` or within `author`, what is said as a
-text, as `parts`, or within `content`; calls and answers as parts of it, in any of the usual words; a message
-wrapped in an object of its own, in a list or in a tree of them by name.
+They are recognised by their structure, not by their origin: a speaker in `role` or within `author`; what is
+said as a text, as `parts`, or within `content`; calls and answers as parts of it, under any of the usual
+names; a message wrapped in an object of its own, in a list, or in a tree of nodes by name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from . import agent_events
 from .contents import PARTS, UNSAID, is_part
 from .guess_roles import role_of
-from .mapped_values import seconds_of, spoken
+from .mapped_values import seconds_of, utterance
 
 ROLES = {
     **{name: name for name in ("system", "developer", "user", "assistant", "tool", "function")},
@@ -31,21 +31,21 @@ LANGCHAIN = {
     "tool": "tool",
     "AIMessageChunk": "assistant",
 }
-"""What LangChain calls a message -> its role."""
+"""`type` of a message of LangChain's -> its role."""
 GEMINI = {
     "user": "user",
     "gemini": "assistant",
     **dict.fromkeys(("info", "warning", "error"), "system"),
 }
-"""What Gemini's command line calls a message, which has an id and a time -> its role."""
+"""`type` of a message of Gemini's command line, which has an id and a time -> its role."""
 OF_KIND = {"agent": "assistant", "human": "user", "environment": "system"}
 SPEAKERS = ("role", "author", "sender", "source", "from")
 CONTENTS = ("content", "parts", "text", "message")
 LEFT = "current_node"
-"""Where an object with a tree of messages says at which of them it was left."""
+"""Key under which an object with a tree of messages names its current one."""
 TIMES = ("timestamp", "created_at", "created", "create_time", "createdAt")
 CALLED = ("tool_calls", "toolCalls")
-"""Where calls stand beside what is said."""
+"""Keys of calls that stand beside what is said."""
 CALLS = ("functionCall", "function_call", "toolInvocation", "toolUse", "toolCall", "tool_call")
 ANSWERS = ("functionResponse", "function_response", "toolResult", "tool_result")
 KEPT = ("function_call", "tool_call_id", "status", "is_error")
@@ -56,7 +56,7 @@ NAMES, ARGUMENTS = (
 RESULTS = ("response", "result", "output", "content")
 IDS = ("id", "toolCallId", "toolUseId", "call_id", "tool_call_id", "source_call_id")
 ASKED = {"task", "task_images"}
-"""All that what was asked for has, where it stands in a list of steps."""
+"""The keys of the task, where it stands in a list of steps."""
 STEP, SEEN = (
     ("model_output", "content", "thought", "text"),
     ("observations", "observation", "result", "output"),
@@ -65,7 +65,7 @@ Message = dict[str, Any]
 
 
 def messages(item: Any) -> list[Message] | None:
-    """The messages of a chat API that an item amounts to, of an event that nobody said none; None where it is
+    """The messages of a chat API that an item stands for, [] for an event that nobody said; None where it is
     no message of any kind."""
     if isinstance(item, dict) and (event_messages := agent_events.messages(item)) is not None:
         return event_messages
@@ -82,18 +82,19 @@ def messages(item: Any) -> list[Message] | None:
         return None
     if is_plain(item):
         return [item]
-    head = {"role": role, "name": item.get("name") or name, "timestamp": first_said(item, TIMES)}
+    head = {"role": role, "name": item.get("name") or name, "timestamp": first_value(item, TIMES)}
     fields = {key: item[key] for key in KEPT if key in item}
     if role in ("tool", "function"):
         return [{**head, **fields, "content": content}]
-    # An object of the environment's, under a name of the log's own, is its state and nobody's word.
+    # An object from the environment, under a name of the log's own, is its state, and nothing that was said.
     to_blocks = _blocks if name and role == OF_KIND["environment"] else parts
     runs = list(_runs(itertools.chain(to_blocks(content), _calls_and_answers(item))))
     return [{**head, **fields, "content": run} for run in runs] or [{**head, **fields, "content": ""}]
 
 
 def of_langchain(item: Message) -> Message:
-    """A message that says by its `type` whose it is, as LangChain's do, its fields maybe under `data`."""
+    """A message of LangChain's with the role that its `type` says, its fields maybe under `data`; any other
+    as it is."""
     role, data = LANGCHAIN.get(str(item.get("type"))), item.get("data")
     if role is None or "role" in item:
         return item
@@ -101,15 +102,16 @@ def of_langchain(item: Message) -> Message:
 
 
 def _of_gemini(item: Message) -> Message:
-    """A message that says by its `type` whose it is, as Gemini's command line keeps them."""
+    """A message of Gemini's command line with the role that its `type` says; any other as it is."""
     role = GEMINI.get(str(item.get("type"))) if {"id", "timestamp", "content"} <= item.keys() else None
     return item if role is None or "role" in item else {**item, "role": role}
 
 
 def parts(content: Any) -> list[Message]:
-    """A content as texts, calls and answers; an object that is none of these and no reasoning as its JSON."""
+    """A content as text, call and answer blocks; an object that is none of these and no reasoning as its
+    JSON."""
     blocks = list(_blocks(content))
-    return [{"type": "text", "text": spoken(content)}] if not blocks and _is_data(content) else blocks
+    return [{"type": "text", "text": utterance(content)}] if not blocks and _is_data(content) else blocks
 
 
 def is_plain(item: Message) -> bool:
@@ -130,7 +132,7 @@ def untyped_calls(content: list[Any]) -> bool:
 
 
 def is_exchange(item: Message) -> bool:
-    """Whether it is a request with a text, and the parts of what came back, as editors keep it."""
+    """Whether it is a request with a text, and the parts of its response, as code editors log them."""
     request, response = item.get("message"), item.get("response")
     if (
         not isinstance(request, dict)
@@ -142,10 +144,10 @@ def is_exchange(item: Message) -> bool:
 
 
 def thread(value: dict[str, Any], current: Any = None) -> list[Any]:
-    """The messages of an object that has them by name, of a tree one branch: that to the node at which it was
-    `left`, else the one that was written last.
+    """The messages of an object that has them by name; of a tree, whose nodes all have a `parent`, the branch
+    to the node `current`, else to the one that was written last.
 
-    Empty where it is no such object: then most of its values are no messages.
+    Empty where a value is no object, or fewer than two, or fewer than 60 %, of the values are messages.
     """
     nodes = [one for one in value.values() if isinstance(one, dict)]
     if len(nodes) < len(value) or len(value) < 2:
@@ -164,21 +166,23 @@ def thread(value: dict[str, Any], current: Any = None) -> list[Any]:
 
 
 def _last_leaf(nodes: dict[str, Any]) -> str:
-    """The node under which there is none that has the latest time, of several and without times the last."""
+    """The leaf with the latest time; of several, and without times, the last one."""
     parents = {one["parent"] for one in nodes.values() if isinstance(one["parent"], str)}
     leaves = [key for key in nodes if key not in parents] or [*nodes]
     return max(reversed(leaves), key=lambda key: _seconds(nodes[key]))
 
 
 def _seconds(node: Message) -> float:
-    """When a node of a tree was written; before all others where it does not say."""
+    """When a node of a tree was written, in seconds since 1970; minus infinity where it does not say."""
     message = node.get("message")
-    time = first_said({**(message if isinstance(message, dict) else {}), **node}, TIMES)
+    time = first_value({**(message if isinstance(message, dict) else {}), **node}, TIMES)
     seconds = seconds_of(time)
     return float("-inf") if seconds is None else seconds
 
 
 def _unwrap(item: Any) -> Any:
+    """The message in an object around it (LangChain's `kwargs`, a `message`), or the item with the role that
+    its type says."""
     if isinstance(item, dict) and isinstance(fields := item.get("kwargs"), dict) and "content" in fields:
         class_path = item.get("id")
         kind = (
@@ -208,26 +212,27 @@ def _speaker(item: Message) -> tuple[str | None, str | None]:
 
 
 def _is_step(item: Message) -> bool:
-    """Whether it has calls and nobody who speaks; none, where the model's answer was no call."""
+    """Whether an item without a speaker is a step: one with calls, or with a number and a text but no call,
+    or the task."""
     if item.keys() == ASKED or isinstance(item.get("tool_calls"), list):
         return True
-    return {"tool_calls", "step_number"} <= item.keys() and isinstance(first_said(item, STEP), str)
+    return {"tool_calls", "step_number"} <= item.keys() and isinstance(first_value(item, STEP), str)
 
 
 def _step(item: Message) -> list[Message]:
-    """A step that has calls and nobody who speaks: an agent's, with what came back."""
+    """The agent's message of a step, with its calls and what came back; of the task, the user's message."""
     if item.keys() == ASKED:
-        return [{"role": "user", "content": spoken(item["task"])}]
+        return [{"role": "user", "content": utterance(item["task"])}]
     calls = [call for one in item.get("tool_calls") or [] for call in _call(one)]
-    output = first_said(item, STEP)
+    output = first_value(item, STEP)
     text = [{"type": "text", "text": output}] if isinstance(output, str) and output else []
-    observation = first_said(item, SEEN)
+    observation = first_value(item, SEEN)
     answer = [] if observation is None or not calls else [{"type": "tool_result", "content": observation}]
-    return [{"role": "assistant", "content": [*text, *calls, *answer], "timestamp": first_said(item, TIMES)}]
+    return [{"role": "assistant", "content": [*text, *calls, *answer], "timestamp": first_value(item, TIMES)}]
 
 
 def _exchange(item: Message) -> list[Message]:
-    """What was asked, and the answer under the agent's name; pieces of a text that stand together are one."""
+    """The request, and the response under the agent's name; adjacent pieces of text are joined."""
     agent = item.get("agent")
     name = agent.get("name") if isinstance(agent, dict) else agent
     blocks = list[Message]()
@@ -236,12 +241,12 @@ def _exchange(item: Message) -> list[Message]:
             blocks[-1] = {"type": "text", "text": blocks[-1]["text"] + block["text"]}
         else:
             blocks.append(block)
-    request = {"role": "user", "content": parts(item["message"]), "timestamp": first_said(item, TIMES)}
+    request = {"role": "user", "content": parts(item["message"]), "timestamp": first_value(item, TIMES)}
     return [request, *({"role": "assistant", "name": name, "content": run} for run in _runs(iter(blocks)))]
 
 
 def _calls_and_answers(item: Message) -> Iterator[Message]:
-    """The calls that stand beside what is said, and what came back where that does, too."""
+    """The calls that stand beside what is said, and their answers where those do, too."""
     calls = item.get("tool_calls")
     tool_uses = [call for one in calls for call in _call(one)] if isinstance(calls, list) else []
     yield from tool_uses
@@ -249,7 +254,7 @@ def _calls_and_answers(item: Message) -> Iterator[Message]:
     yield from (
         (part for one in exchanges for part in _call_and_answer(one)) if isinstance(exchanges, list) else ()
     )
-    observation = first_said(item, SEEN)
+    observation = first_value(item, SEEN)
     results = observation.get("results", observation) if isinstance(observation, dict) else observation
     if not tool_uses or results is None:
         return
@@ -260,7 +265,7 @@ def _calls_and_answers(item: Message) -> Iterator[Message]:
 
 
 def _runs(blocks: Iterator[Message]) -> Iterator[list[Message]]:
-    """Parts of one message each: in one, what is said comes before what is called."""
+    """The blocks of each message: a text behind anything else begins a new one."""
     run: list[Message] = []
     for block in blocks:
         if run and block["type"] == "text" and run[-1]["type"] != "text":
@@ -281,7 +286,7 @@ def _blocks(content: Any) -> Iterator[Message]:
     elif isinstance(content, dict):
         yield from _part(content)
     elif content is not None:
-        yield {"type": "text", "text": spoken(content)}
+        yield {"type": "text", "text": utterance(content)}
 
 
 def _is_data(content: Any) -> bool:
@@ -312,9 +317,9 @@ def _part(part: Message) -> Iterator[Message]:
         yield {"type": "text", "text": part["value"]}
     elif isinstance(kind, str) and isinstance(inside := part.get(kind), dict) and "name" in inside:
         yield {"type": "text", "text": str(inside["name"])}
-    elif "toolId" in part and first_said(part, IDS):
+    elif "toolId" in part and first_value(part, IDS):
         yield from _call_blocks(part)
-    elif str(part.get("type")).startswith("tool-") and first_said(part, IDS):
+    elif str(part.get("type")).startswith("tool-") and first_value(part, IDS):
         yield from _call_blocks({"name": str(part["type"])[len("tool-") :], **part})
     elif "arguments" in part or "input" in part:
         yield from _call_blocks(part)
@@ -325,7 +330,7 @@ def _part(part: Message) -> Iterator[Message]:
 
 
 def _call(item: Any) -> Iterator[Message]:
-    """A call without what came back."""
+    """A call without its answer."""
     yield from (one for one in _call_and_answer(item) if one["type"] == "tool_use")
 
 
@@ -338,11 +343,11 @@ def _call_and_answer(item: Any) -> Iterator[Message]:
 
 def _call_blocks(call: Message) -> Iterator[Message]:
     """A call, and the answer where it stands in the call."""
-    name, mark = first_said(call, NAMES), first_said(call, IDS)
+    name, mark = first_value(call, NAMES), first_value(call, IDS)
     if not isinstance(name, str):
         return
-    yield {"type": "tool_use", "id": mark, "name": name, "input": first_said(call, ARGUMENTS)}
-    result, status = first_said(call, RESULTS), call.get("status")
+    yield {"type": "tool_use", "id": mark, "name": name, "input": first_value(call, ARGUMENTS)}
+    result, status = first_value(call, RESULTS), call.get("status")
     if result is not None or status in ("error", "success"):
         yield {
             "type": "tool_result",
@@ -353,7 +358,7 @@ def _call_blocks(call: Message) -> Iterator[Message]:
 
 
 def _result_content(result: Any) -> Any:
-    """What came back of a call; of an answer as the only part of it what that holds."""
+    """The result of a call; where its only part is an answer, that answer's content."""
     if not isinstance(result, list) or len(result) != 1 or not isinstance(only := result[0], dict):
         return result
     inside = next((only[key] for key in ANSWERS if isinstance(only.get(key), dict)), None)
@@ -361,14 +366,14 @@ def _result_content(result: Any) -> Any:
 
 
 def _answer(answer: Message) -> Message:
-    content = first_said(answer, RESULTS)
-    block = {"type": "tool_result", "tool_use_id": first_said(answer, ("call_id", *IDS)), "content": content}
+    content = first_value(answer, RESULTS)
+    block = {"type": "tool_result", "tool_use_id": first_value(answer, ("call_id", *IDS)), "content": content}
     is_error, status = answer.get("is_error"), answer.get("status")
     if status in ("error", "success"):
         block["status"] = status
     return {**block, "is_error": is_error} if isinstance(is_error, bool) else block
 
 
-def first_said(item: Message, names: tuple[str, ...]) -> Any:
-    """The first field of these that says something."""
+def first_value(item: Message, names: tuple[str, ...]) -> Any:
+    """The value of the first of these fields that has one other than null; None without one."""
     return next((item[name] for name in names if item.get(name) is not None), None)

@@ -1,4 +1,5 @@
-"""A mapping drafted from what was seen of logs, as TOML with comments, to be used as it is and mended."""
+"""Drafts a mapping of logs from what was guessed of them: TOML with comments, to be used as it is and
+corrected."""
 
 from __future__ import annotations
 
@@ -10,67 +11,68 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import Trajectory
-from .guess import guess
+from .guess import guess_mapping
 from .guess_acts import speech_paths
 from .guess_made import Guess
 from .guess_names import verdicts
 from .guess_text import CALLS
 from .inputs import fits_name
 from .mapped_spans import kind_of
-from .paths import several
-from .survey import PathSeen, Survey, patterns, survey
-from .unclear import of_rows, unclear
+from .paths import as_list
+from .survey import PathSummary, Survey, patterns, survey_logs
+from .unclear import open_questions, session_of_rows
 
 SHOWN = 60
-"""So many paths are listed."""
+"""The most paths that are listed."""
 MANY = 4
-"""Where more names than that were seen, others may come that were not."""
+"""Where there are more names of roles than that, others may come that were not seen."""
 SHELLS = ("bash", "sh", "shell", "console", "zsh", "powershell", "mswea_bash_command")
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A mapping's text with what it rests on."""
+    """A mapping's text, with the survey and the guess that it was drafted from."""
 
     text: str
-    seen: Survey
-    made: Guess
+    survey: Survey
+    guess: Guess
 
     @property
-    def unknown(self) -> list[str]:
+    def unknown_roles(self) -> list[str]:
         """Roles whose names do not say what they are."""
-        return [role.name for role in self.made.roles if not role.known]
+        return [role.name for role in self.guess.roles if not role.is_known]
 
-    def found(self) -> str:
+    def summary(self) -> str:
         """What was recognised, in a sentence."""
+        at = self.guess.at
         shape = {
-            "messages": f"messages of a chat{f' at {self.made.at}' if self.made.at else ''}",
-            "spans": f"runs of models and tools, {f'at {self.made.at}' if self.made.at else 'one a record'}",
-            "list": f"turns in the list {self.made.at}",
+            "messages": f"messages of a chat{f' at {at}' if at else ''}",
+            "spans": f"runs of models and tools, {f'at {at}' if at else 'one a record'}",
+            "list": f"turns in the list {at}",
             "pairs": "a question and its answer a record",
-            "text": f"turns in the text {self.made.at}",
+            "text": f"turns in the text {at}",
             "table": "one event a record",
             "nothing": "nothing that reads like turns",
-        }[self.made.shape]
-        if self.made.rounds:
+        }[self.guess.shape]
+        if self.guess.rounds:
             shape = "a round of a session a record"
-        n = len(self.made.roles)
-        roles = f", {n} role{'s' * (n != 1)}, {len(self.unknown)} unknown" if n else ""
-        others = _unread_files(self.seen)
+        n = len(self.guess.roles)
+        roles = f", {n} role{'s' * (n != 1)}, {len(self.unknown_roles)} unknown" if n else ""
+        others = _unread_files(self.survey)
         rest = f"; {len(others)} other files are passed over" if others else ""
-        return f"{_survey_size(self.seen)}: {shape}{roles}{rest}"
+        return f"{_survey_size(self.survey)}: {shape}{roles}{rest}"
 
 
 def draft(root: Path) -> Draft:
     """The draft for a file or a folder."""
-    logs = survey(root)
-    reading = guess(logs)
-    return Draft("\n".join(_lines(logs, reading)) + "\n", logs, reading)
+    survey = survey_logs(root)
+    guess = guess_mapping(survey)
+    return Draft("\n".join(_lines(survey, guess)) + "\n", survey, guess)
 
 
-def paths_listed(logs: Survey) -> Iterator[str]:
+def path_lines(survey: Survey) -> Iterator[str]:
     """A line a path: its kinds, how often it is there, and some of its values."""
-    fields = sorted(logs.paths.values(), key=lambda field: (field.path.count("[]"), field.path))
+    fields = sorted(survey.paths.values(), key=lambda field: (field.path.count("[]"), field.path))
     for field in fields[:SHOWN]:
         kinds = ", ".join(kind for kind, _ in field.kinds.most_common())
         yield f"  {field.path}  {kinds}  {field.count}{_values(field)}"
@@ -78,19 +80,23 @@ def paths_listed(logs: Survey) -> Iterator[str]:
         yield f"  … and {len(fields) - SHOWN} more paths"
 
 
-def covered(draft: Draft, trajectories: Sequence[Trajectory]) -> str:
-    """How much of the first trajectories the draft says something of."""
+def coverage(draft: Draft, trajectories: Sequence[Trajectory]) -> str:
+    """What comes of the draft for the first trajectories: events, actions, participants and unknown roles."""
     if not trajectories:
-        return f"{draft.found()}; no trajectory comes of the draft as it is"
+        return f"{draft.summary()}; no trajectory comes of the draft as it is"
     people = {(person.name, person.kind) for trajectory in trajectories for person in trajectory.participants}
     kinds = Counter(kind for _, kind in people)
     participants = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), reverse=True))
     events = sum(len(trajectory.events) for trajectory in trajectories)
     acts = sum(event.kind == "action" for trajectory in trajectories for event in trajectory.events)
-    unknown = f"; unknown: {', '.join(quoted(name) for name in draft.unknown[:12])}" if draft.unknown else ""
-    n = len(draft.made.roles)
-    total = f"{n} role{'s' * (n != 1)}, {len(draft.unknown)} unknown" if n else "no roles"
-    if draft.made.spans:
+    unknown = (
+        f"; unknown: {', '.join(toml_string(name) for name in draft.unknown_roles[:12])}"
+        if draft.unknown_roles
+        else ""
+    )
+    n = len(draft.guess.roles)
+    total = f"{n} role{'s' * (n != 1)}, {len(draft.unknown_roles)} unknown" if n else "no roles"
+    if draft.guess.spans:
         total = "who speaks follows from what the runs are ([spans.kinds])"
     counts = f"{len(trajectories)} shown: {events} events, {acts} actions"
     return f"{counts}; participants: {participants}; {total}{unknown}"
@@ -98,20 +104,20 @@ def covered(draft: Draft, trajectories: Sequence[Trajectory]) -> str:
 
 def document(draft: Draft, trajectories: Sequence[Trajectory]) -> dict[str, Any]:
     """The draft as `map --json` prints it."""
-    logs, reading = draft.seen, draft.made
+    survey, guess = draft.survey, draft.guess
     return {
         "draft": draft.text,
-        "shape": reading.shape,
-        "format": logs.format,
-        "files": len(logs.files),
-        "records": len(logs.records),
+        "shape": guess.shape,
+        "format": survey.format,
+        "files": len(survey.files),
+        "records": len(survey.records),
         "paths": [
             {"path": one.path, "kinds": dict(one.kinds), "count": one.count, "values": dict(one.values)}
-            for one in logs.paths.values()
+            for one in survey.paths.values()
         ],
-        "roles": [{"role": role.name, "kind": role.kind, "known": role.known} for role in reading.roles],
-        "unknown": draft.unknown,
-        "unclear": list(unclear(logs, reading)),
+        "roles": [{"role": role.name, "kind": role.kind, "known": role.is_known} for role in guess.roles],
+        "unknown": draft.unknown_roles,
+        "unclear": list(open_questions(survey, guess)),
         "trajectories": len(trajectories),
     }
 
@@ -119,8 +125,9 @@ def document(draft: Draft, trajectories: Sequence[Trajectory]) -> dict[str, Any]
 _LINES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def quoted(text: str) -> str:
-    """A TOML basic string: what would end it or a line is escaped, and so is what no text may hold."""
+def toml_string(text: str) -> str:
+    """A TOML basic string: quotes, backslashes, line breaks and invisible characters are escaped; a
+    surrogate, which no text may hold, is replaced."""
     ends = {'"': '\\"', "\\": "\\\\"}
     return '"' + "".join(ends.get(c) or _LINES.get(c) or _escape(c) for c in text) + '"'
 
@@ -136,322 +143,322 @@ def _escape(character: str) -> str:
 
 
 def _key(text: str) -> str:
-    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else quoted(text)
+    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else toml_string(text)
 
 
 def _literal(text: str) -> str:
-    """A regular expression, in single quotes where it has none."""
-    return quoted(text) if "'" in text or any(ord(c) < 0x20 for c in text) else f"'{text}'"
+    """A regular expression as a TOML literal string; a basic one where it has quotes or control
+    characters."""
+    return toml_string(text) if "'" in text or any(ord(c) < 0x20 for c in text) else f"'{text}'"
 
 
 def _comment(text: str) -> str:
-    """One line of a comment, in which quotes end nothing."""
+    """Text for one line of a comment: escaped like a string, but for quotes and backslashes."""
     return "".join(_LINES.get(c) or _escape(c) for c in text)
 
 
-def _values(field: PathSeen) -> str:
+def _values(field: PathSummary) -> str:
     if not field.values:
         return ""
-    examples = ", ".join(quoted(value[:30]) for value, _ in field.values.most_common(6))
+    examples = ", ".join(toml_string(value[:30]) for value, _ in field.values.most_common(6))
     n = len(field.values)
-    return f"  {n}{'+' if field.more else ''} value{'s' * (n > 1)}: {examples}"
+    return f"  {n}{'+' if field.has_more_values else ''} value{'s' * (n > 1)}: {examples}"
 
 
-def _survey_size(logs: Survey) -> str:
-    files = f"{len(logs.files)} {logs.format} file{'s' * (len(logs.files) != 1)}"
-    n = len(logs.records)
+def _survey_size(survey: Survey) -> str:
+    files = f"{len(survey.files)} {survey.format} file{'s' * (len(survey.files) != 1)}"
+    n = len(survey.records)
     return f"{files}, {n} record{'s' * (n != 1)} looked at"
 
 
-def _lines(logs: Survey, reading: Guess) -> Iterator[str]:
-    yield f"# Drafted by `coaudit map`: {_survey_size(logs)}. Change what is wrong, then"
+def _lines(survey: Survey, guess: Guess) -> Iterator[str]:
+    yield f"# Drafted by `coaudit map`: {_survey_size(survey)}. Change what is wrong, then"
     yield "#     coaudit ingest LOGS --map THIS_FILE --dry-run     (and without --dry-run)"
     yield "# Paths: user.name, events[].text. All keys: docs/formats.md."
-    doubts = list(unclear(logs, reading))
+    doubts = list(open_questions(survey, guess))
     if doubts:
         yield "# Not understood:"
         yield from (f"# * {_comment(one)}" for one in doubts)
-    if reading.shape == "nothing":
+    if guess.shape == "nothing":
         yield "# Nothing here reads like turns; these are the paths:"
-        yield from (f"# {_comment(line)}" for line in paths_listed(logs))
+        yield from (f"# {_comment(line)}" for line in path_lines(survey))
         return
-    yield from _input(logs, reading)
-    yield from _constants(logs, reading)
-    yield from _head(logs, reading)
-    yield from _table("tags", reading.tags, "kept with each trajectory; --by takes them")
-    yield from _table("outcomes", reading.outcomes, "a number, true or false, or a text")
-    for name, path in reading.outcomes.items():
-        yield from _table(f"values.{_key(name)}", verdicts(logs.paths[path]), "word -> number")
-    yield from _events(logs, reading)
-    yield from _roles(reading)
-    yield from _actions(reading)
-    yield from _unmapped_paths(logs, reading)
+    yield from _input(survey, guess)
+    yield from _constants(survey, guess)
+    yield from _head(survey, guess)
+    yield from _table("tags", guess.tags, "kept with each trajectory; --by takes them")
+    yield from _table("outcomes", guess.outcomes, "a number, true or false, or a text")
+    for name, path in guess.outcomes.items():
+        yield from _table(f"values.{_key(name)}", verdicts(survey.paths[path]), "word -> number")
+    yield from _events(survey, guess)
+    yield from _roles(guess)
+    yield from _actions(guess)
+    yield from _unmapped_paths(survey, guess)
 
 
-def _input(logs: Survey, reading: Guess) -> Iterator[str]:
+def _input(survey: Survey, guess: Guess) -> Iterator[str]:
     yield "\n[input]"
-    yield f"format = {quoted(logs.format or 'jsonl')}"
-    if logs.encoding:
-        yield f"encoding = {quoted(logs.encoding)}    # for it is not UTF-8"
-    if logs.root.is_dir():
-        others = [path.name for path in _unread_files(logs)]
+    yield f"format = {toml_string(survey.format or 'jsonl')}"
+    if survey.encoding:
+        yield f"encoding = {toml_string(survey.encoding)}    # for it is not UTF-8"
+    if survey.root.is_dir():
+        others = [path.name for path in _unread_files(survey)]
         examples = ", ".join(_comment(name) for name in sorted(set(others))[:5])
         summary = f"{len(others)} files{f' ({examples})' if examples else ''}"
-        odd = sorted(set(logs.odd))
-        names = [*patterns(logs.files), *(f"!{name}" for name in odd)]
-        yield f"files = {_list(names) if len(names) > 1 else quoted(names[0])}    # passed over: {summary}"
-    if logs.numbered:
-        yield f"numbered = {quoted(logs.numbered)}    # turns under numbered names are a list of this name"
-    if logs.sides:
-        yield f"sides = {_list(logs.sides)}    # a record is as many sessions; `side` says which"
-    if isinstance(logs.sessions, list):
-        yield f"sessions = {_list(logs.sessions)}    # the records; `key` says of which of these one is"
-    elif logs.sessions:
-        yield f"sessions = {quoted(logs.sessions)}    # the records, within the file's object"
-    if reading.rounds:
-        rounds = ", ".join(f"{_key(role)} = {quoted(str(path))}" for role, path in reading.fields.items())
+        odd = sorted(set(survey.odd))
+        names = [*patterns(survey.files), *(f"!{name}" for name in odd)]
+        files = _list(names) if len(names) > 1 else toml_string(names[0])
+        yield f"files = {files}    # passed over: {summary}"
+    if survey.numbered:
+        numbered = toml_string(survey.numbered)
+        yield f"numbered = {numbered}    # turns under numbered names are a list of this name"
+    if survey.sides:
+        yield f"sides = {_list(survey.sides)}    # a record is as many sessions; `side` says which"
+    if isinstance(survey.sessions, list):
+        yield f"sessions = {_list(survey.sessions)}    # the records; `key` says of which of these one is"
+    elif survey.sessions:
+        yield f"sessions = {toml_string(survey.sessions)}    # the records, within the file's object"
+    if guess.rounds:
+        rounds = ", ".join(f"{_key(role)} = {toml_string(str(path))}" for role, path in guess.fields.items())
         yield f"rounds = {{ {rounds} }}    # a record has what each said, in this order: `said` is one of it"
 
 
-def _unread_files(logs: Survey) -> list[Path]:
+def _unread_files(survey: Survey) -> list[Path]:
     """The files that the draft does not read."""
-    names = patterns(logs.files)
-    return [p for p in logs.others if p.name in logs.odd or not fits_name(p.name, names)]
+    names = patterns(survey.files)
+    return [p for p in survey.others if p.name in survey.odd or not fits_name(p.name, names)]
 
 
-def _constants(logs: Survey, reading: Guess) -> Iterator[str]:
-    name = re.sub(r"[^a-z0-9]+", "_", logs.root.resolve().name.lower().partition(".")[0]).strip("_")
+def _constants(survey: Survey, guess: Guess) -> Iterator[str]:
+    name = re.sub(r"[^a-z0-9]+", "_", survey.root.resolve().name.lower().partition(".")[0]).strip("_")
     yield "\n[constants]"
-    yield f"system = {quoted(name or 'mapped')}"
+    yield f"system = {toml_string(name or 'mapped')}"
     yield '# setting = "real"           # or simulated, where models play the humans'
-    if reading.turns_about:
+    if guess.is_alternating:
         yield 'role = ["user", "assistant"]    # no field says who speaks: in turn'
-    if reading.constant_role:
-        yield f"role = {quoted(reading.constant_role)}    # no field says who acts"
-    if reading.shape in ("list", "table", "text") and _has_environment(reading) and _acts(reading):
+    if guess.constant_role:
+        yield f"role = {toml_string(guess.constant_role)}    # no field says who acts"
+    if guess.shape in ("list", "table", "text") and _has_environment(guess) and _has_actions(guess):
         yield 'results = "next"    # what the environment says after an action is its result'
-    if len(reading.time_formats) == 1:
-        yield f"time_format = {quoted(reading.time_formats[0])}    # how times are written (strptime)"
-    off = "" if reading.failing else "# "
+    if len(guess.time_formats) == 1:
+        yield f"time_format = {toml_string(guess.time_formats[0])}    # how times are written (strptime)"
+    off = "" if guess.error_is_failure else "# "
     yield f'{off}status = "succeeded"       # of a result of which nothing says whether it failed'
 
 
-def _acts(reading: Guess) -> bool:
+def _has_actions(guess: Guess) -> bool:
     return (
-        reading.fence is not None
-        or reading.code is not None
-        or "action" in reading.event
-        or "command" in reading.event
+        guess.fence is not None
+        or guess.code is not None
+        or "action" in guess.event
+        or "command" in guess.event
     )
 
 
-def _has_environment(reading: Guess) -> bool:
-    return any(role.kind != "agent" for role in reading.roles)
+def _has_environment(guess: Guess) -> bool:
+    return any(role.kind != "agent" for role in guess.roles)
 
 
-def _head(logs: Survey, reading: Guess) -> Iterator[str]:
+def _head(survey: Survey, guess: Guess) -> Iterator[str]:
     yield "\n[trajectory]"
-    if len(reading.native_id) == 1:
-        yield f"native_id = {_path(logs, reading.native_id[0])}"
-    elif reading.native_id:
-        yield f"native_id = {_list(reading.native_id)}    # together they tell the records apart"
-    elif not logs.per_file:
-        items = "sessions" if of_rows(logs, reading) is None else "rows"
+    if len(guess.native_id) == 1:
+        yield f"native_id = {_path(survey, guess.native_id[0])}"
+    elif guess.native_id:
+        yield f"native_id = {_list(guess.native_id)}    # together they tell the records apart"
+    elif not survey.per_file:
+        items = "sessions" if session_of_rows(survey, guess) is None else "rows"
         explanation = (
             "the whole file is one session"
-            if reading.shape == "table" or reading.each
+            if guess.shape == "table" or guess.each
             else "sessions are named by file and number"
         )
         yield f"# native_id = …    # no field tells {items} apart; {explanation}"
-    for name, path in reading.head.items():
-        yield f"{name} = {_path(logs, path)}"
-    for path in reading.secrets:
-        yield f"# hidden = {quoted(path)}    # kept from judges and annotators"
+    for name, path in guess.head.items():
+        yield f"{name} = {_path(survey, path)}"
+    for path in guess.secrets:
+        yield f"# hidden = {toml_string(path)}    # kept from judges and annotators"
 
 
-def _path(logs: Survey, path: str) -> str:
-    field = logs.paths.get(path)
+def _path(survey: Survey, path: str) -> str:
+    field = survey.paths.get(path)
     if field is None or not field.values:
-        return quoted(path)
+        return toml_string(path)
     n = len(field.values)
-    example = quoted(next(iter(field.values))[:40])
-    summary = f"{n}{'+' if field.more else ''} value{'s' * (n > 1)}, such as {example}"
-    return f"{quoted(path)}    # {summary}"
+    example = toml_string(next(iter(field.values))[:40])
+    summary = f"{n}{'+' if field.has_more_values else ''} value{'s' * (n > 1)}, such as {example}"
+    return f"{toml_string(path)}    # {summary}"
 
 
 def _list(items: Iterable[str]) -> str:
-    return f"[{', '.join(quoted(item) for item in items)}]"
+    return f"[{', '.join(toml_string(item) for item in items)}]"
 
 
 def _table(name: str, entries: Mapping[str, str | int], comment: str) -> Iterator[str]:
     if entries:
         yield f"\n[{name}]    # {comment}"
         for key, value in entries.items():
-            yield f"{_key(key)} = {quoted(value) if isinstance(value, str) else value}"
+            yield f"{_key(key)} = {toml_string(value) if isinstance(value, str) else value}"
 
 
-def _events(logs: Survey, reading: Guess) -> Iterator[str]:
-    if reading.shape == "messages":
+def _events(survey: Survey, guess: Guess) -> Iterator[str]:
+    if guess.shape == "messages":
         yield "\n[messages]    # as chat APIs have them, with tool calls and answers"
-        if reading.at:
-            yield f"at = {quoted(reading.at)}"
-        if reading.each:
+        if guess.at:
+            yield f"at = {toml_string(guess.at)}"
+        if guess.each:
             yield "each = true    # a record is one message"
-        if reading.reply:
-            yield f"reply = {quoted(reading.reply)}    # what came back"
-        if reading.growing:
+        if guess.reply:
+            yield f"reply = {toml_string(guess.reply)}    # what came back"
+        if guess.growing:
             yield "growing = true    # records continue each other: the last one has the whole session"
         return
-    if reading.shape == "spans":
+    if guess.shape == "spans":
         yield "\n[spans]    # runs of models, tools and agents: what went in and came out"
-        if reading.at:
-            yield f"at = {quoted(reading.at)}"
-        yield from _fields(logs, reading.spans)
-        words = logs.paths[str(reading.spans["kind"])].values
+        if guess.at:
+            yield f"at = {toml_string(guess.at)}"
+        yield from _fields(survey, guess.spans)
+        words = survey.paths[str(guess.spans["kind"])].values
         yield "[spans.kinds]    # model, tool, agent or other"
-        yield from (f"{_key(word)} = {quoted(kind_of(word))}" for word in words)
+        yield from (f"{_key(word)} = {toml_string(kind_of(word))}" for word in words)
         return
     yield "\n[event]"
-    yield from _fields(logs, reading.event)
-    if reading.shape == "text":
+    yield from _fields(survey, guess.event)
+    if guess.shape == "text":
         yield "\n[turns]"
-        yield f"at = {quoted(reading.at or 'text')}"
-        yield f"pattern = {_literal(reading.patterns[0])}"
+        yield f"at = {toml_string(guess.at or 'text')}"
+        yield f"pattern = {_literal(guess.patterns[0])}"
         yield 'first = "environment"    # whose the text before the first turn is'
-    if reading.shape == "pairs":
+    if guess.shape == "pairs":
         yield '\n[turns]\nat = "turns"'
         yield "[turns.fields]    # role = what they said, in this order"
-        for role, path in reading.fields.items():
-            yield f"{_key(role)} = {quoted(path) if isinstance(path, str) else _list(path)}"
-    if reading.statuses:
-        yield from _table("statuses", reading.statuses, "how it ended: succeeded, failed or unknown")
-        if "*" not in reading.statuses:
+        for role, path in guess.fields.items():
+            yield f"{_key(role)} = {toml_string(path) if isinstance(path, str) else _list(path)}"
+    if guess.statuses:
+        yield from _table("statuses", guess.statuses, "how it ended: succeeded, failed or unknown")
+        if "*" not in guess.statuses:
             yield '"*" = "unknown"    # whatever else it says; ingest names it'
-    if reading.failing:
+    if guess.error_is_failure:
         yield "\n[[results]]    # what went wrong is said; all else succeeded ([constants])"
-        yield f"where = {{ {quoted(str(reading.event['error']))} = '~\\S' }}\nstatus = \"failed\""
-    if reading.speech:
-        yield f"\n[[kinds]]\nwhere = {{ {quoted(str(reading.event['action']))} = {_list(reading.speech)} }}"
+        yield f"where = {{ {toml_string(str(guess.event['error']))} = '~\\S' }}\nstatus = \"failed\""
+    if guess.speech:
+        yield f"\n[[kinds]]\nwhere = {{ {toml_string(str(guess.event['action']))} = {_list(guess.speech)} }}"
         yield 'kind = "message"'
-    if reading.notes:
-        path, values = reading.notes
+    if guess.notes:
+        path, values = guess.notes
         yield "\n[[kinds]]    # nobody says anything in these"
-        yield f"where = {{ {quoted(path)} = {_list(values)} }}"
+        yield f"where = {{ {toml_string(path)} = {_list(values)} }}"
         yield 'kind = "note"'
-    if reading.strip:
+    if guess.strip_names:
         yield "\n[names]\nstrip = '\\s*\\(.*\\)$'    # no part of a name"
 
 
-def _fields(logs: Survey, fields: dict[str, str | list[str]]) -> Iterator[str]:
+def _fields(survey: Survey, fields: dict[str, str | list[str]]) -> Iterator[str]:
     for name, path in fields.items():
         if isinstance(path, str):
-            yield f"{name} = {_path(logs, path)}"
+            yield f"{name} = {_path(survey, path)}"
         else:
             yield f"{name} = {_list(path)}    # the first that has a value"
 
 
-def _roles(reading: Guess) -> Iterator[str]:
-    if reading.bots:
+def _roles(guess: Guess) -> Iterator[str]:
+    if guess.bot_path:
         yield "\n[[roles]]    # who has this is a bot, whoever else is a person; add rules in front of these"
-        mark = "true" if reading.bots_are else '"*"'
-        yield f'where = {{ {quoted(reading.bots)} = {mark} }}\nkind = "agent"'
-        names = several(reading.event["role"])
-        for path in names if reading.bots_are else names[:-1]:
-            yield f'[[roles]]\nwhere = {{ {quoted(path)} = "*" }}\nkind = "human"'
+        mark = "true" if guess.is_bot_flag else '"*"'
+        yield f'where = {{ {toml_string(guess.bot_path)} = {mark} }}\nkind = "agent"'
+        names = as_list(guess.event["role"])
+        for path in names if guess.is_bot_flag else names[:-1]:
+            yield f'[[roles]]\nwhere = {{ {toml_string(path)} = "*" }}\nkind = "human"'
         return
-    if reading.observed:
-        prefix = quoted(f"~^{re.escape(reading.observed)}")
+    if guess.observation_prefix:
+        prefix = toml_string(f"~^{re.escape(guess.observation_prefix)}")
         yield "\n[[roles]]    # what a scaffold says for the user after each command"
-        role_at, text_at = speech_paths(reading)
-        people = [role for role in reading.roles if role.kind == "human"]
+        role_at, text_at = speech_paths(guess)
+        people = [role for role in guess.roles if role.kind == "human"]
         for role in people:
-            where = f"{quoted(role_at)} = {quoted(role.name)}, {quoted(text_at)} = {prefix}"
+            where = f"{toml_string(role_at)} = {toml_string(role.name)}, {toml_string(text_at)} = {prefix}"
             yield f'where = {{ {where} }}\nkind = "environment"'
-        for role in reading.roles:
-            if not role.shipped:
-                where = f"{quoted(role_at)} = {quoted(role.name)}"
+        for role in guess.roles:
+            if not role.is_builtin:
+                where = f"{toml_string(role_at)} = {toml_string(role.name)}"
                 yield f'[[roles]]\nwhere = {{ {where} }}\nkind = "{role.kind}"'
         return
-    if reading.came:
+    if guess.result_label:
         yield "\n[[roles]]    # what came of an action is said by nobody, whoever's name it bears"
-        yield f'where = {{ {quoted(reading.came)} = "*" }}\nkind = "environment"\nactor = "environment"'
-        yield from _each_role(reading)
+        label = toml_string(guess.result_label)
+        yield f'where = {{ {label} = "*" }}\nkind = "environment"\nactor = "environment"'
+        yield from _role_rules(guess)
         return
-    if reading.calling:
+    if guess.call_roles:
         yield "\n# a call of a tool is the agent's who made it"
-        yield from _each_role(reading)
+        yield from _role_rules(guess)
         return
-    if reading.shape == "messages" and reading.renamed:
+    if guess.shape == "messages" and guess.kinds_from_names:
         yield "\n# names say otherwise than their roles"
-        for name, kind in reading.renamed.items():
-            yield f'[[roles]]\nwhere = {{ name = {quoted(name)} }}\nkind = "{kind}"'
+        for name, kind in guess.kinds_from_names.items():
+            yield f'[[roles]]\nwhere = {{ name = {toml_string(name)} }}\nkind = "{kind}"'
         return
-    roles = [role for role in reading.roles if reading.shape != "messages" or not role.shipped]
-    if not roles or reading.turns_about:
+    roles = [role for role in guess.roles if guess.shape != "messages" or not role.is_builtin]
+    if not roles or guess.is_alternating:
         return
-    unknown = sum(not role.known for role in roles)
+    unknown = sum(not role.is_known for role in roles)
     summary = f"{len(roles)} role{'s' * (len(roles) > 1)}, {unknown} unknown"
     yield f"\n[roles]    # {summary}: human, agent or environment"
     for role in roles:
-        mark = "" if role.known else " ← nothing in the name says it"
-        yield f"{_key(role.name)} = {quoted(role.kind)}    # {role.count} times{mark}"
-    if len(reading.roles) > MANY:
+        mark = "" if role.is_known else " ← nothing in the name says it"
+        yield f"{_key(role.name)} = {toml_string(role.kind)}    # {role.count} times{mark}"
+    if len(guess.roles) > MANY:
         yield '"*" = "agent"    # whoever else there is'
 
 
-def _each_role(reading: Guess) -> Iterator[str]:
-    """A rule for each role; a call is made by the agent who says most."""
-    agents = [one for one in reading.roles if one.kind == "agent" and one.name not in reading.calling]
-    for role in reading.roles:
-        where = f"{quoted(several(reading.event['role'])[0])} = {quoted(role.name)}"
+def _role_rules(guess: Guess) -> Iterator[str]:
+    """A rule for each role; calls are put down to the agent who speaks most."""
+    agents = [one for one in guess.roles if one.kind == "agent" and one.name not in guess.call_roles]
+    for role in guess.roles:
+        where = f"{toml_string(as_list(guess.event['role'])[0])} = {toml_string(role.name)}"
         yield f'[[roles]]\nwhere = {{ {where} }}\nkind = "{role.kind}"'
-        if agents and role.name in reading.calling:
-            yield f"actor = {quoted(max(agents, key=lambda one: one.count).name)}"
+        if agents and role.name in guess.call_roles:
+            yield f"actor = {toml_string(max(agents, key=lambda one: one.count).name)}"
 
 
-def _actions(reading: Guess) -> Iterator[str]:
-    if reading.calls:
+def _actions(guess: Guess) -> Iterator[str]:
+    if guess.has_python_calls:
         yield "\n[[actions]]    # calls that are all of what an agent says"
         yield f"pattern = '{CALLS}'"
-    if reading.code:
-        yield f"\n[[actions]]    # the fenced code is what was done\nname = {quoted(reading.code)}"
+    if guess.code:
+        yield f"\n[[actions]]    # the fenced code is what was done\nname = {toml_string(guess.code)}"
         yield "pattern = '\\A(?P<command>[\\s\\S]+)\\Z'"
-    if reading.fence is None:
+    if guess.fence is None:
         return
     yield "\n[[actions]]    # fenced blocks in what the agent says"
-    name = "bash" if reading.fence in SHELLS else reading.fence
-    yield f"name = {quoted(name)}"
-    yield f"pattern = '```{re.escape(reading.fence)}[ \\t]*\\n(?P<command>[\\s\\S]*?)\\n[ \\t]*```'"
+    name = "bash" if guess.fence in SHELLS else guess.fence
+    yield f"name = {toml_string(name)}"
+    yield f"pattern = '```{re.escape(guess.fence)}[ \\t]*\\n(?P<command>[\\s\\S]*?)\\n[ \\t]*```'"
 
 
-def _unmapped_paths(logs: Survey, reading: Guess) -> Iterator[str]:
-    """The paths that the draft leaves out."""
-    mapped_paths = reading.used | {
-        *reading.native_id,
-        *reading.head.values(),
-        *reading.tags.values(),
-        *reading.outcomes.values(),
-        *reading.secrets,
-        reading.bots or "",
-        reading.came or "",
+def _unmapped_paths(survey: Survey, guess: Guess) -> Iterator[str]:
+    """Comments with the paths that the draft leaves out."""
+    mapped_paths = guess.mapped_paths | {
+        *guess.native_id,
+        *guess.head.values(),
+        *guess.tags.values(),
+        *guess.outcomes.values(),
+        *guess.secrets,
+        guess.bot_path or "",
+        guess.result_label or "",
     }
-    inside = (
-        (f"{reading.at or ''}." if reading.each else f"{reading.at}[].")
-        if reading.shape == "messages"
-        else "\0"
-    )
+    inside = (f"{guess.at or ''}." if guess.each else f"{guess.at}[].") if guess.shape == "messages" else "\0"
     below = tuple(
         f"{path}{sign}"
         for field in ("input", "output")
-        for path in several(reading.spans.get(field))
+        for path in as_list(guess.spans.get(field))
         for sign in (".", "[")
     )
     rest = [
         one
-        for one in logs.paths.values()
+        for one in survey.paths.values()
         if one.path not in mapped_paths
         and not one.path.startswith((inside, *below))
-        and not one.only("object", "list")
+        and not one.has_only("object", "list")
     ]
     if rest:
         yield "\n# Not mapped:"

@@ -1,4 +1,5 @@
-"""Calls of a model as sessions: of records whose messages continue each other, the last one has them all."""
+"""Groups a model's calls into sessions: each call repeats the messages before it, so the last one has them
+all."""
 
 from __future__ import annotations
 
@@ -8,35 +9,36 @@ from typing import Any
 
 from ....schemas import content_hash
 from . import dialects
-from .contents import plain
+from .contents import plain_text
 
 Messages = list[Any]
 
 
 @dataclass
-class Grown:
-    """A session: its first record's place, and the messages of its last record."""
+class CallSession:
+    """A session: the places of its first and last call, and the last one's messages with the reply."""
 
     first: int
     last: int
     messages: Messages
     ends: tuple[str, ...] = ()
-    """Marks of what a call that continues it begins with."""
+    """Hashes of the messages that a call which continues it begins with: the last call's with and without its
+    reply."""
 
 
-def sessions_of(calls: Iterable[tuple[Messages, Messages]]) -> list[Grown]:
-    """The sessions that calls amount to, each call with its messages and what came back.
+def sessions_of(calls: Iterable[tuple[Messages, Messages]]) -> list[CallSession]:
+    """The sessions of calls, each call with its messages and its reply.
 
     A call continues the one whose messages, with the reply or (where two had the same) without it, its own
     begin with; of several the one with most.
     """
-    sessions: list[Grown] = []
-    ends: dict[str, Grown] = {}
+    sessions: list[CallSession] = []
+    ends: dict[str, CallSession] = {}
     for place, (messages, reply) in enumerate(calls):
         marks = _marks(messages)
         session = next((ends[mark] for mark in reversed(marks[:-1]) if mark in ends), None)
         if session is None:
-            session = Grown(place, place, [])
+            session = CallSession(place, place, [])
             sessions.append(session)
         for mark in session.ends:
             if ends.get(mark) is session:
@@ -49,13 +51,13 @@ def sessions_of(calls: Iterable[tuple[Messages, Messages]]) -> list[Grown]:
 
 
 def share(calls: Iterable[tuple[Messages, Messages]]) -> float:
-    """How many of the calls continue another one."""
+    """The share of the calls that continue another one."""
     pairs = list(calls)
     return 1 - len(sessions_of(pairs)) / len(pairs) if pairs else 0.0
 
 
 def _marks(messages: Messages) -> list[str]:
-    """A mark for each beginning of a list of messages."""
+    """A hash of each beginning of a list of messages, the shortest first."""
     marks, mark = list[str](), ""
     for message in messages:
         mark = content_hash(mark, _message_content(message))
@@ -69,4 +71,4 @@ def _message_content(message: Any) -> Any:
         return message
     messages = dialects.messages(message)
     parts = [message] if messages is None else messages
-    return [(one.get("role"), plain(one.get("content")).strip(), one.get("tool_calls")) for one in parts]
+    return [(one.get("role"), plain_text(one.get("content")).strip(), one.get("tool_calls")) for one in parts]

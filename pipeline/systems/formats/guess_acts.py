@@ -1,4 +1,4 @@
-"""What an agent does, where it is written into what they say: fenced blocks, calls, and what came of them."""
+"""How actions ended, and the actions that stand in what agents say: fenced blocks and calls."""
 
 from __future__ import annotations
 
@@ -14,43 +14,50 @@ from typing import Any
 from . import guess_meanings, marks, turns
 from .guess_made import Guess
 from .guess_meanings import ANSWERS, CODES, ENDINGS, FLAWS
-from .guess_names import SPEECH, TOOLS, is_label, named, spelled
+from .guess_names import SPEECH, TOOLS, fields_named, is_label, snake_case
 from .guess_records import events_of, sessions_of
 from .guess_text import CALLS, FENCE
-from .paths import Getter, getter, several
-from .survey import PathSeen, Survey
+from .paths import Getter, as_list, getter
+from .survey import PathSummary, Survey
 
-READERS: tuple[tuple[tuple[str, ...], Callable[[PathSeen], dict[str, str]]], ...] = (
+READERS: tuple[tuple[tuple[str, ...], Callable[[PathSummary], dict[str, str]]], ...] = (
     (ENDINGS, guess_meanings.words),
     (ENDINGS, guess_meanings.flags),
     (FLAWS, guess_meanings.flaws),
     (CODES, guess_meanings.codes),
     (ANSWERS, guess_meanings.answers),
 )
-"""What a field may be called that says how something ended, and what its values mean."""
+"""Names of fields that may say how an action ended, with what their values mean, in the order in which they
+are tried."""
 FAILED = {"succeeded": "succeeded", "failed": "failed"}
-"""What is said of actions by an error that stands with them, or by none."""
+"""Meanings of what `_error_status` says of actions."""
 NAMED = (*ENDINGS, *FLAWS, *CODES, *ANSWERS)
 FEW = 30
-"""So many different values may say how something ended."""
+"""The most different values of a field that may say how actions ended."""
 EPISODES = {"done", "terminated", "truncated", "is_terminal"}
-"""Fields of steps of a game, whose `success` is the game's so far."""
+"""Fields of the steps of an episode, such as a game, whose `success` is that of the episode so far."""
 BACK = 0.2
-"""In so many of the sessions whose actions end differently what was said comes back: else it is what the
-session has come to."""
+"""Share of the sessions with different values above which values return, as those of actions do; else the
+field is what the session has come to."""
 DIFFERING = 0.05
-"""In so many sessions actions end differently, else it is how the session ended."""
+"""Least share of the sessions whose actions end differently; else the field is how the session ended."""
 CHANCE = 0.05
-"""What turns only one way, and would by chance as seldom as that, is what the session has come to."""
+"""Probability below which values that turn only one way do not do so by chance: they are what the session has
+come to."""
 SEVERAL = 1.5
-"""What is said of so many actions a session that has it, is theirs."""
+"""A field with more values than that, on average of the sessions that have it, is its actions'."""
 NEARLY = 0.8
-"""So is what is said of so many of all actions."""
+"""So is one that a larger share of all actions has."""
 
 
-def ended(guess: Guess, survey: Survey, inside: str) -> None:
-    """How what was done ended, where a field says so of actions, or of what came back, in words, flags or
-    codes that are all known, and of nothing else; flags and codes also where nothing speaks against it."""
+def set_statuses(guess: Guess, survey: Survey, inside: str) -> None:
+    """Set the field that says how actions ended: one that only actions or their results have, with words,
+    flags, codes or errors whose meanings are all known.
+
+    Its values return in sessions (`_comes_back`), or it has no words and nothing speaks against it
+    (`_may_be_of_actions`). Fields that only actions have and that pass neither test are noted in
+    `uncertain_statuses`.
+    """
     action = _action_path(guess)
     if not action:
         return
@@ -68,7 +75,7 @@ def ended(guess: Guess, survey: Survey, inside: str) -> None:
             ):
                 guess.event = {name: path for name, path in guess.event.items() if path != field.path}
                 guess.event["status"], guess.statuses = field.path, meanings
-                guess.acted = [] if sure else [field.path]
+                guess.uncertain_statuses = [] if sure else [field.path]
                 return
     for field in _fields_beside(FLAWS[:1], action, guess, survey, inside):
         word_lists = (
@@ -77,7 +84,7 @@ def ended(guess: Guess, survey: Survey, inside: str) -> None:
             else []
         )
         if _comes_back(word_lists) or _may_be_of_actions(word_lists, FAILED, guess, survey, inside):
-            guess.event["error"], guess.failing = field.path, True
+            guess.event["error"], guess.error_is_failure = field.path, True
             return
     for field in _fields_beside(NAMED, action, guess, survey, inside):
         few = (
@@ -86,33 +93,33 @@ def ended(guess: Guess, survey: Survey, inside: str) -> None:
             and not (field.kinds["text"] and "error" in field.key.lower())
         )
         if few and any(_words_by_session(field, guess, survey, inside)):
-            guess.acted.append(field.path)
+            guess.uncertain_statuses.append(field.path)
 
 
-def is_of_actions(field: PathSeen, guess: Guess, survey: Survey) -> bool:
-    """Whether actions alone have it of all that happens, and several of a session, or nearly all where it is
-    no flag of success: that is no outcome of the session."""
+def is_of_actions(field: PathSummary, guess: Guess, survey: Survey) -> bool:
+    """Whether only actions, or their results, have a field, and several in a session, or nearly all where it
+    is no flag of success: then it is no outcome of the session."""
     if not _action_path(guess):
         return False
     word_lists = _words_by_session(field, guess, survey, "")
     acts = sum(map(_action_test(guess, ""), survey.records))
     total = sum(map(len, word_lists))
-    flag = spelled(field.key) in guess_meanings.FLAGS
+    flag = snake_case(field.key) in guess_meanings.FLAGS
     often = total > SEVERAL * sum(map(bool, word_lists)) or (total > NEARLY * acts and not flag)
     return bool(total) and often and _is_mixed(guess, survey, "")
 
 
 def _fields_beside(
     names: tuple[str, ...], action: str, guess: Guess, survey: Survey, inside: str
-) -> list[PathSeen]:
-    """What is called so beside what names an action, or in the event that it is of; no other field's."""
+) -> list[PathSummary]:
+    """Unmapped fields of these names beside an action's name, which come first, or in its event."""
     parent = action.rpartition(".")[0]
     near = {parent, inside.removesuffix("."), *(f"{inside}{name}" for name in TOOLS)}
     candidates = [
-        field for field in named(survey.paths, names, inside) if field.path.rpartition(".")[0] in near
+        field for field in fields_named(survey.paths, names, inside) if field.path.rpartition(".")[0] in near
     ]
     return sorted(
-        (field for field in candidates if field.path not in guess.used - {guess.event.get("error")}),
+        (field for field in candidates if field.path not in guess.mapped_paths - {guess.event.get("error")}),
         key=lambda field: field.path.rpartition(".")[0] != parent,
     )
 
@@ -122,22 +129,22 @@ def _word(value: object, is_action: bool) -> str | None:
 
 
 def _error_status(value: object, is_action: bool) -> str | None:
-    """Of an error: what failed has one."""
+    """How an event ended by its error: failed with one; an action without one succeeded."""
     if value in (None, ""):
         return "succeeded" if is_action else None
     return "failed"
 
 
 def _words_by_session(
-    field: PathSeen,
+    field: PathSummary,
     guess: Guess,
     survey: Survey,
     inside: str,
     reader: Callable[[object, bool], str | None] = _word,
 ) -> list[list[str]]:
-    """What it says of actions, session by session; nothing where anything else than they and the environment
-    has it, the session has it as well, or it is of a game so far."""
-    siblings = {path.removeprefix(inside) for path in survey.paths if path.startswith(inside)}
+    """What a field says of actions, a list for each session; no lists where other events than actions and
+    their results have it, sessions have it as well, or it is an episode's (EPISODES)."""
+    siblings = {snake_case(path.removeprefix(inside)) for path in survey.paths if path.startswith(inside)}
     if inside and (field.key in survey.paths or EPISODES & siblings):
         return []
     sessions = [[record] for record in survey.records] if inside else sessions_of(survey, guess.native_id)
@@ -151,8 +158,8 @@ def _words_by_session(
 
 
 def _comes_back(word_lists: list[list[str]]) -> bool:
-    """Whether what was said of an action is said again after something else, and not seldom: that is no
-    state of the session."""
+    """Whether values change more than once in more than BACK of the sessions in which they differ, as the
+    state of a session hardly does, and they differ in at least DIFFERING of the sessions with several."""
     longer = [words for words in word_lists if len(words) > 1]
     differ = [words for words in longer if len(set(words)) > 1]
     returns = sum(_changes(words) > 1 for words in differ)
@@ -172,13 +179,19 @@ def _may_be_of_actions(
     *,
     flags: bool = False,
 ) -> bool:
-    """Whether nothing says that a flag or code is of the session: other events have none, it is no game's,
-    and it neither is the same throughout sessions nor turns only one way oftener than by chance. A flag of
-    success that stands once a session is the session's."""
+    """Whether nothing says that a flag, code or error is the session's.
+
+    It may be the session's if every event is an action or the environment's, in a log of episodes (EPISODES),
+    if it differs in fewer than DIFFERING of the sessions with several values, or if it turns only one way
+    oftener than by chance. A flag of success that stands once a session is the session's.
+
+    Of the sessions whose values turn once, the commoner way, n values each with k equal to the first, all do
+    so by chance with a probability of 2 * prod(1 / C(n, k)): one order of C(n, k), and either way.
+    """
     if (
         not any(word_lists)
         or not _is_mixed(guess, survey, inside)
-        or EPISODES & {one.key for one in survey.paths.values()}
+        or EPISODES & {snake_case(one.key) for one in survey.paths.values()}
     ):
         return False
     statuses = [
@@ -205,10 +218,14 @@ def _is_mixed(guess: Guess, survey: Survey, inside: str) -> bool:
 
 
 def _words_of_actions(
-    field: PathSeen, guess: Guess, survey: Survey, inside: str, reader: Callable[[object, bool], str | None]
+    field: PathSummary,
+    guess: Guess,
+    survey: Survey,
+    inside: str,
+    reader: Callable[[object, bool], str | None],
 ) -> Iterator[str | None]:
-    """What stands there where something is done, or else where something comes back, right behind an action;
-    None where it is of anything else, or of both."""
+    """What a field says of actions, or else of results right behind an action; None where it stands with
+    another event, or with both."""
     status_of, action_of = (getter(path.removeprefix(inside)) for path in (field.path, _action_path(guess)))
     is_environment = _environment_test(guess, inside)
     is_action = False
@@ -223,16 +240,16 @@ def _words_of_actions(
 
 
 def _action_test(guess: Guess, inside: str) -> Callable[[dict[str, Any]], bool]:
-    """Whether something is done in an event, more than something is said."""
+    """A test whether something is done in an event, more than something is said (SPEECH)."""
     action_of = getter(_action_path(guess).removeprefix(inside))
     return lambda event: bool(action_of(event)) and str(action_of(event)).lower() not in SPEECH
 
 
 def _environment_test(guess: Guess, inside: str) -> Callable[[dict[str, Any]], bool]:
-    """Whether an event is the environment's, or says what came of an action."""
+    """A test whether an event is the environment's, or has the label of a result."""
     names = {role.name for role in guess.roles if role.kind == "environment"}
-    speaks = [getter(path.removeprefix(inside)) for path in several(guess.event.get("role"))]
-    result_of = getter(guess.came.removeprefix(inside)) if guess.came else None
+    speaks = [getter(path.removeprefix(inside)) for path in as_list(guess.event.get("role"))]
+    result_of = getter(guess.result_label.removeprefix(inside)) if guess.result_label else None
     return lambda event: (
         any(str(speaker(event)) in names for speaker in speaks)
         or bool(result_of and result_of(event) is not None)
@@ -241,12 +258,14 @@ def _environment_test(guess: Guess, inside: str) -> Callable[[dict[str, Any]], b
 
 def _action_path(guess: Guess) -> str:
     """Where an event names what was done; "" where none does."""
-    return several(guess.event.get("action", guess.event.get("command")) or [""])[0]
+    return as_list(guess.event.get("action", guess.event.get("command")) or [""])[0]
 
 
 def fence(guess: Guess, survey: Survey, inside: str) -> str | None:
+    """The language of the fenced blocks in texts, where no field has actions and at least two, and a fifth,
+    of the texts have a block; else None."""
     path = guess.event.get("text", f"{inside}content")
-    field = survey.paths.get(several(path)[0])
+    field = survey.paths.get(as_list(path)[0])
     languages = [match[1] for text in (field.texts if field else []) if (match := FENCE.search(text))]
     has_tools = f"{inside}tool_calls" in survey.paths or "action" in guess.event or "command" in guess.event
     if has_tools or field is None or len(languages) < max(2, 0.2 * len(field.texts)):
@@ -254,8 +273,9 @@ def fence(guess: Guess, survey: Survey, inside: str) -> str | None:
     return max(set(languages), key=languages.count)
 
 
-def observed(guess: Guess, survey: Survey) -> str | None:
-    """What all of a user's turns but the first begin with, where agents act in fenced blocks."""
+def observation_prefix(guess: Guess, survey: Survey) -> str | None:
+    """What all user turns but a session's first begin with, up to the end of a line, where agents act in
+    fenced blocks; None where marks.py knows them, or there are fewer than three."""
     if guess.each or guess.shape not in ("messages", "list"):
         return None
     role, text = _speech(guess)
@@ -266,7 +286,7 @@ def observed(guess: Guess, survey: Survey) -> str | None:
         texts = [str(text(one)) for one in events if isinstance(one, dict) and role(one) in ("user", "human")]
         first += texts[:1]
         later += texts[1:]
-    if len(later) < 3 or all(marks.observed(one) for one in later):
+    if len(later) < 3 or all(marks.is_observation(one) for one in later):
         return None
     alike = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(min(later), max(later), strict=False))
     first_lines = "".join(sign for sign, _ in alike).splitlines()[:1]
@@ -276,7 +296,7 @@ def observed(guess: Guess, survey: Survey) -> str | None:
 
 def speech_paths(guess: Guess) -> tuple[str, str]:
     """Where who speaks and what they say stand in an event of a list."""
-    role, text = (several(guess.event.get(name, name))[0] for name in ("role", "text"))
+    role, text = (as_list(guess.event.get(name, name))[0] for name in ("role", "text"))
     return (role, text) if guess.shape == "list" else ("role", "content")
 
 
@@ -285,10 +305,11 @@ def _speech(guess: Guess) -> tuple[Getter, Getter]:
     return getter(role), getter(text)
 
 
-def calls(guess: Guess, survey: Survey, inside: str) -> bool:
-    """Whether some of the texts are nothing but calls, and no field has them."""
+def has_python_calls(guess: Guess, survey: Survey, inside: str) -> bool:
+    """Whether at least two, and a tenth, of the texts are nothing but calls as Python writes them, and no
+    field has calls."""
     path = guess.event.get("text", f"{inside}content")
-    field = survey.paths.get(several(path)[0])
+    field = survey.paths.get(as_list(path)[0])
     if field is None or f"{inside}tool_calls" in survey.paths or {"action", "command"} & set(guess.event):
         return False
     pattern = re.compile(rf"\A(?:{CALLS})+\]?\s*\Z".replace("?P<action>", "").replace("?P<arguments>", ""))

@@ -1,23 +1,24 @@
-"""Whether lists of messages are calls of a model, each with what was said before, and where the reply is."""
+"""Whether lists of messages are calls of a model, each with all messages before it, and where the reply
+is."""
 
 from __future__ import annotations
 
 from . import dialects, growing, turns
 from .guess_made import Guess
-from .guess_names import is_said, named
+from .guess_names import fields_named, is_utterance
 from .mapped_messages import reply_in
 from .mapping import Messages
 from .survey import Survey
 
 REPLIES = ("response", "completion", "reply", "output", "answer", "generation", "model_response", "sampled")
 LEAST = 0.3
-"""So many of the records must have a reply."""
+"""The least share of records that must have a reply."""
 CONTINUE = 0.3
-"""Where so many of the records continue another one, they are calls of a model."""
+"""The least share of records that continue another one, where they are calls of a model."""
 
 
-def of_messages(guess: Guess, survey: Survey) -> None:
-    """Note where the reply to a list of messages is, and whether records continue each other."""
+def set_reply(guess: Guess, survey: Survey) -> None:
+    """Set where the reply to a list of messages is, and whether records continue each other."""
     at = guess.at or ""
     guess.reply = reply(survey, at)
     calls = [
@@ -29,7 +30,8 @@ def of_messages(guess: Guess, survey: Survey) -> None:
 
 
 def reply(survey: Survey, at: str) -> str | None:
-    """A message that stands apart from the list; else a text where the list ends with what was asked."""
+    """The path of the reply: an assistant's message apart from the list; else, where lists end with a
+    request, a text or list under a name of REPLIES."""
     most = 0.5 * len(survey.records)
     for path, field in survey.paths.items():
         parent = path.rpartition(".")[0]
@@ -46,18 +48,18 @@ def reply(survey: Survey, at: str) -> str | None:
             return (items.removesuffix("[]") or parent).replace("[]", "[0]")
     if not _ends_with_request(survey, at):
         return None
-    for field in named(survey.paths, REPLIES):
+    for field in fields_named(survey.paths, REPLIES):
         if field.count < LEAST * len(survey.records):
             continue
-        if field.only("text") and is_said(field):
+        if field.has_only("text") and is_utterance(field):
             return field.path
-        if field.only("list") and f"{field.path}[].turn" in survey.paths:
+        if field.has_only("list") and f"{field.path}[].turn" in survey.paths:
             return f"{field.path}[0]"
     return None
 
 
 def _ends_with_request(survey: Survey, at: str) -> bool:
-    """Whether most lists end with what is no agent's."""
+    """Whether most lists, over 80 %, end with a user's message."""
     lists = [turns.events_in(record, at, None) for record in survey.records]
     last = [
         messages[-1]

@@ -1,4 +1,4 @@
-"""Which path is the speaker, the text, the action ... of the events of a survey."""
+"""Guesses which paths are the speaker, the text, the action and so on of a survey's events."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from .guess_names import (
     SPEECH,
     TOOL_NAMES,
     TOOLS,
-    first_one,
+    fields_named,
+    first_field,
     is_label,
-    is_said,
     is_time,
     is_tool_name,
-    named,
+    is_utterance,
     parent_of,
-    spelled,
+    snake_case,
 )
 from .guess_records import events_of, items_in, value_at
 from .guess_roles import is_call, role_of, roles_of
-from .guess_speakers import FEW, TYPES, named_roles, sentences, speaking
-from .guess_times import of_times
+from .guess_speakers import FEW, TYPES, sentence_fields, set_roles, speaker_fields
+from .guess_times import set_time_field
 from .paths import getter
-from .survey import PathSeen, Survey
+from .survey import PathSummary, Survey
 
 KINDS = {"type", "subtype", "kind", "event"}
-"""What the names of fields end in that say of what kind an event is."""
+"""Last words of the names of fields that say of what kind an event is."""
 LABELS_OF_RESULTS = ("observation", "observation_type", "result_type")
 
 
-def of_events(guess: Guess, survey: Survey, inside: str) -> None:
-    """The fields of `[event]`."""
+def set_event_fields(guess: Guess, survey: Survey, inside: str) -> None:
+    """Set the fields of `[event]`."""
     mapped_paths = set[str]()
 
-    def take(name: str, candidates: list[PathSeen]) -> PathSeen | None:
-        field = first_one([c for c in candidates if c.path not in mapped_paths])
+    def take(name: str, candidates: list[PathSummary]) -> PathSummary | None:
+        field = first_field([c for c in candidates if c.path not in mapped_paths])
         if field is not None:
             guess.event[name] = field.path
             mapped_paths.add(field.path)
@@ -48,16 +48,18 @@ def of_events(guess: Guess, survey: Survey, inside: str) -> None:
     actions = _actions(survey, inside)
     names = [field for field in actions if is_tool_name(field)]
     lines = [field for field in actions if field not in names]
-    speakers = speaking(survey, inside, names, total)
-    role = take("role", speakers.likely)
+    speakers = speaker_fields(survey, inside, names, total)
+    role = take("role", speakers.candidates)
     text = [
-        field for field in named(survey.paths, NAMES["text"], inside) if is_said(field) and field not in lines
+        field
+        for field in fields_named(survey.paths, NAMES["text"], inside)
+        if is_utterance(field) and field not in lines
     ]
     text = [field for field in text if parent_of(field) not in {*TOOLS, *NAMES["result"]}] or (
         [] if actions else text
     )
     if role is None:
-        _of_one(
+        _set_without_speaker(
             guess,
             survey,
             inside,
@@ -67,89 +69,92 @@ def of_events(guess: Guess, survey: Survey, inside: str) -> None:
             take,
         )
     else:
-        type_names = _of_types(survey, inside, role, text) if speakers.typed else []
-        named_roles(guess, survey, inside, role, type_names)
-        if speakers.typed:
-            _of_kinds(guess, role)
+        type_names = _type_names(survey, inside, role, text) if speakers.are_types else []
+        set_roles(guess, survey, inside, role, type_names)
+        if speakers.are_types:
+            _set_unknown_kinds(guess, role)
         take("action", [*names, *type_names])
-        if role in speakers.playing and not text:
-            _of_moves(guess, survey, inside, take)
-        first = take("text", text or sentences(survey, inside))
+        if role in speakers.players and not text:
+            _set_moves(guess, survey, inside, take)
+        first = take("text", text or sentence_fields(survey, inside))
         if first is not None:
             rest = [field for field in text if field.path not in mapped_paths]
-            _of_texts(guess, survey, inside, role, first, rest, mapped_paths)
+            _set_texts(guess, survey, inside, role, first, rest, mapped_paths)
         if "action" in guess.event:
-            _of_acts(guess, survey, inside, role, take)
-    of_times(guess, survey, inside, total, take)
+            _set_actions(guess, survey, inside, role, take)
+    set_time_field(guess, survey, inside, total, take)
 
 
-def _actions(survey: Survey, inside: str) -> list[PathSeen]:
+def _actions(survey: Survey, inside: str) -> list[PathSummary]:
     """Fields that name what was done."""
-    fields = named(survey.paths, NAMES["action"], inside)
-    fields += [field for field in named(survey.paths, TOOL_NAMES, inside) if parent_of(field) in TOOLS]
-    return [field for field in fields if field.only("text")]
+    fields = fields_named(survey.paths, NAMES["action"], inside)
+    fields += [field for field in fields_named(survey.paths, TOOL_NAMES, inside) if parent_of(field) in TOOLS]
+    return [field for field in fields if field.has_only("text")]
 
 
-def _of_one(
+def _set_without_speaker(
     guess: Guess,
     survey: Survey,
     inside: str,
-    names: list[PathSeen],
-    lines: list[PathSeen],
-    text: list[PathSeen],
+    names: list[PathSummary],
+    lines: list[PathSummary],
+    text: list[PathSummary],
     take: Take,
 ) -> None:
-    """Events of which none says whose it is: an agent's steps, or what two say in turn."""
+    """Set the fields of events that name no speaker: an agent's steps, or what two say in turn."""
     guess.constant_role = "agent"
-    _of_steps(guess, survey, inside, names, lines, take)
+    _set_steps(guess, survey, inside, names, lines, take)
     first = take("text", text)
-    if first and "action" not in guess.event and _of_person(first):
+    if first and "action" not in guess.event and _is_of_person(first):
         guess.constant_role = "user"
     if first and inside and (model := _model_beside(survey, inside, first)):
         guess.constant_role = None
         take("role", [model])
         roles = roles_of(model.values.items())
-        guess.roles = [replace(one, kind="agent", known=True) for one in roles]
+        guess.roles = [replace(one, kind="agent", is_known=True) for one in roles]
     elif first and not {"action", "command", "result"} & set(guess.event) and inside:
         guess.constant_role = None
-        guess.turns_about = True
+        guess.is_alternating = True
         guess.roles = roles_of((side, 0) for side in ("user", "assistant"))
 
 
-def _model_beside(survey: Survey, inside: str, text: PathSeen) -> PathSeen | None:
-    """Which model said what stands in each item of a list."""
-    models = [one for one in named(survey.paths, HEAD["agent_model"], inside, depth=0) if is_label(one)]
-    return first_one([one for one in models if one.only("text") and one.count >= text.count])
+def _model_beside(survey: Survey, inside: str, text: PathSummary) -> PathSummary | None:
+    """The field that says which model wrote the text of each item of a list."""
+    models = [
+        one for one in fields_named(survey.paths, HEAD["agent_model"], inside, depth=0) if is_label(one)
+    ]
+    return first_field([one for one in models if one.has_only("text") and one.count >= text.count])
 
 
-def _of_person(text: PathSeen) -> bool:
+def _is_of_person(text: PathSummary) -> bool:
     """Whether its name says that a person said it: `user_message`."""
-    speaker, _, rest = spelled(text.key).partition("_")
+    speaker, _, rest = snake_case(text.key).partition("_")
     role = role_of(speaker)
-    return bool(rest) and role.known and role.kind == "human"
+    return bool(rest) and role.is_known and role.kind == "human"
 
 
-def _of_kinds(guess: Guess, role: PathSeen) -> None:
-    """What kinds of events are of, where some say whose they are: others are the environment's."""
-    if any(one.known for one in guess.roles):
+def _set_unknown_kinds(guess: Guess, role: PathSummary) -> None:
+    """Where some types of events say whose they are, the other types are the environment's."""
+    if any(one.is_known for one in guess.roles):
         guess.roles = [
-            one if one.known or one.name not in role.values else replace(one, kind="environment")
+            one if one.is_known or one.name not in role.values else replace(one, kind="environment")
             for one in guess.roles
         ]
 
 
-def _of_texts(
+def _set_texts(
     guess: Guess,
     survey: Survey,
     inside: str,
-    role: PathSeen,
-    text: PathSeen,
-    rest: list[PathSeen],
+    role: PathSummary,
+    text: PathSummary,
+    rest: list[PathSummary],
     mapped_paths: set[str],
 ) -> None:
-    """What is said, or what stands in its place; `rest` are other fields of it."""
+    """Set what is said, calls that are written in it, and what stands in its place; `rest` are other fields
+    of texts."""
     if "action" not in guess.event:
-        _of_written_calls(guess, survey, inside, role.path, text.path)
+        _set_written_calls(guess, survey, inside, role.path, text.path)
     else:
         guess.event["text"] = [text.path, *(one.path for one in rest[:1])] if rest else text.path
     if "action" not in guess.event:
@@ -157,18 +162,18 @@ def _of_texts(
         _set_notes(guess, survey, inside, text, has_substitute)
 
 
-def _of_acts(guess: Guess, survey: Survey, inside: str, role: PathSeen, take: Take) -> None:
-    """What belongs to actions: arguments, what came of them, whose they are, and what is said by them."""
+def _set_actions(guess: Guess, survey: Survey, inside: str, role: PathSummary, take: Take) -> None:
+    """Set what belongs to actions: which of them only say something, arguments, results and who acts."""
     actions = survey.paths[str(guess.event["action"])].values
     guess.speech = [name for name in actions if name.lower() in SPEECH]
     if "arguments" not in guess.event:
-        take("arguments", named(survey.paths, NAMES["arguments"], inside))
-    guess.came = _result_label(guess, survey, inside, role.path)
-    _of_calls(guess, survey, inside, role.path)
+        take("arguments", fields_named(survey.paths, NAMES["arguments"], inside))
+    guess.result_label = _result_label(guess, survey, inside, role.path)
+    _set_call_roles(guess, survey, inside, role.path)
 
 
-def _of_written_calls(guess: Guess, survey: Survey, inside: str, role: str, text: str) -> None:
-    """Calls that are written as JSON in the texts of those who are called so: `function_call`."""
+def _set_written_calls(guess: Guess, survey: Survey, inside: str, role: str, text: str) -> None:
+    """Set actions where the texts of roles such as `function_call` are calls as JSON."""
     name, arguments = survey.paths.get(f"{text}.name"), survey.paths.get(f"{text}.arguments")
     if (
         name
@@ -180,7 +185,7 @@ def _of_written_calls(guess: Guess, survey: Survey, inside: str, role: str, text
 
 
 def _actors(survey: Survey, inside: str, role: str, action: str) -> set[str]:
-    """Who does something."""
+    """The roles of the events in which something is done."""
     action_of, actor_of = (getter(path.removeprefix(inside)) for path in (action, role))
     return {
         str(actor_of(event))
@@ -189,39 +194,40 @@ def _actors(survey: Survey, inside: str, role: str, action: str) -> set[str]:
     }
 
 
-def _of_calls(guess: Guess, survey: Survey, inside: str, role: str) -> None:
-    """Events that are called `tool_call` or `action` and do something are the agent's own."""
+def _set_call_roles(guess: Guess, survey: Survey, inside: str, role: str) -> None:
+    """Set the roles, such as `tool_call` or `action`, that are names of calls and do something: the
+    agent's."""
     actors = _actors(survey, inside, role, str(guess.event["action"]))
-    guess.calling = [
+    guess.call_roles = [
         one.name
         for one in guess.roles
         if one.name in actors
         and (is_call(one.name) if one.kind == "environment" else one.name.lower() in TOOLS)
     ]
-    guess.roles = [replace(one, kind="agent") if one.name in guess.calling else one for one in guess.roles]
+    guess.roles = [replace(one, kind="agent") if one.name in guess.call_roles else one for one in guess.roles]
 
 
 def _result_label(guess: Guess, survey: Survey, inside: str, role: str) -> str | None:
-    """A label that results have, and no event in which something is done; who acts, or the environment,
-    bears them."""
+    """A label that results have and actions have not, and that stands, but for the environment's events, only
+    with roles that act."""
     action = str(guess.event["action"])
     action_of, actor_of = (getter(path.removeprefix(inside)) for path in (action, role))
     events = list(events_of(survey, inside.removesuffix("[]."), inside))
     actors = _actors(survey, inside, role, action)
     around = {one.name for one in guess.roles if one.kind == "environment"}
-    for one in named(survey.paths, LABELS_OF_RESULTS, inside, depth=0):
+    for one in fields_named(survey.paths, LABELS_OF_RESULTS, inside, depth=0):
         label_of = getter(one.path.removeprefix(inside))
         results = [event for event in events if label_of(event) is not None]
         apart = not any(action_of(event) is not None for event in results)
         owners = {str(actor_of(event)) for event in results} - around
-        if is_label(one) and one.only("text") and apart and owners and owners <= actors:
+        if is_label(one) and one.has_only("text") and apart and owners and owners <= actors:
             return one.path
     return None
 
 
-def _of_types(survey: Survey, inside: str, role: PathSeen, text: list[PathSeen]) -> list[PathSeen]:
-    """The name of what was done, where events are called `action` or the like, and none has a name in which
-    somebody speaks."""
+def _type_names(survey: Survey, inside: str, role: PathSummary, text: list[PathSummary]) -> list[PathSummary]:
+    """The field `name`, as that of what was done, where types of events include calls and no event with a
+    name has a text; else none."""
     field = survey.paths.get(f"{inside}name")
     if field is None or not text or not is_tool_name(field):
         return []
@@ -234,28 +240,35 @@ def _of_types(survey: Survey, inside: str, role: PathSeen, text: list[PathSeen])
     return [field] if acts and not has_speech else []
 
 
-def _set_substitute(guess: Guess, survey: Survey, text: PathSeen, mapped_paths: set[str]) -> bool:
-    """Note what stands where records have no text, such as the task that is begun; whether it does."""
+def _set_substitute(guess: Guess, survey: Survey, text: PathSummary, mapped_paths: set[str]) -> bool:
+    """Set what stands where records have no text, such as the task that is begun; whether there is any."""
     empty = any(value_at(record, text.path) in (None, "") for record in survey.records)
-    substitutes = [one for one in named(survey.paths, BEGUN) if one.path not in mapped_paths and is_said(one)]
+    substitutes = [
+        one for one in fields_named(survey.paths, BEGUN) if one.path not in mapped_paths and is_utterance(one)
+    ]
     if empty and substitutes:
         guess.event["text"] = [text.path, substitutes[0].path]
     return empty and bool(substitutes)
 
 
-def _set_notes(guess: Guess, survey: Survey, inside: str, text: PathSeen, has_substitute: bool) -> None:
-    """Events without a text are notes, where a field that says of what kind they are, or any where another
-    text says what is begun, says of them what it says of no other, and that is no call."""
+def _set_notes(guess: Guess, survey: Survey, inside: str, text: PathSummary, has_substitute: bool) -> None:
+    """Set which events without a text are notes: those with certain values of a field.
+
+    The field says of what kind an event is (KINDS), or is any where texts have a substitute. No event with a
+    text has one of these values, and none of them is the name of a call.
+    """
     events = list(events_of(survey, inside.removesuffix("[]."), inside))
     text_of = getter(text.path.removeprefix(inside))
     empty = [event for event in events if text_of(event) in (None, "")]
     others = [event for event in events if text_of(event) not in (None, "")]
     for path, field in survey.paths.items() if empty else ():
-        is_candidate = path.startswith(inside) and "[]" not in path[len(inside) :] and path not in guess.used
-        is_candidate = is_candidate and (has_substitute or spelled(field.key).rpartition("_")[2] in KINDS)
+        is_candidate = (
+            path.startswith(inside) and "[]" not in path[len(inside) :] and path not in guess.mapped_paths
+        )
+        is_candidate = is_candidate and (has_substitute or snake_case(field.key).rpartition("_")[2] in KINDS)
         if (
             not is_candidate
-            or not field.only("text")
+            or not field.has_only("text")
             or not is_label(field)
             or len(field.values) > FEW
             or is_time(field)
@@ -268,30 +281,31 @@ def _set_notes(guess: Guess, survey: Survey, inside: str, text: PathSeen, has_su
             return
 
 
-def _of_steps(
-    guess: Guess, survey: Survey, inside: str, names: list[PathSeen], lines: list[PathSeen], take: Take
+def _set_steps(
+    guess: Guess, survey: Survey, inside: str, names: list[PathSummary], lines: list[PathSummary], take: Take
 ) -> None:
-    """Steps that are all the agent's: what was done, and what came back."""
+    """Set the fields of an agent's steps: what was done, and what came back."""
     if names:
         action = take("action", names)
-        if not take("arguments", named(survey.paths, NAMES["arguments"], inside)) and action:
+        if not take("arguments", fields_named(survey.paths, NAMES["arguments"], inside)) and action:
             _set_arguments(guess, survey, action)
     elif lines:
         take("command", lines)
-    take("result", named(survey.paths, NAMES["result"], inside))
-    take("error", [one for one in named(survey.paths, NAMES["error"], inside) if one.only("text")])
+    take("result", fields_named(survey.paths, NAMES["result"], inside))
+    take("error", [one for one in fields_named(survey.paths, NAMES["error"], inside) if one.has_only("text")])
 
 
-def _of_moves(guess: Guess, survey: Survey, inside: str, take: Take) -> None:
-    """What players and drivers did, if only what events are called says it, and what came of it."""
-    candidates = [one for one in named(survey.paths, TYPES, inside, depth=0) if is_tool_name(one)]
+def _set_moves(guess: Guess, survey: Survey, inside: str, take: Take) -> None:
+    """Set what players and drivers did, by the type of events where no other field says it, and its
+    result."""
+    candidates = [one for one in fields_named(survey.paths, TYPES, inside, depth=0) if is_tool_name(one)]
     if "action" not in guess.event and (move := take("action", candidates)):
         guess.by_values["action"] = move.path
-    take("result", named(survey.paths, NAMES["result"], inside))
+    take("result", fields_named(survey.paths, NAMES["result"], inside))
 
 
-def _set_arguments(guess: Guess, survey: Survey, action: PathSeen) -> None:
-    """What stands beside an action's name in the action's own object are its arguments."""
+def _set_arguments(guess: Guess, survey: Survey, action: PathSummary) -> None:
+    """Set as arguments all fields beside the action's name in an object of the action's own."""
     parent = action.path.rpartition(".")[0]
     if parent_of(action) in TOOLS:
         beside = [path for path in survey.paths if path.rpartition(".")[0] == parent and path != action.path]

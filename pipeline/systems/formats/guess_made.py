@@ -1,4 +1,4 @@
-"""What the parts of logs are taken for, on the way to a draft."""
+"""The guess at a mapping, which the modules guess_*.py make and drafting.py writes."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Literal
 
 from ....schemas.trajectory import ParticipantKind
 from .guess_roles import Role
-from .paths import several
-from .survey import PathSeen
+from .paths import as_list
+from .survey import PathSummary
 
 Shape = Literal["messages", "spans", "list", "pairs", "text", "table", "nothing"]
-Take = Callable[[str, list[PathSeen]], PathSeen | None]
-"""Notes the first candidate that is not taken yet as a field of `[event]`."""
+Take = Callable[[str, list[PathSummary]], PathSummary | None]
+"""Sets a field of `[event]` to the first candidate that no other field has, and returns it."""
 
 
 @dataclass
 class Guess:
-    """What the parts of the logs are taken for."""
+    """What the paths of a survey are taken for."""
 
     shape: Shape = "nothing"
     at: str | None = None
@@ -28,7 +28,6 @@ class Guess:
     """Field of `[spans]` -> its path."""
     native_id: list[str] = field(default_factory=list)
     head: dict[str, str] = field(default_factory=dict)
-    hidden: str | None = None
     tags: dict[str, str] = field(default_factory=dict)
     outcomes: dict[str, str] = field(default_factory=dict)
     secrets: list[str] = field(default_factory=list)
@@ -37,57 +36,57 @@ class Guess:
     fields: dict[str, str | list[str]] = field(default_factory=dict)
     rounds: bool = False
     """Whether a record is a round of a session, of `fields`."""
-    strip: bool = False
+    strip_names: bool = False
     each: bool = False
     """Whether a record is one message, or one span."""
-    turns_about: bool = False
+    is_alternating: bool = False
     """Whether no field says who speaks, and two speak in turn."""
     reply: str | None = None
     growing: bool = False
     """Whether records are calls of a model that continue each other."""
     notes: tuple[str, list[str]] | None = None
-    """Path and values of records that only say that something begins."""
-    observed: str | None = None
+    """Path and values by which events are notes, such as records that only say that something begins."""
+    observation_prefix: str | None = None
     """How a user's turn begins that a scaffold fills with the output of a command."""
     by_values: dict[str, str] = field(default_factory=dict)
-    """Field of the mapping -> its path, where not its name tells it but what stands there."""
-    nameless: bool = False
-    """Whether columns were told by what stands in them, for their names say nothing."""
+    """Field of the mapping -> its path, where it was guessed by its values and not by its name."""
+    has_opaque_names: bool = False
+    """Whether columns were guessed by their values, for their names say nothing."""
     time_formats: list[str] = field(default_factory=list)
     """How times may be written that are not ISO 8601, the likeliest first."""
-    timed: str | None = None
-    """Path of these; it is the events' time where there is one way to read them."""
-    came: str | None = None
-    """Path of what only events have that say what came of an action, under the name of whoever acted."""
-    calling: list[str] = field(default_factory=list)
+    time_path: str | None = None
+    """Path of the times in `time_formats`; it is the events' time where there is one way to read them."""
+    result_label: str | None = None
+    """Path of a label that only results have, under the name of whoever acted."""
+    call_roles: list[str] = field(default_factory=list)
     """Roles that are a call's name, such as `tool_call`: what they do, the agent does."""
-    bots: str | None = None
+    bot_path: str | None = None
     """Path of what only bots have, where the names of people and bots say nothing."""
-    bots_are: bool = False
-    """Whether that is a flag, true of bots."""
-    told: dict[str, ParticipantKind] = field(default_factory=dict)
-    """Names of which only roles say who they are."""
-    renamed: dict[str, ParticipantKind] = field(default_factory=dict)
-    """Names that say who they are, where roles say otherwise or the same of several."""
+    is_bot_flag: bool = False
+    """Whether `bot_path` is a flag, true of bots."""
+    kinds_from_roles: dict[str, ParticipantKind] = field(default_factory=dict)
+    """Name -> its kind, where only roles say it."""
+    kinds_from_names: dict[str, ParticipantKind] = field(default_factory=dict)
+    """Name -> the kind it says itself, where roles say otherwise or the same of several."""
     statuses: dict[str, str] = field(default_factory=dict)
-    """How what was done ended, in the log's words -> what that means."""
-    acted: list[str] = field(default_factory=list)
-    """Paths of what only actions have, of which it is not certain that it says how they ended."""
-    failing: bool = False
-    """Whether what has an error failed, and all else succeeded."""
+    """The log's word for how an action ended -> its meaning."""
+    uncertain_statuses: list[str] = field(default_factory=list)
+    """Paths that only actions have and that may, or may not, say how they ended."""
+    error_is_failure: bool = False
+    """Whether actions with an error failed, and all others succeeded."""
     speech: list[str] = field(default_factory=list)
     """Actions that only say something."""
     constant_role: str | None = None
     fence: str | None = None
-    """What fenced blocks of the agent's texts are marked as, where they are its actions."""
+    """The language of the fenced blocks in the agent's texts that are its actions."""
     code: str | None = None
-    """What the fenced blocks of pages are marked as, which are all that is read of them."""
-    calls: bool = False
+    """The language of the fenced blocks of pages, which are all that is read of them."""
+    has_python_calls: bool = False
     """Whether texts are calls as Python writes them."""
 
     @property
-    def used(self) -> set[str]:
-        """The paths of what happened: fields of the events, and what came back."""
+    def mapped_paths(self) -> set[str]:
+        """The paths of what happened: fields of the events, their list, and the reply."""
         fields = [*self.event.values(), *self.spans.values(), *self.fields.values()]
-        inside = {one for path in fields for one in several(path)}
+        inside = {one for path in fields for one in as_list(path)}
         return inside | {self.at or "", (self.reply or "").replace("[0]", "[]")}

@@ -1,14 +1,14 @@
-"""How what was done ended, in whatever words, flags and codes logs have for it."""
+"""What words, flags and codes in logs say of how an action ended."""
 
 from __future__ import annotations
 
 import re
 
-from .guess_names import spelled
-from .survey import PathSeen
+from .guess_names import snake_case
+from .survey import PathSummary
 
 ENDINGS = ("status", "outcome", "state", "success", "ok", "result")
-"""What a field is called that says how something ended."""
+"""Names of fields that say how something ended."""
 MEANINGS: dict[str, str] = {
     **dict.fromkeys(("ok", "okay", "success", "successful", "succeeded"), "succeeded"),
     **dict.fromkeys(("completed", "done", "passed"), "succeeded"),
@@ -16,15 +16,16 @@ MEANINGS: dict[str, str] = {
     **dict.fromkeys(("timeout", "timed out", "crashed", "aborted", "invalid"), "failed"),
     **dict.fromkeys(("skipped", "cancelled", "canceled", "unknown", "n a", "partial"), "unknown"),
 }
-"""What is said of how something ended, and nothing else: `no error` and `running` are no words of these."""
+"""Word -> how something ended. Words that may say more, such as `no error` or `running`, are not among
+them."""
 FLAGS = ("success", "ok")
-"""What a flag is called that is true, or 1, where something succeeded."""
+"""Names of flags that are true, or 1, where something succeeded."""
 TRUTH = {"true": "succeeded", "false": "failed", "1": "succeeded", "0": "failed"}
 FLAWS = ("error", "is_error", "has_error", "failed", "errored")
-"""What a flag is called that is true where something failed; or `error` is a text, and null elsewhere."""
+"""Names of flags that are true where something failed; `error` may also be a text, and null elsewhere."""
 FLAWED = {"true": "failed", "false": "succeeded", "1": "failed", "0": "succeeded"}
 CODES = ("exit_code", "exitcode", "return_code", "returncode", "exit_status")
-"""What the number is called with which a program ends: 0 where nothing failed."""
+"""Names of a program's exit code: 0 where nothing failed."""
 EXITS = {"0": "succeeded", "*": "failed"}
 MOST = 255
 """The greatest exit code; a negative one may stand for none."""
@@ -32,48 +33,51 @@ ANSWERS = (
     *("status_code", "http_status", "http_status_code", "http_code", "statuscode", "response_code"),
     *("response_status", "status", "code"),
 )
-"""What the number is called with which a server of HTTP answers."""
+"""Names of the status code of an HTTP server's answer."""
 CLASSES = {"1": "unknown", "2": "succeeded", "3": "succeeded", "4": "failed", "5": "failed"}
-"""What it means, by its first of three digits."""
+"""First of the three digits of an HTTP status code -> its meaning."""
 _HARMLESS = re.compile(
     r"(none|no|nothing|null|nil|nan|n/?a|undefined|unknown|ok(ay)?|true|false)\W*$|\W*$|.*\b0\W*$|success|warn"
     r"|(no|0|without)( \w+)? (error|issue|problem|warning|failure|exception)",
     re.IGNORECASE,
 )
-"""How a text of an error begins that may say that there was none: `no route` says that there was one."""
+"""Beginnings of an error's text that may say that there was none: `no route` says that there was one."""
 
 
-def words(field: PathSeen) -> dict[str, str]:
-    """Word -> what it means; none where one of them means nothing that is known."""
-    if field.more or not field.only("text"):
+def words(field: PathSummary) -> dict[str, str]:
+    """Word of a field -> its meaning; empty where one of them is not known. An empty text says nothing."""
+    if field.has_more_values or not field.has_only("text"):
         return {}
-    meanings = {
-        value: MEANINGS.get(" ".join(re.findall(r"[a-z]+", value.lower()))) for value in sorted(field.values)
-    }
-    return _if_all(meanings)
+    values = sorted(value for value in field.values if value)
+    return _all_or_none(
+        {value: MEANINGS.get(" ".join(re.findall(r"[a-z]+", value.lower()))) for value in values}
+    )
 
 
-def flags(field: PathSeen) -> dict[str, str]:
-    """True, TRUE or 1, and their opposites, with what they mean."""
-    numbers = spelled(field.key) in FLAGS
+def flags(field: PathSummary) -> dict[str, str]:
+    """Value of a flag of success -> its meaning; numbers only under a name of FLAGS. Empty where a value is
+    none."""
+    numbers = snake_case(field.key) in FLAGS
     return _truths(field, TRUTH) if numbers or not field.kinds["number"] else {}
 
 
-def flaws(field: PathSeen) -> dict[str, str]:
-    return _truths(field, FLAWED) if spelled(field.key) in FLAWS else {}
+def flaws(field: PathSummary) -> dict[str, str]:
+    """Value of a flag of failure -> its meaning; empty where a value is none."""
+    return _truths(field, FLAWED) if snake_case(field.key) in FLAWS else {}
 
 
-def codes(field: PathSeen) -> dict[str, str]:
-    """Of exit codes."""
-    if field.more or spelled(field.key) not in CODES or not field.only("number", "text"):
+def codes(field: PathSummary) -> dict[str, str]:
+    """Exit code -> its meaning, `*` for all but 0; empty where values are no exit codes, or none is 0."""
+    if field.has_more_values or snake_case(field.key) not in CODES or not field.has_only("number", "text"):
         return {}
-    exits = all(value.isdecimal() and int(value) <= MOST for value in field.values)
-    return EXITS if exits and "0" in field.values else {}
+    values = {value for value in field.values if value}
+    exits = all(value.isdecimal() and int(value) <= MOST for value in values)
+    return EXITS if exits and "0" in values else {}
 
 
-def answers(field: PathSeen) -> dict[str, str]:
-    """Of status codes of HTTP, those that were seen."""
-    if field.more or spelled(field.key) not in ANSWERS or not field.only("number", "text"):
+def answers(field: PathSummary) -> dict[str, str]:
+    """Each HTTP status code that was seen -> its meaning; empty where values are no such codes."""
+    if field.has_more_values or snake_case(field.key) not in ANSWERS or not field.has_only("number", "text"):
         return {}
     values = sorted(value for value in field.values if value)
     return {value: CLASSES[value[0]] for value in values} if all(map(is_answer, values)) else {}
@@ -83,21 +87,22 @@ def is_answer(value: str) -> bool:
     return re.fullmatch(r"[1-5]\d\d", value) is not None
 
 
-def is_error(field: PathSeen) -> bool:
-    """Whether it says what went wrong, and null or nothing elsewhere."""
-    if field.more or spelled(field.key) != FLAWS[0] or not field.only("text"):
+def is_error(field: PathSummary) -> bool:
+    """Whether a field has the text of an error, and null or nothing where there was none."""
+    if field.has_more_values or snake_case(field.key) != FLAWS[0] or not field.has_only("text"):
         return False
     return not any(_HARMLESS.match(value.strip()) for value in field.values if value)
 
 
-def _truths(field: PathSeen, meanings: dict[str, str]) -> dict[str, str]:
-    if field.more or not field.only("true or false", "text", "number"):
+def _truths(field: PathSummary, meanings: dict[str, str]) -> dict[str, str]:
+    if field.has_more_values or not field.has_only("true or false", "text", "number"):
         return {}
-    as_json = field.only("true or false")
+    as_json = field.has_only("true or false")
     values = {value.lower() if as_json else value for value in field.values if value}
-    return _if_all({value: meanings.get(value.lower()) for value in sorted(values)})
+    return _all_or_none({value: meanings.get(value.lower()) for value in sorted(values)})
 
 
-def _if_all(candidates: dict[str, str | None]) -> dict[str, str]:
+def _all_or_none(candidates: dict[str, str | None]) -> dict[str, str]:
+    """The meanings, or none where one is not known."""
     meanings = {value: meaning for value, meaning in candidates.items() if meaning}
     return meanings if len(meanings) == len(candidates) else {}

@@ -1,4 +1,4 @@
-"""What fields of logs are called, and what their values look like."""
+"""What logs call their fields, and tests of what a field's values look like."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import datetime
 from .guess_roles import role_of
 from .mapped_values import SECONDS, seconds_of
 from .mapping import ROLES
-from .survey import PathSeen
+from .survey import PathSummary
 
 NAMES: dict[str, tuple[str, ...]] = {
     "role": (
@@ -104,7 +104,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "error": ("error", "error_message", "exception"),
     "id": ("id", "event_id", "uid", "uuid", "message_id", "msg_id"),
 }
-"""What an event's fields are called, the likeliest first."""
+"""Names of an event's fields, the likeliest first."""
 SESSION = (
     *(
         "conversation_id",
@@ -171,7 +171,7 @@ GOALS = (
 )
 """Outcomes that, where they are 0 or 1, say whether the goal was reached, the likeliest first."""
 LOOSE = {"outcome", "result", "status"}
-"""Those that are one only by a word for it, of the session itself."""
+"""Those of them that say so only in words (VERDICTS), at the top of a record."""
 TRUTHS = {"0", "1", "0.0", "1.0", "True", "False"}
 VERDICTS: dict[str, int] = {
     **dict.fromkeys(
@@ -187,27 +187,27 @@ SECRET = re.compile(
     r"|(?:true|correct|final) ?_?answer|(?:^|\.)target$",
     re.IGNORECASE,
 )
-"""What neither a judge nor an annotator should see."""
+"""Names of what neither a judge nor an annotator should see."""
 REQUESTS = (
     *("question", "query", "instruction", "problem_statement", "prompt", "goal", "intent", "request"),
     *("task_description", "task", "user_query", "input", "problem"),
 )
-"""What a session is asked for, where it stands beside the session."""
+"""Names of what a session is asked for, where it stands beside the session."""
 PEOPLE = {"user", "user_id", "userid", "username", "user_name", "participant", "participant_id", "member"}
 """Fields whose names are people's where nothing in them says otherwise."""
 SUBJECTS = (
     *("participant_id", "participant", "subject_id", "subject", "respondent_id", "respondent", "pid"),
     *("prolific_pid", "prolific_id", "student_id", "user_id", "userid", "worker_id"),
 )
-"""Whose session it is, where nothing else tells sessions apart."""
+"""Fields that say whose session it is, where nothing else tells sessions apart."""
 GROUPS = (
     *("group_id", "team_id", "room_id", "pair_id", "dyad_id", "trial_id", "match_id", "meeting_id"),
     *("channel_id", "team", "room", "pair", "dyad", "triad", "trial", "match", "meeting", "channel"),
     *("issue_url", "pull_request_url", "issue_id", "ticket_id", "issue_number", "issue", "ticket"),
 )
-"""Whose or which session it may be, where nothing else tells sessions apart."""
+"""Fields that may say whose or which session it is, where nothing else tells sessions apart."""
 PLACES = ("room", "team", "channel")
-"""Those that may also be where somebody is at the time, or on whose side."""
+"""Those of them that may also say where somebody is at the time, or on whose side."""
 CALLED = ("user", "user_id", "username", "user_name", "bot_name", "name")
 """Where people and bots have their names or ids."""
 PLAYERS = (
@@ -223,17 +223,17 @@ PLAYERS = (
     ),
     *("actor_type", "performed_by", "initiator"),
 )
-"""Who acts, where a value of it is plainly a person or an agent."""
+"""Fields that say who acts, where a value is plainly a person or an agent."""
 BOTS_ARE = ("is_bot", "bot", "is_agent", "is_ai", "automated")
-"""What is true of messages of bots."""
+"""Flags that are true of messages of bots."""
 BOTS_HAVE = ("bot_id", "bot_profile", "bot_name", "app_id")
-"""What only messages of bots have."""
+"""Fields that only messages of bots have."""
 BEGUN = ("task", "task_description", "description", "input", "prompt", "instruction", "question", "summary")
-"""What stands in a record that says what begins."""
+"""Fields that say what begins, in records without a text."""
 SAYS = re.compile(r"answer|response|output|input|prompt|token|cost|patch", re.I)
-"""What is about an agent or its model, and not their name."""
+"""Names of what is about an agent or its model, and is not their name."""
 LESSER = {"rejected"}
-"""What a conversation is called beside which one was liked more, which is read before it."""
+"""Names of a conversation beside which one was liked more, which is read instead."""
 LISTS = (
     *(
         "messages",
@@ -252,11 +252,11 @@ ASIDE = (
     *("is_sidechain", "sidechain", "is_meta", "is_internal", "internal", "is_synthetic", "synthetic"),
     *("is_hidden", "hidden", "is_deleted", "deleted", "is_compact_summary", "is_summary"),
 )
-"""What is true of messages that are no part of the talk."""
+"""Flags that are true of messages that are no part of the talk."""
 DONE = {"action", "actions", "step", "steps", "plan", "command", "commands", "order", "orders", "reasons"}
-"""Words of names of lists whose plain texts nobody said in turn."""
+"""Words in the names of lists whose plain texts are no turns that somebody said."""
 SPEAKERS = {"role", "speaker", "actor", "sender", "author", "from"}
-"""Names of who speaks, whatever stands there."""
+"""Names of who speaks, whatever the values."""
 TOOLS = {"tool", "function", "action", "call", "tool_call", "command"}
 """Objects whose `name` is that of what was done."""
 TOOL_NAMES = ("name", "type", "action_type", "kind")
@@ -277,7 +277,7 @@ VAGUE = {
     "index",
     "order",
 }
-"""Words that alone tell nothing of a key that has others."""
+"""Names that say nothing as one word of a longer key."""
 WORDS = 3
 SPEECH = {"message", "say", "speak", "reply", "respond", "send_message", "chat", "utter", "ask", "tell"}
 """Actions that only say something."""
@@ -287,16 +287,16 @@ DAYS = (
 )
 BETWEEN = (" ", ", ", "T")
 CLOCKS = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%I:%M:%S %p", "%I:%M %p")
-"""How days and times are written that are not ISO 8601; the month before the day where either may be."""
+"""Formats (strptime) of days and times that are not ISO 8601, the likeliest first."""
 SAID = {"text", "content", "message", "utterance", "value", "body", "msg", "say"}
-"""Names of what is said, whatever stands there."""
+"""Names of what is said, whatever the values."""
 CHAT = {"system", "developer", "user", "assistant", "tool", "function", "human", "ai"}
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-"""Signs of Thai, Japanese and Chinese, which have no spaces between words of some two signs."""
+"""Characters of Thai, Japanese and Chinese, which put no spaces between words of some two characters."""
 OF_MESSAGES = ("_id", "_ids", "_uuid", "_type")
-"""How the names end of what tells messages apart, or of what kind they are."""
-SHORTEST = 40
-"""Characters of a speaker's name, on average."""
+"""Endings of the names of ids and kinds of messages."""
+NAME_LENGTH = 40
+"""The greatest mean length, in characters, of a speaker's name or a label."""
 PAIRS = (
     (("system", "system_prompt"), "system"),
     (
@@ -310,10 +310,11 @@ PAIRS = (
 )
 
 
-def named(
-    paths: dict[str, PathSeen], names: tuple[str, ...], inside: str = "", depth: int = 1
-) -> list[PathSeen]:
-    """The paths up to `depth` objects below `inside` whose keys are among the names, in the names' order."""
+def fields_named(
+    paths: dict[str, PathSummary], names: tuple[str, ...], inside: str = "", depth: int = 1
+) -> list[PathSummary]:
+    """The fields up to `depth` objects below `inside` whose keys are among the names, in their order, then
+    those with one as a word."""
     order = {name: place for place, name in enumerate(names)}
     items = [(_place(one, inside, order, depth), one) for one in paths.values()]
     return [
@@ -321,66 +322,70 @@ def named(
     ]
 
 
-def spelled(key: str) -> str:
+def snake_case(key: str) -> str:
     """A key as names are listed here: words in lower case, joined by _."""
-    name = key.rpartition(".")[2]  # a key with dots in it begins with whose it is
+    name = key.rpartition(".")[2]  # in a key with dots, all before the last says whose it is
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().replace("-", "_").replace(" ", "_")
 
 
-def _place(field: PathSeen, inside: str, order: dict[str, int], most: int) -> tuple[int, int] | None:
-    """How good a match a path is: where its key stands among the names, or else one of the key's words."""
+def _place(field: PathSummary, inside: str, order: dict[str, int], most: int) -> tuple[int, int] | None:
+    """Sort key of a match, (rank, depth): its key's rank among the names, or behind all of them that of one
+    of its words; None where neither is one."""
     if not field.path.startswith(inside) or "[]" in field.path[len(inside) :]:
         return None
     depth = len(re.findall(r"(?<!\\)\.", field.path[len(inside) :]))
     if depth > most:
         return None
-    key = spelled(field.key)
+    key = snake_case(field.key)
     if key in order:
         return order[key], depth
     words = [order[word] for word in key.split("_") if word in order and word not in VAGUE]
     return (len(order) + min(words), depth) if words and key.count("_") < WORDS else None
 
 
-def is_said(field: PathSeen) -> bool:
-    """Texts that somebody may have said: long or many, or under a name that says so."""
+def is_utterance(field: PathSummary) -> bool:
+    """Whether texts may be what somebody said: they are long or many, or the field's name says so."""
     has_text_name = field.key.lower() in SAID
-    if spelled(field.key).endswith(OF_MESSAGES):
+    if snake_case(field.key).endswith(OF_MESSAGES):
         return False
     return field.kinds["text"] > 0 and (
-        has_text_name or field.more or field.mean_length > 12 or len(field.values) > 8
+        has_text_name or field.has_more_values or field.mean_length > 12 or len(field.values) > 8
     )
 
 
-def is_sentence(field: PathSeen) -> bool:
-    """Texts of several words that are nearly all different, whatever they stand under."""
+def is_sentence(field: PathSummary) -> bool:
+    """Whether texts have several words, and most are different, whatever the field is called."""
     texts = [text for text in field.texts if text]
     words = sum(len(text.split()) + len(_UNSPACED.findall(text)) / 2 > 2 for text in texts)
-    different = field.more or len(field.values) > 0.5 * field.count
+    different = field.has_more_values or len(field.values) > 0.5 * field.count
     return bool(texts) and set(field.kinds) <= {"text", "null"} and different and words > 0.6 * len(texts)
 
 
-def is_named(field: PathSeen) -> bool:
+def is_one_word(field: PathSummary) -> bool:
     """Whether its texts are all single words, as names are."""
     return not any(" " in text.strip() or _UNSPACED.search(text) for text in field.texts)
 
 
-def is_sides(field: PathSeen) -> bool:
-    """Names that are all known, of people and of agents."""
+def has_both_sides(field: PathSummary) -> bool:
+    """Whether values are known names of people and of agents, and nothing else."""
     roles = [role_of(value) for value in field.values if value]
-    is_known = all(role.known for role in roles) and not field.more and field.only("text")
+    is_known = all(role.is_known for role in roles) and not field.has_more_values and field.has_only("text")
     return is_known and {"human", "agent"} <= {role.kind for role in roles}
 
 
-def parent_of(field: PathSeen) -> str:
+def parent_of(field: PathSummary) -> str:
     """The key of the object that a path is in."""
     return field.path.rpartition(".")[0].rpartition(".")[2].removesuffix("[]").lower()
 
 
-def is_speaker(field: PathSeen) -> bool:
-    """Few names that come again and again; any names under a name that says so, or that are roles'."""
-    if not field.only("text", "number", "true or false") or (field.more and field.mean_length > SHORTEST):
+def is_speaker(field: PathSummary) -> bool:
+    """Whether values are who speaks: few names that come again and again; any under a name that says so, or
+    that are roles'."""
+    if not field.has_only("text", "number", "true or false") or (
+        field.has_more_values and field.mean_length > NAME_LENGTH
+    ):
         return False
-    if is_number(field):
+    if is_turn_number(field):
         return False
     roles = [role_of(value) for value in field.values]
     has_speaker_name = field.key.lower() in SPEAKERS or parent_of(field) in SPEAKERS
@@ -389,30 +394,30 @@ def is_speaker(field: PathSeen) -> bool:
     telling = (
         has_speaker_name
         or any(role.name.lower() in ROLES for role in roles)
-        or (bool(roles) and all(role.known for role in roles))
+        or (bool(roles) and all(role.is_known for role in roles))
     )
-    if telling and field.kinds["text"] and not field.more:
-        return field.mean_length <= SHORTEST
-    return 0 < len(field.values) <= max(2, min(40, field.count // 2)) and not field.more
+    if telling and field.kinds["text"] and not field.has_more_values:
+        return field.mean_length <= NAME_LENGTH
+    return 0 < len(field.values) <= max(2, min(40, field.count // 2)) and not field.has_more_values
 
 
-def is_number(field: PathSeen) -> bool:
-    """Whether what might name a speaker only counts turns."""
-    return field.key == "turn" and field.only("number") and len(field.values) > 2
+def is_turn_number(field: PathSummary) -> bool:
+    """Whether a field that might name a speaker only counts turns."""
+    return field.key == "turn" and field.has_only("number") and len(field.values) > 2
 
 
-def is_tool_name(field: PathSeen) -> bool:
-    """Names of tools come again and have no spaces in them."""
+def is_tool_name(field: PathSummary) -> bool:
+    """Whether values are names of tools, which come again and have no spaces in them."""
     names = [value for value in field.values if value]
     single = all(re.fullmatch(r"[\w.:/-]{1,60}", value) for value in names)
-    return bool(names) and single and not field.more and len(names) <= max(3, field.count * 0.7)
+    return bool(names) and single and not field.has_more_values and len(names) <= max(3, field.count * 0.7)
 
 
-def is_time(field: PathSeen) -> bool:
+def is_time(field: PathSummary) -> bool:
     texts = field.texts[:5]
     if texts:
         return all(re.match(r"\d{4}-\d\d-\d\d", text) or _is_counted(text) for text in texts)
-    numbers = [float(value) for value in field.values] if field.only("number") else []
+    numbers = [float(value) for value in field.values] if field.has_only("number") else []
     return bool(numbers) and all(map(_is_recent, numbers))
 
 
@@ -427,7 +432,8 @@ def _is_recent(value: str | float) -> bool:
 
 
 def time_formats(texts: Iterable[object]) -> list[str]:
-    """How all texts are written that are days with a time in no way that is read without being told."""
+    """The formats (strptime) of DAYS and CLOCKS that fit all texts, the likeliest first; none without a text.
+    ISO 8601 needs none."""
     times = {text.strip() for text in texts if isinstance(text, str) and text.strip()}
     formats = [f"{day}{between}{clock}" for day, between, clock in itertools.product(DAYS, BETWEEN, CLOCKS)]
     for text in times:
@@ -443,38 +449,41 @@ def _is_written(text: str, pattern: str) -> bool:
     return True
 
 
-def is_seq(field: PathSeen) -> bool:
-    return field.only("number") and all(re.fullmatch(r"\d{1,9}", value) for value in field.values)
+def is_seq(field: PathSummary) -> bool:
+    return field.has_only("number") and all(re.fullmatch(r"\d{1,9}", value) for value in field.values)
 
 
-def is_numeric(field: PathSeen) -> bool:
-    return field.only("number", "true or false")
+def is_numeric(field: PathSummary) -> bool:
+    return field.has_only("number", "true or false")
 
 
-def verdicts(field: PathSeen) -> dict[str, int]:
-    """The words that stand there with the number each is; {} where one is no verdict, or all are one."""
-    if not field.only("text"):  # true and false of JSON are numbers as they are
+def verdicts(field: PathSummary) -> dict[str, int]:
+    """Word of a field -> 1 or 0, whether a goal was reached; {} where a word is no verdict, or all are the
+    same one."""
+    if not field.has_only("text"):  # true and false of JSON are numbers as they are
         return {}
     values = {word.strip(): VERDICTS.get(word.strip().lower()) for word in field.values}
     numbers = {word: value for word, value in values.items() if value is not None}
     return (
-        numbers if len(numbers) == len(values) and len(set(numbers.values())) == 2 and not field.more else {}
+        numbers
+        if len(numbers) == len(values) and len(set(numbers.values())) == 2 and not field.has_more_values
+        else {}
     )
 
 
-def is_head(field: PathSeen, name: str) -> bool:
-    if not field.only("text", "number"):
+def is_head(field: PathSummary, name: str) -> bool:
+    if not field.has_only("text", "number"):
         return False
     return name == "instance" or (
-        not field.more and field.mean_length <= SHORTEST and len(field.values) <= 30
+        not field.has_more_values and field.mean_length <= NAME_LENGTH and len(field.values) <= 30
     )
 
 
-def is_label(field: PathSeen) -> bool:
-    if field.only("number", "true or false"):
+def is_label(field: PathSummary) -> bool:
+    if field.has_only("number", "true or false"):
         return True
-    return not field.more and field.mean_length <= SHORTEST and 0 < len(field.values) <= 30
+    return not field.has_more_values and field.mean_length <= NAME_LENGTH and 0 < len(field.values) <= 30
 
 
-def first_one(items: list[PathSeen]) -> PathSeen | None:
+def first_field(items: list[PathSummary]) -> PathSummary | None:
     return next(iter(items), None)

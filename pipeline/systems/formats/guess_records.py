@@ -1,4 +1,4 @@
-"""Looking into the records of a survey: their events, the values of a path, how often one comes again."""
+"""Reads the records of a survey: their events, the value at a path, whether values repeat."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from itertools import compress, groupby, pairwise
 from typing import Any
 
 from . import turns
-from .guess_names import NAMES, spelled
-from .survey import PathSeen, Survey
+from .guess_names import NAMES, snake_case
+from .survey import PathSummary, Survey
 
 
 def events_of(survey: Survey, at: str, inside: str) -> Iterator[dict[str, Any]]:
-    """The events of the records that were looked at."""
+    """The events of a survey's records: the items of the list at `at`, or without `inside` the records
+    themselves."""
     for record in survey.records:
         events = turns.events_in(record, at, None) if inside else [record]
         yield from (event for event in events or [] if isinstance(event, dict))
@@ -24,23 +25,24 @@ def items_in(survey: Survey, path: str) -> int:
     return sum(survey.paths[path].lengths) if path in survey.paths else 0
 
 
-def repeats(field: PathSeen, survey: Survey) -> bool:
-    """Whether several records are of one session, and there are several, or all are of one: by a value that
-    names it, as no object or list does."""
-    if not field.only("text", "number", "true or false"):
+def repeats(field: PathSummary, survey: Survey) -> bool:
+    """Whether several records share a value, as those of a session share its id: nearly all have one, and
+    clearly fewer values than records. No object or list is an id, nor is a number of events."""
+    if not field.has_only("text", "number", "true or false"):
         return False
-    if spelled(field.key) in NAMES["id"] and _counts(field, survey):
+    if snake_case(field.key) in NAMES["id"] and _numbers_events(field, survey):
         return False
     return (
-        field.count >= 0.9 * len(survey.records) and not field.more and len(field.values) < 0.7 * field.count
-    ) or (field.more and rows_per(field, survey) > 1.3)
+        field.count >= 0.9 * len(survey.records)
+        and not field.has_more_values
+        and len(field.values) < 0.7 * field.count
+    ) or (field.has_more_values and rows_per(field, survey) > 1.3)
 
 
-def _counts(field: PathSeen, survey: Survey) -> bool:
-    """Whether it only rises from record to record of each file: a number of events that each file begins
-    anew."""
+def _numbers_events(field: PathSummary, survey: Survey) -> bool:
+    """Whether it numbers the events of each file: an integer that only rises, in each of several files."""
     files = sessions_of(survey, ())
-    if not field.only("number") or len(files) < 2 or len(files) == len(survey.records):
+    if not field.has_only("number") or len(files) < 2 or len(files) == len(survey.records):
         return False
     numbers = ([value_at(record, field.path) for record in records] for records in files)
     return all(
@@ -48,13 +50,13 @@ def _counts(field: PathSeen, survey: Survey) -> bool:
     )
 
 
-def in_blocks(field: PathSeen, survey: Survey) -> bool:
-    """Whether several values stand there, each in records that follow each other."""
+def in_blocks(field: PathSummary, survey: Survey) -> bool:
+    """Whether there are several values, each in consecutive records only."""
     values = [value_at(record, field.path) for record in survey.records]
     return len([value for value, _ in groupby(values)]) == len(set(map(str, values))) > 1
 
 
-def having(path: str, survey: Survey) -> Survey:
+def survey_with(path: str, survey: Survey) -> Survey:
     """The survey of only those records that have something at a path."""
     mask = [value_at(record, path) is not None for record in survey.records]
     return replace(
@@ -62,13 +64,13 @@ def having(path: str, survey: Survey) -> Survey:
     )
 
 
-def rows_per(field: PathSeen, survey: Survey) -> float:
+def rows_per(field: PathSummary, survey: Survey) -> float:
     values = [value_at(record, field.path) for record in survey.records]
     return len(values) / max(1, len(set(map(str, values))))
 
 
-def distinct(survey: Survey) -> list[dict[str, Any]]:
-    """The records without those that repeat another, which are not read twice."""
+def distinct_records(survey: Survey) -> list[dict[str, Any]]:
+    """The records without duplicates, which are not read twice."""
     records: dict[str, dict[str, Any]] = {}
     for record in survey.records:
         records.setdefault(repr(record), record)
@@ -76,7 +78,7 @@ def distinct(survey: Survey) -> list[dict[str, Any]]:
 
 
 def sessions_of(survey: Survey, ids: Sequence[str]) -> list[list[dict[str, Any]]]:
-    """The records that are events, session by session: those of one id in a file, or all of a file."""
+    """Records that are events, grouped by session: those with the same ids in a file, or all of a file."""
     sessions: dict[tuple[object, ...], list[dict[str, Any]]] = {}
     for record, file in zip(survey.records, survey.origins, strict=True):
         session = (file, *(str(value_at(record, path)) for path in ids))

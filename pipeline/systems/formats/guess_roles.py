@@ -35,7 +35,7 @@ _WORDS: tuple[tuple[ParticipantKind, tuple[str, ...]], ...] = (
     ("agent", ("reviewer", "verifier", "programmer", "ceo", "cto", "cpo", "researcher", "action")),
 )
 CROWD = {"turker", "turkers", "mturk", "crowdworker"}
-"""Words of people's names that say it whatever else is in them."""
+"""Words that make a name a person's, whatever else is in it."""
 _KINDS = {word: kind for kind, words in _WORDS for word in words}
 BOTS = {
     "assistant",
@@ -54,7 +54,7 @@ BOTS = {
 }
 """Words of names of agents that people talk with."""
 _PERSON = re.compile(r"[^\W\d_a-z][^_]*$")
-"""How people are called: with a capital, or in a script that has none."""
+"""People's names: with a capital, or in a script that has none."""
 _ORDER = ("agent", "environment", "human")
 
 
@@ -64,12 +64,12 @@ class Role:
 
     name: str
     kind: ParticipantKind
-    known: bool
+    is_known: bool
     count: int = 0
 
     @property
-    def shipped(self) -> bool:
-        """Whether it means that without a mapping."""
+    def is_builtin(self) -> bool:
+        """Whether it is of this kind without a mapping."""
         return ROLES.get(self.name) == self.kind
 
 
@@ -98,17 +98,18 @@ def _words(name: str) -> set[str]:
 
 
 def is_call(name: str) -> bool:
-    """Whether a role is called as a call of a tool is, which an agent made, and not as what came of it."""
+    """Whether a role's name is that of a tool call, which an agent made, and not of its result."""
     words = _words(name)
     return bool({"call", "use", "invocation"} & words) and not {"result", "output", "response", "end"} & words
 
 
 def roles_of(names: Iterable[tuple[str, int]]) -> list[Role]:
-    """What each name is taken for. Of two that say nothing, the first is a human and the second an agent."""
+    """What each name is taken for, by kind and name. Of two that say nothing, the first is a human and the
+    second an agent."""
     roles = [role_of(name, count) for name, count in names]
-    unknown = [role for role in roles if not role.known]
-    bots = [role for role in roles if role.known and BOTS & _words(role.name)]
-    teammates = [role for role in roles if role.known and role.kind != "environment"]
+    unknown = [role for role in roles if not role.is_known]
+    bots = [role for role in roles if role.is_known and BOTS & _words(role.name)]
+    teammates = [role for role in roles if role.is_known and role.kind != "environment"]
     people = len(unknown) == 1 and len(roles) == 2
     people = people or (
         all(_PERSON.match(role.name) for role in unknown) and any("bot" in role.name.lower() for role in bots)
@@ -121,17 +122,17 @@ def roles_of(names: Iterable[tuple[str, int]]) -> list[Role]:
         return [Role(first.name, "human", False, first.count), second]
     kinds = [role.kind for role in roles]
     if "agent" not in kinds and "human" in kinds:
-        # Of a dialogue of two, where the system is who answers.
+        # In a dialogue without an agent, the system is who answers people.
         roles = [Role(r.name, "agent", True, r.count) if r.name.lower() == "system" else r for r in roles]
     return sorted(roles, key=lambda role: (_ORDER.index(role.kind), role.name))
 
 
-def otherwise(messages: Iterable[tuple[object, str, str]]) -> dict[str, ParticipantKind]:
-    """Names that say of whose they are otherwise than their roles in a chat do, with what they say.
+def contrary_kinds(messages: Iterable[tuple[object, str, str]]) -> dict[str, ParticipantKind]:
+    """Name -> the kind that it says, where its roles in a chat say the other of human and agent.
 
-    Of each message its session, its name ("" for none) and its role. Where `user` stands beside several
-    names, frameworks call agents so; people are under the role of agents only where agents are under theirs,
-    for a `tutor` may be a model.
+    `messages` are (session, name or "", role). An agent's name under a human's role counts only where `user`
+    stands beside several names of a session, as frameworks call agents so, or people's names stand under an
+    agent's role; these count only where agents' names are under a human's, for a `tutor` may be a model.
     """
     roles: dict[str, set[ParticipantKind | None]] = {}
     users: dict[object, set[str]] = {}
@@ -140,7 +141,7 @@ def otherwise(messages: Iterable[tuple[object, str, str]]) -> dict[str, Particip
         roles.setdefault(name, set()).add(kind)
         if kind == "human":
             users.setdefault(session, set()).add(name)
-    kinds = {name: role_of(name).kind for name in roles if name and role_of(name).known}
+    kinds = {name: role_of(name).kind for name in roles if name and role_of(name).is_known}
     bots = {name for name, kind in kinds.items() if (kind, roles[name]) == ("agent", {"human"})}
     people = {name for name, kind in kinds.items() if (kind, roles[name]) == ("human", {"agent"})}
     if not bots or not (people or any(len(names) > 1 for names in users.values())):
@@ -149,7 +150,7 @@ def otherwise(messages: Iterable[tuple[object, str, str]]) -> dict[str, Particip
 
 
 def several_users(messages: Iterable[tuple[object, str, str]]) -> list[str]:
-    """The names of people in a chat of whom there are several in one session, by their role."""
+    """The names under a human's role in sessions that have several of these."""
     users: dict[object, list[str]] = {}
     for session, name, role in messages:
         if name and ROLES.get(role.lower()) == "human" and name not in users.setdefault(session, []):

@@ -1,4 +1,4 @@
-"""Which field of a table says of which session a record is."""
+"""Guesses which field of a table says of which session a record is."""
 
 from __future__ import annotations
 
@@ -12,46 +12,49 @@ from .guess_names import (
     PLACES,
     SESSION,
     SUBJECTS,
-    first_one,
-    named,
+    fields_named,
+    first_field,
     parent_of,
-    spelled,
+    snake_case,
 )
 from .guess_records import in_blocks, repeats, value_at
-from .paths import several
-from .survey import PathSeen, Survey
+from .paths import as_list
+from .survey import PathSummary, Survey
 
 TALKS = SESSION[: SESSION.index("trajectory_id")]
-"""What sessions are called in which several talk in turn."""
+"""Names of the ids of sessions in which several talk in turn."""
 DIFFERENT = 0.5
-"""More of the questions of a session than that are different."""
+"""Share of records with a question that is new in its session, above which they are rounds of sessions."""
 AGAIN = 0.1
-"""Fewer of them follow on themselves."""
+"""Share of records that repeat or extend the question before, below which they are."""
 OWN = {*NAMES["id"], "key", "hash", "name"}
-"""What the ids of anything are called: whose they are, says the object that they lie in."""
+"""Names of the ids of anything: of what, says the object that they lie in."""
 
 
-def session_ids(survey: Survey, role: str | list[str] | None, depth: int = 1) -> list[PathSeen]:
-    """Fields of a table that say which session a record is of, the likeliest first: no id of who speaks."""
-    candidates = [one for one in named(survey.paths, SESSION, depth=depth) if repeats(one, survey)]
+def session_ids(survey: Survey, role: str | list[str] | None, depth: int = 1) -> list[PathSummary]:
+    """Fields of a table that say which session a record is of, the likeliest first; no id of a speaker's."""
+    candidates = [one for one in fields_named(survey.paths, SESSION, depth=depth) if repeats(one, survey)]
     candidates = [
-        one for one in candidates if not any(_is_speakers(one, path, survey) for path in several(role)[:1])
+        one for one in candidates if not any(_is_speaker_id(one, path, survey) for path in as_list(role)[:1])
     ]
     return sorted(
-        candidates, key=lambda one: spelled(one.key) in OWN and spelled(parent_of(one)) not in SESSION
+        candidates, key=lambda one: snake_case(one.key) in OWN and snake_case(parent_of(one)) not in SESSION
     )
 
 
-def of_groups(guess: Guess, survey: Survey) -> list[PathSeen]:
-    """What groups of records are called that follow each other, where several speak in most: sessions."""
+def group_ids(guess: Guess, survey: Survey) -> list[PathSummary]:
+    """At most one field of GROUPS as the session, noted in `by_values`: its values come in blocks, and
+    several speakers stand beside most."""
     role = guess.event.get("role")
     candidates = [
-        one for one in named(survey.paths, GROUPS, depth=0) if spelled(one.key) in {*GROUPS} - {*PLACES}
+        one
+        for one in fields_named(survey.paths, GROUPS, depth=0)
+        if snake_case(one.key) in {*GROUPS} - {*PLACES}
     ]
     candidates = [
         one
         for one in candidates
-        if one.path not in guess.used and repeats(one, survey) and in_blocks(one, survey)
+        if one.path not in guess.mapped_paths and repeats(one, survey) and in_blocks(one, survey)
     ]
     candidates = [
         one for one in candidates if not isinstance(role, str) or stands_with_several(one, role, survey)
@@ -61,13 +64,13 @@ def of_groups(guess: Guess, survey: Survey) -> list[PathSeen]:
     return candidates[:1]
 
 
-def is_spoken_with(field: PathSeen, role: str, survey: Survey) -> bool:
-    """Whether a column of a table is of people, and beside most of them stand several speakers: with them,
-    and not only by them, is spoken."""
-    return field in named(survey.paths, SUBJECTS, depth=0) and stands_with_several(field, role, survey)
+def is_spoken_with(field: PathSummary, role: str, survey: Survey) -> bool:
+    """Whether a column of a table names people that others speak with: several speakers stand beside most of
+    them."""
+    return field in fields_named(survey.paths, SUBJECTS, depth=0) and stands_with_several(field, role, survey)
 
 
-def stands_with_several(field: PathSeen, role: str, survey: Survey, most: float = 0.6) -> bool:
+def stands_with_several(field: PathSummary, role: str, survey: Survey, most: float = 0.6) -> bool:
     """Whether several speakers stand beside most values of a column of a table."""
     beside: dict[str, set[str]] = {}
     for record in survey.records:
@@ -76,25 +79,31 @@ def stands_with_several(field: PathSeen, role: str, survey: Survey, most: float 
     return sum(len(speakers) > 1 for speakers in beside.values()) > most * len(beside)
 
 
-def _is_speakers(field: PathSeen, role: str, survey: Survey) -> bool:
-    """Whether an id is of who speaks: it lies in the object that says who does, or one speaker alone stands
-    beside each of its values."""
-    if spelled(field.key) not in OWN:
+def _is_speaker_id(field: PathSummary, role: str, survey: Survey) -> bool:
+    """Whether an id is that of who speaks: it lies in the object that says who does, or one speaker alone
+    stands beside each of its values."""
+    if snake_case(field.key) not in OWN:
         return False
     parent = role.rpartition(".")[0]
     alone = len(survey.paths[role].values) > 1 and not stands_with_several(field, role, survey, most=0)
     return (parent != "" and field.path.rpartition(".")[0] == parent) or alone
 
 
-def session_of_rounds(survey: Survey, question: str) -> PathSeen | None:
-    """What says of which session a record is that has a question, at `asked`, and its answer: sessions have
-    several, in their order, and hardly a question twice, above all not behind itself under one number, as
-    rival answers to it stand, or what several raters say of one, nor with all that was asked before."""
-    candidates = [one for one in named(survey.paths, TALKS, depth=0) if spelled(one.key) in TALKS]
-    session = first_one([one for one in candidates if repeats(one, survey)])
+def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
+    """The field that says of which session a record with a question, at that path, and its answer is; None
+    where records are no rounds of sessions.
+
+    In a session numbers do not fall, and there are several questions, most of them different. Hardly one
+    repeats that before it under the same number, as rival answers or several ratings of an answer do, or
+    begins with it, as a history of all questions does.
+    """
+    candidates = [one for one in fields_named(survey.paths, TALKS, depth=0) if snake_case(one.key) in TALKS]
+    session = first_field([one for one in candidates if repeats(one, survey)])
     if session is None:
         return None
-    numbers = [one.path for one in named(survey.paths, NAMES["seq"], depth=0) if one.only("number")]
+    numbers = [
+        one.path for one in fields_named(survey.paths, NAMES["seq"], depth=0) if one.has_only("number")
+    ]
     sessions: dict[str, list[dict[str, Any]]] = {}
     for record in survey.records:
         sessions.setdefault(str(value_at(record, session.path)), []).append(record)
@@ -109,14 +118,14 @@ def session_of_rounds(survey: Survey, question: str) -> PathSeen | None:
     pairs = [pair for records in sessions.values() for pair in pairwise(records)]
     repetitions = sum(
         all(value_at(a, path) == value_at(b, path) for path in (question, *numbers))
-        or _goes_on(value_at(a, question), value_at(b, question))
+        or _extends(value_at(a, question), value_at(b, question))
         for a, b in pairs
     )
     is_dialogue = questions > DIFFERENT * len(survey.records) and repetitions < AGAIN * len(survey.records)
     return session if is_ordered and is_dialogue else None
 
 
-def _goes_on(before: Any, after: Any) -> bool:
+def _extends(before: Any, after: Any) -> bool:
     """Whether a question begins with the one before it, and has more."""
     texts = isinstance(before, str) and isinstance(after, str) and bool(before.strip())
     return texts and len(after) > len(before) and after.startswith(before.strip())

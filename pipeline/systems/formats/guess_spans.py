@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from .guess_names import first_one, is_time, named, parent_of, spelled
+from .guess_names import fields_named, first_field, is_time, parent_of, snake_case
 from .mapped_spans import FAILED, SUCCEEDED, kind_of, words
-from .paths import several
-from .survey import PathSeen, Survey
+from .paths import as_list
+from .survey import PathSummary, Survey
 
 KINDS = (
     *("run_type", "span_kind", "span_type", "observation_type", "kind", "event", "event_type", "type", "op"),
@@ -32,109 +32,116 @@ TRACES = (
     "root_run_id",
     "run_id",
 )
-"""What spans of one session share. What is called a session comes behind the trace: it may be a project."""
+"""Names of what the spans of a session share. A session's own stand behind the trace's: one may be a
+project."""
 MODELS = ("model", "model_name", "ls_model_name", "model_id", "request_model")
 TOKENS = (
     ("input_tokens", ("input_tokens", "prompt_tokens")),
     ("output_tokens", ("output_tokens", "completion_tokens")),
 )
 LABELS = ("id", "type", "name", "format", "schema")
-"""How the names of fields end that say of what kind an input or output is, or which."""
+"""Last words of the names of fields that label an input or output and do not hold it: `output_type`."""
 COUNTED = {"usage", "token", "tokens"}
-"""Words in the names of objects that hold counts of what went in and came out."""
+"""Words in the names of objects that count what went in and came out."""
 DEEP = 3
 MOST = 0.8
-"""So many records say of which trace they are: its own head, which some logs have, does not."""
+"""Share of the records that must name their trace: a header of the trace, which some logs have, does not."""
 
 
 def fields_of(survey: Survey, inside: str) -> dict[str, str | list[str]]:
     """Field of `[spans]` -> its path; empty where the records are no spans."""
-    kind = first_one([one for one in named(survey.paths, KINDS, inside, DEEP) if _tells(one)])
+    kind = first_field(
+        [one for one in fields_named(survey.paths, KINDS, inside, DEEP) if _has_span_kinds(one)]
+    )
     if kind is None:
         return {}
     fields: dict[str, str | list[str]] = {"kind": kind.path}
     sides: tuple[tuple[str, tuple[str, ...]], ...] = (("input", INPUTS), ("output", OUTPUTS))
     for field, names in sides:
         candidates = [
-            one for one in named(survey.paths, names, inside, DEEP) if one.key.lower() not in ("", kind.key)
+            one
+            for one in fields_named(survey.paths, names, inside, DEEP)
+            if one.key.lower() not in ("", kind.key)
         ]
-        candidates = [one for one in candidates if not (_counts(one, names, candidates) or _labels(one))]
+        candidates = [one for one in candidates if not (_is_count(one, names, candidates) or _is_label(one))]
         outer = [one for one in candidates if not any(one.path.startswith(f"{o.path}.") for o in candidates)]
         if not outer:
             return {}
         fields[field] = [one.path for one in outer][:3] if len(outer) > 1 else outer[0].path
-    mapped_paths = {kind.path, *(p for name in ("input", "output") for p in several(fields[name]))}
-    for field, names, fits in _others():
-        one = first_one([
-            one for one in named(survey.paths, names, inside, DEEP)
-            if one.path not in mapped_paths and not _below(one.path, mapped_paths) and fits(one)
+    mapped_paths = {kind.path, *(p for name in ("input", "output") for p in as_list(fields[name]))}
+    for field, names, fits in _optional_fields():
+        one = first_field([
+            one for one in fields_named(survey.paths, names, inside, DEEP)
+            if one.path not in mapped_paths and not _is_below(one.path, mapped_paths) and fits(one)
         ])  # fmt: skip
         if one is not None:
             fields[field] = one.path
             mapped_paths.add(one.path)
     if "name" not in fields and kind.key.endswith("name"):
-        fields["name"] = kind.path  # kinds are told by the names of what ran
+        fields["name"] = kind.path  # what ran names the kind
     return fields
 
 
-def traces(survey: Survey, spans: dict[str, str | list[str]]) -> list[str]:
-    """The path of what spans of one session share, where several spans are a record each."""
-    for one in named(survey.paths, TRACES, depth=1):
-        is_shared = one.count >= MOST * len(survey.records) and one.only("text", "number")
+def trace_paths(survey: Survey, spans: dict[str, str | list[str]]) -> list[str]:
+    """[path of what the spans of a session share], where a record is a span; empty without one."""
+    for one in fields_named(survey.paths, TRACES, depth=1):
+        is_shared = one.count >= MOST * len(survey.records) and one.has_only("text", "number")
         if is_shared and one.path not in (spans.get("id"), spans.get("parent")):
             return [one.path]
     return []
 
 
-Others = Iterator[tuple[str, tuple[str, ...], Callable[[PathSeen], bool]]]
+OptionalFields = Iterator[tuple[str, tuple[str, ...], Callable[[PathSummary], bool]]]
 
 
-def _plain(one: PathSeen) -> bool:
-    return one.only("text", "number")
+def _is_id(one: PathSummary) -> bool:
+    return one.has_only("text", "number")
 
 
-def _ends(one: PathSeen) -> bool:
-    """Whether its values say how a span ended; a code does in its status alone."""
+def _has_outcomes(one: PathSummary) -> bool:
+    """Whether a field's values say how a span ended; one called `code` counts only in a `status`."""
     own = one.key.lower() != "code" or parent_of(one) == "status"
     return own and any(words(value) & (SUCCEEDED | FAILED) for value in one.values)
 
 
-def _others() -> Others:
-    """The fields that may be missing: their names in logs, and what must stand there."""
-    yield "id", IDS, _plain
-    yield "parent", PARENTS, lambda one: _plain(one) or set(one.kinds) == {"null"}
+def _optional_fields() -> OptionalFields:
+    """(field, its names in logs, test of what stands there) of each field that spans may lack."""
+    yield "id", IDS, _is_id
+    yield "parent", PARENTS, lambda one: _is_id(one) or set(one.kinds) == {"null"}
     yield "start", STARTS, is_time
     yield "end", ENDS, is_time
     yield "error", ERRORS, lambda one: set(one.kinds) <= {"text", "null", "object"}
-    yield "status", STATUSES, _ends
-    yield "name", NAME, lambda one: one.only("text")
-    yield "model", MODELS, lambda one: one.only("text")
+    yield "status", STATUSES, _has_outcomes
+    yield "name", NAME, lambda one: one.has_only("text")
+    yield "model", MODELS, lambda one: one.has_only("text")
     for field, names in TOKENS:
-        yield field, names, lambda one: one.only("number")
+        yield field, names, lambda one: one.has_only("number")
 
 
-def _counts(one: PathSeen, names: tuple[str, ...], others: list[PathSeen]) -> bool:
-    """Whether it counts what went in or came out: numbers under a longer name, as `prompt_tokens` has them,
-    in an object of counts, or where another path of the same name holds more than numbers."""
-    if not one.only("number"):
+def _is_count(one: PathSummary, names: tuple[str, ...], others: list[PathSummary]) -> bool:
+    """Whether a field counts what went in or came out: numbers under a longer name (`prompt_tokens`), in an
+    object of counts, or where another path of the same name holds more than numbers."""
+    if not one.has_only("number"):
         return False
-    holder = spelled(one.path.rpartition(".")[0]).split("_")
+    holder = snake_case(one.path.rpartition(".")[0]).split("_")
     rivals = (other for other in others if other.key.lower() == one.key.lower())
     has_rival = any(set(other.kinds) - {"number", "null"} for other in rivals)
     return has_rival or one.key.lower() not in names or not COUNTED.isdisjoint(holder)
 
 
-def _labels(one: PathSeen) -> bool:
-    """Whether its name has other words, and ends in one for which or what kind: `output_type`."""
-    *more, last = spelled(one.key).split("_")
+def _is_label(one: PathSummary) -> bool:
+    """Whether a field's name has several words and ends in one for which or what kind: `output_type`."""
+    *more, last = snake_case(one.key).split("_")
     return bool(more) and last in LABELS
 
 
-def _tells(one: PathSeen) -> bool:
-    """Whether its values are kinds of spans: a model call among them, and something else."""
-    kinds = {kind_of(value) for value in one.values} if one.only("text") and len(one.values) > 1 else set()
+def _has_span_kinds(one: PathSummary) -> bool:
+    """Whether a field's values are kinds of spans: a model call among them, and something else."""
+    kinds = (
+        {kind_of(value) for value in one.values} if one.has_only("text") and len(one.values) > 1 else set()
+    )
     return "model" in kinds and len(kinds) > 1
 
 
-def _below(path: str, mapped_paths: set[str]) -> bool:
+def _is_below(path: str, mapped_paths: set[str]) -> bool:
     return any(path.startswith((f"{one}.", f"{one}[")) for one in mapped_paths)

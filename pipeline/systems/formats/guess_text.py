@@ -13,12 +13,13 @@ from .mapped_values import seconds_of
 from .paths import expression
 
 _NAME = r"[^\W\d_][\w.'’/-]*(?: [^\W\d_a-z][\w.'’/-]*){0,3}(?: ?\([^)\n]{1,40}\))?"
-"""A word or several, of which the others begin with a capital or have no ASCII letter for one."""
+"""The name of a speaker: up to four words, of which the later ones begin with a capital or have no ASCII
+letter for one, and maybe something in brackets."""
 UNTIMED = (
     r"^\[[^\]\n]{5,40}\][ \t]+(?P<speaker>" + _NAME + r")[ \t]*[:>][ \t]*",
     r"^\[?\(?\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?\)?\]?(?: -)?[ \t]+(?P<speaker>" + _NAME + r")[ \t]*[:>][ \t]*",
 )
-"""Marks with a clock or something else before the name, of which no time comes."""
+"""Marks with a time of day, or anything in square brackets, before the name: no time is read from them."""
 PATTERNS = (
     r"^(?:(?:\d+|(?<=\n\n)[^\n]+)[ \t]*\n)?(?:\d+:)?\d\d:\d\d[.,]\d{3} --> [^\n]*\n"
     r"(?:<v(?:\.[\w.]+)? )?(?P<speaker>" + _NAME + r")(?:>|:)[ \t]*",
@@ -39,13 +40,13 @@ PATTERNS = (
 )
 """How widespread transcripts begin a turn, the most telling first."""
 SPEAKERS = 14
-"""More different names than that are no speakers' but a text's own."""
+"""Most different names in a few texts; with more, what looks like a mark is part of the text."""
 CALLS = (
     r"(?:\A\s*\[?|, ?)(?P<action>[A-Za-z_][\w.]*)\((?P<arguments>[\s\S]*?)\)(?=\]?\s*\Z|, ?[A-Za-z_][\w.]*\()"
 )
 """Calls as Python writes them, one or a list of them, where they are all of a text."""
 FENCED = r"^```(?P<speaker>\w*)[ \t]*\n(?P<text>[\s\S]*?)\n?```[ \t]*$"
-"""A whole fenced block, with what it is marked as."""
+"""A whole fenced block, with the language that it is marked as."""
 FENCE = re.compile(r"```([\w-]+)[ \t]*\n[\s\S]*?\n[ \t]*```")
 
 
@@ -64,8 +65,9 @@ def pattern_of(texts: Sequence[str]) -> str | None:
     return best[1] if best else None
 
 
-def fenced(texts: Sequence[str]) -> str | None:
-    """What fenced code is marked as, in pages where each block of it is followed by an unmarked one."""
+def fence_language(texts: Sequence[str]) -> str | None:
+    """The commonest language of fenced code, in pages where each block of it is followed by an unmarked one;
+    None in others."""
     languages: Counter[str] = Counter()
     for text in texts:
         blocks = [match["speaker"] for match in expression(FENCED).finditer(text)]
@@ -81,13 +83,14 @@ def speakers(texts: Sequence[str], pattern: str) -> Counter[str]:
     return Counter(_group_values(texts, pattern, "speaker"))
 
 
-def timed(guess: Guess, texts: Sequence[str], pattern: str) -> None:
-    """Have the times with which turns begin read, where they are ISO 8601 or written in one known way."""
+def set_time(guess: Guess, texts: Sequence[str], pattern: str) -> None:
+    """Set the times with which turns begin as the events' time, where they are ISO 8601 or written in one
+    known way; where two ways are possible, only note these."""
     times = _group_values(texts, pattern, "time") if "(?P<time>" in pattern else []
     iso = all(seconds_of(text) is not None for text in times)
     formats = [] if iso else time_formats(times)
     if formats:
-        guess.timed, guess.time_formats = f"{guess.at}[].time", formats
+        guess.time_path, guess.time_formats = f"{guess.at}[].time", formats
     if times and (iso or len(formats) == 1):
         guess.event["time"] = f"{guess.at}[].time"
 

@@ -1,4 +1,4 @@
-"""Which field says when events of a survey were, and in which order they come."""
+"""Which field says when events happened, and which one numbers them."""
 
 from __future__ import annotations
 
@@ -11,52 +11,58 @@ from .guess_made import Guess, Take
 from .guess_names import (
     NAMES,
     SECRET,
+    fields_named,
     is_seq,
     is_time,
-    named,
-    spelled,
+    snake_case,
     time_formats,
 )
 from .guess_records import events_of, sessions_of
 from .mapped_values import iso_of, seconds_of
-from .paths import getter, several
-from .survey import PathSeen, Survey
+from .paths import as_list, getter
+from .survey import PathSummary, Survey
 
 NEARLY = 0.9
-"""A field that fewer events have neither numbers them nor says when they were."""
+"""Share of the events that must have a field for it to number them or to say when they were."""
 FALLING = 0.2
-"""More times than that fall where numbers rise that are no numbers of events."""
+"""Share of the steps from event to event, or from number to number, at which times may fall."""
 
 
-def of_times(guess: Guess, survey: Survey, inside: str, total: int, take: Take) -> None:
-    """The field that says when each of so many events was."""
-    times = named(survey.paths, NAMES["time"], inside)
+def set_time_field(guess: Guess, survey: Survey, inside: str, total: int, take: Take) -> None:
+    """Set the field that says when each of `total` events was: one under a usual name, else any that holds
+    times."""
+    times = fields_named(survey.paths, NAMES["time"], inside)
     if not take("time", [one for one in times if is_time(one)]):
-        _of_times(guess, times, survey, inside)
-    if "time" not in guess.event and not guess.timed:
-        _of_moments(guess, survey, inside, total)
+        _set_formatted_time(guess, times, survey, inside)
+    if "time" not in guess.event and not guess.time_path:
+        _set_rising_time(guess, survey, inside, total)
 
 
-def _of_times(guess: Guess, times: list[PathSeen], survey: Survey, inside: str) -> None:
-    """The first field of times that are not ISO 8601; one that may be read in two ways is only told."""
+def _set_formatted_time(guess: Guess, times: list[PathSummary], survey: Survey, inside: str) -> None:
+    """Set the first of the fields whose times are not ISO 8601 but fit a known format; where they fit
+    several, only note these."""
     for one in times:
         at = getter(one.path.removeprefix(inside))
         events = events_of(survey, inside.removesuffix("[]."), inside)
         if formats := time_formats(at(event) for event in events):
-            guess.timed, guess.time_formats = one.path, formats
+            guess.time_path, guess.time_formats = one.path, formats
             if len(formats) == 1:
                 guess.event["time"] = one.path
             return
 
 
-def _of_moments(guess: Guess, survey: Survey, inside: str, total: int) -> None:
-    """A field of any name in which nearly all events have times, each no earlier than the one before."""
+def _set_rising_time(guess: Guess, survey: Survey, inside: str, total: int) -> None:
+    """Set a field of any name in which nearly all events have times that hardly ever fall."""
     for one in survey.paths.values():
         is_inside = one.path.startswith(inside) and not re.search(r"\[\]|(?<!\\)\.", one.path[len(inside) :])
-        is_full = one.kinds["text"] + one.kinds["number"] >= NEARLY * total and one.only("text", "number")
-        is_varied = one.more or len(one.values) > 0.5 * total > 1
-        is_id = SECRET.search(one.key) or spelled(one.key) in NAMES["id"] or spelled(one.key).endswith("_id")
-        if is_id or not (is_inside and is_full and is_varied) or one.path in guess.used:
+        is_full = one.kinds["text"] + one.kinds["number"] >= NEARLY * total and one.has_only("text", "number")
+        is_varied = one.has_more_values or len(one.values) > 0.5 * total > 1
+        is_id = (
+            SECRET.search(one.key)
+            or snake_case(one.key) in NAMES["id"]
+            or snake_case(one.key).endswith("_id")
+        )
+        if is_id or not (is_inside and is_full and is_varied) or one.path in guess.mapped_paths:
             continue
         at = getter(one.path.removeprefix(inside))
         texts = [at(event) for event in events_of(survey, inside.removesuffix("[]."), inside)]
@@ -65,7 +71,7 @@ def _of_moments(guess: Guess, survey: Survey, inside: str, total: int) -> None:
             continue
         guess.by_values["time"] = one.path
         if formats:
-            guess.timed, guess.time_formats = one.path, formats
+            guess.time_path, guess.time_formats = one.path, formats
         if len(formats) < 2:
             guess.event["time"] = one.path
         return
@@ -86,14 +92,14 @@ def _is_rising(path: str, formats: list[str], survey: Survey, inside: str) -> bo
     return bool(rises) and falls <= FALLING * rises
 
 
-def of_numbers(guess: Guess, survey: Survey) -> None:
-    """The field that numbers the events of a table: nearly all of them, no two of a session alike, and in the
-    order of their times."""
-    speaks = [getter(path) for path in several(guess.event.get("role"))]
+def set_seq_field(guess: Guess, survey: Survey) -> None:
+    """Set the field that numbers the events of a table: nearly all of them, no two of a session alike, and in
+    the order of their times."""
+    speaks = [getter(path) for path in as_list(guess.event.get("role"))]
     turn_count = sum(any(at(record) is not None for at in speaks) for record in survey.records)
     least = NEARLY * (turn_count or len(survey.records))
-    mapped_paths = guess.used | {*guess.native_id}
-    for one in named(survey.paths, NAMES["seq"]):
+    mapped_paths = guess.mapped_paths | {*guess.native_id}
+    for one in fields_named(survey.paths, NAMES["seq"]):
         free = one.path not in mapped_paths and one.kinds["number"] >= least
         if free and is_seq(one) and _is_in_order(one.path, guess, survey):
             guess.event["seq"] = one.path
@@ -101,7 +107,8 @@ def of_numbers(guess: Guess, survey: Survey) -> None:
 
 
 def _is_in_order(path: str, guess: Guess, survey: Survey) -> bool:
-    """Whether each number is one event's of a session, and where numbers rise, times hardly ever fall."""
+    """Whether no two events of a session have the same number, and times hardly ever fall where numbers
+    rise."""
     number, when = getter(path), getter(str(guess.event["time"])) if "time" in guess.event else None
     rises = falls = 0
     for records in sessions_of(survey, guess.native_id):
@@ -119,7 +126,7 @@ def _is_in_order(path: str, guess: Guess, survey: Survey) -> bool:
 
 
 def _steps(times: list[float | None]) -> tuple[int, int]:
-    """Steps from time to time, and those of them that fall."""
+    """(steps from time to time, those of them that fall)."""
     pairs = [(a, b) for a, b in pairwise(times) if a is not None and b is not None]
     return len(pairs), sum(a > b for a, b in pairs)
 

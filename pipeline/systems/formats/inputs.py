@@ -22,14 +22,14 @@ from typing import Any
 from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined
-from ..base import ending, numbered_lines, parsed, plain_json
+from ..base import ending, numbered_lines, parse_json, plain_json
 from .mapping import Input, Mapping
-from .numbered import gathered
-from .paths import getter, several
-from .sides import apart
+from .numbered import gather_turns
+from .paths import as_list, getter
+from .sides import split_sides
 
 LOG = ".log"
-"""The end that says least: a text, or JSON Lines."""
+"""The suffix that says least: a text, or JSON Lines."""
 FORMATS = {
     **dict.fromkeys((".jsonl", ".ndjson", ".jsonlines"), "jsonl"),
     **dict.fromkeys((".json",), "json"),
@@ -38,30 +38,33 @@ FORMATS = {
     **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), "excel"),
     **dict.fromkeys((".txt", LOG, ".md", ".vtt", ".srt"), "text"),
 }
-"""What the ends of names say."""
+"""Suffix -> format."""
 MAX_TEXT = 64 * 1024 * 1024
 """Bytes of a text file; a longer one is quarantined."""
 MAX_SHEETS = 512 * 1024 * 1024
 """Bytes of a spreadsheet, unpacked."""
 ALL = "*"
-"""In place of a path to the records of a JSON object: its values are they, each with its `key`."""
+"""As `sessions`, in place of a path: the values of the JSON object are the records, each with its `key`."""
 ITEMS = "items"
-"""Where a record that is a list has it."""
+"""The key of the list, in the record that is made of a list."""
 SAID = "said"
-"""Where the record of a round has what one of them said."""
+"""The key of what one of the speakers said, in the record of a round."""
 LOOK = 64 * 1024
 """Bytes that tell the format of a file whose name does not."""
 ROWS = 10_000
-"""Rows of a table that are plain values at a time."""
+"""Rows of a table that are made plain values at a time."""
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d{1,2})?")
-"""Not `007`, which is a name."""
+"""A number as JSON writes it; `007` is a name."""
 _WHOLE = re.compile(r"-?\d+(?:\.0+)?")
+"""A whole number, maybe with a fraction of zeros."""
 _SEPARATOR = re.compile(r"sep=([^\w\"\r\n])\r?\n")
-"""The line above the names with which Excel says what parts the cells."""
+"""The line above the header with which Excel says which character separates the cells."""
 _QUOTED = re.compile(r'(?<![^,;|\t\n])"(?:[^"]|"")*"')
-"""A cell in quotation marks, which begins with one: elsewhere it is a sign like another, of inches."""
+"""A quoted cell. A quotation mark that does not begin a cell is a character like any other, such as that of
+inches."""
 _END = "end_of_the_table"
-"""A row after the last, which a cell that nothing closes takes in; one cell, whatever parts them."""
+"""A row added behind the last one, of one cell whatever the separator is: a quoted cell that nothing closes
+takes it in."""
 _NOTHING = {"nan", "NaN", "NA", "null", "NULL", "None"}
 _TRUTH: dict[str, JsonValue] = {
     "true": True,
@@ -75,7 +78,8 @@ Record = tuple[int | None, JsonValue | Quarantined]
 
 
 def format_of(path: Path) -> str | None:
-    """The format that a name says, else the first bytes; None for a file that is neither JSON nor named."""
+    """The format by the file's name, else by its first bytes; None for a name without a format and content
+    that is no JSON."""
     end = ending(path).lower()
     form = FORMATS.get(end)
     if form is not None and end != LOG:
@@ -93,11 +97,12 @@ def format_of(path: Path) -> str | None:
     return "jsonl" if head[:1] == b"{" else "json"
 
 
-def wanted(path: Path, mapping: Mapping) -> bool:
-    """Whether a mapping is for a file of this name; for texts only where it cuts one or says so."""
+def is_mapped(path: Path, mapping: Mapping) -> bool:
+    """Whether a mapping is for a file, by its name and format; for a text only where it cuts one into turns
+    or names the format."""
     layout = mapping.input
     if layout.files is not None:
-        return fits_name(path.name, several(layout.files))
+        return fits_name(path.name, as_list(layout.files))
     form = format_of(path)
     if layout.format is None:
         return form != "text" or mapping.turns is not None
@@ -123,16 +128,19 @@ def fits_name(name: str, patterns: list[str]) -> bool:
 def records(
     path: Path, layout: Input, *, names: Collection[str] = (), as_written: bool = False
 ) -> Iterator[Record]:
-    """The records of a file, each an object or what is wrong with it; of rounds, which of their fields none
-    has. Columns of a CSV that hold `names` are no numbers where 1.10 would be 1.1; `as_written` keeps
-    all cells, for any may be a name: 1.10 is not 1.1, nor True true."""
+    """(line or row, record or what is wrong with it) of a file; of rounds, last, which of their fields no
+    record has.
+
+    `names` are columns of a CSV that stay texts where 1.10 would become 1.1; `as_written` keeps the cells of
+    all columns, for any may be a name: 1.10 is not 1.1, nor True true.
+    """
     roles = set[str]()
     for place, (number, value) in enumerate(_file_records(path, layout, names, as_written), 1):
-        if layout.as_they_are or not isinstance(value, dict):
+        if layout.keeps_records or not isinstance(value, dict):
             yield number, value
             continue
-        whole = gathered(value, layout.numbered) if layout.numbered else value
-        sides = apart(whole, layout.sides, number or place) if layout.sides else [whole]
+        whole = gather_turns(value, layout.numbered) if layout.numbered else value
+        sides = split_sides(whole, layout.sides, number or place) if layout.sides else [whole]
         for side in sides:
             if not layout.rounds:
                 yield number, side
@@ -148,14 +156,14 @@ def records(
 def _turns_of_round(
     record: dict[str, Any], rounds: dict[str, str], number: int
 ) -> Iterator[tuple[str, JsonValue]]:
-    """Each who said something in a round, and what."""
+    """(role, turn) of each who said something in a round."""
     for role, path in rounds.items():
         if (text := getter(path)(record)) not in (None, ""):
             yield role, {"role": role, "text": text, "id": f"{number}-{role}"}
 
 
 def _file_records(path: Path, layout: Input, names: Collection[str], as_written: bool) -> Iterator[Record]:
-    """The records as the file has them."""
+    """The records of a file before `layout` makes others of them."""
     form = layout.format or format_of(path) or "jsonl"
     if form == "csv":
         yield from _rows_of_csv(path, layout.encoding, names, as_written)
@@ -166,15 +174,15 @@ def _file_records(path: Path, layout: Input, names: Collection[str], as_written:
     elif form == "text":
         yield None, _text(path, layout.encoding)
     elif form == "json":
-        yield from _of_json(path, layout)
+        yield from _json_records(path, layout)
     else:
-        yield from _lines(path, layout.encoding)
+        yield from _line_records(path, layout.encoding)
 
 
 def text_of(content: bytes, encoding: str | None = None) -> str:
-    """The text of a file: as a mark at its beginning says, else in its encoding, else UTF-8.
+    """The text of a file: in the encoding of its byte order mark, else in `encoding`, else in UTF-8.
 
-    UnicodeDecodeError for another.
+    UnicodeDecodeError where it is in another one.
     """
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16")
@@ -188,12 +196,13 @@ def record(line: bytes | None, source: str, number: int | None) -> JsonValue | Q
         # Hardly a line has NaN in it, and looking for that takes a quarter as long as parsing.
         return plain_json(line or b"")
     except ValueError:
-        value = parsed(line, source, number)
+        value = parse_json(line, source, number)
     return value if isinstance(value, Quarantined) or not line or b"NaN" not in line else _without_nan(value)
 
 
 def _without_nan(value: JsonValue) -> JsonValue:
-    """Null in place of NaN, which JSON has not, and which programs write where a cell is empty."""
+    """The value with null for NaN, which JSON does not have, and which programs write where a cell is
+    empty."""
     if isinstance(value, dict):
         return {key: _without_nan(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -201,7 +210,7 @@ def _without_nan(value: JsonValue) -> JsonValue:
     return None if value != value else value
 
 
-def _lines(path: Path, encoding: str | None) -> Iterator[Record]:
+def _line_records(path: Path, encoding: str | None) -> Iterator[Record]:
     if encoding is None or not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
         for number, line in numbered_lines(path):
             yield number, _decoded_value(line, str(path), number, encoding)
@@ -209,7 +218,7 @@ def _lines(path: Path, encoding: str | None) -> Iterator[Record]:
     try:
         whole = text_of(path.read_bytes(), encoding)
     except UnicodeDecodeError as error:
-        yield None, Quarantined(source=str(path), reason=_not_so_encoded(error))
+        yield None, Quarantined(source=str(path), reason=_encoding_reason(error))
         return
     for number, text in enumerate(whole.split("\n"), start=1):
         if text.strip():
@@ -221,24 +230,25 @@ def _decoded_value(line: bytes | None, source: str, number: int | None, encoding
     try:
         return record(text_of(line, encoding).encode() if line and encoding else line, source, number)
     except UnicodeDecodeError as error:
-        return Quarantined(source=source, line=number, reason=_not_so_encoded(error))
+        return Quarantined(source=source, line=number, reason=_encoding_reason(error))
 
 
-def _of_json(path: Path, layout: Input) -> Iterator[Record]:
-    """A list's items, those of the list at `sessions`, or the one object; JSON Lines under this name too."""
+def _json_records(path: Path, layout: Input) -> Iterator[Record]:
+    """The items of a list or of the lists at `sessions`, or the one object; the lines where the file is JSON
+    Lines."""
     value = _decoded_value(path.read_bytes(), str(path), None, layout.encoding)
     if isinstance(value, Quarantined):
-        lines = list(_lines(path, layout.encoding))
+        lines = list(_line_records(path, layout.encoding))
         several_lines = len(lines) > 1 and not isinstance(lines[0][1], Quarantined)
         yield from lines if several_lines else [(None, value)]
     elif layout.sessions is not None and isinstance(value, dict):
-        yield from _within(value, several(layout.sessions), str(path))
+        yield from _records_within(value, as_list(layout.sessions), str(path))
     else:
         yield from enumerate(value, start=1) if isinstance(value, list) else [(None, value)]
 
 
-def _within(value: dict[str, Any], places: list[str], source: str) -> Iterator[Record]:
-    """The records at each of these places in an object; of several, `key` says at which."""
+def _records_within(value: dict[str, Any], places: list[str], source: str) -> Iterator[Record]:
+    """The records at each of the `places` in an object; of several, a record's `key` says at which."""
     numbers = count(1)
     for place in places:
         inside = value if place == ALL else getter(place)(value)
@@ -261,22 +271,22 @@ def _text(path: Path, encoding: str | None) -> JsonValue | Quarantined:
     try:
         text = text_of(path.read_bytes(), encoding).replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        return Quarantined(source=str(path), reason=_no_text(path, error))
+        return Quarantined(source=str(path), reason=_reason_no_text(path, error))
     if not text.strip():
         return Quarantined(source=str(path), reason="the file is empty")
     return {"file": path.stem, "text": text}
 
 
-def _no_text(path: Path, error: UnicodeDecodeError) -> str:
-    """Why a file is no text: it is binary, or written in another encoding."""
+def _reason_no_text(path: Path, error: UnicodeDecodeError) -> str:
+    """Why a file cannot be read as text: it is binary, or in another encoding."""
     with path.open("rb") as file:
         head = file.read(LOOK)
     if b"\0" in head:
         return "a binary file, and not of a format that is read"
-    return _not_so_encoded(error)
+    return _encoding_reason(error)
 
 
-def _not_so_encoded(error: UnicodeDecodeError) -> str:
+def _encoding_reason(error: UnicodeDecodeError) -> str:
     there = f"byte {error.object[error.start]:#x} at {error.start}"
     name = error.encoding.upper()
     return f"not {name} ({there}): export it as UTF-8, or a mapping's [input] encoding says what it is"
@@ -285,11 +295,12 @@ def _not_so_encoded(error: UnicodeDecodeError) -> str:
 def _rows_of_csv(
     path: Path, encoding: str | None, names: Collection[str], as_written: bool
 ) -> Iterator[Record]:
-    """Rows by what the first line calls them; a number where every cell of its column is one."""
+    """Rows as objects, with the names of the first line; a column whose cells are all numbers has numbers.
+    What is wrong with the table as a whole comes last."""
     try:
         text = text_of(path.read_bytes(), encoding)
     except UnicodeDecodeError as error:
-        yield None, Quarantined(source=str(path), reason=_not_so_encoded(error))
+        yield None, Quarantined(source=str(path), reason=_encoding_reason(error))
         return
     separator = _SEPARATOR.match(text)
     reader = csv.reader(chain(io.StringIO(text, newline=""), [_END]), _dialect(path, text, separator))
@@ -326,7 +337,8 @@ def _rows_of_csv(
 
 
 def _dialect(path: Path, text: str, separator: re.Match[str] | None) -> type[csv.Dialect]:
-    """Commas, semicolons, tabs or bars: what the file says, or whichever its names are parted by most."""
+    """The dialect whose separator is the one that the file names, a tab in a .tsv, else whichever of comma,
+    semicolon, tab and bar is commonest in the first line."""
     line = _QUOTED.sub("", text[:LOOK]).partition("\n")[0]
     commonest = "\t" if path.suffix.lower() == ".tsv" else max(",;\t|", key=line.count)
 
@@ -339,8 +351,8 @@ def _dialect(path: Path, text: str, separator: re.Match[str] | None) -> type[csv
 def _column_values(cells: list[str], are_names: bool, as_written: bool) -> list[JsonValue]:
     """The cells of a column: numbers, or true and false, where all are; else texts. An empty one is null.
 
-    As they are written, all are texts, of whole numbers beside an empty cell, which has made 2.0 of 2, that
-    without the point.
+    `as_written` keeps all as texts; but where a column of whole numbers has an empty cell, which makes
+    programs write 2 as 2.0, they are without the `.0`.
     """
     texts = {cell.strip() for cell in cells} - {""}
     if texts and texts <= set(_TRUTH) and not as_written:
@@ -361,7 +373,8 @@ def _column_values(cells: list[str], are_names: bool, as_written: bool) -> list[
 
 
 def _are_versions(numbers: set[str]) -> bool:
-    """Whether texts are names that as numbers would be others, such as 1.10 or 12e4; 2.0 beside 2 is 2."""
+    """Whether texts are names that would change as numbers, such as 1.10 or 12e4; whole ones, such as 2.0
+    beside 2, are not."""
     has_fraction = any("e" in cell.lower() or float(cell) % 1 for cell in numbers)
     return has_fraction and any(str(float(cell)) != cell for cell in numbers)
 
@@ -379,11 +392,12 @@ def _rows_of_parquet(path: Path) -> Iterator[Record]:
     for some in frame.iter_slices(ROWS):
         for row in some.iter_rows(named=True):
             number += 1
-            yield number, plain(row)
+            yield number, plain_value(row)
 
 
 def _rows_of_excel(path: Path) -> Iterator[Record]:
-    """The rows of the sheets, whose first row has the names; with several sheets, `sheet` names theirs."""
+    """The rows of all sheets, each with its header in the first row; of several sheets, `sheet` names a
+    row's."""
     import fastexcel
     import polars
 
@@ -414,15 +428,15 @@ def _cells(row: dict[str, Any]) -> dict[str, JsonValue]:
     whole = {
         k: int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 2**53 else v for k, v in row.items()
     }
-    return {key: plain(value) for key, value in whole.items()}
+    return {key: plain_value(value) for key, value in whole.items()}
 
 
-def plain(value: Any) -> JsonValue:
+def plain_value(value: Any) -> JsonValue:
     """A value of a table as JSON has it: times as ISO 8601, bytes as their text, NaN as null."""
     if isinstance(value, dict):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain_value(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [plain_value(one) for one in value]
     if isinstance(value, (datetime, date, time)):
         return value.isoformat()
     if isinstance(value, timedelta):

@@ -1,9 +1,9 @@
 """Inspect's evaluation logs, `.eval` or JSON, read by inspect_ai itself: a trajectory each sample.
 
-`messages` become events (talk.py), `scores` outcomes, where C, I, P and N are 1, 0, 0.5 and 0 as Inspect's
-own metrics have them; `success` is the one score where it is 1 or 0. The condition is the solver where one
-was named; the instance is the sample's id, so that the epochs of one sample can be paired. The user of an
-evaluation is a data set, so the setting is simulated unless the command line says otherwise.
+`messages` become events (conversation.py), `scores` outcomes, where C, I, P and N are 1, 0, 0.5 and 0 as
+Inspect's own metrics have them; `success` is the one score where it is 1 or 0. The condition is the solver
+where one was named; the instance is the sample's id, so that the epochs of one sample can be paired. The user
+of an evaluation is a data set, so the setting is simulated unless the command line says otherwise.
 
 Identity: the sample's own uuid, which Inspect gives to each run of a sample.
 """
@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import Quarantined, Trajectory
-from ..base import ReadOptions, attempted
+from ..base import ReadOptions, quarantine_failure
 from . import contents, conversation
-from .conversation import Answer, Call, Said, Talk
+from .conversation import Answer, Call, ChatMessage, Talk
 from .rules import rules
 
 SYSTEM = "inspect"
@@ -53,7 +53,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
         whole = path.suffix != ".eval"
         log = read_eval_log(str(path), header_only=not whole, resolve_attachments=whole)
         for sample in (log.samples or []) if whole else _samples(path):
-            yield attempted(partial(_trajectory, sample, log.eval, path, options), str(path))
+            yield quarantine_failure(partial(_trajectory, sample, log.eval, path, options), str(path))
     except Exception as error:
         reason = f"inspect_ai cannot read it: {type(error).__name__}: {error!s:.300}"
         yield Quarantined(source=str(path), reason=reason)
@@ -70,13 +70,13 @@ def _samples(path: Path) -> Iterator[Any]:
 def _trajectory(sample: Any, spec: Any, path: Path, options: ReadOptions) -> Trajectory | Quarantined:
     talk = Talk(rules(options.map))
     for message in sample.messages:
-        talk.take(_message(message))
+        talk.add_message(_message(message))
     if not talk.events:
         return Quarantined(source=str(path), reason=f"sample {sample.id}: no messages in it")
     for model, usage in sample.model_usage.items():
         names = [name for name, own in talk.models.items() if own in (model, model.partition("/")[2])]
         if names:
-            talk.used(names[0], usage.input_tokens, usage.output_tokens)
+            talk.add_tokens(names[0], usage.input_tokens, usage.output_tokens)
     scores = {name: _score(score.value) for name, score in (sample.scores or {}).items()}
     if len(scores) == 1 and (only := next(iter(scores.values()))) in (0.0, 1.0):
         scores["success"] = only
@@ -100,16 +100,16 @@ def _trajectory(sample: Any, spec: Any, path: Path, options: ReadOptions) -> Tra
     )
 
 
-def _message(message: Any) -> Said:
+def _message(message: Any) -> ChatMessage:
     content = message.content
     parts = content if isinstance(content, str) else [p.model_dump(mode="json") for p in content]
-    result = Said(message.role, model=getattr(message, "model", None))
+    result = ChatMessage(message.role, model=getattr(message, "model", None))
     if message.role == "tool":
         error = message.error
         why = f"{error.type}: {error.message}" if error else None
-        result.answers = [Answer(contents.plain(parts), message.tool_call_id, error is not None, why)]
+        result.answers = [Answer(contents.plain_text(parts), message.tool_call_id, error is not None, why)]
         return result
-    result.text = contents.plain(parts) or None
+    result.text = contents.plain_text(parts) or None
     calls = getattr(message, "tool_calls", None) or []
     result.calls = [Call(c.function, c.arguments, c.id, c.parse_error) for c in calls]
     return result

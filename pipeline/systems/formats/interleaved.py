@@ -1,4 +1,4 @@
-"""Parts of a file with an event a line, whose sessions lie in each other: each part has whole sessions."""
+"""Parts of a file with an event a line and interleaved sessions, so that no session is in two parts."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from ....schemas import JsonValue, Quarantined
 from ..base import Span, placed_lines
 from . import inputs
 
-NOBODYS = 256 * 1024
-"""Bytes of lines that are of no session, which are together."""
+STRAYS = 256 * 1024
+"""Bytes of lines of no session that make one extent."""
 
 
 @dataclass(slots=True)
 class Extent:
-    """Where the lines of a session lie: runs of them."""
+    """Where the lines of a session lie in a file: runs of lines that follow each other."""
 
     end: int = 0
     size: int = 0
-    last: int = 0
+    last_line: int = 0
     """Number of the last line."""
     lines: array[int] = field(default_factory=lambda: array("q"))
-    """Of each run the number of its first line."""
+    """The number of each run's first line; `begins` has the byte at which it begins, `counts` its lines."""
     begins: array[int] = field(default_factory=lambda: array("q"))
     counts: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, number: int, begin: int, end: int) -> None:
-        """Take in a line."""
+        """Add a line, from byte `begin` to `end`."""
         if self.lines and self.lines[-1] + self.counts[-1] == number:
             self.counts[-1] += 1
         else:
@@ -39,28 +39,28 @@ class Extent:
             self.begins.append(begin)
             self.counts.append(1)
         self.size += end - begin
-        self.end, self.last = max(self.end, end), max(self.last, number)
+        self.end, self.last_line = max(self.end, end), max(self.last_line, number)
 
     def borrow(self, number: int, begin: int, end: int) -> None:
-        """Take in a line that others have as well, and that makes a part no larger."""
+        """Add a line that other extents have as well, without counting its bytes in `size`."""
         self.add(number, begin, end)
         self.size -= end - begin
 
     def join(self, other: Extent) -> None:
-        """Take in the lines of another."""
+        """Add the lines of another extent."""
         self.lines += other.lines
         self.begins += other.begins
         self.counts += other.counts
         self.size += other.size
-        self.end, self.last = max(self.end, other.end), max(self.last, other.last)
+        self.end, self.last_line = max(self.end, other.end), max(self.last_line, other.last_line)
 
 
-class Nobodys(list[Extent]):
-    """Lines that are of no session, many together."""
+class StrayLines(list[Extent]):
+    """Extents of lines of no session, many lines in each."""
 
     def add(self, number: int, begin: int, end: int) -> None:
-        """Take in a line."""
-        if not self or self[-1].size > NOBODYS:
+        """Add a line, from byte `begin` to `end`."""
+        if not self or self[-1].size > STRAYS:
             self.append(Extent())
         self[-1].add(number, begin, end)
 
@@ -68,22 +68,23 @@ class Nobodys(list[Extent]):
 def spans(path: Path, name: Callable[[JsonValue], str | None], size: int) -> Iterator[Span]:
     """Parts of about `size` bytes, in the order in which their sessions end.
 
-    `name` says whose an event is. A line of nobody's, or that cannot be read, is in a part with others.
+    `name` gives the session of an event, None for no session. Lines of none, or that cannot be read, are
+    together in parts with others.
     """
     extents: defaultdict[str, Extent] = defaultdict(Extent)
-    nobodys = Nobodys()
+    strays = StrayLines()
     number = 0
     for number, begin, end, line in placed_lines(path):
         value = inputs.record(line, str(path), number)
         own = None if isinstance(value, Quarantined) else name(value)
-        (nobodys if own is None else extents[own]).add(number, begin, end)
-    return together([*extents.values(), *nobodys], size, number)
+        (strays if own is None else extents[own]).add(number, begin, end)
+    return spans_of([*extents.values(), *strays], size, number)
 
 
-def together(extents: list[Extent], size: int, last: int) -> Iterator[Span]:
-    """Parts of about `size` bytes of a file whose last line is number `last`. The list is used up: what is in
-    a part is held no longer."""
-    extents.sort(key=lambda extent: -extent.last)
+def spans_of(extents: list[Extent], size: int, last: int) -> Iterator[Span]:
+    """Parts of about `size` bytes of a file whose last line is number `last`, in the order in which extents
+    end. The list is emptied on the way, so that no more is held than what is left."""
+    extents.sort(key=lambda extent: -extent.last_line)
     while extents:
         some, total = list[Extent](), 0
         while extents and total < size:
@@ -93,7 +94,8 @@ def together(extents: list[Extent], size: int, last: int) -> Iterator[Span]:
 
 
 def _span(some: list[Extent], last: int) -> Span:
-    """One run is a part like any other; but the last line of a file may be one that is still written."""
+    """The part that these extents make. Its runs are listed where there are several, or where it has the
+    file's last line (number `last`), which may still be being written."""
     runs: list[tuple[int, int, int]] = []
     places = (zip(extent.lines, extent.begins, extent.counts, strict=True) for extent in some)
     for line, begin, count in sorted(itertools.chain.from_iterable(places)):
@@ -104,5 +106,5 @@ def _span(some: list[Extent], last: int) -> Span:
             runs.append((line, begin, count))
     line, start, _ = runs[0]
     end = max(extent.end for extent in some)
-    apart = len(runs) > 1 or max(extent.last for extent in some) == last
+    apart = len(runs) > 1 or max(extent.last_line for extent in some) == last
     return Span(start, end, line, tuple(runs) if apart else None)

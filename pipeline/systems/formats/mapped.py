@@ -4,15 +4,15 @@ Records are the lines of JSON Lines, the items of a JSON list or the one object 
 Parquet, and whole text files (inputs.py).
 
 Events of one record each may be interleaved and late. The file is read twice: first only to learn which
-record is the last of each session, then to take the sessions in and give each away behind its last. So what
-is held is the session ids with a number each, and the events of those sessions that are open at one time;
+record is the last of each session, then to read the sessions, each of which is yielded at its last record. So
+what is held is the session ids with a number each, and the events of the sessions that are open at one time;
 a line added between the two readings is left for the next ingest. Of a large file of JSON Lines the first
-reading tells which lines make a part with whole sessions (interleaved.py), and several processes take the
+reading tells which lines make a part with whole sessions (interleaved.py), and several processes read the
 parts.
 
 Within a session, events are ordered by `seq` where it is mapped (it is then the event's seq, too, and the
-number of a line that cannot be read stays free), else by time; those without one stay behind the line
-before. A line that repeats another one is not taken twice.
+number of a line that cannot be read stays free), else by time; those without a time stay after the line
+before them. A line that repeats another one is left out.
 
 Identity: of system, session and first event, so that a log may grow.
 """
@@ -27,12 +27,12 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import JsonValue, Quarantined, Trajectory
-from ..base import ReadOptions, Span, json_lines, numbered_lines, only_object, sheltered
+from ..base import ReadOptions, Span, items_until_failure, json_lines, numbered_lines, only_object
 from . import chat, inputs, interleaved, mapped_messages, mapped_spans, turns
 from .inputs import Record
 from .mapped_paths import MappedSessions, Numbered
 from .mapped_session import MappedSession
-from .mapped_values import named
+from .mapped_values import describe
 from .mapping import Input, parse
 
 SYSTEM = "mapped"
@@ -60,15 +60,15 @@ def _may_be_encoded(path: Path) -> bool:
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The sessions of a file; `options.map` holds the mapping's text."""
     mapping = parse(options.map or "")
-    if not inputs.wanted(path, mapping):
+    if not inputs.is_mapped(path, mapping):
         return
     sessions = MappedSessions(mapping, options, str(path))
     if mapping.messages is not None and mapping.messages.growing:
-        yield from _of_calls(path, sessions)
+        yield from _call_sessions(path, sessions)
     elif mapping.events_at is None:
-        yield from _of_events(path, sessions)
+        yield from _event_sessions(path, sessions)
     else:
-        yield from _of_records(path, sessions)
+        yield from _record_sessions(path, sessions)
 
 
 def lines_apart(path: Path, options: ReadOptions) -> bool:
@@ -91,21 +91,21 @@ def sessions_apart(path: Path, options: ReadOptions, size: int) -> Iterator[Span
 def read_span(path: Path, options: ReadOptions, span: Span) -> Iterator[Trajectory | Quarantined]:
     """The sessions of a part of a file."""
     mapping = parse(options.map or "")
-    if inputs.wanted(path, mapping):
-        how = _of_events if mapping.events_at is None else _of_records
+    if inputs.is_mapped(path, mapping):
+        how = _event_sessions if mapping.events_at is None else _record_sessions
         yield from how(path, MappedSessions(mapping, options, str(path)), span)
 
 
 def _is_lines(path: Path, layout: Input) -> bool:
-    return (layout.format or inputs.format_of(path) or "jsonl") == "jsonl" and layout.as_they_are
+    return (layout.format or inputs.format_of(path) or "jsonl") == "jsonl" and layout.keeps_records
 
 
-def _of_records(
+def _record_sessions(
     path: Path, sessions: MappedSessions, span: Span | None = None
 ) -> Iterator[Trajectory | Quarantined]:
-    """One session a record."""
-    read_session = _session_of_list if sessions.mapping.messages is None else mapped_messages.told
-    read_session = read_session if sessions.mapping.spans is None else mapped_spans.told
+    """The sessions of a file with one session per record."""
+    read_session = _session_of_list if sessions.mapping.messages is None else mapped_messages.session_of
+    read_session = read_session if sessions.mapping.spans is None else mapped_spans.session_of
     at = sessions.mapping.events_at or ""
     for number, value in _distinct_records(path, sessions, span):
         record = only_object(value, str(path), number)
@@ -114,20 +114,20 @@ def _of_records(
             continue
         events = turns.events_in(record, at, sessions.mapping.turns)
         if not isinstance(events, list):
-            reason = f"{at}: expected a list of events, got {named(events)}"
+            reason = f"{at}: expected a list of events, got {describe(events)}"
             yield Quarantined(source=str(path), line=number, reason=reason)
             continue
         if sessions.mapping.messages is not None:
-            events = sessions.chosen(events)
+            events = sessions.select(events)
         if sessions.seq is None and sessions.mapping.spans is None:
             seconds = chat.seconds if sessions.mapping.messages else sessions.seconds
             events = turns.oldest_first(events, seconds)
         events += mapped_messages.reply_in(record, sessions.mapping.messages)
-        yield from sheltered(read_session(events, record, number, sessions), str(path), number)
+        yield from items_until_failure(read_session(events, record, number, sessions), str(path), number)
 
 
-def _of_calls(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
-    """One session from the calls of a model that continue each other."""
+def _call_sessions(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
+    """The sessions of a file of model calls, each made of calls that continue each other."""
     records = list[Numbered]()
     for number, value in _distinct_records(path, sessions, None):
         record = only_object(value, str(path), number)
@@ -135,15 +135,17 @@ def _of_calls(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Qua
             yield record
         else:
             records.append((number, record))
-    for number, head, many in mapped_messages.grown(records, sessions):
-        yield from sheltered(mapped_messages.told(many, head, number, sessions), str(path), number)
+    for number, head, many in mapped_messages.growing_sessions(records, sessions):
+        yield from items_until_failure(
+            mapped_messages.session_of(many, head, number, sessions), str(path), number
+        )
 
 
 def _distinct_records(
     path: Path, sessions: MappedSessions, span: Span | None
 ) -> Iterator[tuple[int | None, JsonValue | Quarantined]]:
-    """The records of a file; a line of JSON Lines that repeats another one once, unless it cannot be read:
-    each of those is named, in whatever part of the file it stands."""
+    """The records of a file, without repeated lines of JSON Lines. Each line that cannot be read is reported,
+    in whatever part of the file it stands."""
     if not _is_lines(path, sessions.mapping.input):
         yield from inputs.records(path, sessions.mapping.input, names=sessions.mapping.columns_of_names)
         return
@@ -162,19 +164,19 @@ def _session_of_list(
 ) -> Iterator[Trajectory | Quarantined]:
     """One session from the list of events in its record."""
     session = MappedSession(sessions, value, number)
-    session.ask(sessions.heads["request"](value))
-    session.take(many, itertools.repeat(number))
-    yield from session.finished(value)
+    session.add_request(sessions.heads["request"](value))
+    session.add_events(many, itertools.repeat(number))
+    yield from session.finish(value)
 
 
 def _head(records: list[dict[str, Any]], sessions: MappedSessions) -> dict[str, Any]:
     return sessions.tail(records, sessions.head(records))
 
 
-def _of_events(
+def _event_sessions(
     path: Path, sessions: MappedSessions, span: Span | None = None
 ) -> Iterator[Trajectory | Quarantined]:
-    """One event a record."""
+    """The sessions of a file with one event per record, each yielded at its last record."""
     mapping = sessions.mapping
     events: Callable[[], Iterable[Record]] = partial(
         inputs.records, path, mapping.input, names=mapping.columns_of_names
@@ -203,13 +205,13 @@ def _of_events(
             continue
         records_by_session.setdefault(name, []).append((number, record))
         if last.get(name) == place:
-            yield from sheltered(
+            yield from items_until_failure(
                 _session_of_records(records_by_session.pop(name), sessions), str(path), number
             )
 
 
 def _last_records(events: Iterable[Record], sessions: MappedSessions) -> tuple[dict[str, int], int]:
-    """Session -> place of its last record; and how many records with anything in them there are."""
+    """(session -> place of its last record, number of records)."""
     last: dict[str, int] = {}
     records = 0
     for place, (_, value) in enumerate(events):
@@ -220,7 +222,7 @@ def _last_records(events: Iterable[Record], sessions: MappedSessions) -> tuple[d
 
 
 def _owner(value: JsonValue | Quarantined, sessions: MappedSessions) -> str | None:
-    """The session that an event is of, where it says so."""
+    """The session that an event names, if any."""
     return sessions.native_id(value) if isinstance(value, dict) else None
 
 
@@ -228,16 +230,16 @@ def _session_of_records(many: list[Numbered], sessions: MappedSessions) -> Itera
     """One session from its records in the order of the file."""
     if (messages := sessions.mapping.messages) is not None:
         records = [record for _, record in many]
-        read = (mapped_messages.message_in(record, messages) for record in sessions.chosen(records))
+        read = (mapped_messages.message_in(record, messages) for record in sessions.select(records))
         chat_messages = [one for one in read if one is not None]
-        yield from mapped_messages.told(chat_messages, _head(records, sessions), many[0][0], sessions)
+        yield from mapped_messages.session_of(chat_messages, _head(records, sessions), many[0][0], sessions)
         return
     if sessions.mapping.spans is not None:
-        yield from mapped_spans.told(
+        yield from mapped_spans.session_of(
             [r for _, r in many], _head([r for _, r in many], sessions), many[0][0], sessions
         )
         return
     session = MappedSession(sessions, sessions.head(record for _, record in many), many[0][0])
-    lines = sessions.ordered(many)
-    session.take([record for _, record in lines], [number for number, _ in lines])
-    yield from session.finished(sessions.tail(record for _, record in many))
+    lines = sessions.sort(many)
+    session.add_events([record for _, record in lines], [number for number, _ in lines])
+    yield from session.finish(sessions.tail(record for _, record in many))

@@ -1,4 +1,5 @@
-"""A mapped session whose events are messages as chat APIs have them: read as a chat, its head as mapped."""
+"""Mapped sessions whose events are messages as chat APIs have them: read as a chat, with the head as
+mapped."""
 
 from __future__ import annotations
 
@@ -8,19 +9,19 @@ from typing import Any
 
 from ....schemas import Quarantined, Trajectory
 from . import chat, dialects, growing, turns
-from .conversation import Call, Said, Talk, outcomes
-from .mapped_paths import HEAD, MappedSessions, Numbered, written
-from .mapped_values import tag, texted
+from .conversation import Call, ChatMessage, Talk, outcomes
+from .mapped_paths import HEAD, MappedSessions, Numbered, action_of
+from .mapped_values import expect_text, tag
 from .mapping import ROLES, Messages
-from .paths import getter, unpacked
+from .paths import decode_json, getter
 from .rules import rules
 
 TIMES = ("timestamp", "created_at", "created")
 ANSWERING = [role for role, kind in ROLES.items() if kind == "agent"] + ["tool", "function"]
-"""Whose messages come back."""
+"""Roles of the messages that may come back from a call."""
 
 
-def told(
+def session_of(
     many: list[Any], value: dict[str, Any], number: int | None, sessions: MappedSessions
 ) -> Iterator[Trajectory | Quarantined]:
     """The conversation of a list of messages; a message that cannot be read is quarantined."""
@@ -33,12 +34,12 @@ def told(
             continue
         try:
             for message in [item] if dialect_messages is None else dialect_messages:
-                for one in chat.parted(message):
-                    talk.take(_add_text_calls(_strip_name(chat.message(one), sessions), sessions))
+                for one in chat.split_message(message):
+                    talk.add_message(_add_text_calls(_strip_name(chat.message(one), sessions), sessions))
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             reason = f"{at}[{place}]: {error}"
             yield Quarantined(source=sessions.source, line=number, reason=reason)
-    yield from chat.passed_over(others, sessions.source, number, at)
+    yield from chat.skipped_items(others, sessions.source, number, at)
     if talk.events:
         yield trajectory(talk, value, number, sessions)
     else:
@@ -46,11 +47,12 @@ def told(
 
 
 def reply_in(record: dict[str, Any], messages: Messages | None) -> list[Any]:
-    """What came back and stands apart from the list, as messages; items of a list may be calls. A text that
-    holds an agent's messages as JSON, as cells of tables do, is they; any other is what was said."""
+    """The messages of the reply, where it stands apart from the list: a message, or a list of messages or
+    calls. A text is decoded where it holds an agent's messages as JSON, as cells of tables do; else it is
+    what the assistant said."""
     back = getter(messages.reply)(record) if messages and messages.reply else None
     if isinstance(back, str):
-        inside = unpacked(back)
+        inside = decode_json(back)
         many = inside if isinstance(inside, list) else [inside]
         back = many if many and all(map(_is_answer, many)) else {"role": "assistant", "content": back}
     if isinstance(back, list):
@@ -59,20 +61,22 @@ def reply_in(record: dict[str, Any], messages: Messages | None) -> list[Any]:
 
 
 def _is_answer(one: Any) -> bool:
-    """Whether it is a message that may come back, and no object with a `role` that somebody asked for."""
+    """Whether an object is a message that may come back, and not an answer in JSON that happens to have a
+    `role`."""
     if not isinstance(one, dict) or one.get("role") not in ANSWERING:
         return False
     return any(key in one for key in (*dialects.CONTENTS, *dialects.CALLED, *chat.BESIDE))
 
 
-def grown(
+def growing_sessions(
     records: list[Numbered], sessions: MappedSessions
 ) -> Iterator[tuple[int | None, dict[str, Any], list[Any]]]:
-    """(number and head of the first record, messages of the last) of each session that calls amount to."""
+    """(number of the first record, head, messages) of each session of calls that continue each other; the
+    outcomes in the head and the messages are the last call's."""
     messages = sessions.mapping.messages
     at = sessions.mapping.events_at or "messages"
     calls = (
-        (sessions.chosen(turns.events_in(record, at, None) or []), reply_in(record, messages))
+        (sessions.select(turns.events_in(record, at, None) or []), reply_in(record, messages))
         for _, record in records
     )
     for one in growing.sessions_of(calls):
@@ -90,20 +94,23 @@ def message_in(record: dict[str, Any], messages: Messages) -> dict[str, Any] | N
     return {**{key: record[key] for key in TIMES if key in record}, **message}
 
 
-def _strip_name(message: Said, sessions: MappedSessions) -> Said:
-    message.name = sessions.stripped(message.name) if message.name else message.name
+def _strip_name(message: ChatMessage, sessions: MappedSessions) -> ChatMessage:
+    message.name = sessions.strip_name(message.name) if message.name else message.name
     return message
 
 
-def _add_text_calls(message: Said, sessions: MappedSessions) -> Said:
-    """The message with the action that its text has in it as a call; the text of one that names them is taken
-    for all its calls, and for no message where there is nothing else in it."""
+def _add_text_calls(message: ChatMessage, sessions: MappedSessions) -> ChatMessage:
+    """The message with calls for the actions in an agent's text, by the first rule whose pattern is found.
+    With a pattern that names actions each match is a call, and a text of nothing else is dropped; with any
+    other the first match is one."""
     if not message.calls and sessions.mapping.role_table.get(message.role) == "agent":
-        for rule, pattern in sessions.acting:
+        for rule, pattern in sessions.action_patterns:
             matches = list(pattern.finditer(message.text or ""))
             if matches:
                 names_actions = "action" in pattern.groupindex
-                actions = [written(rule.name, match) for match in (matches if names_actions else matches[:1])]
+                actions = [
+                    action_of(rule.name, match) for match in (matches if names_actions else matches[:1])
+                ]
                 message.calls = [Call(action.name, action.arguments) for action in actions]
                 if names_actions and not pattern.sub("", message.text or "").strip(" \n[]"):
                     message.text = None
@@ -112,20 +119,20 @@ def _add_text_calls(message: Said, sessions: MappedSessions) -> Said:
 
 
 def trajectory(talk: Talk, value: dict[str, Any], number: int | None, sessions: MappedSessions) -> Trajectory:
-    """What was said, with the head as the mapping has it."""
+    """The talk as a trajectory, with the head as the mapping has it."""
     constants = sessions.mapping.constants
     head: dict[str, Any] = {
-        name: texted(sessions.heads[name](value), f"trajectory.{name}") or getattr(constants, name)
+        name: expect_text(sessions.heads[name](value), f"trajectory.{name}") or getattr(constants, name)
         for name in HEAD
     }
-    native = sessions.native_id(value) if sessions.named else None
+    native = sessions.native_id(value) if sessions.id_getters else None
     tags = {name: tag(at(value)) for name, at in sessions.tags.items() if at(value) is not None}
     result = talk.trajectory(
-        native or sessions.place(number),
+        native or sessions.default_id(number),
         sessions.source,
         sessions.options,
         system=sessions.system,
-        named=native is not None,
+        has_native_id=native is not None,
         tags=tags,
         outcomes=outcomes({name: at(value) for name, at in sessions.outcomes.items()}),
         **head,

@@ -14,21 +14,21 @@ from ....schemas import Action, JsonValue
 from ....schemas.event import EventKind
 from ..base import ReadOptions, expect, without_halves
 from . import marks
-from .inputs import plain
-from .mapped_values import is_name, iso_of, seconds_of, texted
+from .inputs import plain_value
+from .mapped_values import expect_text, is_name, iso_of, seconds_of
 from .mapping import ANY, Mapping, RoleRule
 from .paths import (
     Column,
     Condition,
     Getter,
+    as_list,
+    decode_json,
     expression,
     first_of,
     fits,
     getter,
     is_pattern,
-    several,
     steps,
-    unpacked,
     values_at,
 )
 from .rules import rules
@@ -38,39 +38,40 @@ HEAD = ("condition", "task", "instance", "agent", "agent_model", "setting")
 
 PLACES = ("$file", "$folder", "$folder2", "$folder3")
 """In `native_id`, the name of the file, of its folder, of the folder around that ..."""
-RECALLED = 4096
-"""So many different events are remembered with what they were told as."""
+MOST_TRAITS = 4096
+"""Most different traits that are cached."""
 Numbered = tuple[int | None, dict[str, Any]]
 """A line's number, or an event's place in its session, with the object that is there."""
 
 
-class Told(NamedTuple):
-    """What an event says in fields that have few values."""
+class Traits(NamedTuple):
+    """What an event says in fields that have few values, so that it can be cached."""
 
-    taken: bool
+    is_taken: bool
     kind: EventKind | None = None
-    """That a rule gives it."""
+    """The one that a rule gives it."""
     action: str | None = None
     """The name of what was done."""
-    logged: Any = None
+    logged_status: Any = None
     """Its status as the log has it."""
     status: marks.Status | None = None
-    """What that means."""
-    wrong: str | None = None
-    """Why it is none of these."""
+    """What the logged status means."""
+    problem: str | None = None
+    """Why its action or its status cannot be read."""
 
 
-Fields = tuple[Any, Any, Any, Any, Told]
-"""Actor, role, text and time as they are logged, and what else an event says."""
+Fields = tuple[Any, Any, Any, Any, Traits]
+"""Actor, role, text and time as they are logged, and the traits."""
 
 
-class Seen(NamedTuple):
-    """The fields of many events."""
+class EventBatch(NamedTuple):
+    """The fields of many events, and what tells the events apart."""
 
     keys: Sequence[Any]
-    """Their ids, numbers or times: no two that differ say the same."""
-    differ: bool
-    """Whether all do."""
+    """Their ids, numbers or times (None for each where there are none); events with different keys are never
+    repetitions."""
+    are_unique: bool
+    """Whether all keys differ, so that no event can be a repetition."""
     fields: Sequence[Fields]
 
 
@@ -99,14 +100,14 @@ class MappedSessions:
         event = mapping.event
         self.state = at(event.state)
         has_pattern = mapping.turns is not None and mapping.turns.pattern is not None
-        self.unsaid = mapping.turns.first if mapping.turns and has_pattern else None
-        """What stands for the time of a turn that has none, as for its speaker."""
-        self.time = _time_getter(at(event.time), mapping.constants.time_format, self.unsaid)
-        self.tells_state = bool(event.state or event.result)
-        self.listed = mapping.events_at is not None
+        self.placeholder = mapping.turns.first if mapping.turns and has_pattern else None
+        """What stands for the time of a turn without one: `turns.first`, as for its speaker."""
+        self.time = _time_getter(at(event.time), mapping.constants.time_format, self.placeholder)
+        self.has_state = bool(event.state or event.result)
+        self.has_list = mapping.events_at is not None
         """Whether a record holds a list of events."""
-        self.open_statuses = mapping.statuses.get(ANY) == "unknown"
-        self.tells_acts = bool(event.command or mapping.actions)
+        self.has_open_statuses = mapping.statuses.get(ANY) == "unknown"
+        self.has_implied_actions = bool(event.command or mapping.actions)
         self.result, self.command = at(event.result), at(event.command)
         self.error = at(event.error)
         self.seq = _integer_getter(at(event.seq)) if event.seq else None
@@ -115,14 +116,14 @@ class MappedSessions:
         self.arguments = [(path.rpartition(".")[2].strip("[]"), at(path)) for path in paths]
         self.roles = mapping.role_table
         native_id = mapping.trajectory.native_id
-        self.named = [_file_name_getter(path, source) or getter(path) for path in several(native_id)]
+        self.id_getters = [_file_name_getter(path, source) or getter(path) for path in as_list(native_id)]
         self.strip = expression(mapping.names["strip"]) if "strip" in mapping.names else None
-        self.acting = [(rule, expression(rule.pattern)) for rule in mapping.actions]
+        self.action_patterns = [(rule, expression(rule.pattern)) for rule in mapping.actions]
         self.heads = {
             name: getter(getattr(mapping.trajectory, name)) for name in (*HEAD, "hidden", "request")
         }
-        self.given = {name: getattr(options, name, None) for name in HEAD}
-        """What a person says of all sessions."""
+        self.overrides = {name: getattr(options, name, None) for name in HEAD}
+        """Fields of the head that the command line sets for all sessions."""
         self.tags = {name: getter(path) for name, path in mapping.tags.items()}
         self.outcomes = {
             name: _number_getter(getter(path), mapping.values.get(name, {}))
@@ -134,45 +135,48 @@ class MappedSessions:
             *map(column, (event.actor or event.role, event.role or event.actor, event.text)),
             column(None if mapping.constants.time_format else event.time),
         ]
-        self.telling = [column(path) for path in (event.action, event.status, *self.rule_paths)]
-        self.recalled: dict[tuple[Any, ...], Told] = {}
-        self.recalls = not any(_has_pattern(condition) for condition in conditions)
-        """Whether what an event is told as is kept by value: texts, which patterns look at, are too many."""
+        self.trait_columns = [column(path) for path in (event.action, event.status, *self.rule_paths)]
+        self.trait_cache: dict[tuple[Any, ...], Traits] = {}
+        self.caches_traits = not any(_has_pattern(condition) for condition in conditions)
+        """Whether traits are cached by the values that they come from. Patterns look at texts, of which there
+        are too many."""
         more = [rule.where for rule in mapping.role_rules] + [rule.where for rule in mapping.results]
         more += [rule.where for rule in mapping.actions]
         self.where_paths = {path: at(path) for condition in more for path in condition}
 
     def native_id(self, record: dict[str, Any]) -> str | None:
-        """Which session a line is of; a whole file is one where the mapping names no field."""
-        if not self.named:
+        """The session that a record names, or the file's name where the mapping names no field; None where
+        the record has no value there."""
+        if not self.id_getters:
             return self.stem
-        if len(self.named) == 1 and type(name := self.named[0](record)) is str:
+        if len(self.id_getters) == 1 and type(name := self.id_getters[0](record)) is str:
             return name or None
-        names = [at(record) for at in self.named]
+        names = [at(record) for at in self.id_getters]
         return "/".join(map(str, names)) if all(is_name(name) for name in names) else None
 
-    def place(self, number: int | None) -> str:
-        """What a session without a name is called: its file, and its record where that holds several."""
+    def default_id(self, number: int | None) -> str:
+        """The id of a session without one: its file's name, with its record's number where the file holds
+        several."""
         whole = self.mapping.events_at is None or number is None
         return self.stem if whole else f"{self.stem}:{number}"
 
     def head(self, records: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """The first line with, of every field that is said once a session, the first value there is."""
+        """The first record; what it lacks of the head and the tags is filled in from later ones."""
         rest = iter(records)
         first = dict(next(rest))
         fields = self.mapping.trajectory.model_dump(exclude_none=True).values()
-        paths = [one for path in fields for one in several(path) if one not in PLACES]
+        paths = [one for path in fields for one in as_list(path) if one not in PLACES]
         missing = [(path, getter(path)) for path in (*paths, *self.mapping.tags.values())]
         missing = [(path, at) for path, at in missing if at(first) is None]
         return _with_later_values(first, missing, rest)
 
     def tail(self, records: Iterable[dict[str, Any]], head: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The last value of every outcome there is, in the `head` of the session."""
+        """The session's `head` with the last value that its records have for each outcome."""
         missing = [(path, getter(path)) for path in self.mapping.outcomes.values()]
         return _with_later_values(head or {}, missing, reversed(list(records))) if missing else head or {}
 
-    def seen(self, events: Sequence[dict[str, Any]]) -> Seen:
-        """What stands in the fields that every event is asked for, a field at a time."""
+    def read_batch(self, events: Sequence[dict[str, Any]]) -> EventBatch:
+        """The fields that every event is asked for, read column by column."""
         unique = self.id or self.seq
         keys: Sequence[Any] = ()
         differ = True
@@ -187,49 +191,50 @@ class MappedSessions:
             except TypeError:  # a list or an object
                 differ = False
         columns = [column(events) for column in self.columns]
-        fields = list(zip(*columns, self._all_told(events), strict=True))
-        return Seen(keys or [None] * len(events), differ, fields)
+        fields = list(zip(*columns, self._all_traits(events), strict=True))
+        return EventBatch(keys or [None] * len(events), differ, fields)
 
-    def _all_told(self, events: Sequence[dict[str, Any]]) -> list[Told]:
-        """What each event says in the fields that rules look at, and as its action and status."""
-        rows = list(zip(*[column(events) for column in self.telling], strict=True))
+    def _all_traits(self, events: Sequence[dict[str, Any]]) -> list[Traits]:
+        """The traits of each event."""
+        rows = list(zip(*[column(events) for column in self.trait_columns], strict=True))
         try:
-            results = list(map(self.recalled.get, rows))
+            results = list(map(self.trait_cache.get, rows))
         except TypeError:  # a list or an object, which no rule names
-            return [self.told(row) for row in rows]
-        return [self.told(row) if one is None else one for one, row in zip(results, rows, strict=True)]
+            return [self.traits(row) for row in rows]
+        return [self.traits(row) if one is None else one for one, row in zip(results, rows, strict=True)]
 
-    def told(self, values: tuple[Any, ...]) -> Told:
-        """What an event says that has these values there: its action, its status, what rules look at."""
-        if not self.recalls:
-            return self._told(values)
+    def traits(self, values: tuple[Any, ...]) -> Traits:
+        """The traits of an event with these values: its action, its status, then what rules look at."""
+        if not self.caches_traits:
+            return self._make_traits(values)
         try:
-            result = self.recalled.get(values)
+            result = self.trait_cache.get(values)
         except TypeError:
-            return self._told(values)
+            return self._make_traits(values)
         if result is None:
-            result = self._told(values)
+            result = self._make_traits(values)
             # 1, 1.0 and true are the same to a dictionary, and not to a rule.
             if all(value is None or type(value) is str for value in values):
-                if len(self.recalled) == RECALLED:
-                    self.recalled.clear()
-                self.recalled[values] = result
+                if len(self.trait_cache) == MOST_TRAITS:
+                    self.trait_cache.clear()
+                self.trait_cache[values] = result
         return result
 
-    def _told(self, values: tuple[Any, ...]) -> Told:
+    def _make_traits(self, values: tuple[Any, ...]) -> Traits:
         action, status, *ruling = values
         at = dict(zip(self.rule_paths, ruling, strict=True)).__getitem__
         if not self._takes(at):
-            return Told(taken=False)
+            return Traits(is_taken=False)
         kind = next((rule.kind for rule in self.mapping.kinds if fits(rule.where, at)), None)
         try:
-            name = texted(action, "action")
-            return Told(True, kind, name, status, None if status is None else self._status(status))
+            name = expect_text(action, "action")
+            return Traits(True, kind, name, status, None if status is None else self._status(status))
         except ValueError as error:
-            return Told(True, kind, wrong=str(error))
+            return Traits(True, kind, problem=str(error))
 
-    def chosen(self, many: list[Any]) -> list[Any]:
-        """The messages, spans, or records that hold one, that the filter takes."""
+    def select(self, many: list[Any]) -> list[Any]:
+        """The items (messages, spans, or records that hold one) that the filter keeps; all of them where it
+        looks outside of the items."""
         selection = self.mapping.filter
         conditions = [*selection.keep, *selection.skip]
         if not conditions or not all(map(self.mapping.is_inside, itertools.chain(*conditions))):
@@ -254,8 +259,9 @@ class MappedSessions:
         return None if meaning == "unknown" else meaning
 
     def is_other(self, status: Any) -> bool:
-        """Whether the mapping names a logged status only as any other."""
-        return _status_word(status) not in self.mapping.statuses
+        """Whether the mapping covers a logged status only by its `*`; an empty one says nothing."""
+        word = _status_word(status)
+        return bool(word) and word not in self.mapping.statuses
 
     def role_rule(self, event: dict[str, Any]) -> RoleRule | None:
         """The first rule on who speaks that an event fits."""
@@ -264,7 +270,7 @@ class MappedSessions:
         return next((rule for rule in self.mapping.role_rules if self._fits(rule.where, event)), None)
 
     def result_status(self, event: dict[str, Any], acts: bool) -> marks.Status | None:
-        """What the rules and the shipped marks say of an event of which the log gives no status."""
+        """The status that rules and shipped marks give an event for which the log gives none."""
         for rule in self.mapping.results:
             if self._fits(rule.where, event):
                 return None if rule.status == "unknown" else rule.status
@@ -273,27 +279,28 @@ class MappedSessions:
         return status or (self.mapping.constants.status if acts else None)
 
     def text_status(self, text: str, tool: str | None) -> marks.Status | None:
-        """What rules and marks say of a result that is an event of its own."""
+        """The status that rules and marks give a result which is an event of its own."""
         return rules(self.options.map).status(text, tool)
 
-    def written_action(self, event: dict[str, Any], text: str | None) -> Action | None:
+    def find_action(self, event: dict[str, Any], text: str | None) -> Action | None:
         """The action that a text has in it, as the first fitting rule finds it."""
-        for rule, pattern in self.acting:
+        for rule, pattern in self.action_patterns:
             if text and (match := pattern.search(text)) and self._fits(rule.where, event):
-                return written(rule.name, match)
+                return action_of(rule.name, match)
         return None
 
-    def stripped(self, name: str) -> str:
+    def strip_name(self, name: str) -> str:
         """A name without what the mapping says is no part of it."""
         return (self.strip.sub("", name) or name) if self.strip else name
 
     def _fits(self, where: Condition, event: dict[str, Any]) -> bool:
         return fits(where, lambda path: self.where_paths[path](event))
 
-    def ordered(self, many: list[Numbered]) -> list[Numbered]:
-        """Lines of one session in the order in which things happened."""
+    def sort(self, many: list[Numbered]) -> list[Numbered]:
+        """The records of a session in the order of `seq`, else of time; those without a time stay after the
+        record before them."""
         if self.seq is not None:
-            return sorted(many, key=self._place)
+            return sorted(many, key=self._sort_key)
         moment = float("-inf")
         moments = []
         for _, record in many:
@@ -307,20 +314,24 @@ class MappedSessions:
         return seconds_of(self.when(event))
 
     def when(self, event: dict[str, Any]) -> Any:
-        """What stands there as its time; None where that is not written as the mapping says."""
+        """The logged time of an event; None where it is not written as the mapping says."""
         try:
             return self.time(event)
         except ValueError:
             return None
 
-    def _place(self, numbered: Numbered) -> float:
+    def _sort_key(self, numbered: Numbered) -> float:
         assert self.seq is not None
         seq = self.seq(numbered[1])
         return seq if isinstance(seq, (int, float)) else float("inf")
 
 
-def written(name: str, match: re.Match[str]) -> Action:
-    """An action out of a text: the groups that took part are its arguments, `action` its name."""
+def action_of(name: str, match: re.Match[str]) -> Action:
+    """The action that a pattern found: its name is the group `action`, else `name`.
+
+    Its arguments are the groups or, of a pattern with `action`, what the group `arguments` holds as Python
+    writes a call's; where that is anything else, it is kept as `raw`, too.
+    """
     groups = {key: one for key, one in match.groupdict().items() if one is not None}
     if "action" not in groups:
         return Action(name=name, arguments=dict(groups))
@@ -331,18 +342,18 @@ def written(name: str, match: re.Match[str]) -> Action:
 
 
 def _keywords(text: str) -> dict[str, JsonValue] | None:
-    """The arguments of a call as Python writes them; None for other ones than values by their names."""
+    """Keyword arguments as Python writes them; None where one is positional or no literal."""
     try:
         call = ast.parse(f"f({without_halves(text)})", mode="eval").body
         assert isinstance(call, ast.Call)
-        keywords = {one.arg: plain(ast.literal_eval(one.value)) for one in call.keywords if one.arg}
+        keywords = {one.arg: plain_value(ast.literal_eval(one.value)) for one in call.keywords if one.arg}
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
     return keywords if not call.args and len(keywords) == len(call.keywords) else None
 
 
 def _file_name_getter(path: str, source: str) -> Getter | None:
-    """The name of the file, or of a folder that it is in; None where a field is meant."""
+    """A getter of the file's name, or of a folder's that it is in; None where `path` is a field's."""
     if path not in PLACES:
         return None
     names = [Path(source).stem, *(folder.name for folder in Path(source).absolute().parents)]
@@ -352,45 +363,46 @@ def _file_name_getter(path: str, source: str) -> Getter | None:
 
 
 def _time_getter(at: Getter, time_format: str | None, unsaid: str | None) -> Getter:
-    """The time that stands there, as ISO 8601 where the mapping says how it is written."""
+    """A getter of times, as ISO 8601 where the mapping gives their format; the placeholder becomes None."""
     if time_format is None:
         return at
 
-    def time(event: Any) -> Any:
+    def get_time(event: Any) -> Any:
         value = at(event)
         return None if value is not None and value == unsaid else iso_of(value, time_format)
 
-    return time
+    return get_time
 
 
 def _integer_getter(at: Getter) -> Getter:
-    """The whole number that stands there, also where it went through a table, or else what stands there."""
+    """A getter of whole numbers, also of 3.0 and "3", which tables have; any other value is returned
+    unchanged."""
 
-    def whole(event: Any) -> Any:
+    def get_integer(event: Any) -> Any:
         value = at(event)
         if type(value) is not int:
             with suppress(ValueError):
                 return expect(value, int, "seq")
         return value
 
-    return whole
+    return get_integer
 
 
 def _number_getter(at: Getter, values: dict[str, float]) -> Getter:
-    """What stands there, with the number in place of a word that is one."""
+    """A getter that replaces the words for which the mapping has numbers."""
     if not values:
         return at
     numbers = {word.strip().casefold(): number for word, number in values.items()}
 
-    def numbered(record: Any) -> Any:
+    def get_number(record: Any) -> Any:
         value = at(record)
         return numbers.get(value.strip().casefold(), value) if isinstance(value, str) else value
 
-    return numbered
+    return get_number
 
 
 def _status_word(status: Any) -> str:
-    """A status as tables have it."""
+    """A logged status as the keys of `[statuses]` are written."""
     return str(status).lower() if isinstance(status, bool) else str(status)
 
 
@@ -402,7 +414,7 @@ def _has_pattern(condition: Condition) -> bool:
 def _with_later_values(
     first: dict[str, Any], missing: list[tuple[str, Getter]], rest: Iterator[dict[str, Any]]
 ) -> dict[str, Any]:
-    """`first` with what later lines say at the `missing` paths."""
+    """`first` with the values that later records have at the `missing` paths."""
     while missing and (record := next(rest, None)) is not None:
         for path, at in [(path, at) for path, at in missing if at(record) is not None]:
             first = _with(first, steps(path), at(record))
@@ -411,10 +423,10 @@ def _with_later_values(
 
 
 def _with(record: Any, keys: Sequence[str | int], value: Any) -> Any:
-    """A record with a value at a path, beside what its objects and lists have already."""
+    """A copy of a record with a value at a path, beside what its objects and lists have already."""
     if not keys:
         return value
-    inside = unpacked(record) if isinstance(record, str) else record
+    inside = decode_json(record) if isinstance(record, str) else record
     if isinstance(inside, list):
         inside = dict(enumerate(inside))
     inside = inside if isinstance(inside, dict) else {}

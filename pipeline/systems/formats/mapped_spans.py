@@ -1,7 +1,7 @@
-"""A mapped session whose records are spans: runs of models, tools and agents with what went in and came out.
+"""Mapped sessions whose records are spans: runs of models, tools and agents with what went in and came out.
 
-They are made spans of OTLP (otlp_spans.py) and read as such: in order of their start, of a model call's input
-what was not said before, of a tool's span the result of the call that asked for it.
+The spans are made those of OTLP (otlp_spans.py) and read as such, in order of their start: of a model call's
+input what was not said before, of a tool's span the result of the call that asked for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .mapped_paths import MappedSessions
 from .mapped_values import seconds_of
 from .mapping import Spans
 from .otlp_spans import Span
-from .paths import Getter, first_of, several
+from .paths import Getter, as_list, first_of
 from .rules import rules
 from .span_values import arguments_in, messages_in
 
@@ -33,7 +33,7 @@ OPERATIONS: dict[Kind, str] = {"model": "chat", "tool": "execute_tool", "agent":
 
 
 def kind_of(value: object) -> Kind:
-    """What a span's own word for its kind stands for."""
+    """The kind that a span's own word for it means."""
     terms = words(value)
     if terms & MODEL and not terms & {"prompt", "list"}:
         return "model"
@@ -41,17 +41,17 @@ def kind_of(value: object) -> Kind:
 
 
 def words(value: object) -> set[str]:
-    """The words of a name, in small letters."""
+    """The words of a name, in small letters; `camelCase` is two."""
     parted = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(value))
     return {word for word in re.split(r"[^a-z]+", parted.lower()) if word}
 
 
-def told(
+def session_of(
     many: list[Any], value: dict[str, Any], number: int | None, sessions: MappedSessions
 ) -> Iterator[Trajectory | Quarantined]:
     """The conversation of a list of spans; one that cannot be read is quarantined."""
     assert sessions.mapping.spans is not None
-    items = sessions.chosen(many)
+    items = sessions.select(many)
     paths = _Paths(sessions.mapping.spans, items)
     spans = []
     for place, item in enumerate(items):
@@ -60,7 +60,7 @@ def told(
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             yield Quarantined(source=sessions.source, line=number, reason=f"span {place}: {error}")
     conversation = otlp.conversation(spans, sessions.source, rules(sessions.options.map), sessions.system)
-    yield from conversation.wrong
+    yield from conversation.problems
     if conversation.talk.events:
         result = trajectory(conversation.talk, value, number, sessions)
         yield result.model_copy(update={"agent": result.agent or conversation.agent})
@@ -76,7 +76,7 @@ class _Paths:
         inside = f"{spans.at}[]." if spans.at else ""
 
         def at(path: str | list[str] | None) -> Getter:
-            return first_of(several(path), inside)
+            return first_of(as_list(path), inside)
 
         self.kinds = spans.kinds
         self.id, self.parent, self.kind, self.name = map(at, (spans.id, spans.parent, spans.kind, spans.name))
@@ -87,7 +87,7 @@ class _Paths:
         objects = [record for record in many if isinstance(record, dict)]
         by_id = {str(self.id(record)): record for record in objects if self.id(record) is not None}
         self.wrappers = self._wrappers(objects, by_id)
-        self.flat = any(self._asks(record) for record in objects)
+        self.has_root_calls = any(self._is_root_call(record) for record in objects)
 
     def span(self, place: int, record: Any) -> Span:
         """One record as a span; ValueError where it is none."""
@@ -106,44 +106,44 @@ class _Paths:
             end=_nanoseconds(self.end(record), place) if self.end(record) else start,
             attributes=dict(self._attributes(record, kind)),
             events=[],
-            failed=failure,
+            failure=failure,
             service=None,
-            tells=bool(status & SUCCEEDED),
+            reports_success=bool(status & SUCCEEDED),
         )
 
     def _kind(self, record: dict[str, Any], *, root: bool) -> Kind:
-        kind = self._logged(record)
-        if kind == "model" and self._passes(record):
+        kind = self._logged_kind(record)
+        if kind == "model" and self._is_wrapper(record):
             return "agent"
-        # What holds all others speaks where no model call in it does, and none stands beside it.
-        return "agent" if root and kind == "other" and not self.flat else kind
+        # A root of no known kind may speak, as an agent's span does, unless model calls stand beside it.
+        return "agent" if root and kind == "other" and not self.has_root_calls else kind
 
-    def _logged(self, record: dict[str, Any]) -> Kind:
-        """What the log says that a span is."""
+    def _logged_kind(self, record: dict[str, Any]) -> Kind:
+        """The kind that the log gives a span."""
         word = self.kind(record)
         return self.kinds.get(str(word)) or kind_of(word)
 
-    def _asks(self, record: dict[str, Any]) -> bool:
-        """Whether a span is a model call with words in no other span."""
-        is_model = self._logged(record) == "model" and not self._passes(record)
+    def _is_root_call(self, record: dict[str, Any]) -> bool:
+        """Whether a span is a model call with an input and without a parent."""
+        is_model = self._logged_kind(record) == "model" and not self._is_wrapper(record)
         return is_model and self.parent(record) is None and bool(self.input(record))
 
-    def _passes(self, record: dict[str, Any]) -> bool:
-        """Whether what is called a model holds models and only passes their words on."""
+    def _is_wrapper(self, record: dict[str, Any]) -> bool:
+        """Whether a span that is called a model only passes on the words of a model in it."""
         return self.id(record) is not None and str(self.id(record)) in self.wrappers
 
     def _wrappers(self, objects: list[dict[str, Any]], by_id: dict[str, dict[str, Any]]) -> set[str]:
-        """Ids of the models that are nearest around another one; one around a tool asked for it and is none
-        of these."""
+        """Ids of the model spans that are the nearest model around another one. A tool between the two ends
+        the search: the outer model asked for it."""
         nearest: dict[str, str | None] = {}
         """Id -> the model there or nearest around it; None where that is a tool, or there is none."""
         wrappers = set[str]()
         for record in objects:
-            if self._logged(record) != "model":
+            if self._logged_kind(record) != "model":
                 continue
             chain, place = list[str](), str(self.parent(record))
             while place in by_id and place not in nearest:
-                kind = self._logged(by_id[place])
+                kind = self._logged_kind(by_id[place])
                 nearest[place] = place if kind == "model" else None
                 if kind in ("model", "tool"):
                     break
@@ -164,7 +164,7 @@ class _Paths:
             yield "gen_ai.tool.call.arguments", arguments_in(self.input(record))
             yield "gen_ai.tool.call.result", _result(self.output(record))
         elif kind != "other":
-            if kind == "agent" and name and self._logged(record) == kind:
+            if kind == "agent" and name and self._logged_kind(record) == kind:
                 yield "gen_ai.agent.name", str(name)
             inputs = messages_in(self.input(record), "user")
             outputs = messages_in(self.output(record), "assistant")
@@ -181,7 +181,7 @@ class _Paths:
 
 
 def _nanoseconds(moment: Any, place: int) -> int:
-    """A start, as a time or (in order) a place in the list."""
+    """Nanoseconds since 1970; without a time, the place in the list, which keeps the order."""
     if isinstance(moment, str):
         moment = moment.replace(" UTC", "+00:00")
     seconds = seconds_of(moment)

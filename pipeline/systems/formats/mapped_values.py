@@ -1,4 +1,4 @@
-"""What stands in a field, as a text, a name or a time."""
+"""Logged values as texts, names, numbers and times."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def is_name(value: Any) -> bool:
     return isinstance(value, (str, int, float)) and value != ""
 
 
-def spoken(value: Any) -> str | None:
-    """What was said: a text, the texts of a list of parts, or whatever else as its JSON."""
+def utterance(value: Any) -> str | None:
+    """What was said, as a text: of a list of parts their texts, of an object its JSON."""
     if value is None or type(value) is str:
         return value
     if isinstance(value, list):
-        return contents.plain(value)
-    return canonical_json(value) if isinstance(value, dict) else texted(value, "text")
+        return contents.plain_text(value)
+    return canonical_json(value) if isinstance(value, dict) else expect_text(value, "text")
 
 
 def seconds_of(value: Any) -> float | None:
@@ -68,8 +68,8 @@ def is_time_format(text: str) -> bool:
 
 
 def iso_of(value: Any, time_format: str) -> Any:
-    """ISO 8601 of a text, or a number (20240131), that is a time written so, or as it is; ValueError for
-    another text."""
+    """ISO 8601 of a text, or a number (20240131), that is a time in `time_format`. An empty text, a text that
+    is a time already, and any other value are returned unchanged; ValueError for another text."""
     if not isinstance(value, (str, int, float)) or isinstance(value, bool):
         return value
     text = str(value).strip()
@@ -82,45 +82,46 @@ def iso_of(value: Any, time_format: str) -> Any:
     raise ValueError(f"time: {value[:40]!r} is not written as {time_format!r}")
 
 
-def frozen(value: Any) -> Hashable:
-    """What is equal of two values that are, and can be looked up among many."""
+def as_hashable(value: Any) -> Hashable:
+    """A hashable value that is equal for equal values."""
     if isinstance(value, list):
-        return tuple(map(frozen, value))
+        return tuple(map(as_hashable, value))
     if not isinstance(value, dict):
         return value  # type: ignore[no-any-return]
     try:
         return frozenset(value.items())
     except TypeError:  # a list or an object in it
-        return frozenset((key, frozen(one)) for key, one in value.items())
+        return frozenset((key, as_hashable(one)) for key, one in value.items())
 
 
-def named(value: Any) -> str:
-    """A value as an error names it."""
+def describe(value: Any) -> str:
+    """A value as the message of an error names it."""
     names = {type(None): "nothing", dict: "an object", list: "a list", bool: "true or false"}
     return names.get(type(value), repr(value)[:60])
 
 
-def texted(value: Any, where: str) -> str | None:
+def expect_text(value: Any, where: str) -> str | None:
     """A text or a number as a text; ValueError, with `where` it stands, for anything else."""
     if value is None or type(value) is str:
         return value
     if isinstance(value, (int, float)):
         return tag(value)
-    raise ValueError(f"{where}: expected a text, got {named(value)}")
+    raise ValueError(f"{where}: expected a text, got {describe(value)}")
 
 
 def tag(value: Any) -> str:
-    """Whatever stands there as a text; true and false as JSON has them."""
+    """Any value as a text; true and false as JSON has them."""
     return value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def moment(value: Any) -> str | None:
-    """ISO 8601; a number is seconds or milliseconds since 1970, NaN an empty cell."""
+    """A time as ISO 8601: a text unchanged, a number as seconds or milliseconds since 1970, None for NaN, an
+    empty cell. ValueError for any other value."""
     if value is None or value != value:
         return None
     if type(value) is str and ("-" in value or not SECONDS.fullmatch(value)):
         return value
     seconds = seconds_of(value)
     if seconds is None:
-        raise ValueError(f"time: expected a text or a number, got {named(value)}")
+        raise ValueError(f"time: expected a text or a number, got {describe(value)}")
     return datetime.fromtimestamp(seconds, UTC).isoformat()

@@ -21,7 +21,7 @@ from ....schemas.event import EventKind
 from ....schemas.trajectory import ParticipantKind, Setting
 from ...errors import SourceError
 from .mapped_values import is_encoding, is_time_format
-from .paths import Condition, check_pattern, expression, several, steps
+from .paths import Condition, as_list, check_pattern, expression, steps
 
 ROLES: dict[str, ParticipantKind] = {
     **dict.fromkeys(("user", "human"), "human"),
@@ -33,7 +33,7 @@ ROLES: dict[str, ParticipantKind] = {
 }
 """What roles mean unless the mapping says otherwise."""
 ANY = "*"
-"""In `[roles]`, any role that is not named."""
+"""In `[roles]` and `[statuses]`, any that is not named."""
 
 
 class Input(Model):
@@ -59,20 +59,20 @@ class Input(Model):
 
     @field_validator("format", mode="before")
     @classmethod
-    def _of_tables(cls, name: object) -> object:
+    def _tsv_as_csv(cls, name: object) -> object:
         # What parts the cells of a table is told by the table.
         return "csv" if name == "tsv" else name
 
     @field_validator("encoding")
     @classmethod
-    def _is_known(cls, name: str | None) -> str | None:
+    def _check_encoding(cls, name: str | None) -> str | None:
         if name is not None and not is_encoding(name):
             raise PydanticCustomError("encoding", "expected one such as cp1252 or utf-16")
         return name
 
     @property
-    def as_they_are(self) -> bool:
-        """Whether a record is what stands in the file."""
+    def keeps_records(self) -> bool:
+        """Whether records are read as they stand in the file, and not divided, gathered or decoded first."""
         return not (self.sides or self.numbered or self.encoding or self.rounds)
 
 
@@ -85,10 +85,10 @@ class Turns(Model):
     """What begins a turn; its named groups are the event's fields (`first` where one is empty), what follows
     is its `text` unless a group is called so. Of several, the first one that a text has twice."""
     first: str = "environment"
-    """Whose the text before the first turn is, under each of the groups."""
+    """Who speaks the text before the first turn, under each of the groups."""
     fields: dict[str, str | list[str]] = Field(default_factory=dict)
-    """Role -> path of the text that they said, in this order, as a record of a question and an answer has
-    them, or their paths round by round; the events have `role` and `text`."""
+    """Role -> path of its text, in this order, where a record holds a question and its answer, or its paths
+    round by round; the events have `role` and `text`."""
 
 
 class Messages(Model):
@@ -99,9 +99,9 @@ class Messages(Model):
     each: bool = False
     """Whether a record is one message; records in which there is none are passed over."""
     reply: str | None = None
-    """What came back, a message, a list of them or a text, where it stands apart from the list."""
+    """The reply (a message, a list of them or a text), where it stands apart from the list."""
     growing: bool = False
-    """Whether records are calls of a model, each with all that was said before: of those that continue each
+    """Whether records are calls of a model, each with all that was said before: of calls that continue each
     other the last is the session."""
 
 
@@ -111,7 +111,7 @@ class Spans(Model):
     at: str | None = None
     """The list of spans in a record; without it, a record is one."""
     kind: str
-    """Path of what it is; words such as llm, generation, tool, agent are known."""
+    """Path of the kind; words such as llm, generation, tool, agent are known."""
     input: str | list[str]
     output: str | list[str]
     id: str | None = None
@@ -148,9 +148,9 @@ class Constants(Model):
     agent: str | None = None
     agent_model: str | None = None
     status: Literal["succeeded", "failed"] | None = None
-    """Of an action whose result no field and no rule speaks of; without it that is unknown."""
+    """The status of an action on whose result no field and no rule decides; without it that is unknown."""
     role: str | list[str] | None = Field(default=None, min_length=1)
-    """Of an event in which no field says it, such as a step of the agent's; of several, in turn."""
+    """The role of events in which no field gives it, such as an agent's steps; of several, in turn."""
     results: Literal["next"] | None = None
     """`next`: what the environment says right after an action is that action's result."""
     time_format: str | None = None
@@ -158,7 +158,7 @@ class Constants(Model):
 
 
 class HeadFields(Model):
-    """Paths to what is said once a session."""
+    """Paths to what holds once a session."""
 
     native_id: str | list[str] | None = None
     """The session, of several paths their values joined by `/`; without it a record (or, of one event a
@@ -171,11 +171,11 @@ class HeadFields(Model):
     agent_model: str | None = None
     hidden: str | None = None
     request: str | None = None
-    """What the session was asked for, where nobody says it there: a `user` says it first."""
+    """The session's request, where no event has it: it becomes the first message, of `user`."""
 
 
 class EventFields(Model):
-    """Paths to what is said of each event, of several the first that has a value; `actor` or `role` must be
+    """Paths to the fields of each event, of several the first that has a value; `actor` or `role` must be
     there."""
 
     actor: str | list[str] | None = None
@@ -202,7 +202,8 @@ class KindRule(Model):
 
 
 class RoleRule(Model):
-    """Who speaks where an event fits `where`: a participant of that kind; the first that fits decides."""
+    """Who speaks where an event fits `where`: a participant of that kind; the first rule that fits
+    decides."""
 
     where: Condition
     kind: ParticipantKind
@@ -225,8 +226,8 @@ Roles = Annotated[
 
 
 class Filter(Model):
-    """Events, messages or spans to take: those that fit any of `keep` (all, where there is none) and none of
-    `skip`. Where a record has one message, it is the record that is looked at."""
+    """The events, messages or spans that are read: those that fit any of `keep` (all, where there is none)
+    and none of `skip`. Where a record has one message, it is the record that is looked at."""
 
     keep: list[Condition] = Field(default_factory=list)
     skip: list[Condition] = Field(default_factory=list)
@@ -258,8 +259,8 @@ class Mapping(Model):
     filter: Filter = Filter()
 
     @property
-    def only_rules(self) -> bool:
-        """Whether it says nothing of where fields are, so that it is for logs whose format is known."""
+    def has_only_rules(self) -> bool:
+        """Whether it has only rules, and no fields, so that it is for logs whose format is known."""
         return self.messages is None and self.spans is None and not self.event.model_dump(exclude_none=True)
 
     @cached_property
@@ -283,12 +284,12 @@ class Mapping(Model):
 
     @property
     def columns_of_names(self) -> set[str]:
-        """Columns of a table that say which, and not how much: the session, its condition, who acts; and
-        when, where times are written in a format of their own."""
+        """Columns of a table that hold names and no amounts: of the session, its condition, who acts; and
+        times, where they have a format of their own."""
         heads = self.trajectory.model_dump(exclude_none=True, exclude={"hidden", "request"})
         fields = {"actor", "role", "id"} | ({"time"} if self.constants.time_format else set())
         event_fields = self.event.model_dump(exclude_none=True, include=fields)
-        paths = (one for path in (*heads.values(), *event_fields.values()) for one in several(path))
+        paths = (one for path in (*heads.values(), *event_fields.values()) for one in as_list(path))
         return {str(steps(path)[0]) for path in paths}
 
     def check(self) -> None:
@@ -326,8 +327,9 @@ class Mapping(Model):
                     f"statuses.{value}: expected one of succeeded, failed, unknown, got {meaning!r}"
                 )
 
-    def useless(self) -> str | None:
-        """What a new mapping should not say, for it means nothing; one that is noted with a source may."""
+    def unused_part(self) -> str | None:
+        """Why a new mapping is refused for a part of it that has no effect; None where there is none. A
+        mapping that is noted with a source may have one."""
         if self.messages is None and self.spans is None:
             return None
         if self.kinds or self.statuses:
@@ -351,7 +353,12 @@ class Mapping(Model):
             raise ValueError("event, messages, spans: each says where events are; give one of them")
         rules = self.roles or self.results or self.constants.status
         speaker = self.event.actor or self.event.role or (has_fields and self.constants.role)
-        if not speaker and self.messages is None and self.spans is None and not (self.only_rules and rules):
+        if (
+            not speaker
+            and self.messages is None
+            and self.spans is None
+            and not (self.has_only_rules and rules)
+        ):
             raise ValueError("event: needs actor or role")
         if self.trajectory.request and (not has_fields or self.events_at is None):
             raise ValueError("trajectory.request: stands where one record holds a list of events")
@@ -366,7 +373,7 @@ class Mapping(Model):
 
     def _head_paths(self) -> Iterator[tuple[str, str]]:
         for name, path in self.trajectory.model_dump(exclude_none=True).items():
-            yield from ((f"trajectory.{name}", one) for one in several(path))
+            yield from ((f"trajectory.{name}", one) for one in as_list(path))
         if self.messages is not None and self.messages.reply:
             yield "messages.reply", self.messages.reply
         for table in ("tags", "outcomes"):
@@ -375,10 +382,10 @@ class Mapping(Model):
 
     def _event_paths(self) -> Iterator[tuple[str, str]]:
         for name, path in self.event.model_dump(exclude_none=True).items():
-            yield from ((f"event.{name}", one) for one in several(path))
+            yield from ((f"event.{name}", one) for one in as_list(path))
         if self.spans is not None:
             span_paths = self.spans.model_dump(exclude_none=True, exclude={"at", "kinds"})
-            yield from ((f"spans.{name}", one) for name, path in span_paths.items() for one in several(path))
+            yield from ((f"spans.{name}", one) for name, path in span_paths.items() for one in as_list(path))
         tables: dict[str, Sequence[KindRule | RoleRule | ResultRule | ActionRule]]
         tables = {"kinds": self.kinds, "roles": self.role_rules}
         tables |= {"results": self.results, "actions": self.actions}
@@ -416,14 +423,14 @@ def parse(text: str, name: str = "mapping") -> Mapping:
         mapping = Mapping.model_validate(toml.parse(text))
         mapping.check()
     except ValidationError as error:
-        raise SourceError(f"{name}: {explained(error, Mapping)}") from error
+        raise SourceError(f"{name}: {explanation(error, Mapping)}") from error
     except ValueError as error:
         raise SourceError(f"{name}: {error}") from error
     return mapping
 
 
-def explained(error: ValidationError, mapping: type[Model]) -> str:
-    """What is wrong first with a mapping of that kind: key, rule and value."""
+def explanation(error: ValidationError, mapping: type[Model]) -> str:
+    """The first error in a mapping of that kind: key, rule and value."""
     first = error.errors()[0]
     unions = ("str", "int", "float", "bool", "table", "rules", "list[str]")
     where = [part for part in first["loc"] if part not in unions]

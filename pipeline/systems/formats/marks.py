@@ -81,7 +81,7 @@ def status(content: JsonValue) -> Status | None:
     result = _result_object(content)
     if isinstance(result, dict):
         return _object_status(result)
-    text = contents.plain(content)
+    text = contents.plain_text(content)
     code = _code(text)
     if code is not None:
         return "failed" if code else "succeeded"
@@ -98,13 +98,14 @@ def error(content: JsonValue) -> str | None:
 class Veto(NamedTuple):
     """A person kept a tool from running."""
 
-    said: str | None
-    """What they said to it, where that is logged."""
+    comment: str | None
+    """What they said about it, where that is logged."""
 
 
 def veto(content: JsonValue) -> Veto | None:
-    """Of a result that says nothing but that a person did not let the tool run."""
-    text = error(content) or contents.plain(content)
+    """The veto in a result that says nothing but that a person did not let the tool run; None in any
+    other."""
+    text = error(content) or contents.plain_text(content)
     if not _VETO.match(text[:LOOK]):
         return None
     match = _COMMENT.search(text)
@@ -112,32 +113,32 @@ def veto(content: JsonValue) -> Veto | None:
     return Veto(words or None)
 
 
-def alike(content: JsonValue) -> bool:
+def reads_like_error(content: JsonValue) -> bool:
     """Whether the first line of a result reads like an error, which is no more than a reason to look."""
-    first = contents.plain(content)[:LOOK].strip().partition("\n")[0]
+    first = contents.plain_text(content)[:LOOK].strip().partition("\n")[0]
     return _ERROR_WORDS.search(first[:200]) is not None
 
 
-def observed(text: str) -> bool:
-    """Whether a turn under the role of a user is what a scaffold puts there: the output of a command."""
+def is_observation(text: str) -> bool:
+    """Whether a turn under a user's role is a command's output, which a scaffold puts there."""
     return _OBSERVATION.match(text) is not None
 
 
-def surroundings(text: str) -> bool:
-    """Whether a turn under the role of a user is nothing but what a scaffold says of where it runs."""
+def is_surroundings(text: str) -> bool:
+    """Whether a turn under a user's role is nothing but a scaffold's description of where it runs."""
     return _SURROUNDINGS.fullmatch(text) is not None
 
 
-def scaffolded(text: str) -> bool:
-    """Whether a scaffold, and no person, put a turn under the role of a user."""
-    return observed(text) or surroundings(text)
+def is_from_scaffold(text: str) -> bool:
+    """Whether a scaffold, and no person, put a turn under a user's role."""
+    return is_observation(text) or is_surroundings(text)
 
 
 def _result_object(content: JsonValue) -> JsonValue:
-    """An object that is logged as its JSON text, or as the only part of a content."""
+    """The object that a result is or holds as JSON text; None without one."""
     if isinstance(content, dict):
         return content
-    text = contents.plain(content)
+    text = contents.plain_text(content)
     return contents.arguments(text)[0] or None if text.lstrip().startswith("{") else None
 
 

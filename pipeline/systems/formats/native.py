@@ -23,7 +23,7 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from ....schemas import Event, Outcome, Participant, Quarantined, Trajectory
-from ..base import ReadOptions, Span, attempted, ending, first_lines, json_lines, only_object
+from ..base import ReadOptions, Span, ending, first_lines, json_lines, only_object, quarantine_failure
 from . import native_parts
 from .mapped_values import moment
 from .native_parts import identity
@@ -39,7 +39,7 @@ _PARTS: dict[str, type] = {"participants": list, "events": list, "outcomes": lis
 
 
 @dataclass
-class _Growing:
+class _PartialTrajectory:
     """A trajectory whose lines are still coming in."""
 
     head: dict[str, Any]
@@ -66,7 +66,7 @@ class _Growing:
         self.places.add((event.seq, event.sub))
         self.events.append(event)
 
-    def finished(self, states: dict[str, JsonValue]) -> Trajectory:
+    def trajectory(self, states: dict[str, JsonValue]) -> Trajectory:
         """The trajectory; of several outcomes of a name the last holds, for such a log only grows."""
         hashes = {key for event in self.events for key in event.states.values()}
         return Trajectory(
@@ -105,8 +105,8 @@ def sessions_apart(path: Path, options: ReadOptions, size: int) -> Iterator[Span
 def read_span(path: Path, options: ReadOptions, span: Span | None) -> Iterator[Trajectory | Quarantined]:
     """The trajectories of a file, or of a part of it; what does not fit is quarantined with its line."""
     source = str(path)
-    growing: dict[str, _Growing] = {}
-    trajectories: list[_Growing] = []
+    growing: dict[str, _PartialTrajectory] = {}
+    trajectories: list[_PartialTrajectory] = []
     states: dict[str, JsonValue] = {}
     for number, value in json_lines(path, span=span):
         line = only_object(value, source, number)
@@ -114,24 +114,25 @@ def read_span(path: Path, options: ReadOptions, span: Span | None) -> Iterator[T
             yield line
             continue
         try:
-            one = _take(line, growing, states, source, options)
+            one = _add_line(line, growing, states, source, options)
             trajectories += [one] if one else []
         except (ValueError, ValidationError, TypeError, AttributeError) as error:
             yield Quarantined(source=source, line=number, reason=_reason(error))
     for one in trajectories:
-        yield attempted(partial(one.finished, states), source)
+        yield quarantine_failure(partial(one.trajectory, states), source)
 
 
-def _take(
+def _add_line(
     line: dict[str, Any],
-    growing: dict[str, _Growing],
+    growing: dict[str, _PartialTrajectory],
     states: dict[str, JsonValue],
     source: str,
     options: ReadOptions,
-) -> _Growing | None:
-    """Note what a line says; the trajectory where it is a head, whose lines are those that follow.
+) -> _PartialTrajectory | None:
+    """Add what a line says; for a head, return its new trajectory, to which the lines that follow belong.
 
-    One whose head came before stays beside it: which of the two continues the other is known at the end.
+    An earlier trajectory of the same id is kept beside it: which of the two continues the other is known at
+    the end.
     """
     rest = dict(line)
     kind = rest.pop("type", None)
@@ -158,7 +159,7 @@ def _take(
 
 def _new_trajectory(
     record: dict[str, Any], states: dict[str, JsonValue], source: str, options: ReadOptions
-) -> _Growing:
+) -> _PartialTrajectory:
     for key, kind in _PARTS.items():
         if not isinstance(record.get(key, kind()), kind):
             raise ValueError(f"{key} must be {'an object' if kind is dict else 'a list'}")
@@ -172,9 +173,9 @@ def _new_trajectory(
     head.setdefault("system", SYSTEM)
     head.setdefault("source", source)
     head.setdefault("id", identity(head, [p.name for p in participants]))
-    head |= {key: value for key, value in options.given().items() if value}
+    head |= {key: value for key, value in options.head_fields().items() if value}
     Trajectory(**head, participants=participants, events=())  # says what does not fit while its line is known
-    trajectory = _Growing(head, participants)
+    trajectory = _PartialTrajectory(head, participants)
     for event in record.get("events", ()):
         trajectory.add_event(event)
     trajectory.outcomes.extend(Outcome.model_validate(outcome) for outcome in record.get("outcomes", ()))

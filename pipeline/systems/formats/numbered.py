@@ -11,11 +11,11 @@ from .turns import as_event
 
 _NUMBERED = re.compile(r"(.*[^\d])(\d{1,6})")
 LEAST = 3
-"""So many names that follow each other make a list; two may be sides of a comparison."""
+"""Fewest numbered names that make a list; two may be sides of a comparison."""
 
 
 def stem_in(records: Sequence[dict[str, Any]]) -> str | None:
-    """What the names of turns begin with in most of the records; None without any."""
+    """The stem of the turns' names in most of the records; None without any."""
     counts = Counter(stem for record in records for stem in _stems(record))
     if not counts:
         return None
@@ -23,11 +23,11 @@ def stem_in(records: Sequence[dict[str, Any]]) -> str | None:
     return stem if count > len(records) / 2 else None
 
 
-def gathered(record: dict[str, Any], stem: str) -> dict[str, Any]:
+def gather_turns(record: dict[str, Any], stem: str) -> dict[str, Any]:
     """The record with its turns as a list under `stem`, in the order of their numbers.
 
-    A turn with nothing in it is left out; of texts, whose turn it is goes by its number. What stands under
-    `stem` already stays, and then there is no list.
+    Empty turns are left out; whose turn a text is goes by its number. A record that has `stem` as a key
+    already is returned unchanged.
     """
     places = _places(record, stem)
     if not places or stem in record:
@@ -39,7 +39,7 @@ def gathered(record: dict[str, Any], stem: str) -> dict[str, Any]:
 
 
 def _places(record: dict[str, Any], stem: str) -> list[tuple[int, str]]:
-    """(Number, name) of the turns, by number; none that stands there empty."""
+    """(number, name) of the turns that are not empty, by number."""
     matches = ((_NUMBERED.fullmatch(key), key) for key in record if key.startswith(stem))
     return sorted(
         (int(match[2]), key)
@@ -49,12 +49,12 @@ def _places(record: dict[str, Any], stem: str) -> list[tuple[int, str]]:
 
 
 def _stems(record: dict[str, Any]) -> list[str]:
-    """Names that go on from 0 or 1 without a gap, with texts or objects under them."""
+    """Stems of names that are numbered from 0 or 1 without a gap, over texts or objects."""
     stems = {match[1] for key in record if (match := _NUMBERED.fullmatch(key))}
-    return [stem for stem in sorted(stems - record.keys()) if _goes_on(record, stem)]
+    return [stem for stem in sorted(stems - record.keys()) if _is_run(record, stem)]
 
 
-def _goes_on(record: dict[str, Any], stem: str) -> bool:
+def _is_run(record: dict[str, Any], stem: str) -> bool:
     places = _places(record, stem)
     numbers = [number for number, _ in places]
     talk = all(isinstance(record[key], dict) or _is_said(record[key]) for _, key in places)

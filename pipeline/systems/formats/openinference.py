@@ -15,7 +15,7 @@ from typing import Any
 
 from ....schemas import JsonValue, Quarantined, Trajectory
 from ..base import ReadOptions, ending, json_file, json_lines
-from .openinference_attributes import KIND, OPERATIONS, translated
+from .openinference_attributes import KIND, OPERATIONS, genai_attributes
 from .otlp import conversations
 from .otlp_spans import Span
 
@@ -23,7 +23,7 @@ SYSTEM = "openinference"
 LOOK = 64 * 1024
 IDS = ("span_id", "id", "context.span_id")
 _KIND_MARK = re.compile(rb'"(?:span_kind"|openinference(?:\.span\.kind)?"\s*:)')
-"""Where a span says its kind; in a text of a chat about spans its marks are escaped."""
+"""Where a span says its kind; in a text about spans the quotation marks are escaped."""
 _PERIOD = re.compile(r"P(?:(\d+)D)?T?(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?")
 
 
@@ -78,7 +78,7 @@ def spans_of(
 def _tree(
     record: dict[str, Any], parent: str | None, source: str, line: int | None, trace: str | None
 ) -> Iterator[Span | Quarantined]:
-    """A span, then those in it, which a broken one leaves to the span above."""
+    """A span, then the spans in it; where it cannot be read, these are in the span above."""
     record = _without_empty(record)
     above = parent
     try:
@@ -99,7 +99,8 @@ def _tree(
 
 
 def _without_empty(record: dict[str, Any]) -> dict[str, Any]:
-    """What a span says: a table of spans has every column for each, empty ones as null or NaN."""
+    """A record without its empty fields: a table of spans has a column for every field, null or NaN where a
+    span has none."""
     return {key: value for key, value in record.items() if value is not None and value == value}
 
 
@@ -142,12 +143,12 @@ def _span(record: dict[str, Any], parent: str | None, trace: str | None) -> Span
         start=start,
         end=_nanoseconds(record["end_time"])
         if record.get("end_time")
-        else start + _length(record.get("duration")),
-        attributes=translated(flat, name),
+        else start + _duration(record.get("duration")),
+        attributes=genai_attributes(flat, name),
         events=events,
-        failed=str(reason) if "ERROR" in code else None,
+        failure=str(reason) if "ERROR" in code else None,
         service=record.get("service_name"),
-        tells=KIND not in flat,
+        reports_success=KIND not in flat,
     )
 
 
@@ -168,7 +169,7 @@ def _nanoseconds(moment: Any) -> int:
     return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
 
 
-def _length(period: Any) -> int:
+def _duration(period: Any) -> int:
     """Nanoseconds of an ISO 8601 period; 0 where there is none."""
     match = _PERIOD.fullmatch(str(period)) if period else None
     if match is None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from .paths import unpacked
+from .paths import decode_json
 
 KIND = "openinference.span.kind"
 OPERATIONS = {"LLM": "chat", "TOOL": "execute_tool", "AGENT": "invoke_agent"}
@@ -23,8 +23,8 @@ _CALL = re.compile(r"tool_calls\.(\d+)\.tool_call\.(.+)")
 _PART = re.compile(r"contents\.(\d+)\.message_content\.(.+)")
 
 
-def translated(attributes: dict[str, Any], name: str) -> dict[str, Any]:
-    """Attributes of OpenInference with those of the GenAI conventions that say the same."""
+def genai_attributes(attributes: dict[str, Any], name: str) -> dict[str, Any]:
+    """A span's attributes, and those of the GenAI conventions that say the same; `name` is the span's."""
     kind = str(attributes.get(KIND, "")).upper()
     if kind not in OPERATIONS:
         return attributes
@@ -32,21 +32,21 @@ def translated(attributes: dict[str, Any], name: str) -> dict[str, Any]:
     if "session.id" in attributes:
         translation["gen_ai.conversation.id"] = attributes["session.id"]
     if kind == "TOOL":
-        translation |= _tool(attributes, name)
+        translation |= _tool_attributes(attributes, name)
     else:
-        translation |= _talk(attributes, kind, name)
+        translation |= _message_attributes(attributes, kind, name)
     return {**attributes, **translation}
 
 
-def _talk(attributes: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
-    """What a model call, or an agent, was told and said."""
+def _message_attributes(attributes: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
+    """What a model call or an agent was told and said, as attributes of the GenAI conventions."""
     translation: dict[str, Any] = {}
     if kind == "AGENT":
         translation["gen_ai.agent.name"] = str(
             attributes.get("agent.name") or re.sub(r"\.run$", "", name) or "agent"
         )
     for side, fallback, role in (("input", "input.value", "user"), ("output", "output.value", "assistant")):
-        messages = _messages(attributes, side) or _plain(attributes.get(fallback), role)
+        messages = _messages(attributes, side) or _fallback_messages(attributes.get(fallback), role)
         if messages:
             translation[f"gen_ai.{side}.messages"] = messages
     if "llm.model_name" in attributes:
@@ -57,7 +57,7 @@ def _talk(attributes: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
     return translation
 
 
-def _tool(attributes: dict[str, Any], name: str) -> dict[str, Any]:
+def _tool_attributes(attributes: dict[str, Any], name: str) -> dict[str, Any]:
     arguments = attributes.get("input.value", attributes.get("tool.parameters"))
     translation = {"gen_ai.tool.name": str(attributes.get("tool.name") or name or "tool")}
     if arguments is not None:
@@ -73,7 +73,7 @@ def _messages(attributes: dict[str, Any], side: str) -> list[dict[str, Any]]:
     """Messages that stand as numbered attributes, or as a list."""
     messages = _value(attributes.get(f"llm.{side}_messages"))
     if isinstance(messages, list):
-        return [_message(_flat(one)) for one in messages if isinstance(one, dict)]
+        return [_message(_flat_attributes(one)) for one in messages if isinstance(one, dict)]
     parts: dict[int, dict[str, Any]] = {}
     for key, value in attributes.items():
         if (match := _MESSAGE.fullmatch(key)) and match[1] == side:
@@ -111,7 +111,7 @@ def _message(parts: dict[str, Any]) -> dict[str, Any]:
     return message
 
 
-def _plain(value: Any, role: str) -> list[dict[str, Any]]:
+def _fallback_messages(value: Any, role: str) -> list[dict[str, Any]]:
     """What stands in place of messages: a request or answer of an API, a task, or a text."""
     inside = _value(value)
     if isinstance(inside, dict):
@@ -125,7 +125,7 @@ def _plain(value: Any, role: str) -> list[dict[str, Any]]:
     return [{"role": role, "content": inside.strip() if isinstance(inside, str) else str(value)}]
 
 
-def _flat(message: dict[str, Any]) -> dict[str, Any]:
+def _flat_attributes(message: dict[str, Any]) -> dict[str, Any]:
     """A message's attributes by their dotted names, from objects within objects."""
     attributes: dict[str, Any] = {}
     for key, value in _leaves(message, ""):
@@ -146,4 +146,4 @@ def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 def _value(value: Any) -> Any:
     """A value that may have been recorded as JSON in a text."""
-    return unpacked(value) if isinstance(value, str) else value
+    return decode_json(value) if isinstance(value, str) else value

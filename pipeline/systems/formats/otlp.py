@@ -25,20 +25,20 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import Action, JsonValue, Quarantined, Trajectory
-from ..base import ReadOptions, attempted, ending
+from ..base import ReadOptions, ending, quarantine_failure
 from . import otlp_protobuf
-from .contents import arguments, plain
-from .conversation import Answer, Call, Said, Talk
+from .contents import arguments, plain_text
+from .conversation import Answer, Call, ChatMessage, Talk
 from .mapping import ROLES
 from .otlp_spans import Span, moment_of, nest, objects_of, spans_of, value_of
 from .rules import Rules, rules
-from .turns import loaded
+from .turns import decode_value
 
 SYSTEM = "otlp"
 LOOK = 64 * 1024
 MODEL_CALLS = ("chat", "generate_content", "text_completion")
 UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, OverflowError)
-"""What is raised for messages that are not as they should be."""
+"""What malformed messages raise."""
 
 
 def recognises(path: Path) -> bool:
@@ -60,16 +60,17 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 
 
 @dataclass(frozen=True)
-class Told:
-    """A conversation, and where in it each of its spans stands: the event of an agent that came of it."""
+class PlacedTrajectory:
+    """A conversation's trajectory, and where its spans are in it."""
 
     trajectory: Trajectory
     places: dict[str, int]
+    """Span's id -> number of the agent's event that came of it."""
 
 
 def conversations(
     path: Path, items: Iterable[Span | Quarantined], options: ReadOptions, system: str
-) -> Iterator[Told | Quarantined]:
+) -> Iterator[PlacedTrajectory | Quarantined]:
     """The conversations that spans hold, after what could not be read of them."""
     spans: dict[tuple[str, str], Span] = {}
     for item in items:
@@ -79,34 +80,34 @@ def conversations(
             spans.setdefault((item.trace, item.id), item)
     nest(spans)
     has_messages = False
-    for name, many in _conversations(spans.values()).items():
+    for name, many in _spans_by_conversation(spans.values()).items():
         conversation = Conversation(str(path), rules(options.map), system)
-        conversation.take_all(many)
-        yield from conversation.wrong
+        conversation.add_spans(many)
+        yield from conversation.problems
         if conversation.talk.events:
             has_messages = True
-            trajectory = attempted(partial(conversation.trajectory, name, options), str(path))
+            trajectory = quarantine_failure(partial(conversation.trajectory, name, options), str(path))
             yield (
                 trajectory
                 if isinstance(trajectory, Quarantined)
-                else Told(trajectory, conversation.agents_events(many))
+                else PlacedTrajectory(trajectory, conversation.event_places(many))
             )
     if not has_messages:
-        yield Quarantined(source=str(path), reason=_nothing(list(spans.values())))
+        yield Quarantined(source=str(path), reason=_reason_empty(list(spans.values())))
 
 
 def conversation(spans: Iterable[Span], source: str, how: Rules, system: str) -> Conversation:
-    """Spans that are known to be of one conversation."""
+    """The conversation of spans that are known to be of one."""
     result = Conversation(source, how, system)
     by_id: dict[tuple[str, str], Span] = {}
     for span in spans:
         by_id.setdefault((span.trace, span.id), span)
     nest(by_id)
-    result.take_all(list(by_id.values()))
+    result.add_spans(list(by_id.values()))
     return result
 
 
-def _nothing(spans: list[Span]) -> str:
+def _reason_empty(spans: list[Span]) -> str:
     """Why no conversation came of spans, by what they are."""
     names = {key.partition(".")[0] for span in spans for key in span.attributes}
     if not spans:
@@ -126,25 +127,30 @@ def _nothing(spans: list[Span]) -> str:
 
 
 class Results:
-    """What tools said so far, the latest first: most histories repeat that."""
+    """The texts that tools returned so far, searched from the latest, which most histories repeat."""
 
     def __init__(self) -> None:
-        self.known: dict[str, None] = {}
-        self.states = self.refusals = 0
+        self.texts: dict[str, None] = {}
+        self.state_count = self.refusal_count = 0
 
-    def look(self, talk: Talk) -> None:
-        """Take in what came since the last look."""
-        states = list(itertools.islice(reversed(talk.states.values()), len(talk.states) - self.states))
-        refusals = talk.refusals[self.refusals :]
-        self.states, self.refusals = self.states + len(states), self.refusals + len(refusals)
+    def update(self, talk: Talk) -> None:
+        """Add what came into the talk since the last call."""
+        states = list(itertools.islice(reversed(talk.states.values()), len(talk.states) - self.state_count))
+        refusals = talk.refusals[self.refusal_count :]
+        self.state_count, self.refusal_count = (
+            self.state_count + len(states),
+            self.refusal_count + len(refusals),
+        )
         observations = (state.get("observation") for state in states if isinstance(state, dict))
-        self.known |= {
-            text: None for one in (*reversed(list(observations)), *refusals) if (text := plain(one).strip())
+        self.texts |= {
+            text: None
+            for one in (*reversed(list(observations)), *refusals)
+            if (text := plain_text(one).strip())
         }
 
     def __contains__(self, text: str) -> bool:
         """Whether a text has one of them in it."""
-        return text in self.known or any(one in text for one in reversed(self.known))
+        return text in self.texts or any(one in text for one in reversed(self.texts))
 
 
 class Conversation:
@@ -155,45 +161,47 @@ class Conversation:
         self.system = system
         self.places: dict[str, int] = {}
         self.talk = Talk(how)
-        self.said: Counter[str] = Counter()
-        self.told = Results()
-        self.first: str | None = None
-        self.wrong: list[Quarantined] = []
+        self.message_counts: Counter[str] = Counter()
+        self.results = Results()
+        self.first_request: str | None = None
+        self.problems: list[Quarantined] = []
         self.services: list[str] = []
         self.agent: str | None = None
 
-    def take_all(self, spans: list[Span]) -> None:
+    def add_spans(self, spans: list[Span]) -> None:
         """Add all spans in order of their start."""
-        speak = _with_speaking(spans)
+        speak = _speaking_spans(spans)
         for span in sorted(spans, key=lambda span: (span.start, -span.end)):
-            self.take(span, is_heard=id(span) not in speak)
+            self.add_span(span, is_heard=id(span) not in speak)
 
-    def take(self, span: Span, *, is_heard: bool) -> None:
-        """Add what a span says, an agent's where it `is_heard`; what cannot be read is noted with its id."""
+    def add_span(self, span: Span, *, is_heard: bool) -> None:
+        """Add what a span says; an agent's own messages only where it `is_heard`, for no model call in it has
+        any. What cannot be read is noted with the span's id."""
         if span.service and span.service not in self.services:
             self.services.append(span.service)
         before = len(self.talk.events)
         try:
             if span.operation == "execute_tool":
-                self.places[span.id] = self._tool(span)
+                self.places[span.id] = self._add_tool_result(span)
             elif span.operation in MODEL_CALLS or (span.operation == "invoke_agent" and is_heard):
-                self._model_call(span)
+                self._add_model_call(span)
         except UNREADABLE as error:
-            self.wrong.append(Quarantined(source=self.source, reason=f"span {span.id}: {error}"))
+            self.problems.append(Quarantined(source=self.source, reason=f"span {span.id}: {error}"))
         for event in self.talk.events[before:]:
             if self.talk.kinds.get(event.actor) == "agent":
                 self.places.setdefault(span.id, event.seq)
 
-    def agents_events(self, spans: list[Span]) -> dict[str, int]:
-        """Span -> the agent's event that came of it, of one in it, or of the one before it."""
+    def event_places(self, spans: list[Span]) -> dict[str, int]:
+        """Span's id -> number of the agent's event that came of it, else of the first in a span below it,
+        else of the one before it."""
         last = next((e.seq for e in self.talk.events if self.talk.kinds.get(e.actor) == "agent"), None)
         by_start = sorted(spans, key=lambda span: (span.start, -span.end))
         nested: dict[int, Span] = {}
         for span in spans:
-            _add_with_outer(nested, span)
+            _add_with_ancestors(nested, span)
         for span in sorted(nested.values(), key=lambda span: -span.depth):
-            if span.id in self.places and span.around is not None:
-                outer = span.around.id
+            if span.id in self.places and span.parent_span is not None:
+                outer = span.parent_span.id
                 self.places[outer] = min(self.places.get(outer, 2**31), self.places[span.id])
         for span in by_start:
             last = self.places.get(span.id, last)
@@ -202,116 +210,124 @@ class Conversation:
         return self.places
 
     def trajectory(self, name: str, options: ReadOptions) -> Trajectory:
-        """What was taken."""
+        """The trajectory of what was added."""
         tags = {"service": ", ".join(self.services)} if self.services else {}
         return self.talk.trajectory(
             name, self.source, options, system=self.system, agent=self.agent, tags=tags
         )
 
-    def _model_call(self, span: Span) -> None:
+    def _add_model_call(self, span: Span) -> None:
         name = span.agents[0] if span.agents else None
         self.agent = self.agent or (span.agents[-1] if span.agents else None)
         model = span.attributes.get("gen_ai.response.model") or span.attributes.get("gen_ai.request.model")
         instructions = span.instructions()
         history = ([instructions] if instructions else []) + span.messages("input")
-        for message in self._new(history):
-            if not self._heard(message):
-                self._take(message, span, moment_of(span.start))
-        actor = self.talk.known(name or "assistant", "agent", str(model) if model else None)
+        for message in self._new_messages(history):
+            if not self._is_repeated_answer(message):
+                self._add_message(message, span, moment_of(span.start))
+        actor = self.talk.add_participant(name or "assistant", "agent", str(model) if model else None)
         for message in span.messages("output"):
-            self.said[message.key()] += 1
+            self.message_counts[message.key()] += 1
             message.name = name
-            self._take(message, span, moment_of(span.end))
-        self.talk.used(actor, _tokens(span, "input", "prompt"), _tokens(span, "output", "completion"))
-        if span.failed:
-            failure = Answer(f"{span.operation} failed", call="", failed=True, error=span.failed)
-            self.talk.answered(failure, moment_of(span.end))
+            self._add_message(message, span, moment_of(span.end))
+        self.talk.add_tokens(actor, _tokens(span, "input", "prompt"), _tokens(span, "output", "completion"))
+        if span.failure:
+            failure = Answer(f"{span.operation} failed", call="", has_failed=True, error=span.failure)
+            self.talk.add_answer(failure, moment_of(span.end))
 
-    def _heard(self, message: Said) -> bool:
-        """Whether an answer to no named call says what a tool's own span said already."""
+    def _is_repeated_answer(self, message: ChatMessage) -> bool:
+        """Whether a message only repeats what tools' own spans said: it answers no named call, and no call
+        waits for an answer."""
         if not message.answers or any(answer.call is not None for answer in message.answers):
             return False
-        if self.talk.waiting:
+        if self.talk.pending_calls:
             return False
-        self.told.look(self.talk)
-        return all(plain(answer.content) in self.told for answer in message.answers)
+        self.results.update(self.talk)
+        return all(plain_text(answer.content) in self.results for answer in message.answers)
 
-    def _take(self, message: Said, span: Span, time: str) -> None:
+    def _add_message(self, message: ChatMessage, span: Span, time: str) -> None:
         message.time = message.time or time
         if ROLES.get(message.role) == "human" and len(span.agents) > 1:
             # Inside an agent that another one called, the "user" is the one that called.
             message.role, message.name = "assistant", span.agents[1]
         elif ROLES.get(message.role) == "agent" and message.name is None and span.agents:
             message.name = span.agents[0]
-        self.talk.take(message)
+        self.talk.add_message(message)
 
-    def _new(self, history: list[Said]) -> Iterator[Said]:
-        """Those of a history that were not said before."""
+    def _new_messages(self, history: list[ChatMessage]) -> Iterator[ChatMessage]:
+        """The messages of a history that were not said before.
+
+        A history repeats earlier ones if it begins with the same human message, or has an agent's message
+        that was said: then only what goes beyond them is new. In any other history all is new but a system
+        message that was said.
+        """
         keys = [message.key() for message in history]
         human_keys = [
             key for key, message in zip(keys, history, strict=True) if ROLES.get(message.role) == "human"
         ]
-        agent_keys = [key for key, message in zip(keys, history, strict=True) if _answers(message)]
-        repeats = self.first in human_keys[:1] or any(self.said[key] for key in agent_keys)
-        self.first = self.first or next(iter(human_keys), None)
+        agent_keys = [key for key, message in zip(keys, history, strict=True) if _is_from_agent(message)]
+        repeats = self.first_request in human_keys[:1] or any(self.message_counts[key] for key in agent_keys)
+        self.first_request = self.first_request or next(iter(human_keys), None)
         counts: Counter[str] = Counter()
         for key, message in zip(keys, history, strict=True):
             counts[key] += 1
-            is_repetition = self.said[key] >= (
-                counts[key] if repeats or message.role == "system" else self.said[key] + 1
+            is_repetition = self.message_counts[key] >= (
+                counts[key] if repeats or message.role == "system" else self.message_counts[key] + 1
             )
             if not is_repetition:
-                self.said[key] += 1
+                self.message_counts[key] += 1
                 yield message
 
-    def _tool(self, span: Span) -> int:
-        """Place of the call that a tool span carries out, answered."""
+    def _add_tool_result(self, span: Span) -> int:
+        """Add a tool span's result to the call that it carries out, or to a new one where nobody asked for
+        it; the place of the call's event."""
         attributes = span.attributes
         name, own_id = str(attributes.get("gen_ai.tool.name", "tool")), attributes.get("gen_ai.tool.call.id")
         call = Call(
             name, value_of(attributes.get("gen_ai.tool.call.arguments")), str(own_id) if own_id else None
         )
-        call_id = self._asked(call)
+        call_id = self._matching_call(call)
         if call_id is None:
             call_id = call.id = call.id or f"span {span.id}"
             actor = span.agents[0] if span.agents else None
-            message = Said("assistant", name=actor, time=moment_of(span.start), calls=[call])
-            self.said[message.key()] += 1
-            self.talk.take(message)
+            message = ChatMessage("assistant", name=actor, time=moment_of(span.start), calls=[call])
+            self.message_counts[message.key()] += 1
+            self.talk.add_message(message)
         result = value_of(attributes.get("gen_ai.tool.call.result"))
-        has_failed = None if span.failed is None and not span.tells else span.failed is not None
-        self.talk.answered(Answer(result, call_id, has_failed, span.failed), moment_of(span.end))
+        has_failed = None if span.failure is None and not span.reports_success else span.failure is not None
+        self.talk.add_answer(Answer(result, call_id, has_failed, span.failure), moment_of(span.end))
         return self.talk.calls[call_id]
 
-    def _asked(self, call: Call) -> str | None:
+    def _matching_call(self, call: Call) -> str | None:
         """The id of the call that a tool span carries out, as the talk knows it.
 
-        Where the span has none, that of the first call of the tool that still waits, one with the same
+        Without an id in the span, that of the first call of the tool that still waits, one with the same
         arguments before all others.
         """
         if call.id is not None:
             return call.id if call.id in self.talk.calls else None
         first = None
-        for call_id, place in self.talk.waiting.items():
+        for call_id, place in self.talk.pending_calls.items():
             action = self.talk.events[place].action
             if action is not None and action.name == call.name:
-                if call.arguments in (None, "") or _is_asked(action, call.arguments):
+                if call.arguments in (None, "") or _has_arguments(action, call.arguments):
                     return call_id
                 first = first or call_id
         return first
 
 
-def _is_asked(action: Action, value: JsonValue) -> bool:
-    """Whether a call has the arguments that a tool was given, as JSON or as Python prints it, or as the text
-    that is the call's only one."""
-    keywords, raw = arguments(loaded(value))
+def _has_arguments(action: Action, value: JsonValue) -> bool:
+    """Whether a call's arguments are those of a tool's span: an object, as JSON or as Python prints it, or a
+    text that is the call's only argument."""
+    keywords, raw = arguments(decode_value(value))
     if raw is None:
         return action.arguments == keywords
     return action.raw == raw or list(action.arguments.values()) == [value]
 
 
-def _conversations(spans: Any) -> dict[str, list[Span]]:
-    """Conversation -> its spans; a span that names none is of the one conversation of its trace."""
+def _spans_by_conversation(spans: Any) -> dict[str, list[Span]]:
+    """Conversation -> its spans; a span that names none belongs to the only conversation of its trace, else
+    to one named as the trace."""
     key = "gen_ai.conversation.id"
     names: dict[str, set[str]] = {}
     for span in spans:
@@ -325,29 +341,30 @@ def _conversations(spans: Any) -> dict[str, list[Span]]:
     return by_name
 
 
-def _answers(message: Said) -> bool:
-    """Whether a message is the agent's or a tool's, so that a history has it only from before."""
+def _is_from_agent(message: ChatMessage) -> bool:
+    """Whether a message is an agent's or a tool's, which a history can only have from earlier calls."""
     return ROLES.get(message.role) == "agent" or bool(message.answers)
 
 
-def _with_speaking(spans: list[Span]) -> Container[int]:
-    """The `id` of each span in which a model call has messages: an agent's own count where none does."""
+def _speaking_spans(spans: list[Span]) -> Container[int]:
+    """`id()` of each span with a model call somewhere in it that has messages: an agent's own messages do not
+    count there."""
     speak: dict[int, Span] = {}
     for span in spans:
-        if span.around is None or id(span.around) in speak:
+        if span.parent_span is None or id(span.parent_span) in speak:
             continue
-        with suppress(*UNREADABLE):  # it is told when it is taken
-            if span.operation in MODEL_CALLS and span.said_any():
-                _add_with_outer(speak, span.around)
+        with suppress(*UNREADABLE):  # it is noted when it is added
+            if span.operation in MODEL_CALLS and span.has_messages():
+                _add_with_ancestors(speak, span.parent_span)
     return speak
 
 
-def _add_with_outer(spans: dict[int, Span], span: Span) -> None:
-    """Add a span and those that it is in, by `id`."""
+def _add_with_ancestors(spans: dict[int, Span], span: Span) -> None:
+    """Add a span and all that it is in, by `id()`."""
     one: Span | None = span
     while one is not None and id(one) not in spans:
         spans[id(one)] = one
-        one = one.around
+        one = one.parent_span
 
 
 def _tokens(span: Span, name: str, old: str) -> int | None:

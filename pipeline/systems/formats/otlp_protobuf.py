@@ -1,8 +1,4 @@
-"""OTLP as protobuf: the same traces as OTLP's JSON, in its own notation.
-
-A file is one message, or several with their lengths before them (four bytes, the highest first), as the
-collector's file exporter writes them. Traces and requests to export them are written alike.
-"""
+"""OTLP as protobuf: the same traces as OTLP's JSON, in binary."""
 
 from __future__ import annotations
 
@@ -59,15 +55,15 @@ def _object(content: bytes, path: Path, number: int | None) -> JsonValue | Quara
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
-    def wrong(reason: str) -> Quarantined:
+    def quarantine(reason: str) -> Quarantined:
         return Quarantined(source=str(path), line=number, reason=reason)
 
     if len(content) > LONGEST:
-        return wrong(f"longer than {LONGEST >> 20} MiB")
+        return quarantine(f"longer than {LONGEST >> 20} MiB")
     try:
         value: dict[str, Any] = MessageToDict(TracesData.FromString(content))
     except (DecodeError, ValueError, RecursionError) as error:
-        return wrong(f"not OTLP's protobuf: {error}")
+        return quarantine(f"not OTLP's protobuf: {error}")
     for resource in value.get("resourceSpans", ()):
         for scope in resource.get("scopeSpans", ()):
             for span in scope.get("spans", ()):

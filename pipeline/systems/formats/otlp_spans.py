@@ -13,18 +13,19 @@ from typing import Any
 from ....schemas import JsonValue, Quarantined
 from ..base import T, ending, expect, json_file, json_lines, json_value
 from . import chat, contents, otlp_protobuf
-from .conversation import Answer, Call, Said
-from .mapped_values import named
-from .openinference_attributes import KIND, translated
+from .conversation import Answer, Call, ChatMessage
+from .mapped_values import describe
+from .openinference_attributes import KIND, genai_attributes
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INDEXED = re.compile(r"gen_ai\.(prompt|completion)\.(\d+)\.(.+)")
 _MESSAGE = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
 _WRONG = (TypeError, ValueError, OverflowError)
 SERVED, SERVED_BACK = "server_tool_call", "server_tool_call_response"
-"""Parts of tools that the model's provider runs."""
+"""Types of the parts of a message in which the model's provider calls its own tool, and in which that
+answers."""
 AGENTS = 64
-"""So many names of agents in each other are told apart."""
+"""Most names of nested agents that a span keeps."""
 
 
 @dataclass
@@ -38,70 +39,74 @@ class Span:
     end: int
     attributes: dict[str, Any]
     events: list[tuple[str, dict[str, Any]]]
-    failed: str | None
+    failure: str | None
     """Why the operation failed, where it did."""
     service: str | None
-    tells: bool = True
+    reports_success: bool = True
     """Whether a tool's span without a failure says that it succeeded."""
-    around: Span | None = None
+    parent_span: Span | None = None
     """The span that it is in."""
     depth: int = 0
-    """How many it is in."""
+    """The number of spans that it is in."""
     agents: list[str] = field(default_factory=list)
     """Names of the agents at work, the innermost first."""
     conversation: str | None = None
-    """That it is of, as it or the nearest one around it says."""
+    """The id of its conversation, its own or that of the nearest span around it."""
 
     @property
     def operation(self) -> str:
         name = self.attributes.get("gen_ai.operation.name")
-        if name is None and ("gen_ai.request.model" in self.attributes or self.said_any()):
+        if name is None and ("gen_ai.request.model" in self.attributes or self.has_messages()):
             return "chat"
         return str(name or "")
 
     def enter(self, around: Span | None) -> None:
-        """Note the span that it is in, which has entered its own."""
+        """Note the span that this one is in, and take over its agents and conversation; that one must have
+        entered its own."""
         own, of = self.attributes.get("gen_ai.agent.name"), self.attributes.get("gen_ai.conversation.id")
-        self.around, self.depth = around, around.depth + 1 if around else 0
+        self.parent_span, self.depth = around, around.depth + 1 if around else 0
         outer = around.agents if around else []
         self.agents = list(dict.fromkeys([str(own), *outer]))[:AGENTS] if own else outer
         self.conversation = str(of) if of else around.conversation if around else None
 
-    def said_any(self) -> bool:
+    def has_messages(self) -> bool:
         """Whether the span carries messages."""
         return any(key.startswith(("gen_ai.prompt", "gen_ai.completion")) for key in self.attributes) or any(
             part for part in (self.messages("input"), self.messages("output"))
         )
 
-    def messages(self, side: str) -> list[Said]:
+    def messages(self, side: str) -> list[ChatMessage]:
         """The messages of a side, `input` or `output`; ValueError where they are not as they should be."""
         name = f"gen_ai.{side}.messages"
         match = next((a[name] for a in (self.attributes, *(e[1] for e in self.events)) if name in a), None)
         if match is not None:
             return [message for one in expect(value_of(match), list, name) for message in _read_message(one)]
-        return [*self._old_events(side), *self._indexed("prompt" if side == "input" else "completion")]
+        return [
+            *self._event_messages(side),
+            *self._indexed_messages("prompt" if side == "input" else "completion"),
+        ]
 
-    def instructions(self) -> Said | None:
-        """What the model was told apart from the chat."""
+    def instructions(self) -> ChatMessage | None:
+        """The system instructions, where they stand apart from the messages."""
         name = "gen_ai.system_instructions"
         match = next((a[name] for a in (self.attributes, *(e[1] for e in self.events)) if name in a), None)
-        text = contents.plain(value_of(match)) if match is not None else ""
-        return Said("system", text) if text else None
+        text = contents.plain_text(value_of(match)) if match is not None else ""
+        return ChatMessage("system", text) if text else None
 
-    def _old_events(self, side: str) -> Iterator[Said]:
+    def _event_messages(self, side: str) -> Iterator[ChatMessage]:
         for name, attributes in self.events:
             body = attributes.get("gen_ai.event.content", attributes)
             body = value_of(body) if isinstance(body, str) else body
             if not isinstance(body, dict):
                 continue
             if side == "input" and (match := _MESSAGE.fullmatch(name)):
-                yield from map(chat.message, chat.parted(_old_message(body, match[1])))
+                yield from map(chat.message, chat.split_message(_old_message(body, match[1])))
             elif side == "output" and name == "gen_ai.choice":
                 inner = value_of(body.get("message", body))
                 choice = _old_message(inner if isinstance(inner, dict) else body, "assistant")
-                yield from map(chat.message, chat.parted(choice))
+                yield from map(chat.message, chat.split_message(choice))
 
-    def _indexed(self, side: str) -> Iterator[Said]:
+    def _indexed_messages(self, side: str) -> Iterator[ChatMessage]:
         """OpenLLMetry's `gen_ai.prompt.0.role`, `gen_ai.prompt.0.tool_calls.0.name` ..."""
         by_name: dict[int, dict[str, Any]] = {}
         for key, value in self.attributes.items():
@@ -117,7 +122,7 @@ class Span:
                     {part: parts.get(f"tool_calls.{n}.{part}") for part in ("id", "name", "arguments")}
                     for n in sorted(calls, key=int)
                 ]
-            yield from map(chat.message, chat.parted(body))
+            yield from map(chat.message, chat.split_message(body))
 
 
 def _content_parts(content: Any) -> Any:
@@ -125,13 +130,13 @@ def _content_parts(content: Any) -> Any:
     inside = value_of(content)
     return (
         inside
-        if isinstance(inside, list) and inside and all(map(contents.is_of_message, inside))
+        if isinstance(inside, list) and inside and all(map(contents.is_message_part, inside))
         else content
     )
 
 
 def nest(spans: Mapping[tuple[str, str], Span]) -> None:
-    """Have spans, by trace and id, enter the ones that they are in. A circle is opened somewhere."""
+    """Enter each span, by (trace, id), into the span that it is in. A circle is opened somewhere."""
     nested: set[int] = set()
     for span in spans.values():
         chain: dict[int, Span] = {}
@@ -147,6 +152,7 @@ def nest(spans: Mapping[tuple[str, str], Span]) -> None:
 
 
 def objects_of(path: Path) -> Iterator[tuple[int | None, JsonValue | Quarantined]]:
+    """Each object of a file as (line or number of the message, value or what is wrong with it)."""
     if otlp_protobuf.recognises(path):
         yield from otlp_protobuf.objects_of(path)
         return
@@ -159,6 +165,7 @@ def objects_of(path: Path) -> Iterator[tuple[int | None, JsonValue | Quarantined
 
 
 def spans_of(value: JsonValue | Quarantined, source: str, line: int | None) -> Iterator[Span | Quarantined]:
+    """The spans of an object of OTLP; what is not as OTLP has it is quarantined."""
     if isinstance(value, Quarantined):
         yield value
         return
@@ -172,31 +179,31 @@ def spans_of(value: JsonValue | Quarantined, source: str, line: int | None) -> I
 def _spans_below(resource: Any, where: str, source: str, line: int | None) -> Iterator[Span | Quarantined]:
     """The spans of a resource; what is not as OTLP has it is quarantined alone."""
 
-    def refused(error: Exception) -> Quarantined:
+    def quarantine(error: Exception) -> Quarantined:
         return Quarantined(source=source, line=line, reason=f"{where}: not as OTLP has it: {error}")
 
     try:
         scopes = _part(resource, "scopeSpans", list)
     except ValueError as error:
-        yield refused(error)
+        yield quarantine(error)
         return
     service: Any = None
     try:
         service = _attributes(_part(resource, "resource", dict)).get("service.name")
     except _WRONG as error:
-        yield refused(error)
+        yield quarantine(error)
     for scope in scopes:
         try:
             spans = _part(scope, "spans", list)
         except ValueError as error:
-            yield refused(error)
+            yield quarantine(error)
         else:
             yield from (_span(record, service, source, line) for record in spans)
 
 
 def _span(record: Any, service: Any, source: str, line: int | None) -> Span | Quarantined:
     try:
-        attributes = translated(_attributes(record), str(record.get("name", "")))
+        attributes = genai_attributes(_attributes(record), str(record.get("name", "")))
         status = _part(record, "status", dict)
         has_failed = status.get("code") in (2, "STATUS_CODE_ERROR") or "error.type" in attributes
         reason = status.get("message") or attributes.get("error.type") or "error"
@@ -210,9 +217,9 @@ def _span(record: Any, service: Any, source: str, line: int | None) -> Span | Qu
             ),
             attributes=attributes,
             events=[(str(e.get("name")), _attributes(e)) for e in _part(record, "events", list)],
-            failed=str(reason) if has_failed else None,
+            failure=str(reason) if has_failed else None,
             service=str(service) if service else None,
-            tells=KIND not in attributes,
+            reports_success=KIND not in attributes,
         )
     except _WRONG as error:
         name = record.get("spanId", "?") if isinstance(record, dict) else "?"
@@ -249,7 +256,7 @@ def _nanoseconds(record: Any, key: str) -> int:
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{key}: expected nanoseconds since 1970, got {named(value)}") from None
+        raise ValueError(f"{key}: expected nanoseconds since 1970, got {describe(value)}") from None
 
 
 def _attributes(record: Any) -> dict[str, Any]:
@@ -259,10 +266,10 @@ def _attributes(record: Any) -> dict[str, Any]:
 def _pairs(items: list[Any]) -> dict[str, Any]:
     """OTLP's list of keys and values as an object; ValueError for one that is none."""
     whole = [expect(one, dict, "attributes") for one in items]
-    return {expect(one.get("key"), str, "key"): _any(_part(one, "value", dict)) for one in whole}
+    return {expect(one.get("key"), str, "key"): _plain_value(_part(one, "value", dict)) for one in whole}
 
 
-def _any(value: dict[str, Any]) -> Any:
+def _plain_value(value: dict[str, Any]) -> Any:
     """OTLP's AnyValue as a plain one."""
     inner: Any
     kind, inner = next(iter(value.items()), ("", None))
@@ -270,7 +277,7 @@ def _any(value: dict[str, Any]) -> Any:
         case "intValue":
             return int(inner)
         case "arrayValue":
-            return [_any(expect(one, dict, "values")) for one in _part(inner, "values", list)]
+            return [_plain_value(expect(one, dict, "values")) for one in _part(inner, "values", list)]
         case "kvlistValue":
             return _pairs(_part(inner, "values", list))
     return inner
@@ -286,38 +293,40 @@ def value_of(value: Any) -> Any:
     return value
 
 
-def _read_message(value: JsonValue) -> Iterator[Said]:
+def _read_message(value: JsonValue) -> Iterator[ChatMessage]:
     """One message of the current conventions, a role and parts; what is said after the answer of a tool that
     the model's provider runs is a message apart."""
     item = expect(value, dict, "message")
     if "parts" not in item:
-        yield from map(chat.message, chat.parted(item))
+        yield from map(chat.message, chat.split_message(item))
         return
     role = str(item.get("role", "user"))
-    message, texts, is_server_answer = Said(role), list[JsonValue](), False
+    message, texts, is_server_answer = ChatMessage(role), list[JsonValue](), False
     for part in expect(item["parts"], list, "parts"):
         inner = expect(part, dict, "parts[]")
         kind, call = inner.get("type"), inner.get("id")
         if kind in ("tool_call", "function_call", SERVED):
-            arguments = _of_server(inner, "arguments", "input") if kind == SERVED else inner.get("arguments")
+            arguments = (
+                _server_value(inner, "arguments", "input") if kind == SERVED else inner.get("arguments")
+            )
             message.calls.append(Call(str(inner.get("name")), value_of(arguments), call and str(call)))
         elif kind in ("tool_call_response", SERVED_BACK):
             is_server_answer = kind == SERVED_BACK
-            value = _of_server(inner, "response", "result", "content") if is_server_answer else None
+            value = _server_value(inner, "response", "result", "content") if is_server_answer else None
             content = value if is_server_answer else inner.get("response", inner.get("result"))
             message.answers.append(Answer(content, str(call).strip() if call else None))
         else:
             if is_server_answer:
-                message.text = contents.plain(texts) or None
+                message.text = contents.plain_text(texts) or None
                 yield message
-                message, texts, is_server_answer = Said(role), [], False
+                message, texts, is_server_answer = ChatMessage(role), [], False
             texts.append(part)
-    message.text = contents.plain(texts) or None
+    message.text = contents.plain_text(texts) or None
     yield message
 
 
-def _of_server(part: dict[str, Any], *names: str) -> JsonValue:
-    """What a tool that the model's provider runs was asked or gave back, less the type of tool."""
+def _server_value(part: dict[str, Any], *names: str) -> JsonValue:
+    """What a tool of the model's provider was asked or gave back, without the type of the tool."""
     whole: JsonValue = value_of(part.get(str(part["type"])))
     if not isinstance(whole, dict):
         beside: JsonValue = next((part[name] for name in names if name in part), whole)
@@ -339,4 +348,5 @@ def _old_message(body: dict[str, Any], role: str) -> dict[str, Any]:
 
 
 def moment_of(nanoseconds: int) -> str:
+    """ISO 8601 of a time in nanoseconds since 1970."""
     return (_EPOCH + timedelta(microseconds=nanoseconds // 1000)).isoformat()

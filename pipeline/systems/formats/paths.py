@@ -25,7 +25,7 @@ _STEP = re.compile(r"((?:[^.\[\]\\]|\\.)+)|\[(\d*)\]", re.DOTALL)
 _KEY = re.compile(r"[.\[\]\\]")
 
 
-def escaped(key: str) -> str:
+def escape_key(key: str) -> str:
     """A key as a path has it."""
     return _KEY.sub(r"\\\g<0>", key)
 
@@ -68,7 +68,7 @@ def getter(path: str | None) -> Getter:
         def get_inner(value: Any) -> Any:
             inside = value.get(outer)
             if type(inside) is str:
-                inside = unpacked(inside)
+                inside = decode_json(inside)
             return inside.get(key) if type(inside) is dict else None
 
         return get_inner
@@ -76,7 +76,7 @@ def getter(path: str | None) -> Getter:
     def get(value: Any) -> Any:
         for key in keys:
             if type(value) is str:
-                value = unpacked(value)
+                value = decode_json(value)
             if type(value) is dict:
                 value = value.get(key)
             elif type(value) is list and type(key) is int and key < len(value):
@@ -89,7 +89,7 @@ def getter(path: str | None) -> Getter:
 
 
 def value_beside(value: Any, path: str, key: str) -> Any:
-    """What stands under a key in the object that has what is at a path."""
+    """The value of `key` in the object whose value the path leads to."""
     above = re.match(r"(?s)(?:(.*)(?<!\\)\.)?", path)
     holder = getter(above[1])(value) if above and above[1] else value
     return holder.get(key) if isinstance(holder, dict) else None
@@ -116,14 +116,14 @@ def values_at(path: str | None) -> Column:
     return lambda values: [at(value) for value in values]
 
 
-def several(path: str | Sequence[str] | None) -> list[str]:
+def as_list(path: str | Sequence[str] | None) -> list[str]:
     """One path, several or none as a list of them."""
     return [path] if isinstance(path, str) else list(path or ())
 
 
 def first_of(paths: Sequence[str] | None, inside: str = "") -> Getter:
-    """A function from an object to the first value that there is at one of the paths, which are those below
-    `inside`."""
+    """A getter of the first value at one of the paths that is neither null nor an empty text; paths go on
+    from `inside`."""
     getters = [getter(path.removeprefix(inside)) for path in paths or ()]
 
     def get_first(value: Any) -> Any:
@@ -132,7 +132,7 @@ def first_of(paths: Sequence[str] | None, inside: str = "") -> Getter:
     return get_first
 
 
-def unpacked(text: str) -> Any:
+def decode_json(text: str) -> Any:
     """The object or list that a text holds as JSON; the text itself where it holds none."""
     if text.lstrip()[:1] not in ("{", "["):
         return text
@@ -151,7 +151,7 @@ def _fits(value: Scalar | list[Scalar], result: JsonValue) -> bool:
     choices = value if isinstance(value, list) else [value]
     if result is None:
         return False
-    return "*" in choices or any(_is(one, result) for one in choices)
+    return "*" in choices or any(_equals(one, result) for one in choices)
 
 
 def is_pattern(value: Scalar) -> bool:
@@ -159,14 +159,14 @@ def is_pattern(value: Scalar) -> bool:
     return isinstance(value, str) and value.startswith("~")
 
 
-def _is(value: Scalar, result: JsonValue) -> bool:
+def _equals(value: Scalar, result: JsonValue) -> bool:
     if isinstance(value, str) and is_pattern(value):
         return isinstance(result, str) and re.search(value[1:], result) is not None
     return result == value and type(result) is type(value)
 
 
 def check_pattern(value: Scalar) -> None:
-    """ValueError for a regular expression that is none."""
+    """ValueError for a pattern that is no regular expression."""
     if isinstance(value, str) and is_pattern(value):
         expression(value[1:])
 

@@ -1,5 +1,5 @@
-"""Items of OpenAI's Responses API between its messages: calls of functions and of its own tools, and what
-came of them."""
+"""Items of OpenAI's Responses API between its messages: calls of functions and of its own tools, and their
+outputs."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 
 from ....schemas import JsonValue
 from ..base import field
-from .contents import plain
-from .conversation import Answer, Call, Said
-from .dialects import first_said
+from .contents import plain_text
+from .conversation import Answer, Call, ChatMessage
+from .dialects import first_value
 
 CALL, OUTPUT = "_call", "_call_output"
-"""How the types of calls, and of what came of them, end."""
+"""Suffixes of the types of calls, and of their outputs."""
 _FUNCTION_CALLS = ("function_call", "custom_tool_call", "tool_call")
-"""Calls of what has a name; others are of the tool that their type names."""
+"""Types of the calls that name a function; the type of any other call names its tool."""
 _ARGUMENTS = ("arguments", "input", "action", "operation", "code", "queries")
 _RESULTS = ("output", "outputs", "results")
-"""What came of a call that the API made itself: it stands in the call."""
+"""Where a call that the API itself carries out has its output."""
 Item = dict[str, JsonValue]
 
 
 def is_exchange(value: Any) -> bool:
-    """Whether an object has what went in and the items that came out."""
+    """Whether an object is a request with its response: `input`, and `output` with items."""
     items = value.get("output") if isinstance(value, dict) and "messages" not in value else None
     if not isinstance(items, list) or not isinstance(value.get("input"), (str, list)):
         return False
@@ -36,7 +36,7 @@ def is_exchange(value: Any) -> bool:
 
 
 def exchange(value: dict[str, Any]) -> list[Any]:
-    """The items of such an object in their order."""
+    """The items of such an object in their order: instructions, input, output."""
     request, instructions = value["input"], value.get("instructions")
     system = (
         [{"role": "system", "content": instructions}]
@@ -48,18 +48,19 @@ def exchange(value: dict[str, Any]) -> list[Any]:
     return [*system, *items, *value["output"]]
 
 
-def said_in(item: Item) -> Said | None:
-    """A call, or what came of one; None for what is neither. ValueError for a call without a name."""
+def message_of(item: Item) -> ChatMessage | None:
+    """The message of an item that is a call or a call's output; None for any other item. ValueError for a
+    call without a name."""
     kind = str(item.get("type"))
     if "role" in item or "content" in item or not kind.endswith((CALL, OUTPUT)):
         return None
     if kind.endswith(OUTPUT):
         has_failed = True if item.get("status") == "failed" else None
-        return Said("tool", answers=[Answer(_output(item.get("output")), _call_id(item), has_failed)])
+        return ChatMessage("tool", answers=[Answer(_output(item.get("output")), _call_id(item), has_failed)])
     has_name = kind in (CALL, *_FUNCTION_CALLS) or isinstance(item.get("name"), str)
     name = field(item, "name", str) if has_name else kind.removesuffix(CALL)
-    call = Call(name, first_said(item, _ARGUMENTS), _call_id(item))
-    return Said(
+    call = Call(name, first_value(item, _ARGUMENTS), _call_id(item))
+    return ChatMessage(
         "assistant", calls=[call], answers=[] if kind in _FUNCTION_CALLS else list(_call_answers(item))
     )
 
@@ -67,11 +68,11 @@ def said_in(item: Item) -> Said | None:
 def _output(output: JsonValue) -> JsonValue:
     """The text of a list of parts, anything else as it is."""
     parts = isinstance(output, list) and all(isinstance(one, dict) and "type" in one for one in output)
-    return plain(output) if parts else output
+    return plain_text(output) if parts else output
 
 
 def _call_answers(item: Item) -> Iterator[Answer]:
-    error, result = item.get("error"), first_said(item, _RESULTS)
+    error, result = item.get("error"), first_value(item, _RESULTS)
     has_failed = True if error or item.get("status") == "failed" else None
     if result is not None or has_failed:
         yield Answer(error if result is None else result, _call_id(item), has_failed)

@@ -30,13 +30,13 @@ class Rules:
         if role not in kinds:
             raise ValueError(f"unknown role {role[:80]!r}, expected one of {', '.join(kinds)}")
         content = message.get("content")
-        if kinds[role] == "human" and isinstance(content, str) and marks.scaffolded(content):
+        if kinds[role] == "human" and isinstance(content, str) and marks.is_from_scaffold(content):
             return "environment", None
         return kinds[role], None
 
     def status(self, content: JsonValue, tool: str | None) -> marks.Status | None:
-        """Whether a tool's result failed; None where nothing says it."""
-        text = contents.plain(content)
+        """Whether a tool's result failed or succeeded; None where nothing says it."""
+        text = contents.plain_text(content)
         value = contents.arguments(text)[0] if text.lstrip().startswith("{") else content
         result = {"content": text, "tool": tool, "json": value}
         for rule in self.mapping.results:

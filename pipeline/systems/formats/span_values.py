@@ -1,4 +1,4 @@
-"""What stands in a span's input and output: messages, wherever they are in it, else the text that it is."""
+"""The messages in a span's input or output, wherever they are in it, else the text that it is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Message = dict[str, Any]
 
 def messages_in(value: Any, role: str) -> list[Message]:
     """The messages of a chat API in a value; where there are none, its text as one of that role."""
-    value = turns.loaded(value)
+    value = turns.decode_value(value)
     if messages := _messages(value, 0):
         return messages
     text = _text(value)
@@ -26,10 +26,10 @@ def messages_in(value: Any, role: str) -> list[Message]:
 
 
 def arguments_in(value: Any) -> Any:
-    """What a tool was called with: an object, maybe as its text or alone within another one."""
-    inside = turns.loaded(value)
+    """A tool's arguments: an object, maybe as its text, or alone within another one."""
+    inside = turns.decode_value(value)
     if isinstance(inside, dict) and len(inside) == 1:
-        only = turns.loaded(next(iter(inside.values())))
+        only = turns.decode_value(next(iter(inside.values())))
         if isinstance(only, dict):
             return only
     return inside
@@ -48,7 +48,9 @@ def _messages(value: Any, depth: int) -> list[Message]:
     if isinstance(value, (list, dict)):
         inner = value.values() if isinstance(value, dict) else value
         some = [
-            _messages(turns.loaded(one), depth + 1) for one in inner if isinstance(one, (dict, list, str))
+            _messages(turns.decode_value(one), depth + 1)
+            for one in inner
+            if isinstance(one, (dict, list, str))
         ]
         return max(some, key=len, default=[])
     return []

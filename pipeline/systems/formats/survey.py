@@ -14,31 +14,31 @@ from ....schemas import Quarantined
 from ..base import ending, json_file, walk
 from . import dialects, inputs, turns
 from .mapping import Input
-from .numbered import gathered, stem_in
-from .paths import escaped, unpacked
-from .sides import apart, sides_in
+from .numbered import gather_turns, stem_in
+from .paths import decode_json, escape_key
+from .sides import sides_in, split_sides
 
 FILES = 200
-"""So many files of a folder are looked into."""
+"""Most files of a folder that are looked into."""
 RECORDS = 1000
-"""So many records in all."""
+"""Most records in all."""
 ITEMS = 300
-"""So many items of a list."""
+"""Most items of a list."""
 DEPTH = 7
 KEYS = 80
-"""An object with more keys over the records than that has names of things for keys."""
+"""Most paths below an object in all records; with more, its keys are names of things."""
 VALUES = 60
-"""So many different values of a path are counted."""
+"""Most different values of a path that are counted."""
 SHORT = 80
 """Characters of a value that may be a name or a label."""
 MANY_ODD = 8
-"""More files of other things are not listed one by one in a draft."""
+"""Most files of other things that are set aside, each by its name; with more, all files are read alike."""
 FOREIGN = 0.2
-"""A text of which more is not ASCII is in no Western language."""
+"""Share of bytes that are not ASCII above which a text is in no Western language."""
 HEAD = 1024 * 1024
 """Bytes of a file that tell how it is encoded."""
 CONTAINER = 2
-"""A list of so many objects under one key of a JSON object may be the records."""
+"""Fewest objects in a list under a key of a JSON object that may be the records."""
 BINARY = (
     ".png",
     ".jpg",
@@ -57,21 +57,21 @@ BINARY = (
 
 
 @dataclass
-class PathSeen:
-    """What stands at one path."""
+class PathSummary:
+    """What stands at one path in the records."""
 
     path: str
     count: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     values: Counter[str] = field(default_factory=Counter)
     """Of short texts, numbers and truths, up to VALUES different ones."""
-    more: bool = False
+    has_more_values: bool = False
     """Whether there are more values than are counted."""
     characters: int = 0
     texts: list[str] = field(default_factory=list)
     """Some of its texts, cut."""
     lengths: list[int] = field(default_factory=list)
-    """Of lists."""
+    """The lengths of lists."""
 
     @property
     def key(self) -> str:
@@ -84,7 +84,7 @@ class PathSeen:
         n = self.kinds["text"]
         return self.characters / n if n else 0.0
 
-    def only(self, *kinds: str) -> bool:
+    def has_only(self, *kinds: str) -> bool:
         """Whether nothing but these kinds, and null, stand there."""
         return set(self.kinds) <= {*kinds, "null"} and any(self.kinds[kind] for kind in kinds)
 
@@ -115,13 +115,13 @@ class Survey:
     """Of each record, which of the files it is of."""
     per_file: bool = False
     """Whether each file is one record."""
-    paths: dict[str, PathSeen] = field(default_factory=dict)
+    paths: dict[str, PathSummary] = field(default_factory=dict)
     wrong: list[Quarantined] = field(default_factory=list)
 
 
-def survey(root: Path) -> Survey:
-    """Look into a file, or into the files of a folder that most are alike."""
-    files = [path for path in walk(root) if _readable(path)]
+def survey_logs(root: Path) -> Survey:
+    """Survey a file, or of a folder the main group of files that are alike."""
+    files = [path for path in walk(root) if _is_readable(path)]
     logs = Survey(root)
     if not files:
         return logs
@@ -129,7 +129,7 @@ def survey(root: Path) -> Survey:
     main_group = max(
         forms,
         key=lambda group: (
-            not group.about,
+            not group.is_about_others,
             group.form in ("json", "jsonl", "csv", "parquet", "excel"),
             forms[group],
         ),
@@ -138,7 +138,7 @@ def survey(root: Path) -> Survey:
     logs.files, logs.others = alike[:FILES], alike[FILES:] + [p for p in files if _group(p) != main_group]
     logs.format = main_group.form
     if main_group.form == "json":
-        logs.files, odd_files = _alike(logs.files)
+        logs.files, odd_files = _split_odd(logs.files)
         logs.others += odd_files
         logs.odd = [path.name for path in odd_files]
     if main_group.form == "json":
@@ -153,14 +153,14 @@ def survey(root: Path) -> Survey:
     logs.per_file = whole and len(set(logs.origins)) == len(logs.origins) and logs.sessions is None
     logs.numbered = stem = stem_in(logs.records)
     if stem:
-        logs.records = [gathered(record, stem) for record in logs.records]
+        logs.records = [gather_turns(record, stem) for record in logs.records]
     logs.sides = sides_in(logs.records)
     if logs.sides:
-        parts = [list(apart(record, logs.sides, n)) for n, record in enumerate(logs.records, 1)]
+        parts = [list(split_sides(record, logs.sides, n)) for n, record in enumerate(logs.records, 1)]
         logs.origins = [file for file, many in zip(logs.origins, parts, strict=True) for _ in many]
         logs.records = list(itertools.chain(*parts))
     for record in logs.records:
-        _look(logs.paths, record, "", 0)
+        _add_value(logs.paths, record, "", 0)
     _drop_names(logs.paths)
     return logs
 
@@ -192,8 +192,9 @@ def _is_western(head: bytes) -> bool:
     return False
 
 
-def _alike(files: list[Path]) -> tuple[list[Path], list[Path]]:
-    """(files with keys that most records have, those with none of them, under names of their own)."""
+def _split_odd(files: list[Path]) -> tuple[list[Path], list[Path]]:
+    """(files with any of the keys that most records have, files with none of them). The latter are few, and
+    no file of the former has their name."""
     if len(files) < 3:
         return files, []
     keys = {path: _keys(json_file(path)) for path in files}
@@ -213,7 +214,7 @@ def _keys(value: Any) -> list[set[str]]:
 
 
 def patterns(files: list[Path]) -> list[str]:
-    """What the names of several files have in common, each of which fits one of these."""
+    """Patterns of names that together fit all of these files, the commonest ending first."""
     plain = [path for path in files if ending(path) == path.suffix]
     result = [f"*{common_end(plain)}"] if plain else []
     for path in files:
@@ -246,7 +247,7 @@ def _records(path: Path, layout: Input, logs: Survey) -> Iterator[dict[str, Any]
         logs.wrong.append(Quarantined(source=str(path), reason=f"cannot be read: {error.strerror or error}"))
 
 
-def _readable(path: Path) -> bool:
+def _is_readable(path: Path) -> bool:
     hidden = path.name.startswith(".") or path.suffix.lower() in BINARY
     return path.is_file() and not hidden and path.stat().st_size > 0
 
@@ -255,8 +256,8 @@ class _Group(NamedTuple):
     """What files that are read alike have in common."""
 
     form: str
-    about: bool
-    """Whether they tell of the others, by their names."""
+    is_about_others: bool
+    """Whether they tell of the other files, as their names say: a readme, a licence."""
     end: str
     """Of JSON, how their names end."""
 
@@ -268,26 +269,29 @@ def _group(path: Path) -> _Group:
 
 
 def _container(path: Path) -> tuple[str | list[str] | None, list[str]]:
-    """The key of a JSON object under which its records are: a list of objects that hold lists or are many.
-    Several keys where such records are divided among them, as into those to train with and to test with. Then
-    the keys of records with fields of their own."""
+    """(key of a JSON object under which its records are, or several, or None; keys of records with other
+    fields).
+
+    Records are a list, or an object by name, of objects with turns. They are under several keys where records
+    of the same fields are divided among them, as into those to train with and to test with.
+    """
     value = json_file(path)
     if not isinstance(value, dict):
         return None, []
     if _is_by_name(value):
         return inputs.ALL, []
     holding = [key for key, inside in value.items() if _are_sessions(inside)]
-    best = max(holding, key=lambda key: (_size(value[key]), escaped(key)), default=None)
+    best = max(holding, key=lambda key: (_size(value[key]), escape_key(key)), default=None)
     if best is None or _size(value[best]) < CONTAINER:
         return None, []
     keys = {key: set[str]().union(*_keys(_items(value[key]))) for key in holding}
     alike = [key for key, own in keys.items() if 2 * len(own & keys[best]) > len(own | keys[best])]
-    others = [escaped(key) for key in holding if key not in alike]
-    return [escaped(key) for key in alike] if len(alike) > 1 else escaped(best), others
+    others = [escape_key(key) for key in holding if key not in alike]
+    return [escape_key(key) for key in alike] if len(alike) > 1 else escape_key(best), others
 
 
 def _items(inside: Any) -> Any:
-    """A list, and of objects by name the objects."""
+    """The items of a list, or the values of an object."""
     return list(inside.values()) if isinstance(inside, dict) else inside
 
 
@@ -305,11 +309,11 @@ def _are_sessions(inside: Any) -> bool:
 
 
 def _has_turns(value: dict[str, Any]) -> bool:
-    """Whether an object has a list of turns, maybe in an object of its own; what a message says and calls is
-    none, unless its lists hold messages."""
+    """Whether an object has a list of turns, maybe in an object of its own. The lists of a message, such as
+    its parts and calls, are none, unless they hold messages."""
     if dialects.messages(value):
         return any(_is_list_of_turns(one) and all(map(dialects.messages, one)) for one in value.values())
-    return any(map(_is_list_of_turns, _inside(value)))
+    return any(map(_is_list_of_turns, _nested_values(value)))
 
 
 def _is_by_name(value: dict[str, Any]) -> bool:
@@ -327,7 +331,7 @@ def _is_by_name(value: dict[str, Any]) -> bool:
     return len(keys) == len(values) and bool(set.intersection(*keys))
 
 
-def _inside(value: dict[str, Any]) -> Iterator[Any]:
+def _nested_values(value: dict[str, Any]) -> Iterator[Any]:
     """The values of an object and of the objects in it."""
     for one in value.values():
         yield one
@@ -337,17 +341,17 @@ def _inside(value: dict[str, Any]) -> Iterator[Any]:
 
 def _is_list_of_turns(value: Any) -> bool:
     """A list of objects that have a text: what could be said, not a message's parts or tool calls."""
-    value = unpacked(value) if isinstance(value, str) else value
+    value = decode_json(value) if isinstance(value, str) else value
     if not isinstance(value, list) or not value or not all(isinstance(one, dict) for one in value):
         return False
     parts = all("type" in one and ("text" in one or "function" in one) and "role" not in one for one in value)
     return not parts and any(isinstance(inner, str) for one in value for inner in one.values())
 
 
-def _look(paths: dict[str, PathSeen], value: Any, path: str, depth: int) -> None:
+def _add_value(paths: dict[str, PathSummary], value: Any, path: str, depth: int) -> None:
     """Count a value and what is in it."""
     if path:
-        entry = paths.setdefault(path, PathSeen(path))
+        entry = paths.setdefault(path, PathSummary(path))
         entry.count += 1
         value = _count_value(entry, value)
     if depth > DEPTH:
@@ -357,26 +361,26 @@ def _look(paths: dict[str, PathSeen], value: Any, path: str, depth: int) -> None
         if (columns and max(map(len, columns.values())) > 1) or (
             path and (dialects.thread(value) or turns.branch(value))
         ):
-            _look_into_list(paths, turns.listed(value), path, depth)
+            _add_items(paths, turns.as_events(value), path, depth)
             return
         for key, inside in value.items():
             if isinstance(key, str) and key:
-                _look(paths, inside, f"{path}.{escaped(key)}" if path else escaped(key), depth + 1)
+                _add_value(paths, inside, f"{path}.{escape_key(key)}" if path else escape_key(key), depth + 1)
     elif isinstance(value, list):
-        _look_into_list(paths, turns.listed(value), path, depth)
+        _add_items(paths, turns.as_events(value), path, depth)
 
 
-def _look_into_list(paths: dict[str, PathSeen], items: list[Any], path: str, depth: int) -> None:
+def _add_items(paths: dict[str, PathSummary], items: list[Any], path: str, depth: int) -> None:
     paths[path].lengths.append(len(items))
     for item in items[:ITEMS]:
         if isinstance(item, dict):
-            _look(paths, item, f"{path}[]", depth + 1)
+            _add_value(paths, item, f"{path}[]", depth + 1)
 
 
-def _count_value(entry: PathSeen, value: Any) -> Any:
-    """The value, with what a text holds as JSON in its place."""
+def _count_value(entry: PathSummary, value: Any) -> Any:
+    """Count a value at its path and return it, decoded where it is a text of JSON."""
     if isinstance(value, str):
-        inside = turns.loaded(value)
+        inside = turns.decode_value(value)
         if not isinstance(inside, str):
             entry.kinds["JSON in a text"] += 1
             return inside
@@ -389,9 +393,9 @@ def _count_value(entry: PathSeen, value: Any) -> Any:
         if str(value) in entry.values or len(entry.values) < VALUES:
             entry.values[str(value)] += 1
         else:
-            entry.more = True
+            entry.has_more_values = True
     elif isinstance(value, str):
-        entry.more = True
+        entry.has_more_values = True
     return value
 
 
@@ -400,8 +404,8 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "list" if isinstance(value, list) else "object")
 
 
-def _drop_names(paths: dict[str, PathSeen]) -> None:
-    """Leave out what is below objects whose keys are names of things."""
+def _drop_names(paths: dict[str, PathSummary]) -> None:
+    """Remove the paths below objects whose keys are names of things."""
     below: Counter[str] = Counter(path.rpartition(".")[0] for path in paths)
     for parent in [path for path, count in below.items() if count > KEYS and path]:
         for path in [path for path in paths if path.startswith(f"{parent}.")]:

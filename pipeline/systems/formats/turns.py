@@ -1,4 +1,4 @@
-"""Texts and records cut into turns, and lists of whatever kind as lists of events."""
+"""Cut texts and records into turns, and read lists of any kind as lists of events."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, TypeGuard
 from ..base import without_halves
 from . import dialects
 from .mapping import Turns
-from .paths import expression, getter, several, unpacked, value_beside
+from .paths import as_list, decode_json, expression, getter, value_beside
 
 TWICE = 2
-"""Turns that a pattern must find before it is taken for the one that fits."""
+"""Turns that a pattern must find in a text to be the one that fits."""
 THREE = 3
-"""Events of different times from which on their order shows."""
+"""Fewest events whose order shows, and fewest different times among them."""
 CLOCKS = 10.0
 """Seconds by which clocks may be apart."""
 ERA = 1e8
@@ -26,36 +26,38 @@ _CUE = re.compile(r"^(?:\d+[ \t]*\n)?(?:\d+:)?\d\d:\d\d[.,]\d{3}[ \t]+-->[^\n]*\
 _NOTE = re.compile(r"\s*(?:WEBVTT|NOTE|STYLE|REGION)(?:\s|$)")
 """How blocks of captions begin that are no cues."""
 SIDES = ("first", "second")
-"""Whose turn a text in a plain list of texts is, under `turn`."""
+"""The `turn` of each text in a plain list of texts, alternating."""
 
 
 def events_in(record: dict[str, Any], at: str, turns: Turns | None) -> Any:
-    """What stands at a path as a list of events; what it is where it cannot be one."""
+    """The events of a record: those of `turns.fields`, of the text or texts at a path, cut into turns, or of
+    the list there. A value that cannot be a list of events is returned unchanged."""
     if turns is not None and turns.fields:
-        rounds = zip_longest(*(several(paths) for paths in turns.fields.values()))
+        rounds = zip_longest(*(as_list(paths) for paths in turns.fields.values()))
         fields = (
             (role, path) for one in rounds for role, path in zip(turns.fields, one, strict=True) if path
         )
         utterances = ((role, getter(path)(record)) for role, path in fields)
         return [{"role": role, "text": text} for role, text in utterances if text not in (None, "")]
-    value = loaded(getter(at)(record))
+    value = decode_value(getter(at)(record))
     if turns is not None and turns.pattern is not None:
         if is_texts(value):
-            return list(marked(value, turns))
+            return list(turns_of_texts(value, turns))
         if isinstance(value, str):
-            return list(cut(value, turns))
+            return list(turns_of_text(value, turns))
     if isinstance(value, dict):
-        return listed(value, value_beside(record, at, dialects.LEFT))
-    return listed(value)
+        return as_events(value, value_beside(record, at, dialects.LEFT))
+    return as_events(value)
 
 
 def is_texts(value: Any) -> bool:
-    """Whether it is a list of nothing but texts."""
+    """Whether a value is a list of nothing but texts."""
     return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
 
 
-def marked(texts: list[str], turns: Turns) -> Iterator[dict[str, Any]]:
-    """Each text as a turn: the groups of what it begins with, of one without that those of the one before."""
+def turns_of_texts(texts: list[str], turns: Turns) -> Iterator[dict[str, Any]]:
+    """Each text as a turn, with the groups of the mark that it begins with; one without a mark has those of
+    the text before it, the first one `turns.first`."""
     patterns = _patterns(turns)
     groups: dict[str, Any] = dict.fromkeys(patterns[0].groupindex, turns.first)
     for text in texts:
@@ -67,9 +69,10 @@ def marked(texts: list[str], turns: Turns) -> Iterator[dict[str, Any]]:
 
 
 def oldest_first(many: list[Any], seconds: Callable[[dict[str, Any]], float | None]) -> list[Any]:
-    """Events in the order in which they happened where the latest stands first, as some APIs list them.
+    """Events in the order in which they happened, where the latest stands first, as some APIs list them.
 
-    Two clocks may be apart: there are three or more, and they fall by more than clocks do.
+    Times of two clocks that are apart may fall, too. So there must be three events or more, and their times
+    must fall by more than clocks do.
     """
 
     def at(one: Any) -> float | None:
@@ -85,34 +88,34 @@ def oldest_first(many: list[Any], seconds: Callable[[dict[str, Any]], float | No
     return many[::-1] if falling and len(set(times)) >= THREE else many
 
 
-def listed(value: Any, current: Any = None) -> Any:
-    """A list's items as objects: texts and pairs under names of their own, an object of equally long lists
-    item by item, of a tree the branch to the node at which it was `left`."""
+def as_events(value: Any, current: Any = None) -> Any:
+    """The items of a list as events (`as_event`): of an object of equally long lists one event for each place
+    in them, of a tree the branch to its node `current`. Any other value is returned unchanged."""
     if isinstance(value, dict) and (columns := columns_of(value)):
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     if isinstance(value, dict) and (thread := dialects.thread(value, current) or branch(value)):
         return thread
     if isinstance(value, list):
-        value = _flat(_longest(value))
+        value = _flatten(_longest_batch(value))
         return [item if type(item) is dict else as_event(place, item) for place, item in enumerate(value)]
     return value
 
 
 def branch(root: dict[str, Any]) -> list[Any]:
-    """The turns of a tree of answers from its root on: of rival ones those to which most was said, the first
-    where it was as much. Empty where an object is no such tree."""
-    key = _answers(root)
+    """The turns of a tree of answers from its root on: of rival answers the one with the longest
+    continuation, the first of equally long ones. Empty where an object is no such tree."""
+    key = _answer_key(root)
     return [] if key is None else _longest_branch(root, key)
 
 
 def has_rivals(root: Any) -> bool:
     """Whether a tree of answers has any that `branch` leaves out."""
-    key = _answers(root) if isinstance(root, dict) else None
+    key = _answer_key(root) if isinstance(root, dict) else None
     return key is not None and any(len(_replies(one, key)) > 1 for one in _all_turns(root, key))
 
 
-def _answers(root: dict[str, Any]) -> str | None:
-    """Under which key a tree has its answers."""
+def _answer_key(root: dict[str, Any]) -> str | None:
+    """The key under which the turns of a tree have their answers; None where an object is no such tree."""
     keys = (key for key in root if (many := _replies(root, key)) and all(key in one for one in many))
     if not isinstance(root.get("role"), str):
         return None
@@ -120,7 +123,8 @@ def _answers(root: dict[str, Any]) -> str | None:
 
 
 def _are_rivals(turn: dict[str, Any], key: str) -> bool:
-    """Whether the answers to a turn are somebody else's and of one role: others may all have been done."""
+    """Whether the answers to a turn are rivals, of one role that is not the turn's own: others may be steps
+    that were all done."""
     roles = {one["role"] for one in _replies(turn, key)}
     return len(roles) < 2 and turn["role"] not in roles
 
@@ -141,8 +145,9 @@ def _longest_branch(turn: dict[str, Any], key: str) -> list[Any]:
     return [{name: one for name, one in turn.items() if name != key}, *max(ways, key=len, default=[])]
 
 
-def _flat(value: list[Any]) -> list[Any]:
-    """Lists of turns within a list, such as those of its steps, in their order as one."""
+def _flatten(value: list[Any]) -> list[Any]:
+    """A flat list: lists of turns inside an item, such as the messages of a step, follow what is left of the
+    item."""
     # Most items hold no list, and every event of a log comes by here.
     objects = set(map(type, value)) <= {dict}
     if objects and list not in set(map(type, chain.from_iterable(map(dict.values, value)))):
@@ -154,12 +159,12 @@ def _flat(value: list[Any]) -> list[Any]:
     for item, inner in parts:
         turns += [] if item is None else [item]
         for one in inner:
-            turns += _flat(one)
+            turns += _flatten(one)
     return turns
 
 
 def _split_turns(item: Any) -> tuple[Any, list[list[Any]]]:
-    """An item without the lists of turns in it, None where nothing else is said there; and those lists."""
+    """(an item without the lists of turns in it, None where nothing else is said there; those lists)."""
     if isinstance(item, list):
         return (None, [item]) if _are_turns(item) else (item, [])
     if not isinstance(item, dict):
@@ -182,22 +187,23 @@ def _are_turns(value: Any) -> TypeGuard[list[dict[str, Any]]]:
     )
 
 
-def _longest(value: list[Any]) -> list[Any]:
-    """Of several lists of messages the longest, where all begin alike."""
+def _longest_batch(value: list[Any]) -> list[Any]:
+    """The longest one in a list of lists of messages that all begin alike; any other list as it is."""
     batches = [one for one in value if isinstance(one, list) and one and dialects.messages(one[0])]
     alike = batches and len(batches) == len(value) and all(one[0] == batches[0][0] for one in batches)
     return max(batches, key=len) if alike else value
 
 
 def columns_of(value: dict[str, Any]) -> dict[str, list[Any]]:
-    """The lists of an object that holds two or more, all equally long; none where it is something else."""
+    """The lists of an object that holds nothing but two or more, all equally long; else none."""
     columns = {key: one for key, one in value.items() if isinstance(one, list)}
     lengths = {len(one) for one in columns.values()}
     return columns if len(columns) > 1 and len(lengths) == 1 and len(columns) == len(value) else {}
 
 
-def cut(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
-    """The turns of a text: the groups of what begins each, and what follows as `text`."""
+def turns_of_text(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
+    """The turns of a text: the groups of the mark that begins each, and what follows as `text`. What stands
+    before the first mark is a turn of `turns.first`."""
     patterns = _patterns(turns)
     fitting = [(pattern, list(pattern.finditer(text))) for pattern in patterns]
     pattern, matches = next((one for one in fitting if len(one[1]) >= TWICE), fitting[0])
@@ -219,7 +225,8 @@ def cut(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
 
 
 def _caption_text(text: str) -> str:
-    """What captions say, a blank line before what has no time, without ids, times, the header and notes."""
+    """The words of captions, without ids, times, the header and notes; a block without a time stands after a
+    blank line."""
     result = ""
     for block in text.split("\n\n"):
         time = _CUE.search(block)
@@ -233,35 +240,36 @@ def _caption_text(text: str) -> str:
 
 
 def _without_end_tag(mark: str, text: str) -> str:
-    """What was said without the end of a tag with which its mark ends, as captions have: `<v Ada>…</v>`."""
+    """A text without the end of the tag that its mark ends in, as captions have: `<v Ada>…</v>`."""
     tag = re.search(r"<(\w+)\b[^<>]*>\s*\Z", mark)
     return text.removesuffix(f"</{tag[1]}>").rstrip() if tag else text
 
 
 def _patterns(turns: Turns) -> list[re.Pattern[str]]:
-    return [expression(one) for one in several(turns.pattern)]
+    return [expression(one) for one in as_list(turns.pattern)]
 
 
 def _groups(match: re.Match[str], turns: Turns) -> dict[str, str]:
-    """What begins a turn, by the names of the pattern's groups."""
+    """The groups of a turn's mark by their names, `turns.first` for an empty one; all but `text`."""
     return {key: one or turns.first for key, one in match.groupdict().items() if key != "text"}
 
 
 def as_event(place: int, item: Any) -> Any:
-    """An item of a list as an event: a text is the turn of whose place it is, unless it holds an object."""
+    """An item of a list as an event: a text is a turn of the two `SIDES` by its place, unless it holds an
+    object as JSON; a list is an object with the places as keys."""
     if isinstance(item, str):
-        inside = unpacked(item)
+        inside = decode_json(item)
         return inside if isinstance(inside, dict) else {"turn": SIDES[place % 2], "text": item}
     if isinstance(item, list):
         return {str(number): one for number, one in enumerate(item)}
     return item
 
 
-def loaded(value: Any) -> Any:
-    """A list or object that was logged as its JSON, or as Python prints it."""
+def decode_value(value: Any) -> Any:
+    """The list or object that a text holds as JSON, or as Python prints it; any other value unchanged."""
     if not isinstance(value, str):
         return value
-    inside = unpacked(value)
+    inside = decode_json(value)
     if isinstance(inside, str) and re.match(r"\s*[\[{]['\"\[{]", inside):
         try:
             return literal_eval(without_halves(inside))

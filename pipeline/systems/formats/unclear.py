@@ -1,4 +1,4 @@
-"""What a draft does not know of logs, in sentences that say which line of it to change."""
+"""What a drafted mapping leaves open, in sentences that say which line of it to change."""
 
 from __future__ import annotations
 
@@ -21,46 +21,47 @@ from .guess_names import (
     SAID,
     SESSION,
     SPEAKERS,
-    first_one,
+    fields_named,
+    first_field,
+    has_both_sides,
     is_label,
     is_sentence,
-    is_sides,
-    named,
     parent_of,
-    spelled,
+    snake_case,
 )
 from .guess_records import in_blocks, repeats, value_at
 from .guess_roles import role_of
 from .guess_sessions import OWN
 from .guess_text import UNTIMED, pattern_of
 from .mapped_values import is_name
-from .paths import several
-from .survey import PathSeen, Survey
+from .paths import as_list
+from .survey import PathSummary, Survey
 
 NAMED = 8
 PARENTS = ("parent_id", "parent_message_id", "parent_uuid")
-"""What names the message before, in records of one message each."""
+"""Names of the field that holds the id of the message before, in records of one message each."""
 NEARLY = 0.8
 LONG = 40
-"""Characters on average from which on a text may be what somebody said, if it is none of many sentences."""
+"""Characters on average from which on a text may be what somebody said, also where it is none of many
+sentences."""
 
 
-def unclear(survey: Survey, guess: Guess) -> Iterator[str]:
-    """One sentence for each thing that the logs do not tell."""
+def open_questions(survey: Survey, guess: Guess) -> Iterator[str]:
+    """One sentence for each thing that the logs leave open."""
     if survey.encoding:
         yield f"no UTF-8, and read as {survey.encoding}: are letters with accents right? ([input] encoding)"
     if guess.shape == "nothing":
-        yield from _nothing(survey)
+        yield from _hints(survey)
         return
-    if guess.nameless:
+    if guess.has_opaque_names:
         yield (
             "no column's name says what it is: who speaks changes most from row to row, what is said is "
             "longest, a session comes in a block; change [event] and native_id where that is wrong"
         )
     yield from _speaker_doubts(guess)
-    yield from _unheard(survey, guess)
+    yield from _missing_people_doubts(survey, guess)
     if (guess.each or guess.shape == "table") and not guess.native_id:
-        yield _file_as_session(survey, guess)
+        yield _session_doubt(survey, guess)
     if (guess.shape == "table" or guess.each) and 1 < len(survey.files) == len(survey.records):
         yield (
             "each file holds one event and is read as a session of its own: join the files of a session into "
@@ -77,7 +78,7 @@ def unclear(survey: Survey, guess: Guess) -> Iterator[str]:
         yield f"{action} is taken for what was done, for nothing else says it ([event] action)"
     if "time" in guess.event and (when := guess.by_values.get("time")) == guess.event["time"]:
         yield f"{when} is taken for the time, for it holds times in their order ([event] time)"
-    if (session := of_rows(survey, guess)) is not None:
+    if (session := session_of_rows(survey, guess)) is not None:
         yield (
             f"{session.path} repeats, while each row is read as a session of its own, without a time: rows "
             "with a question and its answer are joined where they stand in their order and a question comes "
@@ -88,7 +89,7 @@ def unclear(survey: Survey, guess: Guess) -> Iterator[str]:
             "rows of a session are read as one, without what is said of each row: "
             f"{', '.join(columns[:NAMED])}{' ...' if len(columns) > NAMED else ''}"
         )
-    if guess.shape in ("list", "table") and "time" not in guess.event and not guess.timed:
+    if guess.shape in ("list", "table") and "time" not in guess.event and not guess.time_path:
         yield (
             "no field holds times that can be read: give [event] time (ISO 8601, or seconds since 1970; else "
             "[constants] time_format)"
@@ -98,8 +99,8 @@ def unclear(survey: Survey, guess: Guess) -> Iterator[str]:
     if len(guess.time_formats) > 1:
         first, second = guess.time_formats[:2]
         yield (
-            f"{guess.timed} may be written as {first} or as {second}: map it as [event] time, with the right "
-            "one as [constants] time_format"
+            f"{guess.time_path} may be written as {first} or as {second}: map it as [event] time, with the "
+            "right one as [constants] time_format"
         )
     if guess.spans and "start" not in guess.spans:
         yield "no field says when a run began, so they stand in the log's order: give [spans] start"
@@ -108,15 +109,15 @@ def unclear(survey: Survey, guess: Guess) -> Iterator[str]:
             f"{guess.at} has rival answers: the way to which most was said is read, the first where it was "
             "as much, and the others are left out"
         )
-    if others := _others(survey, guess):
+    if others := _other_conversations(survey, guess):
         hold = "holds a conversation" if len(others) == 1 else "hold conversations"
         table = "[messages]" if guess.shape == "messages" else "[turns]"
         yield (
             f"{', '.join(others[:NAMED])} {hold}, too, beside {guess.at}, and "
             f"{'is' if len(others) == 1 else 'are'} left out: a mapping of its own reads one ({table} at)"
         )
-    yield from _rival_records(survey, guess)
-    yield from _aside(survey, guess)
+    yield from _rival_doubts(survey, guess)
+    yield from _flag_doubts(survey, guess)
     missing = _records_without_list(survey, guess)
     if missing:
         yield (
@@ -125,31 +126,42 @@ def unclear(survey: Survey, guess: Guess) -> Iterator[str]:
         )
 
 
-def of_rows(survey: Survey, guess: Guess) -> PathSeen | None:
-    """What says of which session a row is that has a question and its answer, where several are of one."""
+def session_of_rows(survey: Survey, guess: Guess) -> PathSummary | None:
+    """The field of the session, where records are rows of a question and its answer and several have the
+    same; else None."""
     if guess.shape != "pairs":
         return None
-    candidates = [one for one in named(survey.paths, SESSION, depth=0) if spelled(one.key) in SESSION]
-    candidates = [one for one in candidates if spelled(one.key) not in (*OWN, *HEAD["instance"], "sample_id")]
-    return first_one([one for one in candidates if repeats(one, survey)])
+    candidates = [
+        one for one in fields_named(survey.paths, SESSION, depth=0) if snake_case(one.key) in SESSION
+    ]
+    candidates = [
+        one for one in candidates if snake_case(one.key) not in (*OWN, *HEAD["instance"], "sample_id")
+    ]
+    return first_field([one for one in candidates if repeats(one, survey)])
 
 
 def _unread_in_rounds(survey: Survey, guess: Guess) -> list[str]:
-    """What differs between the rows of a session, but for numbers of rows, and is not read."""
-    numbers = [one.path for one in named(survey.paths, NAMES["seq"], depth=0)]
-    mapped_paths = {*guess.used, *guess.native_id, *guess.head.values(), *guess.outcomes.values(), *numbers}
+    """Paths, other than row numbers, that differ between the rows of a session and are not read."""
+    numbers = [one.path for one in fields_named(survey.paths, NAMES["seq"], depth=0)]
+    mapped_paths = {
+        *guess.mapped_paths,
+        *guess.native_id,
+        *guess.head.values(),
+        *guess.outcomes.values(),
+        *numbers,
+    }
     by_session: dict[str, list[dict[str, Any]]] = {}
     for record in survey.records:
         by_session.setdefault(str(value_at(record, guess.native_id[0])), []).append(record)
     return [
         path
         for path, one in survey.paths.items()
-        if not (path in mapped_paths or "[]" in path or one.only("object", "list"))
+        if not (path in mapped_paths or "[]" in path or one.has_only("object", "list"))
         and any(len({str(value_at(record, path)) for record in many}) > 1 for many in by_session.values())
     ]
 
 
-def unread(path: Path, survey: Survey) -> str:
+def reason_unreadable(path: Path, survey: Survey) -> str:
     """Why there is nothing to draft a mapping from."""
     if not path.exists():
         return "no such file or folder"
@@ -163,26 +175,26 @@ def unread(path: Path, survey: Survey) -> str:
 
 
 def _speaker_doubts(guess: Guess) -> Iterator[str]:
-    """Doubts on who speaks, and on how what was done ended."""
-    if guess.turns_about:
+    """Doubts about who speaks, and about how actions ended."""
+    if guess.is_alternating:
         yield "no field says who speaks: user and assistant are taken to do so in turn ([constants] role)"
     elif guess.constant_role:
         yield f"no field says who acts: all is put down to {guess.constant_role} ([constants] role)"
-    if guess.told:
+    if guess.kinds_from_roles:
         yield (
-            f"only roles say who these are: {_by_kind(guess.told)}; where agents are called user, or people "
-            "agent, change [roles]"
+            f"only roles say who these are: {_by_kind(guess.kinds_from_roles)}; where agents are called "
+            "user, or people agent, change [roles]"
         )
-    if guess.renamed:
+    if guess.kinds_from_names:
         yield (
             f"roles say otherwise of these, or the same of several, so their names say who they are: "
-            f"{_by_kind(guess.renamed)}; change [roles]"
+            f"{_by_kind(guess.kinds_from_names)}; change [roles]"
         )
-    if guess.failing:
+    if guess.error_is_failure:
         yield "what has an error is taken to have failed, all else to have succeeded ([[results]])"
     yield from _outcome_doubts(guess)
-    unknown = [role for role in guess.roles if not role.known]
-    if unknown and not guess.bots:
+    unknown = [role for role in guess.roles if not role.is_known]
+    if unknown and not guess.bot_path:
         names = ", ".join(f"{role.name} ({role.kind})" for role in unknown[:NAMED])
         more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
         yield f"nothing says what these are, so it is a guess: {names}{more}; change them in [roles]"
@@ -197,7 +209,7 @@ def _by_kind(kinds: dict[str, ParticipantKind]) -> str:
 
 
 def _outcome_doubts(guess: Guess) -> Iterator[str]:
-    """Doubts on what says how actions ended."""
+    """Doubts about the field that says how actions ended."""
     status = guess.event.get("status")
     if "*" in guess.statuses:
         yield f"of {status} 0 is taken for success, any other for a failure ([statuses])"
@@ -205,12 +217,12 @@ def _outcome_doubts(guess: Guess) -> Iterator[str]:
         yield f"of {status} 200 to 399 are taken for success, 400 and above for failures ([statuses])"
     elif guess.statuses.get("true") == "failed":
         yield f"{status} is taken for a failure of the action that it stands with ([statuses])"
-    elif status in guess.acted:
+    elif status in guess.uncertain_statuses:
         yield (
             f"{status} stands with actions alone, so it is taken for how each of them ended ([statuses]); if "
             "it is the session's, make it one of [outcomes]"
         )
-    for path in guess.acted:
+    for path in guess.uncertain_statuses:
         if path in guess.outcomes.values():
             yield (
                 f"{path} stands with one action of a session, so it is taken for what the session came to; "
@@ -223,29 +235,33 @@ def _outcome_doubts(guess: Guess) -> Iterator[str]:
             )
 
 
-def _file_as_session(survey: Survey, guess: Guess) -> str:
-    """That a file is taken for a session, and which field may tell of several."""
+def _session_doubt(survey: Survey, guess: Guess) -> str:
+    """The doubt that each file is a session, with the field that may tell several apart."""
     least = "no field tells sessions apart, so a file is one: give [trajectory] native_id if one does"
-    mapped_paths = {*guess.used, *guess.head.values(), *guess.outcomes.values(), *guess.secrets}
+    mapped_paths = {*guess.mapped_paths, *guess.head.values(), *guess.outcomes.values(), *guess.secrets}
     some = [one for path, one in survey.paths.items() if "[]" not in path and path not in mapped_paths]
     groups = [
         one
         for one in some
-        if (is_label(one) or spelled(one.key) in GROUPS)
-        and one.only("text", "number")
+        if (is_label(one) or snake_case(one.key) in GROUPS)
+        and one.has_only("text", "number")
         and repeats(one, survey)
-        and (in_blocks(one, survey) or (spelled(one.key) in GROUPS and len(one.values) > 1))
+        and (in_blocks(one, survey) or (snake_case(one.key) in GROUPS and len(one.values) > 1))
     ]
-    best = max(groups, key=lambda one: (spelled(one.key) in GROUPS, len(one.values)), default=None)
-    return least if best is None else f"{least}; {best.path} may ({len(best.values)}{'+' * best.more} values)"
+    best = max(groups, key=lambda one: (snake_case(one.key) in GROUPS, len(one.values)), default=None)
+    return (
+        least
+        if best is None
+        else f"{least}; {best.path} may ({len(best.values)}{'+' * best.has_more_values} values)"
+    )
 
 
-def _unheard(survey: Survey, guess: Guess) -> Iterator[str]:
-    """People whose words stand elsewhere than the events, as the first message of a tree does."""
-    mapped_paths = {one for path in guess.event.values() for one in several(path)}
+def _missing_people_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
+    """Doubts where people's words stand elsewhere than the events, as the first message of a tree does."""
+    mapped_paths = {one for path in guess.event.values() for one in as_list(path)}
     alone = guess.shape in ("list", "table") and {role.kind for role in guess.roles} == {"agent"}
     for path, one in survey.paths.items() if alone else ():
-        people = [name for name in one.values if role_of(name).known and role_of(name).kind == "human"]
+        people = [name for name in one.values if role_of(name).is_known and role_of(name).kind == "human"]
         if one.key == "role" and people and path not in mapped_paths:
             yield (
                 f"only agents speak in what is read, and {path} says {people[0]}: what stands beside it is "
@@ -263,28 +279,30 @@ def _unheard(survey: Survey, guess: Guess) -> Iterator[str]:
 
 
 def _opening(survey: Survey, guess: Guess) -> tuple[str, str] | None:
-    """A text beside the list of events, and what says that a person wrote it."""
+    """(path of a text beside the list of events, path that says that a person wrote it); None without."""
     heads = {path: one for path, one in survey.paths.items() if "[]" not in path}
-    mapped_paths = {*guess.used, *guess.head.values()}
+    mapped_paths = {*guess.mapped_paths, *guess.head.values()}
     for path, one in heads.items():
         signs = one.key.lower() in SPEAKERS or parent_of(one) in SPEAKERS
         roles = [role_of(name) for name in one.values if name]
-        if not signs or not roles or not all(role.known and role.kind == "human" for role in roles):
+        if not signs or not roles or not all(role.is_known and role.kind == "human" for role in roles):
             continue
         above = path.rpartition(".")[0]
         above = above.rpartition(".")[0] if parent_of(one) in SPEAKERS else above
         inside = f"{above}." if above else ""
         texts = [
-            text for text in named(heads, NAMES["text"], inside, depth=0) if text.path not in mapped_paths
+            text
+            for text in fields_named(heads, NAMES["text"], inside, depth=0)
+            if text.path not in mapped_paths
         ]
-        texts = [text for text in texts if text.only("text") and text.key.lower() in SAID]
+        texts = [text for text in texts if text.has_only("text") and text.key.lower() in SAID]
         if texts:
             return texts[0].path, path
     return None
 
 
-def _others(survey: Survey, guess: Guess) -> list[str]:
-    """Where conversations stand beside the one that is read, such as the answer that was liked less."""
+def _other_conversations(survey: Survey, guess: Guess) -> list[str]:
+    """The paths of conversations beside the one that is read, such as the answer that was liked less."""
     beside = {path: one for path, one in survey.paths.items() if "[]" not in path and path != guess.at}
     if survey.sides or guess.at is None:
         return []
@@ -298,10 +316,10 @@ def _others(survey: Survey, guess: Guess) -> list[str]:
     return []
 
 
-def _rival_records(survey: Survey, guess: Guess) -> Iterator[str]:
-    """That records of one message each are a tree, with several answers to one."""
+def _rival_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
+    """The doubt that records of one message each are a tree, with several answers to one."""
     is_message = guess.shape == "table" or (guess.each and guess.shape != "spans")
-    parents = named(survey.paths, PARENTS, depth=0) if is_message else []
+    parents = fields_named(survey.paths, PARENTS, depth=0) if is_message else []
     for one in parents:
         after = Counter(str(value) for record in survey.records if (value := value_at(record, one.path)))
         ids = {str(value) for record in survey.records for value in record.values() if is_name(value)}
@@ -313,19 +331,19 @@ def _rival_records(survey: Survey, guess: Guess) -> Iterator[str]:
             return
 
 
-def _aside(survey: Survey, guess: Guess) -> Iterator[str]:
-    """Flags of events that may be no part of the talk, such as those of another agent's."""
+def _flag_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
+    """Doubts about flagged events that may be no part of the talk, such as another agent's."""
     inside = f"{guess.at}[]." if guess.at and not guess.each else ""
-    for one in named(survey.paths, ASIDE, inside, depth=0):
-        if one.only("true or false") and (count := one.values.get("True", 0)):
+    for one in fields_named(survey.paths, ASIDE, inside, depth=0):
+        if one.has_only("true or false") and (count := one.values.get("True", 0)):
             yield (
                 f"{one.path} is true of {count}: if they are no part of the talk, leave them out with "
                 f'[filter] skip = [{{ "{one.path}" = true }}]'
             )
 
 
-def _nothing(survey: Survey) -> Iterator[str]:
-    """What was looked for, and what comes next to it."""
+def _hints(survey: Survey) -> Iterator[str]:
+    """What was looked for in vain, and how to map the longest texts."""
     yield "no list of turns, no column of speakers, no runs of models, no marks of turns in a text"
     if survey.format == "text":
         yield (
@@ -338,7 +356,9 @@ def _nothing(survey: Survey) -> Iterator[str]:
     for one in texts[:3]:
         at = one.path.rpartition("[].")[0]
         speakers = [
-            who.path for who in survey.paths.values() if who.path.rpartition("[].")[0] == at and is_sides(who)
+            who.path
+            for who in survey.paths.values()
+            if who.path.rpartition("[].")[0] == at and has_both_sides(who)
         ]
         if "[]" in at:
             yield _within_lists(one, at, survey)
@@ -349,7 +369,7 @@ def _nothing(survey: Survey) -> Iterator[str]:
         yield "no path holds texts: are these labels or measures of sessions that lie elsewhere?"
 
 
-def _within_lists(one: PathSeen, at: str, survey: Survey) -> str:
+def _within_lists(one: PathSummary, at: str, survey: Survey) -> str:
     """How to read texts in lists within lists, of which a path goes through one."""
     first = f"{at.replace('[]', '[0]')}{one.path.removeprefix(at)}"
     around = [survey.paths[at[: match.start()]] for match in re.finditer(r"\[\]", at)]
@@ -363,13 +383,13 @@ def _within_lists(one: PathSeen, at: str, survey: Survey) -> str:
     )
 
 
-def _is_text(one: PathSeen) -> bool:
+def _is_text(one: PathSummary) -> bool:
     return one.kinds["text"] > 0 and (one.mean_length >= LONG or (one.count > 1 and is_sentence(one)))
 
 
 def _records_without_list(survey: Survey, guess: Guess) -> int:
-    """Records without the list that the others have."""
-    if guess.each or guess.shape not in ("messages", "list", "spans") or not several(guess.at):
+    """How many records lack the list that the others have."""
+    if guess.each or guess.shape not in ("messages", "list", "spans") or not as_list(guess.at):
         return 0
     lists = (turns.events_in(record, guess.at or "", None) for record in survey.records)
     return sum(not isinstance(many, list) for many in lists)

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from ....schemas import Event, JsonValue, Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import ParticipantKind
-from ..base import ReadOptions, attempted, expect
+from ..base import ReadOptions, expect, quarantine_failure
 from ..formats import contents, inputs
 from ..formats.guess_roles import role_of
 from ..formats.guess_text import pattern_of
 from ..formats.mapping import Input, Turns
-from ..formats.paths import unpacked
-from ..formats.turns import cut
+from ..formats.paths import decode_json
+from ..formats.turns import turns_of_text
 
 NAME = "mast"
 LOOK = 64 * 1024
@@ -54,7 +54,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
         if isinstance(record, Quarantined):
             yield record
         else:
-            yield attempted(lambda r=record: trajectory(r, str(path), options), str(path), number)  # type: ignore[misc]
+            yield quarantine_failure(lambda r=record: trajectory(r, str(path), options), str(path), number)  # type: ignore[misc]
 
 
 def trajectory(value: JsonValue, source: str, options: ReadOptions) -> Trajectory:
@@ -105,7 +105,7 @@ def native_id(record: dict[str, JsonValue]) -> str:
 def turns_of(trace: JsonValue, team: str) -> list[Turn]:
     """Who said what in a trace."""
     if isinstance(trace, str):
-        inside = unpacked(trace)
+        inside = decode_json(trace)
         return _of_text(trace, team) if isinstance(inside, str) else turns_of(inside, team)
     if isinstance(trace, list):
         return [turn for item in trace if (turn := _message(item, team)) is not None]
@@ -121,19 +121,22 @@ def _message(item: JsonValue, team: str) -> Turn | None:
     name = next((item[key] for key in ("name", "role", "agent", "speaker") if item.get(key)), team)
     content = item.get("content", item.get("text"))
     lines = isinstance(content, list) and all(isinstance(line, str) for line in content)
-    text = "\n".join(map(str, content)) if lines and isinstance(content, list) else contents.plain(content)
+    text = (
+        "\n".join(map(str, content)) if lines and isinstance(content, list) else contents.plain_text(content)
+    )
     return str(name), text
 
 
 def _of_text(text: str, team: str) -> list[Turn]:
     speakers = {
-        mark: Counter(turn["speaker"] for turn in cut(text, Turns(pattern=mark, first=""))) for mark in MARKS
+        mark: Counter(turn["speaker"] for turn in turns_of_text(text, Turns(pattern=mark, first="")))
+        for mark in MARKS
     }
     mark = next((m for m, names in speakers.items() if sum(n for who, n in names.items() if who) > 1), None)
     pattern = mark or pattern_of([text])
     if pattern is None:
         return [(team, text.strip())] if text.strip() else []
-    turns = cut(text, Turns(pattern=pattern, first="environment"))
+    turns = turns_of_text(text, Turns(pattern=pattern, first="environment"))
     return [(str(turn["speaker"]), str(turn["text"])) for turn in turns if turn["text"]]
 
 

@@ -35,7 +35,7 @@ def _collaborative_errors(trajectory: Trajectory, by_task: References) -> Iterab
     if reference is None:
         return None
     episode = metrics.run(trajectory, metrics.time_limit(reference))
-    return collaboration.errors(metrics.assessed(episode, reference, "paper"), reference)
+    return collaboration.errors(metrics.run_collaborations(episode, reference, "paper"), reference)
 
 
 SYSTEM = System(

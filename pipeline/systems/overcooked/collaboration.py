@@ -1,11 +1,12 @@
-"""Asking and answering in Collab-Overcooked: was a request right, was the answer, and if not, how not.
+"""Requests and answers in Collab-Overcooked: which are right, and what is wrong with the other requests.
 
-With H the responder's completed actions, R what was requested and R̂ what the responder planned:
-c1 = ITES(H + R, H) judges the request, c3 = ITES(H + R̂, H) the answer, c2 = ITES(H + R, H + R̂) compares
-them; ITES (Eq. 3) is the difference of the best TES over the responder's references.
+With H the responder's completed actions, R what was requested and R̂ what the responder planned: c1 = ITES(H
++ R, H) judges the request, c3 = ITES(H + R̂, H) the answer, c2 = ITES(H + R, H + R̂) compares them; ITES (Eq.
+3) is the difference of the best TES over the responder's references.
 
-As released a dialogue is one collaboration, begun by who speaks first. In the paper who begins it is who
-states a `request(...)` (appendix A.1.2), whoever spoke before; the answer is what the other plans after that.
+As released a dialogue is one collaboration, begun by who speaks first. In the paper it is begun by who states
+a `request(...)` (appendix A.1.2), whoever spoke before, and the answer is what the other one plans after
+that.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ....schemas import Event, Finding, Trajectory
-from .efficiency import best, can, known, tes, walked
+from .efficiency import best_reference, can, prefix_length, tes, valid_actions
 from .reader import AGENTS
-from .references import Reference, bare
+from .references import Reference, without_spaces
 
 Definition = Literal["released", "paper"]
 _REQUEST = re.compile(r"request\((.+?)\)")
@@ -34,8 +35,8 @@ class Collaboration:
     timestep: int
     initiator: int
     responder: int
-    requested: tuple[str, ...]
-    answered: tuple[str, ...]
+    requested_actions: tuple[str, ...]
+    answered_actions: tuple[str, ...]
     history: tuple[str, ...]
     initiating: float
     """c1"""
@@ -43,10 +44,10 @@ class Collaboration:
     """c2"""
     responding: float
     """c3"""
-    asked: frozenset[int] = frozenset()
-    """Which of the responder's hand-overs, in their order, the request furthers."""
-    given: frozenset[int] = frozenset()
-    """As `asked`, of the answer."""
+    asked_hand_overs: frozenset[int] = frozenset()
+    """Indices of the responder's hand-overs that the request furthers."""
+    given_hand_overs: frozenset[int] = frozenset()
+    """The same of the answer."""
     request_cites: tuple[int, ...] = ()
     answer_cites: tuple[int, ...] = ()
 
@@ -62,7 +63,8 @@ class Collaboration:
 
     @property
     def agreement(self) -> str:
-        """The sign of c2: `>0` where the answer does less than was asked, `<0` where it does better."""
+        """The sign of c2: `>0` where the answer is worth less than what was asked, `<0` where it is worth
+        more."""
         return ">0" if self.comparison > 0 else "<0" if self.comparison < 0 else "=0"
 
     @property
@@ -95,8 +97,8 @@ def collaborations(
 ) -> Iterator[Collaboration]:
     """Judge the collaborations of each dialogue (timestep, opener) with both agents' histories up to then.
 
-    As released one a dialogue, and one in which nobody spoke asked for nothing. In the paper one for each
-    agent who states a request.
+    As released there is one a dialogue, and one in which nobody spoke requests nothing. In the paper there is
+    one for each agent who states a request.
     """
     dialogues = _dialogues(trajectory)
     for step, opener in openings:
@@ -136,15 +138,16 @@ def _collaboration(
         return None
     return Collaboration(
         trajectory, step, initiator, responder, request, reply, tuple(history), *scores,
-        asked=_hand_overs(history, request, references) if scores[0] > 0 else frozenset(),
-        given=_hand_overs(history, reply, references) if scores[2] > 0 else frozenset(),
+        asked_hand_overs=_hand_overs(history, request, references) if scores[0] > 0 else frozenset(),
+        given_hand_overs=_hand_overs(history, reply, references) if scores[2] > 0 else frozenset(),
         request_cites=tuple(e.seq for e in asking if requests(plan(e)) or e.kind == "message"),
         answer_cites=(answer.seq,) if answer else (),
     )  # fmt: skip
 
 
 def _answer(theirs: Iterable[Event], asking: Iterable[Event], definition: Definition) -> Event | None:
-    """As released their first plan with any call; in the paper the first after the request with own ones."""
+    """The event that answers: as released the responder's first plan with any call; in the paper the first
+    one after the request that takes on an action."""
     if definition == "released":
         return next((e for e in theirs if _CALL.search(_up_to_last_call(plan(e)))), None)
     since = next((e.seq for e in asking if requests(plan(e))), 0)
@@ -154,17 +157,17 @@ def _answer(theirs: Iterable[Event], asking: Iterable[Event], definition: Defini
 def _hand_overs(
     history: Sequence[str], more: Sequence[str], references: Sequence[Sequence[str]]
 ) -> frozenset[int]:
-    """The hand-overs of the best reference to which the steps lead that `more` adds to a history."""
-    after = known([*history, *more])
-    right = best(after, references) or ()
+    """Indices of the best reference's hand-overs to which the steps lead that `more` adds to a history."""
+    after = valid_actions([*history, *more])
+    right = best_reference(after, references) or ()
     if not right:
         return frozenset()
-    lengths = range(walked(known(history), right), walked(after, right))
+    lengths = range(prefix_length(valid_actions(history), right), prefix_length(after, right))
     return frozenset(sum(step.startswith("place_obj_on_counter") for step in right[:n]) for n in lengths)
 
 
 def _dialogues(trajectory: Trajectory) -> Mapping[tuple[int, str], list[Event]]:
-    """What was said and noted in each dialogue, by its timestep and who opened it."""
+    """What was said and noted in each dialogue, by (timestep, who opened it)."""
     dialogues: dict[tuple[int, str], list[Event]] = defaultdict(list)
     for event in trajectory.events:
         if event.kind in ("message", "note") and event.action:
@@ -180,29 +183,34 @@ def plan(event: Event) -> str:
 
 
 def _up_to_last_call(text: str) -> str:
-    """The lines of a text up to their last parenthesis: behind it no call ends, and none is sought."""
+    """Each line of a text up to its last parenthesis: no call ends behind it, so that none is searched for
+    there."""
     return "\n".join(line[: line.rfind(")") + 1] for line in text.split("\n"))
 
 
 def requests(line: str) -> tuple[str, ...]:
     """The actions that a plan requests, as the released pattern finds them."""
-    return tuple(bare(inside).strip("'\"") + ")" for inside in _REQUEST.findall(_up_to_last_call(line)))
+    return tuple(
+        without_spaces(inside).strip("'\"") + ")" for inside in _REQUEST.findall(_up_to_last_call(line))
+    )
 
 
 def calls(line: str) -> tuple[str, ...]:
     """The actions that a plan takes on itself: all calls but requests and waits."""
-    items = (bare(call) for call in _CALL.findall(_up_to_last_call(line)))
+    items = (without_spaces(call) for call in _CALL.findall(_up_to_last_call(line)))
     return tuple(call for call in items if "request" not in call and "wait" not in call)
 
 
 def errors(rows: Iterable[Collaboration], reference: Reference) -> Iterator[Finding]:
-    """Requests that further nothing, as the paper's annotators sorted them; a request for nothing is none.
+    """A finding for each request that furthers nothing, sorted as by the paper's annotators; one that names
+    no action is left out.
 
     `irrelevant`: in no reference of the responder. `repetitive`: done already and not needed again.
-    `premature`: needed, but not yet. The first requested action that is none of what comes next decides.
+    `premature`: needed, but not yet. The first requested action that is not the next one of the reference
+    decides.
     """
     for collaboration in rows:
-        if collaboration.initiated or not collaboration.requested:
+        if collaboration.initiated or not collaboration.requested_actions:
             continue
         code, action = _error(collaboration, reference)
         why = f"{action} is {code} at timestep {collaboration.timestep}"
@@ -211,10 +219,10 @@ def errors(rows: Iterable[Collaboration], reference: Reference) -> Iterator[Find
 
 def _error(collaboration: Collaboration, reference: Reference) -> tuple[str, str]:
     references = reference.of(collaboration.responder)
-    history = known(collaboration.history)
-    right = best(history, references) or ()
-    position = walked(history, right) if right else 0
-    for action in collaboration.requested:
+    history = valid_actions(collaboration.history)
+    right = best_reference(history, references) or ()
+    position = prefix_length(history, right) if right else 0
+    for action in collaboration.requested_actions:
         if action == (right[position] if position < len(right) else None):
             position += 1
         elif not any(action in sequence for sequence in references):
@@ -223,4 +231,4 @@ def _error(collaboration: Collaboration, reference: Reference) -> tuple[str, str
             return "premature", action
         else:
             return "repetitive", action
-    return "repetitive", collaboration.requested[0]
+    return "repetitive", collaboration.requested_actions[0]

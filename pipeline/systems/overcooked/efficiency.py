@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import takewhile
 
-from .references import bare
+from .references import without_spaces
 
 History = Sequence[str]
 BETA = 0.95
@@ -36,16 +36,17 @@ def can(agent: int, action: str) -> bool:
     return ACTION_SPACE[agent].fullmatch(action) is not None
 
 
-def known(actions: Iterable[str]) -> list[str]:
-    """The actions without spaces, those that neither agent can do left out; `[NONE]` where none is left."""
+def valid_actions(actions: Iterable[str]) -> list[str]:
+    """The actions that some agent can do, without spaces; `[NONE]` where there is none."""
     result = [action for action in map(_plain_action, actions) if action is not None]
     return result or ["[NONE]"]
 
 
 @lru_cache(maxsize=4096)
 def _plain_action(action: str) -> str | None:
-    """One of `known`: a run has few actions, which each look at its history meets again."""
-    action = bare(action)
+    """An action without spaces; None where neither agent can do it. Cached: the same few come again at each
+    look."""
+    action = without_spaces(action)
     return action if can(0, action) or can(1, action) else None
 
 
@@ -54,22 +55,22 @@ def tes(actions: Iterable[str], references: Iterable[History], beta: float = BET
 
     None where there is no reference. 1 is a history that is a reference, 0 one that has nothing of it.
     """
-    history, weight = known(actions), beta**2
+    history, weight = valid_actions(actions), beta**2
     scores = [
-        (1 + weight) * walked(history, reference) / (len(reference) + weight * len(history))
+        (1 + weight) * prefix_length(history, reference) / (len(reference) + weight * len(history))
         for reference in references
         if reference
     ]
     return max(scores, default=None)
 
 
-def best(history: Iterable[str], references: Sequence[History]) -> History | None:
+def best_reference(history: Iterable[str], references: Sequence[History]) -> History | None:
     """The reference with the highest score, the first of equals; None where there is none."""
     actions = list(history)
     return max((g for g in references if g), key=lambda g: tes(actions, [g]) or 0.0, default=None)
 
 
-def walked(history: History, reference: History) -> int:
-    """D: the longest prefix of the reference that the history has in order."""
-    rest = iter(history)  # of which each look takes what stands before the action, and it
+def prefix_length(history: History, reference: History) -> int:
+    """D: the length of the longest prefix of the reference that the history has in order."""
+    rest = iter(history)  # each `in` consumes it up to and including the action
     return sum(1 for _ in takewhile(lambda action: action in rest, reference))

@@ -1,4 +1,4 @@
-"""A Collab-Overcooked experiment log as typed values, and what in it could not be read."""
+"""A Collab-Overcooked experiment log as typed values, with what could not be read of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LONGEST = 10_000
 
 
 def invalid_class(message: str) -> str:
-    """The class of a validator's message; `other` where no known part is in its first LONGEST characters."""
+    """The class of a validator's message; `other` where no pattern matches its first LONGEST characters."""
     message = message[:LONGEST]
     for name, patterns in INVALID_ACTIONS:
         if any(re.search(pattern, message, re.IGNORECASE) for pattern in patterns):
@@ -42,7 +42,8 @@ def invalid_class(message: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One turn at speech: what an agent thought, said and planned; stored under who opened the dialogue."""
+    """One contribution to a dialogue: what an agent thought, said and planned, and which agent opened the
+    dialogue."""
 
     opener: int
     speaker: int
@@ -52,7 +53,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Refusal:
     """A reply that the validator (or, as class `format`, the parser) sent back."""
 
     agent: int
@@ -61,7 +62,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
+class Completion:
     """An action that the environment finished, at the timestep where the log noticed it."""
 
     timestep: int
@@ -79,9 +80,9 @@ class Turn:
     calls: tuple[int, int]
     """How often each agent opened a dialogue."""
     entries: tuple[Entry, ...]
-    refused: tuple[Refused, ...]
+    refusals: tuple[Refusal, ...]
     prompts: tuple[str | None, str | None]
-    """What each agent was shown, where it thought."""
+    """What each agent was prompted with; None where it was not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +90,18 @@ class Log:
     """One run."""
 
     turns: tuple[Turn, ...]
-    completed: tuple[Completed, ...]
-    finished: tuple[str, ...]
+    completions: tuple[Completion, ...]
+    finished_orders: tuple[str, ...]
     score: float | None
-    last: int | None
+    last_timestep: int | None
     """The last timestep, also where its turn could not be read."""
     bad: list[str] = dataclass_field(default_factory=list)
 
 
 def parse(log: Json) -> Log:
-    """The run in a log; raises ValueError where the log as a whole is not one.
+    """The run in a log; ValueError where the log as a whole cannot be read.
 
-    A turn or action that is not as it should be is left out and named in `bad`.
+    A turn or action that cannot be read is left out and named in `bad`.
     """
     bad: list[str] = []
     turns = tuple(_turns(field(log, "content", list), bad))
@@ -111,7 +112,7 @@ def parse(log: Json) -> Log:
 
 
 def _steps(value: JsonValue) -> list[int]:
-    """The timesteps as the log lists them, as far as they rise: with another episode they begin anew."""
+    """The timesteps that the log lists, up to where they stop rising: another episode begins anew."""
     steps: list[int] = []
     for step in value if isinstance(value, list) else []:
         if not isinstance(step, int) or (steps and step <= steps[-1]):
@@ -156,7 +157,7 @@ def _turn(turn: Json, where: str) -> Turn:
         orders=tuple(str(order) for order in orders) if isinstance(orders, list) else (),
         calls=(calls[0], calls[1]),
         entries=tuple(_entries(inner, f"{where}.content")),
-        refused=tuple(_refusals(statistics, place)),
+        refusals=tuple(_refusals(statistics, place)),
         prompts=_prompts(inner),
     )
 
@@ -186,13 +187,13 @@ def _words(value: JsonValue) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _refusals(statistics: Json, where: str) -> Iterable[Refused]:
+def _refusals(statistics: Json, where: str) -> Iterable[Refusal]:
     for agent, errors in enumerate(_pair(statistics, "error", where)):
         for key in ("format_error", "validator_error"):
             place = f"{where}.error[{agent}]"
             for message in field(field(errors, key, dict, place), "error_message", list, f"{place}.{key}"):
                 kind = "format" if key == "format_error" else invalid_class(str(message))
-                yield Refused(agent, kind, str(message))
+                yield Refusal(agent, kind, str(message))
 
 
 def _prompts(inner: Json) -> tuple[str | None, str | None]:
@@ -206,7 +207,7 @@ def _prompts(inner: Json) -> tuple[str | None, str | None]:
     return first, second
 
 
-def _completions(lists: list[JsonValue], bad: list[str]) -> Iterable[Completed]:
+def _completions(lists: list[JsonValue], bad: list[str]) -> Iterable[Completion]:
     bad.extend(f"total_action_list[{extra}]: more than two agents" for extra in range(2, len(lists)))
     bad.extend(
         f"total_action_list[{agent}]: missing, as if no action was completed"
@@ -218,6 +219,6 @@ def _completions(lists: list[JsonValue], bad: list[str]) -> Iterable[Completed]:
             try:
                 entry = expect(item, dict, place)
                 timestep = field(entry, "timestamp", int, place)
-                yield Completed(timestep, agent, field(entry, "action", str, place))
+                yield Completion(timestep, agent, field(entry, "action", str, place))
             except ValueError as error:
                 bad.append(str(error))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ....schemas import Event, Measure, Trajectory
-from ....schemas.trajectory import recorded
+from ....schemas.trajectory import recorded_outcome
 from .collaboration import Collaboration, Definition, collaborations, errors
 from .efficiency import tes
 from .reader import AGENTS
@@ -32,7 +32,7 @@ ERRORS = ("premature", "repetitive", "irrelevant")
 NO_DIALOGUE = "the chef opened no dialogue"
 """Why a run has no initiating or responding capability as released."""
 UNANSWERABLE = "the reference has no action for who was asked"
-"""Why one has none though the chef opened a dialogue."""
+"""Why a run has none though the chef opened a dialogue."""
 
 
 def time_limit(reference: Reference | None, gamma: float = GAMMA, optimal: int | None = None) -> int | None:
@@ -42,7 +42,7 @@ def time_limit(reference: Reference | None, gamma: float = GAMMA, optimal: int |
 
 
 def timestep(event: Event) -> int | None:
-    """At which step of its run something happened."""
+    """The step of its run at which something happened."""
     step = event.action.arguments.get("timestep") if event.action else None
     return step if isinstance(step, int) else None
 
@@ -69,7 +69,7 @@ class Run:
 
     def dialogues(self) -> list[tuple[int, int]]:
         """(timestep, opener) of every dialogue."""
-        dialogues = recorded(self.trajectory, "dialogues").data
+        dialogues = recorded_outcome(self.trajectory, "dialogues").data
         items = [item for item in dialogues if isinstance(item, dict)] if isinstance(dialogues, list) else []
         places = [(int(str(item["timestep"])), AGENTS.index(str(item["opener"]))) for item in items]
         return [place for place in places if self.last is None or place[0] <= self.last]
@@ -77,8 +77,8 @@ class Run:
 
 def run(trajectory: Trajectory, limit: int | None) -> Run:
     """The run cut at its limit, as the released `time_step.py` cuts it: a success at the limit is kept."""
-    success = recorded(trajectory, "success").value == 1
-    value = recorded(trajectory, "last_timestep").value
+    success = recorded_outcome(trajectory, "success").value == 1
+    value = recorded_outcome(trajectory, "last_timestep").value
     last = None if value is None else int(value)
     if limit is None or last is None or (success and last <= limit):
         return Run(trajectory, trajectory.events, success, last)
@@ -107,7 +107,7 @@ def measures(
         yield from _without_reference(trajectory, definition)
         return
     yield from _efficiency(episode, reference)
-    items = list(assessed(episode, reference, definition))
+    items = list(run_collaborations(episode, reference, definition))
     yield from _gains(episode, items, definition)
     yield from _capabilities(episode, items, reference, definition)
     yield from _confusion(episode, items, definition)
@@ -169,8 +169,8 @@ def _capabilities(
     initiations = sum(c.initiated for c in rows)
     responses = sum(c.responded for c in rows)
     if not released:
-        initiations = len({(c.responder, place) for c in rows for place in c.asked})
-        responses = len({(c.responder, place) for c in rows for place in c.given})
+        initiations = len({(c.responder, place) for c in rows for place in c.asked_hand_overs})
+        responses = len({(c.responder, place) for c in rows for place in c.given_hand_overs})
     for metric, good in (("initiating_capability", initiations), ("responding_capability", responses)):
         value = min(good, n) / n if n else None
         reason = None if n else none
@@ -193,7 +193,7 @@ def _initiation_errors(
     episode: Run, rows: Sequence[Collaboration], reference: Reference, definition: Definition
 ) -> Iterator[Measure]:
     """Each class of wrong requests (appendix C.3.1) as a share of the requests that name an action."""
-    requests = [c for c in rows if c.requested]
+    requests = [c for c in rows if c.requested_actions]
     counts = Counter(finding.code for finding in errors(requests, reference))
     reason = None if requests else "no request names an action"
     for code in ERRORS:
@@ -204,7 +204,7 @@ def _initiation_errors(
         )  # fmt: skip
 
 
-def assessed(
+def run_collaborations(
     episode: Run, reference: Reference, definition: Definition = "released"
 ) -> Iterator[Collaboration]:
     """The collaborations of a run; as released only those in dialogues that the chef opened."""

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
-from ..base import ReadOptions, attempted, folder_of, json_file, only_object
-from .log import Completed, Entry, Log, Refused, Turn, parse
+from ..base import ReadOptions, folder_of, json_file, only_object, quarantine_failure
+from .log import Completion, Entry, Log, Refusal, Turn, parse
 
 SYSTEM = "overcooked"
 AGENTS = ("chef", "assistant")
@@ -59,13 +59,13 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
     if isinstance(value, Quarantined):
         yield value
         return
-    log = attempted(lambda: parse(value), str(path))
+    log = quarantine_failure(lambda: parse(value), str(path))
     if isinstance(log, Quarantined):
         yield log
         return
     for reason in log.bad:
         yield Quarantined(source=str(path), reason=reason)
-    yield attempted(lambda: _trajectory(path, log, options), str(path))
+    yield quarantine_failure(lambda: _trajectory(path, log, options), str(path))
 
 
 def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
@@ -95,7 +95,7 @@ def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
 
 
 def _order(path: Path, log: Log) -> str | None:
-    orders = [order for turn in log.turns for order in turn.orders] or list(log.finished)
+    orders = [order for turn in log.turns for order in turn.orders] or list(log.finished_orders)
     if orders:
         return orders[0]
     name, folder = _NAME.fullmatch(path.stem), folder_of(path.resolve()).name
@@ -105,7 +105,8 @@ def _order(path: Path, log: Log) -> str | None:
 
 
 def _condition(path: Path, order: str | None) -> str | None:
-    """The folder above the order's; right below `src/data` two, since a model's name may hold a slash."""
+    """The folder above the order's; below `src/data` its one or two folders, since a model's name may hold a
+    slash."""
     above = list(folder_of(path.resolve()).parts[1:])
     if above and (above[-1] == order or _RUN.fullmatch(above[-1])):
         above.pop()
@@ -122,7 +123,7 @@ def _models(path: Path, order: str | None, condition: str | None) -> tuple[str |
     if seats:
         return _player(seats[1]), _player(seats[2])
     model = _player(condition)
-    # What folders of single runs lie in may be of any name, but people's is no model's.
+    # The folder around folders of single runs may have any name; only `human` tells who played.
     return (
         (None, None) if model != HUMAN and _RUN.fullmatch(folder_of(path.resolve()).name) else (model, model)
     )
@@ -147,8 +148,8 @@ def _events(log: Log, order: str | None) -> tuple[tuple[Event, ...], dict[str, J
     states: dict[str, JsonValue] = {}
     drafts = [_draft("environment", "start", text=order and f"Order: {order}")]
     turns = {turn.timestep: turn for turn in log.turns}
-    completions: dict[int, list[Completed]] = defaultdict(list)
-    for completion in log.completed:
+    completions: dict[int, list[Completion]] = defaultdict(list)
+    for completion in log.completions:
         completions[completion.timestep].append(completion)
     for timestep in sorted(turns.keys() | completions.keys()):
         turn = turns.get(timestep)
@@ -156,8 +157,8 @@ def _events(log: Log, order: str | None) -> tuple[tuple[Event, ...], dict[str, J
         items += map(_completed_action, completions.get(timestep, ()))
         public = {} if turn is None else {"public": _store(states, {"map": turn.map})}
         drafts += [draft | {"states": public | draft["states"]} for draft in items]
-    if log.finished:
-        drafts.append(_draft("environment", "finish", text=log.finished[0]))
+    if log.finished_orders:
+        drafts.append(_draft("environment", "finish", text=log.finished_orders[0]))
     return tuple(Event(seq=seq, **draft) for seq, draft in enumerate(drafts)), states
 
 
@@ -200,22 +201,22 @@ def _arguments(turn: Turn, entry: Entry) -> dict[str, JsonValue]:
 
 
 def _refusals(turn: Turn) -> Iterator[dict[str, Any]]:
-    for refusal in turn.refused:
+    for refusal in turn.refusals:
         plans = [entry.plan for entry in turn.entries if entry.speaker == refusal.agent]
-        earlier = [r for r in turn.refused if r.agent == refusal.agent and r.kind != "format"]
+        earlier = [r for r in turn.refusals if r.agent == refusal.agent and r.kind != "format"]
         number = earlier.index(refusal) if refusal in earlier else None
         plan = plans[number] if number is not None and number < len(plans) else None
         yield _refusal(turn, refusal, plan)
 
 
-def _refusal(turn: Turn, refusal: Refused, plan: str | None) -> dict[str, Any]:
+def _refusal(turn: Turn, refusal: Refusal, plan: str | None) -> dict[str, Any]:
     message = refusal.message if len(refusal.message) <= MAX_ERROR else refusal.message[:MAX_ERROR] + "…"
     arguments: dict[str, JsonValue] = {"timestep": turn.timestep, "class": refusal.kind}
     action = Action(name="plan", arguments=arguments, raw=plan)
     return _draft(AGENTS[refusal.agent], "action", action=action, status="failed", error=message)
 
 
-def _completed_action(completion: Completed) -> dict[str, Any]:
+def _completed_action(completion: Completion) -> dict[str, Any]:
     call = _CALL.match(completion.action)
     name, inside = call.groups() if call else ("other", "")
     objects: list[JsonValue] = [part.strip() for part in inside.split(",") if part.strip()]
@@ -226,10 +227,14 @@ def _completed_action(completion: Completed) -> dict[str, Any]:
 
 
 def _outcomes(log: Log) -> Iterator[Outcome]:
-    yield Outcome(name="success", value=float(bool(log.finished)))
+    yield Outcome(name="success", value=float(bool(log.finished_orders)))
     yield Outcome(name="score", value=log.score, reason=None if log.score is not None else "not logged")
-    reason = None if log.last is not None else "the log has no timestep"
-    yield Outcome(name="last_timestep", value=None if log.last is None else float(log.last), reason=reason)
+    reason = None if log.last_timestep is not None else "the log has no timestep"
+    yield Outcome(
+        name="last_timestep",
+        value=None if log.last_timestep is None else float(log.last_timestep),
+        reason=reason,
+    )
     dialogues: list[JsonValue] = [
         {"timestep": turn.timestep, "opener": AGENTS[opener]}
         for turn in log.turns

@@ -41,9 +41,8 @@ class Reference(Model):
 
 
 def references(folder: Path) -> tuple[dict[str, Reference], list[Quarantined]]:
-    """Order -> reference of all files below `folder`, and the files that were not understood; logs of runs
-    may lie beside them.
-    """
+    """Order -> reference from all files below `folder`, and the files that could not be read; logs of runs
+    may lie beside them."""
     by_name: dict[str, Reference] = {}
     bad: list[Quarantined] = []
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and not is_log(p)):
@@ -69,7 +68,7 @@ def is_reference(path: Path) -> bool:
         return False
 
 
-def bare(action: str) -> str:
+def without_spaces(action: str) -> str:
     """An action without spaces, which references and logs set differently."""
     return "".join(action.split())
 
@@ -99,7 +98,9 @@ def _pairs(path: Path) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
 
 def _sequence(pair: dict[str, JsonValue], agent: str, where: str) -> tuple[str, ...]:
     actions = field(pair, agent, list, where)
-    return tuple(bare(expect(action, str, f"{where}.{agent}[{n}]")) for n, action in enumerate(actions))
+    return tuple(
+        without_spaces(expect(action, str, f"{where}.{agent}[{n}]")) for n, action in enumerate(actions)
+    )
 
 
 def _union(one: Reference | None, other: Reference) -> Reference:

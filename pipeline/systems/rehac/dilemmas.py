@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ....schemas import Event, Finding, Trajectory
-from .metrics import normalised, steps
+from .metrics import normalised_answer, steps
 
 _FOUND_NOTHING = ("Could not find", "No more results")
 _NO_ANSWER = re.compile(r"\b(unknown|unclear|ambiguous|cannot|cant|not enough|undetermined)\b", re.IGNORECASE)
@@ -39,10 +39,10 @@ def observation(trajectory: Trajectory, event: Event) -> str:
 
 def _argument(event: Event) -> str:
     arguments = event.action.arguments if event.action else {}
-    return normalised(" ".join(str(value) for value in arguments.values()))
+    return normalised_answer(" ".join(str(value) for value in arguments.values()))
 
 
-def _in_vain(trajectory: Trajectory) -> Iterator[list[Event]]:
+def _vain_runs(trajectory: Trajectory) -> Iterator[list[Event]]:
     """The longest runs of steps in a row that found nothing."""
     run: list[Event] = []
     for event in steps(trajectory):
@@ -57,7 +57,7 @@ def _in_vain(trajectory: Trajectory) -> Iterator[list[Event]]:
 
 
 def _missing_information(trajectory: Trajectory) -> Iterator[Finding]:
-    for run in _in_vain(trajectory):
+    for run in _vain_runs(trajectory):
         if len({_argument(event) for event in run}) >= 2:
             cites = tuple(event.seq for event in run)
             why = f"{len(run)} searches in a row found nothing"
@@ -82,14 +82,14 @@ def _dead_loop(trajectory: Trajectory) -> Iterator[Finding]:
     repetitions = [tuple(seqs) for seqs in seqs_by_step.values() if len(seqs) > 1]
     for cites in repetitions:
         yield Finding("dead_loop", trajectory.id, cites, "the same action again with the same result")
-    for run in _in_vain(trajectory):
-        alike = all(_alike(one, other) for one, other in pairwise(run))
+    for run in _vain_runs(trajectory):
+        alike = all(_are_alike(one, other) for one, other in pairwise(run))
         cites = tuple(event.seq for event in run)
         if len(run) >= 3 and alike and not any(set(cites) <= set(seqs) for seqs in repetitions):
             yield Finding("dead_loop", trajectory.id, cites, f"{len(run)} searches in a row, nearly alike")
 
 
-def _alike(one: Event, other: Event) -> bool:
+def _are_alike(one: Event, other: Event) -> bool:
     """At least half of the words of both are shared."""
     first, second = set(_argument(one).split()), set(_argument(other).split())
     return bool(first | second) and len(first & second) / len(first | second) >= 0.5

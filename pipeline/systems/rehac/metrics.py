@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ....schemas import Event, Measure, Trajectory
-from ....schemas.trajectory import recorded
+from ....schemas.trajectory import recorded_outcome
 from . import reader as source
 
 PENALTY = 0.08
@@ -41,10 +41,10 @@ def measures(trajectory: Trajectory, penalty: float = PENALTY) -> Iterator[Measu
     """Every metric of one trajectory; `penalty` is λ, the price of one human step."""
     count, human = len(steps(trajectory)), interventions(trajectory)
     share = human / count if count else None
-    task_reward = recorded(trajectory, "task_reward")
+    task_reward = recorded_outcome(trajectory, "task_reward")
     reward = None if task_reward.value is None else task_reward.value - penalty * human
-    exact = recorded(trajectory, "em")
-    success = recorded(trajectory, "success")
+    exact = recorded_outcome(trajectory, "em")
+    success = recorded_outcome(trajectory, "success")
     for metric, value, reason in (
         ("task_reward", task_reward.value, task_reward.reason),
         ("reward", reward, task_reward.reason),
@@ -58,7 +58,7 @@ def measures(trajectory: Trajectory, penalty: float = PENALTY) -> Iterator[Measu
     yield Measure("human_intervention_rate", trajectory.id, share, weight=float(count), reason=reason)
 
 
-def normalised(answer: str) -> str:
+def normalised_answer(answer: str) -> str:
     """Lower case, without punctuation, articles and extra space."""
     bare = "".join(letter for letter in answer.lower() if letter not in string.punctuation)
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", bare).split())
@@ -66,12 +66,12 @@ def normalised(answer: str) -> str:
 
 def exact_match(answer: str, gold: str) -> bool:
     """Whether the two say the same after normalisation."""
-    return normalised(answer) == normalised(gold)
+    return normalised_answer(answer) == normalised_answer(gold)
 
 
 def answer_f1(answer: str, gold: str) -> float:
-    """Token F1; 0 where exactly one is, or both are different ones of, yes, no, noanswer."""
-    prediction, right = normalised(answer), normalised(gold)
+    """Token F1; 0 where the two differ and either is yes, no or noanswer."""
+    prediction, right = normalised_answer(answer), normalised_answer(gold)
     if prediction != right and {prediction, right} & {"yes", "no", "noanswer"}:
         return 0.0
     common = (Counter(prediction.split()) & Counter(right.split())).total()
@@ -143,7 +143,7 @@ def monte_carlo(
     visits: dict[str, dict[str, list[_Visit]]] = defaultdict(lambda: {"agent": [], "human": []})
     places: dict[str, tuple[str | None, int, int]] = {}
     for trajectory in trajectories:
-        task_reward = recorded(trajectory, "task_reward").value
+        task_reward = recorded_outcome(trajectory, "task_reward").value
         if task_reward is None:
             continue
         reward = task_reward - penalty * interventions(trajectory)
@@ -164,13 +164,14 @@ def _prefixes(trajectory: Trajectory) -> Iterator[tuple[str, int, Event]]:
     characters = len(preamble) + len("<solver>")
     for number, event in enumerate(steps(trajectory), start=1):
         yield hasher.hexdigest(), characters, event
-        words = source.logged(trajectory.states, event, number) + "<solver>"
+        words = source.logged_text(trajectory.states, event, number) + "<solver>"
         hasher.update(words.encode("utf-8", "surrogatepass"))
         characters += len(words)
 
 
 def _root(trajectory: Trajectory) -> str:
-    """What tells the question of a tree, which holds none: its number is another's in another file."""
+    """What identifies the question of a tree, whose file holds none: its number is another question's in
+    another file."""
     experiment, _, _ = trajectory.native_id.rpartition("/")
     return f"{trajectory.condition}/{trajectory.task}/{experiment}"
 
@@ -208,12 +209,12 @@ def _value(visits: list[_Visit]) -> Value | None:
     )
 
 
-def helped(states: Iterable[State]) -> list[State]:
+def helpful_states(states: Iterable[State]) -> list[State]:
     """States where a human step was worth more than the agent's, the greatest gain first."""
     return sorted((s for s in states if s.human_better), key=lambda s: -(s.advantage or 0.0))
 
 
-def wasted(states: Iterable[State]) -> list[State]:
+def wasted_states(states: Iterable[State]) -> list[State]:
     """States where a human step was worth no more than the agent's, the greatest loss first."""
     losses = [s for s in states if s.advantage is not None and not s.human_better]
     return sorted(losses, key=lambda s: s.advantage or 0.0)

@@ -1,6 +1,7 @@
 """InterCode's task reward, intersection over union of the rows of an answer and of the gold answer.
 
-The logs hold no gold answers. That of a question is what a run was shown last that earned the whole reward.
+The logs hold no gold answers: the last observation of a run that earned the whole reward is taken for its
+question's.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from ....schemas import Trajectory
-from ....schemas.trajectory import recorded
+from ....schemas.trajectory import recorded_outcome
 from .metrics import steps
 from .tree import MAX_LITERAL
 
@@ -24,7 +25,7 @@ def iou(answer: Rows, gold: Rows) -> float:
 
 
 def answer_rows(trajectory: Trajectory) -> Rows | None:
-    """The rows that the last step was shown; None where that is no list of rows."""
+    """The rows in the last observation; None where that is no list of rows."""
     observation = _last_observation(trajectory)
     try:
         rows = ast.literal_eval(observation) if len(observation) <= MAX_LITERAL else None
@@ -43,7 +44,7 @@ def gold_rows(trajectories: Iterable[Trajectory]) -> dict[str, Rows]:
     """Question -> the rows of a run that earned the whole reward."""
     by_name: dict[str, Rows] = {}
     for trajectory in trajectories:
-        rows = answer_rows(trajectory) if recorded(trajectory, "task_reward").value == 1 else None
+        rows = answer_rows(trajectory) if recorded_outcome(trajectory, "task_reward").value == 1 else None
         if rows is not None and trajectory.instance is not None:
             by_name.setdefault(trajectory.instance, rows)
     return by_name
@@ -51,7 +52,7 @@ def gold_rows(trajectories: Iterable[Trajectory]) -> dict[str, Rows]:
 
 def overlap(trajectory: Trajectory, gold: Mapping[str, Rows]) -> tuple[float | None, str | None]:
     """IoU of a run's last answer, or None with the reason; 0 where the statement was an error."""
-    if recorded(trajectory, "task_reward").value == 1:
+    if recorded_outcome(trajectory, "task_reward").value == 1:
         return 1.0, None
     if _last_observation(trajectory).startswith("Error"):
         return 0.0, None

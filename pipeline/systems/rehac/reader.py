@@ -24,7 +24,7 @@ from pathlib import Path
 
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import Setting, is_finite, number_in
-from ..base import ReadOptions, attempted, folder_of, json_file, json_lines, only_object
+from ..base import ReadOptions, folder_of, json_file, json_lines, only_object, quarantine_failure
 from . import text as rehac_text
 from . import tree as rehac_tree
 from .text import Step
@@ -76,7 +76,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
         if isinstance(record, Quarantined):
             yield record
         else:
-            yield attempted(partial(build.trajectory, record), str(path))
+            yield quarantine_failure(partial(build.trajectory, record), str(path))
 
 
 def text(trajectory: Trajectory, preamble: str | None = None) -> str:
@@ -84,11 +84,11 @@ def text(trajectory: Trajectory, preamble: str | None = None) -> str:
     start, *steps = trajectory.events
     parts = [start.text or "" if preamble is None else preamble]
     for number, event in enumerate(steps, start=1):
-        parts += [rehac_text.SOLVER, logged(trajectory.states, event, number)]
+        parts += [rehac_text.SOLVER, logged_text(trajectory.states, event, number)]
     return "".join(parts)
 
 
-def logged(states: Mapping[str, JsonValue], event: Event, number: int) -> str:
+def logged_text(states: Mapping[str, JsonValue], event: Event, number: int) -> str:
     """What the log holds of step `number` (from 1) after its `<solver>`."""
     value = states.get(event.states.get("public", ""))
     state = value if isinstance(value, dict) else {}
@@ -96,7 +96,9 @@ def logged(states: Mapping[str, JsonValue], event: Event, number: int) -> str:
         return str(state["logged"])
     # Steps in coaudit's own lines may have no action and no state.
     action = "" if event.action is None else rehac_text.action_text(event.action)
-    return rehac_text.regular(event.actor, number, event.text, action, str(state.get("observation") or ""))
+    return rehac_text.regular_text(
+        event.actor, number, event.text, action, str(state.get("observation") or "")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class _Record:
 
 
 def _values(path: Path) -> Iterator[tuple[int, JsonValue | Quarantined]]:
-    """The records with their numbers: of JSON Lines, of a list, or of an object with a text a question."""
+    """The records with their numbers: from JSON Lines, a list, or an object of question -> text."""
     head = _head(path).lstrip()
     if not head.startswith("[") and not _is_mapped(head):
         yield from json_lines(path)
@@ -141,7 +143,7 @@ def _record(value: dict[str, JsonValue], row: int) -> _Record:
         raise ValueError(f'"trajectory" must be a text, got {_kind(value, "trajectory")}')
     preamble, steps = rehac_text.split(words)
     em, f1 = _number(value, "em"), _number(value, "f1")
-    if value.get("em") is None and value.get("f1") is None:  # as collected: the text alone tells
+    if value.get("em") is None and value.get("f1") is None:  # collected without scores: only the text tells
         em = rehac_text.exact_match(steps[-1])
     return _Record(row, _idx(value.get("idx")), preamble, steps, em, f1)
 
@@ -183,8 +185,9 @@ def _tree(path: Path) -> Iterator[_Record | Quarantined]:
 
 
 def infer_task(records: Iterable[_Record], path: Path) -> str | None:
-    """Which data set the records are of: statements of SQL tell, then the file's name, then the answers, of
-    which a few may be yes and no in any set; where there are none, the path, else None."""
+    """The data set of the records. SQL statements tell InterCode; then the file's name counts, then the
+    answers, of which a few may be yes and no in any set. Without answers the file's name tells, then its
+    path, else None."""
     names: Counter[str] = Counter()
     answers: Counter[bool] = Counter()
     for step in (step for record in records for step in record.steps if step.action is not None):
@@ -194,14 +197,14 @@ def infer_task(records: Iterable[_Record], path: Path) -> str | None:
             answers[str(action.arguments["argument"]).strip().lower() in _ANSWERS] += 1
     if names["SQL"] > names["Search"]:
         return "intercode"
-    by_name = _named_in(path.name)
+    by_name = _task_named_in(path.name)
     if answers:
         by_answers = "strategyqa" if answers[True] >= 4 * answers[False] else "hotpotqa"
         return by_answers if by_name in (None, "intercode") else by_name
-    return by_name or _named_in(str(path))
+    return by_name or _task_named_in(str(path))
 
 
-def _named_in(words: str) -> str | None:
+def _task_named_in(words: str) -> str | None:
     """The data set that a name or path names; None where it names none or several."""
     tasks = [task for task in ("hotpotqa", "strategyqa", "intercode") if task in words.lower()]
     return tasks[0] if len(tasks) == 1 else None
@@ -300,7 +303,7 @@ def _state(step: Step, number: int) -> dict[str, JsonValue]:
     state: dict[str, JsonValue] = {"observation": step.observation}
     if step.action is None or step.observation is None:
         return state | {"logged": step.logged}
-    regular_text = rehac_text.regular(step.actor, number, step.thought, step.action, step.observation)
+    regular_text = rehac_text.regular_text(step.actor, number, step.thought, step.action, step.observation)
     return state if regular_text == step.logged else state | {"logged": step.logged}
 
 
@@ -325,7 +328,7 @@ def _outcomes(record: _Record, task: str | None) -> Iterator[Outcome]:
     last = record.steps[-1]
     is_finished = (last.observation or "").startswith(rehac_text.FINISHED) or last.reward in ("1", "1.0")
     reward = record.em if record.em == 1 or task in EXACT else None
-    em, f1 = _beyond("em", record.em), _beyond("f1", record.f1)
+    em, f1 = _range_error("em", record.em), _range_error("f1", record.f1)
     for name, value, wrong in (
         ("em", record.em, em),
         ("f1", record.f1, f1),
@@ -339,6 +342,7 @@ def _outcomes(record: _Record, task: str | None) -> Iterator[Outcome]:
     yield Outcome(name="finished", value=float(is_finished))
 
 
-def _beyond(key: str, score: float | None) -> str | None:
-    """Why a score is none: per cent would be cut to 1, the most that a share can be, in every mean."""
+def _range_error(key: str, score: float | None) -> str | None:
+    """Why a score is invalid, or None: per cent would be cut to 1, the most that a share can be, in every
+    mean."""
     return None if score is None or 0 <= score <= 1 else f'"{key}" must be from 0 to 1, got {score:g}'

@@ -60,7 +60,7 @@ def _step(text: str, number: int) -> Step:
 
 
 def step(actor: str, body: str, text: str) -> Step:
-    """The step that `body` (thoughts, action, observation) says."""
+    """The step in `body`: thoughts, action, observation."""
     thoughts: list[str] = []
     action = observation = None
     marks = list(_MARK.finditer(body))
@@ -82,7 +82,8 @@ def step(actor: str, body: str, text: str) -> Step:
 
 
 def exact_match(last: Step) -> float | None:
-    """EM as the last step of an episode says it: 0 of one without an end, None where the end names none."""
+    """EM as an episode's last step tells it: 0 without an end of the episode, None where the end names no
+    reward."""
     match = _FINAL_REWARD.match(last.observation or "")
     reward = match[1] if match else last.reward
     if reward is not None:
@@ -90,7 +91,7 @@ def exact_match(last: Step) -> float | None:
     return None if (last.observation or "").startswith(FINISHED) else 0.0
 
 
-def regular(actor: str, number: int, thought: str | None, action: str, observation: str) -> str:
+def regular_text(actor: str, number: int, thought: str | None, action: str, observation: str) -> str:
     """A regular step as it is logged after its `<solver>`."""
     thought_line = "" if thought is None else f"Thought {number}: {thought}\n"
     end = "\n\n" if observation.startswith((FINISHED, "No more results.")) else "\n"

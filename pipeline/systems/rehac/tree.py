@@ -100,6 +100,6 @@ def _literal(text: str, most: int) -> object:
         value: object = ast.literal_eval(without_halves(text))
     except SyntaxError as error:
         raise ValueError(f"not a Python literal: {error.msg}") from error
-    except (ValueError, MemoryError, RecursionError) as error:  # whose text may be an address in memory
+    except (ValueError, MemoryError, RecursionError) as error:  # their message may hold a memory address
         raise ValueError("not a Python literal") from error
     return value

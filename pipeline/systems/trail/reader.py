@@ -15,18 +15,18 @@ from pathlib import Path
 
 from ....schemas import JsonValue, Outcome, Quarantined, Trajectory
 from ...codebooks import load
-from ..base import Label, ReadOptions, expect, parsed
+from ..base import Label, ReadOptions, expect, parse_json
 from ..formats import inputs, openinference
 from ..formats.mapping import Input
-from ..formats.otlp import Told, conversations
+from ..formats.otlp import PlacedTrajectory, conversations
 from ..formats.otlp_spans import Span
 
 NAME = "trail"
 COLUMNS = {"trace", "labels"}
-"""Of a table that has a trace a row."""
+"""Columns of a table with one trace a row."""
 BOOK, STEPS = "trail", "trail_step"
 ABOVE = 4
-"""So many folders up, annotations are looked for."""
+"""So many folders up annotations are looked for."""
 _COMMA = re.compile(rb",(\s*[}\]])")
 
 
@@ -57,10 +57,10 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 
 
 def labels(path: Path) -> Iterator[Label | Quarantined]:
-    """What was found in a trace: each kind of error, present or not, and the steps where any is."""
+    """The labels of a trace: each kind of error as present or absent, and the steps that have any."""
     for trace in _traces(path):
         items = conversations(path, trace.spans, ReadOptions(), NAME)
-        first = next((item for item in items if isinstance(item, Told)), None)
+        first = next((item for item in items if isinstance(item, PlacedTrajectory)), None)
         if isinstance(trace.annotation, Quarantined):
             yield trace.annotation
         elif first is not None:
@@ -82,15 +82,15 @@ def _traces(path: Path) -> Iterator[Trace]:
         if not isinstance(row, dict):
             continue
         spans, content = (str(row.get(name) or "").encode() for name in ("trace", "labels"))
-        value = parsed(spans, str(path), number)
+        value = parse_json(spans, str(path), number)
         inside = list(openinference.spans_of(value, str(path), number))
         yield Trace(inside, _annotation(content, str(path), number), str(path), number)
 
 
 def _annotation(content: bytes, source: str, line: int | None) -> JsonValue | Quarantined:
     """What people said; some of it has a comma too many."""
-    value = parsed(content, source, line)
-    return parsed(_COMMA.sub(rb"\1", content), source, line) if isinstance(value, Quarantined) else value
+    value = parse_json(content, source, line)
+    return parse_json(_COMMA.sub(rb"\1", content), source, line) if isinstance(value, Quarantined) else value
 
 
 def _columns(path: Path) -> set[str]:
@@ -116,7 +116,7 @@ def _scores(annotation: JsonValue | Quarantined) -> Iterator[Outcome]:
 
 
 def annotation_of(path: Path) -> Path | None:
-    """The file of a trace's annotation."""
+    """The file with a trace's annotation; None where there is none."""
     for folder in list(path.absolute().parents)[:ABOVE]:
         beside = (
             one for one in sorted(folder.iterdir()) if one.is_dir() and "annotation" in one.name.lower()
@@ -128,7 +128,7 @@ def annotation_of(path: Path) -> Path | None:
 
 
 def _labels(
-    annotation: dict[str, JsonValue], conversation: Told, source: str
+    annotation: dict[str, JsonValue], conversation: PlacedTrajectory, source: str
 ) -> Iterator[Label | Quarantined]:
     name = conversation.trajectory.id
     cites: dict[str, list[int]] = {}
@@ -167,7 +167,7 @@ def code_of(category: str) -> str:
 
 
 def _letters(text: str) -> str:
-    """What tells a kind of error, whatever its plurals, dashes and the word error."""
+    """The letters of a category without plurals, dashes and words such as error, to compare spellings."""
     words = re.findall(r"[a-z]+", text.lower())
     return "".join(
         word.rstrip("s")

@@ -10,7 +10,7 @@ import pytest
 
 from coaudit.annotation.labelstudio import LabelStudioError, Server, client
 from coaudit.pipeline.annotate import draw, pull, push, status
-from coaudit.pipeline.annotate.push import Pushed
+from coaudit.pipeline.annotate.push import PushResult
 from coaudit.pipeline.errors import CoauditError, UsageError
 from coaudit.pipeline.ingest import imports
 from coaudit.pipeline.store import Store, dictionaries, samples
@@ -26,7 +26,7 @@ def drawn(store: Store, *books: str, size: int = 6, name: str = "first", annotat
     return draw.draw(store, wish)
 
 
-def pushed(store: Store, server: Server, sample: Sample, **options: Any) -> Pushed:
+def pushed(store: Store, server: Server, sample: Sample, **options: Any) -> PushResult:
     (one,) = push.push(store, server, sample, **options)
     return one
 

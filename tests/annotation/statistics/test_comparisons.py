@@ -15,11 +15,11 @@ from coaudit.annotation.statistics.comparisons import (
     adjust,
     adjusted_p_values,
     contrast,
+    contrast_all,
     mcnemar,
-    settle,
 )
 from coaudit.annotation.statistics.estimate import ANY, UNIT, Bounds, Totals, difference, totals
-from coaudit.annotation.statistics.permutation import arms, permuted, statistics
+from coaudit.annotation.statistics.permutation import arms, permutation_test, statistics
 
 
 def outcomes(both: int, gained: int, lost: int, neither: int) -> tuple[Any, Any]:
@@ -168,7 +168,7 @@ def test_values_that_are_all_the_same_are_no_test_and_count_for_no_family(n: int
     ):
         assert (row.effect, row.p_value, row.reason) == (0, None, why)
     told = apart(np.arange(n) + 100.0, np.arange(n) * 1.0)
-    rows = settle([same, told, same])
+    rows = contrast_all([same, told, same])
     assert [row.family for row in rows] == [None, 1, None]
     assert rows[1].p_adjusted == rows[1].p_value
 
@@ -206,7 +206,7 @@ def test_five_standard_deviations_survive_holm_among_a_thousand_tests() -> None:
     rng = np.random.default_rng(5)
     samples = [apart(rng.normal(0, 1, 10), rng.normal(0, 1, 10)) for _ in range(999)]
     samples.append(apart(rng.normal(5, 1, 50), rng.normal(0, 1, 50)))
-    rows = settle(samples)
+    rows = contrast_all(samples)
     assert rows[-1].family == 1000 and rows[-1].draws == 199_999
     assert rows[-1].p_adjusted is not None and rows[-1].p_adjusted < 0.01
     assert sum(row.p_adjusted is not None and row.p_adjusted < 0.05 for row in rows[:-1]) == 0
@@ -341,8 +341,8 @@ def test_arrangements_that_are_held_are_those_that_would_be_drawn(monkeypatch: p
     clusters = (np.arange(20), np.arange(100, 121), np.arange(10, 31))  # the last has ten of the first
     groups = [totals(rng.normal(size=len(names)), clusters=names) for names in clusters]
     samples = [arms(groups[0], other) for other in groups[1:]]
-    held = [permuted(sample, 999, seed) for sample in samples for seed in (0, 1)]
-    assert [permuted(sample, 999, seed) for sample in samples for seed in (0, 1)] == held
-    monkeypatch.setattr(permutation, "_HELD", 0)
-    assert [permuted(sample, 999, seed) for sample in samples for seed in (0, 1)] == held
+    held = [permutation_test(sample, 999, seed) for sample in samples for seed in (0, 1)]
+    assert [permutation_test(sample, 999, seed) for sample in samples for seed in (0, 1)] == held
+    monkeypatch.setattr(permutation, "_CACHE_BITS", 0)
+    assert [permutation_test(sample, 999, seed) for sample in samples for seed in (0, 1)] == held
     assert len({test.p_value for test in held}) == len(held)

@@ -11,7 +11,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from coaudit.annotation.statistics import Ratings
 from coaudit.annotation.statistics.agreement import Coefficient, agreement
-from coaudit.annotation.statistics.crowds import PAIRS, called, closest
+from coaudit.annotation.statistics.crowds import PAIRS, closest_pairs, rater_names
 from coaudit.annotation.statistics.intervals import MISSING, Ints
 
 LABELS = ("no", "maybe", "yes")
@@ -94,9 +94,9 @@ def test_a_judge_is_held_against_those_of_a_crowd_who_share_units_with_it() -> N
 
 def test_the_pairs_of_the_most_units_have_rows_in_their_order() -> None:
     pairs = [(0, place) for place in range(1, 4)]
-    assert closest(pairs, np.array([30, 9, 40])) == [(0, 1), (0, 3)]
+    assert closest_pairs(pairs, np.array([30, 9, 40])) == [(0, 1), (0, 3)]
 
 
 def test_a_crowd_is_called_by_its_first_and_its_number() -> None:
-    assert called(("ann", "ben"), ", ") == "ann, ben"
-    assert called(tuple(f"w{place}" for place in range(500)), " · ") == "w0 · 499 more"
+    assert rater_names(("ann", "ben"), ", ") == "ann, ben"
+    assert rater_names(tuple(f"w{place}" for place in range(500)), " · ") == "w0 · 499 more"

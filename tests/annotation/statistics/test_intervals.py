@@ -5,7 +5,7 @@ import pytest
 
 from coaudit.annotation.statistics import Ratings
 from coaudit.annotation.statistics.agreement import Level, agreement
-from coaudit.annotation.statistics.intervals import around, jeffreys, patterns, wilson
+from coaudit.annotation.statistics.intervals import interval_around, jeffreys, patterns, wilson
 
 
 @pytest.mark.library
@@ -28,9 +28,9 @@ def test_a_proportion_of_nothing_has_no_interval() -> None:
 
 
 def test_undefined_resamples_are_counted_and_too_many_leave_no_interval() -> None:
-    few = around(0.5, np.array([0.4, np.nan, 0.6, 0.5]))
+    few = interval_around(0.5, np.array([0.4, np.nan, 0.6, 0.5]))
     assert few.undefined_resamples == 1 and few.low is not None
-    many = around(0.5, np.array([np.nan, np.nan, 0.5]))
+    many = interval_around(0.5, np.array([np.nan, np.nan, 0.5]))
     assert (many.low, many.reason) == (None, "2 of 3 resamples are undefined")
 
 

@@ -355,7 +355,7 @@ def test_a_file_of_credentials_is_named_where_it_cannot_be_read(monkeypatch: pyt
     monkeypatch.setenv("GIGACHAT_CREDENTIALS", "c2VjcmV0LWtleQ==")
     given = LiteLLMClient("gemini/judge", None, Parameters(), 20.0)
     said = "no file /keys/judge.json, Basic c2VjcmV0LWtleQ=="
-    assert given._blotted(said) == "no file /keys/judge.json, Basic ***"
+    assert given._blot(said) == "no file /keys/judge.json, Basic ***"
 
 
 def test_a_password_as_short_as_a_word_leaves_answers_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -246,7 +246,7 @@ def test_an_answer_without_choices_took_what_it_says(endpoint: Endpoint) -> None
     endpoint.answer = lambda _: web.json_response({"choices": [], "usage": usage})
     with pytest.raises(Transient, match="broken") as broken:
         ask(endpoint, "openai/judge")
-    taken = broken.value.taken
+    taken = broken.value.consumption
     assert taken is not None and taken.says_what_it_took
     assert (taken.prompt_tokens, taken.completion_tokens) == (60, 0)
 
@@ -259,7 +259,7 @@ def test_a_broken_answer_that_does_not_tell_what_was_generated_took_nobody_knows
     endpoint.answer = lambda _: web.json_response({"choices": [choice], "usage": usage})
     with pytest.raises(Transient, match="broken") as broken:
         ask(endpoint, "openai/judge")
-    assert broken.value.taken is not None and not broken.value.taken.says_what_it_took
+    assert broken.value.consumption is not None and not broken.value.consumption.says_what_it_took
 
 
 def document(content: object = "yes", **said: Any) -> dict[str, Any]:
@@ -347,7 +347,7 @@ def test_an_answer_for_which_nothing_was_generated_is_asked_for_again(endpoint: 
     endpoint.answer = lambda _: web.json_response(document("", usage=usage))
     with pytest.raises(Transient, match="empty") as empty:
         ask(endpoint, "openai/judge")
-    assert empty.value.taken and empty.value.taken.prompt_tokens == 90
+    assert empty.value.consumption and empty.value.consumption.prompt_tokens == 90
 
 
 @pytest.mark.parametrize(

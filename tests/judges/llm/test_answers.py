@@ -11,7 +11,7 @@ import pytest
 from coaudit.judges.clients import Reply
 from coaudit.judges.clients.protocol import BadAnswer, Refused, Token
 from coaudit.judges.llm.answers import Choice, Findings, answer_of
-from coaudit.judges.llm.judge import united
+from coaudit.judges.llm.judge import united_verdict
 from coaudit.pipeline import codebooks
 from coaudit.schemas import Verdict
 from tests.judges.teams import team
@@ -236,12 +236,15 @@ def test_present_in_one_window_is_present_with_all_citations() -> None:
         Verdict("C.1", "present", cites=(2, 3)),
         Verdict("C.1", "present", cites=(3, 4)),
     ]
-    assert united(windows, "present").cites == (2, 3, 4)
+    assert united_verdict(windows, "present").cites == (2, 3, 4)
 
 
 def test_an_error_in_one_window_is_not_an_absent_in_all() -> None:
-    assert united([Verdict("C.1", "absent"), Verdict("C.1", error="broken")], "present").error == "broken"
-    assert united([Verdict("C.1", "absent"), Verdict("C.1", "unclear")], "present").label == "unclear"
+    assert (
+        united_verdict([Verdict("C.1", "absent"), Verdict("C.1", error="broken")], "present").error
+        == "broken"
+    )
+    assert united_verdict([Verdict("C.1", "absent"), Verdict("C.1", "unclear")], "present").label == "unclear"
 
 
 def test_one_code_is_a_choice_and_several_are_findings() -> None:

@@ -320,7 +320,7 @@ def test_a_run_that_is_being_ended_does_not_wait_for_a_busy_endpoint_that_it_lef
     stopping: list[bool] = []
     asking = asker(Script("yes"), stopping=lambda: bool(stopping))
     for _ in range(FEWEST):
-        asking.limiter.overloaded(30.0)
+        asking.limiter.note_overload(30.0)
     assert 29 < asking.limiter.pause <= 30
     end_soon(asking, stopping)
 
@@ -351,9 +351,9 @@ def run_limited(most: int, answers: Callable[[int], bool], requests: int) -> Lim
                 fits = answers(limiter.in_flight)
                 await asyncio.sleep(0.001)
             if fits:
-                limiter.succeeded()
+                limiter.note_success()
                 return
-            limiter.overloaded(None)
+            limiter.note_overload(None)
 
     async def run() -> None:
         async with asyncio.TaskGroup() as group:

@@ -11,7 +11,7 @@ import pytest
 from skops import io
 
 from coaudit.judges import JudgeError
-from coaudit.judges.trained import Example, Trained, judge
+from coaudit.judges.trained import Example, TrainedJudge, judge
 from coaudit.judges.trained.features import Features, features
 from coaudit.pipeline import codebooks, units
 from tests.judges.teams import team
@@ -66,7 +66,7 @@ def test_of_units_that_it_learnt_from_it_says_what_it_did_before_it_had_seen_the
         for unit, label in zip(asked, labels, strict=True)
     ]
     model, about = judge.learn(BOOK, "initiative", examples)
-    trained = Trained(BOOK, "chance", "1", {"initiative": loaded(tmp_path / "chance.skops", model)})
+    trained = TrainedJudge(BOOK, "chance", "1", {"initiative": loaded(tmp_path / "chance.skops", model)})
     said = [str(rating.label) for (rating,) in trained.rate(asked)]
     assert judge._kappa(labels, said) == (about.kappa, None)
     assert about.kappa is not None and about.kappa < 0.3

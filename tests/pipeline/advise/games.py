@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from coaudit.pipeline.advise import Advisor
-from coaudit.pipeline.advise.advisor import Trained
+from coaudit.pipeline.advise.advisor import PolicySet
 from coaudit.pipeline.advise.features import View
 from coaudit.pipeline.advise.policies import Condition, Linear, Rule
 
@@ -75,7 +75,7 @@ def advisor() -> Advisor:
     rule = Rule(((Condition("last: failed", ">=", 1.0),),))
     gain = Linear(np.zeros(2), np.ones(2), np.array([0.5, -0.1]), {}, 0.1)
     report = {"tried": 1, "learnt": 0}
-    trained = Trained(0.08, "rule", "rule", {"rule": rule}, {"rule": "rule"}, {"rule": gain}, report)
+    trained = PolicySet(0.08, "rule", "rule", {"rule": rule}, {"rule": "rule"}, {"rule": gain}, report)
     return Advisor(View(columns, 5, None, None), [trained], {}, {"texts": [], "episodes": []})
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from coaudit.pipeline.advise.behaviour import behaviour
 from coaudit.pipeline.advise.choice import REFERENCE, Candidate, Trial, _trial, best
-from coaudit.pipeline.advise.evaluation import _weights
+from coaudit.pipeline.advise.evaluation import _weight_notes
 from coaudit.pipeline.advise.features import view
 from coaudit.pipeline.advise.policies import NEVER
 from coaudit.pipeline.advise.scores import Bench, Score, bench, is_sampled, score_of
@@ -81,7 +81,7 @@ def test_samples_are_weighted_by_how_much_likelier_a_policy_takes_their_choices(
     assert (never.mean(0.1), never.rate, never.effective) == (0.0, 0.0, 10)
     assert coin.mean(0.1) == pytest.approx((0 + 0.9 + 0.4 + 0.4) / 4)
     assert second.mean(0.1) == pytest.approx(0.9)
-    assert on.known(never) is never
+    assert on.if_known(never) is never
     always = on.score(np.ones(len(woods.states)))
     assert always.mean(0.1) == pytest.approx(0.4)
     assert always.rate == 1.0
@@ -109,12 +109,12 @@ def test_a_policy_that_hardly_any_episode_followed_has_no_value_on_samples() -> 
     woods = forest(paths)
     on = Bench(woods, np.full(len(woods.states), 0.5))
     always, never = (on.score(np.full(len(woods.states), chance)) for chance in (1.0, 0.0))
-    assert (always.mean(0.0), always.effective, on.thin(always)) == (1.0, 3, True)
-    assert on.known(always).mean(0.0) is None and on.known(always).rate is None
-    assert on.known(always).minus(never, 0.0).value is None
-    assert on.known(never) is never
+    assert (always.mean(0.0), always.effective, on.is_thin(always)) == (1.0, 3, True)
+    assert on.if_known(always).mean(0.0) is None and on.if_known(always).rate is None
+    assert on.if_known(always).minus(never, 0.0).value is None
+    assert on.if_known(never) is never
     exact = Bench(woods)
-    assert not exact.thin(always) and exact.known(always) is always, "of a tree nothing is unknown"
+    assert not exact.is_thin(always) and exact.if_known(always) is always, "of a tree nothing is unknown"
 
 
 def test_a_question_that_several_conditions_asked_is_one() -> None:
@@ -126,7 +126,7 @@ def test_a_question_that_several_conditions_asked_is_one() -> None:
     woods = forest(paths)
     on = Bench(woods, np.full(len(woods.states), 0.5))
     always = on.score(np.ones(len(woods.states)))
-    assert always.effective == pytest.approx(3) and on.thin(always)
+    assert always.effective == pytest.approx(3) and on.is_thin(always)
     assert counts(woods)["questions"] == counts(woods)["incomplete_questions"] == 40
 
 
@@ -181,11 +181,11 @@ def test_extreme_weights_are_said() -> None:
     woods = forest(confounded(100, {"hard": 0.75, "easy": 0.25}))
     on = bench(woods, view(woods.states).see(woods.states))
     never = on.score(np.zeros(len(woods.states)))
-    (note,) = _weights(on, {REFERENCE: never})
+    (note,) = _weight_notes(on, {REFERENCE: never})
     assert note.startswith(
         "extreme weights: of 100 questions what amounts to fewer than 50 tells of agent-only"
     )
-    assert _weights(on, {"coin": score([0.5] * 50)}) == []
+    assert _weight_notes(on, {"coin": score([0.5] * 50)}) == []
     sure = replace(on, behaviour=np.full(len(woods.states), 0.05))
-    assert _weights(sure, {})[0].startswith("who acts was all but certain in 200 of 200 states")
-    assert _weights(Bench(woods), {REFERENCE: never}) == []
+    assert _weight_notes(sure, {})[0].startswith("who acts was all but certain in 200 of 200 states")
+    assert _weight_notes(Bench(woods), {REFERENCE: never}) == []

@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 from itertools import product
 
-from coaudit.pipeline.advise.fingerprints import already_seen, fingerprints
+from coaudit.pipeline.advise.fingerprints import fingerprints, training_questions
 from coaudit.pipeline.advise.states import Episode
 from tests.pipeline.advise.test_trees import episode
 
@@ -25,23 +25,28 @@ def names(seen: set[tuple[str, str]]) -> set[str]:
 
 def test_a_question_is_known_by_its_text_whatever_its_number() -> None:
     known = fingerprints([*question("1", "Is it?"), *question("2", "Was it?", "b")])
-    assert names(already_seen([*question("9", "Is  it?", "c"), *question("8", "Will it?", "d")], known)) == {
-        "9"
-    }
+    assert names(
+        training_questions([*question("9", "Is  it?", "c"), *question("8", "Will it?", "d")], known)
+    ) == {"9"}
 
 
 def test_a_question_of_a_tree_without_texts_is_known_by_its_episodes() -> None:
     known = fingerprints([*question("1", "Is it?"), *question("2", "Was it?", "b")])
-    assert names(already_seen([*question("9", said="b"), *question("8", said="c")], known)) == {"9"}
+    assert names(training_questions([*question("9", said="b"), *question("8", said="c")], known)) == {"9"}
     # Two of three of its episodes are enough, one is not.
-    assert names(already_seen(question("9", said="b")[1:], known)) == {"9"}
-    assert names(already_seen(question("9", said="b")[:1], known)) == set()
+    assert names(training_questions(question("9", said="b")[1:], known)) == {"9"}
+    assert names(training_questions(question("9", said="b")[:1], known)) == set()
 
 
 def test_a_text_that_all_questions_share_tells_none_of_them() -> None:
     known = fingerprints([*question("1", "Do it."), *question("2", "Do it.", "b")])
-    assert names(already_seen([*question("8", "Do it.", "c"), *question("9", "Do it.", "d")], known)) == set()
-    assert names(already_seen([*question("8", "Do it.", "c"), *question("9", "Do it.", "a")], known)) == {"9"}
+    assert (
+        names(training_questions([*question("8", "Do it.", "c"), *question("9", "Do it.", "d")], known))
+        == set()
+    )
+    assert names(
+        training_questions([*question("8", "Do it.", "c"), *question("9", "Do it.", "a")], known)
+    ) == {"9"}
 
 
 def test_a_question_is_known_by_a_part_of_the_episodes_that_were_learnt_from() -> None:
@@ -53,10 +58,10 @@ def test_a_question_is_known_by_a_part_of_the_episodes_that_were_learnt_from() -
             said = [f"{number} {bits[: n + 1]}" for n in range(5)]
             whole.append(episode(bits, 0.5, f"q{number}", said))
     part = [path for path in whole if draw.random() < 0.4]
-    assert len(already_seen(part, fingerprints(whole))) >= 38
-    assert len(already_seen(whole, fingerprints(part))) == 40
+    assert len(training_questions(part, fingerprints(whole))) >= 38
+    assert len(training_questions(whole, fingerprints(part))) == 40
     others = {path.question for path in whole[: len(whole) // 2]}
-    assert not already_seen(
+    assert not training_questions(
         [path for path in part if path.question not in others],
         fingerprints(path for path in whole if path.question in others),
     )

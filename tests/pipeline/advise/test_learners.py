@@ -61,9 +61,9 @@ def test_advantages_by_plain_means_are_those_of_the_released_preprocessing() -> 
 @pytest.mark.parametrize(
     ("name", "learner", "least"),
     [
-        ("course", learners.iterated(learners.ridge(100)), 0.3),
-        ("words", learners.iterated(learners.ridge(100, ("last",))), 0.7),
-        ("trees", learners.iterated(learners.boosted(trees=20)), 0.7),
+        ("course", learners.policy_iteration(learners.ridge(100)), 0.3),
+        ("words", learners.policy_iteration(learners.ridge(100, ("last",))), 0.7),
+        ("trees", learners.policy_iteration(learners.boosting(trees=20)), 0.7),
         ("gradient", learners.gradient("paper"), 0.1),
         # It copies who acted, which says little of who should have.
         ("imitation", learners.imitation(), 0.3),
@@ -77,10 +77,10 @@ def test_what_tells_when_a_person_helps_is_found(
     taught = lesson(games.write(tmp_path / "tree.jsonl", games.tree(games.stuck, 40, 5, seed=1)))
     woods = taught.woods
     held = woods.tree >= 20
-    policy = learner(Lesson(woods, taught.seen, ~held, 0.05))
+    policy = learner(Lesson(woods, taught.features, ~held, 0.05))
     agent, reached, oracle = (
         woods.worth(p).reward(0.05)[20:].mean()
-        for p in (np.zeros(len(held)), policy.chance(taught.seen), woods.oracle(0.05))
+        for p in (np.zeros(len(held)), policy.chance(taught.features), woods.oracle(0.05))
     )
     assert (reached - agent) / (oracle - agent) > least
 

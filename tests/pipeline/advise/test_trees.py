@@ -11,7 +11,7 @@ import pytest
 
 from coaudit.pipeline.advise import sources
 from coaudit.pipeline.advise.states import Episode, Step, episodes
-from coaudit.pipeline.advise.trees import Forest, counts, forest, played_out
+from coaudit.pipeline.advise.trees import Forest, complete_paths, counts, forest
 from tests.shared import shared
 
 
@@ -112,10 +112,10 @@ def test_deep_and_uneven_trees_agree_with_walking_every_path() -> None:
 
 def test_questions_whose_choices_were_not_all_played_out_are_counted_and_left_out() -> None:
     whole = [replace(path, question="whole") for path in TREE]
-    assert played_out([*whole, *TREE[1:]]) == (whole, 1)
-    assert played_out([*whole, whole[0]]) == ([], 1)
-    assert played_out([*whole, replace(whole[0], experiment="again")]) == ([], 1)
-    assert played_out([]) == ([], 0)
+    assert complete_paths([*whole, *TREE[1:]]) == (whole, 1)
+    assert complete_paths([*whole, whole[0]]) == ([], 1)
+    assert complete_paths([*whole, replace(whole[0], experiment="again")]) == ([], 1)
+    assert complete_paths([]) == ([], 0)
 
 
 def published(path: str) -> Forest:

@@ -438,7 +438,7 @@ def sampled(
         coaudit="",
     )
     of = [
-        samples.Drawn(
+        samples.SampledUnit(
             codebook=codebook,
             trajectory=units[number]["trajectory_id"],
             event=units[number]["event"],
@@ -589,7 +589,7 @@ def test_a_pilot_and_a_second_sample_weigh_by_their_joint_inclusion(tmp_path: Pa
     second = {n: 0.75 if n < 4 else 0.25 for n in range(11)}
     sampled(store, "second", {n: second[n] for n in (0, 1, 2, 3, 6, 7)}, second)
     with store.reading() as connection:
-        (code,) = matrices.rated(connection, codebooks.load("initiative", store.workspace.codebooks))
+        (code,) = matrices.rated_codes(connection, codebooks.load("initiative", store.workspace.codebooks))
     assert code.design.inclusion[:8] == pytest.approx([0.85] * 4 + [0.55] * 4)
     assert np.isnan(code.design.inclusion[8:]).all()
 
@@ -704,7 +704,7 @@ def test_versions_of_a_judge_go_out_and_come_back(tmp_path: Path) -> None:
     for version, letters in (("v1", "yyyynynnnn"), ("v2", "–––yyn––––"), ("v3", "––––yn––––")):
         said(store, "first", {("judge", "late"): letters}, version)
     path = tmp_path / "ratings.jsonl"
-    path.write_text("".join(imports.exported(store)))
+    path.write_text("".join(imports.export_lines(store)))
     assert imports.ratings(other, path).imported == 25
     query = """
         SELECT r.rater, r.label, r.is_last, t.native_id

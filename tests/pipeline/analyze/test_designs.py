@@ -46,7 +46,7 @@ def test_who_spoke_of_drawn_units_alone_follows_the_samples_and_who_spoke_of_a_p
     drawn[rng.permutation(n)[:100]] = True
     nowhere = np.full(n, -1, dtype=np.int64)
     everywhere, quarter = np.ones(n, dtype=bool), np.full(n, 0.25)
-    own = Design(np.where(drawn, 0.25, np.nan), quarter, nowhere, everywhere, begun=True)
+    own = Design(np.where(drawn, 0.25, np.nan), quarter, nowhere, everywhere, has_answers=True)
     each = np.arange(n)
     first = each < n // 2
     assert follows_samples(drawn, own, each)
@@ -54,7 +54,7 @@ def test_who_spoke_of_drawn_units_alone_follows_the_samples_and_who_spoke_of_a_p
     assert not follows_samples(first, own, each)
     assert not follows_samples(np.ones(n, dtype=bool), own, each)
     assert not follows_samples(np.zeros(n, dtype=bool), own, each)
-    whole = Design(np.ones(n), np.ones(n), nowhere, everywhere, begun=True)
+    whole = Design(np.ones(n), np.ones(n), nowhere, everywhere, has_answers=True)
     assert not follows_samples(first, whole, each), "a sample of all says nothing of who was asked"
 
 
@@ -86,7 +86,7 @@ def test_a_judge_that_was_asked_about_a_sample_alone_has_no_rate_of_the_corpus(t
     assert late.rate is not None and late.low is not None and late.high is not None
     assert late.low < 0.25 < late.high and late.high - late.low > 0.1
     with store.reading() as connection:
-        (code,) = matrices.rated(connection, codebooks.load("initiative", store.workspace.codebooks))
+        (code,) = matrices.rated_codes(connection, codebooks.load("initiative", store.workspace.codebooks))
     assert set(code.followers) == {"late"}
 
 
@@ -100,7 +100,7 @@ def test_a_judge_that_was_asked_about_a_sample_alone_is_weighed_by_that_sample(t
     )
     assert late.population is not None and late.population.endswith("weighted by 1/π")
     with store.reading() as connection:
-        (code,) = matrices.rated(connection, codebooks.load("initiative", store.workspace.codebooks))
+        (code,) = matrices.rated_codes(connection, codebooks.load("initiative", store.workspace.codebooks))
     assert code.seen_by("late").design.inclusion[[0, 10]] == pytest.approx([0.8, 4 / 30])
     assert code.seen_by("judge").design.inclusion[[0, 10]] == pytest.approx([0.84, 1 - 0.8 * 26 / 30])
 

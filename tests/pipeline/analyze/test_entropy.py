@@ -10,7 +10,7 @@ from scipy import stats
 from coaudit.annotation.statistics.comparisons import contrast
 from coaudit.pipeline.analyze import entropy as module
 from coaudit.pipeline.analyze.counts import standing_of
-from coaudit.pipeline.analyze.entropy import entropies, entropy, expected, possible
+from coaudit.pipeline.analyze.entropy import entropies, entropy, entropy_bounds, expected
 
 from .parties import counts
 
@@ -29,7 +29,7 @@ def test_an_entropy_is_expected_over_all_that_unrated_units_may_be(
 ) -> None:
     own = counts([units, units], [answered, units], [positives, positives], parties)
     y, x = expected(own)
-    a, b = (column[0] for column in module._posterior(own, module._pooled(own)))
+    a, b = (column[0] for column in module._posterior(own, module._pooled_priors(own)))
     rest = [range(n - m + 1) for n, m in zip(units, answered, strict=True)]
     chance, h, defined = 0.0, 0.0, 0.0
     for more in itertools.product(*rest):
@@ -75,9 +75,9 @@ def test_the_error_of_many_clusters_is_that_of_leaving_each_out(
     own = counts(units, answered, rng.binomial(answered, rng.beta(2, 4, (80, 2))))
     own = replace(own, clusters=np.arange(80) // 2)
     definition = "released" if released else "paper"
-    nearly = entropy(own, definition).found
+    nearly = entropy(own, definition).estimate
     monkeypatch.setattr(module, "_EXACT", 40)
-    exact = entropy(own, definition).found
+    exact = entropy(own, definition).estimate
     assert nearly.error == pytest.approx(exact.error, rel=0.1)
     assert nearly.value == pytest.approx(exact.value)
 
@@ -90,7 +90,7 @@ def test_the_error_of_few_clusters_is_no_larger_than_that_of_leaving_each_out() 
     own = counts(units, answered, rng.binomial(answered, rng.beta(2, 4, (15, 2))))
     rest = [expected(own.where(np.arange(15) != one))[0].mean() for one in range(15)]
     error = np.sqrt(14 / 15 * ((rest - np.mean(rest)) ** 2).sum())
-    assert entropy(own).found.error == pytest.approx(error)
+    assert entropy(own).estimate.error == pytest.approx(error)
 
 
 def test_groups_that_are_alike_are_not_told_apart_where_a_third_of_the_units_is_rated() -> None:
@@ -136,13 +136,15 @@ def test_sessions_with_a_silent_party_are_no_larger_a_share_of_those_that_are_ra
     positives = np.minimum(rated, 1 + (np.arange(120) % 4 == 0)[:, None])
     part = replace(counts(units, rated, positives), clusters=np.arange(120) * clusters // 120)
     half, whole = entropy(part), entropy(part.where(rated.sum(1) > 0))
-    assert half.found.value == pytest.approx(whole.found.value)
-    assert (half.found.n, half.missing) == (80, 40)
+    assert half.estimate.value == pytest.approx(whole.estimate.value)
+    assert (half.estimate.n, half.missing) == (80, 40)
 
 
 def test_entropies_that_are_0_whatever_the_labels_are_say_nothing_of_others() -> None:
     units = [[3, 0], [0, 3], [3, 3], [2, 4]]
-    found = entropy(counts(units, [[3, 0], [0, 3], [0, 0], [0, 0]], [[1, 0], [0, 1], [0, 0], [0, 0]])).found
+    found = entropy(
+        counts(units, [[3, 0], [0, 3], [0, 0], [0, 0]], [[1, 0], [0, 1], [0, 0], [0, 0]])
+    ).estimate
     assert (found.value, found.reason) == (None, module.UNRATED)
 
 
@@ -155,10 +157,10 @@ def test_sessions_of_a_sample_count_by_how_likely_it_took_them(definition: str) 
     positives = np.where((np.arange(400) < 100)[:, None], rated, rated * [1, 0])
     inclusion = np.where(np.arange(400) < 100, 0.2, 20 / 300)
     own = replace(counts(units, rated, positives), inclusion=np.where(drawn, inclusion, np.nan))
-    found = entropy(own, definition).found
+    found = entropy(own, definition).estimate
     assert found.value == pytest.approx((20 + 80) / 400)
     assert found.error == pytest.approx(np.sqrt(2 * 20 * (100 * 300 / 20 / 400) ** 2) / 400, rel=0.05)
-    census = entropy(own.where(drawn), definition).found
+    census = entropy(own.where(drawn), definition).estimate
     assert census.value == pytest.approx(0.5)
 
 
@@ -169,7 +171,7 @@ def test_an_interval_does_not_hang_on_the_names_of_clusters() -> None:
     units = rng.integers(10, 40, (60, 2))
     answered = rng.binomial(units, 0.3)
     own = counts(units, answered, rng.binomial(answered, rng.beta(2, 4, (60, 2))))
-    one, other = (entropy(replace(own, clusters=rng.permutation(60))).found for _ in range(2))
+    one, other = (entropy(replace(own, clusters=rng.permutation(60))).estimate for _ in range(2))
     assert (one.low, one.high) == pytest.approx((other.low, other.high))
 
 
@@ -196,7 +198,7 @@ def test_the_bounds_of_an_entropy_are_those_of_every_completion() -> None:
         answered = rng.integers(0, 3, (1, 2))
         positives = rng.binomial(answered, 0.6)
         units = answered + rng.integers(0, 4, (1, 2))
-        low, high = possible(counts(units, answered, positives))
+        low, high = entropy_bounds(counts(units, answered, positives))
         rest = (units - answered)[0]
         every = np.array(
             [positives[0] + (a, b) for a in range(rest[0] + 1) for b in range(rest[1] + 1)], dtype=float
@@ -223,11 +225,11 @@ def test_half_of_the_ratings_say_of_entropy_what_all_say() -> None:
             entropy(counts(units, answered, seen), "paper"),
             entropy(counts(units, units, positives), "paper"),
         )
-        assert half.found.value is not None and whole.found.value is not None
-        assert half.found.low is not None and half.found.high is not None
-        found.append(half.found.value)
-        truth.append(whole.found.value)
-        held.append(half.found.low <= whole.found.value <= half.found.high)
+        assert half.estimate.value is not None and whole.estimate.value is not None
+        assert half.estimate.low is not None and half.estimate.high is not None
+        found.append(half.estimate.value)
+        truth.append(whole.estimate.value)
+        held.append(half.estimate.low <= whole.estimate.value <= half.estimate.high)
     assert np.mean(found) == pytest.approx(np.mean(truth), abs=0.03)
     assert np.mean(held) > 0.9
 
@@ -270,11 +272,11 @@ def test_a_sample_drawn_half_by_a_judge_s_label_tells_of_the_rest_by_what_its_un
         standing = standing_of(float(units.sum()), answered, positives, weighted)
         own = replace(
             counts(units, answered, positives),
-            standing_answered=standing[0],
+            standing_answers=standing[0],
             standing_positives=standing[1],
-            telling=standing[2],
+            effective_answers=standing[2],
         )
-        found, truth = entropy(own).found.value, entropy(counts(units, units, true)).found.value
+        found, truth = entropy(own).estimate.value, entropy(counts(units, units, true)).estimate.value
         assert found is not None and truth is not None
         errors.append(found / truth - 1)
     assert abs(np.mean(errors)) < 0.05
@@ -288,9 +290,9 @@ def test_units_that_were_taken_for_sure_stand_for_none_that_is_unrated() -> None
     assert [part.tolist() for part in standing] == [[[0, 4]], [[0, 2]], [[0, 2]]]
     own = replace(
         counts([[5, 5]], answered, positives),
-        standing_answered=standing[0],
+        standing_answers=standing[0],
         standing_positives=standing[1],
-        telling=standing[2],
+        effective_answers=standing[2],
     )
     posterior = module._posterior(own, np.array([[0.2, 3.0], [0.4, 5.0]]))
     assert np.stack(posterior) == pytest.approx(np.array([[[0.6, 3.0]], [[2.4, 4.0]]]))

@@ -64,7 +64,7 @@ def test_shares_of_a_sample_that_took_some_trajectories_likelier_say_so(tmp_path
         )
     chances = {n: 0.8 if n < 2 else 0.25 for n in range(8)}
     sampled(store, "drawn", {n: chances[n] for n in (0, 1, 4)}, chances, "failures", "trajectory")
-    assert [who for who in ("ann", "bob", "judge") if failures.uneven(store, who)] == ["ann"]
+    assert [who for who in ("ann", "bob", "judge") if failures.is_uneven(store, who)] == ["ann"]
     told = "took some trajectories likelier than others"
     assert told in modes.failures(store, rater="ann").caption
     assert told not in modes.failures(store, rater="bob").caption

@@ -108,7 +108,7 @@ def of_tasks(tmp_path: Path, sessions: int = 12) -> Store:
 
 def strata_of(store: Store) -> set[int]:
     with store.reading() as connection:
-        (code,) = matrices.rated(connection, codebooks.load("initiative", None))
+        (code,) = matrices.rated_codes(connection, codebooks.load("initiative", None))
     return set(code.design.strata.tolist())
 
 
@@ -284,7 +284,7 @@ def test_what_was_rated_beyond_a_codebooks_scope_is_told_and_not_counted(store: 
     for key in "abc":
         rate(store, [verdict(key, 1, "polite", "yes", rater=who) for who in ("ann", "bob")])
     with store.reading() as connection:
-        (code,) = matrices.rated(connection, codebooks.load("polite", store.workspace.codebooks))
+        (code,) = matrices.rated_codes(connection, codebooks.load("polite", store.workspace.codebooks))
         assert {trajectory for trajectory, _ in code.units} == {"a"}
         query = "SELECT DISTINCT trajectory_id, reason FROM uncounted_ratings ORDER BY ALL"
         why = "its codebook is not for this trajectory (applies_to)"

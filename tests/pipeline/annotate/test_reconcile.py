@@ -11,10 +11,10 @@ import pytest
 
 from coaudit.annotation.labelstudio import Project, client
 from coaudit.annotation.labelstudio import config as label_config
-from coaudit.annotation.labelstudio.client import Listed
+from coaudit.annotation.labelstudio.client import ListedTask
 from coaudit.pipeline.annotate import draw, pull, push
 from coaudit.pipeline.annotate.project import Mark, book_of, keep_codebook, subject
-from coaudit.pipeline.annotate.reconcile import Pulled, Pulling
+from coaudit.pipeline.annotate.reconcile import ProjectPull, PullResult
 from coaudit.pipeline.errors import SourceError
 from coaudit.pipeline.ingest import imports
 from coaudit.pipeline.store import Store
@@ -48,8 +48,8 @@ def pulled(
     """The labels that hold once these tasks of one unit were pulled."""
     book, units = book_of(sample, "initiative", store.workspace)
     key = subject(sample, units[0], book.version).key
-    touched = [Listed(task, key, (), "", 1, annotations) for task, annotations in tasks.items()]
-    Pulling(store, sample, book, URL, 1, {1: "ann", 2: "bob"}, Pulled()).take(touched, alive)
+    touched = [ListedTask(task, key, (), "", 1, annotations) for task, annotations in tasks.items()]
+    ProjectPull(store, sample, book, URL, 1, {1: "ann", 2: "bob"}, PullResult()).take(touched, alive)
     store.sync()
     return labels(store)
 
@@ -106,7 +106,7 @@ def test_an_export_of_another_server_with_the_same_numbers_takes_nothing_back(st
     sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
     file = store.workspace.path / "export.json"
 
-    def taken(created: str, who: str, *given: dict[str, Any] | None) -> Pulled:
+    def taken(created: str, who: str, *given: dict[str, Any] | None) -> PullResult:
         file.write_text(json.dumps(exported(sample, store, created, *given)))
         return pull.import_file(store, sample, file, {1: who})
 
@@ -188,9 +188,9 @@ def test_who_settles_one_mode_leaves_those_that_people_agree_on_as_they_are(
     ticked = {"from_name": "present", "type": "taxonomy", "value": {"taxonomy": [noticed]}}
     answered = {"id": 7, "annotations": [said(1, "", 0, result=[read, ticked])], "updated_at": ""}
     if by == "server":
-        touched = client._listed({**answered, "meta": task["meta"]}, "meta")
-        result = Pulled()
-        Pulling(store, sample, book, URL, 1, {1: "ann"}, result).take([touched], {7})
+        touched = client._parse_task({**answered, "meta": task["meta"]}, "meta")
+        result = PullResult()
+        ProjectPull(store, sample, book, URL, 1, {1: "ann"}, result).take([touched], {7})
         store.sync()
     else:
         keep_codebook(store.workspace, book)
@@ -252,7 +252,7 @@ class Listing:
     def __init__(self, created_at: str = "") -> None:
         self.created_at = created_at
         self.made: list[Project] = []
-        self.listed: dict[int, Listed] = {}
+        self.listed: dict[int, ListedTask] = {}
         self.touched: set[int] = set()
         self.members = {1: "ann"}
 
@@ -263,7 +263,7 @@ class Listing:
         mark = Mark(sample.design.identity, book.name, book.version, "transcript", "c")
         self.made.append(Project(number, "t", mark.text(), "", self.created_at))
         key = subject(sample, min(units, key=lambda unit: unit.event or 0), book.version).key
-        self.listed[number] = Listed(number, key, (), "2026-01-01T10:00:00+00:00", 1, [])
+        self.listed[number] = ListedTask(number, key, (), "2026-01-01T10:00:00+00:00", 1, [])
 
     def answer(self, number: int, *given: dict[str, Any]) -> None:
         self.listed[number].annotations[:] = given
@@ -278,10 +278,10 @@ class Listing:
     def projects(self, mark: str) -> list[Project]:
         return [one for one in self.made if mark in one.description]
 
-    def tasks(self, key: int, since: str | None = None) -> list[Listed]:
+    def tasks(self, key: int, since: str | None = None) -> list[ListedTask]:
         return [self.listed[key]] if since is None or key in self.touched else []
 
-    def heads(self, key: int) -> list[Listed]:
+    def heads(self, key: int) -> list[ListedTask]:
         return [self.listed[key]]
 
 
@@ -313,7 +313,7 @@ def test_of_two_pulls_at_once_the_one_that_listed_earlier_does_not_have_the_last
     other = threading.Thread(target=lambda: pull.pull(store, server, sample))
     really = server.tasks
 
-    def listed(key: int, since: str | None = None) -> list[Listed]:
+    def listed(key: int, since: str | None = None) -> list[ListedTask]:
         """A list that is on its way while the answer is changed and another pull begins."""
         before = [replace(task, annotations=[*task.annotations]) for task in really(key, since)]
         if not other.ident:
@@ -426,10 +426,10 @@ def test_answers_on_a_codebook_that_has_changed_since_are_kept_and_said_not_to_c
     book, units = book_of(sample, "initiative", store.workspace)
     former = book.model_copy(update={"title": "Who begins"})
     for asked, told in ((book, 0), (former, 1)):
-        result = Pulled()
+        result = PullResult()
         key = subject(sample, units[0], asked.version).key
-        task = Listed(7, key, (), "", 1, [said(1, "yes", 0)])
-        Pulling(store, sample, asked, URL, 1, {1: "ann"}, result).take([task], {7})
+        task = ListedTask(7, key, (), "", 1, [said(1, "yes", 0)])
+        ProjectPull(store, sample, asked, URL, 1, {1: "ann"}, result).take([task], {7})
         assert (result.rated, len(result.reports)) == (1, told)
     assert result.reports == [
         f"project 1: codebook 'initiative' has changed since it was pushed ({former.version}, now "

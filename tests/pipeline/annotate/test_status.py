@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coaudit.annotation.labelstudio.client import Listed
+from coaudit.annotation.labelstudio.client import ListedTask
 from coaudit.pipeline.annotate import draw, push, status
 from coaudit.pipeline.cli.labelstudio import _status_cells as status_cells
 from tests.conftest import ROOT
@@ -27,7 +27,7 @@ class Answering(Remembering):
 
     def tasks(self, key: int) -> list[Any]:
         return [
-            Listed(id=n, key=name, seqs=(), updated_at="", overlap=1, annotations=[one])
+            ListedTask(id=n, key=name, seqs=(), updated_at="", overlap=1, annotations=[one])
             for n, (name, one) in enumerate(zip(self.sent[key], self.given, strict=False), 1)
         ]
 

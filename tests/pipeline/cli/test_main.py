@@ -21,7 +21,7 @@ import pytest
 from coaudit.pipeline.cli import main
 from coaudit.pipeline.cli.console import table
 from coaudit.pipeline.errors import INTERRUPTED
-from coaudit.pipeline.ingest.archives import unpacked
+from coaudit.pipeline.ingest.archives import unpacked_folder
 from coaudit.pipeline.store import Store
 from coaudit.pipeline.systems.base import MAX_LINE
 from tests.conftest import ROOT, Coaudit
@@ -282,7 +282,7 @@ def test_members_of_an_archive_that_are_damaged_or_encrypted_are_named(tmp_path:
     at = content.index(b"bad.txt") + len(b"bad.txt")
     content[at : at + 4] = b"\xff\xff\xff\xff"
     path.write_bytes(content)
-    with unpacked(path) as (folder, refused):
+    with unpacked_folder(path) as (folder, refused):
         assert [p.name for p in folder.iterdir() if p.stat().st_size] == ["good.txt"]
     assert [q.source for q in refused] == [f"{path}!bad.txt"]
     assert refused[0].reason.startswith("damaged: ")
@@ -290,7 +290,7 @@ def test_members_of_an_archive_that_are_damaged_or_encrypted_are_named(tmp_path:
     for mark, flag in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         content[content.index(mark) + flag] |= 1
     path.write_bytes(content)
-    with unpacked(path) as (_, refused):
+    with unpacked_folder(path) as (_, refused):
         assert "encrypted" in refused[0].reason
 
 
@@ -302,7 +302,7 @@ def test_an_archive_that_would_fill_the_disk_is_stopped(
         _zip(tmp_path / "a.zip", [("a", "x" * 9000), ("b", "x" * 9000)]),
         _tar(tmp_path / "a.tar", [("a", "x" * 9000), ("b", "x" * 9000)]),
     ):
-        with unpacked(path) as (folder, refused):
+        with unpacked_folder(path) as (folder, refused):
             assert [p.name for p in folder.iterdir()] == ["a"]
         assert "too large: 1000 bytes may still be unpacked" in refused[0].reason
 

@@ -15,7 +15,7 @@ from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym import reader
-from coaudit.pipeline.systems.cogym.messages import Received, envelope
+from coaudit.pipeline.systems.cogym.messages import RawMessage, envelope
 from coaudit.pipeline.systems.cogym.session import LiveSession
 from coaudit.pipeline.systems.cogym.sessions import Sessions, trajectory
 from coaudit.pipeline.systems.merge import join
@@ -36,7 +36,7 @@ class Heard:
     def publish(self, channel: str, payload: str) -> None:
         time = self.env.clock if self.env else 0.0
         if not self.lost(channel):
-            self.sessions.feed(Received(time, channel, payload))
+            self.sessions.feed(RawMessage(time, channel, payload))
 
     def environment(self, name: str = "env_travel_planning_0", results: Path | None = None) -> Env:
         self.env = Env(name, self.publish, results)
@@ -181,7 +181,7 @@ def test_what_was_lost_while_nobody_listened_is_counted_and_the_chat_is_taken_at
     env.step(AGENT, "BOOK_HOTEL(name=Quiet Room)")
     env.step(AGENT, "REQUEST_TEAMMATE_CONFIRM(request_id=r, pending_action=EDITOR_UPDATE(text=Day 3))")
     heard.lost = lambda channel: False
-    heard.sessions.noted({"away": 2.0})
+    heard.sessions.apply_note({"away": 2.0})
     assert told(heard.trajectory)["unsettled"], "nothing is known of the gap before the state is shown"
     env.answer(AGENT)
     assert [e.text for e in logged(heard.trajectory)[2:]] == ["Heard", "Lost 0", "Lost 1", "Lost 2"]
@@ -202,7 +202,7 @@ def test_what_was_heard_whole_has_missed_nothing_even_after_a_pause() -> None:
     env = heard.environment()
     env.start()
     env.step(AGENT, "EDITOR_UPDATE(text=Day 1)")
-    heard.sessions.noted({"away": 2.0})
+    heard.sessions.apply_note({"away": 2.0})
     env.busy = True
     env.step(AGENT, "EDITOR_UPDATE(text=Day 2)")
     env.step(USER, "PUT_AGENT_ASLEEP()")
@@ -217,7 +217,7 @@ def test_a_session_that_ended_while_nobody_listened_says_that_its_gap_is_not_cou
     env.start()
     heard.lost = lambda channel: not channel.endswith("/end")
     env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Lost)")
-    heard.sessions.noted({"away": 2.0})
+    heard.sessions.apply_note({"away": 2.0})
     env.step(USER, "FINISH()")
     counts = {"gaps": 1, "recovered": 0, "missed": 0, "unsettled": True, "joined": False}
     assert told(heard.trajectory) == counts
@@ -306,20 +306,20 @@ def test_clocks_that_go_backwards_do_not_change_the_order() -> None:
 )
 def test_a_payload_that_is_not_ours_says_what_is_wrong_with_it(payload: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        Sessions().feed(Received(0.0, "env_1/step", payload))
+        Sessions().feed(RawMessage(0.0, "env_1/step", payload))
 
 
 def test_half_a_character_in_a_payload_costs_no_message() -> None:
     sessions = Sessions()
     start = {"task_description": "Plan \ud83d", "team_members": [AGENT, USER], "action_space": []}
-    sessions.feed(Received(0.0, "env_1/start", json.dumps({"data": {"object": start}})))
+    sessions.feed(RawMessage(0.0, "env_1/start", json.dumps({"data": {"object": start}})))
     assert sessions.open["env_1"].description == "Plan \ufffd"
 
 
 @pytest.mark.parametrize("channel", ["news", "env_1/heartbeat", "other/step", "env_1"])
 def test_channels_of_something_else_are_counted_and_left_alone(channel: str) -> None:
     sessions = Sessions()
-    assert sessions.feed(Received(0.0, channel, "whatever")) is None
+    assert sessions.feed(RawMessage(0.0, channel, "whatever")) is None
     assert sessions.foreign == 1
 
 
@@ -327,7 +327,7 @@ def test_real_sessions_heard_equal_their_folders(shared: Path) -> None:
     for recording in sorted((shared / "data/cogym/redis").glob("collab__*.jsonl")):
         sessions = Sessions()
         for line in recording.read_text().splitlines():
-            sessions.feed(Received(**json.loads(line)))
+            sessions.feed(RawMessage(**json.loads(line)))
         (session,) = sessions.changed.values()
         found = trajectory(session, "heard", OPTIONS)
         log = read(shared / "data/cogym/results/collab" / session.name)
@@ -348,13 +348,13 @@ class Following:
         self.listener.open()
 
     def publish(self, channel: str, payload: str) -> None:
-        self.listener.take(Received(1.0, channel, payload))
+        self.listener.take(RawMessage(1.0, channel, payload))
 
     def flush(self) -> list[str | None]:
         """Store what has changed; the messages that are stored now."""
         self.listener.hand_over()
         self.listener.sink.flush()
-        self.listener.stored()
+        self.listener.forget_stored()
         with self.store.reading() as connection:
             query = "SELECT text FROM events WHERE kind = 'message' ORDER BY seq"
             return [row[0] for row in connection.execute(query).fetchall()][1:]
@@ -375,7 +375,7 @@ def test_what_a_stop_left_recorded_only_is_taken_in_by_the_next_follower(store: 
     first.listener.only_record = True
     env.step(USER, "SEND_TEAMMATE_MESSAGE(message=Recorded)")
     env.step(AGENT, "FINISH()")
-    assert first.listener.left == 4 and first.flush() == ["Taken in"]
+    assert first.listener.left_messages == 4 and first.flush() == ["Taken in"]
     first.listener.close()
     assert Following(store).flush() == ["Taken in", "Recorded"]
 

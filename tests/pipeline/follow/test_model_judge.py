@@ -13,7 +13,7 @@ from coaudit.judges.clients import Offer, Parameters, Question, Reply
 from coaudit.judges.clients.protocol import Fatal
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.follow import model_judge
-from coaudit.pipeline.follow.complete import Stillness, complete
+from coaudit.pipeline.follow.complete import Stillness, complete_units
 from coaudit.pipeline.follow.model_judge import ModelJudge
 from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.judge import Scope
@@ -38,7 +38,7 @@ def session(*said: tuple[str, str], reason: str = "unfinished", key: str = "t1")
 
 
 def units(trajectory: Trajectory, codebook: Codebook, *, ended: bool = False) -> list[int | None]:
-    return [unit.event for unit in complete(trajectory, codebook, is_over=ended)]
+    return [unit.event for unit in complete_units(trajectory, codebook, is_over=ended)]
 
 
 def test_a_question_is_complete_with_its_reply_and_a_trajectory_with_its_end() -> None:
@@ -66,12 +66,12 @@ def test_a_trajectory_that_does_not_say_so_has_ended_when_it_is_still_until_it_c
     silent, running = team(*TALK, key="a"), session(*TALK, key="b")
     still = Stillness(60.0)
     still.note([silent, running])
-    assert still.take() == [] and not still.ended(silent)
+    assert still.take() == [] and not still.has_ended(silent)
     assert still.take(everything=True) == ["a"]
-    assert still.ended(silent) and not still.ended(running)
-    assert still.ended(session(*TALK, reason="finished"))
+    assert still.has_ended(silent) and not still.has_ended(running)
+    assert still.has_ended(session(*TALK, reason="finished"))
     still.note([silent])
-    assert not still.ended(silent)
+    assert not still.has_ended(silent)
 
 
 class Asked:

@@ -12,8 +12,8 @@ import pytest
 from redis import Redis
 
 from coaudit.pipeline.follow.pump import Pump
-from coaudit.pipeline.follow.redis import Subscribed
-from coaudit.pipeline.systems.cogym.messages import Received
+from coaudit.pipeline.follow.redis import Subscription
+from coaudit.pipeline.systems.cogym.messages import RawMessage
 from tests.pipeline.follow.conftest import Server
 
 pytestmark = pytest.mark.slow
@@ -27,10 +27,10 @@ def publish(server: Server) -> None:
             time.sleep(0.004)
 
 
-async def heard(server: Server, busy: float) -> list[Received | object]:
+async def heard(server: Server, busy: float) -> list[RawMessage | object]:
     """All that comes until the pump stops; for so many seconds from the first message nothing is taken."""
     pump = Pump(server.url, lambda text: None)
-    items: list[Received | object] = []
+    items: list[RawMessage | object] = []
     publisher = threading.Thread(target=publish, args=(server,))
     async for item in pump.messages():
         items.append(item)
@@ -47,8 +47,8 @@ def test_a_follower_that_is_busy_for_long_is_not_cut_off(redis_at: Callable[...,
     # 40 MB come while nobody takes any; the server holds 8 MB for a subscriber.
     server = redis_at("--client-output-buffer-limit", "pubsub 8mb 8mb 1")
     first, *rest = asyncio.run(heard(server, busy=3.0))
-    assert isinstance(first, Subscribed) and first.away is None
-    numbers = [int(item.payload.split()[0]) for item in rest if isinstance(item, Received)]
+    assert isinstance(first, Subscription) and first.away is None
+    numbers = [int(item.payload.split()[0]) for item in rest if isinstance(item, RawMessage)]
     assert numbers == list(range(MESSAGES)), "all that was published before the stop, once, in its order"
     assert len(rest) == MESSAGES
 
@@ -66,7 +66,7 @@ def test_the_end_of_the_process_that_listens_is_no_message(
     async def follow() -> None:
         pump = Pump(server.url, lambda text: None)
         async for item in pump.messages():
-            if isinstance(item, Subscribed):
+            if isinstance(item, Subscription):
                 pump.stop()
         await asyncio.sleep(0.1)
 

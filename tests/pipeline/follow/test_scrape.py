@@ -15,7 +15,7 @@ from coaudit.pipeline.follow.scrape import Scraper
 from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.ingest.run import ingest
-from coaudit.pipeline.ingest.serving import parsed, row
+from coaudit.pipeline.ingest.serving import parse, row
 from coaudit.pipeline.store import Store, Workspace, insert
 from coaudit.pipeline.systems import ReadOptions
 from tests.pipeline.follow.conftest import Following
@@ -45,7 +45,7 @@ def scrape(seconds: float, **values: float) -> dict[str, object]:
 
 
 def test_samples_are_summed_over_their_labels_and_what_is_not_there_is_null() -> None:
-    found = parsed(SCRAPE)
+    found = parse(SCRAPE)
     assert found["running"] == 5.0
     assert (found["queue"], found["preemptions"], found["kv_cache_use"]) == (7.0, 10.0, 0.25)
     assert (found["prefix_queries"], found["prefix_hits"]) == (100.0, 80.0)

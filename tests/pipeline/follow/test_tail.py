@@ -185,7 +185,7 @@ def test_a_log_that_is_a_link_is_followed_as_it_grows(tail: Tail, tmp_path: Path
     (folder / "event_log.jsonl").symlink_to(kept)
     assert [len(one.events) for one in look(tail).values()] == [3]
     log.say(USER, "Are you there?").folder(tmp_path / "kept" / NAME)
-    for watched in tail.watched.values():
+    for watched in tail.watched_sources.values():
         watched.cost = 0.0  # what took long to read, as the first log does, is read less often
     assert [len(one.events) for one in look(tail).values()] == [4]
 
@@ -262,7 +262,7 @@ def test_a_file_may_tell_two_sessions_of_one_name(tail: Tail, tmp_path: Path) ->
 def test_what_came_after_the_last_look_is_read_at_the_end(tail: Tail, tmp_path: Path) -> None:
     log = talk("x", "one", log=tmp_path / "results" / "own.jsonl")
     look(tail)
-    tail.watched[log].cost = 3600.0  # so it is looked at less often
+    tail.watched_sources[log].cost = 3600.0  # so it is looked at less often
     talk("x", "two", log=log, more=True)
     look(tail)
     tail.settle()
@@ -310,7 +310,7 @@ def test_what_comes_while_a_source_is_read_is_not_known_where_its_follower_is_ki
 
     with monkeypatch.context() as patch:
         patch.setitem(registry.SYSTEMS, "coaudit", replace(registry.SYSTEMS["coaudit"], read=late))
-        tail.watched[log].cost = 0.0
+        tail.watched_sources[log].cost = 0.0
         look(tail)
     ingest(tail.sink.store, [log], tail.options)
     (found,) = stored(tail.sink.store).values()

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.ingest.archives import archives_below, unpacked
+from coaudit.pipeline.ingest.archives import archives_below, unpacked_folder
 from coaudit.pipeline.ingest.run import preview
-from coaudit.pipeline.store.memory import spill
+from coaudit.pipeline.store.memory import spill_folder
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.schemas import Trajectory
 from tests.conftest import Coaudit
@@ -72,7 +72,7 @@ def test_no_folder_is_too_deep_to_find_an_archive_in(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["zip", "tar"])
 def test_a_member_that_cannot_be_unpacked_drops_no_later_one(tmp_path: Path, form: str) -> None:
     path = (zipped if form == "zip" else taped)(tmp_path / f"logs.{form}", MEMBERS)
-    with unpacked(path) as (folder, refused):
+    with unpacked_folder(path) as (folder, refused):
         there = {str(p.relative_to(folder)): p.read_text() for p in folder.rglob("*") if p.is_file()}
     assert there == {"first": "1", "twice": "a", "a/" * 50 + "deep": "d", "last": "2"}
     assert [item.reason for item in refused] == [
@@ -87,14 +87,14 @@ def test_a_path_that_leads_out_is_refused_as_whichever_system_writes_it(tmp_path
     names = ["../a", "..\\a", "a\\..\\..\\b", "\\a", "/a"]
     members = [(name, "x") for name in [*names, "logs\\a"]]
     path = (zipped if form == "zip" else taped)(tmp_path / f"logs.{form}", members)
-    with unpacked(path) as (folder, refused):
+    with unpacked_folder(path) as (folder, refused):
         assert [p.name for p in folder.iterdir()] == ["logs\\a"]
     assert [item.reason for item in refused] == ["its path leads out of the archive"] * len(names)
 
 
 def test_what_a_kill_leaves_unpacked_is_removed_by_the_next_run(tmp_path: Path) -> None:
-    with unpacked(zipped(tmp_path / "logs.zip", [("first", "1")])) as (folder, _):
-        assert Path(spill()) in folder.parents
+    with unpacked_folder(zipped(tmp_path / "logs.zip", [("first", "1")])) as (folder, _):
+        assert Path(spill_folder()) in folder.parents
 
 
 def test_a_member_whose_name_no_file_can_have_is_refused_alone_and_no_time_matters(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_member_whose_name_no_file_can_have_is_refused_alone_and_no_time_matte
             info = tarfile.TarInfo("first")
             info.pax_headers = header
             archive.addfile(info)
-    with unpacked(path) as (folder, refused):
+    with unpacked_folder(path) as (folder, refused):
         assert {"first", "late", "last"} == {p.name for p in folder.iterdir()}
     assert [item.source.rpartition("!")[2] for item in refused] == ["a\0b"]
 
@@ -117,7 +117,7 @@ def test_an_archive_whose_header_is_no_number_gives_what_came_before(tmp_path: P
         sparse = tarfile.TarInfo("sparse")
         sparse.pax_headers = {"GNU.sparse.size": "many"}
         archive.addfile(sparse)
-    with unpacked(path) as (folder, (refused,)):
+    with unpacked_folder(path) as (folder, (refused,)):
         assert [p.name for p in folder.iterdir()] == ["first"]
     assert refused.reason.startswith("broken archive: invalid literal for int()")
 
@@ -132,7 +132,7 @@ def test_nothing_is_left_of_a_member_that_is_cut_off(tmp_path: Path, form: str) 
     else:
         del content[60_000:]
     path.write_bytes(content)
-    with unpacked(path) as (folder, refused):
+    with unpacked_folder(path) as (folder, refused):
         assert [p.name for p in folder.iterdir()] == ["whole"]
     assert [item.source for item in refused][:1] == [f"{path}!cut"]
 
@@ -143,7 +143,7 @@ def test_an_archive_with_a_thousand_headers_of_one_member_gives_what_came_before
     name.type, name.size = tarfile.GNUTYPE_LONGNAME, 2
     more = name.tobuf() + b"a\0".ljust(512, b"\0")
     path.write_bytes(tarfile.TarInfo("first").tobuf() + more * 1500 + b"\0" * 1024)
-    with unpacked(path) as (folder, (refused,)):
+    with unpacked_folder(path) as (folder, (refused,)):
         assert [p.name for p in folder.iterdir()] == ["first"]
     assert refused.reason.startswith("broken archive: ")
 
@@ -159,7 +159,7 @@ def test_a_size_below_zero_makes_no_room_for_others(tmp_path: Path, monkeypatch:
                 info.size = size
             archive.addfile(info, io.BytesIO(b"x" * 900))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(2000, 1000, 1000))
-    with unpacked(path) as (folder, refused):
+    with unpacked_folder(path) as (folder, refused):
         assert not list(folder.iterdir())
     assert [item.reason[:13] for item in refused] == ["its size is -", "too large: 80"]
 
@@ -167,7 +167,7 @@ def test_a_size_below_zero_makes_no_room_for_others(tmp_path: Path, monkeypatch:
 def test_no_archive_takes_the_disk_that_others_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = zipped(tmp_path / "logs.zip", [("a", "x" * 700), ("b", "x" * 700), ("c", "x" * 10)])
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(2000, 1000, 1000))
-    with unpacked(path) as (folder, refused):
+    with unpacked_folder(path) as (folder, refused):
         assert sorted(p.name for p in folder.iterdir()) == ["a", "c"]
     assert "too large: 100 bytes may still be unpacked" in refused[0].reason
 

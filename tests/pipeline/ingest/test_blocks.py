@@ -33,7 +33,7 @@ def read(folder: Path, *files: Sequence[str]) -> list[Block]:
 
 def told(block: Block) -> list[tuple[str, int]]:
     """Its sessions with their events."""
-    return [(head.native_id, head.known.events) for head in block.heads]
+    return [(head.native_id, head.summary.events) for head in block.heads]
 
 
 def _looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:

@@ -69,13 +69,13 @@ FULL = [
 @pytest.mark.long
 def test_ratings_go_out_and_come_back_the_same(tmp_path: Path, store: Store) -> None:
     assert rate(store, FULL).imported == 5
-    out = list(imports.exported(store))
+    out = list(imports.export_lines(store))
     other = made(tmp_path / "other")
     take(other, tmp_path / "logs")
     path = tmp_path / "ratings.jsonl"
     path.write_text("".join(out))
     assert imports.ratings(other, path).imported == 5
-    assert list(imports.exported(other)) == out
+    assert list(imports.export_lines(other)) == out
     assert document(other) == document(store)
     kept = [json.loads(line) for line in out]
     for given, line in zip(sorted(FULL, key=_sorting), sorted(kept, key=_sorting), strict=True):
@@ -111,15 +111,15 @@ def test_lines_held_against_the_store_some_at_a_time_say_what_they_say_together(
     ]
     lines = [FULL[0], FULL[1], *strange[:2], FULL[2], again, again, FULL[3], {**FULL[1], "rater": "ann"}]
     marks = [verdict(NAME, 2, "initiative", "yes", rater=who) for who in ("bob", "eve")]
-    given = [*(imports.Given("f", number, line) for number, line in enumerate(lines, 1))]
-    given += [imports.Given("m", number, line, rest="no") for number, line in enumerate(marks, 1)]
+    given = [*(imports.RatingLine("f", number, line) for number, line in enumerate(lines, 1))]
+    given += [imports.RatingLine("m", number, line, rest="no") for number, line in enumerate(marks, 1)]
     results = []
     for size in (1, 2, 100):
         monkeypatch.setattr(imports, "AT_ONCE", size)
         monkeypatch.setattr(imports, "MARKS", size)
         own = copied(store, tmp_path / str(size))
-        done = imports.taken(own, given, imports.Imported())
-        kept = [json.loads(line) | {"created": None} for line in imports.exported(own)]
+        done = imports.import_lines(own, given, imports.Imported())
+        kept = [json.loads(line) | {"created": None} for line in imports.export_lines(own)]
         results.append((done, kept, len(list(own.workspace.ratings.iterdir()))))
     assert results[0] == results[1] == results[2]
     done, kept, files = results[0]
@@ -138,21 +138,21 @@ def test_lines_held_against_the_store_some_at_a_time_say_what_they_say_together(
 
 
 def test_a_label_of_the_rest_that_the_codebook_lacks_stops_the_import(store: Store) -> None:
-    given = [imports.Given("labels.csv", 1, FULL[0], rest="fine")]
+    given = [imports.RatingLine("labels.csv", 1, FULL[0], rest="fine")]
     with pytest.raises(SourceError, match=r"labels\.csv: \[constants\] rest: label must be one of yes, no"):
-        imports.taken(store, given, imports.Imported())
+        imports.import_lines(store, given, imports.Imported())
     assert rows(store, "FROM ratings") == []
 
 
 def test_an_import_that_is_cut_short_leaves_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lines() -> Iterator[imports.Given]:
-        yield imports.Given("f", 1, FULL[0])
-        yield imports.Given("f", 2, FULL[1])
+    def lines() -> Iterator[imports.RatingLine]:
+        yield imports.RatingLine("f", 1, FULL[0])
+        yield imports.RatingLine("f", 2, FULL[1])
         raise KeyboardInterrupt
 
     monkeypatch.setattr(imports, "AT_ONCE", 1)
     with pytest.raises(KeyboardInterrupt):
-        imports.taken(store, lines(), imports.Imported())
+        imports.import_lines(store, lines(), imports.Imported())
     assert rows(store, "FROM ratings") == []
 
 
@@ -164,7 +164,7 @@ def test_a_file_is_kept_where_nothing_can_be_exported(
 
     kept = tmp_path / "ratings.jsonl"
     kept.write_text("from before")
-    monkeypatch.setattr(imports, "aside", full)
+    monkeypatch.setattr(imports, "rows_aside", full)
     coaudit("ratings", "export", "--out", kept, status=1)
     assert kept.read_text() == "from before"
 
@@ -175,7 +175,7 @@ def test_what_goes_out_is_what_the_ledger_holds(store: Store) -> None:
     said = [
         line for path in ledger.files(store.workspace.ratings) for line in path.read_text().splitlines(True)
     ]
-    assert sorted(imports.exported(store)) == sorted([*said[1:3], said[4], said[6]])
+    assert sorted(imports.export_lines(store)) == sorted([*said[1:3], said[4], said[6]])
 
 
 def test_lines_of_one_file_that_contradict_each_other_are_named(
@@ -333,8 +333,10 @@ def test_what_a_refused_line_may_have_marked_is_not_taken_for_unmarked(store: St
     marked = verdict(NAME, 2, "initiative", "yes")
     typed = verdict(NAME, 3, "initiative", "yess")
     other = verdict(NAME, 2, "initiative", "yes", rater="eve")
-    lines = [imports.Given("f", number, line, "no") for number, line in enumerate((marked, typed, other), 1)]
-    result = imports.taken(store, lines, imports.Imported())
+    lines = [
+        imports.RatingLine("f", number, line, "no") for number, line in enumerate((marked, typed, other), 1)
+    ]
+    result = imports.import_lines(store, lines, imports.Imported())
     assert [wrong.reason.partition(" on ")[0] for wrong in result.quarantined] == [
         "label must be one of yes, no, unclear (initiative), got 'yess'",
         f"[constants] rest: a line of {marked['rater']}",

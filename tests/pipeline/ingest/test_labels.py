@@ -10,7 +10,7 @@ from openpyxl import Workbook
 
 from coaudit.pipeline.errors import SourceError
 from coaudit.pipeline.ingest.imports import ratings
-from coaudit.pipeline.ingest.labels import Labelled, parse, read
+from coaudit.pipeline.ingest.labels import LoggedLabel, parse, read
 from coaudit.pipeline.systems.formats import inputs
 from coaudit.schemas import Quarantined
 from tests.conftest import Coaudit
@@ -37,7 +37,7 @@ code = '^[A-Z]\\.\\d'
 
 
 def said(path: Path, mapping: str) -> list[dict[str, object]]:
-    return [item.said for item in read(path, parse(mapping, "m.toml")) if isinstance(item, Labelled)]
+    return [item.values for item in read(path, parse(mapping, "m.toml")) if isinstance(item, LoggedLabel)]
 
 
 def test_a_column_a_rater_is_a_label_each_and_an_empty_cell_none(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_column_that_the_file_lacks_is_named_with_those_that_it_has(tmp_path: 
     path = tmp_path / "labels.csv"
     path.write_text("id,mode,ann_says,Bob_says\ns1,C.1 Late,x,n\ns2,C.1 Late,,x\n", encoding="utf-8")
     items = list(read(path, parse(MAP, "m.toml")))
-    assert [item.said["rater"] for item in items if isinstance(item, Labelled)] == ["ann"]
+    assert [item.values["rater"] for item in items if isinstance(item, LoggedLabel)] == ["ann"]
     (wrong,) = [item.reason for item in items if isinstance(item, Quarantined)]
     assert wrong == (
         "raters.bob: none of 2 records has anything at 'bob_says'; "

@@ -16,7 +16,7 @@ from coaudit.pipeline.ingest import sources
 from coaudit.pipeline.ingest.rebuild import catch_up, rebuild
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace, derived, disk
-from coaudit.pipeline.store.sync import reach, reached
+from coaudit.pipeline.store.sync import ledger_offsets, note_offsets
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym.generate import generate
 from tests.conftest import Coaudit
@@ -123,7 +123,7 @@ def test_a_writer_waits_while_the_new_database_takes_its_place(tmp_path: Path, s
         str(store.workspace.path),
         "ingest",
     ]
-    with store.tables.alone():
+    with store.tables.exclude_writers():
         writer = subprocess.Popen([*command, str(tmp_path / "b")], stderr=subprocess.DEVNULL)
         with pytest.raises(subprocess.TimeoutExpired):
             writer.wait(8)
@@ -173,7 +173,7 @@ def test_catching_up_twice_changes_nothing(tmp_path: Path, store: Store) -> None
     take(store, tmp_path / "a")
     before = content(store)
     with store.writing() as connection:
-        reach(connection, dict.fromkeys(reached(connection), 0))
+        note_offsets(connection, dict.fromkeys(ledger_offsets(connection), 0))
     assert catch_up(store).unchanged == 3
     assert content(store) == before
 
@@ -184,8 +184,10 @@ def test_the_ledger_of_sources_is_read_from_any_line_with_its_number(tmp_path: P
     (file,) = store.workspace.sources.files()
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join([*lines, b"{broken\n"]))
-    assert [json.loads(line)["path"] for line in lines] == [s.path for s in sources.noted(store.workspace)[0]]
-    rest, broken = sources.noted(store.workspace, {file.name: len(lines[0])})
+    assert [json.loads(line)["path"] for line in lines] == [
+        s.path for s in sources.read_ledger(store.workspace)[0]
+    ]
+    rest, broken = sources.read_ledger(store.workspace, {file.name: len(lines[0])})
     assert [s.path for s in rest] == [json.loads(line)["path"] for line in lines[1:]]
     assert broken[0].line == len(lines) + 1
 

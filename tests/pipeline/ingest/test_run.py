@@ -579,7 +579,7 @@ def test_two_versions_of_a_trajectory_in_one_run_are_counted_as_one(tmp_path: Pa
     file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     result = take(store, file)
     assert (result.trajectories, result.events, result.again) == (2, 3, 1)
-    assert result.remarks.spoken == {"human": {"user": 2}, "agent": {"assistant": 1}}
+    assert result.remarks.actors == {"human": {"user": 2}, "agent": {"assistant": 1}}
     assert result.remarks.messages == 3
     assert rows(store, "SELECT count(*) AS n FROM events") == [{"n": 3}]
 

@@ -126,7 +126,7 @@ def test_tables_that_wait_in_files_are_those_that_wait_in_memory(
 
     def set_aside(self: Parcel, folder: Path) -> Parcel:
         result = original(self, folder)
-        aside.append(result.held == 0)
+        aside.append(result.bytes_held == 0)
         return result
 
     for store in (one, many):
@@ -501,7 +501,7 @@ def test_a_trajectory_that_no_table_holds_costs_no_other(
     monkeypatch.setattr(blocks, "LOOSE_EVENTS", at_once)
     read = list(blocks.blocks([_reading(difficult(tmp_path / "calls.jsonl", 22))], {}))
     (whole,) = [block for block in read if block.parcel.rows["trajectories"] > 5]
-    making = blocks._Making({})
+    making = blocks._OpenBlock({})
     state: JsonValue = {"weather": "rain"}
     key = content_hash(state)
     for position, one in enumerate(_trajectories(whole)):
@@ -521,7 +521,7 @@ def test_a_trajectory_that_no_table_holds_costs_no_other(
 def test_a_trajectory_with_what_is_no_json_costs_no_other(tmp_path: Path, value: object) -> None:
     read = list(blocks.blocks([_reading(difficult(tmp_path / "calls.jsonl", 22))], {}))
     (whole,) = [block for block in read if block.parcel.rows["trajectories"] > 5]
-    making = blocks._Making({})
+    making = blocks._OpenBlock({})
     for position, one in enumerate(_trajectories(whole)):
         states = {"0" * 32: value} if position == 3 else one.states
         making.add(one.model_copy(update={"states": states}), 0)

@@ -11,7 +11,7 @@ import pytest
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.cli.sample_audit import samples
 from coaudit.pipeline.ingest.run import ingest
-from coaudit.pipeline.judge.detectors import Shown, SystemDetectors
+from coaudit.pipeline.judge.detectors import CurrentTrajectories, SystemDetectors
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.units import cut
@@ -29,7 +29,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 def _ratings(store: Store, book: str) -> Iterator[Rating]:
     codebook = codebooks.load(book)
-    shown = Shown(store)
+    shown = CurrentTrajectories(store)
     rater = SystemDetectors(codebook, shown)
     with store.reading() as connection:
         ids = [row[0] for row in connection.execute("SELECT id FROM trajectories").fetchall()]

@@ -10,7 +10,7 @@ import pytest
 
 from coaudit.judges.llm import Budget
 from coaudit.judges.llm.limits import Limiter
-from coaudit.pipeline.judge.claimed import Claimed
+from coaudit.pipeline.judge.claimed import RunClaims
 from coaudit.pipeline.judge.feed import Sink
 from coaudit.pipeline.judge.model import State
 from coaudit.pipeline.judge.scope import Summary
@@ -21,16 +21,16 @@ HALF = "\ud83d"
 """Half of a character, which no file in UTF-8 can hold."""
 
 
-class Unclaimed:
+class NoClaims:
     """Nothing is claimed, and so nothing is given back."""
 
-    def settled(self) -> frozenset[tuple[str, str]]:
+    def plan(self) -> frozenset[tuple[str, str]]:
         return frozenset()
 
-    def answered(self, codebook: str, trajectory: str) -> None:
+    def count_answer(self, codebook: str, trajectory: str) -> None:
         pass
 
-    def give_back(self, settled: frozenset[tuple[str, str]]) -> None:
+    def give_back(self, plan: frozenset[tuple[str, str]]) -> None:
         pass
 
 
@@ -44,7 +44,7 @@ def rated(event: int, model: str = "judge") -> list[Rating]:
 @pytest.fixture
 def sink(tmp_path: Path) -> Sink:
     state = State(Summary(), Budget(), Limiter(1))
-    return Sink(RatingLedger(tmp_path / "ratings"), state, cast(Claimed, Unclaimed()))
+    return Sink(RatingLedger(tmp_path / "ratings"), state, cast(RunClaims, NoClaims()))
 
 
 async def test_what_is_on_disk_counts_as_rated(sink: Sink) -> None:

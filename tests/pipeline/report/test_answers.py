@@ -365,7 +365,7 @@ def test_sessions_of_which_nothing_is_measured_are_told_from_a_workspace_without
     work = answers.teamwork(store)
     assert work.sentences[0].startswith("Of 1 trajectory no log says who took a step")
     assert answers.teamwork(store, Selection(system=("none",))).sentences == (answers.UNFIT,)
-    assert methods.words(store, [])[0].endswith("(1 of lab) with 1 event.")
+    assert methods.paragraphs(store, [])[0].endswith("(1 of lab) with 1 event.")
 
 
 def test_a_filter_that_leaves_no_rated_session_is_told_from_a_workspace_without_ratings(store: Store) -> None:

@@ -14,7 +14,7 @@ from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.report import Number, Report, Table, build, modes
 from coaudit.pipeline.report.html import html, interval
 from coaudit.pipeline.report.names import group_name
-from coaudit.pipeline.report.tables import column_names, figure, marked
+from coaudit.pipeline.report.tables import column_names, figure, split_commands
 from coaudit.pipeline.report.text import escaped, markdown, terminal
 from coaudit.pipeline.store import Selection, Store, Workspace
 from coaudit.schemas import Event, Metric, Outcome, Participant, Trajectory
@@ -47,7 +47,9 @@ def test_every_table_stands_in_every_format(audited: Store) -> None:
 def test_what_our_sentences_have_between_ticks_is_a_command(audited: Store) -> None:
     made = build.build(audited)
     said = [*made.methods, *(text for table in made.tables for text in (table.caption, table.empty))]
-    assert not [text for text in said for command, piece in marked(text) if not command and "`" in piece]
+    assert not [
+        text for text in said for command, piece in split_commands(text) if not command and "`" in piece
+    ]
 
 
 def test_the_report_names_the_price_of_a_human_step_and_refuses_one_below_0(
@@ -173,7 +175,7 @@ def test_a_table_shows_one_rater_and_says_what_they_did_not_rate() -> None:
     estimated = [row("halting_messages", "rules", 9).model_copy(update={"answered": 0.4})]
     group = {"system": "cogym", "setting": "simulated", "condition": "a", "task": "t", "agent_model": "m"}
     captions = [
-        build.simulated([one.model_copy(update={"group": group}) for one in some], {}).caption
+        build.simulated_table([one.model_copy(update={"group": group}) for one in some], {}).caption
         for some in (rows[3:4], estimated)
     ]
     assert [caption.endswith("those that are stand for the others.") for caption in captions] == [False, True]
@@ -198,8 +200,8 @@ def test_a_table_says_of_its_own_rows_alone_whose_ratings_they_rest_on() -> None
         row("cogym", "simulated", "rules", 1.0),
         row("coblock", "simulated", "judge", 0.4),
     ]
-    assert build.simulated(rows, {}).caption.endswith("Ratings: halting_messages by rules.")
-    _, _, said = build.real(rows).caption.partition("Ratings: ")
+    assert build.simulated_table(rows, {}).caption.endswith("Ratings: halting_messages by rules.")
+    _, _, said = build.real_table(rows).caption.partition("Ratings: ")
     assert said == (
         "halting_messages by judge. Where not every unit is rated, those that are stand for the others."
     )
@@ -224,7 +226,7 @@ def test_a_condition_without_letters_is_another_than_none() -> None:
         group = {"system": "chat", "condition": condition, "task": "t", "setting": None}
         return Metric(metric="success_rate", group=group, value=value, n=3)
 
-    (cells,) = build.elsewhere([row(None, 0.25), row("", 0.75)]).rows
+    (cells,) = build.other_systems_table([row(None, 0.25), row("", 0.75)]).rows
     assert [cell.value for cell in cells if isinstance(cell, Number)] == [0.75, 0.25]
 
 
@@ -233,7 +235,7 @@ def test_other_systems_have_a_row_a_metric_by_its_name_and_a_column_a_condition(
         group = {"system": system, "setting": None, "condition": condition, "task": task}
         return Metric(metric=metric, group=group, value=0.5, n=3, scoring=scoring)
 
-    table = build.elsewhere(
+    table = build.other_systems_table(
         [
             row("coblock", "a", "t", "workload_balance"),
             row("coblock", "b", "t", "workload_balance", "actions"),
@@ -259,7 +261,7 @@ def test_other_systems_have_a_column_a_setting_where_there_are_several() -> None
         return Metric(metric="success_rate", group=group, value=value, n=3)
 
     rows = [row("mine", "real", 0.2), row("mine", "simulated", 0.4), row("mine", None, 0.6)]
-    table = build.elsewhere([*rows, row("rehac", "real", 0.8)])
+    table = build.other_systems_table([*rows, row("rehac", "real", 0.8)])
     assert table.columns == ("Metric", "a · real", "a · simulated", "a · –", "a")
     (cells,) = table.rows
     assert [cell.value for cell in cells if isinstance(cell, Number)] == [0.2, 0.4, 0.6, 0.8]
@@ -275,7 +277,7 @@ def test_two_columns_whose_names_read_alike_are_both_there() -> None:
         }
         return Metric(metric="success_rate", group=group, value=value, n=3)
 
-    table = build.elsewhere([row("a", "b · c", 0.2), row("a · b", "c", 0.4)])
+    table = build.other_systems_table([row("a", "b · c", 0.2), row("a · b", "c", 0.4)])
     assert column_names(table) == ["Metric", "mine · a · b · c", "mine · a · b · c (2)"]
 
 
@@ -303,9 +305,9 @@ def test_many_conditions_of_table_3_are_rows() -> None:
         }
         return Metric(metric=metric, group=group, value=number / 100, n=3, scoring=scoring)
 
-    few = build.real([row(number, "win_rate") for number in range(build.MANY)])
+    few = build.real_table([row(number, "win_rate") for number in range(build.MANY)])
     assert len(few.columns) == 1 + build.MANY and len(few.rows) == len(build.TABLE_3)
-    many = build.real([row(n, "win_rate") for n in range(30)] + [row(2, "collab_score", "human")])
+    many = build.real_table([row(n, "win_rate") for n in range(30)] + [row(2, "collab_score", "human")])
     assert many.columns == ("Task", "Condition", *build.TABLE_3.values())
     assert [line[1] for line in many.rows] == [f"c{number:02}" for number in range(30)]
     rates = [line[many.columns.index(build.TABLE_3["win_rate"])] for line in many.rows]
@@ -485,7 +487,7 @@ def test_a_system_whose_name_has_two_words_keeps_its_numbers() -> None:
         group = {"system": "our lab", "condition": "a", "task": "t", "setting": None}
         return Metric(metric=metric, group=group, value=0.25 if metric == "steps" else 0.5, n=3)
 
-    table = build.elsewhere([row("steps"), row("outcome:Steps")])
+    table = build.other_systems_table([row("steps"), row("outcome:Steps")])
     assert table.groups == (("our lab", 1),)
     cells = {str(line[0]): line[1] for line in table.rows}
     assert {name: cell.value for name, cell in cells.items() if isinstance(cell, Number)} == {

@@ -41,7 +41,7 @@ def audited(folder: Path) -> Store:
 
 def test_a_judge_is_told_with_model_version_prompts_seed_and_parameters(tmp_path: Path) -> None:
     store = audited(tmp_path)
-    text = "\n".join(methods.words(store, ["m"], rates.rates(store)))
+    text = "\n".join(methods.paragraphs(store, ["m"], rates.rates(store)))
     assert "The audit covers 3 trajectories (2 of cogym, 1 of rehac) with 3 events" in text
     assert (
         "m (a language model; model Qwen-72B; version v7; prompts hashC.1, hashC.2, hashC.3 and 1 more; "
@@ -62,7 +62,7 @@ def test_the_time_for_a_unit_is_told_once_however_many_codes_it_has(tmp_path: Pa
     rate(store, lines)
     (row,) = progress.pace(store)
     assert (row["rater"], row["units"], row["seconds"]) == ("eva", 3, 50.0)
-    assert "eva 50 s a unit of failures (median of 3)" in "\n".join(methods.words(store, ["m"]))
+    assert "eva 50 s a unit of failures (median of 3)" in "\n".join(methods.paragraphs(store, ["m"]))
 
 
 def test_every_prompt_is_listed_behind_the_methods(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_prompts_of_every_version_of_a_judge_are_listed_with_the_answers_that_it
     rate(store, lines)
     given = {row[4]: row[-1] for row in methods.prompts(store).rows if row[1] == "C.1"}
     assert given == {"hashC.1": count(3), "new": count(1)}
-    (judge,) = [row for row in methods.judged(store).rows if row[2] == "m"]
+    (judge,) = [row for row in methods.raters_table(store).rows if row[2] == "m"]
     assert (judge[7], judge[8]) == (count(13), count(1))
 
 
@@ -98,10 +98,10 @@ def test_the_estimators_that_are_named_are_those_of_the_rates(tmp_path: Path) ->
     store = audited(tmp_path)
     corrected = rates.rates(store)
     names = {row.estimator for row in corrected if row.n_human and row.estimator}
-    text = methods.words(store, ["m"], corrected)
+    text = methods.paragraphs(store, ["m"], corrected)
     (sentence,) = [line for line in text if line.startswith("Corrected rates in this report")]
     assert names and all(name.replace("_", " ") in sentence for name in names if name)
-    assert not any("Corrected rates in" in line for line in methods.words(store, ["m"]))
+    assert not any("Corrected rates in" in line for line in methods.paragraphs(store, ["m"]))
 
 
 def test_sessions_lie_between_days_whatever_else_logs_give_as_a_time(tmp_path: Path) -> None:

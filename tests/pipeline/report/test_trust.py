@@ -65,7 +65,7 @@ def _kappa(code: str, one: str, two: str) -> float:
 
 @pytest.mark.long
 def test_a_codebook_has_one_row_of_the_judge_that_shares_most_units_with_people(store: Store) -> None:
-    table, *_ = trust.tables(store, trust.agreed(store), rates.rates(store))
+    table, *_ = trust.tables(store, trust.agreements(store), rates.rates(store))
     assert [row[0] for row in table.rows] == ["failures", "initiative"]
     _, codes, raters, kappa, fleiss, people, units = _row(table, "failures")
     assert codes == "2 of 26" and sorted(str(raters).split(" · ")) == ["ann", "eva", "judge"]
@@ -79,7 +79,7 @@ def test_a_codebook_has_one_row_of_the_judge_that_shares_most_units_with_people(
 
 @pytest.mark.long
 def test_a_codebook_of_one_code_keeps_its_interval_and_one_person_is_enough(store: Store) -> None:
-    table, *_ = trust.tables(store, trust.agreed(store), rates.rates(store))
+    table, *_ = trust.tables(store, trust.agreements(store), rates.rates(store))
     _, codes, raters, kappa, _, people, units = _row(table, "initiative")
     assert (codes, raters, people) == ("1", "judge · eva", "")
     assert isinstance(kappa, Number) and kappa.interval
@@ -124,7 +124,7 @@ def test_codes_count_where_any_kappa_is_defined_and_each_mean_is_over_its_own() 
 
 @pytest.mark.long
 def test_every_code_and_every_judge_stands_in_the_appendix(store: Store) -> None:
-    table, _, every = trust.tables(store, trust.agreed(store), rates.rates(store))
+    table, _, every = trust.tables(store, trust.agreements(store), rates.rates(store))
     assert every.appendix and not table.appendix
     sets = {(str(row[0]), *sorted(str(row[1]).split(" · "))) for row in every.rows}
     assert {("C.1", "judge", "other"), ("C.1", "ann", "eva", "other"), ("C.3", "ann", "eva")} <= sets
@@ -144,7 +144,7 @@ def test_on_a_scale_kappa_knows_how_far_labels_lie_apart(store: Store) -> None:
             for who, grades in said.items() for i, grade in enumerate(grades)
         ],
     )  # fmt: skip
-    short, _, every = trust.tables(store, trust.agreed(store), [])
+    short, _, every = trust.tables(store, trust.agreements(store), [])
 
     def quadratic(one: str, two: str) -> float:
         grades = [1, 2, 3, 4, 5]

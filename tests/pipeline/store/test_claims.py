@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.store.bucket import Seen
+from coaudit.pipeline.store.bucket import Stamp
 from coaudit.pipeline.store.claims import FolderClaims
 from coaudit.pipeline.store.leases import ObjectClaims
 from coaudit.pipeline.store.postgres import CatalogClaims
@@ -166,12 +166,12 @@ def test_what_dead_processes_left_in_an_object_store_goes_when_the_next_one_clai
     time.sleep(5)
     fresh = ObjectClaims(remote, lease=3, beat=0.5)
     assert fresh.take(["new"]) == {"new"}
-    assert len(remote.seen("claims")) == 2, "of six old claims none is left, of one that is held all"
-    assert len(remote.seen("writers")) == 2
+    assert len(remote.stamps("claims")) == 2, "of six old claims none is left, of one that is held all"
+    assert len(remote.stamps("writers")) == 2
     assert fresh.take(["mine"]) == set(), "however old a claim is, a heart that beats keeps it"
     for claims in (fresh, alive):
         claims.close()
-    assert not remote.seen("claims") and not remote.seen("writers")
+    assert not remote.stamps("claims") and not remote.stamps("writers")
 
 
 @pytest.mark.slow
@@ -182,13 +182,13 @@ def test_who_looked_before_another_took_over_and_a_third_claimed_anew_gets_nothi
     assert dead.take(["a"])
     time.sleep(4)
     third = ObjectClaims(remote, lease=2, beat=0.5)
-    seen = Remote.seen
+    seen = Remote.stamps
 
-    def late(self: Remote, folder: str) -> dict[str, Seen]:
+    def late(self: Remote, folder: str) -> dict[str, Stamp]:
         """A look at claims that is long on its way back."""
         there = seen(self, folder)
         if folder == "claims":
-            monkeypatch.setattr(Remote, "seen", seen)
+            monkeypatch.setattr(Remote, "stamps", seen)
             second = ObjectClaims(remote, lease=2, beat=0.5)
             assert second.take(["a"]) == {"a"}
             second.close()
@@ -196,7 +196,7 @@ def test_who_looked_before_another_took_over_and_a_third_claimed_anew_gets_nothi
         return there
 
     slow = ObjectClaims(remote, lease=2, beat=0.5)
-    monkeypatch.setattr(Remote, "seen", late)
+    monkeypatch.setattr(Remote, "stamps", late)
     assert slow.take(["a"]) == set()
     third.release(["a"])
     assert slow.take(["a"]) == {"a"}

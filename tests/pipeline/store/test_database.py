@@ -121,7 +121,7 @@ def test_a_rating_that_was_cut_off_by_a_kill_never_counted_and_costs_only_itself
     with file.path.open("a") as cut:
         cut.write('{"trajectory": "t", "event": 2, "codebo')
     assert rows(store, "SELECT count(*) AS n FROM ratings") == [{"n": 2}]
-    assert not store.behind(), "half a line is nothing to wait for"
+    assert not store.is_behind(), "half a line is nothing to wait for"
     with file.path.open("a") as cut:
         cut.write("\n" + _rating(3).model_dump_json() + "\n")
     assert rows(store, "SELECT count(*) AS n FROM ratings") == [{"n": 3}]
@@ -134,7 +134,7 @@ def test_a_blank_line_at_the_end_of_a_ledger_is_nothing_to_wait_for(store: Store
         file.append([_rating(1)])
         file.write_lines([b"", b"  "])
     assert rows(store, "SELECT count(*) AS n FROM ratings") == [{"n": 1}]
-    assert not store.behind()
+    assert not store.is_behind()
 
 
 def test_ratings_written_by_several_at_once_are_all_there(store: Store) -> None:
@@ -624,12 +624,12 @@ def test_a_damaged_sample_or_codebook_is_named_and_everything_else_goes_on(
     assert len(coaudit("quarantine", "list", "--json").json["rows"]) == 2
     (workspace / "codebooks" / "mine.toml").unlink()
     (workspace / "samples" / "cut.jsonl").unlink()
-    assert (there := store.standing()) and there.set_aside == ()
+    assert (there := store.standing()) and there.notes == ()
 
 
 def test_what_is_read_while_the_store_is_held_is_of_one_state(tmp_path: Path) -> None:
     store = made(tmp_path / "workspace")
-    with store.held():
+    with store.hold_state():
         for _ in range(2):  # each reading has temporary tables of its own
             with store.reading() as connection:
                 connection.execute("CREATE TEMP TABLE mine AS SELECT 1 AS x")

@@ -169,7 +169,7 @@ def test_what_waits_to_be_derived_waits_no_longer_where_another_clock_said_until
     with store.writing() as connection:
         store.catch_up(connection)
         storing.insert(connection, "postponed", [{"trajectory_id": "t", "until": time.time() + ahead}])
-    assert store.behind() is is_late
+    assert store.is_behind() is is_late
 
 
 def test_a_store_that_only_reads_does_not_sync(store: Store) -> None:
@@ -179,7 +179,7 @@ def test_a_store_that_only_reads_does_not_sync(store: Store) -> None:
     later.write_bytes(ledger.read_bytes())
     looking = Store(store.workspace, read_only=True)
     before = store.workspace.database.stat().st_mtime_ns
-    assert looking.behind()
+    assert looking.is_behind()
     with looking.reading() as connection:
         assert connection.execute("SELECT count(DISTINCT ledger) FROM ratings").fetchall() == [(1,)]
     assert store.workspace.database.stat().st_mtime_ns == before

@@ -120,12 +120,12 @@ def test_an_export_that_is_interrupted_leaves_what_was_there(tmp_path: Path) -> 
     path.write_text("before")
     path.chmod(0o600)
     link.symlink_to(path)
-    with pytest.raises(KeyboardInterrupt), disk.whole(link) as file:
+    with pytest.raises(KeyboardInterrupt), disk.replace_file(link) as file:
         file.write("half of")
         raise KeyboardInterrupt
     assert path.read_text() == "before"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link.jsonl", "ratings.jsonl"]
-    with disk.whole(link) as file:
+    with disk.replace_file(link) as file:
         file.write("after")
     assert link.is_symlink() and path.read_text() == "after"
     assert path.stat().st_mode & 0o777 == 0o600
@@ -136,7 +136,7 @@ def test_an_export_into_a_pipe_leaves_the_pipe(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        with disk.whole(pipe) as file:
+        with disk.replace_file(pipe) as file:
             file.write("a line")
         assert os.read(reader, 100) == b"a line" and pipe.is_fifo()
     finally:
@@ -146,7 +146,7 @@ def test_an_export_into_a_pipe_leaves_the_pipe(tmp_path: Path) -> None:
 def test_an_export_to_where_this_process_writes_its_output_stands_there(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    with disk.whole(Path("/dev/stdout")) as file:
+    with disk.replace_file(Path("/dev/stdout")) as file:
         file.write("a line")
     assert capfd.readouterr().out == "a line"
 
@@ -154,15 +154,15 @@ def test_an_export_to_where_this_process_writes_its_output_stands_there(
 def test_an_export_beside_which_no_file_can_be_made_is_written_in_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with disk.whole(long := tmp_path / ("n" * 250)) as file:
+    with disk.replace_file(long := tmp_path / ("n" * 250)) as file:
         file.write("whole")
     assert long.read_text() == "whole"
     short = tmp_path / "short"
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # as root, every folder admits one
-    with disk.whole(short) as file:
+    with disk.replace_file(short) as file:
         assert sorted(tmp_path.iterdir()) == [long, short]
     missing = tmp_path / "missing" / "a.jsonl"
-    with pytest.raises(OSError, match=r"/missing/a\.jsonl"), disk.whole(missing):
+    with pytest.raises(OSError, match=r"/missing/a\.jsonl"), disk.replace_file(missing):
         pass
 
 

@@ -23,11 +23,11 @@ def test_only_files_that_do_not_end_where_they_are_known_to_are_looked_at_oldest
     (tmp_path / "ratings" / "e.jsonl.part").write_text("{}\n")
     noted = ledger.Ledger(tmp_path / "ratings")
     known = {"b.jsonl": 3, "d.jsonl": 3}
-    assert [path.name for path in ledger.changed(noted.folder, known)] == ["a.jsonl", "d.jsonl"]
+    assert [path.name for path in ledger.changed_files(noted.folder, known)] == ["a.jsonl", "d.jsonl"]
     assert list(ledger.sizes(noted.folder)) == ["a.jsonl", "b.jsonl", "c.jsonl", "d.jsonl"]
     opened: list[Path] = []
-    monkeypatch.setattr(ledger, "grown", lambda path, offset: opened.append(path))
-    assert not noted.grown({"a.jsonl": 3, **known})
+    monkeypatch.setattr(ledger, "has_grown", lambda path, offset: opened.append(path))
+    assert not noted.has_grown({"a.jsonl": 3, **known})
     assert [path.name for path in opened] == ["d.jsonl"]
 
 
@@ -60,5 +60,5 @@ def test_the_name_of_a_new_file_stands_behind_every_other_whatever_the_clock_say
     tmp_path: Path, there: tuple[str, ...], begin: str
 ) -> None:
     _written(tmp_path, **dict.fromkeys(there, ""))
-    name = ledger.writer(tmp_path)
+    name = ledger.new_name(tmp_path)
     assert name.startswith(begin) and all(name > other for other in there)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coaudit.pipeline.store import listing as rooms
-from coaudit.pipeline.store.bucket import Listed
+from coaudit.pipeline.store.bucket import Entry
 from coaudit.pipeline.store.listing import listing
 
 THERE = [f"n{number:02d}" for number in range(50)]
@@ -25,14 +25,14 @@ class Names:
         self.asked: list[str | None] = []
         self.given = 0
 
-    def names(self, folder: str, after: str | None = None) -> Iterator[tuple[str, Listed]]:
+    def names(self, folder: str, after: str | None = None) -> Iterator[tuple[str, Entry]]:
         self.asked.append(after)
         for name in self.there:
             if after is None or name > after:
                 self.given += 1
-                yield name, Listed("tag", 1)
+                yield name, Entry("tag", 1)
 
-    def listed(self, folder: str) -> dict[str, Listed]:
+    def entries(self, folder: str) -> dict[str, Entry]:
         return dict(self.names(folder))
 
 
@@ -72,7 +72,7 @@ def test_where_lists_have_no_order_or_no_beginning_they_are_asked_for_whole(url:
 class Deaf(Names):
     """A bucket that takes no notice of where a list is to begin."""
 
-    def names(self, folder: str, after: str | None = None) -> Iterator[tuple[str, Listed]]:
+    def names(self, folder: str, after: str | None = None) -> Iterator[tuple[str, Entry]]:
         yield from super().names(folder)
 
 

@@ -52,7 +52,7 @@ def test_what_a_killed_process_spilled_goes_with_the_next_and_a_living_one_keeps
     killed.communicate(timeout=20)
     assert killed.returncode == -signal.SIGKILL
     assert (left / "spilled").exists()
-    own = Path(memory.own_spill.__wrapped__())
+    own = Path(memory.make_spill_folder.__wrapped__())
     assert not left.exists()
     assert (kept / "spilled").exists() and own.exists()
     alive.communicate("", timeout=20)
@@ -65,7 +65,7 @@ def test_a_folder_that_is_only_named_so_is_left(temporary: Path) -> None:
     (bare / "kept").write_text("mine")
     linked.mkdir()
     (linked / memory.LOCK).symlink_to(bare / "kept")
-    memory.own_spill.__wrapped__()
+    memory.make_spill_folder.__wrapped__()
     assert (bare / "kept").exists() and linked.exists()
 
 
@@ -75,7 +75,7 @@ def test_a_folder_that_was_not_removed_to_its_end_goes_when_it_is_old(temporary:
         folder.mkdir()
         (folder / "table").write_text("what a reader wrote behind the one who removed")
     os.utime(old, (0, 0))
-    memory.own_spill.__wrapped__()
+    memory.make_spill_folder.__wrapped__()
     assert young.exists() and not old.exists()
 
 
@@ -94,7 +94,7 @@ def test_who_still_writes_into_a_folder_that_is_being_removed_is_refused(
         remove(path, ignore_errors)
 
     monkeypatch.setattr(shutil, "rmtree", removed)
-    own = memory.own_spill.__wrapped__()
+    own = memory.make_spill_folder.__wrapped__()
     monkeypatch.undo()
     assert list(temporary.iterdir()) == [Path(own)]
 
@@ -112,15 +112,15 @@ def test_two_processes_may_remove_one_folder(temporary: Path, monkeypatch: pytes
             shutil.rmtree(folder)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    own = memory.own_spill.__wrapped__()
+    own = memory.make_spill_folder.__wrapped__()
     assert list(temporary.iterdir()) == [Path(own)]
 
 
 def test_a_folder_that_a_cleaner_took_away_is_made_again(temporary: Path) -> None:
-    memory.own_spill.cache_clear()
-    first = Path(memory.spill())
-    assert memory.spill() == str(first)
+    memory.make_spill_folder.cache_clear()
+    first = Path(memory.spill_folder())
+    assert memory.spill_folder() == str(first)
     shutil.rmtree(first)
-    again = Path(memory.spill())
+    again = Path(memory.spill_folder())
     assert again.is_dir() and again.parent == temporary
-    memory.own_spill.cache_clear()
+    memory.make_spill_folder.cache_clear()

@@ -38,7 +38,7 @@ def parcel(*ids: str) -> Parcel:
 def test_tables_in_a_file_are_those_in_memory_and_take_none(tmp_path: Path) -> None:
     held = parcel("a", "b")
     aside = held.set_aside(tmp_path)
-    assert (held.held > 0, aside.held) == (True, 0)
+    assert (held.bytes_held > 0, aside.bytes_held) == (True, 0)
     assert (aside.rows, aside.bytes) == (held.rows, held.bytes)
     for name in SCHEMAS:
         assert aside.tables()[name].equals(held.tables()[name])
@@ -57,7 +57,7 @@ def test_what_is_left_out_is_in_no_table_but_its_states(tmp_path: Path, in_file:
     assert {key for name in ("events", "units") for key in tables[name]["trajectory_id"].to_pylist()} == {"a"}
     assert [one.id for one in trajectories(tables, ["a", "b"])] == ["a"]
     assert tables["states"].num_rows == 1
-    taken = [row for batch in some.taken("trajectories") for row in batch["id"].to_pylist()]
+    taken = [row for batch in some.drain("trajectories") for row in batch["id"].to_pylist()]
     assert taken == ["a"]
 
 
@@ -76,5 +76,5 @@ def test_a_file_goes_with_what_was_stored_and_where_there_is_no_room_tables_stay
 
     monkeypatch.setattr("pyarrow.ipc.new_stream", full)
     kept = parcel("a").set_aside(tmp_path)
-    assert kept.held and kept.tables()["events"].num_rows == 2
+    assert kept.bytes_held and kept.tables()["events"].num_rows == 2
     assert list(tmp_path.iterdir()) == [], "nothing half is left"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from coaudit.pipeline.errors import StoreError
-from coaudit.pipeline.store.bucket import Listed
+from coaudit.pipeline.store.bucket import Entry
 from coaudit.pipeline.store.remote import Remote
 from tests.lying import Lying
 from tests.servers import BUCKET, Machine, object_store
@@ -157,13 +157,13 @@ def test_a_look_holds_the_longer_the_longer_its_list_took_and_never_where_one_mu
     mirror, now = Remote(f"s3://{BUCKET}/looks"), [1000.0]
     lists: list[float] = []
 
-    def listed(*_: object) -> dict[str, Listed]:
+    def listed(*_: object) -> dict[str, Entry]:
         lists.append(now[0])
         now[0] += 3.0
         return {}
 
     monkeypatch.setattr("coaudit.pipeline.store.remote.time.monotonic", lambda: now[0])
-    monkeypatch.setattr(Remote, "_listed", listed)
+    monkeypatch.setattr(Remote, "_remote_entries", listed)
     for moment in (1000.0, 1004.0, 1017.9, 1018.1):
         now[0] = moment
         mirror.pull()

@@ -44,7 +44,7 @@ def forget_all(store: Store) -> None:
 
 
 def test_a_state_stays_what_it_was_and_keeps_no_writer_out(store: Store) -> None:
-    with store.held():
+    with store.hold_state():
         assert trajectories(store) == 2
         forget_all(store)
         assert [trajectories(store), trajectories(store)] == [2, 2]
@@ -66,7 +66,7 @@ def test_a_writer_waits_until_a_long_look_at_a_state_ends(store: Store) -> None:
     looking, done = threading.Event(), threading.Event()
 
     def look() -> None:
-        with store.held(), store.reading() as connection:
+        with store.hold_state(), store.reading() as connection:
             connection.execute("FROM trajectories").fetchall()
             looking.set()
             done.wait(SQLITE_WAITS + 1)

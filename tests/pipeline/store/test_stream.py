@@ -84,13 +84,13 @@ def test_texts_that_do_not_fit_in_little_memory_are_read_all_the_same(
     long = [team(*[("human", f"{name}{i}" * 100_000) for i in range(40)], key=name) for name in ("a", "b")]
     store = holding(tmp_path / "w", long)
     given: list[str | None] = []
-    bounded = memory.bounded
+    bounded = memory.limit_memory
 
     def noted(connection: Any, most: str | None) -> None:
         given.append(most)
         bounded(connection, most)
 
-    monkeypatch.setattr(memory, "bounded", noted)
+    monkeypatch.setattr(memory, "limit_memory", noted)
     monkeypatch.setattr(stream, "MEMORY", "20MB")
     read = list(stream.stream(store, [("a", 20), ("b", 41)], 20))
     assert [one for some in read for one in some] == long

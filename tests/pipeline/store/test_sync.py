@@ -112,13 +112,13 @@ def test_what_tables_say_of_themselves_is_read_once_as_long_as_nobody_stores(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[object] = []
-    really = sync.known
+    really = sync.table_state
 
-    def counting(connection: duckdb.DuckDBPyConnection) -> sync.Known | None:
+    def counting(connection: duckdb.DuckDBPyConnection) -> sync.TableState | None:
         looks.append(connection)
         return really(connection)
 
-    monkeypatch.setattr(sync, "known", counting)
+    monkeypatch.setattr(sync, "table_state", counting)
     store.sync()
     looks.clear()
     for _ in range(3):
@@ -128,17 +128,17 @@ def test_what_tables_say_of_themselves_is_read_once_as_long_as_nobody_stores(
     assert len(looks) == 1
     with Store(store.workspace).writing() as connection:  # as another process would
         connection.execute("INSERT INTO postponed SELECT id, 0.0 FROM trajectories LIMIT 1")
-    assert store.behind()
+    assert store.is_behind()
     with store.reading() as connection:
         assert connection.execute("SELECT * FROM postponed").fetchall() == []
-    assert not store.behind()
+    assert not store.is_behind()
 
 
 def test_what_does_not_fit_in_little_memory_comes_in_with_more(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[str | None] = []
-    bounded = memory.bounded
+    bounded = memory.limit_memory
 
     def noted(connection: Any, most: str | None) -> None:
         given.append(most)
@@ -146,7 +146,7 @@ def test_what_does_not_fit_in_little_memory_comes_in_with_more(
         if most:
             raise duckdb.OutOfMemoryException("too little")
 
-    monkeypatch.setattr(database, "bounded", noted)
+    monkeypatch.setattr(database, "limit_memory", noted)
     store.sync()
     assert len(_tables(store)["counted"]) == 21 + 20 + 19
     assert given == [memory.WRITER, None]

@@ -33,7 +33,7 @@ def write(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         member.size = 5 if member.isreg() else 0
         with tarfile.open(packed, "w") as archive:
             archive.addfile(member, io.BytesIO(b"12345"))
-        with tars.opened(packed) as archive:
+        with tars.open_archive(packed) as archive:
             for one in tars.members(archive):
                 tars.extract(archive, one, folder)
         return folder
@@ -131,7 +131,7 @@ def test_a_member_whose_size_leads_back_to_it_ends_the_archive(tmp_path: Path) -
     path = tmp_path / "a.tar"
     below_zero = header(tarfile.REGTYPE, 0, {124: b"\xff" * 10 + b"\xfe\0"})
     path.write_bytes(header(tarfile.REGTYPE, 0) + below_zero + b"\0" * 10240)
-    with tars.opened(path) as archive, pytest.raises(tarfile.ReadError, match="stands at byte 512"):
+    with tars.open_archive(path) as archive, pytest.raises(tarfile.ReadError, match="stands at byte 512"):
         list(itertools.islice(tars.members(archive), 9))
 
 
@@ -141,7 +141,10 @@ def test_a_header_that_is_too_long_is_not_taken_into_memory(tmp_path: Path, kind
     size = tars.LONGEST_HEADER + 512
     content = header(kind, size) + b"\0" * size + header(tarfile.REGTYPE, 0)
     path.write_bytes(gzip.compress(header(tarfile.REGTYPE, 0) + content + b"\0" * 1024))
-    with tars.opened(path) as archive, pytest.raises(tarfile.ReadError, match="a header of 1049088 bytes"):
+    with (
+        tars.open_archive(path) as archive,
+        pytest.raises(tarfile.ReadError, match="a header of 1049088 bytes"),
+    ):
         list(tars.members(archive))
 
 
@@ -151,7 +154,7 @@ def test_a_member_with_holes_is_no_larger_than_it_says(tmp_path: Path) -> None:
         sizes = {386: b"%011o\0%011o\0" % (512, 1024), 483: b"%011o\0" % size}
         holes = header(tarfile.GNUTYPE_SPARSE, 1024, sizes)
         path.write_bytes(holes + b"x" * 1024 + b"\0" * 1024)
-        with tars.opened(path) as archive:
+        with tars.open_archive(path) as archive:
             (member,) = tars.members(archive)
             if size == 1536:
                 tars.extract(archive, member, tmp_path)

@@ -55,7 +55,7 @@ def test_a_store_lies_where_the_workspace_says_from_whatever_folder_it_is_opened
     (folder / "coaudit.toml").write_text(f'store = "{store}"\n')
     monkeypatch.chdir(tmp_path)
     assert Workspace(Path("study")).store_url == place.format(folder)
-    assert Workspace(folder).beside("s3://bucket/tables") == "s3://bucket/tables"
+    assert Workspace(folder).resolve_path("s3://bucket/tables") == "s3://bucket/tables"
 
 
 def _quiet(*said: Any) -> Any:

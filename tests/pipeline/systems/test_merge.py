@@ -10,7 +10,7 @@ import pytest
 
 from coaudit.pipeline.systems import ReadOptions, merge
 from coaudit.pipeline.systems.cogym import reader
-from coaudit.pipeline.systems.cogym.messages import Received
+from coaudit.pipeline.systems.cogym.messages import RawMessage
 from coaudit.pipeline.systems.cogym.sessions import Sessions, trajectory
 from coaudit.schemas import Trajectory
 from tests.pipeline.follow.emulator import AGENT, USER, Env
@@ -27,7 +27,7 @@ class Story:
 
     def _publish(self, channel: str, payload: str) -> None:
         if self.listening:
-            self.sessions.feed(Received(self.env.clock, channel, payload))
+            self.sessions.feed(RawMessage(self.env.clock, channel, payload))
 
     def say(self, text: str) -> None:
         self.env.step(USER, "WAIT_TEAMMATE_CONTINUE()")
@@ -38,7 +38,7 @@ class Story:
 
     def back(self) -> None:
         self.listening = True
-        self.sessions.noted({"away": 2.0})
+        self.sessions.apply_note({"away": 2.0})
 
     @property
     def heard(self) -> Trajectory:
@@ -82,13 +82,13 @@ def test_of_two_hearings_the_one_that_heard_more_holds_in_every_order(
     readings = with_a_gap(tmp_path)
     one, two, three = (readings[n] for n in order)
     if together:
-        waiting = merge.settled(two, three)
+        waiting = merge.combine_readings(two, three)
         assert waiting is not None
-        result = merge.settled(one, waiting)
+        result = merge.combine_readings(one, waiting)
     else:
-        stored = merge.settled(one, two)
+        stored = merge.combine_readings(one, two)
         assert stored is not None
-        result = merge.settled(stored, three)
+        result = merge.combine_readings(stored, three)
     assert result is not None
     # Start, query, Before, two lost updates, After; a wait after the last event heard before each message.
     assert [e.kind for e in result.events if not e.live_only][1:] == ["message"] * 2 + ["action"] * 2 + [
@@ -100,12 +100,12 @@ def test_of_two_hearings_the_one_that_heard_more_holds_in_every_order(
 def test_what_a_log_gains_after_the_last_hearing_was_missed(tmp_path: Path) -> None:
     story = Story(tmp_path)
     story.say("Heard")
-    joined = merge.settled(story.heard, story.log)
+    joined = merge.combine_readings(story.heard, story.log)
     assert joined is not None and told(joined)[1][1] == 0
     story.listening = False
     story.act("Day 1")
     story.say("Not heard")
-    grown = merge.settled(joined, story.log)
+    grown = merge.combine_readings(joined, story.log)
     assert grown is not None and told(grown)[1][1] == 2
 
 
@@ -115,13 +115,13 @@ def test_a_log_that_lags_behind_what_was_heard_has_nothing_missed_when_it_catche
     behind = story.log
     story.say("Two")
     story.say("Three")
-    joined = merge.settled(behind, story.heard)
+    joined = merge.combine_readings(behind, story.heard)
     assert joined is not None and told(joined)[1][1] == 0
-    caught_up = merge.settled(joined, story.log)
+    caught_up = merge.combine_readings(joined, story.log)
     assert caught_up is not None and told(caught_up)[1][1] == 0
     story.listening = False
     story.say("Not heard")
-    grown = merge.settled(caught_up, story.log)
+    grown = merge.combine_readings(caught_up, story.log)
     assert grown is not None and told(grown)[1][1] == 1
 
 
@@ -130,9 +130,9 @@ def test_an_older_copy_of_a_log_that_was_heard_takes_nothing_away(tmp_path: Path
     story.say("One")
     older = story.log
     story.say("Two")
-    joined = merge.settled(story.heard, story.log)
+    joined = merge.combine_readings(story.heard, story.log)
     assert joined is not None
-    again = merge.settled(joined, older)
+    again = merge.combine_readings(joined, older)
     assert again is not None
     assert again.events == joined.events
 
@@ -145,6 +145,6 @@ def test_a_second_log_that_shares_half_of_what_was_heard_does_not_replace_the_fi
         other.say(text)
     story.act("Rome")
     other.act("Oslo")
-    joined = merge.settled(story.heard, story.log)
+    joined = merge.combine_readings(story.heard, story.log)
     assert joined is not None
-    assert merge.settled(joined, other.log) is None
+    assert merge.combine_readings(joined, other.log) is None

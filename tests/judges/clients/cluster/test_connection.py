@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coaudit.judges.clients.cluster.connection import explained
+from coaudit.judges.clients.cluster.connection import failure_reason
 
 WRAPPED = """\x1b[36mray::MapWorker.submit()\x1b[39m (pid=1, ip=127.0.0.1)
   File "transformers/utils/hub.py", line 1, in cached_file
@@ -18,9 +18,9 @@ To change retry attempts, configure `ray.data.DataContext.get_current()`
 
 def test_what_was_raised_first_in_a_worker_is_the_reason() -> None:
     reason = "OSError: /models/judge is not a local folder and is not a valid model identifier"
-    assert explained(RuntimeError(WRAPPED)) == f"Ray gave up: {reason}"
+    assert failure_reason(RuntimeError(WRAPPED)) == f"Ray gave up: {reason}"
 
 
 def test_an_error_that_names_no_kind_is_said_by_its_last_line() -> None:
-    assert explained(RuntimeError("one\ntwo")) == "Ray gave up: two"
-    assert explained(RuntimeError()) == "Ray gave up: RuntimeError()"
+    assert failure_reason(RuntimeError("one\ntwo")) == "Ray gave up: two"
+    assert failure_reason(RuntimeError()) == "Ray gave up: RuntimeError()"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from coaudit.pipeline.report.transcript.beside import beside, elapsed, pairs
+from coaudit.pipeline.report.transcript.beside import elapsed, pairs, side_by_side
 
 
 def at(*seconds: float | None) -> list[dict[str, object]]:
@@ -33,7 +33,7 @@ def test_an_event_without_a_time_stays_behind_the_one_before_and_clocks_do_not_r
 
 
 def test_every_event_is_drawn_once_on_its_side() -> None:
-    html = beside(["<i>a</i>", "<i>b</i>"], ["<i>c</i>"], [(0, None), (1, 0)])
+    html = side_by_side(["<i>a</i>", "<i>b</i>"], ["<i>c</i>"], [(0, None), (1, 0)])
     assert re.findall(r'data-side="(\w+)">(.*?)</div>', html) == [
         ("left", "<i>a</i>"),
         ("right", ""),

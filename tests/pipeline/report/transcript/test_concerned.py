@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from coaudit.pipeline.report.transcript import draw
-from coaudit.pipeline.report.transcript.concerned import EVERYTHING, asked_about, choices, concerned
+from coaudit.pipeline.report.transcript.concerned import EVERYTHING, choices, select_events, subject_of
 from coaudit.pipeline.report.transcript.read import Replay
 
 KINDS = {"ada": "human", "bot": "agent", "env": "environment"}
@@ -36,22 +36,22 @@ def session(*ratings: dict[str, Any]) -> Replay:
 
 
 def test_what_one_did_stands_with_its_neighbours_and_what_is_left_out_is_counted() -> None:
-    part, left_out = concerned(session(), [], "by:bot")
+    part, left_out = select_events(session(), [], "by:bot")
     assert [event["seq"] for event in part.events] == [2, 3, 4, 5] and left_out == {2: 2}
-    assert concerned(session(), [], EVERYTHING)[1] == {}
+    assert select_events(session(), [], EVERYTHING)[1] == {}
 
 
 def test_what_is_found_is_what_is_cited_or_rated_itself() -> None:
     ratings = [rating(cites=[0]), rating(event=9), rating(event=5, label="no")]
-    part, left_out = concerned(session(*ratings), ratings, "found")
+    part, left_out = select_events(session(*ratings), ratings, "found")
     assert [event["seq"] for event in part.events] == [0, 1, 8, 9] and left_out == {8: 6}
-    html = draw.drawn(part, [], aim=None, code=None, target=str, left_out=left_out)
+    html = draw.timeline(part, [], aim=None, code=None, target=str, left_out=left_out)
     assert html.count("… 6 events not shown") == 1 and html.index("not shown") < html.index("words 8")
 
 
 def test_a_code_of_a_participant_shows_that_participant_at_first() -> None:
     found = rating(unit="participant", event=3, code="who")
-    assert asked_about(session(found), "who") == "by:bot"
-    assert asked_about(session(found), "c") == asked_about(session(rating(cites=[3])), "c") == EVERYTHING
+    assert subject_of(session(found), "who") == "by:bot"
+    assert subject_of(session(found), "c") == subject_of(session(rating(cites=[3])), "c") == EVERYTHING
     assert list(choices(session(), [])) == [EVERYTHING, "by:ada", "by:bot"]
     assert "found" in choices(session(), [found])

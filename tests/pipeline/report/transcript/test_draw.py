@@ -34,7 +34,7 @@ def shown(*events: dict[str, Any], changes: dict[int, dict[str, list[str]]] | No
 
 def drawn(replay: Replay, *ratings: dict[str, Any], **wish: Any) -> str:
     wanted = {"aim": None, "code": None, **wish}
-    return draw.drawn(replay, list(ratings), target=lambda seq: f"?event={seq}", **wanted)
+    return draw.timeline(replay, list(ratings), target=lambda seq: f"?event={seq}", **wanted)
 
 
 def test_a_long_output_is_folded_and_what_people_say_is_not() -> None:
@@ -75,7 +75,7 @@ def test_only_what_somebody_found_is_drawn_with_all_that_was_said_of_it() -> Non
     yes, no = rating(None, "present", cites=[0]), rating(None, "absent", rater="eva")
     other = rating(None, "absent", code="C.2")
     scale = rating(None, "4", code="quality", positive=None)
-    assert pins.present([yes, no, other, scale]) == [yes, no, scale]
+    assert pins.present_ratings([yes, no, other, scale]) == [yes, no, scale]
 
 
 def test_the_outline_leads_to_each_finding_and_tells_where_raters_differ() -> None:

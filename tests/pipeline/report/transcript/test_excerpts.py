@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.report.transcript.excerpts import Excerpt, around, caption, drawn, excerpts
+from coaudit.pipeline.report.transcript.excerpts import Excerpt, around, caption, excerpts, timeline
 from coaudit.pipeline.store import Selection, Store
 from coaudit.schemas import Action, Event, Participant, Trajectory
 from tests.pipeline.stores import holding, rate, verdict
@@ -69,19 +69,19 @@ def test_findings_that_people_share_come_first_and_of_a_mode_two_are_shown(store
 
 def test_an_excerpt_has_the_event_before_and_only_sessions_that_are_asked_for(store: Store) -> None:
     (one,) = excerpts(store, ["C.2"], "m", Selection(condition=("other",)))
-    assert [row["seq"] for row in one.events] == [1, 2] and one.cited == (2,)
+    assert [row["seq"] for row in one.events] == [1, 2] and one.cited_events == (2,)
 
 
 def test_cited_words_are_marked_whole_wherever_they_stand_in_a_long_text(store: Store) -> None:
     one = next(one for one in excerpts(store, ["C.2"], "m") if one.trajectory == "bb")
-    text = drawn(one)
+    text = timeline(one)
     assert "<mark>I have **booked** it</mark>" in text, "as it was said, and in whatever case"
     assert "Please ask before you book." in text and text.count("x") < 1000
 
 
 def test_no_word_of_a_session_or_a_rater_is_more_than_text(store: Store) -> None:
     for one in excerpts(store, ["C.2"], "m"):
-        assert "<script" not in drawn(one) and "<img" not in drawn(one)
+        assert "<script" not in timeline(one) and "<img" not in timeline(one)
         assert EVIL in caption(one), "text, which a format escapes"
 
 

@@ -79,8 +79,8 @@ def test_a_split_that_leaves_one_without_a_task_is_undefined_whoever_is_named_fi
 
 def test_a_block_stands_on_the_ground_or_touches_another() -> None:
     world = World([Block("red", (0, 0, 0))])
-    assert world.supported((5, 0, 5)) and world.supported((0, 1, 0)) and world.supported((1, 0, 0))
-    assert not world.supported((1, 1, 0)) and not world.supported((0, 2, 0))
+    assert world.is_supported((5, 0, 5)) and world.is_supported((0, 1, 0)) and world.is_supported((1, 0, 0))
+    assert not world.is_supported((1, 1, 0)) and not world.is_supported((0, 2, 0))
 
 
 def test_progress_is_undefined_where_there_is_nothing_to_build_and_nothing_stands() -> None:

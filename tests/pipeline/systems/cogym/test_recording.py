@@ -10,14 +10,14 @@ import pytest
 from coaudit.pipeline.store.disk import AppendOnly
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym import reader, recording, replay
-from coaudit.pipeline.systems.cogym.messages import Received, envelope
+from coaudit.pipeline.systems.cogym.messages import RawMessage, envelope
 from coaudit.pipeline.systems.cogym.recording import Place, Recorder
 from coaudit.pipeline.systems.cogym.sessions import Sessions
 from coaudit.schemas import Quarantined, Trajectory
 
 
-def message(number: int) -> Received:
-    return Received(float(number), "env/a/obs", f"{number:0100d}")
+def message(number: int) -> RawMessage:
+    return RawMessage(float(number), "env/a/obs", f"{number:0100d}")
 
 
 def test_a_recording_that_grows_long_goes_on_in_the_next_and_is_read_as_one(
@@ -31,11 +31,11 @@ def test_a_recording_that_grows_long_goes_on_in_the_next_and_is_read_as_one(
     assert len(recording.files(tmp_path)) > 2
     assert all(file.stat().st_size <= 1000 for file in recording.files(tmp_path))
     assert places == sorted(places) and len(set(places)) == 20
-    there = [item for _, _, item in recording.lines(tmp_path) if isinstance(item, Received)]
+    there = [item for _, _, item in recording.lines(tmp_path) if isinstance(item, RawMessage)]
     assert there == [message(number) for number in range(20)]
     since = recording.last_checkpoint(tmp_path)
     assert since == places[9]
-    later = [item for _, _, item in recording.lines(tmp_path, since) if isinstance(item, Received)]
+    later = [item for _, _, item in recording.lines(tmp_path, since) if isinstance(item, RawMessage)]
     assert later == [message(number) for number in range(9, 20)]
 
 
@@ -90,7 +90,7 @@ def test_a_line_whose_time_is_none_costs_only_itself(tmp_path: Path, time: str) 
     path = tmp_path / "000001-20260101T000000-1.jsonl"
     path.write_text(f"{line}\n{line.replace('0', time, 1)}\n")
     good, bad = (item for _, _, item in recording.lines(path))
-    assert isinstance(good, Received)
+    assert isinstance(good, RawMessage)
     assert isinstance(bad, Quarantined) and (bad.line, bad.reason) == (
         2,
         "its time is not in seconds since 1970",

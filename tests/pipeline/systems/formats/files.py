@@ -10,7 +10,7 @@ from coaudit.pipeline.systems.registry import system_of
 from coaudit.schemas import Event, Quarantined, Trajectory
 
 
-def written(path: Path, *values: object) -> Path:
+def write_lines(path: Path, *values: object) -> Path:
     """A JSON Lines file; a text is a line as it is."""
     lines = [value if isinstance(value, str) else json.dumps(value) for value in values]
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -34,7 +34,7 @@ def one(system: str, path: Path, **options: object) -> Trajectory:
     return trajectory
 
 
-def asked(call: str, answer: object, **more: object) -> list[dict[str, object]]:
+def call_and_answer(call: str, answer: object, **more: object) -> list[dict[str, object]]:
     """A tool call and its answer, as a chat has them."""
     function = {"name": "look", "arguments": "{}"}
     return [
@@ -43,6 +43,6 @@ def asked(call: str, answer: object, **more: object) -> list[dict[str, object]]:
     ]
 
 
-def brief(events: tuple[Event, ...]) -> list[tuple[str, str, str | None]]:
+def outline(events: tuple[Event, ...]) -> list[tuple[str, str, str | None]]:
     """Actor, kind, and the text or what was done."""
     return [(e.actor, e.kind, e.action.name if e.action else e.text) for e in events]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.pipeline.systems.formats.shapes import as_json, as_lines, as_text, said
+from tests.pipeline.systems.formats.shapes import as_json, as_lines, as_text, sentence
 
 
 def _runs(trace: int) -> list[dict[str, Any]]:
@@ -36,11 +36,11 @@ def _runs(trace: int) -> list[dict[str, Any]]:
             "session_id": "project",
         }
 
-    asked = message("human", said(trace))
+    asked = message("human", sentence(trace))
     call = {"id": f"c{trace}", "name": "timetable", "args": {"to": "Ulm"}}
     calls = message("ai", "", tool_calls=[call])
     answer = message("tool", "three trains", tool_call_id=f"c{trace}")
-    ends = message("ai", said(3))
+    ends = message("ai", sentence(3))
     failed = "TimeoutError: no answer" if trace == 1 else None
     return [
         run(
@@ -50,7 +50,7 @@ def _runs(trace: int) -> list[dict[str, Any]]:
             {"messages": [[asked, calls, answer]]},
             {"generations": [[{"message": ends}]]},
         ),
-        run(0, "chain", "AgentExecutor", {"input": said(trace)}, {"output": said(3)}),
+        run(0, "chain", "AgentExecutor", {"input": sentence(trace)}, {"output": sentence(3)}),
         run(1, "llm", "ChatModel", {"messages": [[asked]]}, {"generations": [[{"message": calls}]]}),
         run(
             2,
@@ -78,9 +78,15 @@ def observations(folder: Path) -> Path:
                 {"id": "c", "type": "function", "function": {"name": "search", "arguments": '{"q": "Ulm"}'}}
             ],
         }
-        asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": said(trace)}]
+        asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": sentence(trace)}]
         many: list[dict[str, Any]] = [
-            {"id": "o1", "parentObservationId": None, "type": "SPAN", "name": "turn", "input": said(trace)},
+            {
+                "id": "o1",
+                "parentObservationId": None,
+                "type": "SPAN",
+                "name": "turn",
+                "input": sentence(trace),
+            },
             {
                 "id": "o2",
                 "parentObservationId": "o1",
@@ -103,7 +109,7 @@ def observations(folder: Path) -> Path:
                 "type": "GENERATION",
                 "name": "chat",
                 "input": [*asked, call, {"role": "tool", "tool_call_id": "c", "content": "a city"}],
-                "output": {"role": "assistant", "content": said(3)},
+                "output": {"role": "assistant", "content": sentence(3)},
             },
         ]
         timed = [
@@ -120,16 +126,18 @@ def turns_of_steps(folder: Path) -> Path:
     for n in range(3):
         log: list[Any] = [[{"role": "state_info", "class_name": "Files", "content": {"root": {"a": {}}}}]]
         for turn in range(2):
-            steps: dict[str, list[Any]] = {"begin_of_turn_query": [{"role": "user", "content": said(turn)}]}
+            steps: dict[str, list[Any]] = {
+                "begin_of_turn_query": [{"role": "user", "content": sentence(turn)}]
+            }
             steps["step_0"] = [
                 {"role": "assistant", "content": f"[cd(folder='a{turn}'), ls()]"},
                 {"role": "handler_log", "content": "decoded", "model_response_decoded": ["cd(folder='a')"]},
                 {"role": "tool", "content": '{"current_working_directory": "a"}'},
                 {"role": "tool", "content": '{"error": "no such file"}'},
             ]
-            steps["step_1"] = [{"role": "assistant", "content": said(turn + 2)}]
+            steps["step_1"] = [{"role": "assistant", "content": sentence(turn + 2)}]
             log.append(steps)
-        result = [[["[cd(folder='a0'), ls()]"], [said(2)]], [["[cd(folder='a1'), ls()]"], [said(3)]]]
+        result = [[["[cd(folder='a0'), ls()]"], [sentence(2)]], [["[cd(folder='a1'), ls()]"], [sentence(3)]]]
         lines.append({"id": f"multi_turn_{n}", "result": result, "inference_log": log, "latency": [[0.5]]})
     return as_lines(folder / "BFCL_result.json", lines)
 
@@ -139,9 +147,9 @@ def crew(folder: Path) -> Path:
     team = (("research", "Senior Researcher"), ("report", "Reporting Analyst"))
     lines = []
     for n, (task, agent) in enumerate(team):
-        head = {"task_name": f"{task}_task", "task": said(n), "agent": agent}
+        head = {"task_name": f"{task}_task", "task": sentence(n), "agent": agent}
         lines.append({"timestamp": f"2026-01-01 10:0{2 * n}:00", **head, "status": "started"})
-        done = {"status": "completed", "output": f"# {task}\n{said(n + 2)}"}
+        done = {"status": "completed", "output": f"# {task}\n{sentence(n + 2)}"}
         lines.append({"timestamp": f"2026-01-01 10:0{2 * n + 1}:00", **head, **done})
     return as_json(folder / "crew_log.json", lines)
 
@@ -154,7 +162,7 @@ def channel(folder: Path) -> Path:
             {
                 "type": "message",
                 "user": "U01",
-                "text": said(0),
+                "text": sentence(0),
                 "ts": f"{at}.000100",
                 "thread_ts": f"{at}.000100",
                 "reply_count": 1,
@@ -164,12 +172,12 @@ def channel(folder: Path) -> Path:
                 "subtype": "bot_message",
                 "bot_id": "B07",
                 "username": "helper",
-                "text": said(1),
+                "text": sentence(1),
                 "ts": f"{at + 30}.000200",
                 "thread_ts": f"{at}.000100",
             },
-            {"type": "message", "user": "U02", "text": said(2), "ts": f"{at + 60}.000300"},
-            {"type": "message", "user": "U01", "text": said(3), "ts": f"{at + 90}.000400"},
+            {"type": "message", "user": "U02", "text": sentence(2), "ts": f"{at + 60}.000300"},
+            {"type": "message", "user": "U01", "text": sentence(3), "ts": f"{at + 90}.000400"},
         ]
         as_json(folder / "general" / f"2026-01-0{day + 1}.json", messages)
     as_json(
@@ -185,8 +193,8 @@ def arena(folder: Path) -> Path:
     for n, winner in enumerate(("model_a", "model_b", "tie")):
         both = {
             f"conversation_{side}": [
-                {"role": "user", "content": said(n)},
-                {"role": "assistant", "content": f"{side}: {said(n + 1)}"},
+                {"role": "user", "content": sentence(n)},
+                {"role": "assistant", "content": f"{side}: {sentence(n + 1)}"},
             ]
             for side in "ab"
         }
@@ -201,9 +209,9 @@ def answers_of_two(folder: Path) -> Path:
     rows = [
         {
             "id": f"p{n}",
-            "prompt": said(n),
-            "response_a": said(n + 1),
-            "response_b": said(n + 2),
+            "prompt": sentence(n),
+            "response_a": sentence(n + 1),
+            "response_b": sentence(n + 2),
             "winner": "ab"[n % 2],
         }
         for n in range(4)
@@ -214,7 +222,7 @@ def answers_of_two(folder: Path) -> Path:
 def model_calls(folder: Path) -> Path:
     """What was sent to a model and what it gave back, a line a call, the history growing; a folder a task."""
     for task in range(2):
-        sent = [{"role": "system", "content": "You write code."}, {"role": "user", "content": said(task)}]
+        sent = [{"role": "system", "content": "You write code."}, {"role": "user", "content": sentence(task)}]
         lines = []
         for n in range(3):
             back = {"role": "assistant", "content": f"```python\nprint(apis.show({n}))\n```"}
@@ -244,16 +252,16 @@ def typed_events(folder: Path) -> Path:
     """A sample a line, its events of kinds of their own: model calls, tools, scores."""
     lines = []
     for n in range(3):
-        asked = [{"role": "user", "content": said(n)}]
+        asked = [{"role": "user", "content": sentence(n)}]
         call = {
             "role": "assistant",
             "content": "",
             "tool_calls": [{"id": "c", "function": "bash", "arguments": {"cmd": "ls"}}],
         }
         back = {"role": "tool", "tool_call_id": "c", "content": "a.txt"}
-        ends = {"role": "assistant", "content": said(3)}
+        ends = {"role": "assistant", "content": sentence(3)}
         events = [
-            {"event": "sample_init", "timestamp": "2026-01-01T10:00:00Z", "sample": {"input": said(n)}},
+            {"event": "sample_init", "timestamp": "2026-01-01T10:00:00Z", "sample": {"input": sentence(n)}},
             {
                 "event": "model",
                 "timestamp": "2026-01-01T10:00:01Z",
@@ -291,14 +299,14 @@ def general_assistant(folder: Path) -> Path:
         steps = [
             {
                 "step": 1,
-                "thought": said(n),
+                "thought": sentence(n),
                 "tool": "web_search",
                 "tool_input": {"query": "Ulm"},
                 "observation": "a city",
             },
             {
                 "step": 2,
-                "thought": said(n + 1),
+                "thought": sentence(n + 1),
                 "tool": "final_answer",
                 "tool_input": {"answer": "42"},
                 "observation": "42",
@@ -307,7 +315,7 @@ def general_assistant(folder: Path) -> Path:
         lines.append(
             {
                 "task_id": f"g{n}",
-                "Question": said(n),
+                "Question": sentence(n),
                 "Level": 1,
                 "model_answer": "42",
                 "Final answer": "42",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coaudit.pipeline.systems.formats import chat
-from tests.pipeline.systems.formats.files import asked, brief, one, read, written
+from tests.pipeline.systems.formats.files import call_and_answer, one, outline, read, write_lines
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": "Ulm"}'}}
 MESSAGES: list[dict[str, object]] = [
@@ -27,7 +27,7 @@ MESSAGES: list[dict[str, object]] = [
 def test_what_was_said_in_a_recording_alone_is_said(tmp_path: Path) -> None:
     spoken = {"role": "assistant", "content": None, "audio": {"id": "a1", "transcript": "At two."}}
     talk = [{"role": "user", "content": "When?"}, spoken]
-    run = one("chat", written(tmp_path / "chat.jsonl", {"id": "s", "messages": talk}))
+    run = one("chat", write_lines(tmp_path / "chat.jsonl", {"id": "s", "messages": talk}))
     assert [(event.actor, event.text) for event in run.events] == [
         ("user", "When?"),
         ("assistant", "At two."),
@@ -35,8 +35,8 @@ def test_what_was_said_in_a_recording_alone_is_said(tmp_path: Path) -> None:
 
 
 def test_roles_become_participants_and_tool_calls_actions_with_what_the_tool_said(tmp_path: Path) -> None:
-    found = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "model": "m", "messages": MESSAGES}))
-    assert brief(found.events) == [
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"id": "s1", "model": "m", "messages": MESSAGES}))
+    assert outline(found.events) == [
         ("environment", "start", "Help.\n\nBe brief."),
         ("user", "message", "Find Ulm.\n[image_url]"),
         ("assistant", "message", "I look."),
@@ -81,9 +81,12 @@ def test_roles_become_participants_and_tool_calls_actions_with_what_the_tool_sai
 def test_a_tool_that_a_person_did_not_let_run_is_no_failure_of_the_agents(
     tmp_path: Path, answer: object, said: str | None
 ) -> None:
-    chat = [{"role": "user", "name": "Ada", "content": "To Ulm."}, *asked("c1", answer, is_error=True)]
-    found = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": chat}))
-    assert brief(found.events) == [
+    chat = [
+        {"role": "user", "name": "Ada", "content": "To Ulm."},
+        *call_and_answer("c1", answer, is_error=True),
+    ]
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"id": "s1", "messages": chat}))
+    assert outline(found.events) == [
         ("Ada", "message", "To Ulm."),
         ("assistant", "action", "look"),
         ("Ada", "confirm_reject", None),
@@ -108,7 +111,9 @@ def test_a_tool_that_a_person_did_not_let_run_is_no_failure_of_the_agents(
     ],
 )
 def test_a_result_that_tells_of_a_refusal_is_a_result(tmp_path: Path, answer: str) -> None:
-    found = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": asked("c1", answer)}))
+    found = one(
+        "chat", write_lines(tmp_path / "a.jsonl", {"id": "s1", "messages": call_and_answer("c1", answer)})
+    )
     assert [event.kind for event in found.events] == ["action"]
     assert found.events[0].states
 
@@ -120,8 +125,11 @@ def test_a_refusal_is_a_persons_too_where_the_call_stands_in_the_words_of_the_ag
         {"role": "assistant", "content": "<book>Ulm</book>"},
         {"role": "user", "content": f"{denied}<feedback>\nNo, Augsburg.\n</feedback>"},
     ]
-    found = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": chat}))
-    assert brief(found.events)[2:] == [("user", "confirm_reject", None), ("user", "message", "No, Augsburg.")]
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"id": "s1", "messages": chat}))
+    assert outline(found.events)[2:] == [
+        ("user", "confirm_reject", None),
+        ("user", "message", "No, Augsburg."),
+    ]
 
 
 @pytest.mark.parametrize("name", ["list.json", "object.json", "lists.json"])
@@ -139,7 +147,7 @@ def test_a_json_file_holds_a_list_of_messages_an_object_with_one_or_a_list_of_th
 
 
 def test_the_user_is_simulated_where_the_command_line_says_so(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.jsonl", {"messages": MESSAGES})
+    path = write_lines(tmp_path / "a.jsonl", {"messages": MESSAGES})
     assert one("chat", path, setting="simulated").participant("user").simulated
     assert not one("chat", path).participant("user").simulated
 
@@ -150,21 +158,21 @@ def test_a_tool_that_says_error_has_failed_and_an_answer_to_no_call_is_a_note(tm
         {"role": "tool", "tool_call_id": "c1", "content": '{"error": "no network"}'},
         {"role": "tool", "tool_call_id": "lost", "content": "Who asked?"},
     ]
-    found = one("chat", written(tmp_path / "a.jsonl", {"messages": messages}))
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"messages": messages}))
     assert (found.events[2].status, found.events[2].error) == ("failed", "no network")
-    assert brief(found.events[3:]) == [("environment", "note", "Who asked?")]
+    assert outline(found.events[3:]) == [("environment", "note", "Who asked?")]
 
 
 def test_arguments_that_are_no_json_are_kept_as_they_were_logged(tmp_path: Path) -> None:
     call = {"id": "c1", "function": {"name": "search", "arguments": '{"q": '}}
     found = one(
-        "chat", written(tmp_path / "a.jsonl", {"messages": [{"role": "assistant", "tool_calls": [call]}]})
+        "chat", write_lines(tmp_path / "a.jsonl", {"messages": [{"role": "assistant", "tool_calls": [call]}]})
     )
     assert found.events[0].action and found.events[0].action.raw == '{"q": '
 
 
 def test_a_message_that_cannot_be_read_is_named_and_the_rest_is_kept(tmp_path: Path) -> None:
-    path = written(
+    path = write_lines(
         tmp_path / "a.jsonl", {"messages": [{"role": "wizard", "content": "?"}, *MESSAGES]}, "{cut"
     )
     found, wrong = read("chat", path)
@@ -191,7 +199,7 @@ def test_a_message_keeps_its_place_whatever_its_timestamp_is(
     tmp_path: Path, timestamp: object, time: str | None
 ) -> None:
     said = {"role": "user", "content": "Find Ulm.", "timestamp": timestamp}
-    found = one("chat", written(tmp_path / "a.jsonl", {"messages": [said, MESSAGES[3]]}))
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"messages": [said, MESSAGES[3]]}))
     assert [event.time for event in found.events] == [time, None, None]
 
 
@@ -206,8 +214,8 @@ def test_a_content_that_is_a_number_or_an_object_is_said_as_its_json(
     tmp_path: Path, system: str, options: dict[str, str], content: object, text: str
 ) -> None:
     messages = [{"role": "user", "content": "How many?"}, {"role": "assistant", "content": content}]
-    found = one(system, written(tmp_path / "a.jsonl", {"messages": messages}), **options)
-    assert brief(found.events) == [("user", "message", "How many?"), ("assistant", "message", text)]
+    found = one(system, write_lines(tmp_path / "a.jsonl", {"messages": messages}), **options)
+    assert outline(found.events) == [("user", "message", "How many?"), ("assistant", "message", text)]
 
 
 @pytest.mark.parametrize("alone", [True, False])
@@ -217,14 +225,14 @@ def test_an_object_without_a_type_is_its_json_in_a_note_and_in_a_list_of_parts(
     given = {"tool": "map", "found": ["Ulm", 3]}
     note = {"role": "tool", "content": given if alone else [given]}
     parts = {"role": "assistant", "content": [{"type": "text", "text": "Here:"}, given, {"type": "image"}]}
-    found = one("chat", written(tmp_path / "a.jsonl", {"messages": [note, parts]}))
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"messages": [note, parts]}))
     shown = '{"found":["Ulm",3],"tool":"map"}'
     assert [event.text for event in found.events] == [shown, f"Here:\n{shown}\n[image]"]
 
 
 def test_a_call_failed_where_an_object_in_the_list_that_came_back_says_so(tmp_path: Path) -> None:
-    messages = asked("c1", [{"error": "no such town", "page": 1}])
-    (event,) = one("chat", written(tmp_path / "a.jsonl", {"messages": messages})).events
+    messages = call_and_answer("c1", [{"error": "no such town", "page": 1}])
+    (event,) = one("chat", write_lines(tmp_path / "a.jsonl", {"messages": messages})).events
     assert (event.status, event.error) == ("failed", "no such town")
 
 
@@ -241,15 +249,15 @@ def test_a_long_file_is_recognised_whatever_halves_of_characters_it_begins_with(
 def test_reasoning_that_is_all_of_a_content_is_nothing_said(tmp_path: Path) -> None:
     thoughts = {"content_type": "thoughts", "thoughts": [{"summary": "Look it up."}]}
     messages = [{"role": "user", "content": "How many?"}, {"role": "assistant", "content": thoughts}]
-    found = one("chat", written(tmp_path / "a.jsonl", {"messages": messages}))
-    assert brief(found.events) == [("user", "message", "How many?")]
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"messages": messages}))
+    assert outline(found.events) == [("user", "message", "How many?")]
 
 
 def test_a_call_without_a_name_costs_itself_and_no_other_of_its_message(tmp_path: Path) -> None:
     nameless = {"id": "c0", "type": "function", "function": {"arguments": "{}"}}
     asked = {"role": "assistant", "content": "I look.", "tool_calls": [nameless, CALL]}
-    (found,), (wrong,) = read("chat", written(tmp_path / "a.jsonl", {"messages": [asked, MESSAGES[4]]}))
-    assert brief(found.events) == [
+    (found,), (wrong,) = read("chat", write_lines(tmp_path / "a.jsonl", {"messages": [asked, MESSAGES[4]]}))
+    assert outline(found.events) == [
         ("assistant", "message", "I look."),
         ("assistant", "action", "search"),
     ]
@@ -259,7 +267,7 @@ def test_a_call_without_a_name_costs_itself_and_no_other_of_its_message(tmp_path
 
 def test_numbers_of_tokens_that_count_nothing_are_left_out(tmp_path: Path) -> None:
     usage = {"prompt_tokens": -1, "completion_tokens": 10**30}
-    found = one("chat", written(tmp_path / "a.jsonl", {"messages": MESSAGES, "usage": usage}))
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"messages": MESSAGES, "usage": usage}))
     assert [sum(p.tokens.values()) for p in found.participants] == [0, 0, 0]
 
 
@@ -268,26 +276,26 @@ def test_an_outcome_that_is_no_finite_number_is_missing_and_its_session_is_not(
     tmp_path: Path, number: float
 ) -> None:
     results = {"success": number, "score": number, "rounds": 3}
-    found = one("chat", written(tmp_path / "a.jsonl", {"messages": MESSAGES, "outcomes": results}))
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"messages": MESSAGES, "outcomes": results}))
     assert [(o.name, o.value) for o in found.outcomes] == [("success", None), ("score", None), ("rounds", 3)]
     assert all((o.reason or "").startswith("not a finite number: ") for o in found.outcomes[:2])
 
 
 def test_half_a_character_in_the_first_line_does_not_hide_the_file(tmp_path: Path) -> None:
     half = {"role": "user", "content": "a \ud83d"}
-    found = one("chat", written(tmp_path / "a.jsonl", {"messages": [half]}))
-    assert brief(found.events) == [("user", "message", "a \ufffd")]
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"messages": [half]}))
+    assert outline(found.events) == [("user", "message", "a \ufffd")]
 
 
 def test_a_conversation_that_grows_keeps_its_id_where_the_log_names_it(tmp_path: Path) -> None:
-    short = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": MESSAGES[:3]}))
-    long = one("chat", written(tmp_path / "b.jsonl", {"id": "s1", "messages": MESSAGES}))
+    short = one("chat", write_lines(tmp_path / "a.jsonl", {"id": "s1", "messages": MESSAGES[:3]}))
+    long = one("chat", write_lines(tmp_path / "b.jsonl", {"id": "s1", "messages": MESSAGES}))
     assert short.id == long.id
     assert [e.digest() for e in short.events] == [e.digest() for e in long.events[: len(short.events)]]
 
 
 def test_the_same_content_without_an_id_is_one_trajectory_wherever_it_lies(tmp_path: Path) -> None:
-    found, _ = read("chat", written(tmp_path / "a.jsonl", {"messages": MESSAGES}, {"messages": MESSAGES}))
+    found, _ = read("chat", write_lines(tmp_path / "a.jsonl", {"messages": MESSAGES}, {"messages": MESSAGES}))
     assert len({trajectory.id for trajectory in found}) == 1
 
 
@@ -330,12 +338,12 @@ def test_an_exchange_of_the_responses_api_is_a_chat(tmp_path: Path) -> None:
         }
         for n, one in enumerate(asked)
     ]
-    path = written(tmp_path / "a.jsonl", *objects)
+    path = write_lines(tmp_path / "a.jsonl", *objects)
     assert chat.recognises(path)
     found, wrong = read("chat", path)
     assert [t.native_id for t in found] == ["r0", "r1"]
     for trajectory in found:
-        assert brief(trajectory.events) == [
+        assert outline(trajectory.events) == [
             ("environment", "start", "Be brief."),
             ("user", "message", "Weather in Ulm?"),
             ("assistant", "action", "web_search"),
@@ -362,7 +370,7 @@ def test_what_is_no_message_is_named_once_a_type_and_no_broken_message_is_taken_
 ) -> None:
     others: list[dict[str, object]] = [{"type": "token_count", "n": n} for n in range(3)]
     broken: dict[str, object] = {"type": "note", "content": "Who says this?"}
-    path = written(tmp_path / "a.jsonl", {"messages": [*MESSAGES, *others, broken]})
+    path = write_lines(tmp_path / "a.jsonl", {"messages": [*MESSAGES, *others, broken]})
     (_,), wrong = read("chat", path)
     assert [one.reason for one in wrong] == [
         "messages[9]: role: missing",
@@ -371,10 +379,10 @@ def test_what_is_no_message_is_named_once_a_type_and_no_broken_message_is_taken_
 
 
 def test_logs_of_other_systems_are_no_chats(tmp_path: Path) -> None:
-    assert not chat.recognises(written(tmp_path / "a.jsonl", {"events": [{"role": "user", "text": "x"}]}))
-    assert not chat.recognises(written(tmp_path / "b.jsonl", {"messages": ["just texts"]}))
+    assert not chat.recognises(write_lines(tmp_path / "a.jsonl", {"events": [{"role": "user", "text": "x"}]}))
+    assert not chat.recognises(write_lines(tmp_path / "b.jsonl", {"messages": ["just texts"]}))
     asked = {"input": "Hi", "output": "Hello", "log": [{"role": "user"}]}
-    assert not chat.recognises(written(tmp_path / "c.jsonl", asked))
+    assert not chat.recognises(write_lines(tmp_path / "c.jsonl", asked))
 
 
 def test_two_values_on_a_line_are_no_line_that_is_cut_off(tmp_path: Path) -> None:
@@ -390,7 +398,7 @@ def test_two_values_on_a_line_are_no_line_that_is_cut_off(tmp_path: Path) -> Non
 def test_half_a_character_in_the_json_of_a_calls_arguments_costs_no_argument(tmp_path: Path) -> None:
     function = {"name": "book", "arguments": json.dumps({"city": "Ulm \ud83d", "seats": 2})}
     call = {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": function}]}
-    found = one("chat", written(tmp_path / "a.jsonl", {"messages": [call]}))
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"messages": [call]}))
     assert found.events[0].action is not None
     assert found.events[0].action.arguments == {"city": "Ulm \ufffd", "seats": 2}
 
@@ -410,8 +418,8 @@ def test_tools_that_an_api_uses_itself_are_calls_before_what_is_said_of_them(tmp
         {"type": "mcp_tool_result", "tool_use_id": "m1", "is_error": False, "content": []},
     ]
     talk = [{"role": "user", "content": "Find Ulm."}, {"role": "assistant", "content": content}]
-    found = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": talk}))
-    assert brief(found.events) == [
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"id": "s1", "messages": talk}))
+    assert outline(found.events) == [
         ("user", "message", "Find Ulm."),
         ("assistant", "message", "I look."),
         ("assistant", "action", "web_search"),
@@ -437,8 +445,8 @@ def test_calls_beside_a_content_in_pieces_are_called_once(tmp_path: Path) -> Non
         for mark, name in (("t1", "note"), ("t2", "book"), ("t3", "pay"))
     ]
     told = {"role": "assistant", "content": used, "tool_calls": calls, "refusal": "No."}
-    found = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": [told]}))
-    assert brief(found.events) == [
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"id": "s1", "messages": [told]}))
+    assert outline(found.events) == [
         ("assistant", "action", "note"),
         ("assistant", "action", "web_search"),
         ("assistant", "message", "I book."),
@@ -449,8 +457,8 @@ def test_calls_beside_a_content_in_pieces_are_called_once(tmp_path: Path) -> Non
 
 def test_a_part_that_is_null_is_no_word(tmp_path: Path) -> None:
     said = {"role": "user", "content": [None, {"type": "text", "text": "Book it."}]}
-    found = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": [said]}))
-    assert brief(found.events) == [("user", "message", "Book it.")]
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"id": "s1", "messages": [said]}))
+    assert outline(found.events) == [("user", "message", "Book it.")]
 
 
 def test_calls_in_parts_without_a_type_are_no_words(tmp_path: Path) -> None:
@@ -462,8 +470,8 @@ def test_calls_in_parts_without_a_type_are_no_words(tmp_path: Path) -> None:
         {"role": "user", "content": [answer]},
         {"role": "assistant", "content": [{"text": "It is full."}]},
     ]
-    found = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": talk}))
-    assert brief(found.events) == [
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"id": "s1", "messages": talk}))
+    assert outline(found.events) == [
         ("user", "message", "To Ulm."),
         ("assistant", "message", "I book."),
         ("assistant", "action", "book"),
@@ -478,6 +486,6 @@ def test_a_call_named_by_its_function_has_its_arguments_and_an_answer_its_error(
     answer = {"role": "tool", "tool_call_id": "c1", "content": "full"}
     for error in (why := "ValidationError: no such city", {"type": "ValidationError", "message": why}):
         talk = [asked, {**answer, "error": error}]
-        event = one("chat", written(tmp_path / "a.jsonl", {"id": "s1", "messages": talk})).events[0]
+        event = one("chat", write_lines(tmp_path / "a.jsonl", {"id": "s1", "messages": talk})).events[0]
         assert event.action and event.action.arguments == {"city": "Ulm"}
         assert (event.status, event.error) == ("failed", why)

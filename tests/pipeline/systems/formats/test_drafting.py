@@ -13,12 +13,12 @@ import pytest
 
 from coaudit.pipeline.ingest.run import preview
 from coaudit.pipeline.systems import ReadOptions
-from coaudit.pipeline.systems.formats.drafting import draft, quoted
+from coaudit.pipeline.systems.formats.drafting import draft, toml_string
 from coaudit.pipeline.systems.formats.guess_roles import role_of
 from coaudit.schemas import Trajectory
 from tests.conftest import Coaudit
-from tests.pipeline.systems.formats.files import brief, written
-from tests.pipeline.systems.formats.shapes import SHAPES, said, who
+from tests.pipeline.systems.formats.files import outline, write_lines
+from tests.pipeline.systems.formats.shapes import SHAPES, sentence, who
 
 USER, AGENT = [("user", "human"), ("assistant", "agent")], [("agent", "agent")]
 EXPECTED: dict[str, tuple[int, list[tuple[str, str]], list[tuple[str, str, str | None]]]] = {
@@ -26,40 +26,40 @@ EXPECTED: dict[str, tuple[int, list[tuple[str, str]], list[tuple[str, str, str |
         6,
         [("environment", "environment"), *USER],
         [
-            ("environment", "start", f"# Policy\n{said(0)}"),
-            ("user", "message", said(0)),
+            ("environment", "start", f"# Policy\n{sentence(0)}"),
+            ("user", "message", sentence(0)),
             ("assistant", "action", "find_user"),
             ("assistant", "action", "find_user"),
-            ("assistant", "message", said(1)),
+            ("assistant", "message", sentence(1)),
         ],
     ),
     "mini_swe": (
         2,
         [("environment", "environment"), *USER],
         [
-            ("environment", "start", said(0)),
-            ("user", "message", said(1)),
-            ("assistant", "message", f"THOUGHT: {said(0)}\n\n```bash\nls 0\n```"),
+            ("environment", "start", sentence(0)),
+            ("user", "message", sentence(1)),
+            ("assistant", "message", f"THOUGHT: {sentence(0)}\n\n```bash\nls 0\n```"),
             ("assistant", "action", "bash"),
         ],
     ),
     "who": (
         6,
         [("Excel_Expert", "agent"), ("Computer_terminal", "environment"), ("Data_Expert", "agent")],
-        [("Excel_Expert", "message", said(0)), ("Computer_terminal", "note", said(1))],
+        [("Excel_Expert", "message", sentence(0)), ("Computer_terminal", "note", sentence(1))],
     ),
     "mast": (
         4,
         [("Chief Executive Officer", "agent"), ("Programmer", "agent"), ("Code Reviewer", "agent")],
-        [("Chief Executive Officer", "message", f"**go**\n{said(0)}")],
+        [("Chief Executive Officer", "message", f"**go**\n{sentence(0)}")],
     ),
-    "turns_csv": (3, [("customer", "human"), ("Maya", "agent")], [("customer", "message", said(0))]),
-    "sharegpt": (3, [("human", "human"), ("gpt", "agent")], [("human", "message", said(0))]),
+    "turns_csv": (3, [("customer", "human"), ("Maya", "agent")], [("customer", "message", sentence(0))]),
+    "sharegpt": (3, [("human", "human"), ("gpt", "agent")], [("human", "message", sentence(0))]),
     "swe_agent": (2, AGENT, [("agent", "action", "find_file")] * 3),
     "texts": (
         3,
         [("User", "human"), ("Assistant", "agent")],
-        [("User", "message", f"{said(0)}\nand one more line")],
+        [("User", "message", f"{sentence(0)}\nand one more line")],
     ),
     "web_arena": (3, AGENT, [("agent", "action", "click")] * 4),
     "open_hands": (
@@ -67,81 +67,93 @@ EXPECTED: dict[str, tuple[int, list[tuple[str, str]], list[tuple[str, str, str |
         [("user", "human"), ("agent", "agent"), ("environment", "environment")],
         [("user", "message", "message"), ("agent", "action", "run"), ("agent", "action", "run")],
     ),
-    "lang_graph": (3, USER, [("user", "message", said(0)), ("assistant", "action", "search")]),
-    "preferences": (3, [("Human", "human"), ("Assistant", "agent")], [("Human", "message", said(0))]),
-    "pairs": (4, USER, [("user", "message", said(0)), ("assistant", "message", said(1))]),
-    "columns": (3, [("0", "human"), ("1", "agent")], [("0", "message", said(0)), ("1", "message", said(1))]),
-    "plain_lists": (3, [("first", "human"), ("second", "agent")], [("first", "message", said(0))]),
+    "lang_graph": (3, USER, [("user", "message", sentence(0)), ("assistant", "action", "search")]),
+    "preferences": (3, [("Human", "human"), ("Assistant", "agent")], [("Human", "message", sentence(0))]),
+    "pairs": (4, USER, [("user", "message", sentence(0)), ("assistant", "message", sentence(1))]),
+    "columns": (
+        3,
+        [("0", "human"), ("1", "agent")],
+        [("0", "message", sentence(0)), ("1", "message", sentence(1))],
+    ),
+    "plain_lists": (3, [("first", "human"), ("second", "agent")], [("first", "message", sentence(0))]),
     "logged_messages": (
         2,
         USER,
-        [("user", "message", said(0)), ("assistant", "message", said(1)), ("assistant", "action", "bash")],
+        [
+            ("user", "message", sentence(0)),
+            ("assistant", "message", sentence(1)),
+            ("assistant", "action", "bash"),
+        ],
     ),
-    "by_name": (3, [("user", "human"), ("system", "agent")], [("user", "message", said(0))]),
-    "unsaid": (3, USER, [("user", "message", said(0)), ("assistant", "message", said(1))]),
+    "by_name": (3, [("user", "human"), ("system", "agent")], [("user", "message", sentence(0))]),
+    "unsaid": (3, USER, [("user", "message", sentence(0)), ("assistant", "message", sentence(1))]),
     "export": (
         3,
         [("Participant", "human"), ("ChatGPT", "agent")],
-        [("Participant", "message", said(0)), ("ChatGPT", "message", said(1))],
+        [("Participant", "message", sentence(0)), ("ChatGPT", "message", sentence(1))],
     ),
-    "text_values": (2, USER, [("user", "message", said(0)), ("assistant", "message", said(1))]),
+    "text_values": (2, USER, [("user", "message", sentence(0)), ("assistant", "message", sentence(1))]),
     "tree": (
         3,
         USER,
         [
-            ("user", "message", f"{said(0)} 0"),
-            ("assistant", "message", said(1)),
-            ("user", "message", said(2)),
+            ("user", "message", f"{sentence(0)} 0"),
+            ("assistant", "message", sentence(1)),
+            ("user", "message", sentence(2)),
         ],
     ),
     "parts": (
         3,
         USER,
         [
-            ("user", "message", said(0)),
-            ("assistant", "message", said(1)),
+            ("user", "message", sentence(0)),
+            ("assistant", "message", sentence(1)),
             ("assistant", "action", "weather"),
-            ("assistant", "message", said(3)),
+            ("assistant", "message", sentence(3)),
         ],
     ),
     "function_parts": (
         3,
         USER,
-        [("user", "message", said(0)), ("assistant", "action", "weather"), ("assistant", "message", said(1))],
+        [
+            ("user", "message", sentence(0)),
+            ("assistant", "action", "weather"),
+            ("assistant", "message", sentence(1)),
+        ],
     ),
     "sources": (
         2,
         [("user", "human"), ("planner", "agent"), ("critic", "agent")],
         [
-            ("user", "message", f"{said(0)} 0"),
+            ("user", "message", f"{sentence(0)} 0"),
             ("planner", "action", "find_hotel"),
-            ("critic", "message", said(1)),
+            ("critic", "message", sentence(1)),
         ],
     ),
     "prefixes": (
         2,
         USER,
         [
-            ("user", "message", said(0)),
+            ("user", "message", sentence(0)),
             ("assistant", "action", "search"),
-            ("assistant", "message", said(3)),
+            ("assistant", "message", sentence(3)),
         ],
     ),
     "calls_in_steps": (
         3,
         [("assistant", "agent")],
         [
-            ("assistant", "message", said(0)),
+            ("assistant", "message", sentence(0)),
             ("assistant", "action", "python"),
-            ("assistant", "message", said(3)),
+            ("assistant", "message", sentence(3)),
             ("assistant", "action", "final_answer"),
         ],
     ),
-    "parquet": (2, USER, [("user", "message", said(0)), ("assistant", "message", said(1))]),
+    "parquet": (2, USER, [("user", "message", sentence(0)), ("assistant", "message", sentence(1))]),
 }
 
 
-def drafted(root: Path) -> list[Trajectory]:
+def read_by_draft(root: Path) -> list[Trajectory]:
     """The trajectories that come of a draft as it is; nothing may be quarantined."""
     items = preview([root], ReadOptions(map=draft(root).text), "mapped", count=1000)
     assert [item for item in items if not isinstance(item, Trajectory)] == []
@@ -153,15 +165,15 @@ def test_a_draft_used_as_it_is_gives_the_sessions_their_speakers_and_what_they_d
     tmp_path: Path, shape: str
 ) -> None:
     count, people, events = EXPECTED[shape]
-    trajectories = drafted(SHAPES[shape](tmp_path))
+    trajectories = read_by_draft(SHAPES[shape](tmp_path))
     assert len(trajectories) == count and len({t.id for t in trajectories}) == count
     first = trajectories[0]
     assert [(p.name, p.kind) for p in first.participants] == people
-    assert brief(first.events)[: len(events)] == events
+    assert outline(first.events)[: len(events)] == events
 
 
 def test_what_a_shell_gave_back_is_the_result_of_the_block_before_it(tmp_path: Path) -> None:
-    run = drafted(SHAPES["mini_swe"](tmp_path))[0]
+    run = read_by_draft(SHAPES["mini_swe"](tmp_path))[0]
     actions = [event for event in run.events if event.kind == "action"]
     assert [(e.action and e.action.arguments, e.status) for e in actions] == [
         ({"command": "ls 0"}, "succeeded"),
@@ -175,7 +187,7 @@ def test_what_a_shell_gave_back_is_the_result_of_the_block_before_it(tmp_path: P
 
 
 def test_tools_that_say_error_failed_and_others_are_unknown(tmp_path: Path) -> None:
-    run = drafted(SHAPES["tau"](tmp_path))[1]
+    run = read_by_draft(SHAPES["tau"](tmp_path))[1]
     assert [e.status for e in run.events if e.kind == "action"] == ["failed", None]
     assert (run.native_id, run.instance) == ("0/1", "0")
     assert {o.name: o.value for o in run.outcomes} == {"reward": 1, "success": 1}
@@ -191,7 +203,7 @@ def test_words_for_success_are_numbers(tmp_path: Path, form: str, said: tuple[st
         cells = [(name, word, *event.values()) for name, word in words.items() for event in log]
         lines = ["session,solved,role,text", *map(",".join, cells)]
     (tmp_path / f"a.{form}").write_text("\n".join(lines), encoding="utf-8")
-    runs = drafted(tmp_path / f"a.{form}")
+    runs = read_by_draft(tmp_path / f"a.{form}")
     assert [{o.name: o.value for o in run.outcomes}["success"] for run in runs] == [1.0, 0.0, 0.0]
 
 
@@ -200,14 +212,14 @@ def test_words_of_which_one_is_no_verdict_stay_texts(tmp_path: Path) -> None:
     words = ("yes", "no", "partly")
     rows = [{"session": f"s-{word}", "solved": word, "log": log} for word in words]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    runs = drafted(tmp_path / "a.jsonl")
+    runs = read_by_draft(tmp_path / "a.jsonl")
     assert [[(o.name, o.text) for o in run.outcomes] for run in runs] == [
         [("solved", word)] for word in words
     ]
 
 
 def test_a_name_is_told_apart_from_what_a_log_adds_to_it(tmp_path: Path) -> None:
-    written_case = next(t for t in drafted(who(tmp_path)) if t.native_id == "w0")
+    written_case = next(t for t in read_by_draft(who(tmp_path)) if t.native_id == "w0")
     assert [(p.name, p.kind) for p in written_case.participants] == [
         ("human", "human"),
         ("Orchestrator", "agent"),
@@ -224,11 +236,13 @@ def test_labels_are_no_field_that_a_judge_sees(tmp_path: Path) -> None:
 def test_keys_and_names_cannot_break_out_of_the_draft(tmp_path: Path) -> None:
     evil = 'a"]\n[constants]\nsystem = "evil'
     names = ("Bo\u202e\x1b[31m\n[x]", 'b"""\'')
-    turns = [{"role": names[n % 2], "text": said(n), "a.b[0]\\": "x", evil: n} for n in range(4)]
-    path = written(tmp_path / "log.jsonl", *({"id": f"s{n}", "log": turns, evil: "x" * n} for n in range(3)))
+    turns = [{"role": names[n % 2], "text": sentence(n), "a.b[0]\\": "x", evil: n} for n in range(4)]
+    path = write_lines(
+        tmp_path / "log.jsonl", *({"id": f"s{n}", "log": turns, evil: "x" * n} for n in range(3))
+    )
     made = draft(path)
     assert tomllib.loads(made.text)["constants"]["system"] == "log"
-    assert [p.name for p in drafted(path)[0].participants] == list(names)
+    assert [p.name for p in read_by_draft(path)[0].participants] == list(names)
     assert "\x1b" not in made.text and "\u202e" not in made.text
 
 
@@ -236,12 +250,12 @@ def test_keys_and_names_cannot_break_out_of_the_draft(tmp_path: Path) -> None:
     "text", ["", "plain", 'a"b\\c\n\t\r', "\x00\x1f\x7f\u2028\u202e", "ä€😀", "'''\"\"\""]
 )
 def test_a_quoted_text_is_that_text_in_toml(text: str) -> None:
-    assert tomllib.loads(f"a = {quoted(text)}")["a"] == text
+    assert tomllib.loads(f"a = {toml_string(text)}")["a"] == text
 
 
 def test_a_name_that_says_nothing_is_an_agent_and_said_to_be_unknown() -> None:
     kinds = {
-        name: (role_of(name).kind, role_of(name).known)
+        name: (role_of(name).kind, role_of(name).is_known)
         for name in ("Zoltan", "WebSurfer", "Computer_terminal")
     }
     assert kinds == {
@@ -252,9 +266,9 @@ def test_a_name_that_says_nothing_is_an_agent_and_said_to_be_unknown() -> None:
 
 
 def test_what_holds_no_turns_is_listed_and_not_guessed(tmp_path: Path) -> None:
-    path = written(tmp_path / "numbers.jsonl", *({"a": n, "b": n * 2} for n in range(5)))
+    path = write_lines(tmp_path / "numbers.jsonl", *({"a": n, "b": n * 2} for n in range(5)))
     made = draft(path)
-    assert made.made.shape == "nothing" and tomllib.loads(made.text) == {}
+    assert made.guess.shape == "nothing" and tomllib.loads(made.text) == {}
 
 
 def test_two_commands_bring_logs_of_any_shape_into_a_workspace(tmp_path: Path, coaudit: Coaudit) -> None:

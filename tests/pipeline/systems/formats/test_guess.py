@@ -13,11 +13,11 @@ import pytest
 
 from coaudit.pipeline.systems.formats.drafting import draft
 from coaudit.pipeline.systems.formats.growing import sessions_of
-from coaudit.pipeline.systems.formats.unclear import unclear
-from tests.pipeline.systems.formats.files import brief, one, written
-from tests.pipeline.systems.formats.shapes import as_json, as_lines, as_text, said
+from coaudit.pipeline.systems.formats.unclear import open_questions
+from tests.pipeline.systems.formats.files import one, outline, write_lines
+from tests.pipeline.systems.formats.shapes import as_json, as_lines, as_text, sentence
 from tests.pipeline.systems.formats.shapes_logs import LOGS
-from tests.pipeline.systems.formats.test_drafting import drafted
+from tests.pipeline.systems.formats.test_drafting import read_by_draft
 
 USER, AGENT = ("user", "human"), ("assistant", "agent")
 EXPECTED: dict[str, tuple[int, list[tuple[str, str]], list[tuple[str, str, str | None]]]] = {
@@ -25,9 +25,9 @@ EXPECTED: dict[str, tuple[int, list[tuple[str, str]], list[tuple[str, str, str |
         3,
         [USER, AGENT],
         [
-            ("user", "message", said(0)),
+            ("user", "message", sentence(0)),
             ("assistant", "action", "timetable"),
-            ("assistant", "message", said(3)),
+            ("assistant", "message", sentence(3)),
         ],
     ),
     "observations": (
@@ -35,50 +35,66 @@ EXPECTED: dict[str, tuple[int, list[tuple[str, str]], list[tuple[str, str, str |
         [("environment", "environment"), USER, AGENT],
         [
             ("environment", "start", "Be brief."),
-            ("user", "message", said(0)),
+            ("user", "message", sentence(0)),
             ("assistant", "action", "search"),
-            ("assistant", "message", said(3)),
+            ("assistant", "message", sentence(3)),
         ],
     ),
     "typed_events": (
         3,
         [USER, AGENT],
-        [("user", "message", said(0)), ("assistant", "action", "bash"), ("assistant", "message", said(3))],
+        [
+            ("user", "message", sentence(0)),
+            ("assistant", "action", "bash"),
+            ("assistant", "message", sentence(3)),
+        ],
     ),
     "turns_of_steps": (
         3,
         [USER, AGENT, ("environment", "environment")],
         [
-            ("user", "message", said(0)),
+            ("user", "message", sentence(0)),
             ("assistant", "action", "cd"),
             ("assistant", "action", "ls"),
             ("environment", "note", "decoded"),
-            ("assistant", "message", said(2)),
-            ("user", "message", said(1)),
+            ("assistant", "message", sentence(2)),
+            ("user", "message", sentence(1)),
         ],
     ),
     "crew": (
         1,
         [("Senior Researcher", "agent"), ("Reporting Analyst", "agent")],
         [
-            ("Senior Researcher", "note", said(0)),
-            ("Senior Researcher", "message", f"# research\n{said(2)}"),
-            ("Reporting Analyst", "note", said(1)),
+            ("Senior Researcher", "note", sentence(0)),
+            ("Senior Researcher", "message", f"# research\n{sentence(2)}"),
+            ("Reporting Analyst", "note", sentence(1)),
         ],
     ),
     "channel": (
         2,
         [("U01", "human"), ("helper", "agent"), ("U02", "human")],
-        [("U01", "message", said(0)), ("helper", "message", said(1)), ("U02", "message", said(2))],
+        [
+            ("U01", "message", sentence(0)),
+            ("helper", "message", sentence(1)),
+            ("U02", "message", sentence(2)),
+        ],
     ),
-    "arena": (6, [USER, AGENT], [("user", "message", said(0)), ("assistant", "message", f"a: {said(1)}")]),
-    "answers_of_two": (8, [USER, AGENT], [("user", "message", said(0)), ("assistant", "message", said(1))]),
+    "arena": (
+        6,
+        [USER, AGENT],
+        [("user", "message", sentence(0)), ("assistant", "message", f"a: {sentence(1)}")],
+    ),
+    "answers_of_two": (
+        8,
+        [USER, AGENT],
+        [("user", "message", sentence(0)), ("assistant", "message", sentence(1))],
+    ),
     "model_calls": (
         2,
         [("environment", "environment"), USER, AGENT],
         [
             ("environment", "start", "You write code."),
-            ("user", "message", said(0)),
+            ("user", "message", sentence(0)),
             ("assistant", "message", "```python\nprint(apis.show(0))\n```"),
             ("assistant", "action", "python"),
             ("assistant", "message", "```python\nprint(apis.show(1))\n```"),
@@ -96,7 +112,7 @@ EXPECTED: dict[str, tuple[int, list[tuple[str, str]], list[tuple[str, str, str |
         3,
         [USER, ("agent", "agent")],
         [
-            ("user", "message", said(0)),
+            ("user", "message", sentence(0)),
             ("agent", "action", "web_search"),
             ("agent", "action", "final_answer"),
         ],
@@ -109,18 +125,18 @@ def test_a_draft_used_as_it_is_gives_the_sessions_their_speakers_and_what_they_d
     tmp_path: Path, shape: str
 ) -> None:
     count, people, events = EXPECTED[shape]
-    trajectories = drafted(LOGS[shape](tmp_path))
+    trajectories = read_by_draft(LOGS[shape](tmp_path))
     assert len(trajectories) == count and len({t.id for t in trajectories}) == count
     assert len({t.native_id for t in trajectories}) == count
     first = trajectories[0]
     assert [(p.name, p.kind) for p in first.participants] == people
-    assert brief(first.events)[: len(events)] == events
+    assert outline(first.events)[: len(events)] == events
 
 
 def test_a_run_of_a_tool_is_the_result_of_the_call_that_a_model_made_and_fails_with_its_error(
     tmp_path: Path,
 ) -> None:
-    runs = drafted(LOGS["traced_runs"](tmp_path))
+    runs = read_by_draft(LOGS["traced_runs"](tmp_path))
     actions = [event for run in runs for event in run.events if event.kind == "action"]
     assert [(e.action and e.action.arguments, e.status, e.error) for e in actions] == [
         ({"to": "Ulm"}, None, None),
@@ -132,7 +148,7 @@ def test_a_run_of_a_tool_is_the_result_of_the_call_that_a_model_made_and_fails_w
 
 
 def test_calls_that_are_all_of_a_text_are_its_actions_with_the_results_that_follow(tmp_path: Path) -> None:
-    run = drafted(LOGS["turns_of_steps"](tmp_path))[0]
+    run = read_by_draft(LOGS["turns_of_steps"](tmp_path))[0]
     actions = [event for event in run.events if event.kind == "action"]
     assert [(e.action and (e.action.name, e.action.arguments), e.status) for e in actions] == [
         (("cd", {"folder": "a0"}), None),
@@ -143,7 +159,7 @@ def test_calls_that_are_all_of_a_text_are_its_actions_with_the_results_that_foll
 
 
 def test_of_two_sessions_in_a_record_each_is_one_that_won_or_did_not(tmp_path: Path) -> None:
-    runs = drafted(LOGS["arena"](tmp_path))
+    runs = read_by_draft(LOGS["arena"](tmp_path))
     assert [(run.native_id, run.agent_model, run.tags) for run in runs[:2]] == [
         ("q0/a", "m-1", {"side": "a"}),
         ("q0/b", "m-2", {"side": "b"}),
@@ -153,9 +169,9 @@ def test_of_two_sessions_in_a_record_each_is_one_that_won_or_did_not(tmp_path: P
 
 
 def test_what_a_command_printed_is_no_word_of_a_human_and_a_page_tells_what_failed(tmp_path: Path) -> None:
-    calls = drafted(LOGS["model_calls"](tmp_path / "calls"))[0]
+    calls = read_by_draft(LOGS["model_calls"](tmp_path / "calls"))[0]
     assert sum(event.actor == "user" for event in calls.events) == 1
-    page = drafted(LOGS["interactions"](tmp_path / "pages"))[0]
+    page = read_by_draft(LOGS["interactions"](tmp_path / "pages"))[0]
     actions = [event for event in page.events if event.kind == "action"]
     assert [(e.action and e.action.arguments, e.status) for e in actions] == [
         ({"command": "print(apis.show(0, 0))"}, None),
@@ -167,7 +183,7 @@ def test_what_a_command_printed_is_no_word_of_a_human_and_a_page_tells_what_fail
 def test_files_of_other_things_are_passed_over_by_name_and_times_in_seconds_are_times(tmp_path: Path) -> None:
     folder = LOGS["channel"](tmp_path)
     assert 'files = ["*.json", "!channels.json", "!users.json"]' in draft(folder).text
-    assert [e.time for e in drafted(folder)[0].events][:2] == [
+    assert [e.time for e in read_by_draft(folder)[0].events][:2] == [
         "2026-01-01T00:00:00.000100+00:00",
         "2026-01-01T00:00:30.000200+00:00",
     ]
@@ -202,28 +218,28 @@ def test_calls_of_two_sessions_that_begin_alike_are_told_apart_by_the_reply() ->
 def test_a_draft_says_what_it_did_not_understand_and_which_line_to_change(tmp_path: Path) -> None:
     def doubts(path: Path) -> list[str]:
         made = draft(path)
-        return list(unclear(made.seen, made.made))
+        return list(open_questions(made.survey, made.guess))
 
     crew = doubts(LOGS["crew"](tmp_path))
     assert any("no field tells sessions apart" in one and "native_id" in one for one in crew)
     assert any("Reporting Analyst (agent)" in one and "[roles]" in one for one in crew)
-    deep = [{"id": n, "choices": [{"turns": [{"a": said(n)}, {"a": said(n + 1)}]}]} for n in range(3)]
-    nothing = doubts(written(tmp_path / "deep.jsonl", *deep))
+    deep = [{"id": n, "choices": [{"turns": [{"a": sentence(n)}, {"a": sentence(n + 1)}]}]} for n in range(3)]
+    nothing = doubts(write_lines(tmp_path / "deep.jsonl", *deep))
     assert "two lists deep" in nothing[1]
     assert (
         '[event] text = "choices[0].turns[].a" reads the first item of choices, which is its only'
         in nothing[1]
     )
-    texts = [[], [{"b": [{"c": [said(n), said(n + 1)]} for n in range(2)]}]]
+    texts = [[], [{"b": [{"c": [sentence(n), sentence(n + 1)]} for n in range(2)]}]]
     deeper = [{"id": n, "a": texts[n % 2]} for n in range(4)]
-    there = doubts(written(tmp_path / "deeper.jsonl", *deeper))[1]
+    there = doubts(write_lines(tmp_path / "deeper.jsonl", *deeper))[1]
     assert "3 lists deep" in there
     assert '"a[0].b[0].c[].text" reads the first item of a and of a[].b, and leaves out all others' in there
-    talk = [{"role": "user", "content": said(0)}, {"role": "assistant", "content": said(1)}]
+    talk = [{"role": "user", "content": sentence(0)}, {"role": "assistant", "content": sentence(1)}]
     mixed = [{"id": n, "prompt": talk} for n in range(4)]
-    told = doubts(written(tmp_path / "mixed.jsonl", {"spec": "x"}, *mixed))
+    told = doubts(write_lines(tmp_path / "mixed.jsonl", {"spec": "x"}, *mixed))
     assert any(one.startswith("1 of 5 records have nothing at prompt") for one in told)
-    plain = doubts(written(tmp_path / "numbers.jsonl", *({"a": n} for n in range(3))))
+    plain = doubts(write_lines(tmp_path / "numbers.jsonl", *({"a": n} for n in range(3))))
     assert plain[-1].startswith("no path holds texts")
 
 
@@ -231,7 +247,7 @@ def bots_by_a_flag(folder: Path) -> Path:
     """A channel's export in which a flag of the author says who is a bot."""
     people = (("ada", False), ("helper-x", True), ("bo", False))
     messages = [
-        {"id": str(n), "timestamp": f"2026-01-01T10:0{n}:00Z", "content": said(n)}
+        {"id": str(n), "timestamp": f"2026-01-01T10:0{n}:00Z", "content": sentence(n)}
         | {"author": {"id": str(n % 3), "name": people[n % 3][0], "isBot": people[n % 3][1]}}
         for n in range(6)
     ]
@@ -240,18 +256,18 @@ def bots_by_a_flag(folder: Path) -> Path:
 
 def dated_lines(folder: Path) -> Path:
     """A messenger's export: a date as people write it, a name, a line."""
-    lines = (f"1/{n + 1}/26, 9:1{n} PM - {('Ada', 'Coach Bot')[n % 2]}: {said(n)}" for n in range(6))
+    lines = (f"1/{n + 1}/26, 9:1{n} PM - {('Ada', 'Coach Bot')[n % 2]}: {sentence(n)}" for n in range(6))
     return as_text(folder / "chat.txt", "\n".join(lines))
 
 
 def outputs_as_turns(folder: Path) -> Path:
     """Runs in an operating system: what a command printed is a user's turn, without a scaffold's mark."""
-    command = f"Think: {said(1)}\n\n```bash\nls\n```"
+    command = f"Think: {sentence(1)}\n\n```bash\nls\n```"
     turns = [
-        ("user", said(0)),
+        ("user", sentence(0)),
         ("agent", command),
         ("user", "The output of the OS:\n\na"),
-        ("agent", said(2)),
+        ("agent", sentence(2)),
     ]
     history = [{"role": role, "content": text} for role, text in turns]
     return as_lines(folder / "runs.jsonl", [{"index": n, "output": {"history": history}} for n in range(4)])
@@ -259,10 +275,10 @@ def outputs_as_turns(folder: Path) -> Path:
 
 def named_calls(folder: Path) -> Path:
     """Calls whose only kind is the address of what ran, and times in nanoseconds."""
-    asked = {"messages": [{"role": "user", "content": said(0)}]}
-    back = {"choices": [{"message": {"role": "assistant", "content": said(3)}}]}
+    asked = {"messages": [{"role": "user", "content": sentence(0)}]}
+    back = {"choices": [{"message": {"role": "assistant", "content": sentence(3)}}]}
     ops = (
-        ("Team.run", {"task": said(0)}, said(3)),
+        ("Team.run", {"task": sentence(0)}, sentence(3)),
         ("chat.completions", asked, back),
         ("tool.search", {"q": 1}, "x"),
     )
@@ -281,23 +297,23 @@ def steps_of_a_terminal(folder: Path) -> Path:
     seen = {"results": [{"source_call_id": "c1", "content": "Error: no such folder"}]}
     steps = [
         {"step_id": 1, "source": "system", "message": "You act in a shell."},
-        {"step_id": 2, "source": "user", "message": said(0)},
-        {"step_id": 3, "source": "agent", "message": said(1), "tool_calls": [call], "observation": seen},
-        {"step_id": 4, "source": "agent", "message": said(3)},
+        {"step_id": 2, "source": "user", "message": sentence(0)},
+        {"step_id": 3, "source": "agent", "message": sentence(1), "tool_calls": [call], "observation": seen},
+        {"step_id": 4, "source": "agent", "message": sentence(3)},
     ]
     return as_lines(folder / "runs.jsonl", [{"session_id": f"s{n}", "steps": steps} for n in range(3)])
 
 
 def numbered_columns(folder: Path) -> Path:
     """A row a participant, a column for each thing that was said."""
-    rows = [",".join([f"p{n}", *(f'"{said(k)}"' for k in range(4)), str(n)]) for n in range(4)]
+    rows = [",".join([f"p{n}", *(f'"{sentence(k)}"' for k in range(4)), str(n)]) for n in range(4)]
     return as_text(folder / "wide.csv", "\n".join(["pid,user_1,ai_1,user_2,ai_2,score", *rows]) + "\n")
 
 
 def captions(folder: Path) -> Path:
     """A call's captions: a number, a time and a name before each line."""
     lines = [
-        f"{n + 1}\n00:0{n}:00.000 --> 00:0{n}:09.000\n{('Ada Lovelace', 'Coach')[n % 2]}: {said(n)}\n"
+        f"{n + 1}\n00:0{n}:00.000 --> 00:0{n}:09.000\n{('Ada Lovelace', 'Coach')[n % 2]}: {sentence(n)}\n"
         for n in range(6)
     ]
     return as_text(folder / "call.vtt", "\n".join(["WEBVTT\n", *lines]))
@@ -309,24 +325,28 @@ def captions(folder: Path) -> Path:
         (
             bots_by_a_flag,
             [("ada", "human"), ("helper-x", "agent"), ("bo", "human")],
-            [("ada", "message", said(0)), ("helper-x", "message", said(1))],
+            [("ada", "message", sentence(0)), ("helper-x", "message", sentence(1))],
         ),
         (
             dated_lines,
             [("Ada", "human"), ("Coach Bot", "agent")],
-            [("Ada", "message", said(0)), ("Coach Bot", "message", said(1))],
+            [("Ada", "message", sentence(0)), ("Coach Bot", "message", sentence(1))],
         ),
         (
             outputs_as_turns,
             [USER, ("agent", "agent"), ("user (environment)", "environment")],
-            [("user", "message", said(0)), ("agent", "action", "bash"), ("agent", "message", said(2))],
+            [
+                ("user", "message", sentence(0)),
+                ("agent", "action", "bash"),
+                ("agent", "message", sentence(2)),
+            ],
         ),
         (
             named_calls,
             [USER, AGENT],
             [
-                ("user", "message", said(0)),
-                ("assistant", "message", said(3)),
+                ("user", "message", sentence(0)),
+                ("assistant", "message", sentence(3)),
                 ("assistant", "action", "tool.search"),
             ],
         ),
@@ -335,28 +355,28 @@ def captions(folder: Path) -> Path:
             [("environment", "environment"), USER, AGENT],
             [
                 ("environment", "start", "You act in a shell."),
-                ("user", "message", said(0)),
-                ("assistant", "message", said(1)),
+                ("user", "message", sentence(0)),
+                ("assistant", "message", sentence(1)),
                 ("assistant", "action", "bash"),
-                ("assistant", "message", said(3)),
+                ("assistant", "message", sentence(3)),
             ],
         ),
         (
             numbered_columns,
             [("user", "human"), ("ai", "agent")],
             [
-                ("user", "message", said(0)),
-                ("ai", "message", said(1)),
-                ("user", "message", said(2)),
-                ("ai", "message", said(3)),
+                ("user", "message", sentence(0)),
+                ("ai", "message", sentence(1)),
+                ("user", "message", sentence(2)),
+                ("ai", "message", sentence(3)),
             ],
         ),
         (
             captions,
             [("Ada Lovelace", "human"), ("Coach", "agent")],
             [
-                ("Ada Lovelace", "message", said(0)),
-                ("Coach", "message", said(1)),
+                ("Ada Lovelace", "message", sentence(0)),
+                ("Coach", "message", sentence(1)),
             ],
         ),
     ],
@@ -367,13 +387,13 @@ def test_logs_for_which_no_rule_was_made_are_told_by_the_same_rules(
     people: list[tuple[str, str]],
     events: list[tuple[str, str, str | None]],
 ) -> None:
-    first = drafted(make(tmp_path))[0]
+    first = read_by_draft(make(tmp_path))[0]
     assert [(person.name, person.kind) for person in first.participants] == people
-    assert brief(first.events)[: len(events)] == events
+    assert outline(first.events)[: len(events)] == events
 
 
 def test_calls_beside_what_is_said_have_the_results_that_name_them(tmp_path: Path) -> None:
-    run = drafted(steps_of_a_terminal(tmp_path))[0]
+    run = read_by_draft(steps_of_a_terminal(tmp_path))[0]
     (action,) = [event for event in run.events if event.kind == "action"]
     assert action.action is not None and action.action.arguments == {"cmd": "ls"}
     assert (action.status, run.states[action.states["public"]]) == (
@@ -415,24 +435,24 @@ def test_people_whose_words_are_left_out_are_told(tmp_path: Path) -> None:
     prompt = {"text": "When does it go?", "role": "prompter", "replies": replies}
     log.write_text("".join(f"{json.dumps({'tree': f't{n}', 'prompt': prompt})}\n" for n in range(4)))
     made = draft(log)
-    assert any("prompt.role says prompter" in line for line in unclear(made.seen, made.made))
+    assert any("prompt.role says prompter" in line for line in open_questions(made.survey, made.guess))
 
 
 def steps(session: int, words: tuple[object, ...]) -> list[dict[str, object]]:
     """What a person asks, what an agent does, each with how it ended, and what tools say."""
-    asked: dict[str, object] = {"role": "human", "actor": "user", "text": f"{said(session)}, please."}
+    asked: dict[str, object] = {"role": "human", "actor": "user", "text": f"{sentence(session)}, please."}
     done: list[dict[str, object]] = [
-        {"role": "agent", "actor": "assistant", "action": "open_page", "text": said(n), "status": word}
+        {"role": "agent", "actor": "assistant", "action": "open_page", "text": sentence(n), "status": word}
         for n, word in enumerate(words)
     ]
     shown: list[dict[str, object]] = [
-        {"role": "tool", "actor": name, "text": f"{name} on {said(session)}."}
+        {"role": "tool", "actor": name, "text": f"{name} on {sentence(session)}."}
         for name in ("browser", "get_user")
     ]
     return [asked, *done, *shown]
 
 
-def logged(path: Path, sessions: list[list[dict[str, object]]], *, table: bool = False) -> Path:
+def log_file(path: Path, sessions: list[list[dict[str, object]]], *, table: bool = False) -> Path:
     """A session a record, or an event a record."""
     if table:
         return as_lines(
@@ -459,7 +479,9 @@ OK = ("ok", "error", "ok")
 def test_how_an_action_ended_is_told_by_words_that_are_all_known(
     tmp_path: Path, table: bool, words: tuple[str | bool, ...], statuses: list[str | None]
 ) -> None:
-    first = drafted(logged(tmp_path / "log.jsonl", [steps(n, words) for n in range(4)], table=table))[0]
+    first = read_by_draft(log_file(tmp_path / "log.jsonl", [steps(n, words) for n in range(4)], table=table))[
+        0
+    ]
     assert [event.status for event in first.events if event.kind == "action"] == statuses
     kinds = {person.name: person.kind for person in first.participants}
     tools = {"browser": "environment", "get_user": "environment"}
@@ -468,7 +490,7 @@ def test_how_an_action_ended_is_told_by_words_that_are_all_known(
     )
 
 
-def renamed(events: list[dict[str, object]], name: str) -> list[dict[str, object]]:
+def rename_status(events: list[dict[str, object]], name: str) -> list[dict[str, object]]:
     """The events with their status under another name."""
     return [{name if key == "status" else key: value for key, value in event.items()} for event in events]
 
@@ -489,12 +511,12 @@ FLAWS: list[tuple[str, tuple[object, ...], list[str | None]]] = [
 def test_how_an_action_ended_is_told_by_a_flag_an_exit_code_or_an_error(
     tmp_path: Path, table: bool, name: str, said: tuple[object, ...], statuses: list[str | None]
 ) -> None:
-    sessions = [renamed(steps(n, said), name) for n in range(4)]
-    first = drafted(logged(tmp_path / "log.jsonl", sessions, table=table))[0]
+    sessions = [rename_status(steps(n, said), name) for n in range(4)]
+    first = read_by_draft(log_file(tmp_path / "log.jsonl", sessions, table=table))[0]
     acts = [event for event in first.events if event.kind == "action"]
     assert [event.status for event in acts] == statuses
     made = draft(tmp_path / "log.jsonl")
-    doubts = " ".join(unclear(made.seen, made.made))
+    doubts = " ".join(open_questions(made.survey, made.guess))
     assert (
         "is taken for a failure" in doubts
         or "any other for a failure" in doubts
@@ -533,8 +555,8 @@ def test_a_flag_or_a_code_that_may_mean_anything_else_is_left_to_a_person(
     tmp_path: Path, table: bool, name: str, said: tuple[object, ...]
 ) -> None:
     """Its opposite, a number of errors, one value alone, what a session comes to, or words of all kinds."""
-    sessions = [renamed(steps(n, said), name) for n in range(4)]
-    mapping = mapping_of(logged(tmp_path / "log.jsonl", sessions, table=table))
+    sessions = [rename_status(steps(n, said), name) for n in range(4)]
+    mapping = mapping_of(log_file(tmp_path / "log.jsonl", sessions, table=table))
     assert not {"status", "error"} & set(mapping["event"])
     assert not {"statuses", "results"} & set(mapping) and "status" not in mapping["constants"]
 
@@ -556,13 +578,16 @@ FEW: list[tuple[str, list[tuple[object, ...]], str]] = [
 def test_a_flag_or_a_code_of_actions_alone_is_theirs_however_few_a_session_has(
     tmp_path: Path, table: bool, name: str, said: list[tuple[object, ...]], statuses: str
 ) -> None:
-    sessions = [renamed(steps(n, words), name) for n, words in enumerate(said)]
-    runs = drafted(logged(tmp_path / "log.jsonl", sessions, table=table))
+    sessions = [rename_status(steps(n, words), name) for n, words in enumerate(said)]
+    runs = read_by_draft(log_file(tmp_path / "log.jsonl", sessions, table=table))
     acts = [[event.status for event in run.events if event.kind == "action"] for run in runs]
     assert acts == [[{"S": "succeeded", "F": "failed"}[c] for c in own] for own in statuses.split()]
     assert not any(outcome.name == "success" for run in runs for outcome in run.outcomes)
     made = draft(tmp_path / "log.jsonl")
-    assert any("is taken for" in doubt or "are taken for" in doubt for doubt in unclear(made.seen, made.made))
+    assert any(
+        "is taken for" in doubt or "are taken for" in doubt
+        for doubt in open_questions(made.survey, made.guess)
+    )
 
 
 @pytest.mark.parametrize(
@@ -580,18 +605,19 @@ def test_what_actions_alone_have_is_no_outcome_and_told_where_it_is_not_certain(
     tmp_path: Path, name: str, said: list[tuple[object, ...]]
 ) -> None:
     """What turns only one way, is the same throughout a session, or may mean anything."""
-    sessions = [renamed(steps(n, words), name) for n, words in enumerate(said)]
-    made = draft(logged(tmp_path / "log.jsonl", sessions, table=True))
+    sessions = [rename_status(steps(n, words), name) for n, words in enumerate(said)]
+    made = draft(log_file(tmp_path / "log.jsonl", sessions, table=True))
     mapping = tomllib.loads(made.text)
     assert "outcomes" not in mapping and "status" not in mapping["event"]
     assert any(
-        doubt.startswith(f"{name} stands with actions alone") for doubt in unclear(made.seen, made.made)
+        doubt.startswith(f"{name} stands with actions alone")
+        for doubt in open_questions(made.survey, made.guess)
     )
 
 
 def test_what_only_the_last_action_of_a_session_has_is_its_outcome(tmp_path: Path) -> None:
-    sessions = [renamed(steps(n, (None, None, n % 2)), "reward") for n in range(4)]
-    path = logged(tmp_path / "log.jsonl", sessions, table=True)
+    sessions = [rename_status(steps(n, (None, None, n % 2)), "reward") for n in range(4)]
+    path = log_file(tmp_path / "log.jsonl", sessions, table=True)
     assert mapping_of(path)["outcomes"] == {"reward": "reward", "success": "reward"}
 
 
@@ -602,16 +628,21 @@ def test_a_flag_of_what_came_back_under_the_agents_name_is_the_action_s(tmp_path
         for command in ("ls", "pytest")
     ]
     came = [
-        {"source": "agent", "observation": "run", "content": f"It says {said(turn)}.", "success": turn == 0}
+        {
+            "source": "agent",
+            "observation": "run",
+            "content": f"It says {sentence(turn)}.",
+            "success": turn == 0,
+        }
         for turn in range(2)
     ]
     events = [
-        {"source": "user", "content": f"{said(2)}, please."},
+        {"source": "user", "content": f"{sentence(2)}, please."},
         {"source": "environment", "observation": "state_changed", "content": "The agent runs."},
         *(event for pair in zip(done, came, strict=True) for event in pair),
         {"source": "agent", "content": "That is all that there is."},
     ]
-    (run,) = drafted(as_lines(tmp_path / "log.jsonl", events))
+    (run,) = read_by_draft(as_lines(tmp_path / "log.jsonl", events))
     assert [event.status for event in run.events if event.kind == "action"] == ["succeeded", "failed"]
     assert run.outcomes == ()
 
@@ -629,7 +660,7 @@ def test_an_error_of_steps_that_say_none_makes_no_failure(tmp_path: Path) -> Non
         for s in range(3)
         for n, word in enumerate(("None", "None", "boom" if s == 1 else "None", "None"))
     ]
-    runs = drafted(as_lines(tmp_path / "log.jsonl", steps_))
+    runs = read_by_draft(as_lines(tmp_path / "log.jsonl", steps_))
     assert {event.status for run in runs for event in run.events} == {None}
 
 
@@ -637,7 +668,7 @@ def test_an_error_of_steps_that_say_none_makes_no_failure(tmp_path: Path) -> Non
 def test_an_error_of_steps_fails_the_step_that_it_stands_with(tmp_path: Path, none: str | None) -> None:
     runs = [
         {
-            "goal": f"{said(n)}, please.",
+            "goal": f"{sentence(n)}, please.",
             "trajectory": [
                 {"action_type": name, "observation": f"page {turn} of {n}", "error": word}
                 for turn, (name, word) in enumerate(
@@ -647,7 +678,7 @@ def test_an_error_of_steps_fails_the_step_that_it_stands_with(tmp_path: Path, no
         }
         for n in range(3)
     ]
-    first = drafted(as_json(tmp_path / "runs.json", runs))[0]
+    first = read_by_draft(as_json(tmp_path / "runs.json", runs))[0]
     acts = [event for event in first.events if event.kind == "action"]
     assert [event.status for event in acts] == ["succeeded", "failed", "succeeded", "succeeded"]
     assert [event.error or None for event in acts] == [None, "Element not found", None, None]
@@ -657,11 +688,11 @@ def test_an_error_of_messages_too_is_none_of_actions(tmp_path: Path) -> None:
     sessions = [
         [
             event | {"error": "not heard"} if event["role"] == "human" else event
-            for event in renamed(steps(n, (None, "No route", None)), "error")
+            for event in rename_status(steps(n, (None, "No route", None)), "error")
         ]
         for n in range(4)
     ]
-    assert "error" not in mapping_of(logged(tmp_path / "log.jsonl", sessions))["event"]
+    assert "error" not in mapping_of(log_file(tmp_path / "log.jsonl", sessions))["event"]
 
 
 @pytest.mark.parametrize("table", [False, True])
@@ -685,17 +716,27 @@ def test_a_status_that_may_mean_anything_else_is_left_to_a_person(
 ) -> None:
     """A word that is not known, one word alone, how the session ended, or how far it is."""
     mapping = mapping_of(
-        logged(tmp_path / "log.jsonl", [steps(n, words) for n, words in enumerate(sessions)], table=table)
+        log_file(tmp_path / "log.jsonl", [steps(n, words) for n, words in enumerate(sessions)], table=table)
     )
     assert "status" not in mapping["event"] and "statuses" not in mapping
 
 
+@pytest.mark.parametrize(("name", "values"), [("exit_code", (0, 1, 0)), ("status", ("ok", "error", "ok"))])
+def test_a_status_that_is_empty_beside_actions_is_as_one_that_is_not_there(
+    tmp_path: Path, name: str, values: tuple[object, ...]
+) -> None:
+    sessions = [[{name: "", **event} for event in rename_status(steps(n, values), name)] for n in range(4)]
+    first = read_by_draft(log_file(tmp_path / "log.jsonl", sessions))[0]
+    statuses = [event.status for event in first.events if event.kind == "action"]
+    assert statuses == ["succeeded", "failed", "succeeded"]
+
+
 def test_a_status_of_messages_too_is_none_of_actions(tmp_path: Path) -> None:
     sessions = [[event | {"status": event.get("status", "ok")} for event in steps(n, OK)] for n in range(4)]
-    assert "status" not in mapping_of(logged(tmp_path / "log.jsonl", sessions))["event"]
+    assert "status" not in mapping_of(log_file(tmp_path / "log.jsonl", sessions))["event"]
 
 
-@pytest.mark.parametrize("beside", ["done", None])
+@pytest.mark.parametrize("beside", ["done", "isTerminal", None])
 def test_a_success_that_the_session_has_too_or_a_game_so_far_is_none_of_actions(
     tmp_path: Path, beside: str | None
 ) -> None:
@@ -720,7 +761,7 @@ def test_of_two_statuses_the_action_has_its_own(tmp_path: Path) -> None:
         return {**rest, "approval": approval} | ({"tool": tool} if event.get("action") else {})
 
     sessions = [[nested(event) for event in steps(n, OK)] for n in range(4)]
-    event = mapping_of(logged(tmp_path / "log.jsonl", sessions))["event"]
+    event = mapping_of(log_file(tmp_path / "log.jsonl", sessions))["event"]
     assert event["status"] == "events[].tool.status"
     assert "tool.name" not in str(event.get("role")), "what was done is nobody's name"
 
@@ -730,11 +771,11 @@ def test_a_status_on_what_came_back_is_the_action_s(tmp_path: Path, table: bool)
     def came(turn: int, word: str) -> list[dict[str, object]]:
         return [
             {"role": "agent", "actor": "assistant", "action": "open_page", "text": f"I open page {turn}."},
-            {"role": "tool", "actor": "browser", "text": f"It says {said(turn)}.", "status": word},
+            {"role": "tool", "actor": "browser", "text": f"It says {sentence(turn)}.", "status": word},
         ]
 
     sessions = [[*steps(n, ())[:1], *came(1, "ok"), *came(2, "error"), *came(3, "ok")] for n in range(4)]
-    first = drafted(logged(tmp_path / "log.jsonl", sessions, table=table))[0]
+    first = read_by_draft(log_file(tmp_path / "log.jsonl", sessions, table=table))[0]
     assert [event.status for event in first.events if event.kind == "action"] == [
         "succeeded",
         "failed",
@@ -756,11 +797,16 @@ def test_a_status_of_calls_and_of_what_came_back_is_whose_nobody_knows(
         came: dict[str, object] = {
             "role": "tool",
             "actor": "browser",
-            "text": f"It says {said(number)}.",
+            "text": f"It says {sentence(number)}.",
             "status": word,
         }
         if parallel:
-            return [call, {**call, "text": f"And {number}."}, came, {**came, "text": f"And {said(number)}."}]
+            return [
+                call,
+                {**call, "text": f"And {number}."},
+                came,
+                {**came, "text": f"And {sentence(number)}."},
+            ]
         return [{**call, "status": "ok"}, came]
 
     words = ("ok", "error", "ok", "error")
@@ -768,7 +814,7 @@ def test_a_status_of_calls_and_of_what_came_back_is_whose_nobody_knows(
         [*steps(n, ())[:1], *(one for number, word in enumerate(words) for one in turn(number, word))]
         for n in range(4)
     ]
-    assert "status" not in mapping_of(logged(tmp_path / "log.jsonl", sessions))["event"]
+    assert "status" not in mapping_of(log_file(tmp_path / "log.jsonl", sessions))["event"]
 
 
 def test_what_each_row_says_otherwise_is_no_outcome_of_a_session(tmp_path: Path) -> None:
@@ -779,39 +825,39 @@ def test_what_each_row_says_otherwise_is_no_outcome_of_a_session(tmp_path: Path)
         ]
         for n in range(4)
     ]
-    path = logged(tmp_path / "log.jsonl", sessions, table=True)
+    path = log_file(tmp_path / "log.jsonl", sessions, table=True)
     assert mapping_of(path)["outcomes"] == {"score": "score", "passed": "passed"}
 
 
 def test_people_are_told_by_a_role_that_tells_them_those_who_come_later_too(tmp_path: Path) -> None:
     names = ("tom", "kim", "lena", "ria")
     sessions: list[list[dict[str, object]]] = [
-        [{"role": role, "name": name, "text": said(place)} for place, (role, name) in enumerate(pairs)]
+        [{"role": role, "name": name, "text": sentence(place)} for place, (role, name) in enumerate(pairs)]
         for pairs in ([("user", one), ("assistant", "Pepper")] * 2 for one in names)
     ]
-    event = mapping_of(logged(tmp_path / "log.jsonl", sessions))["event"]
+    event = mapping_of(log_file(tmp_path / "log.jsonl", sessions))["event"]
     assert (event["role"], event["actor"]) == ("events[].role", ["events[].name", "events[].role"])
-    sessions[0] += [{"role": "user", "name": "Critic", "text": said(1)}]
-    event = mapping_of(logged(tmp_path / "other.jsonl", sessions))["event"]
+    sessions[0] += [{"role": "user", "name": "Critic", "text": sentence(1)}]
+    event = mapping_of(log_file(tmp_path / "other.jsonl", sessions))["event"]
     assert event["role"] == ["events[].name", "events[].role"], "frameworks call other agents users"
 
 
 def test_a_name_of_whom_a_session_is_with_is_nobody_s_who_speaks_in_it(tmp_path: Path) -> None:
     sessions: list[list[dict[str, object]]] = [
         [
-            {"agent": ("orion", "vega", "lyra")[n % 3], "role": role, "text": said(n)}
+            {"agent": ("orion", "vega", "lyra")[n % 3], "role": role, "text": sentence(n)}
             for role in ("user", "assistant")
         ]
         for n in range(12)
     ]
-    assert mapping_of(logged(tmp_path / "log.jsonl", sessions))["event"]["role"] == "events[].role"
+    assert mapping_of(log_file(tmp_path / "log.jsonl", sessions))["event"]["role"] == "events[].role"
 
 
 def test_nobody_is_human_for_want_of_knowledge_where_all_are_called_agents(tmp_path: Path) -> None:
     sessions: list[list[dict[str, object]]] = [
-        [{"agent": name, "text": said(n)} for name in ("Navigator", "Buyer")] for n in range(6)
+        [{"agent": name, "text": sentence(n)} for name in ("Navigator", "Buyer")] for n in range(6)
     ]
-    assert set(mapping_of(logged(tmp_path / "log.jsonl", sessions))["roles"].values()) == {"agent"}
+    assert set(mapping_of(log_file(tmp_path / "log.jsonl", sessions))["roles"].values()) == {"agent"}
 
 
 @pytest.mark.parametrize(
@@ -833,13 +879,13 @@ def test_an_outcome_in_words_is_a_success_where_it_is_the_session_s(
 
 def test_people_whose_names_sound_like_bots_are_people(tmp_path: Path) -> None:
     records = [
-        {"session": f"s{n}", "role": role, "name": name, "text": said(n + turn)}
+        {"session": f"s{n}", "role": role, "name": name, "text": sentence(n + turn)}
         for n in range(6)
         for turn, (role, name) in enumerate(
             (("teacher", "Ms Abbot"), ("student", "Tim Talbot"), ("tutor bot", "Kit"))
         )
     ]
-    first = drafted(as_lines(tmp_path / "log.jsonl", records))[0]
+    first = read_by_draft(as_lines(tmp_path / "log.jsonl", records))[0]
     assert {person.name: person.kind for person in first.participants} == {
         "Ms Abbot": "human",
         "Tim Talbot": "human",
@@ -851,7 +897,7 @@ def test_speakers_are_no_sessions_and_who_is_told_by_a_role_is_said(tmp_path: Pa
     """As AutoGen has them: whoever is heard is a user."""
     turns = [("Engineer", "user"), ("Admin", "assistant"), ("Critic", "user"), ("Admin", "user")]
     records = [
-        {"name": name, "role": role, "content": said(n * 4 + turn)}
+        {"name": name, "role": role, "content": sentence(n * 4 + turn)}
         for n in range(6)
         for turn, (name, role) in enumerate(turns)
     ]
@@ -861,13 +907,13 @@ def test_speakers_are_no_sessions_and_who_is_told_by_a_role_is_said(tmp_path: Pa
     assert mapping["event"]["role"] == ["name", "role"]
     sessions: list[list[dict[str, object]]] = [
         [
-            {"role": role, "name": who, "text": said(n)}
+            {"role": role, "name": who, "text": sentence(n)}
             for role, who in (("user", name), ("assistant", "Pepper")) * 2
         ]
         for n, name in enumerate(("tom", "kim", "lena"))
     ]
-    told = draft(logged(tmp_path / "told.jsonl", sessions))
-    doubts = " ".join(unclear(told.seen, told.made))
+    told = draft(log_file(tmp_path / "told.jsonl", sessions))
+    doubts = " ".join(open_questions(told.survey, told.guess))
     assert "only roles say who these are: tom, kim, lena (human); Pepper (agent)" in doubts
 
 
@@ -877,7 +923,7 @@ def test_tokens_are_no_words_of_a_run(tmp_path: Path) -> None:
     counted = [
         {**run, "outputs": run.get("outputs"), "prompt_tokens": 20, "completion_tokens": 10} for run in runs
     ]
-    made = draft(as_lines(tmp_path / "counted" / "runs.jsonl", counted)).made.spans
+    made = draft(as_lines(tmp_path / "counted" / "runs.jsonl", counted)).guess.spans
     assert (made["output"], made["output_tokens"]) == ("outputs", "completion_tokens")
     assert (made["input"], made["input_tokens"]) == ("inputs", "prompt_tokens")
 
@@ -887,30 +933,33 @@ def test_counts_under_the_names_of_words_are_no_words_of_a_run_without_an_answer
     tmp_path: Path, holder: str
 ) -> None:
     def run(number: int, kind: str, answer: str | None) -> dict[str, object]:
-        asking = [{"role": "user", "content": said(number)}]
+        asking = [{"role": "user", "content": sentence(number)}]
         counts = {"input": 9, "output": 7 + number}
         return {"id": f"{kind}{number}", "kind": kind, "input": asking, "output": answer, holder: counts}
 
-    answers = [None, said(5)]
+    answers = [None, sentence(5)]
     sessions = [
         {"id": f"s{n}", "runs": [run(n, "llm", text), run(n, "chain", None)]}
         for n, text in enumerate(answers)
     ]
     path = as_json(tmp_path / "runs.json", sessions)
-    made = draft(path).made.spans
+    made = draft(path).guess.spans
     assert (made["input"], made["output"]) == ("runs[].input", "runs[].output")
-    assert [[e.text for e in one.events] for one in drafted(path)] == [[said(0)], [said(1), said(5)]]
+    assert [[e.text for e in one.events] for one in read_by_draft(path)] == [
+        [sentence(0)],
+        [sentence(1), sentence(5)],
+    ]
 
 
 def doubts_of(path: Path) -> str:
     made = draft(path)
-    return " ".join(unclear(made.seen, made.made))
+    return " ".join(open_questions(made.survey, made.guess))
 
 
 def test_names_that_say_otherwise_than_roles_say_who_people_and_agents_are(tmp_path: Path) -> None:
     """As AutoGen keeps a chat of two: whoever began it is the assistant."""
     told = [
-        ("assistant", "User_proxy", said(0)),
+        ("assistant", "User_proxy", sentence(0)),
         ("user", "Coder", "```python\nprint(1)\n```"),
         ("assistant", "User_proxy", "exitcode: 1 (execution failed)\nCode output: NameError"),
         ("user", "Coder", "```python\nprint(2)\n```"),
@@ -918,11 +967,11 @@ def test_names_that_say_otherwise_than_roles_say_who_people_and_agents_are(tmp_p
     ]
     history = [{"role": role, "name": name, "content": text} for role, name, text in told]
     path = as_json(tmp_path / "chats.json", [{"chat_id": n, "chat_history": history} for n in range(2)])
-    first = drafted(path)[0]
+    first = read_by_draft(path)[0]
     kinds = {person.name: person.kind for person in first.participants}
     assert (kinds["User_proxy"], kinds["Coder"]) == ("human", "agent")
-    assert brief(first.events) == [
-        ("User_proxy", "message", said(0)),
+    assert outline(first.events) == [
+        ("User_proxy", "message", sentence(0)),
         ("Coder", "action", "python"),
         ("Coder", "action", "python"),
     ]
@@ -936,10 +985,10 @@ def test_of_one_list_in_which_all_are_users_speakers_are_no_sessions(tmp_path: P
         "Admin Coder Critic Ada Coder Ada",
     ):
         messages = [
-            {"content": said(n), "role": "user", "name": name} for n, name in enumerate(names.split())
+            {"content": sentence(n), "role": "user", "name": name} for n, name in enumerate(names.split())
         ]
         path = as_json(tmp_path / "group.json", messages)
-        (found,) = drafted(path)
+        (found,) = read_by_draft(path)
         kinds = {person.name: person.kind for person in found.participants}
         assert (kinds["Admin"], kinds["Critic"], len(kinds)) == ("human", "agent", 4)
         assert "Admin (human)" in doubts_of(path)
@@ -948,14 +997,14 @@ def test_of_one_list_in_which_all_are_users_speakers_are_no_sessions(tmp_path: P
 def test_agents_that_messages_with_calls_have_as_users_are_agents_by_name(tmp_path: Path) -> None:
     call = {"name": "search", "args": {"q": "Ulm"}, "id": "c1"}
     messages = [
-        {"type": "human", "content": said(0)},
+        {"type": "human", "content": sentence(0)},
         {"type": "ai", "content": "", "tool_calls": [call]},
         {"type": "tool", "content": "Ulm is a town.", "tool_call_id": "c1"},
-        {"type": "human", "name": "Researcher", "content": said(1)},
-        {"type": "human", "name": "Ada", "content": said(2)},
+        {"type": "human", "name": "Researcher", "content": sentence(1)},
+        {"type": "human", "name": "Ada", "content": sentence(2)},
     ]
     path = as_lines(tmp_path / "state.jsonl", [{"id": f"t{n}", "messages": messages} for n in range(2)])
-    first = drafted(path)[0]
+    first = read_by_draft(path)[0]
     kinds = {person.name: person.kind for person in first.participants}
     assert kinds == {"user": "human", "assistant": "agent", "Researcher": "agent", "Ada": "human"}
     assert "their names say who they are: Researcher (agent)" in doubts_of(path)
@@ -965,7 +1014,11 @@ def test_agents_that_messages_with_calls_have_as_users_are_agents_by_name(tmp_pa
 def bot_records() -> list[dict[str, Any]]:
     """One message each of two conversations, whose id lies in an object."""
     return [
-        {"from": {"id": who, "name": name, "role": role}, "conversation": {"id": f"c{n}"}, "text": said(n)}
+        {
+            "from": {"id": who, "name": name, "role": role},
+            "conversation": {"id": f"c{n}"},
+            "text": sentence(n),
+        }
         for n in range(2)
         for who, name, role in (("u1", "Ada", "user"), ("b1", "Pepper", "bot"))
     ]
@@ -994,14 +1047,14 @@ def test_an_id_of_who_speaks_is_no_session_and_people_are_told_by_the_kind_of_th
     people = (("tom", 1, "User"), ("pepper", 2, "Bot"), ("kim", 3, "User"), ("tom", 1, "User"))
     records = [
         ({"user": {"login": who, "id": own, "type": kind}} if nested else {"uid": own, "author": who})
-        | {"issue_url": f"https://example.org/issues/{n}", "body": said(4 * n + turn)}
+        | {"issue_url": f"https://example.org/issues/{n}", "body": sentence(4 * n + turn)}
         for n in range(3)
         for turn, (who, own, kind) in enumerate(people)
     ]
     file = as_json(tmp_path / "log.json", records)
     assert mapping_of(file)["trajectory"]["native_id"] == "issue_url"
     if nested:
-        assert {(one.name, one.kind) for one in drafted(file)[0].participants} == {
+        assert {(one.name, one.kind) for one in read_by_draft(file)[0].participants} == {
             ("tom", "human"),
             ("kim", "human"),
             ("pepper", "agent"),
@@ -1022,26 +1075,31 @@ def test_rows_of_one_session_that_have_a_question_and_its_answer_are_one(
     tmp_path: Path, asked: str, told: str
 ) -> None:
     rows = [
-        {"session_id": f"s{n}", "turn": m, asked: said(n + m), told: said(m) if m else said(n + m + 1)}
+        {
+            "session_id": f"s{n}",
+            "turn": m,
+            asked: sentence(n + m),
+            told: sentence(m) if m else sentence(n + m + 1),
+        }
         | {"at": f"2026-01-02T10:0{n}:0{m}Z", "rating": n}
         for n in range(4)
         for m in range(3)
     ]
-    found = drafted(as_lines(tmp_path / "log.jsonl", rows))
+    found = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
     assert [one.native_id for one in found] == ["s0", "s1", "s2", "s3"]
     assert [(e.actor, e.text, e.time) for e in found[1].events] == [
         (who, text, f"2026-01-02T10:01:0{m}Z")
         for m in range(3)
-        for who, text in (("user", said(1 + m)), ("assistant", said(m) if m else said(2)))
+        for who, text in (("user", sentence(1 + m)), ("assistant", sentence(m) if m else sentence(2)))
     ]
     assert {o.name: o.value for o in found[1].outcomes} == {"rating": 1}
 
 
 def test_a_text_by_a_person_is_no_agents_where_nothing_says_who_acts(tmp_path: Path) -> None:
-    rows = [{"session_id": f"s{n // 3}", "user_message": said(n)} for n in range(9)]
-    assert {p.kind for one in drafted(as_lines(tmp_path / "log.jsonl", rows)) for p in one.participants} == {
-        "human"
-    }
+    rows = [{"session_id": f"s{n // 3}", "user_message": sentence(n)} for n in range(9)]
+    assert {
+        p.kind for one in read_by_draft(as_lines(tmp_path / "log.jsonl", rows)) for p in one.participants
+    } == {"human"}
 
 
 def test_sentences_that_tell_of_agents_are_no_names(tmp_path: Path) -> None:
@@ -1053,39 +1111,45 @@ def test_sentences_that_tell_of_agents_are_no_names(tmp_path: Path) -> None:
         }
         for n in range(9)
     ]
-    (first, *_) = drafted(as_lines(tmp_path / "log.jsonl", rows))
+    (first, *_) = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
     assert [(p.name, p.kind) for p in first.participants] == [("user", "human"), ("assistant", "agent")]
 
 
 def test_rows_of_several_raters_are_no_rounds_where_only_some_have_several(tmp_path: Path) -> None:
     rows = [
-        {"session_id": f"s{n}", "turn": m, "question": said(n + m), "answer": said(n + m + 1), "score": rater}
+        {
+            "session_id": f"s{n}",
+            "turn": m,
+            "question": sentence(n + m),
+            "answer": sentence(n + m + 1),
+            "score": rater,
+        }
         for n in range(4)
         for m in range(4)
         for rater in range(1 + m % 2)
     ]
-    found = drafted(as_lines(tmp_path / "log.jsonl", rows))
+    found = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
     assert [{o.name: o.value for o in one.outcomes}["score"] for one in found[:3]] == [0, 0, 1]
 
 
 def test_prompts_with_all_that_was_said_before_are_no_rounds(tmp_path: Path) -> None:
     rows = [
-        {"session_id": f"s{n}", "prompt": " ".join(map(said, range(m + 1))), "response": said(n + m)}
+        {"session_id": f"s{n}", "prompt": " ".join(map(sentence, range(m + 1))), "response": sentence(n + m)}
         for n in range(3)
         for m in range(3)
     ]
-    assert not draft(as_lines(tmp_path / "log.jsonl", rows)).made.rounds
+    assert not draft(as_lines(tmp_path / "log.jsonl", rows)).guess.rounds
 
 
 def test_what_is_said_of_each_row_of_a_session_is_told_to_be_left_out(tmp_path: Path) -> None:
     rows = [
-        {"session_id": f"s{n}", "turn": m, "question": said(n + m), "answer": said(n + m + 1)}
+        {"session_id": f"s{n}", "turn": m, "question": sentence(n + m), "answer": sentence(n + m + 1)}
         | {"rating": m, "arm": n, "tool": "look" if m else None}
         for n in range(4)
         for m in range(3)
     ]
     made = draft(as_lines(tmp_path / "log.jsonl", rows))
-    (told,) = [one for one in unclear(made.seen, made.made) if "each row" in one]
+    (told,) = [one for one in open_questions(made.survey, made.guess) if "each row" in one]
     assert told.endswith("each row: rating, tool")
 
 
@@ -1094,13 +1158,17 @@ def test_rows_of_one_session_that_are_read_as_sessions_are_told(
     tmp_path: Path, asked: str, told: str
 ) -> None:
     """Each with one question, and two answers to it."""
-    rows = [{"session_id": f"s{n}", asked: said(n), told: said(n + m + 1)} for n in range(4) for m in (0, 2)]
+    rows = [
+        {"session_id": f"s{n}", asked: sentence(n), told: sentence(n + m + 1)}
+        for n in range(4)
+        for m in (0, 2)
+    ]
     made = draft(as_lines(tmp_path / "log.jsonl", rows))
     mapping = tomllib.loads(made.text)
     assert list(mapping["turns"]["fields"].items()) == [("user", asked), ("assistant", told)]
-    assert [one for one in unclear(made.seen, made.made) if one.startswith("session_id repeats")]
+    assert [one for one in open_questions(made.survey, made.guess) if one.startswith("session_id repeats")]
     alone = draft(as_lines(tmp_path / "other.jsonl", rows[::2]))
-    assert not [one for one in unclear(alone.seen, alone.made) if "repeats" in one]
+    assert not [one for one in open_questions(alone.survey, alone.guess) if "repeats" in one]
 
 
 def test_who_speaks_is_told_by_a_field_beside_a_role_that_all_have(tmp_path: Path) -> None:
@@ -1112,13 +1180,13 @@ def test_who_speaks_is_told_by_a_field_beside_a_role_that_all_have(tmp_path: Pat
                 "role_name": who,
                 "role_type": kind,
                 "role": "user",
-                "content": said(n + turn),
+                "content": sentence(n + turn),
             }
             for turn, (who, kind) in enumerate(people, 1)
         }
         for n in range(3)
     ]
-    first = drafted(as_lines(tmp_path / "log.jsonl", records))[0]
+    first = read_by_draft(as_lines(tmp_path / "log.jsonl", records))[0]
     assert [(one.name, one.kind) for one in first.participants] == [("Buyer", "human"), ("Clerk", "agent")]
 
 
@@ -1137,7 +1205,7 @@ def test_who_speaks_is_told_by_a_field_beside_a_role_that_all_have(tmp_path: Pat
 def test_what_is_said_once_stands_under_its_own_name_and_in_no_object_of_ratings(
     tmp_path: Path, beside: dict[str, object], name: str, path: str | None
 ) -> None:
-    talk = [{"speaker": f"agent_{n % 2 + 1}", "text": said(n)} for n in range(4)]
+    talk = [{"speaker": f"agent_{n % 2 + 1}", "text": sentence(n)} for n in range(4)]
     records = [{"session": f"s{n}", "turns": talk, **beside} for n in range(3)]
     assert mapping_of(as_lines(tmp_path / "log.jsonl", records))["trajectory"].get(name) == path
 
@@ -1159,14 +1227,16 @@ def test_who_plays_or_drives_acts_where_it_is_plainly_a_person_or_an_agent(
         for turn in range(6)
     ]
     file = as_lines(tmp_path / "log.jsonl", records)
-    first = drafted(file)[0]
+    first = read_by_draft(file)[0]
     assert {(one.name, one.kind) for one in first.participants} == {
         (people[0], "human"),
         (people[1], "agent"),
     }
     assert {event.kind for event in first.events} == {"action"}
     made = draft(file)
-    assert any("taken for what was done" in one for one in unclear(made.seen, made.made)) is (did == "event")
+    assert any("taken for what was done" in one for one in open_questions(made.survey, made.guess)) is (
+        did == "event"
+    )
 
 
 def tickets(kinds: tuple[str, ...] = ("comment", "assignment", "comment", "close")) -> list[dict[str, Any]]:
@@ -1174,11 +1244,11 @@ def tickets(kinds: tuple[str, ...] = ("comment", "assignment", "comment", "close
     return [
         {
             "id": f"t{n}",
-            "source": {"body": said(n), "author": {"type": "user", "name": "Kim"}},
+            "source": {"body": sentence(n), "author": {"type": "user", "name": "Kim"}},
             "parts": [
                 {
                     "part_type": kind,
-                    "body": said(n + turn) if kind == "comment" else None,
+                    "body": sentence(n + turn) if kind == "comment" else None,
                     "author": {"type": ("bot", "admin")[turn // 2], "name": ("Pepper", "Tom")[turn // 2]},
                 }
                 for turn, kind in enumerate(kinds)
@@ -1190,34 +1260,39 @@ def tickets(kinds: tuple[str, ...] = ("comment", "assignment", "comment", "close
 
 def test_what_a_person_says_beside_the_list_of_what_is_said_is_told(tmp_path: Path) -> None:
     made = draft(as_json(tmp_path / "log.json", tickets()))
-    assert any('[trajectory] request = "source.body"' in one for one in unclear(made.seen, made.made))
+    assert any(
+        '[trajectory] request = "source.body"' in one for one in open_questions(made.survey, made.guess)
+    )
     chats = [
-        one | {"parts": [{"role": "assistant", "content": said(n)}] * 2} for n, one in enumerate(tickets())
+        one | {"parts": [{"role": "assistant", "content": sentence(n)}] * 2}
+        for n, one in enumerate(tickets())
     ]
     told = draft(as_json(tmp_path / "chats.json", chats))
     assert [
-        one for one in unclear(told.seen, told.made) if one.startswith("source.body") and "request" not in one
+        one
+        for one in open_questions(told.survey, told.guess)
+        if one.startswith("source.body") and "request" not in one
     ]
     others = [one | {"source": {"body": "x", "author": {"type": "bot"}}} for one in tickets()]
     made = draft(as_json(tmp_path / "other.json", others))
-    assert not any("request" in one for one in unclear(made.seen, made.made))
+    assert not any("request" in one for one in open_questions(made.survey, made.guess))
 
 
 @pytest.mark.parametrize("kinds", [("comment", "assignment", "comment", "close"), ("comment", "command") * 2])
 def test_what_is_of_a_kind_that_has_no_text_is_a_note_and_no_message(
     tmp_path: Path, kinds: tuple[str, ...]
 ) -> None:
-    first = drafted(as_json(tmp_path / "log.json", tickets(kinds)))[0]
+    first = read_by_draft(as_json(tmp_path / "log.json", tickets(kinds)))[0]
     quiet = "message" if "command" in kinds else "note"
     assert [event.kind for event in first.events] == ["message", quiet] * 2, "a command may be done"
 
 
 def test_heads_of_traces_make_no_one_session_of_all(tmp_path: Path) -> None:
     runs = [json.loads(line) for line in LOGS["traced_runs"](tmp_path).read_text().splitlines()]
-    trace = draft(tmp_path / "runs.jsonl").made.native_id
+    trace = draft(tmp_path / "runs.jsonl").guess.native_id
     heads = [{"object": "trace", "id": f"t{n}", "workflow_name": "All"} for n in range(2)]
     path = as_lines(tmp_path / "headed" / "runs.jsonl", [*heads, *runs])
-    assert draft(path).made.native_id == trace != []
+    assert draft(path).guess.native_id == trace != []
 
 
 def test_the_code_of_a_runs_status_says_how_it_ended_and_no_label_is_what_went_in_or_out(
@@ -1233,15 +1308,15 @@ def test_the_code_of_a_runs_status_says_how_it_ended_and_no_label_is_what_went_i
         }  # fmt: skip
 
     call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": "{}"}}
-    asked = [{"role": "user", "content": said(0)}]
+    asked = [{"role": "user", "content": sentence(0)}]
     spans = [
         run(0, "AGENT", None, None, "OK"),
         run(1, "CHAT_MODEL", asked, {"role": "assistant", "content": None, "tool_calls": [call]}, "OK"),
         run(2, "TOOL", {"a": 1}, "2", "ERROR"),
     ]
-    (found,) = drafted(as_json(tmp_path / "trace.json", {"info": {"state": "OK"}, "spans": spans}))
+    (found,) = read_by_draft(as_json(tmp_path / "trace.json", {"info": {"state": "OK"}, "spans": spans}))
     assert [(e.kind, e.text, e.status) for e in found.events] == [
-        ("message", said(0), None),
+        ("message", sentence(0), None),
         ("action", None, "failed"),
     ]
 
@@ -1249,10 +1324,15 @@ def test_the_code_of_a_runs_status_says_how_it_ended_and_no_label_is_what_went_i
 def test_a_score_is_the_mean_in_its_object_and_not_their_count(tmp_path: Path) -> None:
     rows = [
         {"id": f"s{n}", "feedback_stats": {"correctness": {"n": 1, "avg": n / 2}}}
-        | {"messages": [{"role": "user", "content": said(n)}, {"role": "assistant", "content": said(n + 1)}]}
+        | {
+            "messages": [
+                {"role": "user", "content": sentence(n)},
+                {"role": "assistant", "content": sentence(n + 1)},
+            ]
+        }
         for n in range(3)
     ]
-    found = drafted(as_lines(tmp_path / "runs.jsonl", rows))
+    found = read_by_draft(as_lines(tmp_path / "runs.jsonl", rows))
     assert [{o.name: o.value for o in one.outcomes} for one in found] == [
         *({"correctness": value} for value in (0, 0.5, 1)),
     ]
@@ -1260,24 +1340,24 @@ def test_a_score_is_the_mean_in_its_object_and_not_their_count(tmp_path: Path) -
 
 def test_runs_below_runs_are_no_rival_answers(tmp_path: Path) -> None:
     made = draft(named_calls(tmp_path))
-    assert made.made.shape == "spans"
-    assert "rival answers" not in " ".join(unclear(made.seen, made.made))
+    assert made.guess.shape == "spans"
+    assert "rival answers" not in " ".join(open_questions(made.survey, made.guess))
 
 
 def test_measures_beside_a_score_in_one_object_are_outcomes_too(tmp_path: Path) -> None:
-    turns = [{"role": side, "text": said(n)} for n, side in enumerate(("user", "assistant"))]
+    turns = [{"role": side, "text": sentence(n)} for n, side in enumerate(("user", "assistant"))]
     rows = [
         {"id": f"s{n}", "turns": turns}
         | {"evaluation": {"judge": {"score": n / 2, "accuracy": n / 4, "won": n > 1, "count": 3}}}
         for n in range(4)
     ]
-    first = drafted(as_lines(tmp_path / "log.jsonl", rows))[2]
+    first = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))[2]
     values = {o.name: o.value for o in first.outcomes}
     assert values == {"judge": 1, "accuracy": 0.5, "won": True, "success": True}
 
 
 def test_replies_in_cells_are_the_messages_of_which_they_are_the_json(tmp_path: Path) -> None:
-    asked, again = {"role": "user", "content": said(0)}, {"role": "user", "content": said(1)}
+    asked, again = {"role": "user", "content": sentence(0)}, {"role": "user", "content": sentence(1)}
     back = {"role": "assistant", "content": '{"seats": 2}'}
     calls = [([asked], back), ([asked, back, again], {"role": "assistant", "content": "Yes."})]
     rows = [[f"t{n}", json.dumps(many), json.dumps(one)] for n, (many, one) in enumerate(calls)]
@@ -1285,18 +1365,18 @@ def test_replies_in_cells_are_the_messages_of_which_they_are_the_json(tmp_path: 
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["id", "input", "output"], *rows])
     made = draft(path)
-    assert not made.made.tags
+    assert not made.guess.tags
     run = one("mapped", path, map=made.text)
-    assert [event.text for event in run.events] == [said(0), '{"seats": 2}', said(1), "Yes."]
+    assert [event.text for event in run.events] == [sentence(0), '{"seats": 2}', sentence(1), "Yes."]
 
 
 def test_texts_that_count_seconds_are_times_and_other_digits_are_none(tmp_path: Path) -> None:
     def time_of(values: list[str]) -> str | list[str] | None:
         rows = [
-            {"conv": "a", "from": ("user", "bot")[n % 2], "body": said(n), "ts": value}
+            {"conv": "a", "from": ("user", "bot")[n % 2], "body": sentence(n), "ts": value}
             for n, value in enumerate(values)
         ]
-        return draft(written(tmp_path / "log.jsonl", *rows)).made.event.get("time")
+        return draft(write_lines(tmp_path / "log.jsonl", *rows)).guess.event.get("time")
 
     assert time_of(["1767322800", "1767322810", "1767322820", "1767322830"]) == "ts"
     assert time_of(["1767322800123", "1767322810123"] * 2) == "ts"
@@ -1309,9 +1389,10 @@ def test_numbers_of_cases_that_could_be_seconds_are_sessions_and_no_times(
 ) -> None:
     def drafted_of(key: str) -> tuple[list[str], str | list[str] | None]:
         rows = [
-            {key: case(1000234567 + n // 2), "wer": ("Kunde", "Bot")[n % 2], "was": said(n)} for n in range(8)
+            {key: case(1000234567 + n // 2), "wer": ("Kunde", "Bot")[n % 2], "was": sentence(n)}
+            for n in range(8)
         ]
-        made = draft(written(tmp_path / "log.jsonl", *rows)).made
+        made = draft(write_lines(tmp_path / "log.jsonl", *rows)).guess
         return made.native_id, made.event.get("time")
 
     assert drafted_of("fall") == (["fall"], None)
@@ -1327,9 +1408,9 @@ def test_an_answer_in_json_that_names_a_role_is_what_was_said(tmp_path: Path) ->
         '{"role": "system", "content": "You write poems."}',
     ]
     for answer in answers:
-        record = {"id": "s", "messages": [{"role": "user", "content": said(0)}], "output": answer}
-        run = one("mapped", written(tmp_path / "log.jsonl", record), map=mapping)
+        record = {"id": "s", "messages": [{"role": "user", "content": sentence(0)}], "output": answer}
+        run = one("mapped", write_lines(tmp_path / "log.jsonl", record), map=mapping)
         assert [(event.actor, event.text) for event in run.events] == [
-            ("user", said(0)),
+            ("user", sentence(0)),
             ("assistant", answer),
         ]

@@ -11,33 +11,36 @@ from coaudit.pipeline.ingest.run import preview
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats import dialects
 from coaudit.pipeline.systems.formats.drafting import draft
-from coaudit.pipeline.systems.formats.guess import guess
-from coaudit.pipeline.systems.formats.numbered import gathered, stem_in
+from coaudit.pipeline.systems.formats.guess import guess_mapping
+from coaudit.pipeline.systems.formats.numbered import gather_turns, stem_in
 from coaudit.pipeline.systems.formats.sides import sides_in
-from coaudit.pipeline.systems.formats.survey import survey
-from coaudit.pipeline.systems.formats.unclear import unclear
+from coaudit.pipeline.systems.formats.survey import survey_logs
+from coaudit.pipeline.systems.formats.unclear import open_questions
 from coaudit.schemas import Action, Trajectory
-from tests.pipeline.systems.formats.files import brief, one, written
-from tests.pipeline.systems.formats.shapes import as_json, as_lines, said
-from tests.pipeline.systems.formats.test_drafting import drafted
+from tests.pipeline.systems.formats.files import one, outline, write_lines
+from tests.pipeline.systems.formats.shapes import as_json, as_lines, sentence
+from tests.pipeline.systems.formats.test_drafting import read_by_draft
 
 
 def test_an_id_that_comes_again_in_every_list_is_who_speaks(tmp_path: Path) -> None:
-    turns = [{"text": said(n), "data": {}, "id": f"turker_{n % 2 + 1}"} for n in range(4)]
+    turns = [{"text": sentence(n), "data": {}, "id": f"turker_{n % 2 + 1}"} for n in range(4)]
     games = [{"dialogue_id": n, "chat_logs": turns} for n in range(3)]
-    first = drafted(as_json(tmp_path / "games.json", games))[0]
+    first = read_by_draft(as_json(tmp_path / "games.json", games))[0]
     assert [(p.name, p.kind) for p in first.participants] == [("turker_1", "human"), ("turker_2", "human")]
-    assert brief(first.events)[:2] == [("turker_1", "message", said(0)), ("turker_2", "message", said(1))]
+    assert outline(first.events)[:2] == [
+        ("turker_1", "message", sentence(0)),
+        ("turker_2", "message", sentence(1)),
+    ]
 
 
 def test_ids_of_messages_and_labels_of_one_session_are_nobodys_names(tmp_path: Path) -> None:
     for ids in ("abcdefghijkl", "aaaabbbbcccc"):
         own = iter(ids)
         talks = [
-            {"name": n, "turns": [{"id": next(own), "text": said(k)} for k in range(4)]} for n in range(3)
+            {"name": n, "turns": [{"id": next(own), "text": sentence(k)} for k in range(4)]} for n in range(3)
         ]
-        made = guess(survey(as_json(tmp_path / "talks.json", talks)))
-        assert made.turns_about and "role" not in made.event
+        made = guess_mapping(survey_logs(as_json(tmp_path / "talks.json", talks)))
+        assert made.is_alternating and "role" not in made.event
 
 
 def test_a_list_of_what_was_done_is_no_talk_of_two(tmp_path: Path) -> None:
@@ -49,7 +52,7 @@ def test_a_list_of_what_was_done_is_no_talk_of_two(tmp_path: Path) -> None:
         | {"actions": acts}
         for n in range(3)
     ]
-    first = drafted(as_json(tmp_path / "runs.json", runs))[0]
+    first = read_by_draft(as_json(tmp_path / "runs.json", runs))[0]
     assert {p.name for p in first.participants} == {"user", "agent"}
     assert [e.action and e.action.name for e in first.events] == [None, "TYPE", "CLICK"]
 
@@ -67,8 +70,8 @@ def test_events_of_an_editor_are_what_was_done_by_whom(tmp_path: Path) -> None:
     ]
     for session in ("a", "b", "c"):
         as_lines(tmp_path / f"{session}.jsonl", rows)
-    first = drafted(tmp_path)[0]
-    assert brief(first.events) == [
+    first = read_by_draft(tmp_path)[0]
+    assert outline(first.events) == [
         ("api", "action", "start"),
         ("user", "action", "text-insert"),
         ("user", "action", "suggestion-get"),
@@ -77,46 +80,53 @@ def test_events_of_an_editor_are_what_was_done_by_whom(tmp_path: Path) -> None:
 
 
 def test_numbered_messages_are_neither_two_sides_nor_one_message(tmp_path: Path) -> None:
-    record = {f"message_{n}": {"role": "user", "content": f"{said(n)} {said(n)}"} for n in (1, 2, 3)}
+    record = {f"message_{n}": {"role": "user", "content": f"{sentence(n)} {sentence(n)}"} for n in (1, 2, 3)}
     assert sides_in([record]) is None
     assert sides_in([{key: record[key] for key in ("message_1", "message_2")}]) == ["1", "2"]
-    rows = [{"speaker": "user", "v2": {"text": said(n)}, "session": n % 2} for n in range(4)]
-    assert guess(survey(as_lines(tmp_path / "rows.jsonl", rows))).event["text"] == "v2.text"
+    rows = [{"speaker": "user", "v2": {"text": sentence(n)}, "session": n % 2} for n in range(4)]
+    assert guess_mapping(survey_logs(as_lines(tmp_path / "rows.jsonl", rows))).event["text"] == "v2.text"
 
 
 def test_turns_under_numbered_names_are_a_list(tmp_path: Path) -> None:
     for name, count in (("a", 12), ("b", 3)):
-        turns = [{"role": ("user", "assistant")[n % 2], "content": said(n)} for n in range(count)]
+        turns = [{"role": ("user", "assistant")[n % 2], "content": sentence(n)} for n in range(count)]
         record = {"id": name, **{f"message_{n}": turns[n - 1] for n in range(count, 0, -1)}}
         as_json(tmp_path / f"{name}.json", {**record, "num_messages": count})
-    runs = drafted(tmp_path)
+    runs = read_by_draft(tmp_path)
     assert [len(run.events) for run in runs] == [12, 3]
-    assert [event.text for event in runs[0].events] == [said(n) for n in range(12)]
-    texts = [{"topic": n, "turn0": said(0), "turn1": said(1), "turn2": said(2)} for n in (1, 2)]
-    assert [e.text for e in drafted(as_lines(tmp_path / "t.jsonl", texts))[0].events] == [
-        said(n) for n in range(3)
+    assert [event.text for event in runs[0].events] == [sentence(n) for n in range(12)]
+    texts = [{"topic": n, "turn0": sentence(0), "turn1": sentence(1), "turn2": sentence(2)} for n in (1, 2)]
+    assert [e.text for e in read_by_draft(as_lines(tmp_path / "t.jsonl", texts))[0].events] == [
+        sentence(n) for n in range(3)
     ]
 
 
 def test_a_turn_with_nothing_in_it_makes_nobody_another_and_no_field_is_lost(tmp_path: Path) -> None:
-    first = {"name": 1, "turns": 3, "turn_1": said(0), "turn_2": "", "turn_3": said(2), "turn_4": said(3)}
-    whole = {"name": 2, "turns": 4, **{f"turn_{n}": said(n) for n in (1, 2, 3, 4)}}
-    run = drafted(as_lines(tmp_path / "t.jsonl", [first, whole, {**whole, "name": 3}]))[0]
+    first = {
+        "name": 1,
+        "turns": 3,
+        "turn_1": sentence(0),
+        "turn_2": "",
+        "turn_3": sentence(2),
+        "turn_4": sentence(3),
+    }
+    whole = {"name": 2, "turns": 4, **{f"turn_{n}": sentence(n) for n in (1, 2, 3, 4)}}
+    run = read_by_draft(as_lines(tmp_path / "t.jsonl", [first, whole, {**whole, "name": 3}]))[0]
     assert [(e.actor, e.text) for e in run.events] == [
-        ("first", said(0)),
-        ("first", said(2)),
-        ("second", said(3)),
+        ("first", sentence(0)),
+        ("first", sentence(2)),
+        ("second", sentence(3)),
     ]
-    assert gathered({**first, "turn_": 5}, "turn_") == {**first, "turn_": 5}
-    assert gathered(first, "turn_")["turns"] == 3
+    assert gather_turns({**first, "turn_": 5}, "turn_") == {**first, "turn_": 5}
+    assert gather_turns(first, "turn_")["turns"] == 3
 
 
 def test_numbered_measures_and_numbers_with_gaps_are_no_turns() -> None:
     scores = {f"score_{n}": n for n in (1, 2, 3)} | {f"label_{n}": "good" for n in (1, 2, 3)}
-    gaps = {f"message_{n}": {"content": said(n)} for n in (1, 3, 4)}
-    late = {f"message_{n}": {"content": said(n)} for n in (7, 8, 9)}
+    gaps = {f"message_{n}": {"content": sentence(n)} for n in (1, 3, 4)}
+    late = {f"message_{n}": {"content": sentence(n)} for n in (7, 8, 9)}
     assert [stem_in([record]) for record in (scores, gaps, late)] == [None, None, None]
-    talk = {f"message_{n}": {"content": said(n)} for n in (1, 2, 3)}
+    talk = {f"message_{n}": {"content": sentence(n)} for n in (1, 2, 3)}
     assert stem_in([talk, scores, scores]) is None and stem_in([talk, talk, scores]) == "message_"
 
 
@@ -125,37 +135,55 @@ def test_a_flag_of_a_tools_message_says_whether_it_failed(tmp_path: Path) -> Non
     for flag, status in ((True, "failed"), (False, "succeeded"), (None, None)):
         answer = {"role": "tool", "tool_call_id": "c1", "content": "a page", "error": flag}
         talk = [{"role": "user", "content": "Go."}, {"role": "assistant", "tool_calls": [call]}, answer]
-        run = one("chat", written(tmp_path / "chat.jsonl", {"id": "s", "messages": talk}))
+        run = one("chat", write_lines(tmp_path / "chat.jsonl", {"id": "s", "messages": talk}))
         assert [e.status for e in run.events if e.kind == "action"] == [status]
 
 
 def test_a_question_alone_in_its_list_has_its_reply_beside_it(tmp_path: Path) -> None:
     rows = [
-        {"id": f"q{n}", "messages": [{"role": "user", "content": said(n)}], "response": said(n + 1)}
+        {"id": f"q{n}", "messages": [{"role": "user", "content": sentence(n)}], "response": sentence(n + 1)}
         for n in range(3)
     ]
-    first = drafted(as_lines(tmp_path / "asked.jsonl", rows))[0]
-    assert brief(first.events) == [("user", "message", said(0)), ("assistant", "message", said(1))]
+    first = read_by_draft(as_lines(tmp_path / "asked.jsonl", rows))[0]
+    assert outline(first.events) == [("user", "message", sentence(0)), ("assistant", "message", sentence(1))]
     assert first.tags == {}
 
 
 def test_steps_with_what_came_of_them_come_before_a_chat_that_has_it_as_a_users_words(tmp_path: Path) -> None:
     """As SWE-agent keeps both."""
     steps = [
-        {"action": "ls -a\n", "observation": said(2), "response": said(1), "thought": said(1), "state": {}},
+        {
+            "action": "ls -a\n",
+            "observation": sentence(2),
+            "response": sentence(1),
+            "thought": sentence(1),
+            "state": {},
+        },
         {
             "action": "edit 1:2\nx",
             "observation": "Traceback (most recent call last):\nKeyError: 1",
-            "response": said(3),
+            "response": sentence(3),
         },
-        {"action": "submit", "observation": "diff", "response": said(4), "thought": said(4), "state": {}},
+        {
+            "action": "submit",
+            "observation": "diff",
+            "response": sentence(4),
+            "thought": sentence(4),
+            "state": {},
+        },
     ]
     chat = [
-        {"role": "system", "content": said(5), "agent": "main", "message_type": "system_prompt"},
-        {"role": "user", "content": said(6), "agent": "main", "message_type": "demonstration"},
-        {"role": "user", "content": said(7), "agent": "main", "message_type": "observation"},
-        {"role": "assistant", "content": said(1), "thought": said(1), "action": "ls -a\n", "agent": "main"},
-        {"role": "user", "content": said(2), "agent": "main", "message_type": "observation"},
+        {"role": "system", "content": sentence(5), "agent": "main", "message_type": "system_prompt"},
+        {"role": "user", "content": sentence(6), "agent": "main", "message_type": "demonstration"},
+        {"role": "user", "content": sentence(7), "agent": "main", "message_type": "observation"},
+        {
+            "role": "assistant",
+            "content": sentence(1),
+            "thought": sentence(1),
+            "action": "ls -a\n",
+            "agent": "main",
+        },
+        {"role": "user", "content": sentence(2), "agent": "main", "message_type": "observation"},
     ]
     for number in range(2):
         run = {
@@ -165,30 +193,30 @@ def test_steps_with_what_came_of_them_come_before_a_chat_that_has_it_as_a_users_
             "info": {"exit_status": "submitted"},
         }
         as_json(tmp_path / f"runs/repo__{number}.traj", run)
-    first = drafted(tmp_path / "runs")[0]
-    assert brief(first.events) == [
-        ("user", "message", said(7)),
+    first = read_by_draft(tmp_path / "runs")[0]
+    assert outline(first.events) == [
+        ("user", "message", sentence(7)),
         ("agent", "action", "ls"),
         ("agent", "action", "edit"),
         ("agent", "action", "submit"),
     ]
     assert [event.status for event in first.events] == [None, None, "failed", None]
-    assert [event.text for event in first.events[1:]] == [said(1), said(3), said(4)]
+    assert [event.text for event in first.events[1:]] == [sentence(1), sentence(3), sentence(4)]
 
 
 def test_what_was_liked_less_is_read_where_nothing_like_it_stands_beside_it(tmp_path: Path) -> None:
-    chat = [{"role": ("user", "assistant")[n % 2], "content": said(n)} for n in range(4)]
-    notes = [{"text": said(5)}, {"text": said(6)}]
+    chat = [{"role": ("user", "assistant")[n % 2], "content": sentence(n)} for n in range(4)]
+    notes = [{"text": sentence(5)}, {"text": sentence(6)}]
     talks = [{"id": f"s{n}", "rejected": chat, "comments": notes} for n in range(3)]
-    first = drafted(as_lines(tmp_path / "talks.jsonl", talks))[0]
+    first = read_by_draft(as_lines(tmp_path / "talks.jsonl", talks))[0]
     assert [event.text for event in first.events] == [one["content"] for one in chat]
 
 
 def test_what_people_say_in_a_chat_comes_before_steps_beside_it(tmp_path: Path) -> None:
-    chat = [{"role": ("user", "assistant")[n % 2], "content": f"That is ok. {said(n)}"} for n in range(6)]
+    chat = [{"role": ("user", "assistant")[n % 2], "content": f"That is ok. {sentence(n)}"} for n in range(6)]
     steps = [{"action": "search", "result": "2 trains"}, {"action": "book", "result": "ok"}]
     talks = [{"id": f"s{n}", "messages": chat, "tool_log": steps} for n in range(3)]
-    first = drafted(as_lines(tmp_path / "talks.jsonl", talks))[0]
+    first = read_by_draft(as_lines(tmp_path / "talks.jsonl", talks))[0]
     assert [event.text for event in first.events] == [one["content"] for one in chat]
 
 
@@ -200,16 +228,16 @@ def test_a_list_of_steps_may_begin_with_what_was_asked_and_have_one_without_a_ca
         "function": {"name": "python_interpreter", "arguments": "print(1)"},
     }
     steps = [
-        {"task": said(0), "task_images": None},
-        {"step_number": 1, "model_output": said(1), "tool_calls": None, "error": {"message": "no code"}},
-        {"step_number": 2, "model_output": said(2), "tool_calls": [call], "observations": "1"},
+        {"task": sentence(0), "task_images": None},
+        {"step_number": 1, "model_output": sentence(1), "tool_calls": None, "error": {"message": "no code"}},
+        {"step_number": 2, "model_output": sentence(2), "tool_calls": [call], "observations": "1"},
     ]
     runs = [{"run": n, "steps": steps} for n in range(2)]
-    first = drafted(as_lines(tmp_path / "runs.jsonl", runs))[0]
-    assert brief(first.events) == [
-        ("user", "message", said(0)),
-        ("assistant", "message", said(1)),
-        ("assistant", "message", said(2)),
+    first = read_by_draft(as_lines(tmp_path / "runs.jsonl", runs))[0]
+    assert outline(first.events) == [
+        ("user", "message", sentence(0)),
+        ("assistant", "message", sentence(1)),
+        ("assistant", "message", sentence(2)),
         ("assistant", "action", "python_interpreter"),
     ]
 
@@ -219,15 +247,15 @@ def test_a_conversation_beside_the_one_that_is_read_is_told(tmp_path: Path, cut:
     def talk(answer: int) -> object:
         if cut:
             turns = (("Human", 0), ("Assistant", 1), ("Human", 2), ("Assistant", answer))
-            return "".join(f"\n\n{who}: {said(what)}" for who, what in turns)
-        return [{"role": "user", "content": said(0)}, {"role": "assistant", "content": said(answer)}]
+            return "".join(f"\n\n{who}: {sentence(what)}" for who, what in turns)
+        return [{"role": "user", "content": sentence(0)}, {"role": "assistant", "content": sentence(answer)}]
 
     rows = [{"n": n, "chosen": talk(3), "rejected": talk(4)} for n in range(4)]
-    seen = survey(as_lines(tmp_path / "preferences.jsonl", rows))
+    seen = survey_logs(as_lines(tmp_path / "preferences.jsonl", rows))
     assert (
         "rejected holds a conversation, too, beside chosen, and is left out: a mapping of its own reads one "
         f"([{'turns' if cut else 'messages'}] at)"
-    ) in unclear(seen, guess(seen))
+    ) in open_questions(seen, guess_mapping(seen))
 
 
 def _event(number: int, source: str, kind: str, **fields: object) -> dict[str, object]:
@@ -235,7 +263,7 @@ def _event(number: int, source: str, kind: str, **fields: object) -> dict[str, o
     return {"id": f"e{number}", "timestamp": time, "source": source, "kind": kind, **fields}
 
 
-def _logged() -> list[dict[str, object]]:
+def _log() -> list[dict[str, object]]:
     """Events as OpenHands' software agent SDK keeps them."""
 
     def text(words: str) -> list[dict[str, str]]:
@@ -265,9 +293,11 @@ def _logged() -> list[dict[str, object]]:
 
     denied = {"tool_name": "bash", "tool_call_id": "c8", "rejection_reason": "Not that."}
     return [
-        _event(0, "agent", "SystemPromptEvent", system_prompt={"type": "text", "text": said(0)}, tools=[]),
-        message(1, "user", "user", said(1)),
-        call(2, "bash", said(2), command="ls"),
+        _event(
+            0, "agent", "SystemPromptEvent", system_prompt={"type": "text", "text": sentence(0)}, tools=[]
+        ),
+        message(1, "user", "user", sentence(1)),
+        call(2, "bash", sentence(2), command="ls"),
         came(3, 2, "bash", content=text("a.py"), is_error=False, exit_code=0),
         call(4, "edit", "", path="a.py"),
         came(5, 4, "edit", content=text("No match"), is_error=True),
@@ -275,8 +305,8 @@ def _logged() -> list[dict[str, object]]:
         _event(7, "agent", "AgentErrorEvent", error="No such tool", tool_name="bash", tool_call_id="c6"),
         call(8, "bash", "", command="rm a.py"),
         _event(9, "environment", "UserRejectObservation", action_id="e8", **denied),
-        call(10, "finish", "", message=said(3)),
-        came(11, 10, "finish", content=text(said(3)), is_error=False),
+        call(10, "finish", "", message=sentence(3)),
+        came(11, 10, "finish", content=text(sentence(3)), is_error=False),
         _event(12, "environment", "ConversationStateUpdateEvent", key="execution_status", value="finished"),
     ]
 
@@ -299,29 +329,27 @@ def test_events_of_an_agents_conversation_are_its_messages_calls_and_answers(
     tmp_path: Path, lines: bool
 ) -> None:
     if lines:
-        as_lines(tmp_path / "runs/one.jsonl", _logged())
-        as_lines(tmp_path / "runs/two.jsonl", [{**event, "id": f"{event['id']}b"} for event in _logged()])
+        as_lines(tmp_path / "runs/one.jsonl", _log())
+        as_lines(tmp_path / "runs/two.jsonl", [{**event, "id": f"{event['id']}b"} for event in _log()])
     else:
-        as_lines(
-            tmp_path / "runs/out.jsonl", [{"instance_id": f"i{n}", "history": _logged()} for n in range(2)]
-        )
-    runs = drafted(tmp_path / "runs")
+        as_lines(tmp_path / "runs/out.jsonl", [{"instance_id": f"i{n}", "history": _log()} for n in range(2)])
+    runs = read_by_draft(tmp_path / "runs")
     assert len(runs) == 2
     assert [(p.name, p.kind) for p in runs[0].participants if p.kind != "environment"] == [
         ("user", "human"),
         ("assistant", "agent"),
     ]
     assert [(e.actor, e.kind, e.action.name if e.action else e.text, e.status) for e in runs[0].events] == [
-        ("environment", "start", said(0), None),
-        ("user", "message", said(1), None),
-        ("assistant", "message", said(2), None),
+        ("environment", "start", sentence(0), None),
+        ("user", "message", sentence(1), None),
+        ("assistant", "message", sentence(2), None),
         ("assistant", "action", "bash", "succeeded"),
         ("assistant", "action", "edit", "failed"),
         ("assistant", "action", "bash", "failed"),
         ("assistant", "action", "bash", None),
         ("user", "confirm_reject", None, None),
         ("user", "message", "Not that.", None),
-        ("assistant", "message", said(3), None),
+        ("assistant", "message", sentence(3), None),
         ("assistant", "action", "finish", "succeeded"),
     ]
     assert runs[0].events[2].time == "2025-11-03T10:00:02.000100"
@@ -329,8 +357,8 @@ def test_events_of_an_agents_conversation_are_its_messages_calls_and_answers(
 
 def test_all_items_that_came_back_are_the_reply(tmp_path: Path) -> None:
     call: dict[str, object] = {"type": "function_call", "call_id": "c", "name": "timetable"}
-    text = [{"type": "output_text", "text": said(2)}]
-    sent: list[dict[str, object]] = [{"role": "user", "content": said(0)}]
+    text = [{"type": "output_text", "text": sentence(2)}]
+    sent: list[dict[str, object]] = [{"role": "user", "content": sentence(0)}]
     back: list[dict[str, object]] = [
         {"type": "reasoning", "summary": []},
         {"type": "message", "role": "assistant", "content": text},
@@ -341,11 +369,11 @@ def test_all_items_that_came_back_are_the_reply(tmp_path: Path) -> None:
         {"id": "1", "request": {"input": sent}, "response": {"output": back}},
         {"id": "2", "request": {"input": [*sent, *back, came]}, "response": {"output": back[1:]}},
     ]
-    (session,) = drafted(as_lines(tmp_path / "calls.jsonl", rows))
-    answer = [("assistant", "message", said(2)), ("assistant", "action", "timetable")]
-    assert brief(session.events) == [("user", "message", said(0)), *answer, *answer]
-    (alone,) = drafted(as_json(tmp_path / "call.json", {"id": "1", "input": sent, "output": back}))
-    assert brief(alone.events) == [("user", "message", said(0)), *answer]
+    (session,) = read_by_draft(as_lines(tmp_path / "calls.jsonl", rows))
+    answer = [("assistant", "message", sentence(2)), ("assistant", "action", "timetable")]
+    assert outline(session.events) == [("user", "message", sentence(0)), *answer, *answer]
+    (alone,) = read_by_draft(as_json(tmp_path / "call.json", {"id": "1", "input": sent, "output": back}))
+    assert outline(alone.events) == [("user", "message", sentence(0)), *answer]
 
 
 def test_a_reply_in_parts_is_found_where_a_response_has_several_to_choose_from(tmp_path: Path) -> None:
@@ -353,7 +381,7 @@ def test_a_reply_in_parts_is_found_where_a_response_has_several_to_choose_from(t
         return {"role": role, "parts": parts}
 
     call = {"functionCall": {"name": "look", "args": {"n": 1}}}
-    asked = [message("user", {"text": said(0)})]
+    asked = [message("user", {"text": sentence(0)})]
     later = [
         *asked,
         message("model", {"text": "I should look first.", "thought": True}, call),
@@ -361,50 +389,57 @@ def test_a_reply_in_parts_is_found_where_a_response_has_several_to_choose_from(t
     ]
     rows = [
         {"sent": json.dumps({"contents": sent}), "back": json.dumps({"candidates": [{"content": back}]})}
-        for sent, back in ((asked, later[1]), (later, message("model", {"text": said(1)})))
+        for sent, back in ((asked, later[1]), (later, message("model", {"text": sentence(1)})))
     ]
     path = as_lines(tmp_path / "calls.jsonl", rows)
-    assert draft(path).made.reply == "back.candidates[0].content"
-    (session,) = drafted(path)
-    assert brief(session.events) == [
-        ("user", "message", said(0)),
+    assert draft(path).guess.reply == "back.candidates[0].content"
+    (session,) = read_by_draft(path)
+    assert outline(session.events) == [
+        ("user", "message", sentence(0)),
         ("assistant", "action", "look"),
-        ("assistant", "message", said(1)),
+        ("assistant", "message", sentence(1)),
     ]
 
 
 def test_a_name_of_a_role_makes_a_field_the_speakers_though_none_comes_again(tmp_path: Path) -> None:
     names = ("user", "writer", "critic")
-    log = [{"source": who, "content": said(n), "type": "TextMessage"} for n, who in enumerate(names)]
-    (first,) = drafted(as_json(tmp_path / "run.json", {"messages": log}))
+    log = [{"source": who, "content": sentence(n), "type": "TextMessage"} for n, who in enumerate(names)]
+    (first,) = read_by_draft(as_json(tmp_path / "run.json", {"messages": log}))
     assert [(p.name, p.kind) for p in first.participants] == [
         *(("user", "human"), ("writer", "agent"), ("critic", "agent")),
     ]
 
 
 def test_the_session_of_messages_is_named_where_other_records_have_none(tmp_path: Path) -> None:
-    message = {"role": "user", "content": [{"type": "text", "text": said(0)}]}
+    message = {"role": "user", "content": [{"type": "text", "text": sentence(0)}]}
     rows = [{"sessionId": "s1", "message": message}, {"sessionId": "s1", "message": message}]
-    first = drafted(as_lines(tmp_path / "a.jsonl", [{"summary": "Trains"}, *rows]))[0]
+    first = read_by_draft(as_lines(tmp_path / "a.jsonl", [{"summary": "Trains"}, *rows]))[0]
     assert first.native_id == "s1"
 
 
 def test_a_number_that_each_file_begins_anew_is_its_events_and_a_file_is_a_session(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     begins = [
-        {"id": 0, "speaker": "user", "text": said(0)},
-        {"id": 1, "speaker": "assistant", "text": said(1)},
+        {"id": 0, "speaker": "user", "text": sentence(0)},
+        {"id": 1, "speaker": "assistant", "text": sentence(1)},
     ]
-    ends = [{"id": 2, "speaker": "user", "text": said(2)}, {"id": 5, "speaker": "assistant", "text": said(3)}]
+    ends = [
+        {"id": 2, "speaker": "user", "text": sentence(2)},
+        {"id": 5, "speaker": "assistant", "text": sentence(3)},
+    ]
     as_lines(tmp_path / "runs" / "a.jsonl", begins)
     as_lines(tmp_path / "runs" / "b.jsonl", begins + ends)
     as_lines(tmp_path / "runs" / "c.jsonl", ends)
-    assert sorted(len(run.events) for run in drafted(tmp_path / "runs")) == [2, 2, 4]
+    assert sorted(len(run.events) for run in read_by_draft(tmp_path / "runs")) == [2, 2, 4]
     (tmp_path / "days").mkdir()
     for day, ids in (("1", (7, 9, 7, 9)), ("2", (9, 3, 3, 9))):
-        lines = [{"id": n, "speaker": "user", "text": f"{said(n % 4)} {day}.{k}"} for k, n in enumerate(ids)]
+        lines = [
+            {"id": n, "speaker": "user", "text": f"{sentence(n % 4)} {day}.{k}"} for k, n in enumerate(ids)
+        ]
         as_lines(tmp_path / "days" / f"{day}.jsonl", lines)
-    assert {run.native_id for run in drafted(tmp_path / "days")} == {"7", "9", "3"}, "its id tells a session"
+    assert {run.native_id for run in read_by_draft(tmp_path / "days")} == {"7", "9", "3"}, (
+        "its id tells a session"
+    )
 
 
 def test_a_number_orders_events_where_nearly_all_have_it_once_and_times_agree(tmp_path: Path) -> None:
@@ -413,7 +448,7 @@ def test_a_number_orders_events_where_nearly_all_have_it_once_and_times_agree(tm
             {
                 "session": f"s{n}",
                 "speaker": ("user", "assistant")[turn % 2],
-                "text": f"{said(turn)} {turn}",
+                "text": f"{sentence(turn)} {turn}",
                 "time": 1.7e9 + 60 * (-turn if down else turn),
                 "turn": turn // 2,
                 "range": {"index": number},
@@ -421,8 +456,8 @@ def test_a_number_orders_events_where_nearly_all_have_it_once_and_times_agree(tm
             for n in range(3)
             for turn, number in enumerate(numbers)
         ]
-        made = draft(as_lines(tmp_path / "log.jsonl", lines)).made
-        assert sum(len(run.events) for run in drafted(tmp_path / "log.jsonl")) == len(lines)
+        made = draft(as_lines(tmp_path / "log.jsonl", lines)).guess
+        assert sum(len(run.events) for run in read_by_draft(tmp_path / "log.jsonl")) == len(lines)
         return str(made.event["seq"]) if "seq" in made.event else None
 
     assert seq(0, 1, 2, 3, 5, 8) == "range.index"
@@ -448,27 +483,27 @@ def test_times_and_sessions_under_names_that_do_not_tell_are_told_by_their_value
             {
                 key: group,
                 "speaker": ("Ada", "HelperBot")[n % 2],
-                "message": f"{said(n % 4)} {n}",
+                "message": f"{sentence(n % 4)} {n}",
                 name: times[n],
             }
             for n, group in enumerate(groups)
         ]
 
     path = as_lines(tmp_path / "log.jsonl", rows("aaaabbbb"))
-    first, second = drafted(path)
+    first, second = read_by_draft(path)
     assert len(first.events) == len(second.events) == 4
     assert all(event.time is not None for event in (*first.events, *second.events))
     made = draft(path)
-    doubts = " ".join(unclear(made.seen, made.made))
+    doubts = " ".join(open_questions(made.survey, made.guess))
     assert "room_id is taken for the session" in doubts and f"{name} is taken for the time" in doubts
     assert "no field" not in doubts
     for groups, key in (("abababab", "team"), ("aaaabbbb", "phase")):
         made = draft(as_lines(tmp_path / f"{key}.jsonl", rows(groups, key)))
-        assert made.made.native_id == [], "sides of one session, or parts of it"
-        assert f"if one does; {key} may (2 values)" in " ".join(unclear(made.seen, made.made))
+        assert made.guess.native_id == [], "sides of one session, or parts of it"
+        assert f"if one does; {key} may (2 values)" in " ".join(open_questions(made.survey, made.guess))
     times.reverse()
     made = draft(as_lines(tmp_path / "falling.jsonl", rows("aaaabbbb")))
-    assert "time" not in made.made.event, "no clock runs backwards"
+    assert "time" not in made.guess.event, "no clock runs backwards"
 
 
 def test_sentences_without_spaces_are_what_was_said_whatever_their_field_is_called(tmp_path: Path) -> None:
@@ -477,60 +512,60 @@ def test_sentences_without_spaces_are_what_was_said_whatever_their_field_is_call
         {"对话": [{"角色": ("用户", "助手")[n % 2], "内容": f"{text}{k}"} for n, text in enumerate(words)]}
         for k in range(3)
     ]
-    first = drafted(as_json(tmp_path / "talks.json", talks))[0]
-    assert brief(first.events)[:2] == [
+    first = read_by_draft(as_json(tmp_path / "talks.json", talks))[0]
+    assert outline(first.events)[:2] == [
         ("用户", "message", "请帮我预订火车票0"),
         ("助手", "message", "好的,您要去哪里呢0"),
     ]
     assert [(p.name, p.kind) for p in first.participants] == [("用户", "human"), ("助手", "agent")]
     alone = [{"n": k, "内容": f"{text}{k}"} for k in range(3) for text in words]
     made = draft(as_lines(tmp_path / "alone.jsonl", alone))
-    assert made.made.shape == "nothing"
-    assert "if 内容 is what somebody said" in " ".join(unclear(made.seen, made.made))
+    assert made.guess.shape == "nothing"
+    assert "if 内容 is what somebody said" in " ".join(open_questions(made.survey, made.guess))
     codes = [{"log": [{"by": "user", "x": f"A{k}{n}"} for n in range(3)]} for k in range(3)]
-    assert draft(as_json(tmp_path / "codes.json", codes)).made.shape == "nothing", "codes are no sentences"
+    assert draft(as_json(tmp_path / "codes.json", codes)).guess.shape == "nothing", "codes are no sentences"
 
 
 def test_a_list_with_the_latest_first_is_read_from_its_end(tmp_path: Path) -> None:
     def spoken(role: str, n: int) -> dict[str, object]:
-        part = {"type": "text", "text": said(n)}
+        part = {"type": "text", "text": sentence(n)}
         return {"role": role, "created_at": 1772359200 - 20 * n, "content": [part]}
 
     thread = {"data": [spoken("user", 0), spoken("assistant", 1), spoken("assistant", 1), spoken("user", 2)]}
-    (first,) = drafted(as_json(tmp_path / "thread.json", thread))
-    assert [event.text for event in first.events] == [said(2), said(1), said(1), said(0)]
+    (first,) = read_by_draft(as_json(tmp_path / "thread.json", thread))
+    assert [event.text for event in first.events] == [sentence(2), sentence(1), sentence(1), sentence(0)]
     for times in (
         ("2026-01-02", "2026-01-01", "2026-01-03"),  # in no order
         ("2026-01-02", "2026-01-01"),  # too few to tell
         ("2026-01-01T10:00:03Z", "2026-01-01T10:00:02Z", "2026-01-01T10:00:01Z"),  # clocks that are apart
         (120, 90, 60),  # what is left
     ):
-        log = [{"who": "user", "text": said(n), "time": time} for n, time in enumerate(times)]
+        log = [{"who": "user", "text": sentence(n), "time": time} for n, time in enumerate(times)]
         mapping = '[event]\nrole = "log[].who"\ntext = "log[].text"\ntime = "log[].time"\n'
         path = as_json(tmp_path / "log.json", {"log": log})
         (session,) = preview([path], ReadOptions(map=mapping), "mapped")
         assert isinstance(session, Trajectory)
-        assert [event.text for event in session.events] == [said(n) for n in range(len(times))]
+        assert [event.text for event in session.events] == [sentence(n) for n in range(len(times))]
 
 
 def test_texts_of_a_list_that_say_who_speaks_are_theirs(tmp_path: Path) -> None:
-    talks = [{"talk": [f"{who}: {said(n)}" for n, who in enumerate(names)]} for names in ("AABB", "BAB")]
+    talks = [{"talk": [f"{who}: {sentence(n)}" for n, who in enumerate(names)]} for names in ("AABB", "BAB")]
     talks[0]["talk"].append("Evening: sleep\nCost: 20")
     path = as_json(tmp_path / "talks.json", talks * 3)
     path.write_text(path.read_text().replace("A: ", "Human: ").replace("B: ", "Robot: "))
-    sessions = drafted(path)
+    sessions = read_by_draft(path)
     assert [event.actor for event in sessions[0].events] == ["Human", "Human", "Robot", "Robot", "Evening"]
-    assert brief(sessions[1].events)[0] == ("Robot", "message", said(0))
+    assert outline(sessions[1].events)[0] == ("Robot", "message", sentence(0))
     assert {(p.name, p.kind) for p in sessions[1].participants} == {("Human", "human"), ("Robot", "agent")}
 
 
 def test_texts_of_a_list_that_begin_with_other_words_are_what_they_were(tmp_path: Path) -> None:
-    notes = [said(0), f"Note: {said(1)}", said(2), f"Also: {said(3)}", f"Note: {said(4)}"]
+    notes = [sentence(0), f"Note: {sentence(1)}", sentence(2), f"Also: {sentence(3)}", f"Note: {sentence(4)}"]
     tags = [f"{tag}: {n}" for n, tag in enumerate(("topic", "lang") * 3)]
     for name, texts in (("notes", notes), ("tags", tags)):
         lists = [{"talk": texts}] * 2
-        assert len(drafted(as_json(tmp_path / f"{name}.json", lists))[0].events) == len(texts)
-        assert not guess(survey(tmp_path / f"{name}.json")).patterns
+        assert len(read_by_draft(as_json(tmp_path / f"{name}.json", lists))[0].events) == len(texts)
+        assert not guess_mapping(survey_logs(tmp_path / f"{name}.json")).patterns
     mapping = """
         [event]
         role = "talk[].who"
@@ -555,11 +590,11 @@ def test_texts_of_a_list_that_begin_with_other_words_are_what_they_were(tmp_path
 def test_a_name_within_the_author_is_the_speakers_and_no_type_of_message(tmp_path: Path) -> None:
     names = ("ann", "HelperBot", "ann", "bob")
     log = [
-        {"type": ("Default", "Reply")[n % 2], "content": said(n)}
+        {"type": ("Default", "Reply")[n % 2], "content": sentence(n)}
         | {"author": {"name": who, "isBot": who == "HelperBot"}}
         for n, who in enumerate(names)
     ]
-    (first,) = drafted(as_json(tmp_path / "channel.json", {"messages": log}))
+    (first,) = read_by_draft(as_json(tmp_path / "channel.json", {"messages": log}))
     assert {p.name: p.kind for p in first.participants} == {
         "ann": "human",
         "HelperBot": "agent",
@@ -569,15 +604,15 @@ def test_a_name_within_the_author_is_the_speakers_and_no_type_of_message(tmp_pat
 
 def test_a_field_that_few_events_have_is_not_who_speaks(tmp_path: Path) -> None:
     rows = [
-        {"session_id": "s", "event": "user_message", "data": {"text": said(0)}},
+        {"session_id": "s", "event": "user_message", "data": {"text": sentence(0)}},
         {"session_id": "s", "event": "tool_call", "data": {"name": "search"}},
-        {"session_id": "s", "event": "agent_message", "data": {"text": said(1)}},
-        {"session_id": "s", "event": "user_message", "data": {"text": said(2)}},
+        {"session_id": "s", "event": "agent_message", "data": {"text": sentence(1)}},
+        {"session_id": "s", "event": "user_message", "data": {"text": sentence(2)}},
     ]
-    (first,) = drafted(as_lines(tmp_path / "stream.jsonl", rows))
-    assert brief(first.events)[::2] == [
-        ("user_message", "message", said(0)),
-        ("agent_message", "message", said(1)),
+    (first,) = read_by_draft(as_lines(tmp_path / "stream.jsonl", rows))
+    assert outline(first.events)[::2] == [
+        ("user_message", "message", sentence(0)),
+        ("agent_message", "message", sentence(1)),
     ]
 
 
@@ -587,20 +622,20 @@ def test_a_name_that_half_of_the_events_have_is_that_of_what_was_done(tmp_path: 
             "sender": f"u{n}",
             "events": [
                 {"event": "action", "name": "listen"},
-                {"event": "user", "text": f"{said(n)}, please."},
+                {"event": "user", "text": f"{sentence(n)}, please."},
                 {"event": "action", "name": "utter_day"},
-                {"event": "bot", "text": said(n + 1)},
+                {"event": "bot", "text": sentence(n + 1)},
                 *([{"event": "slot", "name": "day"}] if n == 2 else []),
             ],
         }
         for n in range(3)
     ]
-    runs = drafted(as_json(tmp_path / "tracker.json", trackers))
-    assert brief(runs[0].events) == [
+    runs = read_by_draft(as_json(tmp_path / "tracker.json", trackers))
+    assert outline(runs[0].events) == [
         ("bot", "action", "listen"),
-        ("user", "message", f"{said(0)}, please."),
+        ("user", "message", f"{sentence(0)}, please."),
         ("bot", "action", "utter_day"),
-        ("bot", "message", said(1)),
+        ("bot", "message", sentence(1)),
     ]
     assert {(p.name, p.kind) for p in runs[2].participants} == {
         *(("bot", "agent"), ("user", "human"), ("slot", "environment")),
@@ -611,21 +646,23 @@ def test_what_an_event_is_called_is_nobodys_name_where_another_field_has_one(tmp
     for kind in ("event", "event_type", "kind"):
         names = ("message", "edit", "message", "message")
         rows = [
-            {"session": "s", "name": ("Ada", "Bot")[n % 2], kind: name, "text": said(n)}
+            {"session": "s", "name": ("Ada", "Bot")[n % 2], kind: name, "text": sentence(n)}
             for n, name in enumerate(names)
         ]
-        (first,) = drafted(as_lines(tmp_path / f"{kind}.jsonl", rows))
+        (first,) = read_by_draft(as_lines(tmp_path / f"{kind}.jsonl", rows))
         assert {p.name for p in first.participants} == {"Ada", "Bot"}
-        pairs = [{"id": n, "question": said(n), "answer": said(n + 1), kind: "ab"[n % 2]} for n in range(4)]
-        assert guess(survey(as_lines(tmp_path / f"pairs_{kind}.jsonl", pairs))).shape == "pairs"
+        pairs = [
+            {"id": n, "question": sentence(n), "answer": sentence(n + 1), kind: "ab"[n % 2]} for n in range(4)
+        ]
+        assert guess_mapping(survey_logs(as_lines(tmp_path / f"pairs_{kind}.jsonl", pairs))).shape == "pairs"
 
 
 def test_what_came_of_an_action_is_said_by_nobody(tmp_path: Path) -> None:
-    asked = {"n": 0, "source": "user", "action": "message", "args": {"content": said(0)}}
+    asked = {"n": 0, "source": "user", "action": "message", "args": {"content": sentence(0)}}
     done = [{"n": n, "source": "agent", "action": "run", "args": {"command": "ls"}} for n in (1, 3)]
     came = [{"n": n, "source": "agent", "observation": "run", "content": "a.py"} for n in (2, 4)]
     events = [asked, done[0], came[0], done[1], came[1]]
-    (first,) = drafted(as_json(tmp_path / "events.json", events))
+    (first,) = read_by_draft(as_json(tmp_path / "events.json", events))
     assert [(event.actor, event.kind) for event in first.events] == [
         *(("user", "message"), ("agent", "action"), ("agent", "action")),
     ]
@@ -637,30 +674,32 @@ def test_what_came_of_an_action_is_said_by_nobody(tmp_path: Path) -> None:
 def test_columns_of_any_language_are_told_by_what_stands_in_them(tmp_path: Path) -> None:
     rows = [
         {"Gruppe": "xy"[n // 4], "Sitzung": "ABCD"[n // 2], "Wer": ("Teilnehmer", "Assistent")[n % 2]}
-        | {"Was": said(n), "Wann": f"{13 + n}.03.2024 10:00"}
+        | {"Was": sentence(n), "Wann": f"{13 + n}.03.2024 10:00"}
         for n in range(8)
     ]
     path = as_lines(tmp_path / "tabelle.jsonl", rows)
-    sessions = drafted(path)
+    sessions = read_by_draft(path)
     assert [session.native_id for session in sessions] == ["A", "B", "C", "D"]
     assert [(p.name, p.kind) for p in sessions[0].participants] == [
         *(("Teilnehmer", "human"), ("Assistent", "agent")),
     ]
     assert [(event.time, event.text) for event in sessions[3].events] == [
-        *(("2024-03-19T10:00:00", said(6)), ("2024-03-20T10:00:00", said(7))),
+        *(("2024-03-19T10:00:00", sentence(6)), ("2024-03-20T10:00:00", sentence(7))),
     ]
     assert "no column's name says what it is" in draft(path).text
     for n, who in enumerate((("Teilnehmer",) * 8, "fmfmmfmf", ("pass", "fail") * 4)):  # no talk
         answers = [row | {"Wer": one} for row, one in zip(rows, who, strict=True)]
-        assert guess(survey(as_lines(tmp_path / f"answers{n}.jsonl", answers))).shape == "nothing"
+        assert (
+            guess_mapping(survey_logs(as_lines(tmp_path / f"answers{n}.jsonl", answers))).shape == "nothing"
+        )
 
 
 def test_times_of_any_country_are_read_and_doubtful_ones_told(tmp_path: Path) -> None:
     def rows(*times: str) -> list[dict[str, str]]:
-        return [{"session": "s", "role": "user", "text": said(n), "time": t} for n, t in enumerate(times)]
+        return [{"session": "s", "role": "user", "text": sentence(n), "time": t} for n, t in enumerate(times)]
 
     path = as_lines(tmp_path / "us.jsonl", rows("03/31/2024 1:05 PM", "03/12/2024 9:00 AM"))
-    (first,) = drafted(path)
+    (first,) = read_by_draft(path)
     assert [event.time for event in first.events] == ["2024-03-12T09:00:00", "2024-03-31T13:05:00"]
     assert "may be written" not in draft(path).text
     for times, formats in (
@@ -669,12 +708,12 @@ def test_times_of_any_country_are_read_and_doubtful_ones_told(tmp_path: Path) ->
     ):
         path = as_lines(tmp_path / "either.jsonl", rows(*times))
         assert f"time may be written as {formats}: map it" in draft(path).text
-        assert [event.time for event in drafted(path)[0].events] == [None, None]
+        assert [event.time for event in read_by_draft(path)[0].events] == [None, None]
 
 
 @pytest.mark.parametrize("flag", ["isSidechain", "isCompactSummary"])
 def test_messages_that_may_be_no_part_of_the_talk_are_told(tmp_path: Path, flag: str) -> None:
-    part = [{"type": "text", "text": said(0)}]
+    part = [{"type": "text", "text": sentence(0)}]
     rows = [{"message": {"role": "user", "content": part}, flag: n == 0, "n": n} for n in range(3)]
     path = as_lines(tmp_path / "a.jsonl", rows)
     text = draft(path).text
@@ -690,7 +729,7 @@ def test_a_table_of_western_windows_is_drafted_with_its_encoding(tmp_path: Path)
     rows = "".join(f"s{n // 2};{('user', 'bot')[n % 2]};Schöne Grüße {n}\n" for n in range(4))
     path = tmp_path / "a.csv"
     path.write_bytes(f"session;speaker;message\n{rows}".encode("cp1252"))
-    assert [event.text for event in drafted(path)[1].events] == ["Schöne Grüße 2", "Schöne Grüße 3"]
+    assert [event.text for event in read_by_draft(path)[1].events] == ["Schöne Grüße 2", "Schöne Grüße 3"]
     assert "no UTF-8, and read as cp1252" in draft(path).text
     whole = f"session;speaker;message\n{rows}".encode()
     for content in (
@@ -705,36 +744,36 @@ def test_a_table_of_western_windows_is_drafted_with_its_encoding(tmp_path: Path)
 def test_a_call_under_the_name_of_its_event_is_the_agents(tmp_path: Path) -> None:
     given = ("user_message", "tool_call", "tool_call_output", "assistant_message")
     fields = (
-        {"content": said(0)},
+        {"content": sentence(0)},
         {"tool": "ls", "args": {"at": "."}},
-        {"tool": "ls", "output": said(1)},
-        {"content": said(2)},
+        {"tool": "ls", "output": sentence(1)},
+        {"content": sentence(2)},
     )
     rows = [
         {"session": f"s{n}", "at": f"2026-02-03T10:00:0{k}Z", "type": kind, **fields[k]}
         for n in range(3)
         for k, kind in enumerate(given)
     ]
-    first = drafted(as_lines(tmp_path / "stream.jsonl", rows))[0]
+    first = read_by_draft(as_lines(tmp_path / "stream.jsonl", rows))[0]
     assert [(event.actor, event.kind) for event in first.events] == [
         *(("user_message", "message"), ("assistant_message", "action"), ("assistant_message", "message")),
     ]
-    assert [s["observation"] for s in first.states.values()] == [said(1)]  # type: ignore[index, call-overload]
+    assert [s["observation"] for s in first.states.values()] == [sentence(1)]  # type: ignore[index, call-overload]
     assert {p.name for p in first.participants if p.kind == "agent"} == {"assistant_message"}
 
 
 def test_a_call_that_stands_beside_a_messages_role_is_not_lost(tmp_path: Path) -> None:
     call = {"content": None, "tool_name": "ls", "tool_args": {"at": "."}}
     talk: list[dict[str, object]] = [
-        {"role": "user", "content": said(0), "tool_name": None},
+        {"role": "user", "content": sentence(0), "tool_name": None},
         {"role": "assistant", **call},
-        {"role": "tool", "content": said(1)},
-        {"role": "assistant", "content": said(2)},
+        {"role": "tool", "content": sentence(1)},
+        {"role": "assistant", "content": sentence(2)},
     ]
     rows = [{"session_id": f"s{n}", **one} for n in range(3) for one in talk]
     lists = [{"id": f"s{n}", "messages": talk} for n in range(3)]
     for path in (as_lines(tmp_path / "rows.jsonl", rows), as_json(tmp_path / "lists.json", lists)):
-        first = drafted(path)[0]
+        first = read_by_draft(path)[0]
         assert [(event.actor, event.kind) for event in first.events] == [
             *(("user", "message"), ("assistant", "action"), ("assistant", "message")),
         ]
@@ -744,10 +783,15 @@ def test_a_call_that_stands_beside_a_messages_role_is_not_lost(tmp_path: Path) -
 def test_a_call_that_is_all_of_a_text_is_the_agents(tmp_path: Path) -> None:
     """As sets of talks with tools have it that know but a speaker and a value."""
     call = json.dumps({"name": "ls", "arguments": {"at": "."}})
-    turns = (("human", said(0)), ("function_call", call), ("observation", said(1)), ("gpt", said(2)))
+    turns = (
+        ("human", sentence(0)),
+        ("function_call", call),
+        ("observation", sentence(1)),
+        ("gpt", sentence(2)),
+    )
     talk = [{"from": who, "value": value} for who, value in turns]
     path = as_json(tmp_path / "talks.json", [{"id": f"s{n}", "conversations": talk} for n in range(3)])
-    first = drafted(path)[0]
+    first = read_by_draft(path)[0]
     assert [(event.actor, event.kind) for event in first.events] == [
         *(("human", "message"), ("gpt", "action"), ("gpt", "message")),
     ]
@@ -780,7 +824,7 @@ def test_turns_of_a_text_are_told_by_names_in_any_script_and_have_their_times(
 ) -> None:
     path = tmp_path / "chat.txt"
     path.write_text("\n".join(lines), encoding="utf-8")
-    (session,) = drafted(path)
+    (session,) = read_by_draft(path)
     assert [event.time for event in session.events] == times
     assert all(event.actor in line for event, line in zip(session.events, lines, strict=True))
     assert all(line.endswith(event.text or "?") for event, line in zip(session.events, lines, strict=True))
@@ -790,14 +834,14 @@ def test_a_clock_without_a_day_is_no_time_and_the_draft_says_so(tmp_path: Path) 
     path = tmp_path / "chat.txt"
     path.write_text("[14:03] Ada: Hi\n[14:04] Bot: Yes\n[14:05] Ada: Fine\n[14:06] Bot: Good\n")
     made = draft(path)
-    assert "time" not in made.made.event
-    assert any("no day with a time" in line for line in unclear(made.seen, made.made))
+    assert "time" not in made.guess.event
+    assert any("no day with a time" in line for line in open_questions(made.survey, made.guess))
 
 
 def test_beside_one_chat_bot_stand_people(tmp_path: Path) -> None:
     said = [("Ada", "Hi"), ("Ben", "Hello"), ("HelpBot", "What now?"), ("Ada", "A room"), ("Ben", "Yes")]
     rows = [{"session": f"s{n}", "speaker": who, "text": what} for n in range(3) for who, what in said]
-    sessions = drafted(written(tmp_path / "chat.jsonl", *rows))
+    sessions = read_by_draft(write_lines(tmp_path / "chat.jsonl", *rows))
     kinds = {one.name: one.kind for one in sessions[0].participants}
     assert kinds == {"Ada": "human", "Ben": "human", "HelpBot": "agent"}
 
@@ -807,19 +851,26 @@ def test_a_tree_of_answers_is_read_from_its_root_along_the_way_to_which_most_was
         return {"role": role, "text": text, "tags": [], "replies": list(replies)}
 
     short = turn("assistant", "Ask somebody else.")
-    long = turn("assistant", said(1), turn("prompter", said(2), turn("assistant", said(3))))
-    trees = [{"tree": f"t{n}", "prompt": turn("prompter", f"{n} {said(0)}", short, long)} for n in range(3)]
+    long = turn("assistant", sentence(1), turn("prompter", sentence(2), turn("assistant", sentence(3))))
+    trees = [
+        {"tree": f"t{n}", "prompt": turn("prompter", f"{n} {sentence(0)}", short, long)} for n in range(3)
+    ]
     path = as_json(tmp_path / "trees.json", trees)
-    first = drafted(path)[0]
+    first = read_by_draft(path)[0]
     assert [(event.actor, event.text) for event in first.events] == [
-        *(("prompter", f"0 {said(0)}"), ("assistant", said(1)), ("prompter", said(2)), ("assistant", said(3)))
+        *(
+            ("prompter", f"0 {sentence(0)}"),
+            ("assistant", sentence(1)),
+            ("prompter", sentence(2)),
+            ("assistant", sentence(3)),
+        )
     ]
     made = draft(path)
-    assert [line for line in unclear(made.seen, made.made) if "rival answers" in line]
+    assert [line for line in open_questions(made.survey, made.guess) if "rival answers" in line]
     for tree in trees:
-        tree["prompt"] = turn("prompter", said(0), long)
+        tree["prompt"] = turn("prompter", sentence(0), long)
     made = draft(as_json(tmp_path / "alone" / "trees.json", trees))
-    assert not [line for line in unclear(made.seen, made.made) if "rival answers" in line]
+    assert not [line for line in open_questions(made.survey, made.guess) if "rival answers" in line]
 
 
 @pytest.mark.parametrize("order", ["written", "backwards", "given_up_last"])
@@ -840,7 +891,7 @@ def test_of_a_tree_the_branch_is_read_at_which_it_was_left_whatever_the_order_of
     }
     tree = {name: nodes[name] for name in orders[order]}
     chats = [{"id": f"c{n}", "chat": {"tree": tree, "current_node": left}} for n in range(2)]
-    first = drafted(as_json(tmp_path / "chats.json", chats))[0]
+    first = read_by_draft(as_json(tmp_path / "chats.json", chats))[0]
     assert [e.text for e in first.events] == ["Hi", "Hello.", "Bye"]
 
 
@@ -854,29 +905,33 @@ def test_a_tree_that_was_left_at_an_earlier_branch_is_read_to_there(tmp_path: Pa
         {"id": f"c{n}", "tree": {**tree, "new": node("a", "assistant", "What?", 2)}, "current_node": "b"}
         for n in range(2)
     ]
-    first = drafted(as_json(tmp_path / "chats.json", chats))[0]
+    first = read_by_draft(as_json(tmp_path / "chats.json", chats))[0]
     assert [e.text for e in first.events] == ["Hi", "Hello."]
 
 
 def test_named_agents_of_langchain_make_calls_that_fail(tmp_path: Path) -> None:
     call = {"name": "search", "args": {"q": "Ulm"}, "id": "c1", "type": "tool_call"}
     block = {"type": "tool_use", "id": "c1", "name": "search", "input": {"q": "Ulm"}}
-    for content in ("", [{"type": "text", "text": said(1)}, block]):
+    for content in ("", [{"type": "text", "text": sentence(1)}, block]):
         messages = [
-            {"type": "human", "content": said(0), "name": None},
+            {"type": "human", "content": sentence(0), "name": None},
             {"type": "ai", "content": content, "name": "planner", "tool_calls": [call]},
             {"type": "tool", "content": "rate limited", "name": "search", "tool_call_id": "c1"}
             | {"status": "error"},
-            {"type": "ai", "content": said(2), "name": "critic", "tool_calls": []},
+            {"type": "ai", "content": sentence(2), "name": "critic", "tool_calls": []},
         ]
         path = as_json(tmp_path / "state.json", {"values": {"messages": messages}})
-        (found,) = drafted(path)
+        (found,) = read_by_draft(path)
         people = [("user", "human"), ("planner", "agent"), ("critic", "agent")]
         assert [(p.name, p.kind) for p in found.participants] == people
         (action,) = [event for event in found.events if event.action]
         assert (action.actor, action.action) == ("planner", Action(name="search", arguments={"q": "Ulm"}))
         assert (action.status, action.error) == ("failed", "rate limited")
-        assert [e.text for e in found.events if e.text] == [said(0), *[said(1)][: bool(content)], said(2)]
+        assert [e.text for e in found.events if e.text] == [
+            sentence(0),
+            *[sentence(1)][: bool(content)],
+            sentence(2),
+        ]
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -895,7 +950,7 @@ def test_a_request_with_the_parts_of_its_answer_is_a_turn_of_each(tmp_path: Path
     requests = [
         {
             "requestId": f"r{n}",
-            "message": {"text": said(n), "parts": [{"kind": "text", "text": said(n)}]},
+            "message": {"text": sentence(n), "parts": [{"kind": "text", "text": sentence(n)}]},
             "response": back,
             "agent": {"id": "editor.default", "name": "Helper"},
             "timestamp": 1716200000000 + n,
@@ -903,10 +958,10 @@ def test_a_request_with_the_parts_of_its_answer_is_a_turn_of_each(tmp_path: Path
         for n in range(count)
     ]
     path = as_json(tmp_path / "chat.json", {"requesterUsername": "ada", "requests": requests})
-    (found,) = drafted(path)
+    (found,) = read_by_draft(path)
     assert [(p.name, p.kind) for p in found.participants] == [("user", "human"), ("Helper", "agent")]
-    assert brief(found.events[:4]) == [
-        ("user", "message", said(0)),
+    assert outline(found.events[:4]) == [
+        ("user", "message", sentence(0)),
         ("Helper", "message", "Look into a.py."),
         ("Helper", "action", "read_file"),
         ("Helper", "action", "write_file"),
@@ -928,25 +983,25 @@ def test_messages_that_say_by_their_type_who_speaks_keep_their_calls_and_how_the
         call("stop", "cancelled", {"output": "cancelled"}),
     ]
     told: list[tuple[str, str, dict[str, object]]] = [
-        ("user", said(0), {}),
-        ("gemini", said(1), {"thoughts": [{"subject": "Plan"}], "toolCalls": calls}),
-        ("info", said(2), {}),
+        ("user", sentence(0), {}),
+        ("gemini", sentence(1), {"thoughts": [{"subject": "Plan"}], "toolCalls": calls}),
+        ("info", sentence(2), {}),
         ("gemini", "", {"toolCalls": calls[:1]}),
-        ("user", said(3), {}),
+        ("user", sentence(3), {}),
     ]
     messages = [
         {"id": str(n), "timestamp": f"2026-01-01T09:0{n}:00Z", "type": who, "content": text, **more}
         for n, (who, text, more) in enumerate(told)
     ]
     path = as_json(tmp_path / "session.json", {"sessionId": "s1", "messages": messages})
-    (session,) = drafted(path)
-    assert brief(session.events) == [
-        ("user", "message", said(0)),
-        ("assistant", "message", said(1)),
+    (session,) = read_by_draft(path)
+    assert outline(session.events) == [
+        ("user", "message", sentence(0)),
+        ("assistant", "message", sentence(1)),
         *(("assistant", "action", name) for name in ("look", "open", "save", "stop")),
-        ("environment", "note", said(2)),
+        ("environment", "note", sentence(2)),
         ("assistant", "action", "look"),
-        ("user", "message", said(3)),
+        ("user", "message", sentence(3)),
     ]
     actions = [event for event in session.events if event.action is not None]
     assert [event.status for event in actions] == ["succeeded", "failed", "failed", None, "succeeded"]
@@ -961,7 +1016,7 @@ def test_the_end_of_a_caption_s_tag_is_nothing_that_was_said(tmp_path: Path) -> 
     ]
     path = tmp_path / "call.vtt"
     path.write_text("WEBVTT\n\n" + "\n\n".join(cues) + "\n", encoding="utf-8")
-    (found,) = drafted(path)
+    (found,) = read_by_draft(path)
     said_ = [event.text for event in found.events if event.kind == "message"]
     assert said_ == [f"Say <b>{n}</b>" for n in range(4)]
 
@@ -980,7 +1035,7 @@ def test_captions_say_neither_their_header_nor_notes_ids_and_times_and_a_cue_wit
     blocks = ["WEBVTT - a call\nKind: captions", "NOTE language: en", *cues[:3], "NOTE\nno word", *cues[3:]]
     path = tmp_path / "call.vtt"
     path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
-    (found,) = drafted(path)
+    (found,) = read_by_draft(path)
     assert [(event.actor, event.text) for event in found.events] == [
         ("Ada", "First.\nThen."),
         ("Bot", "Yes."),
@@ -995,24 +1050,24 @@ def test_what_is_no_cue_of_captions_is_kept(tmp_path: Path) -> None:
     blocks = ["Before.", "WEBVTT", *cues, "A line.", "3\n00:09.000 --> 00:09.900\nAnother."]
     path = tmp_path / "call.vtt"
     path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
-    (found,) = drafted(path)
+    (found,) = read_by_draft(path)
     told = [event.text for event in found.events]
     assert told == ["Before.", "Part 0.", "Part 1.", "Part 2.", "Part 3.\n\nA line.\nAnother."]
 
 
 def test_an_id_of_an_object_in_the_only_record_is_no_sessions(tmp_path: Path) -> None:
-    turns = [{"role": ("user", "assistant")[n % 2], "content": said(n)} for n in range(4)]
+    turns = [{"role": ("user", "assistant")[n % 2], "content": sentence(n)} for n in range(4)]
     path = as_json(tmp_path / "chat.json", {"icon": {"id": "bot"}, "server": {"name": "Lab"}, "log": turns})
-    assert "native_id" not in draft(path).made.head
-    assert not draft(path).made.native_id
+    assert "native_id" not in draft(path).guess.head
+    assert not draft(path).guess.native_id
     path = as_json(tmp_path / "other.json", {"session": {"id": "s1"}, "log": turns})
-    assert draft(path).made.native_id == ["session.id"]
+    assert draft(path).guess.native_id == ["session.id"]
 
 
 def _steps(session: str, *acts: dict[str, object]) -> list[dict[str, object]]:
     """A request, actions in turn, and thanks, a line each."""
-    asked = {"session": session, "speaker": "user", "text": said(0)}
-    thanked = {"session": session, "speaker": "user", "text": said(2)}
+    asked = {"session": session, "speaker": "user", "text": sentence(0)}
+    thanked = {"session": session, "speaker": "user", "text": sentence(2)}
     done = [{"session": session, "speaker": "assistant", **act} for act in acts]
     return [{**asked}, *done, {**thanked}]
 
@@ -1025,9 +1080,11 @@ def test_a_flag_on_the_last_action_is_what_the_session_came_to_and_the_draft_say
             f"s{n}", {"action": "look"}, {"action": "edit"}, {"action": "submit", "success": n % 2 == 0}
         )
     ]
-    made = draft(written(tmp_path / "log.jsonl", *rows))
-    assert made.made.outcomes == {"success": "success"} and "status" not in made.made.event
-    assert any("taken for what the session came to" in line for line in unclear(made.seen, made.made))
+    made = draft(write_lines(tmp_path / "log.jsonl", *rows))
+    assert made.guess.outcomes == {"success": "success"} and "status" not in made.guess.event
+    assert any(
+        "taken for what the session came to" in line for line in open_questions(made.survey, made.guess)
+    )
 
 
 def test_sessions_of_one_name_in_two_files_are_ordered_each_by_its_own_numbers(tmp_path: Path) -> None:
@@ -1041,25 +1098,28 @@ def test_sessions_of_one_name_in_two_files_are_ordered_each_by_its_own_numbers(t
             }
             for n in range(12)
         ]
-        written(tmp_path / f"{name}.jsonl", *reversed(turns))
-    assert draft(tmp_path).made.event["seq"] == "turn"
-    for session in drafted(tmp_path):
+        write_lines(tmp_path / f"{name}.jsonl", *reversed(turns))
+    assert draft(tmp_path).guess.event["seq"] == "turn"
+    for session in read_by_draft(tmp_path):
         assert [event.seq for event in session.events] == [0, 1, 2, 3, 4, 5]
 
 
 def test_what_a_team_did_below_its_manager_are_no_rival_answers(tmp_path: Path) -> None:
-    workers = [{"role": who, "text": said(n), "children": []} for n, who in enumerate(("coder", "tester"))]
-    runs = [
-        {"run": f"r{n}", "root": {"role": "manager", "text": said(3), "children": workers}} for n in range(3)
+    workers = [
+        {"role": who, "text": sentence(n), "children": []} for n, who in enumerate(("coder", "tester"))
     ]
-    first = drafted(as_json(tmp_path / "runs.json", runs))[0]
+    runs = [
+        {"run": f"r{n}", "root": {"role": "manager", "text": sentence(3), "children": workers}}
+        for n in range(3)
+    ]
+    first = read_by_draft(as_json(tmp_path / "runs.json", runs))[0]
     assert [event.actor for event in first.events] == ["coder", "tester"]
 
 
 def test_tools_beside_a_bot_are_no_people_and_where_somebody_is_no_session(tmp_path: Path) -> None:
     turns = [("Bot", "kitchen"), ("search_api", "kitchen"), ("db", "hall"), ("Bot", "hall"), ("db", "hall")]
-    rows = [{"speaker": who, "room": room, "text": said(n)} for n, (who, room) in enumerate(turns)]
-    (found,) = drafted(written(tmp_path / "log.jsonl", *rows))
+    rows = [{"speaker": who, "room": room, "text": sentence(n)} for n, (who, room) in enumerate(turns)]
+    (found,) = read_by_draft(write_lines(tmp_path / "log.jsonl", *rows))
     assert {one.kind for one in found.participants} == {"agent"}
 
 
@@ -1069,26 +1129,26 @@ def test_lines_with_another_colon_in_an_answer_are_no_turns(tmp_path: Path) -> N
         "User: When?\nAssistant: So:\n时间：早上\n价格：十\nUser: Fine.\nAssistant: 时间：晚上\n",
         encoding="utf-8",
     )
-    (session,) = drafted(path)
+    (session,) = read_by_draft(path)
     assert [event.actor for event in session.events] == ["User", "Assistant", "User", "Assistant"]
 
 
 def test_sessions_that_a_file_divides_into_several_lists_are_all_read(tmp_path: Path) -> None:
     def session(name: str) -> dict[str, object]:
-        talk = [{"role": "user", "content": said(0)}, {"role": "assistant", "content": said(1)}]
+        talk = [{"role": "user", "content": sentence(0)}, {"role": "assistant", "content": sentence(1)}]
         return {"id": name, "messages": talk}
 
     whole = {"train": [session("a"), session("b")], "dev": [], "test": [session("c")], "notes": [{"id": "n"}]}
     path = as_json(tmp_path / "set.json", whole)
-    found = drafted(path)
+    found = read_by_draft(path)
     assert [(one.native_id, one.tags) for one in found] == [
         *(("a", {"key": "train"}), ("b", {"key": "train"}), ("c", {"key": "test"})),
     ]
-    assert draft(path).seen.sessions == ["train", "test"]
+    assert draft(path).survey.sessions == ["train", "test"]
 
 
 def test_lists_of_sessions_with_a_gap_or_by_name_are_read_and_others_are_told(tmp_path: Path) -> None:
-    turns = [{"role": side, "content": said(n)} for n, side in enumerate(("user", "assistant"))]
+    turns = [{"role": side, "content": sentence(n)} for n, side in enumerate(("user", "assistant"))]
     some = [{"id": f"d{n}", "messages": turns} for n in range(6)]
     other = [{"dialogue": "x", "turns": turns, "gold": 1, "split": "t"}]
     for whole in (
@@ -1096,47 +1156,47 @@ def test_lists_of_sessions_with_a_gap_or_by_name_are_read_and_others_are_told(tm
         {"train": {"a": some[0], "b": some[1], "c": some[2]}, "test": {"d": some[3]}, "more": other},
     ):
         made = draft(as_json(tmp_path / "all.json", whole))
-        assert made.seen.sessions == ["train", "test"]
-        told = [one for one in unclear(made.seen, made.made) if "at more: if they" in one]
+        assert made.survey.sessions == ["train", "test"]
+        told = [one for one in open_questions(made.survey, made.guess) if "at more: if they" in one]
         assert len(told) == 1
 
 
 def test_messages_with_parts_and_calls_are_no_sessions_of_their_own(tmp_path: Path) -> None:
     call = {"id": "c1", "function": "send", "args": {"to": "Ada"}}
-    said_in = [{"type": "text", "content": said(0)}]
+    said_in = [{"type": "text", "content": sentence(0)}]
     talk = [
         {"role": "user", "content": said_in},
         {"role": "assistant", "content": said_in, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c1", "content": said_in, "error": None},
     ]
-    (found,) = drafted(as_json(tmp_path / "run.json", {"messages": talk, "score": 0.5, "model": "m-1"}))
+    (found,) = read_by_draft(as_json(tmp_path / "run.json", {"messages": talk, "score": 0.5, "model": "m-1"}))
     assert {one.name: one.value for one in found.outcomes} == {"score": 0.5}
     assert (found.agent_model, len(found.events)) == ("m-1", 3)
 
 
 def test_files_of_one_event_each_are_told(tmp_path: Path) -> None:
     for n, who in enumerate(("user", "agent", "user")):
-        as_json(tmp_path / "events" / f"{n}.json", {"id": n, "source": who, "message": said(n)})
+        as_json(tmp_path / "events" / f"{n}.json", {"id": n, "source": who, "message": sentence(n)})
     made = draft(tmp_path)
-    assert any("each file holds one event" in doubt for doubt in unclear(made.seen, made.made))
+    assert any("each file holds one event" in doubt for doubt in open_questions(made.survey, made.guess))
 
 
 def test_answers_of_several_models_are_theirs_and_a_list_of_names_is_nothing_said(tmp_path: Path) -> None:
     rows = [
-        {"instruction": said(n), "models": ["m-1", "m-2"]}
-        | {"completions": [{"model": f"m-{m}", "response": said(n + m)} for m in (1, 2)]}
+        {"instruction": sentence(n), "models": ["m-1", "m-2"]}
+        | {"completions": [{"model": f"m-{m}", "response": sentence(n + m)} for m in (1, 2)]}
         for n in range(3)
     ]
-    first = drafted(as_lines(tmp_path / "answers.jsonl", rows))[0]
+    first = read_by_draft(as_lines(tmp_path / "answers.jsonl", rows))[0]
     assert [(p.name, p.kind) for p in first.participants] == [
         *(("user", "human"), ("m-1", "agent"), ("m-2", "agent")),
     ]
-    assert [e.text for e in first.events] == [said(0), said(1), said(2)]
+    assert [e.text for e in first.events] == [sentence(0), sentence(1), sentence(2)]
 
 
 def test_single_words_are_said_where_their_list_says_so(tmp_path: Path) -> None:
     rows = [{"id": f"d{n}", "turns": ["Hello", "Hi", "Yes", "Goodbye"]} for n in range(3)]
-    first = drafted(as_lines(tmp_path / "talks.jsonl", rows))[0]
+    first = read_by_draft(as_lines(tmp_path / "talks.jsonl", rows))[0]
     assert [e.text for e in first.events] == ["Hello", "Hi", "Yes", "Goodbye"]
 
 
@@ -1146,25 +1206,29 @@ def test_the_id_of_a_message_is_nothing_said(tmp_path: Path) -> None:
         | {"original_text": ("hi", "the 2?", "yes")[n % 3]}
         for n in range(9)
     ]
-    assert draft(as_lines(tmp_path / "log.jsonl", rows)).made.event.get("text") != "message_id"
+    assert draft(as_lines(tmp_path / "log.jsonl", rows)).guess.event.get("text") != "message_id"
 
 
 def test_records_of_a_message_each_keep_the_calls_in_their_contents(tmp_path: Path) -> None:
     call = {"id": "c1", "name": "search", "arguments": '{"q": "Ulm"}'}
     answer = {"call_id": "c1", "name": "search", "content": "no network", "is_error": True}
     log = [
-        {"source": "user", "content": said(0), "type": "TextMessage"},
+        {"source": "user", "content": sentence(0), "type": "TextMessage"},
         {"source": "surfer", "content": [call], "type": "ToolCallRequestEvent"},
         {"source": "surfer", "content": [answer], "type": "ToolCallExecutionEvent"},
-        {"source": "surfer", "content": said(1), "type": "TextMessage"},
+        {"source": "surfer", "content": sentence(1), "type": "TextMessage"},
     ]
-    (found,) = drafted(path := as_lines(tmp_path / "run.jsonl", log))
+    (found,) = read_by_draft(path := as_lines(tmp_path / "run.jsonl", log))
     made = draft(path)
-    assert [one for one in unclear(made.seen, made.made) if one.startswith("no field tells sessions apart")]
-    assert brief(found.events) == [
-        ("user", "message", said(0)),
+    assert [
+        one
+        for one in open_questions(made.survey, made.guess)
+        if one.startswith("no field tells sessions apart")
+    ]
+    assert outline(found.events) == [
+        ("user", "message", sentence(0)),
         ("surfer", "action", "search"),
-        ("surfer", "message", said(1)),
+        ("surfer", "message", sentence(1)),
     ]
     assert (found.events[1].status, found.events[1].error) == ("failed", "no network")
 
@@ -1172,11 +1236,17 @@ def test_records_of_a_message_each_keep_the_calls_in_their_contents(tmp_path: Pa
 def test_records_of_a_message_each_that_are_a_tree_are_told(tmp_path: Path) -> None:
     def logged(*after: tuple[str, str | None, str]) -> str:
         rows = [
-            {"message_id": own, "parent_id": before, "role": who, "text": said(n), "message_tree_id": "t1"}
+            {
+                "message_id": own,
+                "parent_id": before,
+                "role": who,
+                "text": sentence(n),
+                "message_tree_id": "t1",
+            }
             for n, (own, before, who) in enumerate(after)
         ]
         made = draft(as_lines(tmp_path / "tree.jsonl", rows))
-        return " ".join(unclear(made.seen, made.made))
+        return " ".join(open_questions(made.survey, made.guess))
 
     chain = (("a", None, "prompter"), ("b", "a", "assistant"), ("c", "b", "prompter"))
     assert "rival answers" in logged(*chain, ("d", "a", "assistant"))
@@ -1184,8 +1254,12 @@ def test_records_of_a_message_each_that_are_a_tree_are_told(tmp_path: Path) -> N
 
 
 def test_the_id_of_a_thread_names_the_session_however_deep_it_lies(tmp_path: Path) -> None:
-    talk = [{"type": "human", "content": said(0)}, {"type": "ai", "content": said(1)}]
+    talk = [{"type": "human", "content": sentence(0)}, {"type": "ai", "content": sentence(1)}]
     rows = [
         {"values": {"messages": talk}, "config": {"configurable": {"thread_id": f"t{n}"}}} for n in range(3)
     ]
-    assert [one.native_id for one in drafted(as_json(tmp_path / "threads.json", rows))] == ["t0", "t1", "t2"]
+    assert [one.native_id for one in read_by_draft(as_json(tmp_path / "threads.json", rows))] == [
+        "t0",
+        "t1",
+        "t2",
+    ]

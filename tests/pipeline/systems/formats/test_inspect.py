@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.systems.formats.files import brief, one, read
+from tests.pipeline.systems.formats.files import one, outline, read
 
 
 def logged(path: Path) -> Path:
@@ -63,7 +63,7 @@ def logged(path: Path) -> Path:
 @pytest.mark.parametrize("name", ["log.eval", "log.json"])
 def test_a_sample_is_a_trajectory_with_its_tool_calls_scores_and_tokens(tmp_path: Path, name: str) -> None:
     found = one("inspect", logged(tmp_path / name))
-    assert brief(found.events) == [
+    assert outline(found.events) == [
         ("environment", "start", "Solve it."),
         ("user", "message", "List files."),
         ("assistant", "message", "I look."),

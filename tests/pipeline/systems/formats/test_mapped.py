@@ -16,7 +16,7 @@ import pytest
 from coaudit.pipeline.errors import SourceError
 from coaudit.pipeline.systems.formats import mapping
 from tests.conftest import Coaudit
-from tests.pipeline.systems.formats.files import brief, one, read, written
+from tests.pipeline.systems.formats.files import one, outline, read, write_lines
 
 MAP = """
 [constants]
@@ -83,9 +83,9 @@ def lines(events: list[dict[str, Any]] = EVENTS, session: str = "s1") -> list[di
 @pytest.mark.parametrize("form", ["one session a line", "one event a line"])
 def test_both_forms_give_the_same_trajectory(tmp_path: Path, form: str) -> None:
     nested = form == "one session a line"
-    path = written(tmp_path / "a.jsonl", *([SESSION] if nested else lines()))
+    path = write_lines(tmp_path / "a.jsonl", *([SESSION] if nested else lines()))
     found = one("mapped", path, map=MAP if nested else FLAT)
-    assert brief(found.events) == EXPECTED
+    assert outline(found.events) == EXPECTED
     assert (found.native_id, found.system, found.task, found.agent_model) == ("s1", "lab", "travel", "m")
     assert found.tags == {"group": "b"}
     assert {p.name: p.kind for p in found.participants} == {
@@ -97,7 +97,7 @@ def test_both_forms_give_the_same_trajectory(tmp_path: Path, form: str) -> None:
     assert booked.action and booked.action.arguments == {"target": "train", "seats": 2}
     assert (booked.status, booked.error) == ("failed", "denied")
     assert [(o.name, o.value) for o in found.outcomes] == [("success", 1.0)]
-    assert found.id == one("mapped", written(tmp_path / "b.jsonl", SESSION), map=MAP).id
+    assert found.id == one("mapped", write_lines(tmp_path / "b.jsonl", SESSION), map=MAP).id
 
 
 @pytest.mark.parametrize(
@@ -106,13 +106,13 @@ def test_both_forms_give_the_same_trajectory(tmp_path: Path, form: str) -> None:
 )
 def test_a_word_is_the_number_that_the_mapping_says(tmp_path: Path, said: Any, value: float | None) -> None:
     words = MAP + "[values.success]\nJa = 1\nnein = 0\nhalb = 0.5\n"
-    (outcome,) = one("mapped", written(tmp_path / "a.jsonl", SESSION | {"ok": said}), map=words).outcomes
+    (outcome,) = one("mapped", write_lines(tmp_path / "a.jsonl", SESSION | {"ok": said}), map=words).outcomes
     assert (outcome.name, outcome.value, outcome.value is None) == ("success", value, bool(outcome.reason))
 
 
 @pytest.mark.parametrize("number", [float("-inf"), 10**400], ids=["-inf", "10**400"])
 def test_a_session_whose_outcome_is_no_finite_number_lacks_that_alone(tmp_path: Path, number: float) -> None:
-    found = one("mapped", written(tmp_path / "a.jsonl", SESSION | {"ok": number}), map=MAP)
+    found = one("mapped", write_lines(tmp_path / "a.jsonl", SESSION | {"ok": number}), map=MAP)
     assert [o.value for o in found.outcomes] == [None]
     assert (found.outcomes[0].reason or "").startswith("not a finite number: ")
 
@@ -121,7 +121,7 @@ def test_times_that_are_written_otherwise_are_read_as_the_mapping_says(tmp_path:
     how = FLAT.replace('task = "travel"', 'time_format = "%d.%m.%Y %H:%M"').replace('seq = "n"', "")
     times = ("02.03.2026 10:00", "01.03.2026 11:30", "unknown", "2026-03-01")
     events = [line | {"at": at} for line, at in zip(lines(), times, strict=False)]
-    found, (wrong,) = read("mapped", written(tmp_path / "a.jsonl", *events), map=how)
+    found, (wrong,) = read("mapped", write_lines(tmp_path / "a.jsonl", *events), map=how)
     assert [event.time for event in found[0].events] == [
         *("2026-03-01", "2026-03-01T11:30:00", None, "2026-03-02T10:00:00"),
     ]
@@ -133,7 +133,7 @@ def test_times_that_are_written_otherwise_are_read_as_the_mapping_says(tmp_path:
 
 @pytest.mark.parametrize("number", [float("inf"), float("-inf"), 10**400], ids=["inf", "-inf", "10**400"])
 def test_a_time_without_end_is_named_and_not_counted_down(tmp_path: Path, number: float) -> None:
-    path = written(tmp_path / "a.jsonl", lines()[0], lines()[1] | {"at": number})
+    path = write_lines(tmp_path / "a.jsonl", lines()[0], lines()[1] | {"at": number})
     _, (wrong,) = read("mapped", path, map=FLAT)
     assert wrong.line == 2
     assert wrong.reason.startswith("time: expected a text or a number, got ")
@@ -152,17 +152,17 @@ def test_nan_is_an_empty_cell_and_nobodys_name_or_outcome(tmp_path: Path, name: 
     elif name == "a.json":
         path.write_text(json.dumps(rows))
     else:
-        written(path, *rows)
+        write_lines(path, *rows)
     names = '[trajectory]\nnative_id = "session"\n[outcomes]\nsuccess = "ok"\n'
     found = one("mapped", path, map=names + '[event]\nrole = "role"\nactor = "actor"\ntext = "text"\n')
-    assert brief(found.events) == [("user", "message", "To Ulm."), ("assistant", "message", "By train?")]
+    assert outline(found.events) == [("user", "message", "To Ulm."), ("assistant", "message", "By train?")]
     assert [outcome.value for outcome in found.outcomes] == [1]
 
 
 def test_a_tool_that_is_nan_is_none_and_a_text_that_is_nan_is_not_said(tmp_path: Path) -> None:
     said = {"who": {"role": "guide", "name": "Bot"}, "n": 1, "say": float("nan"), "do": {"name": "book"}}
     told = {"who": {"role": "user", "name": "Ada"}, "n": 0, "say": "NaN?", "do": float("nan")}
-    found = one("mapped", written(tmp_path / "a.jsonl", SESSION | {"log": [told, said]}), map=MAP)
+    found = one("mapped", write_lines(tmp_path / "a.jsonl", SESSION | {"log": [told, said]}), map=MAP)
     assert [(e.actor, e.kind, e.text) for e in found.events] == [
         ("Ada", "message", "NaN?"),
         ("Bot", "action", None),
@@ -178,22 +178,22 @@ def test_interleaved_late_and_repeated_lines_come_out_in_order_and_once(tmp_path
     mixed = [line for name in ("s1", "s2", "s3") for line in lines(session=name)]
     mixed += random.Random(1).sample(mixed, 5)
     random.Random(2).shuffle(mixed)
-    found, wrong = read("mapped", written(tmp_path / "a.jsonl", *mixed), map=FLAT)
+    found, wrong = read("mapped", write_lines(tmp_path / "a.jsonl", *mixed), map=FLAT)
     assert not wrong
     assert sorted(t.native_id for t in found) == ["s1", "s2", "s3"]
-    assert all(brief(t.events) == EXPECTED for t in found)
+    assert all(outline(t.events) == EXPECTED for t in found)
 
 
 def test_without_a_number_events_are_ordered_by_time(tmp_path: Path) -> None:
     late = [lines()[0], lines()[2], lines()[1], lines()[3]]
-    found = one("mapped", written(tmp_path / "a.jsonl", *late), map=FLAT.replace('seq = "n"', ""))
-    assert brief(found.events) == EXPECTED
+    found = one("mapped", write_lines(tmp_path / "a.jsonl", *late), map=FLAT.replace('seq = "n"', ""))
+    assert outline(found.events) == EXPECTED
     assert [e.seq for e in found.events] == [0, 1, 2, 3]
 
 
 def test_a_line_that_cannot_be_read_keeps_its_number_free_and_costs_nothing_else(tmp_path: Path) -> None:
     given = lines()
-    path = written(tmp_path / "a.jsonl", given[0], json.dumps(given[1])[:30], *given[2:], {"n": 9}, [1])
+    path = write_lines(tmp_path / "a.jsonl", given[0], json.dumps(given[1])[:30], *given[2:], {"n": 9}, [1])
     found, wrong = read("mapped", path, map=FLAT)
     assert [e.seq for e in found[0].events] == [0, 2, 3]
     assert sorted((item.line, item.reason[:22]) for item in wrong) == [
@@ -205,7 +205,7 @@ def test_a_line_that_cannot_be_read_keeps_its_number_free_and_costs_nothing_else
 
 def test_an_event_that_does_not_fit_is_named_by_line_place_and_choices(tmp_path: Path) -> None:
     wrong_role = {**SESSION, "log": [EVENTS[0], event(1, "wizard", "Z"), EVENTS[2]]}
-    found, wrong = read("mapped", written(tmp_path / "a.jsonl", wrong_role), map=MAP)
+    found, wrong = read("mapped", write_lines(tmp_path / "a.jsonl", wrong_role), map=MAP)
     assert [e.seq for e in found[0].events] == [0, 2]
     (item,) = wrong
     assert item.line == 1
@@ -216,11 +216,11 @@ def test_what_is_no_event_at_all_costs_itself_wherever_it_stands(tmp_path: Path)
     none = "{'n': %d, 'who': {'role': 'guide', 'name': 'Bot'}, 'do': {'name': 'book', 'args': {1: 2}}}"
     fine = "{'n': 1, 'who': {'role': 'user', 'name': 'Ada'}, 'say': 'To Ulm.'}"
     log = f"[{none % 0}, {fine}, {none % 2}]"
-    found, wrong = read("mapped", written(tmp_path / "a.jsonl", {**SESSION, "log": log}), map=MAP)
+    found, wrong = read("mapped", write_lines(tmp_path / "a.jsonl", {**SESSION, "log": log}), map=MAP)
     assert [(e.seq, e.text) for e in found[0].events] == [(1, "To Ulm.")]
     assert sorted(item.reason[:15] for item in wrong) == ["log[0]: action.", "log[2]: action."]
     nothing, wrong = read(
-        "mapped", written(tmp_path / "b.jsonl", {**SESSION, "log": f"[{none % 0}]"}), map=MAP
+        "mapped", write_lines(tmp_path / "b.jsonl", {**SESSION, "log": f"[{none % 0}]"}), map=MAP
     )
     assert not nothing
     assert [(item.line, item.reason) for item in wrong] == [
@@ -230,7 +230,7 @@ def test_what_is_no_event_at_all_costs_itself_wherever_it_stands(tmp_path: Path)
 
 def test_a_number_of_an_event_fits_its_column(tmp_path: Path) -> None:
     far = {**SESSION, "log": [EVENTS[0], {**EVENTS[1], "n": 2**31}, EVENTS[2]]}
-    found, wrong = read("mapped", written(tmp_path / "a.jsonl", far), map=MAP)
+    found, wrong = read("mapped", write_lines(tmp_path / "a.jsonl", far), map=MAP)
     assert [e.seq for e in found[0].events] == [0, 2]
     assert [item.reason for item in wrong] == [
         "log[1]: seq: expected a whole number from 0 to 2147483647, got 2147483648"
@@ -324,7 +324,7 @@ def test_times_in_a_format_of_their_own_may_look_like_numbers(
 def test_a_number_is_one_events_wherever_the_other_stands(tmp_path: Path) -> None:
     named = MAP.replace('seq = "log[].n"', 'seq = "log[].n"\nid = "log[].id"')
     log = [{**event(n, "user", "Ada", f"Part {place}"), "id": place} for place, n in enumerate((2, 3, 2))]
-    found, wrong = read("mapped", written(tmp_path / "a.jsonl", {**SESSION, "log": log}), map=named)
+    found, wrong = read("mapped", write_lines(tmp_path / "a.jsonl", {**SESSION, "log": log}), map=named)
     assert [e.seq for e in found[0].events] == [2, 3]
     assert [item.reason for item in wrong] == ["log[2]: seq: another event has number 2"]
 
@@ -344,7 +344,7 @@ kind = "finish"
     )
     second = True if first == 1 and first is not True else 1
     log = [event(n, "guide", "Bot", name="book", result=value) for n, value in enumerate([first, second])]
-    found, wrong = read("mapped", written(tmp_path / "a.jsonl", {**SESSION, "log": log}), map=rules)
+    found, wrong = read("mapped", write_lines(tmp_path / "a.jsonl", {**SESSION, "log": log}), map=rules)
     told = {True: ("finish", "succeeded"), False: ("action", "failed")}
     assert not wrong
     assert [(e.kind, e.status) for e in found[0].events] == [told[v is True] for v in (first, second)]
@@ -357,7 +357,7 @@ def test_a_name_that_was_made_up_for_a_second_kind_is_nobody_elses(tmp_path: Pat
         event(2, "user", "Ada", "OBSERVATION: a file"),
         event(3, "user", "Ada (environment)", "Still here"),
     ]
-    found, wrong = read("mapped", written(tmp_path / "a.jsonl", {**SESSION, "log": log}), map=MAP)
+    found, wrong = read("mapped", write_lines(tmp_path / "a.jsonl", {**SESSION, "log": log}), map=MAP)
     assert not wrong
     kinds = {person.name: person.kind for person in found[0].participants}
     assert [(e.actor, kinds[e.actor]) for e in found[0].events] == [
@@ -370,7 +370,7 @@ def test_a_name_that_was_made_up_for_a_second_kind_is_nobody_elses(tmp_path: Pat
 
 def test_an_unknown_status_is_an_error_and_never_a_success(tmp_path: Path) -> None:
     odd = {**SESSION, "log": [*EVENTS[:3], event(3, "guide", "Bot", name="book", result="maybe")]}
-    found, wrong = read("mapped", written(tmp_path / "a.jsonl", odd), map=MAP)
+    found, wrong = read("mapped", write_lines(tmp_path / "a.jsonl", odd), map=MAP)
     assert len(found[0].events) == 3
     assert wrong[0].reason == "log[3]: status: unknown status 'maybe', expected one of done, denied"
 
@@ -381,12 +381,12 @@ def test_what_is_left_out_as_said_twice_is_counted_where_nothing_tells_when(tmp_
     said = [
         {"role": role, "text": text} for text in ("Now?", "Yes.", "Yes.") for role in ("user", "assistant")
     ]
-    found, wrong = read("mapped", written(tmp_path / "a.jsonl", *said), map=mapping)
+    found, wrong = read("mapped", write_lines(tmp_path / "a.jsonl", *said), map=mapping)
     assert len(found[0].events) == 4
     assert [(one.line, one.reason.partition(";")[0]) for one in wrong] == [
         (1, "left out as said twice: 2 events that say the same as an earlier one of this session")
     ]
-    timed = written(tmp_path / "b.jsonl", *({**one, "at": 5} for one in said))
+    timed = write_lines(tmp_path / "b.jsonl", *({**one, "at": 5} for one in said))
     assert read("mapped", timed, map=f'{mapping}time = "at"\n')[1] == []
 
 
@@ -394,7 +394,7 @@ def test_objects_and_lists_in_an_event_are_held_against_those_of_others(tmp_path
     mapping = '[event]\nrole = "role"\ntext = "text"\naction = "do"\narguments = "given"\n'
     given: list[object] = [{"at": [1, 2]}, {"at": [2, 1]}, {"at": [1.0, 2]}, {}]
     done = [{"role": "agent", "do": "go", "given": one} for one in given]
-    found, wrong = read("mapped", written(tmp_path / "a.jsonl", *done), map=mapping)
+    found, wrong = read("mapped", write_lines(tmp_path / "a.jsonl", *done), map=mapping)
     assert [event.action and event.action.arguments for event in found[0].events] == [
         {"at": [1, 2]},
         {"at": [2, 1]},
@@ -405,7 +405,7 @@ def test_objects_and_lists_in_an_event_are_held_against_those_of_others(tmp_path
 
 def test_any_other_status_may_be_given_a_meaning(tmp_path: Path) -> None:
     odd = {**SESSION, "log": [*EVENTS[:3], event(3, "guide", "Bot", name="book", result="maybe")]}
-    path = written(tmp_path / "a.jsonl", odd)
+    path = write_lines(tmp_path / "a.jsonl", odd)
     session = one("mapped", path, map=MAP.replace("[statuses]", '[statuses]\n"*" = "failed"'))
     assert session.events[3].status == "failed"
     found, wrong = read("mapped", path, map=MAP.replace("[statuses]", '[statuses]\n"*" = "unknown"'))
@@ -416,16 +416,16 @@ def test_any_other_status_may_be_given_a_meaning(tmp_path: Path) -> None:
 
 
 def test_what_a_filter_skips_is_neither_an_event_nor_an_error(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.jsonl", {**SESSION, "log": [*EVENTS, event(4, "heartbeat", "x")]})
+    path = write_lines(tmp_path / "a.jsonl", {**SESSION, "log": [*EVENTS, event(4, "heartbeat", "x")]})
     assert len(one("mapped", path, map=MAP).events) == 4
 
 
 @pytest.mark.slow
 def test_a_log_that_grows_is_one_trajectory(coaudit: Coaudit, tmp_path: Path) -> None:
     (tmp_path / "map.toml").write_text(FLAT)
-    path = written(tmp_path / "a.jsonl", *lines()[:3])
+    path = write_lines(tmp_path / "a.jsonl", *lines()[:3])
     assert coaudit("ingest", path, "--map", tmp_path / "map.toml", "--json").json["events"] == 3
-    written(path, *lines())
+    write_lines(path, *lines())
     assert coaudit("ingest", path, "--map", tmp_path / "map.toml", "--json").json["trajectories"] == 1
     assert coaudit("ingest", path, "--map", tmp_path / "map.toml", "--json").json["unchanged"] == 1
     (tmp_path / "map.toml").unlink()
@@ -441,7 +441,7 @@ def test_a_dry_run_shows_trajectories_and_stores_nothing(
     coaudit: Coaudit, tmp_path: Path, workspace: Path
 ) -> None:
     (tmp_path / "map.toml").write_text(MAP)
-    path = written(tmp_path / "a.jsonl", SESSION, "{cut")
+    path = write_lines(tmp_path / "a.jsonl", SESSION, "{cut")
     done = coaudit("ingest", "--dry-run", path, "--map", tmp_path / "map.toml", "--json")
     (shown,) = done.json["trajectories"]
     assert [e["actor"] for e in shown["events"]] == ["desk", "Ada", "Bot", "Bot"]
@@ -497,7 +497,7 @@ def test_messages_are_filtered_as_events_are(tmp_path: Path, how: str, at: str) 
     many: list[dict[str, Any]] = [{"log": told}] if at else told
     if "m" in how.split('"'):
         many = [{"m": one, "side": one["side"]} for one in told]
-    path = written(tmp_path / "a.jsonl", *many)
+    path = write_lines(tmp_path / "a.jsonl", *many)
     (found,), wrong = read(
         "mapped", path, map=f'[messages]\n{how}\n[filter]\nskip = [{{ "{at}side" = true }}]\n'
     )
@@ -507,7 +507,7 @@ def test_messages_are_filtered_as_events_are(tmp_path: Path, how: str, at: str) 
 def test_spans_are_filtered_as_events_are(tmp_path: Path) -> None:
     spans = [{"kind": "llm", "in": f"Go {n}.", "out": "I go.", "side": n == 0} for n in range(2)]
     how = '[spans]\nat = "s"\nkind = "s[].kind"\ninput = "s[].in"\noutput = "s[].out"\n'
-    path = written(tmp_path / "a.jsonl", {"s": spans})
+    path = write_lines(tmp_path / "a.jsonl", {"s": spans})
     (found,), _ = read("mapped", path, map=how + '[filter]\nkeep = [{ "s[].side" = false }]\n')
     assert [event.text for event in found.events if event.actor == "user"] == ["Go 1."]
 
@@ -519,7 +519,7 @@ def test_an_outermost_run_asks_for_a_person_where_no_model_call_stands_beside_it
     search: dict[str, Any] = {"kind": "span", "in": {"query": "trains"}, "out": ["p. 4"]}
     model: dict[str, Any] = {"kind": "llm", "in": "When is the train?", "out": "At 9."}
     how = '[spans]\nat = "s"\nkind = "s[].kind"\ninput = "s[].in"\noutput = "s[].out"\n'
-    path = written(tmp_path / "a.jsonl", {"s": [search, model] if beside else [search]})
+    path = write_lines(tmp_path / "a.jsonl", {"s": [search, model] if beside else [search]})
     (found,), _ = read("mapped", path, map=how + '[spans.kinds]\nspan = "other"\n')
     told = ["When is the train?", "At 9."] if beside else ["trains", "p. 4"]
     assert [(event.actor, event.text) for event in found.events] == [
@@ -544,7 +544,7 @@ def test_what_is_called_a_model_and_holds_models_says_nothing_and_one_that_calle
     fields = ("id", "parent", "kind", "in", "out")
     names = ("id", "parent", "kind", "input", "output")
     paths = "".join(f'{name} = "s[].{field}"\n' for name, field in zip(names, fields, strict=True))
-    path = written(tmp_path / "a.jsonl", {"s": spans})
+    path = write_lines(tmp_path / "a.jsonl", {"s": spans})
     (found,), wrong = read("mapped", path, map=f'[spans]\nat = "s"\n{paths}')
     assert ([event.text for event in found.events if event.kind == "message"], wrong) == (
         ["The person asks: when is the train?", "It is at 9.", "Shorten p. 4.", "9 h"],
@@ -555,7 +555,7 @@ def test_what_is_called_a_model_and_holds_models_says_nothing_and_one_that_calle
 def test_rules_that_messages_have_no_use_for_are_refused_where_they_are_new(
     coaudit: Coaudit, tmp_path: Path
 ) -> None:
-    path = written(tmp_path / "a.jsonl", {"log": [{"role": "user", "content": "Go."}], "draft": True})
+    path = write_lines(tmp_path / "a.jsonl", {"log": [{"role": "user", "content": "Go."}], "draft": True})
     for table, said in (
         ('[[kinds]]\nwhere = { "a" = "b" }\nkind = "note"', "kinds: messages and spans say it themselves"),
         ('[statuses]\na = "failed"', "statuses: messages and spans say it themselves"),
@@ -572,7 +572,7 @@ def test_rules_that_messages_have_no_use_for_are_refused_where_they_are_new(
 
 
 def test_map_and_system_go_together(coaudit: Coaudit, tmp_path: Path) -> None:
-    path = written(tmp_path / "a.jsonl", SESSION)
+    path = write_lines(tmp_path / "a.jsonl", SESSION)
     assert "--map FILE" in coaudit("ingest", path, "--system", "mapped", status=2).err
     assert (
         "shipped ones: bench_events, bench_sessions" in coaudit("ingest", path, "--map", "none", status=1).err
@@ -620,7 +620,7 @@ def test_half_a_character_in_a_text_that_holds_a_list_costs_no_session(
     printed: Callable[[object], str], tmp_path: Path
 ) -> None:
     log = [{"role": "user", "text": "Cut \ud83d"}, {"role": "agent", "text": "As it was: \\\\ud83d 🙂"}]
-    path = written(tmp_path / "a.jsonl", {"log": printed(log)})
+    path = write_lines(tmp_path / "a.jsonl", {"log": printed(log)})
     way = '[event]\nrole = "log[].role"\ntext = "log[].text"\n'
     found = one("mapped", path, map=way)
     assert [event.text for event in found.events] == ["Cut \ufffd", "As it was: \\\\ud83d 🙂"]
@@ -635,6 +635,6 @@ def test_what_is_said_once_is_kept_beside_what_other_lines_say_in_the_same_objec
         {"session": "s", "role": "agent", "text": "On.", "meta": json.dumps({"room": {"name": "red"}})},
         {"session": "s", "role": "user", "text": "Done.", "meta": {"end": {"turns": 3, "won": True}}},
     ]
-    found = one("mapped", written(tmp_path / "a.jsonl", *lines), map=text)
+    found = one("mapped", write_lines(tmp_path / "a.jsonl", *lines), map=text)
     assert found.tags == {"group": "b", "room": "red"}
     assert {o.name: o.value for o in found.outcomes} == {"score": 2, "turns": 3, "won": 1}

@@ -21,7 +21,7 @@ from coaudit.pipeline.systems.formats import native, native_parts
 from coaudit.pipeline.systems.formats.native_parts import identity
 from coaudit.schemas import Quarantined, Trajectory
 from tests.pipeline.stores import made, rows, take
-from tests.pipeline.systems.formats.files import written
+from tests.pipeline.systems.formats.files import write_lines
 
 TEAM = [{"name": "bot", "kind": "agent"}, {"name": "eve", "kind": "human"}]
 OPTIONS = ReadOptions()
@@ -117,7 +117,7 @@ ESCAPED = [
 def test_parts_give_what_the_whole_file_does(
     tmp_path_factory: pytest.TempPathFactory, lines: list[Any], size: int
 ) -> None:
-    path = written(tmp_path_factory.mktemp("parts") / "log.jsonl", *lines)
+    path = write_lines(tmp_path_factory.mktemp("parts") / "log.jsonl", *lines)
     whole = list(native.read_span(path, OPTIONS, None))
     parts = list(native.sessions_apart(path, OPTIONS, size))
     read = [list(native.read_span(path, OPTIONS, part)) for part in parts]
@@ -130,11 +130,13 @@ def test_parts_give_what_the_whole_file_does(
 
 def test_trajectories_that_share_nothing_lie_in_parts_of_their_own(tmp_path: Path) -> None:
     lines = [line for n in range(20) for line in (head(f"run-{n}"), *[event(f"run-{n}")] * 5, state(f"s{n}"))]
-    path = written(tmp_path / "log.jsonl", *lines)
+    path = write_lines(tmp_path / "log.jsonl", *lines)
     parts = list(native.sessions_apart(path, OPTIONS, 100))
     assert len(parts) == 20
     assert all(part.runs is None for part in parts), "what lies in one piece is read in one"
-    mixed = written(tmp_path / "mixed.jsonl", *sorted(lines, key=lambda line: line["type"] != "trajectory"))
+    mixed = write_lines(
+        tmp_path / "mixed.jsonl", *sorted(lines, key=lambda line: line["type"] != "trajectory")
+    )
     assert len(list(native.sessions_apart(mixed, OPTIONS, 100))) == 20
 
 
@@ -143,7 +145,7 @@ def test_a_state_that_all_share_is_read_once_a_part_and_not_once_a_trajectory(tm
         runs = [
             line for n in range(40) for line in (head(f"run-{n}"), event(f"run-{n}", states={"public": "s0"}))
         ]
-        return written(tmp_path / "log.jsonl", {**state("s0"), "content": content}, *runs)
+        return write_lines(tmp_path / "log.jsonl", {**state("s0"), "content": content}, *runs)
 
     small = list(native.sessions_apart(shared("x" * 200), OPTIONS, 1000))
     assert 5 < len(small) < 15
@@ -161,7 +163,7 @@ def test_states_that_come_between_lines_of_others_are_each_their_own_s(tmp_path:
         for n in range(40)
         for line in (state(f"{n}-{turn}"), event(f"run-{n}", states={"public": f"{n}-{turn}"}))
     ]
-    path = written(tmp_path / "log.jsonl", *heads, *turns)
+    path = write_lines(tmp_path / "log.jsonl", *heads, *turns)
     parts = list(native.sessions_apart(path, OPTIONS, 1000))
     assert len(parts) == 20
     assert max(sum(count for *_, count in part.runs or ()) for part in parts) == 22, (
@@ -172,7 +174,7 @@ def test_states_that_come_between_lines_of_others_are_each_their_own_s(tmp_path:
 
 
 def test_lines_that_are_nobody_s_lie_together(tmp_path: Path) -> None:
-    path = written(tmp_path / "log.jsonl", head("a"), *["{"] * 5000, head("b"))
+    path = write_lines(tmp_path / "log.jsonl", head("a"), *["{"] * 5000, head("b"))
     extents = native_parts._Lines()
     for number, begin, end, line in placed_lines(path):
         extents.add((number, begin, end), line or b"")
@@ -187,7 +189,7 @@ def test_lines_that_are_nobody_s_lie_together(tmp_path: Path) -> None:
 
 
 def test_a_line_that_was_being_written_when_parts_were_made_is_left(tmp_path: Path) -> None:
-    path = written(tmp_path / "log.jsonl", head("a"), event("a"), head("b"), event("b"))
+    path = write_lines(tmp_path / "log.jsonl", head("a"), event("a"), head("b"), event("b"))
     late = json.dumps(event("b"))
     with path.open("a") as file:
         file.write(late[:20])

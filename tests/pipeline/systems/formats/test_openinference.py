@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coaudit.pipeline.systems.formats import openinference
-from tests.pipeline.systems.formats.files import brief, one, read, written
+from tests.pipeline.systems.formats.files import one, outline, read, write_lines
 
 KIND = "openinference.span.kind"
 ASKED = {
@@ -135,7 +135,7 @@ def exported() -> list[dict[str, Any]]:
 def test_a_chat_about_spans_is_none_of_them(tmp_path: Path, named: str) -> None:
     quoted = json.dumps({"attributes": {named: "LLM"}, "context": {"trace_id": 1}})
     said = [{"role": "user", "content": f"Why is {quoted} no call?"}, {"role": "assistant", "content": "No."}]
-    log = written(tmp_path / "chat.jsonl", {"messages": said, "attributes": {"by": "openinference-ui"}})
+    log = write_lines(tmp_path / "chat.jsonl", {"messages": said, "attributes": {"by": "openinference-ui"}})
     assert not openinference.recognises(log)
 
 
@@ -143,10 +143,10 @@ def test_a_chat_about_spans_is_none_of_them(tmp_path: Path, named: str) -> None:
 def test_a_trace_is_a_conversation_in_each_of_its_shapes(tmp_path: Path, shape: str) -> None:
     path = tmp_path / "trace.jsonl"
     values = {"nested": [nested()], "flat": flat(), "exported": exported(), "otlp": [otlp()]}[shape]
-    log = written(path, *values)
+    log = write_lines(path, *values)
     assert openinference.recognises(log) == (shape != "otlp")
     run = one("otlp" if shape == "otlp" else "openinference", log)
-    assert brief(run.events) == EXPECTED
+    assert outline(run.events) == EXPECTED
     booked = run.events[2]
     assert booked.action and booked.action.arguments == {"city": "Ulm"}
     assert run.states[booked.states["public"]] == {"observation": "Booked."}
@@ -155,9 +155,9 @@ def test_a_trace_is_a_conversation_in_each_of_its_shapes(tmp_path: Path, shape: 
 
 
 def test_a_tool_that_says_nothing_of_success_is_unknown_and_a_span_in_error_failed(tmp_path: Path) -> None:
-    quiet = one("openinference", written(tmp_path / "a.json", nested()))
+    quiet = one("openinference", write_lines(tmp_path / "a.json", nested()))
     failed = {"status_code": "Error", "status_message": "no seats"}
-    loud = one("openinference", written(tmp_path / "b.json", nested(c=failed)))
+    loud = one("openinference", write_lines(tmp_path / "b.json", nested(c=failed)))
     assert [(e.status, e.error) for e in (quiet.events[2], loud.events[2])] == [
         (None, None),
         ("failed", "no seats"),
@@ -165,8 +165,8 @@ def test_a_tool_that_says_nothing_of_success_is_unknown_and_a_span_in_error_fail
 
 
 def test_an_agent_without_model_calls_says_what_its_span_says(tmp_path: Path) -> None:
-    run = one("openinference", written(tmp_path / "a.json", nested(SPANS[:1])))
-    assert brief(run.events) == [("user", "message", "To Ulm, please."), ("CodeAgent", "message", "Done.")]
+    run = one("openinference", write_lines(tmp_path / "a.json", nested(SPANS[:1])))
+    assert outline(run.events) == [("user", "message", "To Ulm, please."), ("CodeAgent", "message", "Done.")]
 
 
 @pytest.mark.parametrize(
@@ -178,34 +178,36 @@ def test_an_agent_without_model_calls_says_what_its_span_says(tmp_path: Path) ->
 )
 def test_the_advice_fits_the_kind_of_spans(tmp_path: Path, attributes: dict[str, Any], advice: str) -> None:
     value = nested([("a", "x", None, attributes)])
-    trajectories, wrong = read("openinference", written(tmp_path / "a.json", value))
+    trajectories, wrong = read("openinference", write_lines(tmp_path / "a.json", value))
     assert trajectories == [] and advice in wrong[-1].reason
 
 
 def test_a_span_that_is_none_costs_only_itself(tmp_path: Path) -> None:
     value = nested(c={"timestamp": "never"})
-    trajectories, wrong = read("openinference", written(tmp_path / "a.json", value))
+    trajectories, wrong = read("openinference", write_lines(tmp_path / "a.json", value))
     assert [item.reason.partition(":")[0] for item in wrong] == ["span c"]
-    assert brief(trajectories[0].events) == EXPECTED
+    assert outline(trajectories[0].events) == EXPECTED
 
 
 def test_a_span_that_names_no_trace_is_of_the_one_it_stands_in_and_else_of_none(tmp_path: Path) -> None:
     """Those of all traces were one session without a name."""
     spans = json.loads(json.dumps(nested()["spans"]).replace('"trace_id": "t1", ', ""))
-    found, wrong = read("openinference", written(tmp_path / "a.jsonl", {"trace_id": "t7", "spans": spans}))
+    found, wrong = read(
+        "openinference", write_lines(tmp_path / "a.jsonl", {"trace_id": "t7", "spans": spans})
+    )
     assert ([one.native_id for one in found], wrong) == (["t7"], [])
     *rows, last = flat()
     lost = {**last, "context": {"span_id": "z"}}
-    found, wrong = read("openinference", written(tmp_path / "b.jsonl", *rows, lost))
+    found, wrong = read("openinference", write_lines(tmp_path / "b.jsonl", *rows, lost))
     assert [one.native_id for one in found] == ["t1"]
     assert [item.reason for item in wrong] == ["span ?: not as OpenInference has it: trace_id: missing"]
 
 
 def test_a_span_that_is_none_does_not_cost_those_in_it(tmp_path: Path) -> None:
     value = nested(a={"timestamp": "never"})
-    trajectories, wrong = read("openinference", written(tmp_path / "a.json", value))
+    trajectories, wrong = read("openinference", write_lines(tmp_path / "a.json", value))
     assert [item.reason.partition(":")[0] for item in wrong] == ["span a"]
-    assert [(kind, what) for _, kind, what in brief(trajectories[0].events)] == [e[1:] for e in EXPECTED]
+    assert [(kind, what) for _, kind, what in outline(trajectories[0].events)] == [e[1:] for e in EXPECTED]
 
 
 @pytest.mark.parametrize("empty", [None, float("nan")])
@@ -218,8 +220,8 @@ def test_empty_cells_of_a_table_of_spans_say_nothing(tmp_path: Path, empty: floa
         ids = {f"context.{key}": value for key, value in span["context"].items()}
         said = {key: value for key, value in span.items() if key not in ("attributes", "context")}
         rows.append(dict.fromkeys(columns, empty) | own | ids | {k: v for k, v in said.items() if v})
-    found = one("openinference", written(tmp_path / "a.jsonl", *rows))
-    assert (found.native_id, brief(found.events)) == ("t1", EXPECTED)
+    found = one("openinference", write_lines(tmp_path / "a.jsonl", *rows))
+    assert (found.native_id, outline(found.events)) == ("t1", EXPECTED)
 
 
 def test_hostile_spans_are_no_reason_to_fail(tmp_path: Path) -> None:
@@ -228,7 +230,7 @@ def test_hostile_spans_are_no_reason_to_fail(tmp_path: Path) -> None:
         {"spans": [None, 3]},
         {"span_attributes": {KIND: 7}},
     ]
-    path = written(tmp_path / "a.jsonl", *(json.dumps(one) for one in odd))
+    path = write_lines(tmp_path / "a.jsonl", *(json.dumps(one) for one in odd))
     trajectories, wrong = read("openinference", path)
     assert trajectories == [] and wrong
 
@@ -250,7 +252,7 @@ def test_runs_of_one_tool_at_a_time_answer_the_calls_with_their_arguments(tmp_pa
         ("d", "book", None, ran[1]),
     ]
     failed = {"c": {"status_code": "Error", "status_message": "full"}}
-    run = one("openinference", written(tmp_path / "trace.jsonl", nested(spans, **failed)))
+    run = one("openinference", write_lines(tmp_path / "trace.jsonl", nested(spans, **failed)))
     done = {event.action.arguments["city"]: event for event in run.events if event.action}
     assert (done["Bonn"].status, done["Bonn"].error) == ("failed", "full")
     assert done["Ulm"].status is None
@@ -268,6 +270,8 @@ def test_runs_whose_arguments_were_not_recorded_answer_in_the_order_of_the_calls
     tools = [
         (key, "book", None, {KIND: "TOOL", "tool.name": "book", "output.value": out}) for key, out in ran
     ]
-    run = one("openinference", written(tmp_path / "trace.jsonl", nested([("b", "LLM", None, said), *tools])))
+    run = one(
+        "openinference", write_lines(tmp_path / "trace.jsonl", nested([("b", "LLM", None, said), *tools]))
+    )
     done = [run.states[event.states["public"]] for event in run.events if event.action]
     assert done == [{"observation": "first"}, {"observation": "second"}]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from coaudit.pipeline.systems.formats import otlp
-from coaudit.pipeline.systems.formats.contents import plain
-from tests.pipeline.systems.formats.files import brief, one, read, written
+from coaudit.pipeline.systems.formats.contents import plain_text
+from tests.pipeline.systems.formats.files import one, outline, read, write_lines
 
 SECOND = 1_000_000_000
 USER = {"role": "user", "parts": [{"type": "text", "content": "Weather in Paris?"}]}
@@ -72,8 +72,8 @@ def chats(**more: Any) -> list[dict[str, Any]]:
 
 
 def test_no_message_comes_twice_though_every_call_repeats_the_history(tmp_path: Path) -> None:
-    found = one("otlp", written(tmp_path / "a.jsonl", traced(*reversed(chats()))))
-    assert brief(found.events) == [
+    found = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*reversed(chats()))))
+    assert outline(found.events) == [
         ("user", "message", "Weather in Paris?"),
         ("assistant", "action", "weather"),
         ("assistant", "message", "It rains."),
@@ -100,7 +100,7 @@ def test_a_refusal_that_the_history_repeats_without_the_id_of_its_call_stands_on
         span(2, "execute_tool", tool__name="weather", tool__call__result=refusal),
         span(3, "chat", input__messages=[USER, asks, told], output__messages=[SAYS]),
     ]
-    found = one("otlp", written(tmp_path / "a.jsonl", traced(*spans)))
+    found = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*spans)))
     assert [event.kind for event in found.events] == ["message", "action", "confirm_reject", "message"]
 
 
@@ -120,7 +120,7 @@ def test_a_trace_takes_time_in_step_with_its_turns(tmp_path: Path, monkeypatch: 
                 span(3 * turn + 1, "chat", input__messages=said, output__messages=json.dumps([asks])),
                 span(3 * turn + 2, "execute_tool", tool__name="f", tool__call__result=f"rain {turn}"),
             ]
-        run = one("otlp", written(tmp_path / f"{turns}.json", traced(*spans)))
+        run = one("otlp", write_lines(tmp_path / f"{turns}.json", traced(*spans)))
         assert [event.kind for event in run.events] == ["message", *["action"] * turns]
         return counted.pop("n")
 
@@ -128,9 +128,9 @@ def test_a_trace_takes_time_in_step_with_its_turns(tmp_path: Path, monkeypatch: 
 
     def counting(content: Any) -> str:
         counted["n"] += 1
-        return plain(content)
+        return plain_text(content)
 
-    monkeypatch.setattr(otlp, "plain", counting)
+    monkeypatch.setattr(otlp, "plain_text", counting)
     assert looked_at(200) < 2.1 * looked_at(100)
 
 
@@ -140,14 +140,14 @@ def test_a_message_that_was_said_twice_stands_twice(tmp_path: Path) -> None:
         span(1, "chat", input__messages=[USER], output__messages=[SAYS]),
         span(2, "chat", input__messages=again, output__messages=[SAYS]),
     ]
-    found = one("otlp", written(tmp_path / "a.jsonl", traced(*spans)))
+    found = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*spans)))
     assert [e.actor for e in found.events] == ["user", "assistant", "user", "assistant"]
 
 
 def test_sessions_are_told_by_conversation_and_spans_without_one_by_their_trace(tmp_path: Path) -> None:
     spans = chats(conversation__id="talk 7")
     del spans[1]["attributes"][-1]  # the tool span does not name the conversation
-    found = one("otlp", written(tmp_path / "a.jsonl", traced(spans[0]), traced(*spans[1:])))
+    found = one("otlp", write_lines(tmp_path / "a.jsonl", traced(spans[0]), traced(*spans[1:])))
     assert found.native_id == "talk 7"
     assert len(found.events) == 3
 
@@ -155,7 +155,7 @@ def test_sessions_are_told_by_conversation_and_spans_without_one_by_their_trace(
 def test_agents_are_named_by_the_span_around_and_its_own_messages_are_not_taken_again(tmp_path: Path) -> None:
     agent = span(0, "invoke_agent", agent__name="Clerk", input__messages=[USER], output__messages=[SAYS])
     inside = [{**one, "parentSpanId": "s0"} for one in chats(request__model="m-1")]
-    found = one("otlp", written(tmp_path / "a.jsonl", traced(agent, *inside)))
+    found = one("otlp", write_lines(tmp_path / "a.jsonl", traced(agent, *inside)))
     assert [e.actor for e in found.events] == ["user", "Clerk", "Clerk"]
     assert (found.agent, found.agent_model) == ("Clerk", "m-1")
 
@@ -163,7 +163,7 @@ def test_agents_are_named_by_the_span_around_and_its_own_messages_are_not_taken_
 def test_a_tool_span_that_failed_fails_its_call_even_where_no_model_call_was_recorded(tmp_path: Path) -> None:
     tool = span(2, "execute_tool", tool__name="pay", tool__call__arguments='{"eur": 3}')
     tool["status"] = {"code": 2, "message": "card declined"}
-    found = one("otlp", written(tmp_path / "a.jsonl", traced(tool)))
+    found = one("otlp", write_lines(tmp_path / "a.jsonl", traced(tool)))
     (event,) = found.events
     assert event.action and event.action.arguments == {"eur": 3}
     assert (event.status, event.error) == ("failed", "card declined")
@@ -172,8 +172,8 @@ def test_a_tool_span_that_failed_fails_its_call_even_where_no_model_call_was_rec
 def test_events_a_message_as_conventions_had_them_up_to_1_36_are_read(tmp_path: Path) -> None:
     said = [("gen_ai.system.message", "Help."), ("gen_ai.user.message", "Hi"), ("gen_ai.choice", "Hello")]
     events = [{"name": name, "attributes": attributes({"content": text})} for name, text in said]
-    found = one("otlp", written(tmp_path / "a.jsonl", traced(span(1, "chat", events=events))))
-    assert brief(found.events) == [
+    found = one("otlp", write_lines(tmp_path / "a.jsonl", traced(span(1, "chat", events=events))))
+    assert outline(found.events) == [
         ("environment", "start", "Help."),
         ("user", "message", "Hi"),
         ("assistant", "message", "Hello"),
@@ -187,8 +187,8 @@ def test_words_of_an_event_follow_the_tool_that_the_models_provider_ran(tmp_path
         {"type": "text", "text": "I found it."},
     ]
     event = {"name": "gen_ai.choice", "attributes": attributes({"content": json.dumps(parts)})}
-    found = one("otlp", written(tmp_path / "a.jsonl", traced(span(1, "chat", events=[event]))))
-    assert brief(found.events) == [
+    found = one("otlp", write_lines(tmp_path / "a.jsonl", traced(span(1, "chat", events=[event]))))
+    assert outline(found.events) == [
         ("assistant", "action", "web_search"),
         ("assistant", "message", "I found it."),
     ]
@@ -196,7 +196,7 @@ def test_words_of_an_event_follow_the_tool_that_the_models_provider_ran(tmp_path
 
 def test_indexed_attributes_are_read(tmp_path: Path) -> None:
     given = {"prompt__0__role": "user", "prompt__0__content": "Hi", "completion__0__content": "Hello"}
-    found = one("otlp", written(tmp_path / "a.jsonl", traced(span(1, "chat", **given))))
+    found = one("otlp", write_lines(tmp_path / "a.jsonl", traced(span(1, "chat", **given))))
     assert [e.text for e in found.events] == ["Hi", "Hello"]
 
 
@@ -204,7 +204,7 @@ def test_what_is_not_as_otlp_has_it_is_named_and_the_rest_is_kept(tmp_path: Path
     broken = span(9, "chat")
     del broken["startTimeUnixNano"]
     wrong_parts = span(8, "chat", input__messages=json.dumps({"role": "user"}))
-    path = written(tmp_path / "a.jsonl", traced(*chats(), broken, wrong_parts), '{"resourceSpans": ')
+    path = write_lines(tmp_path / "a.jsonl", traced(*chats(), broken, wrong_parts), '{"resourceSpans": ')
     found, wrong = read("otlp", path)
     assert len(found[0].events) == 3
     assert [item.line for item in wrong] == [1, 2, None]
@@ -217,7 +217,7 @@ def test_a_span_without_a_trace_or_a_time_is_named_and_in_no_session(tmp_path: P
     lost, late = span(8, "chat", output__messages=[SAYS]), span(9, "chat", output__messages=[SAYS])
     del lost["traceId"]
     late["startTimeUnixNano"] = "soon"
-    found, wrong = read("otlp", written(tmp_path / "a.jsonl", traced(*chats(), lost, late)))
+    found, wrong = read("otlp", write_lines(tmp_path / "a.jsonl", traced(*chats(), lost, late)))
     assert len(found) == 1 and found[0].native_id != "None"
     assert [item.reason for item in wrong] == [
         "span s8: not as OTLP has it: traceId: missing",
@@ -227,7 +227,7 @@ def test_a_span_without_a_trace_or_a_time_is_named_and_in_no_session(tmp_path: P
 
 def test_what_is_not_as_otlp_has_it_is_named_and_costs_nothing_beside_it(tmp_path: Path) -> None:
     """A scope that was none took the other scopes of its resource with it."""
-    whole = one("otlp", written(tmp_path / "whole.jsonl", traced(*chats())))
+    whole = one("otlp", write_lines(tmp_path / "whole.jsonl", traced(*chats())))
     document = traced(*chats())
     (resource,) = document["resourceSpans"]
     spans = resource["scopeSpans"][0]["spans"]
@@ -235,8 +235,8 @@ def test_what_is_not_as_otlp_has_it_is_named_and_costs_nothing_beside_it(tmp_pat
     resource["scopeSpans"][:0] = [42, {"spans": 7}]
     resource["resource"] = {"attributes": "none"}
     document["resourceSpans"] += [6]
-    found, wrong = read("otlp", written(tmp_path / "a.jsonl", document))
-    assert [brief(session.events) for session in found] == [brief(whole.events)]
+    found, wrong = read("otlp", write_lines(tmp_path / "a.jsonl", document))
+    assert [outline(session.events) for session in found] == [outline(whole.events)]
     assert [item.reason for item in wrong] == [
         "resourceSpans[0]: not as OTLP has it: attributes: expected a list, got a text",
         "resourceSpans[0]: not as OTLP has it: what has spans: expected an object, got a whole number",
@@ -249,7 +249,7 @@ def test_what_is_not_as_otlp_has_it_is_named_and_costs_nothing_beside_it(tmp_pat
 
 
 def test_a_trace_without_messages_says_what_would_record_them(tmp_path: Path) -> None:
-    found, wrong = read("otlp", written(tmp_path / "a.jsonl", traced(span(1, "chat"))))
+    found, wrong = read("otlp", write_lines(tmp_path / "a.jsonl", traced(span(1, "chat"))))
     assert not found
     assert "CAPTURE_MESSAGE_CONTENT" in wrong[0].reason
 
@@ -257,8 +257,8 @@ def test_a_trace_without_messages_says_what_would_record_them(tmp_path: Path) ->
 def test_half_a_character_in_the_json_of_an_attribute_costs_no_message(tmp_path: Path) -> None:
     asked = [{"role": "user", "parts": [{"type": "text", "content": "Cut \ud83d"}]}]
     call = span(1, "chat", input__messages=json.dumps(asked), output__messages=json.dumps([SAYS]))
-    found = one("otlp", written(tmp_path / "a.jsonl", traced(call)))
-    assert brief(found.events) == [("user", "message", "Cut \ufffd"), ("assistant", "message", "It rains.")]
+    found = one("otlp", write_lines(tmp_path / "a.jsonl", traced(call)))
+    assert outline(found.events) == [("user", "message", "Cut \ufffd"), ("assistant", "message", "It rains.")]
 
 
 def test_spans_in_a_circle_and_spans_in_each_other_as_many_as_there_are_are_read(tmp_path: Path) -> None:
@@ -266,8 +266,8 @@ def test_spans_in_a_circle_and_spans_in_each_other_as_many_as_there_are_are_read
     many[0]["parentSpanId"] = "s3999"
     asks = {"input__messages": json.dumps([USER]), "output__messages": json.dumps([SAYS])}
     many.append(span(4000, "chat", **asks) | {"parentSpanId": "s3999"})
-    trajectory = one("otlp", written(tmp_path / "log.jsonl", traced(*many)))
-    assert brief(trajectory.events) == [
+    trajectory = one("otlp", write_lines(tmp_path / "log.jsonl", traced(*many)))
+    assert outline(trajectory.events) == [
         ("a3998", "message", "Weather in Paris?"),
         ("a3999", "message", "It rains."),
     ]
@@ -277,10 +277,10 @@ def test_an_agents_own_words_count_where_no_model_call_in_it_has_any(tmp_path: P
     said = {"input__messages": json.dumps([USER]), "output__messages": json.dumps([SAYS])}
     agent, silent = span(1, "invoke_agent", agent__name="guide", **said), span(2, "chat")
     silent["parentSpanId"] = "s1"
-    trajectory = one("otlp", written(tmp_path / "silent.jsonl", traced(agent, silent)))
+    trajectory = one("otlp", write_lines(tmp_path / "silent.jsonl", traced(agent, silent)))
     assert [event.text for event in trajectory.events] == ["Weather in Paris?", "It rains."]
     unreadable = span(3, "chat", input__messages=json.dumps("no list")) | {"parentSpanId": "s1"}
-    (trajectory,), wrong = read("otlp", written(tmp_path / "wrong.jsonl", traced(agent, unreadable)))
+    (trajectory,), wrong = read("otlp", write_lines(tmp_path / "wrong.jsonl", traced(agent, unreadable)))
     assert len(trajectory.events) == 2
     assert [item.reason.partition(":")[0] for item in wrong] == ["span s3"]
 
@@ -298,8 +298,8 @@ def test_a_tool_that_the_models_provider_runs_is_called_before_what_is_said_of_i
     }
     again = span(3, "chat", input__messages=[USER, searched, USER], output__messages=[SAYS])
     first = span(1, "chat", input__messages=[USER], output__messages=[searched])
-    found = one("otlp", written(tmp_path / "a.jsonl", traced(first, again)))
-    assert brief(found.events) == [
+    found = one("otlp", write_lines(tmp_path / "a.jsonl", traced(first, again)))
+    assert outline(found.events) == [
         ("user", "message", "Weather in Paris?"),
         ("assistant", "action", "web_search"),
         ("assistant", "message", "I found nothing."),
@@ -325,8 +325,8 @@ def test_indexed_contents_whose_parts_are_json_in_a_text_are_no_words(tmp_path: 
         "gen_ai.completion.0.content": "It rains.",
     }
     one_span = {**span(1, "chat"), "attributes": attributes({"gen_ai.operation.name": "chat", **given})}
-    found = one("otlp", written(tmp_path / "a.jsonl", traced(one_span)))
-    assert brief(found.events) == [
+    found = one("otlp", write_lines(tmp_path / "a.jsonl", traced(one_span)))
+    assert outline(found.events) == [
         ("user", "message", "Weather in Paris?"),
         ("assistant", "action", "weather"),
         ("assistant", "message", "It rains."),
@@ -350,7 +350,7 @@ def test_data_in_an_indexed_content_that_names_types_stays_as_it_was_written(tmp
         "gen_ai.completion.0.content": "One file.",
     }
     one_span = {**span(1, "chat"), "attributes": attributes({"gen_ai.operation.name": "chat", **given})}
-    found = one("otlp", written(tmp_path / "a.jsonl", traced(one_span)))
+    found = one("otlp", write_lines(tmp_path / "a.jsonl", traced(one_span)))
     assert found.events[0].text == json.dumps(bugs)
     assert found.states[found.events[1].states["public"]] == {"observation": json.dumps(files)}
 
@@ -361,7 +361,7 @@ def test_what_a_tool_of_the_models_provider_is_asked_may_stand_beside_its_name(t
         {"type": "server_tool_call_response", "id": "w1", "response": "2"},
     ]
     told = span(1, "chat", input__messages=[USER], output__messages=[{"role": "assistant", "parts": parts}])
-    found = one("otlp", written(tmp_path / "a.jsonl", traced(told)))
+    found = one("otlp", write_lines(tmp_path / "a.jsonl", traced(told)))
     event = found.events[1]
     assert event.action and event.action.arguments == {"code": "1+1"}
     assert found.states[event.states["public"]] == {"observation": "2"}

@@ -14,7 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats import otlp, otlp_protobuf
 from coaudit.schemas import Quarantined, Trajectory
-from tests.pipeline.systems.formats.files import brief, one, written
+from tests.pipeline.systems.formats.files import one, outline, write_lines
 from tests.pipeline.systems.formats.test_otlp import attributes, chats, traced
 
 HEX = {"t1": "0af7651916cd43dd8448eb211c80319c", "t2": "1af7651916cd43dd8448eb211c80319c"}
@@ -57,8 +57,8 @@ def test_a_trace_is_what_its_json_gives(tmp_path: Path, lengths: bool) -> None:
     path = tmp_path / "trace.binpb"
     path.write_bytes(framed(content) if lengths else content)
     assert otlp.recognises(path)
-    ours, theirs = one("otlp", path), one("otlp", written(tmp_path / "a.jsonl", trace))
-    assert brief(ours.events)[:2] == [
+    ours, theirs = one("otlp", path), one("otlp", write_lines(tmp_path / "a.jsonl", trace))
+    assert outline(ours.events)[:2] == [
         ("user", "message", "Weather in Paris?"),
         ("assistant", "action", "weather"),
     ]

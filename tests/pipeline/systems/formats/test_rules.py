@@ -12,7 +12,7 @@ from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats import marks
 from coaudit.pipeline.systems.formats.mapping import parse
-from tests.pipeline.systems.formats.files import asked, brief, one, written
+from tests.pipeline.systems.formats.files import call_and_answer, one, outline, write_lines
 
 TASK = {"role": "user", "content": "Mend the test."}
 RAISED = "Traceback (most recent call last):\n  File 'a.py'\nKeyError: 'x'"
@@ -72,8 +72,12 @@ def test_of_any_other_result_nothing_is_known(content: object) -> None:
 
 
 def test_what_the_log_itself_says_of_a_tool_comes_before_any_mark(tmp_path: Path) -> None:
-    told = [TASK, *asked("a", "Error: quoted", status="success"), *asked("b", "fine", is_error=True)]
-    found = one("chat", written(tmp_path / "a.jsonl", {"messages": told}))
+    told = [
+        TASK,
+        *call_and_answer("a", "Error: quoted", status="success"),
+        *call_and_answer("b", "fine", is_error=True),
+    ]
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"messages": told}))
     calls = [event for event in found.events if event.kind == "action"]
     assert [(call.status, call.error) for call in calls] == [("succeeded", None), ("failed", "fine")]
 
@@ -86,8 +90,8 @@ def test_calls_and_answers_as_parts_of_a_content_are_no_words_of_a_human(tmp_pat
         {"role": "assistant", "content": [{"type": "text", "text": "I look."}, call]},
         {"role": "user", "content": [answer]},
     ]
-    found = one("chat", written(tmp_path / "a.jsonl", {"messages": told}))
-    assert brief(found.events) == [
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"messages": told}))
+    assert outline(found.events) == [
         ("user", "message", "Mend the test."),
         ("assistant", "message", "I look."),
         ("assistant", "action", "look"),
@@ -108,7 +112,7 @@ def test_the_output_of_a_command_under_the_role_of_the_user_is_the_environments(
     tmp_path: Path, output: str
 ) -> None:
     told = [TASK, {"role": "assistant", "content": "pytest"}, {"role": "user", "content": output}]
-    found = one("chat", written(tmp_path / "a.jsonl", {"messages": told}))
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"messages": told}))
     assert [(e.actor, e.kind) for e in found.events] == [
         ("user", "message"),
         ("assistant", "message"),
@@ -118,12 +122,12 @@ def test_the_output_of_a_command_under_the_role_of_the_user_is_the_environments(
 
 def test_a_humans_word_that_only_quotes_an_output_stays_a_humans(tmp_path: Path) -> None:
     quoting = {"role": "user", "content": "It says <returncode>1</returncode>, why? Observation: odd."}
-    found = one("chat", written(tmp_path / "a.jsonl", {"messages": [quoting]}))
-    assert brief(found.events)[0][:2] == ("user", "message")
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"messages": [quoting]}))
+    assert outline(found.events)[0][:2] == ("user", "message")
 
 
 def test_a_rule_of_the_mapping_comes_before_the_shipped_ones(tmp_path: Path) -> None:
-    told = [{"role": "user", "content": "Observation: it is odd."}, *asked("a", "Error: quoted")]
+    told = [{"role": "user", "content": "Observation: it is odd."}, *call_and_answer("a", "Error: quoted")]
     rules = """
         [[roles]]
         where = { role = "user" }
@@ -132,13 +136,13 @@ def test_a_rule_of_the_mapping_comes_before_the_shipped_ones(tmp_path: Path) -> 
         where = { tool = "look" }
         status = "unknown"
     """
-    found = one("chat", written(tmp_path / "a.jsonl", {"messages": told}), map=rules)
-    assert brief(found.events)[0][:2] == ("user", "message")
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"messages": told}), map=rules)
+    assert outline(found.events)[0][:2] == ("user", "message")
     assert found.events[1].status is None
 
 
 def test_an_id_of_a_conversation_without_a_name_stays_whatever_rules_say(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.jsonl", {"messages": [TASK, *asked("a", "fine")]})
+    path = write_lines(tmp_path / "a.jsonl", {"messages": [TASK, *call_and_answer("a", "fine")]})
     assert one("chat", path).id == one("chat", path, map='[constants]\nstatus = "succeeded"').id
 
 
@@ -152,7 +156,7 @@ def test_in_a_mapped_log_one_name_may_speak_as_two_kinds_where_a_rule_says_so(tm
         kind = "environment"
     """
     log = [{"role": "user", "text": "Go."}, {"role": "user", "text": "ls: no such file"}]
-    found = one("mapped", written(tmp_path / "a.jsonl", {"log": log}), map=rules)
+    found = one("mapped", write_lines(tmp_path / "a.jsonl", {"log": log}), map=rules)
     assert [(e.actor, e.kind) for e in found.events] == [("user", "message"), ("user (environment)", "note")]
 
 
@@ -168,7 +172,7 @@ def test_in_a_mapped_log_what_came_back_gives_status_error_and_state(tmp_path: P
     """
     outs = ["denied: you", "Error: no", "fine", "exit code: 0"]
     log = [{"role": "agent", "tool": "look", "out": out} for out in outs]
-    found = one("mapped", written(tmp_path / "a.jsonl", {"log": log}), map=rules)
+    found = one("mapped", write_lines(tmp_path / "a.jsonl", {"log": log}), map=rules)
     assert [e.status for e in found.events] == ["failed", "failed", None, "succeeded"]
     assert found.events[0].error == "denied: you"
     assert found.states[found.events[2].states["public"]] == {"observation": "fine"}
@@ -190,9 +194,15 @@ def test_a_rule_that_is_none_is_refused_with_its_place(text: str, said: str) -> 
 
 @pytest.mark.long
 def test_errors_and_their_rate_are_told_where_all_is_known_and_else_undefined(tmp_path: Path) -> None:
-    told = [TASK, *asked("a", "Error: no"), *asked("b", "fine"), *asked("c", "fine"), *asked("d", "fine")]
-    told.append(asked("e", "")[0])  # a call that nothing answered is no try
-    path = written(tmp_path / "a.jsonl", {"id": "s", "messages": told})
+    told = [
+        TASK,
+        *call_and_answer("a", "Error: no"),
+        *call_and_answer("b", "fine"),
+        *call_and_answer("c", "fine"),
+        *call_and_answer("d", "fine"),
+    ]
+    told.append(call_and_answer("e", "")[0])  # a call that nothing answered is no try
+    path = write_lines(tmp_path / "a.jsonl", {"id": "s", "messages": told})
     rates = {}
     errors = {}
     for name, text in (("bare", None), ("ruled", '[constants]\nstatus = "succeeded"')):
@@ -214,8 +224,8 @@ def test_errors_and_their_rate_are_told_where_all_is_known_and_else_undefined(tm
 
 
 def test_ingest_says_whom_it_met_as_what_and_what_reads_like_an_error(tmp_path: Path) -> None:
-    told = [TASK, *asked("a", "No such file"), {"role": "user", "content": "OBSERVATION:\nfine"}]
-    path = written(tmp_path / "a.jsonl", {"id": "s", "messages": told})
+    told = [TASK, *call_and_answer("a", "No such file"), {"role": "user", "content": "OBSERVATION:\nfine"}]
+    path = write_lines(tmp_path / "a.jsonl", {"id": "s", "messages": told})
     result = ingesting.ingest(Store(Workspace(tmp_path / "w")), [path], ReadOptions())
     met, unknown = result.remarks.notes()
     assert met == (
@@ -238,7 +248,7 @@ def test_ingest_says_where_names_of_a_chat_say_otherwise_than_its_roles(
     tmp_path: Path, speakers: list[tuple[str, str]], told: list[str | None]
 ) -> None:
     messages = [{"role": role, "name": name, "content": f"I am {name}."} for role, name in speakers]
-    path = written(tmp_path / "a.jsonl", {"id": "s", "messages": messages})
+    path = write_lines(tmp_path / "a.jsonl", {"id": "s", "messages": messages})
     result = ingesting.ingest(Store(Workspace(tmp_path / "w")), [path], ReadOptions())
     beginnings = ("names say otherwise than roles who these are: ", "the role of a user covers several names")
     for begin, names in zip(beginnings, told, strict=True):
@@ -252,9 +262,9 @@ def test_what_a_scaffold_says_of_where_it_runs_is_neither_a_humans_nor_a_result(
     users: list[dict[str, object]] = [
         {"role": "user", "content": text} for text in (where, "Go.", where, quoted)
     ]
-    messages = [*users[:2], asked("a", "")[0], *users[2:]]
-    found = one("chat", written(tmp_path / "a.jsonl", {"messages": messages}))
-    assert brief(found.events) == [
+    messages = [*users[:2], call_and_answer("a", "")[0], *users[2:]]
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"messages": messages}))
+    assert outline(found.events) == [
         ("environment", "start", where),
         ("user", "message", "Go."),
         ("assistant", "action", "look"),

@@ -12,7 +12,7 @@ import pytest
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.overcooked import metrics, reader
 from coaudit.pipeline.systems.overcooked.collaboration import Definition, calls, compare, errors, requests
-from coaudit.pipeline.systems.overcooked.efficiency import known, tes, walked
+from coaudit.pipeline.systems.overcooked.efficiency import prefix_length, tes, valid_actions
 from coaudit.pipeline.systems.overcooked.references import Reference, references
 from coaudit.schemas import Trajectory
 from tests.shared import ROOT, shared
@@ -76,7 +76,7 @@ def test_putting_down_what_nobody_wanted_is_no_progress() -> None:
 
 
 def test_the_walk_may_start_again_where_the_first_action_comes_again() -> None:
-    assert walked(["a", "x", "a", "b"], ["a", "b", "c"]) == 2
+    assert prefix_length(["a", "x", "a", "b"], ["a", "b", "c"]) == 2
 
 
 def test_tes_without_a_reference_is_undefined() -> None:
@@ -85,8 +85,8 @@ def test_tes_without_a_reference_is_undefined() -> None:
 
 
 def test_what_no_agent_can_do_is_left_out_of_a_history() -> None:
-    assert known(["pickup(pear, counter)", "wait(1)", "dance()"]) == ["pickup(pear,counter)"]
-    assert known(["wait(1)"]) == ["[NONE]"]
+    assert valid_actions(["pickup(pear, counter)", "wait(1)", "dance()"]) == ["pickup(pear,counter)"]
+    assert valid_actions(["wait(1)"]) == ["[NONE]"]
 
 
 def test_requests_and_plans_are_read_with_and_without_quotes() -> None:
@@ -161,7 +161,7 @@ def test_the_published_logs_give_their_values(
     assert found["progress_completeness"] == pytest.approx((tes0 + tes1) / 2, abs=5e-7)
     assert (found["initiating_capability"], found["responding_capability"]) == (initiating, responding)
     assert found["timesteps"] == last
-    assert [c.code for c in metrics.assessed(metrics.run(trajectory, None), reference)] == codes
+    assert [c.code for c in metrics.run_collaborations(metrics.run(trajectory, None), reference)] == codes
     assert found["invalid_actions chef"] == {"egg_invalid_first": 1, "noformat": 6}.get(run, 0)
 
 
@@ -173,7 +173,7 @@ def test_a_run_with_a_repeated_hand_over_gives_what_the_hand_reckons() -> None:
     assert found["tes assistant"] == pytest.approx(1.9025 * 2 / (2 + 0.9025 * 3))
     assert found["tes chef"] == pytest.approx(1.9025 * 2 / (5 + 0.9025 * 2))
     assert found["initiating_capability"] == found["responding_capability"] == 0.5
-    seen = list(metrics.assessed(metrics.run(trajectory, None), reference))
+    seen = list(metrics.run_collaborations(metrics.run(trajectory, None), reference))
     assert [c.initiating for c in seen] == pytest.approx([1, 1.9025 * 2 / (2 + 0.9025 * 4) - 1])
     assert dict(metrics.confusion(seen)) == {("=0", True, True): 1, ("=0", False, False): 1}
     # One hand-over is required, and it was asked for rightly once.
@@ -183,7 +183,7 @@ def test_a_run_with_a_repeated_hand_over_gives_what_the_hand_reckons() -> None:
 
 def test_wrong_requests_are_irrelevant_premature_or_repetitive_and_cite_who_asked() -> None:
     trajectory, reference = sample("11-00")
-    seen = list(metrics.assessed(metrics.run(trajectory, None), reference))
+    seen = list(metrics.run_collaborations(metrics.run(trajectory, None), reference))
     found = list(errors(seen, reference))
     assert [f.code for f in found] == ["irrelevant", "premature"]
     assert [trajectory.events[seq].text for f in found for seq in f.cites] == [
@@ -193,7 +193,7 @@ def test_wrong_requests_are_irrelevant_premature_or_repetitive_and_cite_who_aske
     assert [c.code for c in seen] == [2, 3]
     (path,) = SAMPLES.rglob("*10-05-00*.json")
     trajectory, reference = loaded(path, SAMPLES / "reference")
-    seen = list(metrics.assessed(metrics.run(trajectory, None), reference))
+    seen = list(metrics.run_collaborations(metrics.run(trajectory, None), reference))
     assert [f.code for f in errors(seen, reference)] == ["repetitive"]
 
 
@@ -276,7 +276,7 @@ def test_both_agents_may_state_requests_in_one_dialogue() -> None:
     run = run_of(
         (0, "A pear.", ASKED), (1, "Then take it.", back), (0, "I do.", "Chef plan: pickup(pear,counter)")
     )
-    seen = list(metrics.assessed(metrics.run(run, None), PEAR, "paper"))
+    seen = list(metrics.run_collaborations(metrics.run(run, None), PEAR, "paper"))
     assert [(c.initiator, c.initiated, c.responded) for c in seen] == [(0, True, True), (1, True, True)]
 
 
@@ -294,8 +294,8 @@ def test_the_same_hand_over_asked_for_twice_is_not_two() -> None:
     asked = "Chef plan: " + ";".join(f"request({action})" for action in leek.of(1)[0][:5])
     wrong = "Assistant plan: pickup(plum,ingredient_dispenser)"
     run = run_of((0, "Slices.", asked), (1, "Plums.", wrong), opener=0)
-    (first,) = metrics.assessed(metrics.run(run, None), leek, "paper")
-    assert (first.asked, first.given) == (frozenset({0}), frozenset())
+    (first,) = metrics.run_collaborations(metrics.run(run, None), leek, "paper")
+    assert (first.asked_hand_overs, first.given_hand_overs) == (frozenset({0}), frozenset())
     both = [first, replace(first, timestep=2)]
     rows = metrics._capabilities(metrics.run(run, None), both, leek, "paper")
     assert [row.value for row in rows] == [0.5, 0]

@@ -15,7 +15,7 @@ from coaudit.pipeline.systems.overcooked.collaboration import calls, requests
 from coaudit.pipeline.systems.overcooked.log import invalid_class
 from coaudit.pipeline.systems.overcooked.references import references
 from coaudit.schemas import Quarantined, Trajectory
-from coaudit.schemas.trajectory import recorded
+from coaudit.schemas.trajectory import recorded_outcome
 from tests.shared import ROOT, shared
 
 SAMPLES = ROOT / "data" / "overcooked"
@@ -341,7 +341,7 @@ def test_the_last_timestep_is_the_logs_though_its_turn_cannot_be_read(tmp_path: 
 
     bad, run = reader.read(changed(tmp_path, edit), ReadOptions())
     assert isinstance(bad, Quarantined) and isinstance(run, Trajectory)
-    assert recorded(run, "last_timestep").value == recorded(read(GOOD), "last_timestep").value
+    assert recorded_outcome(run, "last_timestep").value == recorded_outcome(read(GOOD), "last_timestep").value
 
 
 def test_an_agent_of_whom_no_actions_are_listed_is_named(tmp_path: Path) -> None:

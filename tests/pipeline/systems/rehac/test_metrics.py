@@ -64,7 +64,7 @@ def test_states_are_shared_by_their_text_and_valued_by_what_followed() -> None:
 def test_where_a_person_helped_most_and_was_wasted_cites_the_steps() -> None:
     trajectories = read(SAMPLES / "hotpotqa_pairs.jsonl")
     states = metrics.monte_carlo(trajectories)
-    helped, wasted = metrics.helped(states), metrics.wasted(states)
+    helped, wasted = metrics.helpful_states(states), metrics.wasted_states(states)
     assert [s.advantage for s in helped] == pytest.approx([0.46, 0.46, 0.17428571, 0.10285714])
     assert helped[0].human_steps == ((trajectories[1].id, 2),)
     assert [s.advantage for s in wasted] == pytest.approx([-0.27])
