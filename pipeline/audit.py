@@ -21,13 +21,13 @@ from ..schemas.text import visible
 from ..schemas.trajectory import Setting
 from .errors import SourceError, UsageError
 from .ingest.ready import ready
-from .ingest.result import Ingested, Progress
+from .ingest.result import IngestResult, Progress
 from .store import Store, Workspace, constant
 from .store.aside import parts
 from .store.connection import frame
 
 if TYPE_CHECKING:
-    from .ingest.imports import Imported
+    from .ingest.imports import ImportResult
     from .ingest.sets import SetImport
     from .judge import Summary
 
@@ -94,7 +94,7 @@ class Audit:
         agent: str | None = None,
         tags: Mapping[str, str] | None = None,
         copy: bool = False,
-    ) -> Ingested:
+    ) -> IngestResult:
         """Read logs; `map` is a mapping's file, its text, or a shipped one's name. As `coaudit ingest`."""
         from .ingest import run
         from .systems import ReadOptions
@@ -136,12 +136,12 @@ class Audit:
 
         return embedded.judge(self.store, rater, list(codebooks), Scope(()), _say)
 
-    def rate(self, ratings: pl.DataFrame) -> Imported:
+    def rate(self, ratings: pl.DataFrame) -> ImportResult:
         """Bring ratings in, a row each: trajectory, event (or participant), codebook, code, rater, label …
 
         What does not fit is in `quarantined` of the result, `line` its row from 1. As `ratings import`.
         """
-        from .ingest.imports import Imported, RatingLine, import_lines
+        from .ingest.imports import ImportResult, RatingLine, import_lines
 
         if not isinstance(ratings, pl.DataFrame):
             raise UsageError(
@@ -153,7 +153,7 @@ class Audit:
             for row in ratings.iter_rows(named=True)
         )
         lines = (RatingLine("frame", number, row) for number, row in enumerate(rows, start=1))
-        return import_lines(self.store, lines, Imported())
+        return import_lines(self.store, lines, ImportResult())
 
     def trajectories(self) -> pl.DataFrame:
         """A row a trajectory, in the order they began; `tags` is JSON."""

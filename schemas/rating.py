@@ -132,5 +132,9 @@ class Maker:
             rater_kind=self.kind,
             rater_version=self.version,
             **vars(verdict),
-            **{"created": datetime.now(UTC).isoformat(timespec="milliseconds"), **self.extra_fields, **fields},
+            **{
+                "created": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                **self.extra_fields,
+                **fields,
+            },
         )

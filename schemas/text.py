@@ -45,7 +45,7 @@ def one_line(text: str) -> str:
     return text.replace("\n", "\\n")
 
 
-def counted(number: int | str, singular: str, plural: str) -> str:
+def count_of(number: int | str, singular: str, plural: str) -> str:
     """A number with its noun: `1 trajectory`, `2 trajectories`; the number may be written already."""
     return f"{number} {singular if number in (1, '1') else plural}"
 

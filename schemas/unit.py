@@ -57,8 +57,8 @@ _HASHERS = {kind: hashlib.blake2b(f'["{kind}",['.encode(), digest_size=16) for k
 
 
 def unit_hashes(kind: UnitKind, words: Sequence[bytes], units: Iterable[Sequence[int]]) -> list[str]:
-    """The `unit_hash` of each unit of a kind, given the indices of its events among `words`, which `all_said`
-    gives."""
+    """The `unit_hash` of each unit of a kind, given the indices of its events among `words`, as
+    `event_contents` gives them."""
     new_hasher, hashes = _HASHERS[kind].copy, []
     for places in units:
         hasher = new_hasher()
@@ -72,7 +72,7 @@ def unit_hashes(kind: UnitKind, words: Sequence[bytes], units: Iterable[Sequence
 
 
 _name = lru_cache(maxsize=512)(json_text)
-"""`quoted`, cached: the same names come again and again."""
+"""`json_text`, cached: the same names come again and again."""
 
 
 def arguments_json(events: EventColumns) -> list[str | None]:

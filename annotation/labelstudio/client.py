@@ -56,7 +56,7 @@ class Project:
     description: str
     config: str
     created_at: str = ""
-    """Tells it from one of the same number on a server that began anew at the same address."""
+    """Tells it from a project of the same number on a server that was set up anew at the same address."""
 
 
 @dataclass(frozen=True)

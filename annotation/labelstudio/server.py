@@ -93,7 +93,7 @@ def start(
 
 
 @contextmanager
-def running(environment: Path, port: int, data: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def running_server(environment: Path, port: int, data: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A server that ends with the block, also where the program is told to end (SIGTERM, as SIGINT)."""
     if not _is_free(port):
         raise InstallError(f"port {port} on {HOST} is taken by another program; choose another one")
@@ -119,7 +119,7 @@ def wait(
     url = f"http://{HOST}:{port}"
     start_time = last_report = time.monotonic()
     while (now := time.monotonic()) < start_time + seconds and process.poll() is None:
-        if healthy(url):
+        if is_healthy(url):
             return url
         if now >= last_report + TELL:
             last_report = now
@@ -165,7 +165,7 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def healthy(url: str) -> bool:
+def is_healthy(url: str) -> bool:
     """Whether a Label Studio answers there."""
     try:
         with urllib.request.urlopen(f"{url}/health", timeout=3) as answer:

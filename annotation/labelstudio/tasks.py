@@ -61,7 +61,7 @@ class Line:
     text: str
     seq: int
     is_event: bool = False
-    """Whether it says what the event was, and not what came with it or of it."""
+    """Whether it says what the event was, and is no notice before it or change of state after it."""
 
 
 class Log:

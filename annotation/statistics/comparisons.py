@@ -125,7 +125,7 @@ def contrast(first: Totals, second: Totals, *, draws: int = DRAWS[0], seed: int 
     return replace(row, low=min(row.low, 0.0), high=max(row.high, 0.0))
 
 
-def untested(first: Totals, second: Totals, reason: str) -> Comparison:
+def untested_comparison(first: Totals, second: Totals, reason: str) -> Comparison:
     """The two values and their difference, and why there is no test of it."""
     if first.value is None or second.value is None:
         return _none("none", first.n + second.n, reason)

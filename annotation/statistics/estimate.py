@@ -42,7 +42,7 @@ LEAST = 4
 LEAST_SHARE = 2
 """Independent 0/1 values that an interval of a share needs."""
 WIDEST = 10.0
-"""An interval of a count that reaches beyond so many times its value is none."""
+"""An interval of a count that reaches beyond so many times its value is left out."""
 FEW_EVENTS = 5
 """Counts that add up to no more are marked."""
 _PSEUDO = 0.25  # of a cluster, at either bound

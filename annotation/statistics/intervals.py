@@ -287,7 +287,8 @@ def _sizes(n_labels: int, raters: int, ordered: bool) -> Floats:
 
 
 def _distances(sizes: Floats, differing: NDArray[Any]) -> Floats:
-    """The share of dissent by distance: of so many `differing` units, and of a few that are any pattern."""
+    """The share of dissent at each distance: that of the `differing` units, and of a few more that may be any
+    pattern."""
     shares: Floats = (differing + _ANYHOW * sizes / sizes.sum()) / (differing.sum() + _ANYHOW)
     return shares
 

@@ -76,8 +76,9 @@ def shares(
 def design_effect(residuals: Floats, clusters: Ints | None, every: int | None = None) -> float:
     """Variance of a sum of residuals by cluster over that by unit (≥ 1).
 
-    Half a cluster whose units are all alike is added: a few clusters may lack the rare ones that are so. Of
-    so many clusters as `every`, it is that half times the share that is not among them.
+    Half a cluster whose units are all alike is added: a few clusters may lack the rare ones that are so.
+    Where there are `every` clusters in all, it is that half times the share of them that is not in the
+    sample.
     """
     if clusters is None:
         return 1.0

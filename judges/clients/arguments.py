@@ -37,7 +37,8 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def arguments(options: Sequence[str]) -> dict[str, Any]:
-    """Options as one dictionary, later ones over earlier; JudgeError for what is none or not to be set."""
+    """Options as one dictionary, later ones over earlier; JudgeError for what is no option, or is not to be
+    set."""
     result: dict[str, Any] = {}
     for item in options:
         for name, value in _parse_option(item).items():

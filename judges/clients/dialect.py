@@ -173,7 +173,7 @@ def message(content: bytes, blot: Blot) -> str:
 
 
 def model_entries(content: bytes) -> list[dict[str, Any]]:
-    """The entries of a list of models; [] where it is none."""
+    """The entries of a list of models; [] where the body is no such list."""
     try:
         entries = json.loads(content)["data"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -249,7 +249,7 @@ def _dictionary(value: Any) -> dict[str, Any]:
 
 
 def _usage(usage: dict[str, Any]) -> Reply:
-    """What an answer took, before anything is known of what it says."""
+    """The numbers of tokens of an answer, as a reply that says nothing yet."""
     return Reply(
         "",
         prompt_tokens=_count(usage, "prompt_tokens"),

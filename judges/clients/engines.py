@@ -30,5 +30,5 @@ def _vllm(engine: Engine, model: str, parameters: Parameters) -> AbstractAsyncCo
 
     log = engine.logs / f"vllm-{os.getpid()}.log"
     python = served.python()
-    serving = served.Serving(weights(model), engine.arguments, log, engine.timeout, python, engine.say)
+    serving = served.ServerSetup(weights(model), engine.arguments, log, engine.timeout, python, engine.say)
     return served.ServedClient(serving, parameters)

@@ -91,7 +91,7 @@ def redirect_error(place: str) -> Fatal:
 
 
 @contextmanager
-def watched(blot: Blot = str) -> Iterator[None]:
+def watch_requests(blot: Blot = str) -> Iterator[None]:
     """Hold every request that httpx sends in here to the policy."""
     _watch_httpx()
     token = _WATCHED.set(blot)

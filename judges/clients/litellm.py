@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import JudgeError
 from . import dialect
-from .http import Blot, blot, retry_after, watched
+from .http import Blot, blot, retry_after, watch_requests
 from .protocol import (
     ContextTooSmall,
     Fatal,
@@ -107,7 +107,7 @@ class LiteLLMClient:
         """Ask; without a structured answer from then on, where the model rejects that."""
         structured = self._structured
         try:
-            with watched(self._blot):
+            with watch_requests(self._blot):
                 response = await self._litellm.acompletion(**self._arguments(question, structured))
             return dialect.reply(json.dumps(response.model_dump(warnings=False), default=str), self._blot)
         except self._litellm.exceptions.BadRequestError as error:

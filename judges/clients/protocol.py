@@ -85,7 +85,7 @@ class Reply:
 
     @property
     def says_what_it_took(self) -> bool:
-        """Whether the tokens of the question are told, and those of what was answered or thought."""
+        """Whether the tokens of the question are reported, and those of what was generated."""
         generated = self.text or self.refusal or self.finish in ("length", "tool_calls")
         return bool(self.prompt_tokens and (self.completion_tokens or not generated))
 

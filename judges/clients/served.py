@@ -39,7 +39,7 @@ QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "PYTHONUNBUFFERED": "1
 
 
 @dataclass(frozen=True)
-class Serving:
+class ServerSetup:
     """What is served, by what program, and where that writes."""
 
     model: str
@@ -59,7 +59,7 @@ class Serving:
 class ServedClient:
     """Starts the server when it is first needed, asks it, and ends it."""
 
-    def __init__(self, serving: Serving, parameters: Parameters) -> None:
+    def __init__(self, serving: ServerSetup, parameters: Parameters) -> None:
         self.serving = serving
         self.parameters = parameters
         self._server: subprocess.Popen[bytes] | None = None

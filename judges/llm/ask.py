@@ -55,14 +55,14 @@ class OutOfBudget(Stopped):
 class Patience:
     """How often and how long is waited."""
 
-    malformed: int = 5
+    malformed_repeats: int = 5
     """Times that a malformed answer is asked again."""
-    transient: int = 10
+    transient_repeats: int = 10
     """Times that a failed request is repeated."""
-    first: float = 0.25
-    longest: float = 30.0
+    first_pause: float = 0.25
+    longest_pause: float = 30.0
     """Seconds between repetitions, doubling from the first to the longest."""
-    gone: float = 30.0
+    gone_after: float = 30.0
     """Seconds without any connection after which the endpoint counts as gone."""
 
 
@@ -195,7 +195,7 @@ class Asker:
         most = question.form.max_tokens
         reason = ""
         try:
-            for _ in range(self.patience.malformed + 1):
+            for _ in range(self.patience.malformed_repeats + 1):
                 reply = await self._fitting(question, piece, outcome)
                 try:
                     return self.judge.parse(reply, piece)
@@ -211,7 +211,7 @@ class Asker:
         except (Refused, Transient) as error:
             return self._error_verdicts(str(error))
         return self._error_verdicts(
-            f"no usable answer in {self.patience.malformed + 1} attempts; the last: {reason}"
+            f"no usable answer in {self.patience.malformed_repeats + 1} attempts; the last: {reason}"
         )
 
     def _reject(self, error: Rejected) -> None:
@@ -240,14 +240,14 @@ class Asker:
                 reply = await self._once(question, outcome)
             except Unreachable as error:
                 self.tell(str(error))
-                if time.monotonic() - self.contact > self.patience.gone:
-                    raise Fatal(f"{error}; gone for {self.patience.gone:.0f} s") from error
+                if time.monotonic() - self.contact > self.patience.gone_after:
+                    raise Fatal(f"{error}; gone for {self.patience.gone_after:.0f} s") from error
                 wait = self._pause(failures := failures + 1, None)
             except Transient as error:
                 self.tell(str(error))
                 self._note_contact()
                 failures += 1
-                if failures > self.patience.transient:
+                if failures > self.patience.transient_repeats:
                     raise Transient(f"{failures} requests failed; the last: {error}") from error
                 wait = self._pause(failures, error.after if isinstance(error, Overloaded) else None)
             else:
@@ -296,7 +296,7 @@ class Asker:
         self.contact = time.monotonic()
 
     def _pause(self, failures: int, after: float | None) -> float:
-        backoff: float = min(self.patience.longest, self.patience.first * 2 ** (failures - 1))
+        backoff: float = min(self.patience.longest_pause, self.patience.first_pause * 2 ** (failures - 1))
         return max(after or 0.0, backoff) * random.uniform(0.9, 1.3)
 
     def _error_verdicts(self, reason: str) -> list[Verdict]:

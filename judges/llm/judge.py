@@ -23,7 +23,8 @@ from .context import Context
 from .prompts import rubric
 
 REVISION = 2
-"""Of what is written here and in the prompts around a codebook; it is part of every judge's version."""
+"""Revision of what is written here and in the prompts around a codebook; it is part of every judge's
+version."""
 OVERLAP = 0.2
 """Share of a window's budget that the next window repeats."""
 _TURNS = {"question_reply": ("message", "reply")}
@@ -160,7 +161,7 @@ class LLMJudge:
         return parts
 
     def _participant(self, unit: Unit, mark: str) -> list[str]:
-        """Whom is asked about: by name, with what they did where the transcript is not shown."""
+        """Who is to be rated: by name, with what they did where the transcript is not shown."""
         name = quoting.display_names(unit.participants).get(unit.events[0].actor, "unknown")
         numbers = ", ".join(str(event.seq) for event in unit.events)
         parts = [f"To be rated is {name}, whose events are {numbers}."]

@@ -190,7 +190,7 @@ def _content(text: str) -> Iterator[str]:
 
 
 def _says(text: str, least: int) -> bool:
-    """Whether a text has so many words that carry meaning; read no further than that takes."""
+    """Whether a text has `least` words that carry meaning; it is read no further than that takes."""
     distinct = set()
     for word in _content(text):
         distinct.add(word)

@@ -105,7 +105,7 @@ def _seq(event: Event) -> int:
 
 
 def action_name(event: Event) -> str | None:
-    """The name of what was done."""
+    """The name of an event's action."""
     return event.action.name if event.action else None
 
 

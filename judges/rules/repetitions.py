@@ -103,10 +103,10 @@ def _least_overlap(one: Bag, other: Bag) -> int:
 
 
 class _AnsweredQuestions:
-    """Questions that were answered, found by the words of another one.
+    """Questions that were answered, found by the words of another question.
 
-    Of two that share enough words, at least one of the few rarest of the shorter one is shared: only those
-    that share it are compared, so that a log of thousands of questions takes no time for each pair.
+    Two that share enough words share at least one of the few rarest of the shorter one: only such pairs are
+    compared, so that a log of thousands of questions takes no time for each pair.
     """
 
     def __init__(self, questions: list[tuple[Event, list[Bag]]]) -> None:

@@ -20,7 +20,7 @@ from .learners import Lesson, gain_targets, ridge
 from .policies import Model, Policy, blocks_of
 from .scores import LEAST_KNOWN, UNSEEN, WEIGHTED, Bench, bench
 from .states import Episode, episodes
-from .trees import Forest, counts, forest
+from .trees import Forest, counts, folds, forest
 
 FEWEST = 2 * FOLDS
 """Questions that are needed at the least: two a fold."""
@@ -131,8 +131,9 @@ def _gain(
     lesson = Lesson(woods, features, np.ones(len(woods.states), dtype=bool), penalty, seed, on.behaviour)
     target, weight = gain_targets(lesson, policy.chance(features))
     predictions = np.zeros(len(target))
+    fold_of = folds(woods, FOLDS, np.random.default_rng(seed))[woods.tree]
     for fold in range(FOLDS):
-        holdout = woods.tree % FOLDS == fold
+        holdout = fold_of == fold
         predictions[holdout] = fit(lesson, target, np.where(holdout, 0.0, weight)).score(features)[holdout]
     return fit(lesson, target, weight), _check(predictions, target, weight)
 

@@ -299,13 +299,13 @@ def _with_units(part: Population, units: str) -> Population:
 def _with_settled(code: Rated) -> Rated:
     """The code with gold filled up by what people agree on: gold itself holds only what was disputed."""
     matrix = code.matrix.copy()
-    matrix[:, code.raters.index(GOLD)] = code.settled()
+    matrix[:, code.raters.index(GOLD)] = code.consensus()
     return replace(code, matrix=matrix)
 
 
 def _settled_units(code: Rated, part: Population) -> Population:
     subset = code.where(part.units)
-    consensus, gold = subset.settled(), subset.of(GOLD) >= 0
+    consensus, gold = subset.consensus(), subset.of(GOLD) >= 0
     answers = subset.matrix[:, [subset.raters.index(rater) for rater in subset.humans]]
     labels = (answers >= 0).sum(1)
     alike = ((answers == consensus[:, None]) & (answers >= 0)).sum(1)

@@ -43,7 +43,7 @@ def check_rater(rater: str, everyone: Iterable[str]) -> None:
 
 
 def crowds(connection: Any) -> dict[str, int]:
-    """Codebook -> how many people rated by it, where they are more than anybody looks at one by one."""
+    """Codebook -> number of people who rated by it, where they are too many to look at one by one."""
     query = """
         SELECT codebook, count(DISTINCT rater) AS people FROM counted_ratings
         WHERE rater_kind = 'human' AND rater <> ? GROUP BY codebook HAVING people > ?

@@ -158,7 +158,9 @@ def _test(
                     f"of {one} {why}" for one, why in question.untested.items() if one in (first, second)
                 ]
                 samples.append(both)
-                precomputed.append(comparisons.untested(*both, " and ".join(doubts)) if doubts else None)
+                precomputed.append(
+                    comparisons.untested_comparison(*both, " and ".join(doubts)) if doubts else None
+                )
             else:
                 samples.append((nothing, nothing))
                 precomputed.append(_corrected_comparison(question, first, second, estimator, clusters))

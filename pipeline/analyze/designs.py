@@ -1,6 +1,6 @@
 """How units came to people: with what probability the samples of a codebook took each.
 
-A rater may have seen the units of some samples alone, so that its design is not that of another's.
+A rater may have seen the units of some samples alone, so that raters' designs may differ.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ def any_sample(connection: duckdb.DuckDBPyConnection, codebook: str) -> bool:
 def design_of(
     connection: duckdb.DuckDBPyConnection, codebook: str, rater: str
 ) -> tuple[Design | None, Bools]:
-    """The design of what a rater was asked by a codebook, None without samples or units, and the units asked.
+    """The design of what a rater was asked by a codebook, None without samples or units, and which units that
+    was.
 
     It leaves the units in `rated_units`.
     """

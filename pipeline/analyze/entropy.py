@@ -39,8 +39,8 @@ THIN = "few of the sessions' units are rated: too low, and its interval too narr
 LEAST_RATED = 0.4
 """The share of rated units in sessions below which an entropy is marked THIN."""
 LEAST_TESTED = 0.2
-"""The share below which it is not tested: how alike a party's units are is told by parties with several rated
-ones, and groups of which different shares are rated lie low by different amounts."""
+"""The share below which it is not tested: only parties with several rated units tell how alike a party's
+units are, and groups of which different shares are rated are too low by different amounts."""
 UNRATED = "no session is rated of those whose entropy depends on it"
 UNTESTED = "fewer than a fifth of the sessions' units are rated"
 MANY = 10
@@ -54,7 +54,7 @@ _AT_ONCE = 2**21
 """Probabilities that are held in memory at a time."""
 _DRAWS = 20_000
 _EXACT = 20
-"""Up to so many clusters are left out one by one."""
+"""Up to so many clusters, each is left out in turn."""
 _STEP = 0.1
 """On either side of a prior, for its slope."""
 

@@ -38,7 +38,7 @@ def accuracy_rows(
 
 def _runs(code: Rated, judge: str) -> Iterator[tuple[str, tuple[bool, int]]]:
     """Trajectory, and whether the judge marked just what people marked, and how many it marked."""
-    people, answers = code.settled(), code.of(judge)
+    people, answers = code.consensus(), code.of(judge)
     for number in np.unique(code.trajectory):
         units = np.flatnonzero(code.trajectory == number)
         people_marks, judge_marks = units[people[units] == 0], units[answers[units] == 0]

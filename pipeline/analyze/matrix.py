@@ -117,17 +117,17 @@ class Rated:
         return replace(self, design=self.own_designs.get(judge, self.design))
 
     @property
-    def asked(self) -> NDArray[np.bool_]:
+    def is_asked(self) -> NDArray[np.bool_]:
         """(units,) whether a person or gold gave any answer, or skipped it."""
         is_asked: NDArray[np.bool_] = (self._of_people != MISSING).any(1)
         return is_asked
 
     @property
-    def unanswered(self) -> Ints:
+    def missing_labels(self) -> Ints:
         """(units,) why a unit has no label: UNCLEAR where a person said so, else ERROR, or MISSING where
         nobody was asked."""
         answers = self._of_people
-        return np.where((answers == UNCLEAR).any(1), UNCLEAR, np.where(self.asked, ERROR, MISSING))
+        return np.where((answers == UNCLEAR).any(1), UNCLEAR, np.where(self.is_asked, ERROR, MISSING))
 
     @property
     def _of_people(self) -> Ints:
@@ -143,10 +143,10 @@ class Rated:
     def populations(self) -> tuple[Population, ...]:
         """The units that people labelled: those of the samples, and apart from them any others."""
         in_sample, everything = ~np.isnan(self.design.inclusion), np.ones(len(self.event), dtype=bool)
-        if not (self.asked & in_sample).any():
+        if not (self.is_asked & in_sample).any():
             return (Population("", everything, None),)
-        beyond = self.asked & ~in_sample
-        if np.ptp(self.design.inclusion[self.asked & in_sample]) > 1e-9:
+        beyond = self.is_asked & ~in_sample
+        if np.ptp(self.design.inclusion[self.is_asked & in_sample]) > 1e-9:
             weights = 1 / np.where(in_sample, self.design.inclusion, 1.0)
             within = Population("units of the samples, weighted by 1/π", in_sample, weights)
         else:
@@ -163,7 +163,7 @@ class Rated:
             votes[has_gold] = np.eye(len(self.book.labels))[self.of(rater)[has_gold]]
         return votes
 
-    def settled(self) -> Ints:
+    def consensus(self) -> Ints:
         """What people agree on (units,): gold, else their majority; a tie is UNCLEAR, no answer MISSING."""
         columns = [self.raters.index(rater) for rater in self.humans]
         answers = self.matrix[:, columns]

@@ -145,7 +145,7 @@ def _limit_anew(store: Store, connection: Any, definition: str, limit: TimeLimit
 
 
 def _with_range(row: Metric, ranges: Mapping[str, tuple[float, float | None, float | None]]) -> Metric:
-    """With what the unrated units of the trajectory could make of it."""
+    """The row with the range that the unrated units of its trajectory allow."""
     limits = ranges.get(row.trajectory or "")
     if limits is None:
         return row
@@ -221,7 +221,7 @@ def _missing_outcomes(
 
 
 def _remarks(row: Metric, silent: int) -> dict[str, Any]:
-    """What is to be said of a metric that rests on ratings."""
+    """Note and share answered of a metric that rests on ratings."""
     if row.metric not in RATED or not row.n:
         return {}
     if not silent:
@@ -234,7 +234,7 @@ def _remarks(row: Metric, silent: int) -> dict[str, Any]:
 def _absences(
     row: Metric, group: Group, sessions: Callable[[str, tuple[str | None, ...]], int]
 ) -> dict[str, Any]:
-    """What is to be said of a participant whom not every session names."""
+    """Note on a participant whom not every session names."""
     if row.participant is None or row.metric not in COUNTED:
         return {}
     present, total = row.n + row.missing, sessions(row.participant, group.keys)
@@ -287,7 +287,7 @@ def _metric(
     missing: int,
     reason: str | None,
 ) -> Metric:
-    """`reason` is why trajectories have no value, told where none has one."""
+    """`reason` is why trajectories have no value; it is shown where none has one."""
     fields: dict[str, Any] = {name: head[name] for name in _FIELDS if head.get(name) is not None}
     why = estimate.reason if estimate.value is not None else reason or estimate.reason
     if why is not None:

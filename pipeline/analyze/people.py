@@ -17,7 +17,7 @@ from ...annotation.statistics import agreement as measuring
 from ...annotation.statistics.crowds import CROWD, rater_names
 from ...annotation.statistics.intervals import MISSING
 from ...schemas import Agreement
-from ...schemas.text import counted
+from ...schemas.text import count_of
 from ..errors import UsageError
 from ..store import Store
 from .agreement import joined_codes, of_codes
@@ -150,7 +150,7 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
             yield f"  {count['code']}: {'; '.join([*figures, _count_text(count, to_find)])}"
         joint = [row for row in book["pooled"] if row["coefficient"] in TOLD]
         for row in joint or book["pooled"]:
-            parts = (row["group"], counted(row["n_traces"], "trace", "traces"), row["population"])
+            parts = (row["group"], count_of(row["n_traces"], "trace", "traces"), row["population"])
             where = ", ".join(text for text in parts if text)
             yield f"  over all codes ({where}): {_coefficient_text(row)}"
 

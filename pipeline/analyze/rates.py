@@ -197,7 +197,7 @@ def presence(code: Rated) -> tuple[Floats, str]:
     """
     votes = code.votes()
     usable = votes.sum(1) > 0
-    human = np.where(usable, votes[:, 0], code.unanswered)
+    human = np.where(usable, votes[:, 0], code.missing_labels)
     split_count = int(((votes[:, 0] > 0) & (votes[:, 0] < 1)).sum())
     gold_count = int((code.of(GOLD) >= 0).sum()) if code.gold else 0
     words = f"; {gold_count} units as settled by gold" if gold_count else ""
@@ -210,8 +210,8 @@ def _with_inclusion(human: Floats, design: Design) -> tuple[Floats, Floats | Non
     """The labels that have a design, what is known of the inclusion probabilities, and in words what was
     assumed.
 
-    Labels of units that no sample took were chosen nobody knows how. They are left out beside labels of
-    sampled units, and count only where every unit was asked about or no sample is begun.
+    How units outside the samples were chosen is not known: their labels are left out beside labels of sampled
+    units, and count only where every unit was asked about or no sample is begun.
     """
     is_asked, in_sample = human != MISSING, ~np.isnan(design.inclusion)
     if not is_asked.any():

@@ -27,7 +27,7 @@ EXAMPLES = 5
 """Errors of a kind that are shown."""
 QUALITIES = ("sensitivity", "specificity", "ppv", "npv")
 EVENLY = "the labelled units count evenly: not weighted by 1/π, though the samples drew them unevenly"
-"""Of what the page does not weigh."""
+"""Note on figures that are not weighted."""
 TRAP = (
     "A judge that always answers 'absent' passes this test where a code is rare: read it only together with "
     "the sensitivity beside it."
@@ -129,7 +129,7 @@ def _no_confusion(code: Rated) -> dict[str, Any]:
 
 def _errors(code: Rated, judge: str, texts: dict[Any, str | None]) -> list[dict[str, Any]]:
     """Where the judge is wrong, by kind (people's label, judge's label), with examples; ties apart."""
-    human, answers, labels = code.settled(), code.of(judge), code.book.labels
+    human, answers, labels = code.consensus(), code.of(judge), code.book.labels
     kinds = []
     for theirs in range(len(labels)):
         for ours in range(len(labels)):
@@ -145,7 +145,7 @@ def _errors(code: Rated, judge: str, texts: dict[Any, str | None]) -> list[dict[
 
 def _calibration(code: Rated, judge: str) -> dict[str, Any]:
     """Of the probability of the positive label; a rater gives the probability of the label that it chose."""
-    human, answers = code.settled(), code.of(judge)
+    human, answers = code.consensus(), code.of(judge)
     probabilities = code.probability[:, code.raters.index(judge)]
     usable = (human >= 0) & (answers >= 0) & ~np.isnan(probabilities) & (len(code.book.labels) == 2)
     positive = np.where(answers == 0, probabilities, 1 - probabilities)[usable]
@@ -157,7 +157,7 @@ def _calibration(code: Rated, judge: str) -> dict[str, Any]:
 
 
 def _evenly(code: Rated) -> str | None:
-    """What is to be said of figures that don't weigh units, where a sample drew them unevenly."""
+    """The note on figures that do not weigh units, where a sample drew these unevenly."""
     return None if all(part.weights is None for part in code.populations) else EVENLY
 
 

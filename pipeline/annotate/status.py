@@ -14,6 +14,7 @@ from ..store.samples import Sample
 from . import project as project_module
 from . import pull
 from .assign import annotator_shares
+from .attribution import name as person_name
 from .attribution import refusals
 from .project import Mark
 
@@ -42,7 +43,7 @@ def _row(
         [a for n, a in enumerate(t.annotations) if not a.get("was_cancelled") and n not in refused[t.id]]
         for t in tasks
     ]
-    by = Counter(users.get(a.get("completed_by"), "unknown") for group in answers for a in group)  # type: ignore[arg-type]
+    by = Counter(person_name(users, a.get("completed_by")) for group in answers for a in group)
     notes = []
     if mark and config_hash(project.config) != mark.config:
         notes.append(f"project {project.id}: its labelling configuration was changed by hand")

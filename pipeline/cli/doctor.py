@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from ...schemas.text import counted
+from ...schemas.text import count_of
 from ..errors import CoauditError, UsageError
 from ..store import Store, first_row
 from .console import Json, emit_rows, table, workspace
@@ -91,7 +91,7 @@ def _workspace(here: Store) -> Iterator[Finding]:
         try:
             with here.reading() as connection:
                 row = first_row(connection, "SELECT count(*) FROM trajectories")
-            content = counted(row[0] if row else 0, "trajectory", "trajectories")
+            content = count_of(row[0] if row else 0, "trajectory", "trajectories")
             yield Finding(name, "ok", f"{home}: {content}", "every command")
         except CoauditError as error:
             yield Finding(name, "failed", str(error), "every command")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ...schemas.text import counted
+from ...schemas.text import count_of
 from ..ingest import forgetting
 from ..ingest.rebuild import read_again
 from .console import Json, emit, progress, say, store, tell
@@ -43,4 +43,4 @@ def forget(
 
 
 def _runs(n: int) -> str:
-    return counted(n, "trajectory is", "trajectories are")
+    return count_of(n, "trajectory is", "trajectories are")

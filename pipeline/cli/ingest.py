@@ -11,12 +11,12 @@ from typing import Annotated
 import typer
 
 from ...schemas import Quarantined, Trajectory
-from ...schemas.text import counted
+from ...schemas.text import count_of
 from ...schemas.trajectory import Setting
 from ..errors import CoauditError, SourceError, UsageError
 from ..ingest import run as ingesting
 from ..ingest.rebuild import rebuild as make_anew
-from ..ingest.result import Ingested
+from ..ingest.result import IngestResult
 from ..store import Store, trajectories
 from ..systems import ReadOptions
 from ..systems.formats import mapping
@@ -130,10 +130,10 @@ def ingest(
 
 
 def _amount(runs: int, events: int) -> str:
-    return f"{counted(runs, 'trajectory', 'trajectories')} with {counted(events, 'event', 'events')}"
+    return f"{count_of(runs, 'trajectory', 'trajectories')} with {count_of(events, 'event', 'events')}"
 
 
-def _advice(paths: list[Path], system: str, result: Ingested) -> str:
+def _advice(paths: list[Path], system: str, result: IngestResult) -> str:
     """What to do where logs were recognised and no trajectory came of them."""
     if not result.found:
         return ""

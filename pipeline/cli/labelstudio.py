@@ -52,11 +52,11 @@ def up(
     folder = data or Path.home() / ".local" / "share" / "coaudit" / "label-studio"
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "label-studio.log"
-    if server.healthy(f"http://{server.HOST}:{port}"):
+    if server.is_healthy(f"http://{server.HOST}:{port}"):
         raise CoauditError(f"http://{server.HOST}:{port}: a server answers there already; choose --port")
     try:
         server.install(environment, say)
-        with server.running(environment, port, folder, log) as process:
+        with server.running_server(environment, port, folder, log) as process:
             say("starting Label Studio; the first time takes half a minute, minutes on a busy machine")
             url = server.wait(process, port, log, say=say)
             say(_welcome(url, log))

@@ -9,7 +9,7 @@ import typer
 
 from ..errors import CoauditError
 from ..ingest import imports
-from ..ingest.imports import Imported
+from ..ingest.imports import ImportResult
 from .console import Json, emit, say, store, tell
 
 app = typer.Typer(rich_markup_mode=None)
@@ -32,7 +32,7 @@ def import_outcomes(
     report_import(imports.outcomes(store(ctx), file), json)
 
 
-def report_import(result: Imported, json: bool) -> None:
+def report_import(result: ImportResult, json: bool) -> None:
     """What an import took in, and an error where no line could be read."""
     if json:
         quarantined = [item.model_dump() for item in result.quarantined]

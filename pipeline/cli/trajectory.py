@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ...schemas import Trajectory
-from ...schemas.text import counted
+from ...schemas.text import count_of
 from ..store import trajectories
 from .console import Json, emit, emit_rows, number, store, table, tell
 
@@ -27,7 +27,7 @@ def list_trajectories(ctx: typer.Context, json: Json = False) -> None:
         return
     columns = ["id", "native_id", "system", "setting", "condition", "task", "agent_model", "events"]
     rows = [[str(row.get(name) if row.get(name) is not None else "–") for name in columns] for row in heads]
-    table(counted(len(heads), "trajectory", "trajectories"), columns, rows)
+    table(count_of(len(heads), "trajectory", "trajectories"), columns, rows)
 
 
 @trajectory_app.command("show")

@@ -130,8 +130,11 @@ class Alerts:
 
 
 def _repetitions(event: Event, state: _State) -> int:
-    """How often an agent has done the very same thing in a row; its messages in between don't break it."""
-    if event.action is None:
+    """How often an agent has done the very same thing in a row; its messages in between don't break it. To
+    wait is to do nothing, and does break it."""
+    if event.kind == "wait":
+        state.loops.pop(event.actor, None)
+    if event.action is None or event.kind == "wait":
         return 0
     action = event.action.model_dump_json()
     last, times = state.loops.get(event.actor, ("", 0))

@@ -284,7 +284,9 @@ class Listener:
         except OSError:  # a message may name what cannot be a path
             folder = None
         if folder is not None:
-            self.awaited_folders[folder.absolute()] = AwaitedFolder(session, time.monotonic() + FOLDER_PATIENCE)
+            self.awaited_folders[folder.absolute()] = AwaitedFolder(
+                session, time.monotonic() + FOLDER_PATIENCE
+            )
 
     def _folder(self, session: LiveSession) -> Path | None:
         """Where the session's folder is, or will be: under --results by the end of its announced path, else

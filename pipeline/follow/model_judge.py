@@ -44,7 +44,7 @@ AGAIN = (2.0, 60.0)
 DOUBLINGS = 20
 """The most of them: after a night of tries the power would be beyond any number of seconds."""
 TICK = 0.05
-PATIENCE = Patience(gone=5.0)
+PATIENCE = Patience(gone_after=5.0)
 """An endpoint that is gone is soon taken to be so: its questions are only put off."""
 Ratings = dict[str, PriorRatings]
 """Codebook -> what is known of a trajectory's units."""

@@ -99,7 +99,7 @@ class Follower:
         self.beside: list[Work] = []
         """Tasks that run until the end, when they are cancelled."""
         self.endings: list[Work] = []
-        """Run once all is stored, before what they themselves add is."""
+        """Run at the end, once all is stored; what they add is stored after them."""
         self.sink = Sink(store)
         self.listeners: list[Listener] = []
         self.pumps: list[Pump] = []

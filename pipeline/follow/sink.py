@@ -1,7 +1,7 @@
 """Into the store in short transactions: what has changed since the last one, all at once.
 
-One writer a process, and at most two thirds of the time in transactions, so that readers and other
-writers get their turn. What is derived is refreshed now and then, with one of them.
+One writer a process, which rests after each transaction for half of its time (PACE to LONGEST_REST seconds),
+so that readers and other writers get their turn. What is derived is refreshed now and then, with one of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..ingest.blocks import Summary
 from ..ingest.forgetting import Exclusions, read_exclusions
 from ..ingest.identity import Sessions, names_heard, resolve_identity, summaries_by_id, with_suffixes
 from ..ingest.measure import save
-from ..ingest.result import Ingested
+from ..ingest.result import IngestResult
 from ..ingest.sources import Source, ids_by_path, keep, read_ledger, with_copy
 from ..ingest.succession import find_superseded
 from ..store import Store, delete, execute, insert
@@ -34,7 +34,8 @@ from ..systems import ReadOptions, merge
 PACE = 0.25
 """Seconds from one transaction to the next, at least."""
 SHARE = 1.5
-"""A transaction and the rest that follows it take so many times the transaction's own time, at least."""
+"""A transaction and the rest after it take so many times its own time, though the rest is LONGEST_REST at
+most."""
 LONGEST_REST = 1.0
 DERIVE = 3.0
 """Seconds from one refresh of measures to the next: a refresh costs half of what storing events does."""
@@ -279,7 +280,7 @@ class Sink:
             if key not in records
         }
         sessions = Sessions(self.store, connection)
-        result = Ingested()
+        result = IngestResult()
         for key, (trajectory, options) in changes.heard_trajectories.items():
             # What this process wrote last and nobody touched since needs no comparison.
             mine = (

@@ -302,7 +302,7 @@ def _code(book: Codebook, name: str) -> str:
 
 
 def _utc(moment: str) -> str:
-    """A time in UTC, with milliseconds; ValueError for one that is none, or that is still to come."""
+    """A time in UTC, with milliseconds; ValueError for what is no time, or lies in the future."""
     try:
         time = datetime.fromisoformat(moment)
         time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)

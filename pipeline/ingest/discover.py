@@ -28,7 +28,7 @@ class Tree:
 
 
 def recognised_system(path: Path, system: str = "auto") -> str | None:
-    """The system whose source `path` is; None where it is none's, or not that of `system`."""
+    """The system whose source `path` is; None where no system recognises it, or not the one asked for."""
     if is_packed(path):
         return None
     systems = SYSTEMS.values() if system == "auto" else [system_of(system)]
@@ -51,7 +51,7 @@ def discover(
     while waiting:
         path = waiting.pop()
         try:
-            _checked_name(path)
+            _check_name(path)
             if is_linked_folder(path) and path != root:
                 if unknown is not None and not path.resolve().is_relative_to(root.resolve()):
                     unknown(path)
@@ -74,7 +74,7 @@ def is_linked_folder(path: Path) -> bool:
     return path.is_symlink() and path.is_dir()
 
 
-def _checked_name(path: Path) -> None:
+def _check_name(path: Path) -> None:
     """OSError for a name that could not be written into a ledger."""
     try:
         str(path).encode()

@@ -24,7 +24,7 @@ from ..store.trajectories import resolve
 from .sources import existing_ids, unowned_ids
 
 
-class Forgotten(Model):
+class ForgottenEntry(Model):
     """One line of the ledger: a source or a trajectory, forgotten or no more."""
 
     source: str | None = None
@@ -67,10 +67,10 @@ def read_exclusions(workspace: Workspace) -> Exclusions:
     return Exclusions(frozenset(sources), frozenset(trajectories))
 
 
-def _entries(workspace: Workspace) -> Iterator[Forgotten]:
+def _entries(workspace: Workspace) -> Iterator[ForgottenEntry]:
     for _, _, line in workspace.forgotten.lines():
         with suppress(ValidationError):  # cut off by a kill, so it never counted
-            yield Forgotten.model_validate_json(line)
+            yield ForgottenEntry.model_validate_json(line)
 
 
 def restored_names(workspace: Workspace, offsets: Mapping[str, int]) -> list[str]:
@@ -78,7 +78,7 @@ def restored_names(workspace: Workspace, offsets: Mapping[str, int]) -> list[str
     names = []
     for _, _, line in workspace.forgotten.lines(offsets):
         with suppress(ValidationError):
-            entry = Forgotten.model_validate_json(line)
+            entry = ForgottenEntry.model_validate_json(line)
             names += [name for name in (entry.source, entry.trajectory) if entry.undo and name is not None]
     return names
 
@@ -90,10 +90,10 @@ def forget(store: Store, name: str) -> Effect:
     with store.reading() as connection:
         sources = _sources(connection, name)
         trajectory = None if sources else resolve(connection, name)
-    lines = [Forgotten(source=one, time=ledger.now()) for one in sources]
+    lines = [ForgottenEntry(source=one, time=ledger.now()) for one in sources]
     if trajectory is not None:
         alias = None if trajectory.startswith(name) else name
-        lines = [Forgotten(trajectory=trajectory, called=alias, time=ledger.now())]
+        lines = [ForgottenEntry(trajectory=trajectory, called=alias, time=ledger.now())]
     _append(store.workspace, lines)
     effect = enforce(store)
     effect.sources = sources
@@ -113,8 +113,8 @@ def undo(store: Store, name: str) -> list[str]:
         some = ", ".join(sorted(exclusions.sources | exclusions.trajectories)[:5]) or "nothing"
         raise UsageError(f"{name!r} is not forgotten; forgotten are (sources and ids): {some}")
     now = ledger.now()
-    lines = [Forgotten(source=one, undo=True, time=now) for one in sources]
-    lines += [Forgotten(trajectory=one, undo=True, time=now) for one in trajectories]
+    lines = [ForgottenEntry(source=one, undo=True, time=now) for one in sources]
+    lines += [ForgottenEntry(trajectory=one, undo=True, time=now) for one in trajectories]
     _append(store.workspace, lines)
     return [*sources, *trajectories]
 
@@ -151,7 +151,7 @@ def _check(name: str) -> None:
         raise UsageError(f"forget takes a source, a folder above several, or a trajectory, got {name!r}")
 
 
-def _append(workspace: Workspace, lines: Sequence[Forgotten]) -> None:
+def _append(workspace: Workspace, lines: Sequence[ForgottenEntry]) -> None:
     workspace.forgotten.append(line.model_dump_json(exclude_defaults=True) for line in lines)
 
 

@@ -16,7 +16,7 @@ from ..systems import ReadOptions, merge
 from ..units import columns
 from .blocks import Summary
 from .measure import save
-from .result import Ingested
+from .result import IngestResult
 
 SUFFIX = 7
 """Length of the suffix that tells two trajectories of one id apart: a hyphen, then the beginning of a
@@ -153,7 +153,7 @@ def resolve_identity(
     sessions: Sessions,
     trajectory: Trajectory,
     options: ReadOptions,
-    result: Ingested,
+    result: IngestResult,
     contents: Mapping[str, str] = MappingProxyType({}),
     run_ids: Collection[str] | None = None,
 ) -> tuple[str, Trajectory | None]:

@@ -45,8 +45,8 @@ _About = tuple[str, str, str | None]
 
 
 @dataclass
-class Imported:
-    """What an import did; `unchanged` lines said what was known."""
+class ImportResult:
+    """The result of an import; `unchanged` lines said what was known."""
 
     imported: int = 0
     unchanged: int = 0
@@ -98,10 +98,10 @@ class DatedStatement:
         return self.created is not None and other.created is not None and self.created < other.created
 
 
-def ratings(store: Store, path: Path, mapping: labels.LabelMapping | None = None) -> Imported:
+def ratings(store: Store, path: Path, mapping: labels.LabelMapping | None = None) -> ImportResult:
     """Import the ratings of a JSON Lines file, or with a mapping those of any; a line that does not fit is
     quarantined with the reason."""
-    result = Imported()
+    result = ImportResult()
     if not path.is_file():
         raise SourceError(f"{path}: no such file")
     if mapping is None:
@@ -111,7 +111,9 @@ def ratings(store: Store, path: Path, mapping: labels.LabelMapping | None = None
     return import_lines(store, _mapped_lines(path, mapping), result)
 
 
-def import_lines(store: Store, lines: Iterable[RatingLine | Quarantined], result: Imported) -> Imported:
+def import_lines(
+    store: Store, lines: Iterable[RatingLine | Quarantined], result: ImportResult
+) -> ImportResult:
     """Import ratings that were read elsewhere, some at a time; lines that could not be read are
     quarantined."""
     intake = _Intake(Checker(store), result)
@@ -126,7 +128,7 @@ def import_lines(store: Store, lines: Iterable[RatingLine | Quarantined], result
 class _Intake:
     """Finds which of many ratings say something new; what does not fit is noted in `result`."""
 
-    def __init__(self, checker: Checker, result: Imported) -> None:
+    def __init__(self, checker: Checker, result: ImportResult) -> None:
         self._checker, self._result = checker, result
         self._statements: dict[Key, dict[str | None, DatedStatement]] = {}
         """Key -> version of a judge -> what this import says, in the order of the lines."""
@@ -345,9 +347,9 @@ def _mapped_lines(path: Path, mapping: labels.LabelMapping) -> Iterator[RatingLi
             yield RatingLine(str(path), item.line, item.values, mapping.constants.rest, item.counts)
 
 
-def outcomes(store: Store, path: Path) -> Imported:
+def outcomes(store: Store, path: Path) -> ImportResult:
     """Import outcomes that people gave; a line that does not fit is quarantined with the reason."""
-    result = Imported()
+    result = ImportResult()
     with store.reading() as connection:
         names = Names(connection)
     existing = _existing_outcomes(store)
@@ -376,7 +378,7 @@ def outcomes(store: Store, path: Path) -> Imported:
     return result
 
 
-def _outcomes(path: Path, result: Imported) -> Iterator[tuple[int | None, dict[str, Any]]]:
+def _outcomes(path: Path, result: ImportResult) -> Iterator[tuple[int | None, dict[str, Any]]]:
     """The outcomes of a file: JSON objects, or the rows of a table without their empty cells."""
     if not path.is_file() or inputs.format_of(path) not in TABLES:
         yield from _objects(path, result, OUTCOME)
@@ -458,7 +460,7 @@ def _append(store: Store, fresh: Iterable[bytes]) -> None:
     store.sync(lags=True)
 
 
-def _items(path: Path, result: Imported) -> Iterator[tuple[int | None, dict[str, Any]]]:
+def _items(path: Path, result: ImportResult) -> Iterator[tuple[int | None, dict[str, Any]]]:
     """The rows of a table, or the objects of a JSON list, as they are written."""
     for number, value in inputs.records(path, Input(), as_written=True):
         item = value if isinstance(value, Quarantined) else only_object(value, str(path), number)
@@ -474,7 +476,7 @@ def _is_list(path: Path) -> bool:
         return file.read(inputs.LOOK).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
 
 
-def _objects(path: Path, result: Imported, hint: str) -> Iterator[tuple[int | None, dict[str, Any]]]:
+def _objects(path: Path, result: ImportResult, hint: str) -> Iterator[tuple[int | None, dict[str, Any]]]:
     """The objects of JSON Lines, or of a JSON list; a file in which no line is JSON is reported once, with a
     hint."""
     if not path.is_file():

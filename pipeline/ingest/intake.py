@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import duckdb
 
 from ...schemas import Quarantined, Trajectory
-from ...schemas.text import counted
+from ...schemas.text import count_of
 from ..store import Store, delete, derived, execute, insert
 from ..store.columns import trajectories
 from ..store.garbage import few_collections
@@ -36,7 +36,7 @@ from .identity import (
 from .measure import references, save_parcels
 from .pieces import pieces
 from .remarks import Remarks
-from .result import Ingested, Progress
+from .result import IngestResult, Progress
 from .sources import Place, Source
 from .succession import find_superseded
 from .workers import Readers
@@ -81,7 +81,7 @@ class _Candidate:
 class Intake:
     """The sources of one run: first all are announced, then they are read and stored."""
 
-    def __init__(self, store: Store, result: Ingested, readers: Readers, *, derives: bool = True) -> None:
+    def __init__(self, store: Store, result: IngestResult, readers: Readers, *, derives: bool = True) -> None:
         self.store = store
         self.result = result
         self._readers = readers
@@ -304,10 +304,10 @@ class Intake:
         remove(connection, orphans)
         self.leave_out(orphans)
         first = next(iter(by_path))
-        before = counted(len(orphans), "trajectory", "trajectories")
+        before = count_of(len(orphans), "trajectory", "trajectories")
         what = f"{first}: what it holds now replaces {before} that it gave before"
         if len(by_path) > 1:
-            others = counted(len(by_path) - 1, "more file", "more files")
+            others = count_of(len(by_path) - 1, "more file", "more files")
             what = f"{first} and {others}: what they hold now replaces {before} that they gave before"
         self.result.notes.append(what + remark)
 

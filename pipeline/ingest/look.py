@@ -9,7 +9,7 @@ from ..systems.formats import drafting
 from ..systems.formats.survey import Survey, survey_logs
 
 KEYS = 8
-"""So many keys of a record are named."""
+"""Most keys of a record that are named."""
 
 
 def looks_like(root: Path, name: str) -> str:

@@ -13,7 +13,7 @@ from ..store import Store, Workspace
 from ..store.sync import ledger_offsets, note_offsets
 
 if TYPE_CHECKING:
-    from .result import Ingested, Progress
+    from .result import IngestResult, Progress
 
 Say = Callable[[str], None]
 ShowProgress = Callable[[str], "AbstractContextManager[Progress]"]
@@ -49,7 +49,7 @@ def ready(workspace: Workspace, say: Say, progress: ShowProgress, *, for_ingest:
     return store
 
 
-def _tell_gone(result: Ingested, say: Say) -> None:
+def _tell_gone(result: IngestResult, say: Say) -> None:
     """Report the logs that are gone, and their sessions with them."""
     from .rebuild import GONE
 

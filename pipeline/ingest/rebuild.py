@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 from ...schemas import Quarantined
-from ...schemas.text import counted
+from ...schemas.text import count_of
 from ..errors import StoreError
 from ..store import Store, dictionaries, insert
 from ..store.sync import ledger_offsets, note_offsets
@@ -18,14 +18,14 @@ from . import forgetting, serving
 from . import sources as provenance
 from .intake import Intake
 from .measure import read_references
-from .result import Ingested, Progress
+from .result import IngestResult, Progress
 from .sources import Source
 from .workers import Readers
 
 GONE = "the log is gone; its ratings are kept"
 
 
-def rebuild(store: Store, progress: Progress | None = None, *, unless_made: bool = False) -> Ingested:
+def rebuild(store: Store, progress: Progress | None = None, *, unless_made: bool = False) -> IngestResult:
     """Make the database anew from the ledgers; a log that is gone is named, and its ratings are kept.
 
     The tables are made beside the old ones. What others write into the old ones meanwhile is read once more;
@@ -35,11 +35,11 @@ def rebuild(store: Store, progress: Progress | None = None, *, unless_made: bool
     store.admit_writes()
     with store.tables.locks.exclusive("rebuild", lambda holder: None):
         if unless_made and store.has_tables():
-            return Ingested()
+            return IngestResult()
         return _replace(store, progress)
 
 
-def catch_up(store: Store, progress: Progress | None = None) -> Ingested:
+def catch_up(store: Store, progress: Progress | None = None) -> IngestResult:
     """Read the sources that the ledger holds beyond the database."""
     ledger = store.workspace.sources
     with store.reading(synced=True) as connection:
@@ -58,7 +58,7 @@ def catch_up(store: Store, progress: Progress | None = None) -> Ingested:
     return result
 
 
-def _replace(store: Store, progress: Progress | None) -> Ingested:
+def _replace(store: Store, progress: Progress | None) -> IngestResult:
     aside = store.replacement()
     try:
         result = _fill_new(aside, progress)
@@ -108,7 +108,7 @@ def _keep_refused(store: Store, aside: Store) -> None:
         insert(connection, "quarantine", [row for row in wrong if row["read_from"] not in there])
 
 
-def _fill_new(aside: Store, progress: Progress | None) -> Ingested:
+def _fill_new(aside: Store, progress: Progress | None) -> IngestResult:
     """Fill a database that does not exist yet."""
     with aside.writing():
         pass
@@ -140,9 +140,9 @@ def _digests(store: Store) -> dict[str, str]:
         return dict(connection.execute("SELECT id, digest FROM trajectories").fetchall())
 
 
-def _fill(store: Store, sources: Sequence[Source], progress: Progress | None) -> Ingested:
+def _fill(store: Store, sources: Sequence[Source], progress: Progress | None) -> IngestResult:
     """Read sources into a store, and the ledgers of ratings and outcomes after them."""
-    result = Ingested()
+    result = IngestResult()
     exclusions = forgetting.read_exclusions(store.workspace)
     logs = [source for source in sources if not source.reference and source.path not in exclusions.sources]
     with Readers() as readers:
@@ -175,7 +175,7 @@ def _is_written_over(source: Source, last: Source) -> bool:
     return not source.copied and source.content_hash != last.content_hash and len(conditions) == 2
 
 
-def _name_lost(store: Store, result: Ingested, sources: Sequence[Source]) -> None:
+def _name_lost(store: Store, result: IngestResult, sources: Sequence[Source]) -> None:
     """Quarantine the sources that are gone, except moved logs, whose sessions another source gives."""
     if not sources:
         return
@@ -188,7 +188,7 @@ def _name_lost(store: Store, result: Ingested, sources: Sequence[Source]) -> Non
         intake.run()
 
 
-def _name_overwritten(store: Store, aside: Store, result: Ingested) -> None:
+def _name_overwritten(store: Store, aside: Store, result: IngestResult) -> None:
     """Quarantine the logs that exist and no longer give a session of the old tables: another was written over
     it."""
     try:
@@ -200,7 +200,7 @@ def _name_overwritten(store: Store, aside: Store, result: Ingested) -> None:
     losses = Counter(old[key] for key in old.keys() - new.keys() - exclusions.trajectories)
     items = [
         Quarantined(source=source, reason=f"no longer holds {sessions} that it gave; ratings are kept")
-        for source, sessions in sorted((one, counted(n, "session", "sessions")) for one, n in losses.items())
+        for source, sessions in sorted((one, count_of(n, "session", "sessions")) for one, n in losses.items())
         if paths.isdisjoint({source, *map(str, Path(source).parents)})
     ]
     with aside.writing() as connection:
@@ -216,7 +216,7 @@ def _sources(store: Store) -> dict[str, str]:
         return dict(connection.execute("SELECT id, source FROM trajectories").fetchall())
 
 
-def read_again(store: Store, names: Sequence[str], progress: Progress | None = None) -> Ingested:
+def read_again(store: Store, names: Sequence[str], progress: Progress | None = None) -> IngestResult:
     """Read the noted sources that have these paths, or gave these trajectories, once more."""
     targets = set(names)
     sources = [

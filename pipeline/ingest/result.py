@@ -13,14 +13,14 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass
-class Ingested:
+class IngestResult:
     """What an ingest did. `trajectories` and `events` are new or updated, `unchanged` counts trajectories."""
 
     trajectories: int = 0
     events: int = 0
     unchanged: int = 0
     again: int = 0
-    """Records that told of a new trajectory once more, and what they added or changed is part of it."""
+    """Records that repeated a new trajectory; what they added or changed is part of it."""
     quarantined: list[Quarantined] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     remarks: Remarks = field(default_factory=Remarks)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...schemas import Quarantined, Trajectory
-from ...schemas.text import counted, shortened
+from ...schemas.text import count_of, shortened
 from ..errors import SourceError
 from ..store import Store, ledger
 from ..systems import ReadOptions
@@ -26,7 +26,7 @@ from .discover import (
 )
 from .intake import Intake
 from .measure import read_references
-from .result import Ingested, Progress
+from .result import IngestResult, Progress
 from .sources import Place, Source, known_sources, quarantined_sources
 from .workers import Readers
 
@@ -50,14 +50,14 @@ def ingest(
     reference: Path | None = None,
     copy: bool = False,
     progress: Progress | None = None,
-) -> Ingested:
+) -> IngestResult:
     """Read every source at or below `paths` and store what is new or has grown.
 
     What cannot be read, a path that does not exist included, is quarantined with its address, and nothing
     else is lost.
     """
     store.admit_writes()
-    result = Ingested()
+    result = IngestResult()
     if reference is not None:
         if not reference.exists():
             raise SourceError(f"{reference}: no such file or folder")
@@ -81,7 +81,7 @@ def ingest(
 def preview(
     paths: Sequence[Path], options: ReadOptions, system: str = "auto", count: int = SHOWN
 ) -> list[Trajectory | Quarantined]:
-    """The first trajectories as they would be read, with what could not be on the way there."""
+    """The first trajectories as they would be read, and what could not be read before them."""
     items: list[Trajectory | Quarantined] = []
     rest = count
     for item in _read_all(paths, options, system):
@@ -149,7 +149,7 @@ def _ingest_tree(
     system: str,
     copy: bool,
     progress: Progress | None,
-    result: Ingested,
+    result: IngestResult,
     readers: Readers,
 ) -> None:
     def refuse(path: Path, error: OSError) -> None:
@@ -254,7 +254,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _replacement_note(path: str, effect: forgetting.Effect) -> str:
-    count = counted(len(effect.trajectories), "trajectory is", "trajectories are")
+    count = count_of(len(effect.trajectories), "trajectory is", "trajectories are")
     return f"{path}: read in another way, {count} replaced{forgetting.kept_note(effect.ratings)}"
 
 
@@ -270,15 +270,15 @@ def _source(place: Place, options: ReadOptions) -> Source:
     )
 
 
-def _take_references(store: Store, folder: Path, copy: bool, result: Ingested) -> None:
+def _take_references(store: Store, folder: Path, copy: bool, result: IngestResult) -> None:
     """Keep the reference trajectories of a folder, and note it in the ledger unless it is there already."""
     references = read_references(store, folder)
     if not references.tasks and not references.unread:
         raise SourceError(f"{folder}: holds neither reference action trajectories nor recipes")
     result.quarantined.extend(references.unread)
-    anew = counted(references.measured, "stored trajectory is", "stored trajectories are")
+    anew = count_of(references.measured, "stored trajectory is", "stored trajectories are")
     remark = f", by which {anew} measured anew" if references.measured else ""
-    result.notes.append(f"{folder}: references of {counted(references.tasks, 'task', 'tasks')}{remark}")
+    result.notes.append(f"{folder}: references of {count_of(references.tasks, 'task', 'tasks')}{remark}")
     place = Place(folder, os.path.abspath(folder), "overcooked")
     source = _source(place, ReadOptions()).model_copy(update={"reference": True})
     if copy:

@@ -12,9 +12,9 @@ from ..store import Store
 from ..systems import ReadOptions
 from ..systems.registry import SYSTEMS
 from .discover import discover
-from .imports import Imported, RatingLine, import_lines
+from .imports import ImportResult, RatingLine, import_lines
 from .look import looks_like
-from .result import Ingested, Progress
+from .result import IngestResult, Progress
 from .run import ingest
 
 SETS = ("mast", "whowhen", "trail")
@@ -25,8 +25,8 @@ SETS = ("mast", "whowhen", "trail")
 class SetImport:
     """The results of importing a set: its logs, then its labels."""
 
-    logs: Ingested
-    labels: Imported = field(default_factory=Imported)
+    logs: IngestResult
+    labels: ImportResult = field(default_factory=ImportResult)
 
 
 def bring(
@@ -45,7 +45,7 @@ def bring(
     return result
 
 
-def _label_lines(name: str, sources: list[Path], result: Imported) -> Iterator[RatingLine]:
+def _label_lines(name: str, sources: list[Path], result: ImportResult) -> Iterator[RatingLine]:
     """The labels of all sources; what is no label is quarantined."""
     for path in sources:
         for item in SYSTEMS[name].labels(path):

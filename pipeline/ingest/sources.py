@@ -91,7 +91,7 @@ def read(place: Place, options: ReadOptions, span: Span | None = None) -> Iterat
 
 
 def content(place: Place) -> str:
-    """Hash of a source's files, names included, with what its reading depends on beside it."""
+    """Hash of a source's files and their names, and of the files beside it on which its reading depends."""
     state = blake2b(digest_size=16)
     beside = [(str(file), _name(str(file), place.path)) for file in files_beside(place)]
     for path, name in [*_file_names(place), *beside]:

@@ -1,8 +1,8 @@
 """What is to be rated, and by whom: between the store, the ledger and the judges.
 
-The database is open only while trajectories are fetched, a few hundred at a time, never while a rater
-works. The ledger is the memory of what was rated: a unit that a rater has rated in this very way before
-is not rated again.
+The database is open only while trajectories are fetched, some at a time, never while a rater works. The
+ledger is the memory of what was rated: a unit that a rater has rated in the same way before is not rated
+again.
 """
 
 from __future__ import annotations

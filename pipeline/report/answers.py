@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...schemas import Agreement, Metric, Rate
-from ...schemas.text import counted
+from ...schemas.text import count_of
 from .. import codebooks
 from ..analyze import agreement, metrics, rates
 from ..analyze import failures as findings
@@ -84,7 +84,7 @@ def _empty_teamwork(store: Store, only: Selection | None) -> tuple[tuple[str], N
     """Why nothing can be said of teams (sentences, no table), and the command that may help."""
     number = dict(facts(store, only))["Trajectories"]
     if number != "0":
-        runs = counted(number, "trajectory", "trajectories")
+        runs = count_of(number, "trajectory", "trajectories")
         sentence = f"Of {runs} no log says who took a step, whether it failed or what came of it."
         return (sentence,), None, "coaudit trajectory list"
     if only:

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from ...schemas.text import chartable
-from .tables import Answer, Number, Table
+from .tables import Answer, Number, Table, free_name
 
 INK = "currentColor"
 BLUE = "#0072B2"
@@ -177,11 +177,9 @@ def _text(field: str) -> dict[str, Any]:
 
 def _names(table: Table) -> list[str]:
     """A name a row, of its first heads; no two are alike."""
-    names: list[str] = []
-    for row in table.rows:
-        name = " ".join(str(cell) for cell in row[: min(2, table.heads)] if isinstance(cell, str))
-        names.append(name if name not in names else f"{name} ({len(names) + 1})")
-    return names
+    heads = [row[: min(2, table.heads)] for row in table.rows]
+    names: set[str] = set()
+    return [free_name(" ".join(cell for cell in row if isinstance(cell, str)), (), names) for row in heads]
 
 
 def _look() -> dict[str, Any]:

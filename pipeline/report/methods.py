@@ -8,7 +8,7 @@ from typing import Any
 
 from ...annotation.statistics.crowds import CROWD
 from ...schemas import GOLD, Rate
-from ...schemas.text import counted
+from ...schemas.text import count_of
 from ..store import Selection, Store, day_of, dictionaries, execute
 from . import progress
 from .tables import Number, Table, count
@@ -210,8 +210,8 @@ def _data(store: Store, only: Selection | None) -> str:
     by_label = dict(facts(store, only))
     first, last = by_label["Sessions from"], by_label["to"]
     days = "" if first == last == "–" else f", of sessions from {first} to {last}"
-    runs = counted(by_label["Trajectories"], "trajectory", "trajectories")
-    events = counted(by_label["Events"], "event", "events")
+    runs = count_of(by_label["Trajectories"], "trajectory", "trajectories")
+    events = count_of(by_label["Events"], "event", "events")
     return f"The audit covers {runs} ({listing}) with {events}{days}."
 
 

@@ -232,15 +232,15 @@ def column_names(table: Table, ends: Sequence[str] = ()) -> list[str]:
         names += [f"{group} · {name}" for name in table.columns[start : start + width]]
         start += width
     earlier: set[str] = set()
-    return [_free(name, ends, earlier) for name in (*names, *table.columns[start:])]
+    return [free_name(name, ends, earlier) for name in (*names, *table.columns[start:])]
 
 
-def _free(name: str, ends: Sequence[str], earlier: set[str]) -> str:
-    """A column's name that is still free with all its `ends`, which are then added to `earlier`."""
+def free_name(name: str, ends: Sequence[str], earlier: set[str]) -> str:
+    """A name that `earlier` does not have yet, alone or with one of the `ends`; both are added there."""
     tries = itertools.chain((name,), (f"{name} ({number})" for number in itertools.count(2)))
-    free_name = next(one for one in tries if earlier.isdisjoint((one, *(one + end for end in ends))))
-    earlier |= {free_name, *(free_name + end for end in ends)}
-    return free_name
+    free = next(one for one in tries if earlier.isdisjoint((one, *(one + end for end in ends))))
+    earlier |= {free, *(free + end for end in ends)}
+    return free
 
 
 def split_commands(text: str) -> list[tuple[bool, str]]:

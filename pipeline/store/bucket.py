@@ -229,8 +229,7 @@ class Bucket:
 
 
 def endpoint() -> str:
-    """S3's endpoint in the environment, empty where none is set: a bucket of one name differs between them.
-    """
+    """S3's endpoint in the environment, or "": a bucket of one name is another bucket at another endpoint."""
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ...schemas import Measure, Outcome, Participant, Trajectory, canonical_json
 from ...schemas.event import EventColumns
 from ...schemas.no_pandas import without_pandas
-from ...schemas.unit import event_contents, arguments_json, unit_hashes
+from ...schemas.unit import arguments_json, event_contents, unit_hashes
 from ..units import columns as columns_of
 from ..units import opening_query, places_by_kind
 from .connection import Row
@@ -187,7 +187,7 @@ class _EventCells:
     arguments: list[str | None]
     """Of each action, as canonical JSON."""
     words: list[bytes]
-    """Who did what, of each event (`all_said`)."""
+    """Who did what, of each event (`event_contents`)."""
     states: list[str | None]
     """What each event points at, as canonical JSON."""
     notices: list[str | None]

@@ -132,8 +132,8 @@ def _name_versions(connection: Any) -> None:
     versions = connection.execute(
         "SELECT codebook, asked, rater_version, rater FROM counted WHERE rater_kind <> 'human' GROUP BY ALL"
     ).fetchall()
-    if len({(codebook, asked) for codebook, asked, _, _ in versions}) == len(versions) and all(
-        asked == rater for _, asked, _, rater in versions
+    if len({(codebook, judge) for codebook, judge, _, _ in versions}) == len(versions) and all(
+        judge == name for _, judge, _, name in versions
     ):
         return
     connection.execute("""

@@ -39,7 +39,7 @@ class File:
 
     def last_write(self) -> tuple[str, float | None]:
         """A text that changes with every write, and when the last one was (Unix seconds)."""
-        marks, last = [], None
+        marks, last = list[str](), None
         for file in (self.path, self.path.with_suffix(f"{self.path.suffix}.wal")):
             try:
                 status = os.stat(file)
@@ -47,7 +47,7 @@ class File:
                 marks.append("none")
                 continue
             marks.append(f"{status.st_mtime_ns}-{status.st_size}")
-            last = last or status.st_mtime
+            last = max(last or 0.0, status.st_mtime)
         return " ".join(marks), last
 
     def state_word(self, connection: duckdb.DuckDBPyConnection) -> str:

@@ -12,9 +12,9 @@ from typing import Any
 
 from coaudit.pipeline.analyze.metrics import metrics, trajectory_metrics
 from coaudit.pipeline.ingest import imports
-from coaudit.pipeline.ingest.imports import Imported
+from coaudit.pipeline.ingest.imports import ImportResult
 from coaudit.pipeline.ingest.measure import save
-from coaudit.pipeline.ingest.result import Ingested
+from coaudit.pipeline.ingest.result import IngestResult
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace, dictionaries
 from coaudit.pipeline.systems import ReadOptions
@@ -61,12 +61,14 @@ def copied(store: Store, path: Path) -> Store:
     return opened(path)
 
 
-def take(store: Store, *paths: Path, system: str = "auto", copy: bool = False, **options: Any) -> Ingested:
+def take(
+    store: Store, *paths: Path, system: str = "auto", copy: bool = False, **options: Any
+) -> IngestResult:
     """Ingest these paths."""
     return ingest(store, paths, ReadOptions.model_validate(options), system=system, copy=copy)
 
 
-def counts(result: Ingested) -> tuple[int, int, int]:
+def counts(result: IngestResult) -> tuple[int, int, int]:
     """New or updated trajectories, unchanged ones, pieces that could not be read."""
     return result.trajectories, result.unchanged, len(result.quarantined)
 
@@ -95,13 +97,13 @@ def write_lines(path: Path, lines: Iterable[Line]) -> Path:
     return path
 
 
-def rate(store: Store, lines: Iterable[Line]) -> Imported:
+def rate(store: Store, lines: Iterable[Line]) -> ImportResult:
     """Import ratings."""
     store.workspace.path.mkdir(exist_ok=True)
     return imports.ratings(store, write_lines(store.workspace.path / "given.jsonl", lines))
 
 
-def give(store: Store, lines: Iterable[Line]) -> Imported:
+def give(store: Store, lines: Iterable[Line]) -> ImportResult:
     """Import outcomes."""
     return imports.outcomes(store, write_lines(store.workspace.path / "given.jsonl", lines))
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from coaudit.schemas import Action, Event, Participant, Trajectory
 from coaudit.schemas.event import EventColumns, Events, Notice
-from coaudit.schemas.unit import event_contents, arguments_json
+from coaudit.schemas.unit import arguments_json, event_contents
 
 EVENTS = (
     Event(seq=0, actor="env", kind="start", text="Ümlaut"),

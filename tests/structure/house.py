@@ -28,15 +28,15 @@ PARTICIPLES = frozenset(
     carried chosen claimed collected compared converted copied counted decoded delivered done drawn
     dropped earned fetched filled finished folded followed forced found given gone got grown halted
     heard held ignored inserted judged kept known listed loaded logged looked lost made marked matched
-    meant mended missed named needed offered opened parsed picked placed planned planted produced
+    meant mended named needed offered opened parsed picked placed planned planted produced
     proposed pulled pushed quoted raised rated reached recorded removed renamed repeated replaced
     returned said sampled saved seen sent served settled sheltered shown sought spent spoilt spoken
     stated stopped stored stripped tagged taken tested told tried turned unpacked wanted weighed wished
     written
-    """.split()
+    """.split()  # noqa: SIM905
 )
-"""What no variable is called: it says what happened to a value, not what it is. Terms of statistics (expected,
-observed, weighted) are none of these."""
+"""What no variable is called: it says what happened to a value, not what it is. Terms of statistics such as
+observed and weighted are not here."""
 
 
 @dataclass(frozen=True)

@@ -145,8 +145,13 @@ def _kind(row: Row) -> str:
 
 
 def _task_link(row: Row) -> str:
-    """A link to the task in Label Studio, where the rating has its URL."""
-    place = json.loads(row["external"] or "{}").get("url")
+    """A link to the task in Label Studio that a rating was pulled from, or to the URL that came with it."""
+    external = json.loads(row["external"] or "{}")
+    match external.get("labelstudio"):
+        case {"server": str(server), "project": int(project), "task": int(task)}:
+            place = f"{server}/projects/{project}/data?task={task}"
+        case _:
+            place = external.get("url")
     if not isinstance(place, str) or urlsplit(place).scheme not in ("http", "https"):
         return ""
     return f' <a href="{escape(place)}" target="_blank" rel="noopener noreferrer">task ↗</a>'

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from ....schemas import Quarantined
 from ...errors import StoreError, WriteError
-from ..base import CUT_OFF, json_lines
+from ..base import CUT_OFF, json_lines, parse_json
 from .messages import RawMessage
 
 FILES = "[0-9][0-9][0-9][0-9][0-9][0-9]-*.jsonl"
@@ -180,21 +180,23 @@ def last_checkpoint(folder: Path) -> Place | None:
     """From where on a stream has to be replayed to know what was open when it broke off; None: from its
     beginning."""
     for file in reversed(files(folder)):
-        items = [n["checkpoint"] for _, n in notes(file) if "checkpoint" in n]
-        if items:
-            return Place(*items[-1])
+        for _, note in reversed([*notes(file)]):
+            match note.get("checkpoint"):
+                case [int(place), int(line)]:
+                    return Place(place, line)
     return None
 
 
 def notes(path: Path) -> Iterator[tuple[float, dict[str, Any]]]:
-    """The notes of a recording or stream with their times, without looking into its messages."""
+    """The notes of a recording or stream with their times, without looking into its messages; `lines` names
+    those that cannot be read."""
     for file in files(path) if path.is_dir() else [path]:
         with file.open("rb") as content:
             for line in content:
                 if b'"note": {' in line and line.endswith(b"\n"):
-                    value = json.loads(line)
-                    if "note" in value:
-                        yield value["time"], value["note"]
+                    value = parse_json(line, str(file), None)
+                    if isinstance(value, dict) and isinstance(note := _line(file, 0, value), Note):
+                        yield float(value["time"]), note.content  # type: ignore[arg-type]
 
 
 def _line(file: Path, line: int, value: object) -> RawMessage | Note | Quarantined | None:

@@ -61,4 +61,5 @@ def feed(sessions: Sessions, message: RawMessage, file: Path, line: int) -> Live
 
 def folder_ids(path: Path) -> dict[str, str]:
     """Session's key -> id of its folder, as noted when the folder was read and had another id."""
-    return {str(n["session"]): str(n["id"]) for _, n in recording.notes(path) if "session" in n}
+    notes = (note for _, note in recording.notes(path))
+    return {str(note["session"]): str(note["id"]) for note in notes if {"session", "id"} <= note.keys()}

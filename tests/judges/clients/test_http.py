@@ -262,7 +262,7 @@ def test_what_others_send_with_httpx_is_left_alone() -> None:
         end, start = Host(length=1 << 17), Host()
         async with serving(end, start):
             start.goes_to = end.url
-            with http.watched():
+            with http.watch_requests():
                 pass
             async with httpx.AsyncClient(follow_redirects=True) as mine:
                 return (await mine.get(start.url)).status_code, len(end.heard)

@@ -31,7 +31,7 @@ from coaudit.pipeline.units import cut
 from tests.judges.teams import team
 
 Said = "Reply | Exception"
-QUICK = Patience(first=0.001, longest=0.002, gone=0.05)
+QUICK = Patience(first_pause=0.001, longest_pause=0.002, gone_after=0.05)
 
 
 class Script:
@@ -179,7 +179,7 @@ def test_what_may_pass_is_repeated(failure: Exception) -> None:
 def test_what_does_not_pass_becomes_an_error_that_says_what_it_was() -> None:
     script = Script(Transient("cut off"))
     (verdict,) = ask(script).verdicts
-    assert len(script.asked) == QUICK.transient + 1
+    assert len(script.asked) == QUICK.transient_repeats + 1
     assert verdict.error == "11 requests failed; the last: cut off"
 
 

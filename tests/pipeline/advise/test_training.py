@@ -6,19 +6,23 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from coaudit.pipeline.advise import advice, advisor, evaluation, sources, states, training
 from coaudit.pipeline.advise.advisor import Advisor
 from coaudit.pipeline.advise.evaluation import evaluate
 from coaudit.pipeline.advise.policies import Rule
-from coaudit.pipeline.advise.scores import LEAST_KNOWN
+from coaudit.pipeline.advise.scores import LEAST_KNOWN, Bench
+from coaudit.pipeline.advise.trees import forest
 from coaudit.pipeline.errors import CoauditError, SourceError, UsageError
 from coaudit.pipeline.store import disk
 from coaudit.schemas import Trajectory
 from tests.pipeline.advise import games
+from tests.pipeline.advise.test_trees import episode
 
 
 def named(held: dict[str, Any], name: str) -> None:
@@ -336,3 +340,33 @@ def test_a_file_that_is_no_log_is_named(text: str, tmp_path: Path) -> None:
 def test_the_curve_has_every_baseline_at_every_penalty() -> None:
     assert evaluation.CURVE[0] == 0
     assert {0.06, 0.08, 0.1} < set(evaluation.CURVE)
+
+
+def test_the_check_of_the_gain_holds_a_question_out_under_all_its_conditions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    paths = [
+        replace(episode("01", 1.0, f"q{n}"), experiment=condition) for n in range(20) for condition in "ab"
+    ]
+    woods = forest(paths)
+    size = len(woods.states)
+    clusters = np.asarray(woods.clusters)[woods.tree]
+    weights = list[Any]()
+
+    def ridge(strength: float, blocks: object) -> Any:
+        def fit(lesson: object, target: object, weight: Any) -> Any:
+            weights.append(weight)
+            return SimpleNamespace(score=lambda features: np.zeros(size))
+
+        return fit
+
+    monkeypatch.setattr(training, "ridge", ridge)
+    monkeypatch.setattr(training, "blocks_of", lambda policy: ())
+    monkeypatch.setattr(training, "gain_targets", lambda lesson, chance: (np.zeros(size), np.ones(size)))
+    features: Any = None
+    policy: Any = SimpleNamespace(chance=lambda features: np.zeros(size))
+    training._gain(Bench(woods, np.full(size, 0.5)), features, 0.1, policy, 0)
+    *held, every = weights
+    assert every.all() and sum(weight == 0 for weight in held).tolist() == [1] * size
+    for weight in held:
+        assert not set(clusters[weight == 0]) & set(clusters[weight > 0])

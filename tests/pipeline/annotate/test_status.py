@@ -50,6 +50,16 @@ def test_a_task_takes_the_median_of_what_the_browser_measured(
     assert (row["seconds"], row["skipped"]) == (seconds, 1)
 
 
+def test_whoever_left_and_whoever_is_told_with_an_address_is_counted_by_name(store: Any) -> None:
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
+    server: Any = Answering()
+    push.push(store, server, sample)
+    people: list[Any] = [1, 5, {"id": 1, "email": "eva"}]
+    server.given = [{"id": n, "completed_by": one, "result": []} for n, one in enumerate(people)]
+    (row, *_) = status.status(store, server, sample)
+    assert row["annotators"] == {"5": 1, "eva": 2}
+
+
 def test_a_codebook_without_a_project_has_a_dash_for_it(store: Any) -> None:
     sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
     server: Any = Answering()

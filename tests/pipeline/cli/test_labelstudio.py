@@ -124,7 +124,7 @@ def test_a_slow_start_is_told_and_one_that_never_answers_ends_in_time(
     installed(tmp_path, "import time; print('  Applying tasks.0001 ... OK', flush=True); time.sleep(60)")
     port = free_port()
     with (
-        server.running(tmp_path / "env", port, data, log) as process,
+        server.running_server(tmp_path / "env", port, data, log) as process,
         pytest.raises(server.InstallError, match="it did not answer within 2 s"),
     ):
         server.wait(process, port, log, seconds=2, say=said.append)

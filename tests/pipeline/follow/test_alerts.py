@@ -48,6 +48,12 @@ async def alerts(*looks: Trajectory, wait: float = 60.0, initial: frozenset[str]
     return [(alert["alert"], alert["event"]) for alert in found]
 
 
+async def test_an_agent_that_waits_is_in_no_loop() -> None:
+    wait = Event(seq=0, actor="a", kind="wait", action=Action(name="null"), status="succeeded")
+    assert await alerts(trajectory(wait, wait, wait)) == []
+    assert await alerts(trajectory(acts("SEARCH"), acts("SEARCH"), wait, acts("SEARCH"))) == []
+
+
 async def test_the_third_same_action_in_a_row_is_a_dead_loop_and_is_said_once() -> None:
     loop = [acts("SEARCH"), acts("SEARCH"), says("hm", "a"), acts("SEARCH"), acts("SEARCH")]
     assert await alerts(trajectory(*loop)) == [("dead_loop", 3)]

@@ -343,7 +343,7 @@ def test_a_place_that_cannot_be_looked_into_is_named_until_it_can(
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patch:
-        patch.setattr(discover, "recognised", denied)
+        patch.setattr(discover, "recognised_system", denied)
         assert look(tail) == look(tail) == {}
     with tail.sink.store.reading() as connection:
         named = connection.execute("SELECT source, reason FROM quarantine").fetchall()

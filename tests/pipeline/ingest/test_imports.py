@@ -118,7 +118,7 @@ def test_lines_held_against_the_store_some_at_a_time_say_what_they_say_together(
         monkeypatch.setattr(imports, "AT_ONCE", size)
         monkeypatch.setattr(imports, "MARKS", size)
         own = copied(store, tmp_path / str(size))
-        done = imports.import_lines(own, given, imports.Imported())
+        done = imports.import_lines(own, given, imports.ImportResult())
         kept = [json.loads(line) | {"created": None} for line in imports.export_lines(own)]
         results.append((done, kept, len(list(own.workspace.ratings.iterdir()))))
     assert results[0] == results[1] == results[2]
@@ -140,7 +140,7 @@ def test_lines_held_against_the_store_some_at_a_time_say_what_they_say_together(
 def test_a_label_of_the_rest_that_the_codebook_lacks_stops_the_import(store: Store) -> None:
     given = [imports.RatingLine("labels.csv", 1, FULL[0], rest="fine")]
     with pytest.raises(SourceError, match=r"labels\.csv: \[constants\] rest: label must be one of yes, no"):
-        imports.import_lines(store, given, imports.Imported())
+        imports.import_lines(store, given, imports.ImportResult())
     assert rows(store, "FROM ratings") == []
 
 
@@ -152,7 +152,7 @@ def test_an_import_that_is_cut_short_leaves_nothing(store: Store, monkeypatch: p
 
     monkeypatch.setattr(imports, "AT_ONCE", 1)
     with pytest.raises(KeyboardInterrupt):
-        imports.import_lines(store, lines(), imports.Imported())
+        imports.import_lines(store, lines(), imports.ImportResult())
     assert rows(store, "FROM ratings") == []
 
 
@@ -336,7 +336,7 @@ def test_what_a_refused_line_may_have_marked_is_not_taken_for_unmarked(store: St
     lines = [
         imports.RatingLine("f", number, line, "no") for number, line in enumerate((marked, typed, other), 1)
     ]
-    result = imports.import_lines(store, lines, imports.Imported())
+    result = imports.import_lines(store, lines, imports.ImportResult())
     assert [wrong.reason.partition(" on ")[0] for wrong in result.quarantined] == [
         "label must be one of yes, no, unclear (initiative), got 'yess'",
         f"[constants] rest: a line of {marked['rater']}",

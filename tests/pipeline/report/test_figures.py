@@ -54,6 +54,14 @@ def test_rows_of_one_name_stay_apart() -> None:
     assert [cell["row"] for cell in figure.spec["data"]["values"]] == ["C.1", "C.1 (2)"]
 
 
+def test_a_name_that_is_made_for_a_second_row_is_no_other_row_s() -> None:
+    names = ("C.1 (2)", "C.1", "C.1")
+    rows = tuple((name, Number(0.1 * n)) for n, name in enumerate(names))
+    figure = heatmap(Table("rates", "Rates", "Shares.", ("Code", "Rate"), rows))
+    assert figure is not None
+    assert [cell["row"] for cell in figure.spec["data"]["values"]] == ["C.1 (2)", "C.1", "C.1 (3)"]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("columns", [LEGIBLE, LEGIBLE + 1])
 def test_a_heatmap_has_numbers_in_its_cells_as_long_as_they_can_be_read(columns: int) -> None:

@@ -18,8 +18,8 @@ from coaudit.pipeline.store import memory
 PROGRAM = """
 import sys
 from pathlib import Path
-from coaudit.pipeline.store.memory import spill
-folder = Path(spill())
+from coaudit.pipeline.store.memory import spill_folder
+folder = Path(spill_folder())
 (folder / "spilled").write_text("what did not fit")
 print(folder, flush=True)
 sys.stdin.read()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from coaudit.pipeline.report.transcript import draw, pins
@@ -69,6 +70,15 @@ def test_nothing_of_a_log_becomes_markup() -> None:
     page = shown(wild, changes={0: {"<b>": lines}})
     for text in (drawn(page, noted, words="img"), pins.outline(page, [noted], "img")):
         assert not any(tag in text for tag in ("<img", "<script", "<b></b>", "<i>", "<u>", "<b>:"))
+
+
+def test_a_rating_that_was_pulled_leads_to_its_task_in_label_studio() -> None:
+    def link(origin: dict[str, Any]) -> str:
+        external = json.dumps({"labelstudio": {"server": "https://ls.example", "project": 3, **origin}})
+        return drawn(shown(event(0)), rating(0, "present", rater_kind="human", cites=[0], external=external))
+
+    assert '<a href="https://ls.example/projects/3/data?task=7"' in link({"task": 7})
+    assert "task ↗" not in link({"task": "7&x=1"}) + link({"task": 7, "server": "javascript:alert(1)//"})
 
 
 def test_only_what_somebody_found_is_drawn_with_all_that_was_said_of_it() -> None:

@@ -95,3 +95,21 @@ def test_a_line_whose_time_is_none_costs_only_itself(tmp_path: Path, time: str) 
         2,
         "its time is not in seconds since 1970",
     )
+
+
+def test_a_note_that_is_damaged_stops_nobody(tmp_path: Path) -> None:
+    notes = [
+        '{"time": 1.0, "note": {"checkpoint": [1, 2]}}',
+        '{"time": 2.0, "note": {"session": "a", "id": "b"}}',
+    ]
+    damaged = [
+        '{"note": {"session": 1}}',
+        '{"time": 3.0, "note": {"session": "c"',
+        '{"time": 4.0, "note": {"x": 1}}}',
+    ]
+    places = ['{"time": 5.0, "note": {"checkpoint": "1"}}', '{"time": 6.0, "note": {"session": "d"}}']
+    path = tmp_path / "000001-20260101T000000-1.jsonl"
+    path.write_text("".join(f"{line}\n" for line in [*notes, *damaged, *places]))
+    assert recording.last_checkpoint(tmp_path) == recording.Place(1, 2)
+    assert replay.folder_ids(tmp_path) == {"a": "b"}
+    assert [item.line for _, _, item in recording.lines(path) if isinstance(item, Quarantined)] == [3, 4, 5]
