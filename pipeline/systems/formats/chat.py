@@ -240,7 +240,8 @@ def _read_conversation(
         yield Quarantined(source=str(path), line=line, reason=reason)
         return
     talk, others = Talk(rules(options.map)), Counter[str]()
-    for number, item in enumerate([*turns.oldest_first(messages, seconds), *_responses(head)]):
+    items = turns.oldest_first(list(enumerate(messages)), seconds)
+    for number, item in [*items, *enumerate(_responses(head), len(messages))]:
         if kind := other_kind(item):
             others[kind] += 1
             continue

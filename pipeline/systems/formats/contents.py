@@ -46,14 +46,12 @@ def is_message_part(part: JsonValue) -> bool:
 
 def plain_text(content: JsonValue) -> str:
     """A content as text: its text parts one a line, `[type]` for any other part, JSON for an object without a
-    type and a text. Of a list, reasoning is left out."""
-    if content is None:
-        return ""
-    if isinstance(content, list):
-        items = [part for part in content if part is not None]
-        parts = [p for p in items if not (isinstance(p, dict) and p.get("type") in UNSAID)]
-        return "\n".join(_part(part) for part in parts)
-    return content if isinstance(content, str) else _part(content)
+    type and a text. Reasoning is left out."""
+    if isinstance(content, str):
+        return content
+    items = content if isinstance(content, list) else [content]
+    parts = [p for p in items if p is not None and not (isinstance(p, dict) and p.get("type") in UNSAID)]
+    return "\n".join(_part(part) for part in parts)
 
 
 def _part(part: JsonValue) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from .guess_names import fields_named, first_field, is_time, parent_of, snake_case
 from .mapped_spans import FAILED, SUCCEEDED, kind_of, words
+from .mapped_values import MICROSECONDS
 from .paths import as_list
 from .survey import PathSummary, Survey
 
@@ -98,6 +99,12 @@ def _is_id(one: PathSummary) -> bool:
     return one.has_only("text", "number")
 
 
+def _is_moment(one: PathSummary) -> bool:
+    """Whether a field's values are times, in micro- or nanoseconds as texts, too."""
+    texts = one.texts[:5]
+    return is_time(one) or (bool(texts) and all(map(MICROSECONDS.fullmatch, texts)))
+
+
 def _has_outcomes(one: PathSummary) -> bool:
     """Whether a field's values say how a span ended; one called `code` counts only in a `status`."""
     own = one.key.lower() != "code" or parent_of(one) == "status"
@@ -108,8 +115,8 @@ def _optional_fields() -> OptionalFields:
     """(field, its names in logs, test of what stands there) of each field that spans may lack."""
     yield "id", IDS, _is_id
     yield "parent", PARENTS, lambda one: _is_id(one) or set(one.kinds) == {"null"}
-    yield "start", STARTS, is_time
-    yield "end", ENDS, is_time
+    yield "start", STARTS, _is_moment
+    yield "end", ENDS, _is_moment
     yield "error", ERRORS, lambda one: set(one.kinds) <= {"text", "null", "object"}
     yield "status", STATUSES, _has_outcomes
     yield "name", NAME, lambda one: one.has_only("text")

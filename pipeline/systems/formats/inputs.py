@@ -432,11 +432,14 @@ def _cells(row: dict[str, Any]) -> dict[str, JsonValue]:
 
 
 def plain_value(value: Any) -> JsonValue:
-    """A value of a table as JSON has it: times as ISO 8601, bytes as their text, NaN as null."""
+    """A value of a table or a literal as JSON has it: times as ISO 8601, bytes as their text, a set as a
+    list in one order, NaN as null."""
     if isinstance(value, dict):
         return {str(key): plain_value(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain_value(one) for one in value]
+    if isinstance(value, set):
+        return [plain_value(one) for one in sorted(value, key=repr)]
     if isinstance(value, (datetime, date, time)):
         return value.isoformat()
     if isinstance(value, timedelta):

@@ -34,6 +34,7 @@ from .mapped_paths import MappedSessions, Numbered
 from .mapped_session import MappedSession
 from .mapped_values import describe
 from .mapping import Input, parse
+from .turns import Place
 
 SYSTEM = "mapped"
 LOOK = 20
@@ -117,13 +118,14 @@ def _record_sessions(
             reason = f"{at}: expected a list of events, got {describe(events)}"
             yield Quarantined(source=str(path), line=number, reason=reason)
             continue
+        items = list(enumerate(events))
         if sessions.mapping.messages is not None:
-            events = sessions.select(events)
+            items = sessions.select(items)
         if sessions.seq is None and sessions.mapping.spans is None:
             seconds = chat.seconds if sessions.mapping.messages else sessions.seconds
-            events = turns.oldest_first(events, seconds)
-        events += mapped_messages.reply_in(record, sessions.mapping.messages)
-        yield from items_until_failure(read_session(events, record, number, sessions), str(path), number)
+            items = turns.oldest_first(items, seconds)
+        items += enumerate(mapped_messages.reply_in(record, sessions.mapping.messages), len(events))
+        yield from items_until_failure(read_session(items, record, number, sessions), str(path), number)
 
 
 def _call_sessions(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
@@ -160,12 +162,12 @@ def _distinct_records(
 
 
 def _session_of_list(
-    many: list[Any], value: dict[str, Any], number: int | None, sessions: MappedSessions
+    many: list[Place], value: dict[str, Any], number: int | None, sessions: MappedSessions
 ) -> Iterator[Trajectory | Quarantined]:
     """One session from the list of events in its record."""
-    session = MappedSession(sessions, value, number)
+    session = MappedSession(sessions, value, number, places=[place for place, _ in many])
     session.add_request(sessions.heads["request"](value))
-    session.add_events(many, itertools.repeat(number))
+    session.add_events([event for _, event in many], itertools.repeat(number))
     yield from session.finish(value)
 
 
@@ -230,13 +232,14 @@ def _session_of_records(many: list[Numbered], sessions: MappedSessions) -> Itera
     """One session from its records in the order of the file."""
     if (messages := sessions.mapping.messages) is not None:
         records = [record for _, record in many]
-        read = (mapped_messages.message_in(record, messages) for record in sessions.select(records))
-        chat_messages = [one for one in read if one is not None]
+        rest = sessions.select(list(enumerate(records)))
+        read = ((place, mapped_messages.message_in(record, messages)) for place, record in rest)
+        chat_messages = [(place, one) for place, one in read if one is not None]
         yield from mapped_messages.session_of(chat_messages, _head(records, sessions), many[0][0], sessions)
         return
     if sessions.mapping.spans is not None:
         yield from mapped_spans.session_of(
-            [r for _, r in many], _head([r for _, r in many], sessions), many[0][0], sessions
+            list(enumerate(r for _, r in many)), _head([r for _, r in many], sessions), many[0][0], sessions
         )
         return
     session = MappedSession(sessions, sessions.head(record for _, record in many), many[0][0])

@@ -15,6 +15,7 @@ from .mapped_values import expect_text, tag
 from .mapping import ROLES, Messages
 from .paths import decode_json, getter
 from .rules import rules
+from .turns import Place
 
 TIMES = ("timestamp", "created_at", "created")
 ANSWERING = [role for role, kind in ROLES.items() if kind == "agent"] + ["tool", "function"]
@@ -22,12 +23,12 @@ ANSWERING = [role for role, kind in ROLES.items() if kind == "agent"] + ["tool",
 
 
 def session_of(
-    many: list[Any], value: dict[str, Any], number: int | None, sessions: MappedSessions
+    many: list[Place], value: dict[str, Any], number: int | None, sessions: MappedSessions
 ) -> Iterator[Trajectory | Quarantined]:
     """The conversation of a list of messages; a message that cannot be read is quarantined."""
     talk, others = Talk(rules(sessions.options.map)), Counter[str]()
     at = sessions.mapping.events_at or "messages"
-    for place, item in enumerate(many):
+    for place, item in many:
         dialect_messages = dialects.messages(item)
         if dialect_messages is None and (kind := chat.other_kind(item)):
             others[kind] += 1
@@ -70,18 +71,25 @@ def _is_answer(one: Any) -> bool:
 
 def growing_sessions(
     records: list[Numbered], sessions: MappedSessions
-) -> Iterator[tuple[int | None, dict[str, Any], list[Any]]]:
+) -> Iterator[tuple[int | None, dict[str, Any], list[Place]]]:
     """(number of the first record, head, messages) of each session of calls that continue each other; the
     outcomes in the head and the messages are the last call's."""
-    messages = sessions.mapping.messages
-    at = sessions.mapping.events_at or "messages"
     calls = (
-        (sessions.select(turns.events_in(record, at, None) or []), reply_in(record, messages))
-        for _, record in records
+        ([item for _, item in many], [item for _, item in reply])
+        for many, reply in (_call(record, sessions) for _, record in records)
     )
     for one in growing.sessions_of(calls):
         head = sessions.tail([records[one.last][1]], sessions.head([records[one.first][1]]))
-        yield records[one.first][0], head, one.messages
+        many, reply = _call(records[one.last][1], sessions)
+        yield records[one.first][0], head, many + reply
+
+
+def _call(record: dict[str, Any], sessions: MappedSessions) -> tuple[list[Place], list[Place]]:
+    """(messages, reply) of a model's call; the reply's places follow those of the list."""
+    many = turns.events_in(record, sessions.mapping.events_at or "messages", None) or []
+    many = many if isinstance(many, list) else [many]  # no message, which is said where it is read
+    reply = reply_in(record, sessions.mapping.messages)
+    return sessions.select(list(enumerate(many))), list(enumerate(reply, len(many)))
 
 
 def message_in(record: dict[str, Any], messages: Messages) -> dict[str, Any] | None:

@@ -32,6 +32,7 @@ from .paths import (
     values_at,
 )
 from .rules import rules
+from .turns import Place
 
 HEAD = ("condition", "task", "instance", "agent", "agent_model", "setting")
 
@@ -232,14 +233,14 @@ class MappedSessions:
         except ValueError as error:
             return Traits(True, kind, problem=str(error))
 
-    def select(self, many: list[Any]) -> list[Any]:
-        """The items (messages, spans, or records that hold one) that the filter keeps; all of them where it
-        looks outside of the items."""
+    def select(self, many: list[Place]) -> list[Place]:
+        """The items (messages, spans, or records that hold one) that the filter keeps, with their places;
+        all of them where it looks outside of the items."""
         selection = self.mapping.filter
         conditions = [*selection.keep, *selection.skip]
         if not conditions or not all(map(self.mapping.is_inside, itertools.chain(*conditions))):
             return many
-        return [one for one in many if not isinstance(one, dict) or self._takes(self._at(one))]
+        return [(at, one) for at, one in many if not isinstance(one, dict) or self._takes(self._at(one))]
 
     def _at(self, item: dict[str, Any]) -> Callable[[str], Any]:
         return lambda path: self.rule_paths[path](item)
@@ -329,16 +330,18 @@ class MappedSessions:
 def action_of(name: str, match: re.Match[str]) -> Action:
     """The action that a pattern found: its name is the group `action`, else `name`.
 
-    Its arguments are the groups or, of a pattern with `action`, what the group `arguments` holds as Python
-    writes a call's; where that is anything else, it is kept as `raw`, too.
+    Its arguments are the groups. Of a pattern with `action`, those that the group `arguments` holds as Python
+    writes a call's stand in its place; where that is anything else, it is kept as `raw`, too.
     """
-    groups = {key: one for key, one in match.groupdict().items() if one is not None}
+    groups: dict[str, JsonValue] = {key: one for key, one in match.groupdict().items() if one is not None}
     if "action" not in groups:
-        return Action(name=name, arguments=dict(groups))
-    action, text = groups.pop("action"), groups.get("arguments", "")
+        return Action(name=name, arguments=groups)
+    action, text = str(groups.pop("action")), str(groups.get("arguments", ""))
     keywords = _keywords(text)
-    raw = text if keywords is None else None
-    return Action(name=action, arguments=dict(groups) if keywords is None else keywords, raw=raw)
+    if keywords is None:
+        return Action(name=action, arguments=groups, raw=text)
+    groups.pop("arguments", None)
+    return Action(name=action, arguments=groups | keywords)
 
 
 def _keywords(text: str) -> dict[str, JsonValue] | None:

@@ -59,10 +59,12 @@ class MappedSession:
     sessions: MappedSessions
     head: dict[str, Any]
     line: int | None
+    places: Sequence[int] = ()
+    """Of each event that is added its place in the record's list, where the record has one."""
     events: list[tuple[Any, ...]] = field(default_factory=list)
     """The fields of a `Row` of each: plain tuples are made in a fifth of the time."""
     origins: list[tuple[int, int | None]] = field(default_factory=list)
-    """Of each event its place in the log's list and its line."""
+    """Of each event its place among those that were added and its line."""
     states: dict[str, JsonValue] = field(default_factory=dict)
     problems: list[Quarantined] = field(default_factory=list)
     events_by_key: dict[Any, set[Hashable]] = field(default_factory=dict)
@@ -74,7 +76,7 @@ class MappedSession:
     repeat_count: int = 0
     """How many events were left out as repetitions, where no id, number or time tells them from others."""
     place: int = 0
-    """The place in the log's list of the event that is being added."""
+    """The place of the event that is being added among all of them, in their order."""
     request_count: int = 0
     """How many events stand before those of the log: 1 with a request."""
 
@@ -154,7 +156,7 @@ class MappedSession:
 
     def _refuse(self, place: int, reason: str, line: int | None) -> None:
         at = self.sessions.mapping.events_at
-        reason = reason if at is None else f"{at}[{place}]: {reason}"
+        reason = reason if at is None else f"{at}[{self.places[place]}]: {reason}"
         self.problems.append(Quarantined(source=self.sessions.source, line=line, reason=reason))
 
     def _repeats(self, event: dict[str, Any], key: Any) -> bool:

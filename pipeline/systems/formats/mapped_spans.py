@@ -16,12 +16,13 @@ from ..base import json_value
 from . import otlp
 from .mapped_messages import trajectory
 from .mapped_paths import MappedSessions
-from .mapped_values import seconds_of
+from .mapped_values import MICROSECONDS, seconds_of
 from .mapping import Spans
 from .otlp_spans import Span
 from .paths import Getter, as_list, first_of
 from .rules import rules
 from .span_values import arguments_in, messages_in
+from .turns import Place
 
 Kind = Literal["model", "tool", "agent", "other"]
 MODEL = {"llm", "model", "generation", "chat", "completion", "completions", "chatmodel", "generate"}
@@ -47,16 +48,16 @@ def words(value: object) -> set[str]:
 
 
 def session_of(
-    many: list[Any], value: dict[str, Any], number: int | None, sessions: MappedSessions
+    many: list[Place], value: dict[str, Any], number: int | None, sessions: MappedSessions
 ) -> Iterator[Trajectory | Quarantined]:
     """The conversation of a list of spans; one that cannot be read is quarantined."""
     assert sessions.mapping.spans is not None
     items = sessions.select(many)
-    paths = _Paths(sessions.mapping.spans, items)
+    paths = _Paths(sessions.mapping.spans, [item for _, item in items])
     spans = []
-    for place, item in enumerate(items):
+    for index, (place, item) in enumerate(items):
         try:
-            spans.append(paths.span(place, item))
+            spans.append(paths.span(index, item))
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             yield Quarantined(source=sessions.source, line=number, reason=f"span {place}: {error}")
     conversation = otlp.conversation(spans, sessions.source, rules(sessions.options.map), sessions.system)
@@ -86,21 +87,24 @@ class _Paths:
         self.tokens = at(spans.input_tokens), at(spans.output_tokens)
         objects = [record for record in many if isinstance(record, dict)]
         by_id = {str(self.id(record)): record for record in objects if self.id(record) is not None}
+        self.ids = set(by_id)
         self.wrappers = self._wrappers(objects, by_id)
         self.has_root_calls = any(self._is_root_call(record) for record in objects)
 
     def span(self, place: int, record: Any) -> Span:
-        """One record as a span; ValueError where it is none."""
+        """One record as a span; ValueError where it is none. Without an id it has its place as one."""
         if not isinstance(record, dict):
             raise ValueError(f"expected an object, got {type(record).__name__}")
         start = _nanoseconds(self.start(record), place)
-        parent = self.parent(record)
+        own_id, parent = self.id(record), self.parent(record)
+        if own_id is None:
+            own_id = f"place {place}" if str(place) in self.ids else place
         kind = self._kind(record, root=parent is None)
         error, status = self.error(record), words(self.status(record) or "")
         failure = str(error or self.status(record)) if error or status & FAILED else None
         return Span(
             trace="",
-            id=str(self.id(record) or place),
+            id=str(own_id),
             parent=None if parent is None else str(parent),
             start=start,
             end=_nanoseconds(self.end(record), place) if self.end(record) else start,
@@ -158,7 +162,7 @@ class _Paths:
     def _attributes(self, record: dict[str, Any], kind: Kind) -> Iterator[tuple[str, Any]]:
         """What the span says, in the words of the GenAI conventions."""
         yield "gen_ai.operation.name", OPERATIONS[kind]
-        name = re.sub(r"^\w+://.*/|(?<=://).*|:v?\w+$", "", str(self.name(record) or "")) or None
+        name = _plain_name(str(self.name(record) or "")) or None
         if kind == "tool":
             yield "gen_ai.tool.name", str(name or "tool")
             yield "gen_ai.tool.call.arguments", arguments_in(self.input(record))
@@ -180,10 +184,15 @@ class _Paths:
                 yield f"gen_ai.usage.{side}_tokens", count
 
 
+def _plain_name(name: str) -> str:
+    """A name without its version, `:v3`; of an address (`lab:///project/op/search:3f2a`) the last part."""
+    return re.sub(r"^\w+://.*/|(?<=://).*|:v?\w+$" if "://" in name else r":v\d+$", "", name)
+
+
 def _nanoseconds(moment: Any, place: int) -> int:
     """Nanoseconds since 1970; without a time, the place in the list, which keeps the order."""
     if isinstance(moment, str):
-        moment = moment.replace(" UTC", "+00:00")
+        moment = int(moment) if MICROSECONDS.fullmatch(moment) else moment.replace(" UTC", "+00:00")
     seconds = seconds_of(moment)
     return place if seconds is None else int(seconds * 1e9)
 

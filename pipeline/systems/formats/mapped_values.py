@@ -13,6 +13,9 @@ from . import contents
 
 SECONDS = re.compile(r"\d{9,10}(?:\.\d+)?|\d{12,13}")
 """A text that is a time in seconds or milliseconds since 1970."""
+MICROSECONDS = re.compile(r"\d{15,16}|\d{18,19}")
+"""A text that is a time in micro- or nanoseconds since 1970, as OTLP writes it. Only spans are read so: the
+id of a session of `[event]` is a hash of its first event's time, which stands there as logged."""
 MILLISECONDS = 1e11
 """A time above it (the year 5138 in seconds) counts milliseconds since 1970, or micro- or nanoseconds."""
 ENDLESS = 1e25
@@ -73,8 +76,11 @@ def iso_of(value: Any, time_format: str) -> Any:
     if not isinstance(value, (str, int, float)) or isinstance(value, bool):
         return value
     text = str(value).strip()
-    with suppress(ValueError):
-        return datetime.strptime(text, time_format).isoformat()
+    # A column of whole numbers with an empty cell holds 20240131.0.
+    whole = [str(int(value))] if isinstance(value, float) and value.is_integer() else []
+    for one in (text, *whole):
+        with suppress(ValueError):
+            return datetime.strptime(one, time_format).isoformat()
     if not isinstance(value, str) or not text:
         return value
     if seconds_of(text) is not None:

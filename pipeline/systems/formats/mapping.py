@@ -81,7 +81,7 @@ class Turns(Model):
 
     at: str = "text"
     """The text (of a text file: `text`), or the list of texts, that becomes a list of events."""
-    pattern: str | list[str] | None = None
+    pattern: str | list[str] | None = Field(default=None, min_length=1)
     """What begins a turn; its named groups are the event's fields (`first` where one is empty), what follows
     is its `text` unless a group is called so. Of several, the first one that a text has twice."""
     first: str = "environment"
@@ -220,7 +220,7 @@ class ResultRule(Model):
 
 Roles = Annotated[
     Annotated[dict[str, ParticipantKind], Tag("table")] | Annotated[list[RoleRule], Tag("rules")],
-    Discriminator(lambda given: "rules" if isinstance(given, list) else "table"),
+    Discriminator(lambda value: "rules" if isinstance(value, list) else "table"),
 ]
 """`[roles]`, what each role means, or `[[roles]]`, rules."""
 
@@ -335,6 +335,10 @@ class Mapping(Model):
         if self.kinds or self.statuses:
             name = "kinds" if self.kinds else "statuses"
             return f"{name}: messages and spans say it themselves; it stands with [event]"
+        if self.actions and self.spans is not None:
+            return "actions: spans say what was done themselves; it stands with [event] or [messages]"
+        if any(rule.where for rule in self.actions):
+            return "actions: with [messages] rules are for all that agents say; `where` stands with [event]"
         for table in ("keep", "skip"):
             for condition in getattr(self.filter, table):
                 if other := next((path for path in condition if not self.is_inside(path)), None):

@@ -22,6 +22,8 @@ from .otlp_spans import Span
 SYSTEM = "openinference"
 LOOK = 64 * 1024
 IDS = ("span_id", "id", "context.span_id")
+UNITS = (1e17, 1), (1e14, 10**3), (1e11, 10**6)
+"""(number above which a time is counted in a unit smaller than seconds, nanoseconds of that unit)."""
 _KIND_MARK = re.compile(rb'"(?:span_kind"|openinference(?:\.span\.kind)?"\s*:)')
 """Where a span says its kind; in a text about spans the quotation marks are escaped."""
 _PERIOD = re.compile(r"P(?:(\d+)D)?T?(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?")
@@ -163,7 +165,7 @@ def _flatten(attributes: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _nanoseconds(moment: Any) -> int:
     if isinstance(moment, (int, float)) and not isinstance(moment, bool):
-        return int(moment * (1 if moment > 1e17 else 1_000_000 if moment > 1e11 else 1_000_000_000))
+        return int(moment * next((unit for least, unit in UNITS if moment > least), 10**9))
     time = datetime.fromisoformat(str(moment))
     aware = time if time.tzinfo else time.replace(tzinfo=UTC)
     return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000

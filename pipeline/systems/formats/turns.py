@@ -13,6 +13,8 @@ from . import dialects
 from .mapping import Turns
 from .paths import as_list, decode_json, expression, getter, value_beside
 
+Place = tuple[int, Any]
+"""An item's place in the list of its record, and the item."""
 TWICE = 2
 """Turns that a pattern must find in a text to be the one that fits."""
 THREE = 3
@@ -68,15 +70,16 @@ def turns_of_texts(texts: list[str], turns: Turns) -> Iterator[dict[str, Any]]:
         yield {**groups, "text": body}
 
 
-def oldest_first(many: list[Any], seconds: Callable[[dict[str, Any]], float | None]) -> list[Any]:
-    """Events in the order in which they happened, where the latest stands first, as some APIs list them.
+def oldest_first(many: list[Place], seconds: Callable[[dict[str, Any]], float | None]) -> list[Place]:
+    """Events, with their places, in the order in which they happened, where the latest stands first, as some
+    APIs list them.
 
     Times of two clocks that are apart may fall, too. So there must be three events or more, and their times
     must fall by more than clocks do.
     """
 
-    def at(one: Any) -> float | None:
-        return seconds(one) if isinstance(one, dict) else None
+    def at(item: Place) -> float | None:
+        return seconds(item[1]) if isinstance(item[1], dict) else None
 
     if len(many) < THREE:
         return many
@@ -266,13 +269,30 @@ def as_event(place: int, item: Any) -> Any:
 
 
 def decode_value(value: Any) -> Any:
-    """The list or object that a text holds as JSON, or as Python prints it; any other value unchanged."""
+    """The list or object that a text holds as JSON, or as Python prints it; any other value unchanged, and a
+    text with a set, bytes or else what JSON has not."""
     if not isinstance(value, str):
         return value
     inside = decode_json(value)
     if isinstance(inside, str) and re.match(r"\s*[\[{]['\"\[{]", inside):
         try:
-            return literal_eval(without_halves(inside))
+            return _as_json(literal_eval(without_halves(inside)))
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             return value
     return inside
+
+
+def _as_json(value: Any) -> Any:
+    """A literal of Python with lists in place of tuples; ValueError where it holds what JSON has not. Keys
+    may be numbers."""
+    if isinstance(value, (list, tuple)):
+        return [_as_json(one) for one in value]
+    if isinstance(value, dict):
+        return {_scalar(key): _as_json(one) for key, one in value.items()}
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> Any:
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    raise ValueError(f"JSON has no {type(value).__name__}")

@@ -14,7 +14,7 @@ import polars
 import pytest
 
 from coaudit.pipeline.errors import SourceError
-from coaudit.pipeline.systems.formats import mapping
+from coaudit.pipeline.systems.formats import mapping, turns
 from tests.conftest import Coaudit
 from tests.pipeline.systems.formats.files import one, outline, read, write_lines
 
@@ -50,6 +50,7 @@ kind = "message"
 skip = [{ "log[].who.role" = "heartbeat" }]
 """
 FLAT = MAP.replace("log[].", "")
+SPEECH = '[event]\nrole = "role"\ntext = "text"\n'
 
 
 def event(n: int, role: str, actor: str, say: str | None = None, **do: Any) -> dict[str, Any]:
@@ -480,6 +481,10 @@ def test_a_dry_run_shows_trajectories_and_stores_nothing(
             "statuses.done: expected one of succeeded, failed",
         ),
         (('kind = "message"', 'kind = "talk"'), "kinds.0.kind: Input should be 'start', 'message'"),
+        (
+            ("[filter]", '[turns]\nat = "log"\npattern = []\n[filter]'),
+            "turns.pattern: Value should have at least 1 item after validation, not 0, got []",
+        ),
     ],
 )
 def test_a_mapping_that_is_wrong_names_file_key_rule_and_value(change: tuple[str, str], said: str) -> None:
@@ -563,6 +568,10 @@ def test_rules_that_messages_have_no_use_for_are_refused_where_they_are_new(
             '[filter]\nkeep = [{ "draft" = false }]',
             "filter.keep: messages and spans are in 'log', 'draft' is not",
         ),
+        (
+            '[[actions]]\npattern = \'Go\'\nwhere = { "log[].name" = "Bob" }',
+            "actions: with [messages] rules are for all that agents say; `where` stands with [event]",
+        ),
     ):
         how = f'[messages]\nat = "log"\n{table}\n'
         (tmp_path / "m.toml").write_text(how)
@@ -638,3 +647,80 @@ def test_what_is_said_once_is_kept_beside_what_other_lines_say_in_the_same_objec
     found = one("mapped", write_lines(tmp_path / "a.jsonl", *lines), map=text)
     assert found.tags == {"group": "b", "room": "red"}
     assert {o.name: o.value for o in found.outcomes} == {"score": 2, "turns": 3, "won": 1}
+
+
+@pytest.mark.parametrize(
+    ("said", "arguments", "raw"),
+    [
+        ("RUN look /etc", {"path": "/etc"}, None),
+        ("RUN put /x (size=1)", {"path": "/x", "size": 1}, None),
+        ("RUN put /x (one, two)", {"path": "/x", "arguments": "one, two"}, "one, two"),
+    ],
+)
+def test_all_groups_of_a_pattern_that_names_actions_are_arguments(
+    tmp_path: Path, said: str, arguments: dict[str, Any], raw: str | None
+) -> None:
+    pattern = r"RUN (?P<action>\w+) (?P<path>\S+)(?: \((?P<arguments>.*)\))?"
+    how = f"{SPEECH}[[actions]]\npattern = '{pattern}'\n"
+    found = one("mapped", write_lines(tmp_path / "a.jsonl", {"role": "agent", "text": said}), map=how)
+    (action,) = [event.action for event in found.events]
+    assert action and (action.name, action.arguments, action.raw) == (said.split()[1], arguments, raw)
+
+
+def test_a_set_among_the_arguments_of_a_call_is_the_same_in_every_run(tmp_path: Path) -> None:
+    how = f"{SPEECH}[[actions]]\npattern = '(?P<action>\\w+)\\((?P<arguments>.*)\\)'\n"
+    path = write_lines(tmp_path / "a.jsonl", {"role": "agent", "text": "buy(what={'c', 'a', 'b', 'd'})"})
+    (event,) = one("mapped", path, map=how).events
+    assert event.action and event.action.arguments == {"what": ["a", "b", "c", "d"]}
+
+
+@pytest.mark.parametrize("log", ["{'a', 'b'}", "['a', b'x']", "['a', 1j]"])
+def test_a_text_with_what_json_has_not_stays_a_text(tmp_path: Path, log: str) -> None:
+    way = '[event]\nrole = "log[].role"\ntext = "log[].text"\n'
+    _, (wrong,) = read("mapped", write_lines(tmp_path / "a.jsonl", {"log": log}), map=way)
+    assert wrong.reason == f"log: expected a list of events, got {log!r}"
+
+
+def test_a_tuple_that_python_printed_is_a_list() -> None:
+    assert turns.decode_value("{'a': ('b', (1, None))}") == {"a": ["b", [1, None]]}
+
+
+def test_whole_numbers_of_a_column_with_an_empty_cell_are_the_days_that_they_were(tmp_path: Path) -> None:
+    table = polars.DataFrame({"role": ["user"] * 2, "text": ["Go.", "Stop."], "at": [20240131.0, None]})
+    table.write_parquet(tmp_path / "a.parquet")
+    how = f'{SPEECH}time = "at"\n[constants]\ntime_format = "%Y%m%d"\n'
+    found = one("mapped", tmp_path / "a.parquet", map=how)
+    assert [event.time for event in found.events] == ["2024-01-31T00:00:00", None]
+
+
+def dated(role: str, minute: int) -> dict[str, Any]:
+    at = f"2026-02-03T10:{minute:02}:00Z"
+    return {"role": role, "content": f"At {minute}.", "timestamp": at, "aside": minute == 9}
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        '[event]\nrole = "messages[].role"\ntext = "messages[].content"\ntime = "messages[].timestamp"\n',
+        '[messages]\nat = "messages"\n[filter]\nskip = [{ "messages[].aside" = true }]\n',
+        '[messages]\nat = "messages"\ngrowing = true\n[filter]\nskip = [{ "messages[].aside" = true }]\n',
+        "[messages]\neach = true\n[filter]\nskip = [{ aside = true }]\n",
+        None,
+    ],
+    ids=["event", "messages", "growing", "each", "chat"],
+)
+def test_a_reason_names_the_place_in_the_record_whatever_was_left_out_or_turned_round(
+    tmp_path: Path, how: str | None
+) -> None:
+    log = [dated("alien" if minute == 8 else "user", minute) for minute in (9, 8, 7, 6, 5)]
+    path = write_lines(tmp_path / "a.jsonl", *(log if how and "each" in how else [{"messages": log}]))
+    _, (wrong,) = read("mapped" if how else "chat", path, map=how)
+    assert wrong.reason.startswith("messages[1]: ")
+
+
+def test_a_value_that_is_no_list_of_messages_costs_its_own_call_alone(tmp_path: Path) -> None:
+    calls = [{"log": 5}, {"log": [{"role": "user", "content": "Go."}]}]
+    way = '[messages]\nat = "log"\ngrowing = true\n'
+    found, wrong = read("mapped", write_lines(tmp_path / "a.jsonl", *calls), map=way)
+    assert [event.text for session in found for event in session.events] == ["Go."]
+    assert wrong[0].reason == "log[0]: message: expected an object, got a whole number"

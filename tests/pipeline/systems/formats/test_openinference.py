@@ -275,3 +275,19 @@ def test_runs_whose_arguments_were_not_recorded_answer_in_the_order_of_the_calls
     )
     done = [run.states[event.states["public"]] for event in run.events if event.action]
     assert done == [{"observation": "first"}, {"observation": "second"}]
+
+
+@pytest.mark.parametrize("unit", [1, 10**3, 10**6, 10**9])
+def test_a_time_is_the_same_in_whatever_unit_it_is_counted(tmp_path: Path, unit: int) -> None:
+    span = {
+        "context": {"trace_id": "t", "span_id": "a"},
+        "name": "LLM.call",
+        "start_time": 1_700_000_000 * unit,
+        "end_time": 1_700_000_001 * unit,
+        "attributes": {KIND: "LLM", "input.value": "Go.", "output.value": "Gone."},
+    }
+    found = one("openinference", write_lines(tmp_path / "a.jsonl", span))
+    assert [event.time for event in found.events] == [
+        "2023-11-14T22:13:20+00:00",
+        "2023-11-14T22:13:21+00:00",
+    ]

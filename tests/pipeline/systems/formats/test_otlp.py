@@ -365,3 +365,9 @@ def test_what_a_tool_of_the_models_provider_is_asked_may_stand_beside_its_name(t
     event = found.events[1]
     assert event.action and event.action.arguments == {"code": "1+1"}
     assert found.states[event.states["public"]] == {"observation": "2"}
+
+
+@pytest.mark.parametrize("kind", ["reasoning", "thinking"])
+def test_reasoning_is_no_text_alone_as_in_a_list(kind: str) -> None:
+    part: dict[str, Any] = {"type": kind, kind: "They might be wrong.", "text": "They might be wrong."}
+    assert (plain_text(part), plain_text([part, "Go."])) == ("", "Go.")
