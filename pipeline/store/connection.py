@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from ...schemas.no_pandas import without_pandas
-from ..errors import StoreError
+from ..errors import Busy, StoreError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -266,12 +266,11 @@ def connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyCon
         time.sleep(random.uniform(0.01, 0.06))
 
 
-def busy(url: str) -> StoreError:
-    """What is said of a store that is not to be had."""
-    return StoreError(
-        f"{url}: another process held the store for {PATIENCE:.0f} s, or a connection of this one that is "
-        "still open (`with ws.store.reading()` ends with its block)"
-    )
+def busy(url: str) -> Busy:
+    """What is said of a store that is not to be had; only a traceback has what concerns Python alone."""
+    error = Busy(f"{url}: another process held the store for {PATIENCE:.0f} s; try again once it has ended")
+    error.add_note("A connection of this process may be open: `with ws.store.reading()` ends with its block.")
+    return error
 
 
 def _type(kind: str) -> pa.DataType:
