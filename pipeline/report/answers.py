@@ -63,8 +63,10 @@ def teamwork(store: Store, only: Selection | None = None) -> Answer:
     if not arms:
         return Answer(question, *_unmeasured(store, only))
     sizes = {arm: max(row.n + row.missing for row in own.values()) for arm, own in arms.items()}
-    shown = sorted(sorted(arms, key=lambda arm: -sizes[arm])[:ARMS])
     goals = {system: _goal([own for (name, _), own in arms.items() if name == system]) for system, _ in arms}
+    extremes = _extremes(arms, goals)
+    largest = sorted(arms, key=lambda arm: -sizes[arm])[:ARMS]
+    shown = sorted({*largest, *(arm for _, own in extremes for arm in own)})
     table = Table(
         name="teamwork",
         title=question,
@@ -74,10 +76,13 @@ def teamwork(store: Store, only: Selection | None = None) -> Answer:
         heads=2,
     )
     left = len(arms) - len(shown)
-    more: tuple[str, ...] = (f"{len(arms)} arms ran; the {ARMS} with most runs stand here.",) if left else ()
+    besides = " and those named above" * (len(shown) > ARMS)
+    many = f"{len(arms)} arms ran; the {ARMS} with most runs{besides} stand here."
+    more: tuple[str, ...] = (many,) if left else ()
     if not any(own.get(name) for own in arms.values() for name in GOALS):
         more += ("No log says whether the goal was reached; coaudit outcomes import FILE adds it.",)
-    return Answer(question, (*_extremes(arms, goals), *more), table, "coaudit metrics --by system,condition")
+    said = (sentence for sentence, _ in extremes)
+    return Answer(question, (*said, *more), table, "coaudit metrics --by system,condition")
 
 
 def _unmeasured(store: Store, only: Selection | None) -> tuple[tuple[str], None, str]:
@@ -106,8 +111,12 @@ def _headlines(own: Arm, goal: str) -> Iterable[Cell]:
         yield "" if row is None else replace(of_metric(row), percent=True)
 
 
-def _extremes(arms: dict[tuple[str, str], Arm], goals: dict[str, str]) -> tuple[str, ...]:
-    """Who reached the goal most and least often, of a system's arms that are large enough for an interval."""
+def _extremes(
+    arms: dict[tuple[str, str], Arm], goals: dict[str, str]
+) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
+    """Who reached the goal most and least often, of a system's arms that are large enough for an interval: a
+    sentence a system, with the arms that it names.
+    """
     sentences = []
     for system, goal in sorted(goals.items()):
         did = "delivered" if goal == GOALS[-1] else "reached the goal"
@@ -123,8 +132,9 @@ def _extremes(arms: dict[tuple[str, str], Arm], goals: dict[str, str]) -> tuple[
                 first, last = best + _level(high, told), worst + _level(low, told)
                 said = f"{first} {did} most often, {_said(high)}; {last} least, {_said(low)}."
                 apart = (low.high or 0) < (high.low or 0)
-                sentences.append(f"{system}: {said}{'' if apart else ' Their intervals overlap.'}")
-    return tuple(sentences)
+                said = f"{system}: {said}{'' if apart else ' Their intervals overlap.'}"
+                sentences.append((said, ((system, best), (system, worst))))
+    return sentences
 
 
 def _level(cell: Number, told: Sequence[tuple[Number, str]]) -> str:
@@ -310,7 +320,7 @@ def _judgement(
         named = ", ".join(codes[:3]) + (" …" if len(codes) > 3 else "")
         whose = "its own" if len(judges) == 1 else "a judge's own"
         sentences.append(
-            f"On {len(off)} {whose} rate lies outside the corrected interval ({named}): do not print it."
+            f"On {len(codes)} {whose} rate lies outside the corrected interval ({named}): do not print it."
         )
     return tuple(sentences)
 
