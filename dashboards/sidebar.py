@@ -8,8 +8,10 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from ..pipeline.store import Selection
+from ..schemas.text import visible
 from . import queries
 from .cache import age, ask, behind, place, state
+from .drawing import choices
 
 LABELS = {
     "system": "System",
@@ -29,9 +31,9 @@ CHOICES = frozenset(
 
 def chosen() -> Selection:
     """Draw the filters; what they select."""
-    choices = ask(queries.choices)
+    values_of = ask(queries.choices)
     with st.sidebar:
-        values = {name: _many(name, choices.get(name, [])) for name in LABELS}
+        values = {name: _many(name, values_of.get(name, [])) for name in LABELS}
         left, right = st.columns(2)
         since = left.date_input("From", value=None, key="since", bind="query-params")
         until = right.date_input("Until", value=None, key="until", bind="query-params")
@@ -48,22 +50,22 @@ def refused(asked: Mapping[str, list[str]]) -> str:
     first = not st.session_state.get("opened")
     st.session_state["opened"] = True
     gone = [
-        f"`{name}={' '.join(value.replace('`', ' ').split())[:80]}`"
+        f"`{name}={' '.join(visible(value).replace('`', ' ').split())[:80]}`"
         for name, values in asked.items()
         if first and name in CHOICES and name in st.session_state and name not in st.query_params
         for value in values
-        if value != str(st.session_state[name])
+        if visible(value) != visible(str(st.session_state[name]))
     ]
     return f"Not a choice here, so that something else is shown: {', '.join(gone)}." if gone else ""
 
 
 def _many(name: str, options: list[str]) -> tuple[str, ...]:
     """What is picked of a column; a value that the address names counts, though no choice has it."""
-    named = [value for value in st.query_params.get_all(name) if value not in options]
+    known = {*options, *choices.spellings(options).values()}
+    named = [value for value in st.query_params.get_all(name) if value not in known]
     if not options and not named:
         return ()
-    every = [*options, *dict.fromkeys(named)]
-    return tuple(st.multiselect(LABELS[name], every, key=name, bind="query-params", placeholder="all"))
+    return tuple(choices.some(st, LABELS[name], [*options, *dict.fromkeys(named)], key=name))
 
 
 def _freshness() -> None:
@@ -85,9 +87,14 @@ def spoken(seconds: float) -> str:
 def address(page: str, **parameters: str | int | None) -> str:
     """A link to a page that keeps the filters; a parameter of a filter's name takes its place.
 
-    A tag stands beside those of other keys: all of them must fit.
+    A tag stands beside those of other keys: all of them must fit. It is written as the box shows it, which has
+    written those.
     """
-    given = [(name, str(value)) for name, value in parameters.items() if value is not None]
+    given = [
+        (name, visible(str(value)) if name == "tags" else str(value))
+        for name, value in parameters.items()
+        if value is not None
+    ]
     names = {name for name, _ in given} - {"tags"}
     kept = [(name, value) for name in KEPT if name not in names for value in st.query_params.get_all(name)]
     return f"{page}?{urlencode(list(dict.fromkeys([*given, *kept])))}"

@@ -16,7 +16,7 @@ from ...pipeline.report import Number, Table, progress, trust
 from ...pipeline.store import Selection
 from ...schemas import Agreement
 from ..cache import ask
-from ..drawing import figures, lists, markup
+from ..drawing import choices, figures, lists, markup
 from ..drawing.definitions import DEFINITIONS
 from ..sidebar import address
 
@@ -50,7 +50,7 @@ def show(only: Selection) -> None:
         st.info("Nothing is rated yet: run `coaudit judge`, then label a sample in Label Studio.")
         return
     left, right = st.columns(2)
-    book = left.selectbox("Codebook", books, key="codebook", bind="query-params")
+    book = choices.one(left, "Codebook", books, key="codebook")
     answers = sum(row["answers"] or 0 for row in rows if row["codebook"] == book)
     if answers > QUICK and not right.toggle(
         f"Compute from {answers:,} ratings (minutes)", key="go", bind="query-params"
@@ -107,7 +107,7 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
             called(row.raters, " · ") for row in result if row.coefficient == "mean_judge_human_kappa"
         }
         sets.sort(key=lambda names: (names not in with_people, names))
-        chosen = st.selectbox("Raters", sets, key="among", bind="query-params")
+        chosen = choices.one(st, "Raters", sets, key="among")
         rows = [row for row in rows if row["raters"] == chosen]
     notes = ["0 is chance, 1 is perfect."] if coefficient != "percent_agreement" else []
     if wanted != coefficient:
@@ -155,13 +155,13 @@ def _table(rows: list[Agreement]) -> None:
 def _judge(book: str, judges: list[str]) -> None:
     st.header("A judge against what people settled on")
     left, right = st.columns(2)
-    judge = left.selectbox("Judge", judges, key="judge", bind="query-params")
+    judge = choices.one(left, "Judge", judges, key="judge")
     page = ask(validate.validate, judge, [book])
     codes = {code["code"]: code for code in page["codes"] if code["n_both"]}
     if not codes:
         st.info("People have labelled none of its units yet: `coaudit labelstudio` sends them a sample.")
         return
-    code = codes[right.selectbox("Code", list(codes), key="judged", bind="query-params")]
+    code = codes[choices.one(right, "Code", list(codes), key="judged")]
     one, two = st.columns(2, gap="large")
     with one:
         _confusion(code)

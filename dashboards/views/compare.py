@@ -20,7 +20,7 @@ from ...pipeline.store.selection import COLUMNS
 from ...pipeline.systems import OF_ONE
 from .. import queries
 from ..cache import ask
-from ..drawing import figures
+from ..drawing import choices, figures
 from ..sidebar import address
 from . import beside
 
@@ -41,10 +41,10 @@ def show(only: Selection) -> None:
         st.info("Nothing to compare: run `coaudit ingest PATH`; `--tag version=…` tells versions apart.")
         return
     one, two, three = st.columns(3)
-    by = one.selectbox("By", fields, key="by", bind="query-params")
+    by = choices.one(one, "By", fields, key="by")
     arms = ask(queries.arms, only, by)
-    first = two.selectbox("A", _firsts(arms), key="a", bind="query-params")
-    second = three.selectbox("B", _others(arms, first), key="b", bind="query-params")
+    first = choices.one(two, "A", _firsts(arms), key="a")
+    second = choices.one(three, "B", _others(arms, first), key="b")
     if beside.wanted():
         beside.show(only, by, (first, second))
         return
@@ -69,7 +69,7 @@ def _tables(only: Selection, by: str, pair: tuple[str, str]) -> None:
     metrics = [_turned(row, pair[0]) for row in rows if row["question"] == compare.METRICS]
     codes = [_turned(row, pair[0]) for row in rows if row["question"] != compare.METRICS]
     raters = sorted({row["rater"] or "people" for row in codes})
-    who = st.multiselect("Found by", raters, key="raters", bind="query-params", placeholder="everybody")
+    who = choices.some(st, "Found by", raters, key="raters", placeholder="everybody")
     codes = [row for row in codes if not who or (row["rater"] or "people") in who]
     figures.table(coded(codes, by, own, ask(names)), pictures=True, target=target)
     figures.table(measured(metrics, by), pictures=True, target=target)

@@ -10,10 +10,11 @@ import streamlit as st
 
 from ...pipeline.analyze import failures, rates
 from ...pipeline.report import Number, Table, modes, trust
+from ...pipeline.report.tables import column_names
 from ...pipeline.store import Selection, Store
 from .. import queries
 from ..cache import ask
-from ..drawing import days, figures, groups
+from ..drawing import choices, days, figures, groups
 from ..drawing.palette import HEAT, SETTINGS, SOURCES, colour
 
 BOTH = "setting and condition"
@@ -32,9 +33,9 @@ def show(only: Selection) -> None:
         return
     left, right = st.columns(2)
     names = [row["rater"] for row in raters]
-    rater = left.selectbox("Found by", names, key="found_by", bind="query-params")
+    rater = choices.one(left, "Found by", names, key="found_by")
     fields = ask(groups.fields)
-    by = right.selectbox("Compare by", [fields[0], BOTH, *fields[1:]], key="by", bind="query-params")
+    by = choices.one(right, "Compare by", [fields[0], BOTH, *fields[1:]], key="by")
     row = next(row for row in raters if row["rater"] == rater)
     correct = _to_correct(row)
     keys = ("setting", "condition") if by == BOTH else (by,)
@@ -55,7 +56,7 @@ def show(only: Selection) -> None:
 def _heatmap(heatmap: Table) -> None:
     """A number a cell; few groups are columns, many are rows, the largest in front."""
     titles = {str(row[0]): f"{row[0]} {row[1]}" for row in heatmap.rows}
-    names = heatmap.columns[heatmap.heads :]
+    names = column_names(heatmap)[heatmap.heads :]
     if len(names) <= MANY + 1:
         figures.table(heatmap, metrics=("failure rate",), titles=titles)
         return

@@ -19,7 +19,7 @@ from ...pipeline.store.selection import NONE, name_of
 from ...schemas import Metric
 from .. import queries
 from ..cache import ask
-from ..drawing import figures, groups
+from ..drawing import choices, figures, groups
 from ..drawing.palette import GREY, HEAT, PARTIES, colour
 from .tables import raters
 
@@ -32,7 +32,7 @@ SHOWN = (
     "workload_balance",
 )
 MEASURES = (
-    ("human_intervention_rate", "Human intervention", "Share of steps by the human", 1.0),
+    ("human_intervention_rate", named("human_intervention_rate"), "Share of steps by people", 1.0),
     ("workload_balance", "Workload balance", "Balance (0: one party alone, 0.5: even)", 0.5),
 )
 WIDTH = 0.1
@@ -49,7 +49,7 @@ def show(only: Selection) -> None:
     """Draw the page."""
     st.title("Process")
     left, right = st.columns(2)
-    by = left.selectbox("Compare by", ask(groups.fields), key="by", bind="query-params")
+    by = choices.one(left, "Compare by", ask(groups.fields), key="by")
     rater = _rater(right, only)
     shown = groups.picked([row["group"] for row in ask(queries.arms, only, by)])
     _by_group(only, by, rater, shown)
@@ -75,7 +75,7 @@ def _rater(place: DeltaGenerator, only: Selection) -> str | None:
         return None
     first = build.best_rater(ask(metrics.metrics, by=build.AUDIT, only=only, names=tuple(RATED)))
     index = names.index(first) if first in names else 0
-    rater: str = place.selectbox("Ratings by", names, index, key="rater", bind="query-params")
+    rater: str = choices.one(place, "Ratings by", names, key="rater", index=index)
     return rater
 
 

@@ -12,10 +12,10 @@ from ...pipeline.report.names import named
 from ...pipeline.report.transcript import concerned, draw, pins, read
 from ...pipeline.report.transcript.read import Replay
 from ...pipeline.store import Selection
-from ...schemas.text import visible
+from ...schemas.text import shortened, visible
 from .. import triage
 from ..cache import ask, place, store
-from ..drawing import lists, markup, scripts
+from ..drawing import choices, lists, markup, scripts
 from ..sidebar import address
 
 PAGE = 50
@@ -38,10 +38,12 @@ def _list(only: Selection) -> None:
     metric = st.query_params.get("sort")
     orders = [*([metric] if metric and metric not in triage.ORDERS else []), *triage.ORDERS]
     order = right.selectbox("Sorted by", orders, key="sort", bind="query-params", format_func=_spoken)
-    first = _number("first")
-    rows, total = ask(
-        triage.listed, only, present=present, rater=rater, words=words, order=order, first=first
-    )
+    first = _number("first") or 0
+    wanted = {"present": present, "rater": rater, "words": words, "order": order}
+    rows, total = ask(triage.listed, only, first=first, **wanted)
+    if total and not rows:
+        first = (total - 1) // PAGE * PAGE
+        rows, total = ask(triage.listed, only, first=first, **wanted)
     if present:
         st.text(visible(f"with {present}: {total:,}"))
     elif metric and rater:
@@ -90,19 +92,25 @@ def _spoken(order: str) -> str:
     return order if order in triage.ORDERS else named(order)
 
 
-def _number(name: str) -> int:
+def _number(name: str) -> int | None:
+    """A number that the address has; what is none is told, and shows what it would without."""
     given = st.query_params.get(name, "")
-    return int(given) if given.isdecimal() and len(given) < 10 else 0
+    if given.isdecimal() and given.isascii() and len(given) < 10:
+        return int(given)
+    if given:
+        st.text(f"{name}={visible(shortened(given, 40))} in the address is not a number that fits here.")
+    return None
 
 
 def _one(name: str) -> None:
-    event = st.query_params.get("event")
-    aim = _number("event") if event else None
+    aim = _number("event")
     try:
-        first = _number("first")
+        first = _number("first") or 0
         if aim is not None and "first" not in st.query_params:
             first = ask(read.place, name, aim) // read.WINDOW * read.WINDOW
         shown = ask(read.replay, name, first)
+        if first and not shown.events:
+            shown = ask(read.replay, name)
     except UsageError as error:
         st.title("Trajectory")
         st.text(visible(str(error)))
@@ -203,9 +211,9 @@ def _chosen(ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return []
     left, middle, right, last = st.columns([2, 2, 1.4, 1.2], vertical_alignment="bottom")
     books = sorted({row["codebook"] for row in ratings})
-    book = left.multiselect("Codebooks", books, key="codebook", bind="query-params", placeholder="all")
+    book = choices.some(left, "Codebooks", books, key="codebook")
     raters = sorted({row["rater"] for row in ratings})
-    who = middle.multiselect("Raters", raters, key="raters", bind="query-params", placeholder="all")
+    who = choices.some(middle, "Raters", raters, key="raters")
     only = right.toggle("Only disagreements", key="differ", bind="query-params")
     kept = [
         row for row in ratings if (not book or row["codebook"] in book) and (not who or row["rater"] in who)

@@ -13,10 +13,12 @@ from ..analyze import rates
 from ..store import Selection, Store
 from ..store.selection import name_of
 from .names import group_name
-from .tables import Number, Table, place
+from .tables import Number, Table, free, place
 
 ALL = ("All", "All together")
-"""The column of all groups together, which is in front where there are several; no group's name is its."""
+"""The column of all groups together, which is in front where there are several; if groups are called both, it
+is `All together (2)`.
+"""
 _UNEVEN = (
     " The sample took some trajectories likelier than others: these are the shares of those that it took; "
     "`coaudit rates` has the corpus'."
@@ -43,7 +45,8 @@ def failures(
     corrected = _corrected(store, who, rater, by, only) if correct else {}
     groups = sorted({s.group for s in shares})
     names = {group: group_name(group, groups) for group in groups}
-    whole = next((name for name in ALL if name not in names.values()), ALL[-1])
+    taken = set(names.values())
+    whole = ALL[0] if ALL[0] not in taken else free(ALL[-1], taken)
     if len(groups) > 1:
         shares = [s for s in findings.shares(store, only=only) if s.rater == rater]
         by_name |= {(s.code, s.group): s for s in shares}

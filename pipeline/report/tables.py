@@ -233,11 +233,11 @@ def column_names(table: Table, ends: Sequence[str] = ()) -> list[str]:
         names += [f"{group} · {name}" for name in table.columns[at : at + width]]
         at += width
     taken: set[str] = set()
-    return [_free(name, ends, taken) for name in (*names, *table.columns[at:])]
+    return [free(name, taken, ends) for name in (*names, *table.columns[at:])]
 
 
-def _free(name: str, ends: Sequence[str], taken: set[str]) -> str:
-    """A column's name, which is taken from now on with all its `ends`."""
+def free(name: str, taken: set[str], ends: Sequence[str] = ()) -> str:
+    """A name that no other has, nor with any of its `ends`: taken from now on. The second is `name (2)`."""
     tries = itertools.chain((name,), (f"{name} ({number})" for number in itertools.count(2)))
     own = next(one for one in tries if taken.isdisjoint((one, *(one + end for end in ends))))
     taken |= {own, *(own + end for end in ends)}

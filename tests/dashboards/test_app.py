@@ -35,6 +35,7 @@ from coaudit.pipeline.report.answers import UNFIT
 from coaudit.pipeline.report.tables import Number, Table, of_metric
 from coaudit.pipeline.report.transcript.pins import differing
 from coaudit.pipeline.store import Selection, Store, Workspace
+from coaudit.pipeline.store.connection import busy
 from coaudit.pipeline.store.selection import COLUMNS, NONE
 from coaudit.schemas import Agreement, Metric
 from tests.conftest import ROOT
@@ -227,7 +228,7 @@ def test_a_compared_rate_is_a_percentage_and_leads_to_sessions_by_what_is_behind
     assert places == {
         "Success rate": "success",
         "Outcome: a/b": "outcome:a/b",
-        "Collaboration score, automatic rating": "collab_score",
+        "Collab score, automatic rating": "collab_score",
         "Initiative entropy (H_init)": "initiative_entropy",
     }
     percents = {name: cell.percent for name, cell in shown.items() if isinstance(cell, Number)}
@@ -434,6 +435,36 @@ def test_filters_that_leave_no_session_are_told_on_a_page_that_says_what_to_run(
 def test_an_event_that_a_session_does_not_have_is_said(here: Path) -> None:
     test = _run("trajectory", trajectory="env_tabular_analysis_8", event="999")
     assert "This session has no event 999." in [info.value for info in test.info]
+    assert "ca-timeline" in _html(test)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("event", ["abc", "-1", "1.5", "\u0663", "9" * 30])
+def test_an_event_that_is_no_number_is_said_and_none_is_opened(here: Path, event: str) -> None:
+    test = _run("trajectory", trajectory="env_tabular_analysis_8", event=event)
+    assert [text.value for text in test.text if text.value.startswith(f"event={event[:20]}")]
+    assert not [one.label for one in test.expander if one.label.startswith("Event 0")]
+
+
+@pytest.mark.slow
+def test_a_page_beyond_the_last_is_the_last(here: Path) -> None:
+    assert _html(_run("trajectory", first="5000")).count("<tr>") > 1
+    assert "ca-timeline" in _html(_run("trajectory", trajectory="env_tabular_analysis_8", first="5000"))
+
+
+@pytest.mark.slow
+def test_who_reads_while_another_process_writes_is_told_what_to_do(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def held(*_: object) -> None:
+        raise busy("here")
+
+    monkeypatch.setattr(queries, "choices", held)
+    st.cache_data.clear()
+    test = AppTest.from_file(str(ROOT / "dashboards" / "app.py"), default_timeout=60).run()
+    st.cache_data.clear()
+    assert "Reload the page" in test.warning[0].value and not test.error
+    assert "`" not in test.text[-1].value, "nothing of Python"
 
 
 @pytest.mark.slow

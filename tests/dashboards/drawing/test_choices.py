@@ -1,0 +1,49 @@
+"""Boxes with names of others: what a name hides or turns around is written out, and its address stays."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from coaudit.dashboards.drawing import choices
+from coaudit.schemas.text import visible
+
+TURNED = "arm \u202eenob\u202c"
+
+
+def _boxes() -> None:
+    import streamlit as st
+
+    from coaudit.dashboards.drawing import choices
+    from tests.dashboards.drawing.test_choices import TURNED
+
+    st.session_state["said"] = (
+        choices.one(st, "One", ["plain", TURNED], key="one"),
+        choices.some(st, "Some", ["plain", TURNED], key="some"),
+    )
+
+
+def _drawn(**asked: str | list[str]) -> AppTest:
+    test = AppTest.from_function(_boxes)
+    for key, value in asked.items():
+        test.query_params[key] = value
+    return test.run()
+
+
+def test_a_name_that_turns_around_what_follows_is_written_out() -> None:
+    test = _drawn()
+    assert test.selectbox[0].options == test.multiselect[0].options == ["plain", "arm \\u202eenob\\u202c"]
+
+
+@pytest.mark.parametrize("spelled", [TURNED, visible(TURNED)])
+def test_an_address_has_the_name_or_what_is_shown_of_it(spelled: str) -> None:
+    test = _drawn(one=spelled, some=spelled)
+    assert test.session_state["said"] == (TURNED, [TURNED])
+    test.selectbox[0].set_value("plain").run()
+    test.multiselect[0].set_value([]).run()
+    assert test.session_state["said"] == ("plain", [])
+
+
+def test_no_two_names_are_shown_alike() -> None:
+    shown = choices.spellings([TURNED, "plain", visible(TURNED)])
+    assert shown == {"plain": "plain", visible(TURNED): visible(TURNED), TURNED: f"{visible(TURNED)} (2)"}
