@@ -83,8 +83,12 @@ def facts(pairs: tuple[tuple[str, str], ...]) -> str:
 
 def sentence(text: str) -> str:
     """A note in small type, with its commands as code."""
-    pieces = (f"<code>{safe(p)}</code>" if command else safe(p) for command, p in marked(text))
-    return f'<div class="ca-note">{"".join(pieces)}</div>'
+    return f'<div class="ca-note">{_words(text)}</div>'
+
+
+def _words(text: str) -> str:
+    """Words of ours, with their commands as code."""
+    return "".join(f"<code>{safe(p)}</code>" if command else safe(p) for command, p in marked(text))
 
 
 def safe(text: str) -> str:
@@ -146,6 +150,6 @@ def _cell(
 def _note(cell: Number) -> str:
     """What stands below a number: a line, or where a table has no room for one, a line a part."""
     if cell.value is None:
-        return f'<small class="why">{safe(cell.note)}</small>' if cell.note else ""
+        return f'<small class="why">{_words(cell.note)}</small>' if cell.note else ""
     parts = ", ".join(f"<span>{safe(part)}</span>" for part in cell.note.split(", "))
     return f"<small>{parts}</small>" if cell.note else ""
