@@ -87,8 +87,8 @@ def spoken(seconds: float) -> str:
 def address(page: str, **parameters: str | int | None) -> str:
     """A link to a page that keeps the filters; a parameter of a filter's name takes its place.
 
-    A tag stands beside those of other keys: all of them must fit. It is written as the box shows it, which has
-    written those.
+    A tag stands beside those of other keys: all of them must fit. It is written as its box shows it, which
+    wrote those.
     """
     given = [
         (name, visible(str(value)) if name == "tags" else str(value))

@@ -1,4 +1,4 @@
-"""Boxes to choose names of others in, which live in the address: what turns around or hides is written out."""
+"""Boxes to choose others' names in, which live in the address; what turns around or hides is written out."""
 
 from __future__ import annotations
 
