@@ -23,9 +23,10 @@ LABELS = {
     "tags": "Tag",
 }
 KEPT = (*LABELS, "since", "until")
-CHOICES = frozenset(
-    ["since", "until", "by", "a", "b", "rater", "found_by", "codebook", "judge", "judged", "among", "penalty"]
-)
+CHOICES = {
+    *("since", "until", "penalty", "by", "a", "b", "sort", "part"),
+    *("rater", "found_by", "codebook", "coefficient", "judge", "judged", "among"),
+}
 """What an address may ask for in vain: one of several choices, a day or a number."""
 
 
@@ -87,14 +88,9 @@ def spoken(seconds: float) -> str:
 def address(page: str, **parameters: str | int | None) -> str:
     """A link to a page that keeps the filters; a parameter of a filter's name takes its place.
 
-    A tag stands beside those of other keys: all of them must fit. It is written as its box shows it, which
-    wrote those.
+    A tag stands beside those of other keys: all of them must fit.
     """
-    given = [
-        (name, visible(str(value)) if name == "tags" else str(value))
-        for name, value in parameters.items()
-        if value is not None
-    ]
+    given = [(name, str(value)) for name, value in parameters.items() if value is not None]
     names = {name for name, _ in given} - {"tags"}
     kept = [(name, value) for name in KEPT if name not in names for value in st.query_params.get_all(name)]
     return f"{page}?{urlencode(list(dict.fromkeys([*given, *kept])))}"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
 from ...pipeline.report.tables import free
 from ...schemas.text import visible
+
+Called = Callable[[str], str]
+"""Name -> how it is shown."""
 
 
 def one(
@@ -19,15 +22,14 @@ def one(
     key: str,
     index: int | None = 0,
     placeholder: str | None = None,
+    called: Called = visible,
 ) -> Any:
     """The name that is chosen in a box that `place`, a column or the page, has; None where none is.
 
     `index` is of the name that is chosen at first, None of none, which `placeholder` stands for.
     """
-    spelled, asked = spellings(names), st.query_params.get(key)
-    if asked is not None and key not in st.session_state and spelled.get(asked, asked) != asked:
-        # Streamlit knows a choice by how it is shown; whoever links to it, by its name.
-        st.session_state[key], index = asked, index and 0
+    spelled = spellings(names, called)
+    _translate(key, spelled)
     return place.selectbox(
         label,
         names,
@@ -41,10 +43,8 @@ def one(
 
 def some(place: Any, label: str, names: Sequence[str], *, key: str, placeholder: str = "all") -> list[str]:
     """The names that are chosen in a box."""
-    spelled, asked = spellings(names), st.query_params.get_all(key)
-    if key not in st.session_state and any(spelled.get(name, name) != name for name in asked):
-        own = {shown: name for name, shown in spelled.items()} | {name: name for name in names}
-        st.session_state[key] = [own[name] for name in dict.fromkeys(asked) if name in own]
+    spelled = spellings(names)
+    _translate(key, spelled)
     chosen: list[str] = place.multiselect(
         label,
         names,
@@ -56,8 +56,19 @@ def some(place: Any, label: str, names: Sequence[str], *, key: str, placeholder:
     return chosen
 
 
-def spellings(names: Iterable[str]) -> dict[str, str]:
+def spellings(names: Iterable[str], called: Called = visible) -> dict[str, str]:
     """Name -> how it is shown, no two alike; one that is shown as it is has the first claim."""
-    every = sorted(dict.fromkeys(names), key=lambda name: visible(name) != name)
+    every = sorted(dict.fromkeys(names), key=lambda name: called(name) != name)
     taken = set[str]()
-    return {name: free(visible(name), taken) for name in every}
+    return {name: free(called(name), taken) for name in every}
+
+
+def _translate(key: str, spelled: Mapping[str, str]) -> None:
+    """Have the address say what it asks for as it is shown, and the page drawn again: Streamlit knows a
+    choice by that alone, whoever links to one by its name.
+    """
+    asked = st.query_params.get_all(key)
+    shown = [spelled.get(name, name) for name in asked]
+    if shown != asked and key not in st.session_state:
+        st.query_params[key] = shown
+        st.rerun()

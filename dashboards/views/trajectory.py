@@ -35,9 +35,8 @@ def _list(only: Selection) -> None:
     present, rater = triage.Present.of(st.query_params), st.query_params.get("found_by")
     left, right = st.columns([2, 1])
     words = left.text_input("Search ids, and words said or done", key="search", bind="query-params").strip()
-    metric = st.query_params.get("sort")
-    orders = [*([metric] if metric and metric not in triage.ORDERS else []), *triage.ORDERS]
-    order = right.selectbox("Sorted by", orders, key="sort", bind="query-params", format_func=_spoken)
+    orders = [*triage.ORDERS, *ask(triage.metrics)]
+    order = choices.one(right, "Sorted by", orders, key="sort", called=_spoken)
     first = _number("first") or 0
     wanted = {"present": present, "rater": rater, "words": words, "order": order}
     rows, total = ask(triage.listed, only, first=first, **wanted)
@@ -46,8 +45,8 @@ def _list(only: Selection) -> None:
         rows, total = ask(triage.listed, only, first=first, **wanted)
     if present:
         st.text(visible(f"with {present}: {total:,}"))
-    elif metric and rater:
-        st.text(visible(f"{_spoken(metric)}, rated by {rater}"))
+    elif order not in triage.ORDERS and rater:
+        st.text(visible(f"{_spoken(order)}, rated by {rater}"))
     if not rows:
         st.info("No trajectory fits. Loosen the filters, or run `coaudit ingest PATH`.")
         return
@@ -89,7 +88,7 @@ def _list(only: Selection) -> None:
 
 
 def _spoken(order: str) -> str:
-    return order if order in triage.ORDERS else named(order)
+    return order if order in triage.ORDERS else visible(named(order))
 
 
 def _number(name: str) -> int | None:

@@ -447,6 +447,17 @@ def test_an_event_that_is_no_number_is_said_and_none_is_opened(here: Path, event
 
 
 @pytest.mark.slow
+def test_a_link_that_sorts_by_a_metric_keeps_it_and_one_that_no_session_has_is_told(here: Path) -> None:
+    test = _run("trajectory", sort="initiative_entropy")
+    assert "Initiative entropy (H_init)" in test.query_params["sort"]
+    heads = re.findall(r'<th scope="col" class="head">([^<]*)</th>', _html(test))
+    assert heads[:2] == ["Trajectory", "Initiative entropy (H_init)"]
+    test.text_input(key="search").set_value("env").run()
+    assert test.selectbox(key="sort").value == "initiative_entropy", "a search sorts as before"
+    assert _run("trajectory", sort="nonsense").selectbox(key="sort").value == "most findings"
+
+
+@pytest.mark.slow
 def test_a_page_beyond_the_last_is_the_last(here: Path) -> None:
     assert _html(_run("trajectory", first="5000")).count("<tr>") > 1
     assert "ca-timeline" in _html(_run("trajectory", trajectory="env_tabular_analysis_8", first="5000"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qs, urlencode
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -37,8 +39,10 @@ def test_a_name_that_turns_around_what_follows_is_written_out() -> None:
 
 @pytest.mark.parametrize("spelled", [TURNED, visible(TURNED)])
 def test_an_address_has_the_name_or_what_is_shown_of_it(spelled: str) -> None:
-    test = _drawn(one=spelled, some=spelled)
-    assert test.session_state["said"] == (TURNED, [TURNED])
+    test = _drawn(one=spelled, some=["plain", spelled])
+    assert test.session_state["said"] == (TURNED, ["plain", TURNED])
+    said = parse_qs(urlencode(test.query_params, doseq=True))
+    assert said == {"one": [visible(TURNED)], "some": ["plain", visible(TURNED)]}
     test.selectbox[0].set_value("plain").run()
     test.multiselect[0].set_value([]).run()
     assert test.session_state["said"] == ("plain", [])
