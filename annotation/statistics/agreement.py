@@ -193,7 +193,8 @@ def _mean_of_many(name: str, ratings: Ratings, pairs: list[Pair], shared: Ints) 
     defined = kappas[np.isfinite(kappas)]
     each = usual(shared)
     own = len(closest(pairs, shared))
-    why = f"{len(pairs)} pairs of {len(ratings.raters)} raters share {each:.3g} units each"
+    many = "1 unit" if f"{each:.3g}" == "1" else f"{each:.3g} units"
+    why = f"{len(pairs)} pairs of {len(ratings.raters)} raters share {many} each"
     if own < len(pairs):
         why += f"; {own} of them, which share the most, have kappas of their own"
     value, reason = float(defined.mean()) if len(defined) else None, f"no interval: {why}"

@@ -14,7 +14,7 @@ from ...pipeline.store.selection import NONE
 from ...schemas.text import chartable
 from .. import queries
 from ..cache import ask
-from .palette import COLOURS, REST
+from .palette import COLOURS, REST, room
 
 Row = dict[str, Any]
 FIELDS = ("condition", "task", "setting", "agent_model", "system")
@@ -76,7 +76,7 @@ def axis(names: Sequence[str]) -> alt.Axis:
     start = max(0, sum(1 for _ in alike) - 4) if len(long) > 1 else 0
     cut = f"'…' + slice(datum.label, {start}, {start + LETTERS - 1})"
     label = f"length(datum.label) > {LETTERS} ? {cut} : datum.label" if start else "datum.label"
-    return alt.Axis(labelLimit=220, labelOverlap=False, labelExpr=label)
+    return alt.Axis(labelLimit=room(220), labelOverlap=False, labelExpr=label)
 
 
 def colours(by: str = "condition") -> dict[str, str]:

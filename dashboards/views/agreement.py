@@ -18,6 +18,7 @@ from ...schemas import Agreement
 from ..cache import ask
 from ..drawing import choices, figures, lists, markup
 from ..drawing.definitions import DEFINITIONS
+from ..drawing.palette import room
 from ..sidebar import address
 
 SHOWN = {
@@ -60,8 +61,8 @@ def show(only: Selection) -> None:
         )
     else:
         result = ask(agreement.of_workspace, [book])
-        coefficient = right.selectbox(
-            "Coefficient", list(SHOWN), format_func=SHOWN.__getitem__, key="coefficient", bind="query-params"
+        coefficient = choices.one(
+            right, "Coefficient", list(SHOWN), key="coefficient", called=SHOWN.__getitem__
         )
         _forest(result, coefficient)
         _table(result)
@@ -118,7 +119,9 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
     scale = alt.Scale(domain=[0 if coefficient == "percent_agreement" else -1, 1])
 
     def draw(data: alt.Data) -> alt.Chart:
-        y = alt.Y("code:N" if several else "raters:N", title=None, sort=None, axis=alt.Axis(labelLimit=360))
+        y = alt.Y(
+            "code:N" if several else "raters:N", title=None, sort=None, axis=alt.Axis(labelLimit=room(360))
+        )
         base = alt.Chart(data).encode(y=y)
         lines = base.mark_bar(height=2, color="#0072B2", aria=False).encode(
             x=alt.X("low:Q", title=f"{SHOWN[coefficient]}, with 95 % interval", scale=scale), x2="high:Q"
@@ -137,7 +140,9 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
         height=100 + 22 * len(rows),
         metrics=(coefficient,) if coefficient in DEFINITIONS else (),
         note=" ".join(notes),
-        empty="No unit was rated by two raters: label some in Label Studio.",
+        empty=f"{SHOWN[coefficient]} is undefined here: the table below says why, and has the others."
+        if result
+        else "No unit was rated by two raters: label some in Label Studio.",
     )
 
 

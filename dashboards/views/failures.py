@@ -136,7 +136,7 @@ def _sources(only: Selection, rater: str) -> None:
             alt.Chart(data)
             .mark_bar()
             .encode(
-                x=alt.X("findings:Q", title="Findings"),
+                x=alt.X("findings:Q", title="Findings", axis=alt.Axis(tickMinStep=1, format=",d")),
                 y=alt.Y("category:N", title=None, sort=None),
                 color=colour("error_source", "Source", SOURCES, rows),
                 tooltip=["code:N", "error_source:N", "findings:Q"],
