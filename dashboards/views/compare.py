@@ -29,7 +29,7 @@ Own = Mapping[tuple[str, str, str, str], tuple[float | None, int]]
 """(Codebook, code, rater, group) -> that rater's own share of trajectories with the code, and of how many."""
 PARTIES = (" of human", " of agent")
 """Ends the name of a metric that each kind of party has for itself."""
-MANY = 2_000
+MANY = 5_000
 """Trajectories from which on a comparison waits to be asked for."""
 
 
@@ -49,7 +49,8 @@ def show(only: Selection) -> None:
         beside.show(only, by, (first, second))
         return
     total = sum(row["trajectories"] for row in arms if row["group"] in (first, second))
-    if total <= MANY or st.toggle(f"Compare {total:,} trajectories (minutes)", key="go", bind="query-params"):
+    slow = f"Compare {total:,} trajectories (takes a while)"
+    if total <= MANY or st.toggle(slow, key="go", bind="query-params"):
         _tables(only, by, (first, second))
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import streamlit as st
 
 from ...pipeline.errors import UsageError
-from ...pipeline.report import Number, Table
+from ...pipeline.report import Table
 from ...pipeline.report.names import named
+from ...pipeline.report.tables import count
 from ...pipeline.report.transcript import concerned, draw, pins, read
 from ...pipeline.report.transcript.read import Replay
 from ...pipeline.store import Selection
@@ -198,7 +199,7 @@ def _advised(name: str) -> list[dict[str, Any]]:
 
 def _result(outcome: dict[str, Any]) -> str:
     if outcome["value"] is not None:
-        return Number(outcome["value"]).text
+        return count(outcome["value"]).text
     text = outcome["text"] or outcome["reason"] or "–"
     return text if len(text) <= 60 else f"{text[:60]} …"
 

@@ -26,7 +26,7 @@ from coaudit.dashboards import cache, prefetch, queries, sidebar, triage
 from coaudit.dashboards.drawing import figures, groups, lists, markup, scripts
 from coaudit.dashboards.drawing.figures import records, to_csv
 from coaudit.dashboards.drawing.palette import REST, colour, columns
-from coaudit.dashboards.views import agreement, efficiency, process
+from coaudit.dashboards.views import agreement, efficiency, process, trajectory
 from coaudit.dashboards.views import compare as view
 from coaudit.pipeline.advise import advisor
 from coaudit.pipeline.analyze import compare, metrics
@@ -775,3 +775,8 @@ def test_raters_differ_where_labels_do_and_an_error_is_no_label() -> None:
 
     ratings = [rating(1, "yes"), rating(1, "no"), rating(2, "yes"), rating(2, None), rating(3, "no")]
     assert differing(ratings) == ratings[:2]
+
+
+def test_a_result_of_a_session_that_is_a_whole_number_has_no_decimals() -> None:
+    shown = {value: trajectory._result({"value": value}) for value in (1.0, 23.0, 0.9375, 1234.0)}
+    assert shown == {1.0: "1", 23.0: "23", 0.9375: "0.9375", 1234.0: "1,234"}
