@@ -113,7 +113,7 @@ def _headlines(own: Arm, goal: str) -> Iterable[Cell]:
 
 def _extremes(
     arms: dict[tuple[str, str], Arm], goals: dict[str, str]
-) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
+) -> list[tuple[str, tuple[tuple[str, str], tuple[str, str]]]]:
     """Who reached the goal most and least often, of a system's arms that are large enough for an interval: a
     sentence a system, with the arms that it names.
     """
