@@ -201,7 +201,8 @@ def _calibration(code: dict[str, Any]) -> None:
     rows = [row for row in result.get("bins", []) if row["n"]]
     if not rows:
         st.header("Calibration")
-        st.info(result.get("reason") or "This judge states no probabilities.")
+        why = result.get("reason") or "this judge states no probabilities"
+        st.info(f"{why[0].upper()}{why[1:]}.")
         return
 
     def draw(data: alt.Data) -> alt.Chart:

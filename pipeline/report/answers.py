@@ -337,7 +337,7 @@ def _counted(
     sure = sum(row is not None and row.low is not None and row.low >= SUBSTANTIAL for row in own)
     poor = sum(row is not None and row.high is not None and row.high < SUBSTANTIAL for row in own)
     return (
-        f"Of {len(own)} code{'s' * (len(own) != 1)} with labels by people {'the judge' if alone else judge} "
+        f"Of {len(own)} code{'s' * (len(own) != 1)} with labels by people, {'the judge' if alone else judge} "
         f"agrees substantially (kappa of {SUBSTANTIAL} or more, by its interval) on {sure}, does not on "
         f"{poor}, and {len(own) - sure - poor} {'is' if len(own) - sure - poor == 1 else 'are'} open."
     )

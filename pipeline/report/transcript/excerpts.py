@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....annotation.statistics.crowds import called
+from ....schemas.text import shortened
 from ...store import AMONG, Selection, Store, dictionaries, texts
 from . import draw
 from .prose import marked
@@ -140,6 +141,7 @@ def _event(row: Row, quote: str) -> str:
 def caption(excerpt: Excerpt) -> str:
     """What is seen, where, who says so and why, as text."""
     cited = ", ".join(map(str, excerpt.cited))
-    where = f"{excerpt.native_id}{f' ({excerpt.condition})' if excerpt.condition else ''}, event {cited}"
-    why = f" {excerpt.rationale[:400]}" if excerpt.rationale else ""
-    return f"{excerpt.code} {excerpt.name}. {where}; found by {called(excerpt.raters, ', ')}.{why}"
+    events = f"event{'s' * (len(excerpt.cited) != 1)} {cited}"
+    where = f"{excerpt.native_id}{f' ({excerpt.condition})' if excerpt.condition else ''}, {events}"
+    why = f": {shortened(excerpt.rationale, 400)}" if excerpt.rationale else "."
+    return f"{excerpt.code} {excerpt.name}. {where}; found by {called(excerpt.raters, ', ')}{why}"

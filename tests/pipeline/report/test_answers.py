@@ -134,7 +134,7 @@ def test_a_judges_codes_are_counted_without_their_categories_and_apart_from_anot
     assert category and category[0].n_human, "a category has a corrected rate"
     judged = answers.answers(store)[2]
     counted = [said.split(" agrees")[0] for said in judged.sentences[:2]]
-    assert counted == [f"Of {len(codes)} codes with labels by people {name}" for name in ("bot", "second")]
+    assert counted == [f"Of {len(codes)} codes with labels by people, {name}" for name in ("bot", "second")]
     assert judged.table is not None and {line[1] for line in judged.table.rows} == {"bot", "second"}
 
 
