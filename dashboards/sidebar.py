@@ -55,7 +55,7 @@ def refused(asked: Mapping[str, list[str]]) -> str:
         for name, values in asked.items()
         if first and name in CHOICES and name in st.session_state and name not in st.query_params
         for value in values
-        if visible(value) != visible(str(st.session_state[name]))
+        if visible(value) != choices.shown(name)
     ]
     return f"Not a choice here, so that something else is shown: {', '.join(gone)}." if gone else ""
 

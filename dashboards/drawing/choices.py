@@ -12,6 +12,14 @@ from ...schemas.text import visible
 
 Called = Callable[[str], str]
 """Name -> how it is shown."""
+_SHOWN = "shown: "
+EMPTY = "(no name)"
+"""How a name without a letter is shown: a box and an address take one for no choice."""
+
+
+def written(name: str) -> str:
+    """A name as it is shown where nothing else is said."""
+    return visible(name) if name.strip() else EMPTY
 
 
 def one(
@@ -22,7 +30,7 @@ def one(
     key: str,
     index: int | None = 0,
     placeholder: str | None = None,
-    called: Called = visible,
+    called: Called = written,
 ) -> Any:
     """The name that is chosen in a box that `place`, a column or the page, has; None where none is.
 
@@ -30,7 +38,7 @@ def one(
     """
     spelled = spellings(names, called)
     _translate(key, spelled)
-    return place.selectbox(
+    chosen = place.selectbox(
         label,
         names,
         index,
@@ -39,6 +47,13 @@ def one(
         placeholder=placeholder,
         format_func=spelled.__getitem__,
     )
+    st.session_state[_SHOWN + key] = spelled.get(chosen)
+    return chosen
+
+
+def shown(key: str) -> str:
+    """What a box or a field shows that was drawn."""
+    return visible(str(st.session_state.get(_SHOWN + key) or st.session_state[key]))
 
 
 def some(place: Any, label: str, names: Sequence[str], *, key: str, placeholder: str = "all") -> list[str]:
@@ -56,7 +71,7 @@ def some(place: Any, label: str, names: Sequence[str], *, key: str, placeholder:
     return chosen
 
 
-def spellings(names: Iterable[str], called: Called = visible) -> dict[str, str]:
+def spellings(names: Iterable[str], called: Called = written) -> dict[str, str]:
     """Name -> how it is shown, no two alike; one that is shown as it is has the first claim."""
     every = sorted(dict.fromkeys(names), key=lambda name: called(name) != name)
     taken = set[str]()

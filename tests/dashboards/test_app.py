@@ -780,3 +780,22 @@ def test_raters_differ_where_labels_do_and_an_error_is_no_label() -> None:
 def test_a_result_of_a_session_that_is_a_whole_number_has_no_decimals() -> None:
     shown = {value: trajectory._result({"value": value}) for value in (1.0, 23.0, 0.9375, 1234.0)}
     assert shown == {1.0: "1", 23.0: "23", 0.9375: "0.9375", 1234.0: "1,234"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", ["cohen_kappa", "Cohen's κ", "gwet_ac1"])
+def test_what_is_asked_for_by_its_name_or_as_it_is_shown_is_no_wrong_choice(here: Path, asked: str) -> None:
+    def page() -> None:
+        import streamlit as st
+
+        from coaudit.dashboards import sidebar
+        from coaudit.dashboards.views import agreement
+
+        given = {name: st.query_params.get_all(name) for name in st.query_params}
+        agreement.show(sidebar.chosen())
+        st.warning(f"[{sidebar.refused(given)}]")
+
+    test = AppTest.from_function(page, default_timeout=60)
+    test.query_params["coefficient"] = asked
+    assert [one.value for one in test.run().warning] == ["[]"]
+    assert test.selectbox(key="coefficient").value == ("gwet_ac1" if asked == "gwet_ac1" else "cohen_kappa")

@@ -20,8 +20,8 @@ def _boxes() -> None:
     from tests.dashboards.drawing.test_choices import TURNED
 
     st.session_state["said"] = (
-        choices.one(st, "One", ["plain", TURNED], key="one"),
-        choices.some(st, "Some", ["plain", TURNED], key="some"),
+        choices.one(st, "One", ["plain", TURNED, ""], key="one"),
+        choices.some(st, "Some", ["plain", TURNED, ""], key="some"),
     )
 
 
@@ -34,7 +34,12 @@ def _drawn(**asked: str | list[str]) -> AppTest:
 
 def test_a_name_that_turns_around_what_follows_is_written_out() -> None:
     test = _drawn()
-    assert test.selectbox[0].options == test.multiselect[0].options == ["plain", "arm \\u202eenob\\u202c"]
+    shown = ["plain", "arm \\u202eenob\\u202c", choices.EMPTY]
+    assert test.selectbox[0].options == test.multiselect[0].options == shown
+
+
+def test_a_link_to_a_name_without_a_letter_is_one_to_it_and_not_to_all() -> None:
+    assert _drawn(one="", some=[""]).session_state["said"] == ("", [""])
 
 
 @pytest.mark.parametrize("spelled", [TURNED, visible(TURNED)])
