@@ -44,6 +44,12 @@ def test_answers_that_come_together_after_a_long_wait_are_no_rate_of_their_own(
         assert state.rate() == pytest.approx(16 / 30), wave
 
 
+def test_requests_that_wait_for_a_budget_are_not_in_flight() -> None:
+    limiter, budget = Limiter(16), Budget(in_flight=3)
+    limiter.in_flight = 16  # each holds a place, thirteen until what the others took is known
+    assert " 3 in flight" in State(Summary(), budget, limiter, expected=20).line()
+
+
 def test_of_reasons_that_are_as_frequent_the_first_is_named_in_every_run() -> None:
     book = codebooks.load("failures")
     place = ("t", None, None)
