@@ -77,10 +77,15 @@ class Number:
         return f"{words}; {self.corrected._correction}" if self.corrected else words
 
     def _figure(self, value: float | None) -> str:
-        """One of its values; of a narrow interval with the decimals that tell its ends apart."""
+        """One of its values; of a percentage with the decimals that tell the ends of a narrow interval apart,
+        and a few from none and most from all.
+        """
         low, high = 100 * (self.low or 0.0), 100 * (self.high or 0.0)
+        share = 100 * (self.value or 0.0)
         apart = (digits for digits in range(DECIMALS + 1) if round(low, digits) != round(high, digits))
-        return figure(value, percent=self.percent, whole=self.plain, digits=next(apart, 0))
+        told = (digits for digits in range(DECIMALS + 1) if round(share, digits) not in (0, 100, -100))
+        few = 0 if share in (0, 100, -100) else next(told, DECIMALS)
+        return figure(value, percent=self.percent, whole=self.plain, digits=max(next(apart, 0), few))
 
     @property
     def _correction(self) -> str:
@@ -163,7 +168,7 @@ def figure(value: float | None, *, percent: bool = False, whole: bool = False, d
         return f"{_rounded(100 * value, digits)} %"
     if whole:
         if value == int(value):
-            return f"{value:,.0f}"
+            return f"{value + 0.0:,.0f}"
         return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.2f}"
     return _rounded(value, 3) if abs(value) <= 1 else f"{value:,.2f}"
 
