@@ -66,7 +66,13 @@ def _many(name: str, options: list[str]) -> tuple[str, ...]:
     named = [value for value in st.query_params.get_all(name) if value not in known]
     if not options and not named:
         return ()
-    return tuple(choices.some(st, LABELS[name], [*options, *dict.fromkeys(named)], key=name))
+
+    def called(value: str) -> str:
+        """One that no choice has is in the address alone, where what is written out would be another one."""
+        return value if value.strip() and value in named else choices.written(value)
+
+    every = [*options, *dict.fromkeys(named)]
+    return tuple(choices.some(st, LABELS[name], every, key=name, called=called))
 
 
 def _freshness() -> None:

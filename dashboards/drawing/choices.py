@@ -56,9 +56,17 @@ def shown(key: str) -> str:
     return visible(str(st.session_state.get(_SHOWN + key) or st.session_state[key]))
 
 
-def some(place: Any, label: str, names: Sequence[str], *, key: str, placeholder: str = "all") -> list[str]:
+def some(
+    place: Any,
+    label: str,
+    names: Sequence[str],
+    *,
+    key: str,
+    placeholder: str = "all",
+    called: Called = written,
+) -> list[str]:
     """The names that are chosen in a box."""
-    spelled = spellings(names)
+    spelled = spellings(names, called)
     _translate(key, spelled)
     chosen: list[str] = place.multiselect(
         label,

@@ -9,6 +9,7 @@ from typing import Any
 import altair as alt
 import streamlit as st
 
+from ...pipeline.report.tables import free
 from ...pipeline.store import Selection, Store
 from ...pipeline.store.selection import NONE
 from ...schemas.text import chartable
@@ -50,23 +51,25 @@ def gathered(
 ) -> list[Row]:
     """Rows of the groups that are shown, and of all others one for each set of `keys`, `counts` added up.
 
-    Trajectories without a group are a row of their own.
+    Trajectories without a group are a row of their own, and so is a group that is called as all others are.
     """
     own = {*shown, NONE}
+    others = free(OTHERS, {row["group"] for row in rows})
     kept = [row for row in rows if row["group"] in own]
     rest: dict[tuple[Any, ...], Row] = {}
     for row in (row for row in rows if row["group"] not in own):
         one = rest.setdefault(
-            tuple(row[key] for key in keys), {**row, "group": OTHERS, **dict.fromkeys(counts, 0)}
+            tuple(row[key] for key in keys), {**row, "group": others, **dict.fromkeys(counts, 0)}
         )
         for count in counts:
             one[count] += row[count]
     return [*kept, *rest.values()]
 
 
-def order(shown: Sequence[str]) -> list[str]:
-    """Groups from top to bottom of a chart: those that are shown, and what is none of them."""
-    return [chartable(name) for name in (*shown, NONE, OTHERS)]
+def order(shown: Sequence[str], rows: Sequence[Row]) -> list[str]:
+    """Groups of gathered rows from top to bottom of a chart: those that are shown, and what is none of them."""
+    every = dict.fromkeys((*shown, NONE, *(row["group"] for row in rows)))
+    return [chartable(name) for name in every]
 
 
 def axis(names: Sequence[str]) -> alt.Axis:
@@ -83,4 +86,4 @@ def colours(by: str = "condition") -> dict[str, str]:
     """Group -> its colour, on every page and under every filter; the largest have one of their own."""
     names = list(dict.fromkeys(row["group"] for row in ask(queries.arms, Selection(), by)))
     own = dict(zip(names, COLOURS, strict=False))
-    return {name: own.get(name, REST) for name in names} | {NONE: REST, OTHERS: REST}
+    return {name: own.get(name, REST) for name in names} | {NONE: REST}

@@ -10,7 +10,7 @@ import streamlit as st
 
 from ...pipeline.analyze import failures, rates
 from ...pipeline.report import Number, Table, modes, trust
-from ...pipeline.report.tables import column_names
+from ...pipeline.report.tables import column_names, free
 from ...pipeline.store import Selection, Store
 from .. import queries
 from ..cache import ask
@@ -35,10 +35,11 @@ def show(only: Selection) -> None:
     names = [row["rater"] for row in raters]
     rater = choices.one(left, "Found by", names, key="found_by")
     fields = ask(groups.fields)
-    by = choices.one(right, "Compare by", [fields[0], BOTH, *fields[1:]], key="by")
+    both = free(BOTH, {*fields})
+    by = choices.one(right, "Compare by", [fields[0], both, *fields[1:]], key="by")
     row = next(row for row in raters if row["rater"] == rater)
     correct = _to_correct(row)
-    keys = ("setting", "condition") if by == BOTH else (by,)
+    keys = ("setting", "condition") if by == both else (by,)
     heatmap = ask(modes.failures, only, rater=rater, by=keys, correct=correct)
     _heatmap(heatmap)
     codes = [str(row[0]) for row in heatmap.rows if "." in str(row[0])]

@@ -133,7 +133,7 @@ def _noted(rows: list[Metric]) -> str:
 def _initiative(only: Selection, by: str, rater: str | None, shown: list[str]) -> None:
     rated = [row for row in ask(queries.initiative, only, by) if row["rater"] == rater]
     rows = groups.gathered(rated, shown, ("party",), ("initiatives", "utterances", "trajectories"))
-    order = groups.order(shown)
+    order = groups.order(shown, rows)
     said = f"{_sum(rows, 'utterances'):,} rated utterances"
     taken = rows if _sum(rows, "initiatives") else []
     none = "No utterance is rated: run `coaudit judge --codebook initiative`."
@@ -173,7 +173,7 @@ def _spread(
         sizes[row["group"]] += row["trajectories"]
     for row in own:
         row["share"] = row["trajectories"] / sizes[row["group"]]
-    order = groups.order([name for name in shown if name in sizes])
+    order = groups.order([name for name in shown if name in sizes], own)
 
     def draw(data: alt.Data) -> alt.Chart:
         return (

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from ...pipeline.errors import UsageError
-from ...pipeline.report import Table
+from ...pipeline.report import Number, Table
 from ...pipeline.report.names import named
 from ...pipeline.report.tables import count
 from ...pipeline.report.transcript import concerned, draw, pins, read
@@ -199,7 +199,8 @@ def _advised(name: str) -> list[dict[str, Any]]:
 
 def _result(outcome: dict[str, Any]) -> str:
     if outcome["value"] is not None:
-        return count(outcome["value"]).text
+        value = float(outcome["value"])
+        return (count(value) if value.is_integer() else Number(value)).text
     text = outcome["text"] or outcome["reason"] or "–"
     return text if len(text) <= 60 else f"{text[:60]} …"
 

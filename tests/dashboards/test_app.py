@@ -26,7 +26,7 @@ from coaudit.dashboards import cache, prefetch, queries, sidebar, triage
 from coaudit.dashboards.drawing import figures, groups, lists, markup, scripts
 from coaudit.dashboards.drawing.figures import records, to_csv
 from coaudit.dashboards.drawing.palette import REST, colour, columns
-from coaudit.dashboards.views import agreement, efficiency, process, trajectory
+from coaudit.dashboards.views import agreement, efficiency, failures, process, trajectory
 from coaudit.dashboards.views import compare as view
 from coaudit.pipeline.advise import advisor
 from coaudit.pipeline.analyze import compare, metrics
@@ -390,8 +390,8 @@ def test_of_many_groups_the_largest_are_shown_as_rows_and_words_find_the_others(
 def test_a_condition_has_one_colour_whatever_is_filtered(thirty: Path) -> None:
     st.cache_data.clear()
     colours = groups.colours()
-    assert len(colours) == 32 and len(set(colours.values())) == 8
-    assert colours[groups.OTHERS] == colours["–"] == REST
+    assert len(colours) == 31 and len(set(colours.values())) == 8
+    assert colours["–"] == REST
     scale = colour("condition", "Condition", colours).to_dict()
     assert dict(zip(scale["scale"]["domain"], scale["scale"]["range"], strict=True)) == colours
     assert len(scale["legend"]["values"]) == 7, "a legend has those with a colour of their own"
@@ -414,6 +414,46 @@ def test_groups_that_are_not_shown_are_one_row_with_their_counts_added_up() -> N
         {"group": groups.OTHERS, "party": "x", "n": 5},
         {"group": groups.OTHERS, "party": "y", "n": 4},
     ]
+    rows += [{"group": groups.OTHERS, "party": "x", "n": 9}]
+    own = groups.gathered(rows, ["a", groups.OTHERS], ["party"], ["n"])
+    assert {row["group"]: row["n"] for row in own if row["party"] == "x"} == {
+        **{"a": 1, NONE: 7, groups.OTHERS: 9},
+        f"{groups.OTHERS} (2)": 5,
+    }, "a group that is called as all others are is not among them"
+    assert groups.order(["a", groups.OTHERS], own) == ["a", groups.OTHERS, NONE, f"{groups.OTHERS} (2)"]
+
+
+@pytest.mark.slow
+def test_a_filter_in_the_address_that_no_choice_has_stays_as_it_is(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are more values than are offered: one written out would be another value."""
+
+    def page() -> None:
+        import streamlit as st
+
+        from coaudit.dashboards import sidebar
+
+        st.session_state["condition of all"] = sidebar.chosen().condition
+
+    monkeypatch.setattr(queries, "choices", lambda _: {"condition": ["arm"]})
+    st.cache_data.clear()
+    test = AppTest.from_function(page, default_timeout=60)
+    test.query_params["condition"] = ["arm", "arm \u202eenob"]
+    said = test.run().session_state["condition of all"]
+    st.cache_data.clear()
+    assert said == ("arm", "arm \u202eenob") and test.query_params["condition"] == [*said]
+
+
+@pytest.mark.slow
+def test_a_tag_that_is_called_setting_and_condition_is_a_choice_of_its_own(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups, "fields", lambda _: ["condition", failures.BOTH])
+    st.cache_data.clear()
+    box = _run("failures").selectbox(key="by")
+    st.cache_data.clear()
+    assert box.options == ["condition", f"{failures.BOTH} (2)", failures.BOTH]
 
 
 @pytest.mark.slow
@@ -778,8 +818,10 @@ def test_raters_differ_where_labels_do_and_an_error_is_no_label() -> None:
 
 
 def test_a_result_of_a_session_that_is_a_whole_number_has_no_decimals() -> None:
-    shown = {value: trajectory._result({"value": value}) for value in (1.0, 23.0, 0.9375, 1234.0)}
-    assert shown == {1.0: "1", 23.0: "23", 0.9375: "0.9375", 1234.0: "1,234"}
+    values = (1.0, 23.0, 0.9375, 1234.0, 0.99999, 999.96)
+    shown = [trajectory._result({"value": value}) for value in values]
+    assert shown == ["1", "23", "0.938", "1,234", "1.000", "999.96"], "what is rounded to one has decimals"
+    assert trajectory._result({"value": -0.0}) == "0"
 
 
 @pytest.mark.slow

@@ -19,9 +19,10 @@ def _boxes() -> None:
     from coaudit.dashboards.drawing import choices
     from tests.dashboards.drawing.test_choices import TURNED
 
+    names = st.session_state["names"] if "names" in st.session_state else ["plain", TURNED, ""]
     st.session_state["said"] = (
-        choices.one(st, "One", ["plain", TURNED, ""], key="one"),
-        choices.some(st, "Some", ["plain", TURNED, ""], key="some"),
+        choices.one(st, "One", names, key="one"),
+        choices.some(st, "Some", names, key="some"),
     )
 
 
@@ -56,3 +57,22 @@ def test_an_address_has_the_name_or_what_is_shown_of_it(spelled: str) -> None:
 def test_no_two_names_are_shown_alike() -> None:
     shown = choices.spellings([TURNED, "plain", visible(TURNED)])
     assert shown == {"plain": "plain", visible(TURNED): visible(TURNED), TURNED: f"{visible(TURNED)} (2)"}
+
+
+ALIKE = [TURNED, visible(TURNED), f"{visible(TURNED)} (2)", "", " ", choices.EMPTY, "\x00", "\\x00", "a\r\nb", "a b "]
+"""Names of which several would be shown alike."""
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_a_link_and_the_address_that_it_becomes_lead_to_one_name_and_no_other(name: str) -> None:
+    def drawn(**asked: str | list[str]) -> AppTest:
+        test = AppTest.from_function(_boxes)
+        test.session_state["names"] = ["plain", *ALIKE]
+        for key, value in asked.items():
+            test.query_params[key] = value
+        return test.run()
+
+    linked = drawn(one=name, some=[name])
+    assert linked.session_state["said"] == (name, [name])
+    again = drawn(**parse_qs(urlencode(linked.query_params, doseq=True), keep_blank_values=True))
+    assert again.session_state["said"] == (name, [name])
