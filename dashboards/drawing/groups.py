@@ -67,7 +67,7 @@ def gathered(
 
 
 def order(shown: Sequence[str], rows: Sequence[Row]) -> list[str]:
-    """Groups of gathered rows from top to bottom of a chart: those that are shown, and what is none of them."""
+    """Groups of gathered rows from top to bottom of a chart: those that are shown, then what is none."""
     every = dict.fromkeys((*shown, NONE, *(row["group"] for row in rows)))
     return [chartable(name) for name in every]
 

@@ -99,7 +99,7 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
         )
         points = base.mark_point(filled=True, size=55, opacity=1).encode(
             x="rate:Q",
-            tooltip=["code:N", "setting:N", alt.Tooltip("rate:Q", format=".0%"), "trajectories:Q"],
+            tooltip=["code:N", "setting:N", alt.Tooltip("rate:Q", format=".1~%"), "trajectories:Q"],
         )
         return lines + points
 
@@ -171,7 +171,7 @@ def _over_time(only: Selection, rater: str) -> None:
                 tooltip=[
                     days.tooltip("week", "Week"),
                     "category:N",
-                    alt.Tooltip("rate:Q", format=".0%"),
+                    alt.Tooltip("rate:Q", format=".1~%"),
                     "trajectories:Q",
                 ],
             )

@@ -417,7 +417,9 @@ def test_groups_that_are_not_shown_are_one_row_with_their_counts_added_up() -> N
     rows += [{"group": groups.OTHERS, "party": "x", "n": 9}]
     own = groups.gathered(rows, ["a", groups.OTHERS], ["party"], ["n"])
     assert {row["group"]: row["n"] for row in own if row["party"] == "x"} == {
-        **{"a": 1, NONE: 7, groups.OTHERS: 9},
+        "a": 1,
+        NONE: 7,
+        groups.OTHERS: 9,
         f"{groups.OTHERS} (2)": 5,
     }, "a group that is called as all others are is not among them"
     assert groups.order(["a", groups.OTHERS], own) == ["a", groups.OTHERS, NONE, f"{groups.OTHERS} (2)"]

@@ -19,7 +19,7 @@ def _boxes() -> None:
     from coaudit.dashboards.drawing import choices
     from tests.dashboards.drawing.test_choices import TURNED
 
-    names = st.session_state["names"] if "names" in st.session_state else ["plain", TURNED, ""]
+    names = st.session_state.get("names", ["plain", TURNED, ""])
     st.session_state["said"] = (
         choices.one(st, "One", names, key="one"),
         choices.some(st, "Some", names, key="some"),
@@ -59,7 +59,11 @@ def test_no_two_names_are_shown_alike() -> None:
     assert shown == {"plain": "plain", visible(TURNED): visible(TURNED), TURNED: f"{visible(TURNED)} (2)"}
 
 
-ALIKE = [TURNED, visible(TURNED), f"{visible(TURNED)} (2)", "", " ", choices.EMPTY, "\x00", "\\x00", "a\r\nb", "a b "]
+ALIKE = [
+    *(TURNED, visible(TURNED), f"{visible(TURNED)} (2)"),
+    *("", " ", choices.EMPTY),
+    *("\x00", "\\x00", "a\r\nb", "a b "),
+]
 """Names of which several would be shown alike."""
 
 
