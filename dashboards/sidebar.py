@@ -43,35 +43,37 @@ def chosen() -> Selection:
     return Selection(**values, since=first, until=last)
 
 
-def refused(asked: Mapping[str, list[str]]) -> str:
+def refused(query: Mapping[str, list[str]]) -> str:
     """What the address asks for that a page has no choice of, once all is drawn; nothing later on.
 
     Streamlit takes such a value, as one that is shown anyway, out of the address without a word.
     """
     first = not st.session_state.get("opened")
     st.session_state["opened"] = True
-    gone = [
+    parameters = [
         f"`{name}={' '.join(visible(value).replace('`', ' ').split())[:80]}`"
-        for name, values in asked.items()
+        for name, values in query.items()
         if first and name in CHOICES and name in st.session_state and name not in st.query_params
         for value in values
         if visible(value) != choices.shown(name)
     ]
-    return f"Not a choice here, so that something else is shown: {', '.join(gone)}." if gone else ""
+    return (
+        f"Not a choice here, so that something else is shown: {', '.join(parameters)}." if parameters else ""
+    )
 
 
 def _many(name: str, options: list[str]) -> tuple[str, ...]:
     """What is picked of a column; a value that the address names counts, though no choice has it."""
     known = {*options, *choices.spellings(options).values()}
-    named = [value for value in st.query_params.get_all(name) if value not in known]
-    if not options and not named:
+    extra = [value for value in st.query_params.get_all(name) if value not in known]
+    if not options and not extra:
         return ()
 
     def called(value: str) -> str:
         """One that no choice has is in the address alone, where what is written out would be another one."""
-        return value if value.strip() and value in named else choices.written(value)
+        return value if value.strip() and value in extra else choices.written(value)
 
-    every = [*options, *dict.fromkeys(named)]
+    every = [*options, *dict.fromkeys(extra)]
     return tuple(choices.some(st, LABELS[name], every, key=name, called=called))
 
 
@@ -96,7 +98,7 @@ def address(page: str, **parameters: str | int | None) -> str:
 
     A tag stands beside those of other keys: all of them must fit.
     """
-    given = [(name, str(value)) for name, value in parameters.items() if value is not None]
-    names = {name for name, _ in given} - {"tags"}
-    kept = [(name, value) for name in KEPT if name not in names for value in st.query_params.get_all(name)]
-    return f"{page}?{urlencode(list(dict.fromkeys([*given, *kept])))}"
+    pairs = [(name, str(value)) for name, value in parameters.items() if value is not None]
+    names = {name for name, _ in pairs} - {"tags"}
+    filters = [(name, value) for name in KEPT if name not in names for value in st.query_params.get_all(name)]
+    return f"{page}?{urlencode(list(dict.fromkeys([*pairs, *filters])))}"
