@@ -21,7 +21,7 @@ from coaudit.dashboards.views import (
     tables,
     trajectory,
 )
-from coaudit.pipeline.errors import CoauditError
+from coaudit.pipeline.errors import Busy, CoauditError
 from coaudit.pipeline.report import methods
 from coaudit.pipeline.report.answers import UNFIT
 from coaudit.pipeline.report.transcript import draw
@@ -62,6 +62,9 @@ def main() -> None:
         if refused := sidebar.refused(query):
             place.warning(refused)
         prefetch.read([page for _, page in PAGES.values()])
+    except Busy as error:
+        st.warning("Another process is writing into this workspace. Reload the page once it has ended.")
+        st.text(visible(str(error)))
     except CoauditError as error:
         st.error("This page could not be drawn.")
         st.text(visible(str(error)))

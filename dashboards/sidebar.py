@@ -8,8 +8,10 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from ..pipeline.store import Selection
+from ..schemas.text import visible
 from . import queries
 from .cache import age, ask, behind, place, state
+from .drawing import choices
 
 LABELS = {
     "system": "System",
@@ -21,17 +23,18 @@ LABELS = {
     "tags": "Tag",
 }
 KEPT = (*LABELS, "since", "until")
-CHOICES = frozenset(
-    ["since", "until", "by", "a", "b", "rater", "found_by", "codebook", "judge", "judged", "among", "penalty"]
-)
+CHOICES = {
+    *("since", "until", "penalty", "by", "a", "b", "sort", "part"),
+    *("rater", "found_by", "codebook", "coefficient", "judge", "judged", "among"),
+}
 """What an address may ask for in vain: one of several choices, a day or a number."""
 
 
 def chosen() -> Selection:
     """Draw the filters; what they select."""
-    choices = ask(queries.choices)
+    values_of = ask(queries.choices)
     with st.sidebar:
-        values = {name: _many(name, choices.get(name, [])) for name in LABELS}
+        values = {name: _many(name, values_of.get(name, [])) for name in LABELS}
         left, right = st.columns(2)
         since = left.date_input("From", value=None, key="since", bind="query-params")
         until = right.date_input("Until", value=None, key="until", bind="query-params")
@@ -48,11 +51,11 @@ def refused(query: Mapping[str, list[str]]) -> str:
     first = not st.session_state.get("opened")
     st.session_state["opened"] = True
     parameters = [
-        f"`{name}={' '.join(value.replace('`', ' ').split())[:80]}`"
+        f"`{name}={' '.join(visible(value).replace('`', ' ').split())[:80]}`"
         for name, values in query.items()
         if first and name in CHOICES and name in st.session_state and name not in st.query_params
         for value in values
-        if value != str(st.session_state[name])
+        if visible(value) != choices.shown(name)
     ]
     return (
         f"Not a choice here, so that something else is shown: {', '.join(parameters)}." if parameters else ""
@@ -61,11 +64,17 @@ def refused(query: Mapping[str, list[str]]) -> str:
 
 def _many(name: str, options: list[str]) -> tuple[str, ...]:
     """What is picked of a column; a value that the address names counts, though no choice has it."""
-    extra = [value for value in st.query_params.get_all(name) if value not in options]
+    existing = {*options, *choices.spellings(options).values()}
+    extra = [value for value in st.query_params.get_all(name) if value not in existing]
     if not options and not extra:
         return ()
+
+    def called(value: str) -> str:
+        """One that no choice has is in the address alone, where what is written out would be another one."""
+        return value if value.strip() and value in extra else choices.written(value)
+
     every = [*options, *dict.fromkeys(extra)]
-    return tuple(st.multiselect(LABELS[name], every, key=name, bind="query-params", placeholder="all"))
+    return tuple(choices.some(st, LABELS[name], every, key=name, title_of=called))
 
 
 def _freshness() -> None:

@@ -141,6 +141,13 @@ def listed(
     return [{**about[row["id"]], **row, **metric} for row in hits], total
 
 
+def metrics(store: Store) -> list[str]:
+    """What a list can be sorted by besides: the metrics of whole trajectories that any has a value of."""
+    query = "SELECT DISTINCT metric FROM measures WHERE participant IS NULL AND value IS NOT NULL ORDER BY 1"
+    with store.reading() as connection:
+        return [name for (name,) in connection.execute(query).fetchall()]
+
+
 def _order(order: str, rater: str | None) -> tuple[str, list[str | None], str]:
     if order in ORDERS:
         name, direction = ORDERS[order]

@@ -27,5 +27,9 @@ class StoreError(CoauditError):
     """The workspace or its database cannot be used as asked."""
 
 
+class Busy(StoreError):
+    """Another process writes into the store for longer than one waits."""
+
+
 class WriteError(StoreError):
     """A disk or a catalog refuses what is to be kept; the same command goes on once it does not."""

@@ -205,7 +205,8 @@ def _mean_of_many(name: str, ratings: Ratings, pairs: list[Pair], overlaps: Ints
     defined = kappas[np.isfinite(kappas)]
     each = usual_overlap(overlaps)
     n_kappas = len(closest_pairs(pairs, overlaps))
-    why = f"{len(pairs)} pairs of {len(ratings.raters)} raters share {each:.3g} units each"
+    units = "1 unit" if f"{each:.3g}" == "1" else f"{each:.3g} units"
+    why = f"{len(pairs)} pairs of {len(ratings.raters)} raters share {units} each"
     if n_kappas < len(pairs):
         why += f"; {n_kappas} of them, which share the most, have kappas of their own"
     value, reason = float(defined.mean()) if len(defined) else None, f"no interval: {why}"

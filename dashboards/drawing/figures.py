@@ -11,6 +11,7 @@ import altair as alt
 import streamlit as st
 
 from ...pipeline.report import Number, Table
+from ...pipeline.report.names import metric_name
 from ...pipeline.report.tables import column_names
 from ...schemas.text import chartable, inert_cell
 from ..sidebar import address
@@ -105,7 +106,7 @@ def _below(note: str, key: str, data: Callable[[], str], metrics: Sequence[str])
         if metrics:
             with st.popover("Definition", type="tertiary"):
                 for name in metrics:
-                    st.markdown(f"**{name}**  \n{DEFINITIONS[name]}")
+                    st.markdown(f"**{metric_name(name)}**  \n{DEFINITIONS[name]}")
         st.download_button(
             "Data as CSV",
             data,

@@ -9,12 +9,13 @@ from typing import Any
 import altair as alt
 import streamlit as st
 
+from ...pipeline.report.tables import free_name
 from ...pipeline.store import Selection, Store
 from ...pipeline.store.selection import NONE
 from ...schemas.text import chartable
 from .. import queries
 from ..cache import ask
-from .palette import COLOURS, REST
+from .palette import COLOURS, REST, room
 
 Row = dict[str, Any]
 FIELDS = ("condition", "task", "setting", "agent_model", "system")
@@ -50,23 +51,25 @@ def gathered(
 ) -> list[Row]:
     """Rows of the groups that are shown, and of all others one for each set of `keys`, `counts` added up.
 
-    Trajectories without a group are a row of their own.
+    Trajectories without a group are a row of their own, and so is a group that is called as all others are.
     """
     visible = {*names, NONE}
+    others = free_name(OTHERS, {row["group"] for row in rows})
     selection = [row for row in rows if row["group"] in visible]
     rest: dict[tuple[Any, ...], Row] = {}
     for row in (row for row in rows if row["group"] not in visible):
         one = rest.setdefault(
-            tuple(row[key] for key in keys), {**row, "group": OTHERS, **dict.fromkeys(counts, 0)}
+            tuple(row[key] for key in keys), {**row, "group": others, **dict.fromkeys(counts, 0)}
         )
         for count in counts:
             one[count] += row[count]
     return [*selection, *rest.values()]
 
 
-def order(names: Sequence[str]) -> list[str]:
-    """Groups from top to bottom of a chart: those that are shown, and what is none of them."""
-    return [chartable(name) for name in (*names, NONE, OTHERS)]
+def order(names: Sequence[str], rows: Sequence[Row]) -> list[str]:
+    """Groups of gathered rows from top to bottom of a chart: those that are shown, then what is none."""
+    every = dict.fromkeys((*names, NONE, *(row["group"] for row in rows)))
+    return [chartable(name) for name in every]
 
 
 def axis(names: Sequence[str]) -> alt.Axis:
@@ -76,11 +79,11 @@ def axis(names: Sequence[str]) -> alt.Axis:
     start = max(0, sum(1 for _ in alike) - 4) if len(long) > 1 else 0
     excerpt = f"'…' + slice(datum.label, {start}, {start + LETTERS - 1})"
     label = f"length(datum.label) > {LETTERS} ? {excerpt} : datum.label" if start else "datum.label"
-    return alt.Axis(labelLimit=220, labelOverlap=False, labelExpr=label)
+    return alt.Axis(labelLimit=room(220), labelOverlap=False, labelExpr=label)
 
 
 def colours(by: str = "condition") -> dict[str, str]:
     """Group -> its colour, on every page and under every filter; the largest have one of their own."""
     names = list(dict.fromkeys(row["group"] for row in ask(queries.arms, Selection(), by)))
     fixed = dict(zip(names, COLOURS, strict=False))
-    return {name: fixed.get(name, REST) for name in names} | {NONE: REST, OTHERS: REST}
+    return {name: fixed.get(name, REST) for name in names} | {NONE: REST}

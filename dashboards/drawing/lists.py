@@ -42,7 +42,10 @@ def listed(rows: list[Row], target: Callable[[Row], str]) -> str:
     head = "".join(f'<th scope="col" class="head">{safe(name)}</th>' for name in heads)
     lines = "".join(
         f'<tr><td class="head">{link(target(row), short(row["native_id"] or row["id"]))}</td>'
-        + "".join(f'<td class="head">{safe(_cell(name, row[name]))}</td>' for name in names[1:])
+        + "".join(
+            f'<td class="head{" day" * (name == "started")}">{safe(_cell(name, row[name]))}</td>'
+            for name in names[1:]
+        )
         + "</tr>"
         for row in rows
     )

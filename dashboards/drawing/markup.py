@@ -9,8 +9,10 @@ from html import escape
 from ...pipeline.report import Cell, Number, Table
 from ...pipeline.report.html import interval
 from ...pipeline.report.tables import split_commands
-from ...schemas.text import visible
+from ...schemas.text import shortened, visible
 
+HEAD = 90
+"""Letters of a name at the head of a column; all of it stands where one points at it."""
 UPRIGHT = 12
 """Columns from which on the heads of a heatmap are turned."""
 
@@ -24,7 +26,7 @@ def grid(table: Table, target: Callable[[Number], str | None], titles: Mapping[s
     across, down = (titles, none) if table.heads == 1 else (none, titles)
     heads = "".join(
         f'<th scope="col"{_head_class(i, table)} title="{safe(across.get(name, name))}">'
-        f"<span>{safe(name)}</span></th>"
+        f"<span>{safe(shortened(name, HEAD))}</span></th>"
         for i, name in enumerate(table.columns)
     )
     body = "".join(_line(table, row, target, across, down) for row in table.rows)
@@ -83,8 +85,12 @@ def facts(pairs: tuple[tuple[str, str], ...]) -> str:
 
 def sentence(text: str) -> str:
     """A note in small type, with its commands as code."""
-    pieces = (f"<code>{safe(p)}</code>" if command else safe(p) for command, p in split_commands(text))
-    return f'<div class="ca-note">{"".join(pieces)}</div>'
+    return f'<div class="ca-note">{_words(text)}</div>'
+
+
+def _words(text: str) -> str:
+    """Words of ours, with their commands as code."""
+    return "".join(f"<code>{safe(p)}</code>" if command else safe(p) for command, p in split_commands(text))
 
 
 def safe(text: str) -> str:
@@ -110,9 +116,14 @@ def _head(table: Table) -> str:
         cells = "".join(f'<th class="group" colspan="{n}">{safe(name)}</th>' for name, n in table.groups)
         groups = f'<tr><td colspan="{table.heads}"></td>{cells}</tr>'
     names = "".join(
-        f'<th scope="col"{_head_class(i, table)}>{safe(name)}</th>' for i, name in enumerate(table.columns)
+        f'<th scope="col"{_head_class(i, table)}{_title(name)}>{safe(shortened(name, HEAD))}</th>'
+        for i, name in enumerate(table.columns)
     )
     return f"<thead>{groups}<tr>{names}</tr></thead>"
+
+
+def _title(name: str) -> str:
+    return f' title="{safe(name)}"' if len(name) > HEAD else ""
 
 
 def _head_class(column: int, table: Table) -> str:
@@ -146,6 +157,6 @@ def _cell(
 def _note(cell: Number) -> str:
     """What stands below a number: a line, or where a table has no room for one, a line a part."""
     if cell.value is None:
-        return f'<small class="why">{safe(cell.note)}</small>' if cell.note else ""
+        return f'<small class="why">{_words(cell.note)}</small>' if cell.note else ""
     parts = ", ".join(f"<span>{safe(part)}</span>" for part in cell.note.split(", "))
     return f"<small>{parts}</small>" if cell.note else ""

@@ -16,8 +16,9 @@ from ...pipeline.report import Number, Table, progress, trust
 from ...pipeline.store import Selection
 from ...schemas import Agreement
 from ..cache import ask
-from ..drawing import figures, lists, markup
+from ..drawing import choices, figures, lists, markup
 from ..drawing.definitions import DEFINITIONS
+from ..drawing.palette import room
 from ..sidebar import address
 
 SHOWN = {
@@ -50,7 +51,7 @@ def show(only: Selection) -> None:
         st.info("Nothing is rated yet: run `coaudit judge`, then label a sample in Label Studio.")
         return
     left, right = st.columns(2)
-    book = left.selectbox("Codebook", books, key="codebook", bind="query-params")
+    book = choices.one(left, "Codebook", books, key="codebook")
     answers = sum(row["answers"] or 0 for row in rows if row["codebook"] == book)
     if answers > QUICK and not right.toggle(
         f"Compute from {answers:,} ratings (minutes)", key="go", bind="query-params"
@@ -60,8 +61,8 @@ def show(only: Selection) -> None:
         )
     else:
         result = ask(agreement.of_workspace, [book])
-        coefficient = right.selectbox(
-            "Coefficient", list(SHOWN), format_func=SHOWN.__getitem__, key="coefficient", bind="query-params"
+        coefficient = choices.one(
+            right, "Coefficient", list(SHOWN), key="coefficient", title_of=SHOWN.__getitem__
         )
         _forest(result, coefficient)
         _table(result)
@@ -107,7 +108,7 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
             rater_names(row.raters, " · ") for row in result if row.coefficient == "mean_judge_human_kappa"
         }
         sets.sort(key=lambda names: (names not in with_people, names))
-        raters = st.selectbox("Raters", sets, key="among", bind="query-params")
+        raters = choices.one(st, "Raters", sets, key="among")
         rows = [row for row in rows if row["raters"] == raters]
     notes = ["0 is chance, 1 is perfect."] if coefficient != "percent_agreement" else []
     if name != coefficient:
@@ -118,7 +119,9 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
     scale = alt.Scale(domain=[0 if coefficient == "percent_agreement" else -1, 1])
 
     def draw(data: alt.Data) -> alt.Chart:
-        y = alt.Y("code:N" if several else "raters:N", title=None, sort=None, axis=alt.Axis(labelLimit=360))
+        y = alt.Y(
+            "code:N" if several else "raters:N", title=None, sort=None, axis=alt.Axis(labelLimit=room(360))
+        )
         base = alt.Chart(data).encode(y=y)
         lines = base.mark_bar(height=2, color="#0072B2", aria=False).encode(
             x=alt.X("low:Q", title=f"{SHOWN[coefficient]}, with 95 % interval", scale=scale), x2="high:Q"
@@ -137,7 +140,9 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
         height=100 + 22 * len(rows),
         metrics=(coefficient,) if coefficient in DEFINITIONS else (),
         note=" ".join(notes),
-        empty="No unit was rated by two raters: label some in Label Studio.",
+        empty=f"{SHOWN[coefficient]} is undefined here: the table below says why, and has the others."
+        if result
+        else "No unit was rated by two raters: label some in Label Studio.",
     )
 
 
@@ -155,13 +160,13 @@ def _table(rows: list[Agreement]) -> None:
 def _judge(book: str, judges: list[str]) -> None:
     st.header("A judge against what people settled on")
     left, right = st.columns(2)
-    judge = left.selectbox("Judge", judges, key="judge", bind="query-params")
+    judge = choices.one(left, "Judge", judges, key="judge")
     page = ask(validate.validate, judge, [book])
     codes = {code["code"]: code for code in page["codes"] if code["n_both"]}
     if not codes:
         st.info("People have labelled none of its units yet: `coaudit labelstudio` sends them a sample.")
         return
-    code = codes[right.selectbox("Code", list(codes), key="judged", bind="query-params")]
+    code = codes[choices.one(right, "Code", list(codes), key="judged")]
     one, two = st.columns(2, gap="large")
     with one:
         _confusion(code)
@@ -196,7 +201,8 @@ def _calibration(code: dict[str, Any]) -> None:
     rows = [row for row in result.get("bins", []) if row["n"]]
     if not rows:
         st.header("Calibration")
-        st.info(result.get("reason") or "This judge states no probabilities.")
+        why = result.get("reason") or "this judge states no probabilities"
+        st.info(f"{why[0].upper()}{why[1:]}.")
         return
 
     def draw(data: alt.Data) -> alt.Chart:

@@ -20,7 +20,7 @@ from ...pipeline.store.selection import COLUMNS
 from ...pipeline.systems import OF_ONE
 from .. import queries
 from ..cache import ask
-from ..drawing import figures
+from ..drawing import choices, figures
 from ..sidebar import address
 from . import beside
 
@@ -29,7 +29,7 @@ Own = Mapping[tuple[str, str, str, str], tuple[float | None, int]]
 """(Codebook, code, rater, group) -> that rater's own share of trajectories with the code, and of how many."""
 PARTIES = (" of human", " of agent")
 """Ends the name of a metric that each kind of party has for itself."""
-MANY = 2_000
+MANY = 5_000
 """Trajectories from which on a comparison waits to be asked for."""
 
 
@@ -41,15 +41,16 @@ def show(only: Selection) -> None:
         st.info("Nothing to compare: run `coaudit ingest PATH`; `--tag version=…` tells versions apart.")
         return
     one, two, three = st.columns(3)
-    by = one.selectbox("By", fields, key="by", bind="query-params")
+    by = choices.one(one, "By", fields, key="by")
     arms = ask(queries.arms, only, by)
-    first = two.selectbox("A", _firsts(arms), key="a", bind="query-params")
-    second = three.selectbox("B", _others(arms, first), key="b", bind="query-params")
+    first = choices.one(two, "A", _firsts(arms), key="a")
+    second = choices.one(three, "B", _others(arms, first), key="b")
     if beside.wanted():
         beside.show(only, by, (first, second))
         return
     total = sum(row["trajectories"] for row in arms if row["group"] in (first, second))
-    if total <= MANY or st.toggle(f"Compare {total:,} trajectories (minutes)", key="go", bind="query-params"):
+    slow = f"Compare {total:,} trajectories (takes a while)"
+    if total <= MANY or st.toggle(slow, key="go", bind="query-params"):
         _tables(only, by, (first, second))
 
 
@@ -69,7 +70,7 @@ def _tables(only: Selection, by: str, pair: tuple[str, str]) -> None:
     metrics = [_flip(row, pair[0]) for row in rows if row["question"] == compare.METRICS]
     codes = [_flip(row, pair[0]) for row in rows if row["question"] != compare.METRICS]
     raters = sorted({row["rater"] or "people" for row in codes})
-    who = st.multiselect("Found by", raters, key="raters", bind="query-params", placeholder="everybody")
+    who = choices.some(st, "Found by", raters, key="raters", placeholder="everybody")
     codes = [row for row in codes if not who or (row["rater"] or "people") in who]
     figures.table(coded(codes, by, own, ask(names)), pictures=True, target=target)
     figures.table(measured(metrics, by), pictures=True, target=target)

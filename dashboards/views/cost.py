@@ -14,7 +14,7 @@ from ...pipeline.store import Selection
 from .. import queries
 from ..cache import ask
 from ..drawing import figures, groups, lists, markup
-from ..drawing.palette import colour
+from ..drawing.palette import colour, room
 from ..sidebar import address
 
 
@@ -169,7 +169,7 @@ def _team(rows: list[dict[str, Any]]) -> None:
             .mark_bar()
             .encode(
                 x=alt.X("each:Q", title="Prompt tokens per session"),
-                y=alt.Y("model:N", title=None, axis=alt.Axis(labelLimit=260)),
+                y=alt.Y("model:N", title=None, axis=alt.Axis(labelLimit=room(260))),
                 color=colour("condition", "Condition", groups.colours(), rows),
                 yOffset="condition:N",
                 tooltip=["model:N", "condition:N", "each:Q", "trajectories:Q"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from ..drawing.palette import GREY, colour
 
 BY = ("system", "condition", "task")
 EFFICIENCY = ("tes", "progress_completeness")
+OVERCOOKED = "No Collab-Overcooked run: run `coaudit ingest PATH --system overcooked --reference DIR`."
 TOP = 5
 """States that are shown of each kind and condition."""
 
@@ -67,6 +68,14 @@ def _wide(rows: list[Metric], *names: str) -> list[dict[str, Any]]:
     return [line for line in by_name.values() if all(name in line for name in names)]
 
 
+def _empty(rows: list[Metric], names: Collection[str], none: str) -> str:
+    """What is said where nothing can be drawn: `none` where no run has such a metric, not even without a
+    value.
+    """
+    there = any(row.metric in names for row in rows)
+    return "Undefined in every run: the page Tables says why." if there else none
+
+
 def _rehac(rows: list[Metric]) -> None:
     chart_rows = _wide(rows, "human_intervention_rate", "reward")
     for row in chart_rows:
@@ -74,7 +83,7 @@ def _rehac(rows: list[Metric]) -> None:
         row["anchor"] = "agent only" if rate == 0 else "human only" if rate == 1 else "mixed"
 
     def draw(data: alt.Data) -> alt.Chart:
-        rate = {"title": "Human intervention rate", "axis": alt.Axis(format="%")}
+        rate = {"title": metric_name("human_intervention_rate"), "axis": alt.Axis(format="%")}
         x = partial(alt.X, **rate, scale=alt.Scale(domain=[0, 1]))
         y = partial(alt.Y, title="Reward R = T − λC")
         base = alt.Chart(data).encode(color=colour("condition", "Condition", groups.colours(), chart_rows))
@@ -87,16 +96,16 @@ def _rehac(rows: list[Metric]) -> None:
         return _cross(base, x, y, "human_intervention_rate", "reward") + points
 
     figures.chart(
-        "Reward against intervention",
+        "Reward against steps by people",
         chart_rows,
         draw,
         key="rehac",
         height=360,
         legend="condition",
-        alternative="Reward against human intervention rate by condition",
+        alternative="Reward against the share of steps by people, by condition",
         metrics=("reward", "human_intervention_rate", "task_reward"),
         note="With 95 % intervals of both. Agent-only and human-only runs are the anchors.",
-        empty="No run with a reward: run `coaudit ingest PATH --system rehac`.",
+        empty=_empty(rows, ("reward",), "No run with a reward: run `coaudit ingest PATH --system rehac`."),
     )
 
 
@@ -114,8 +123,8 @@ def _capabilities(rows: list[Metric]) -> None:
     chart_rows = _wide(rows, "initiating_capability", "responding_capability")
 
     def draw(data: alt.Data) -> alt.Chart:
-        x = partial(alt.X, title="Initiating capability", scale=alt.Scale(domain=[0, 1]))
-        y = partial(alt.Y, title="Responding capability", scale=alt.Scale(domain=[0, 1]))
+        x = partial(alt.X, title=metric_name("initiating_capability"), scale=alt.Scale(domain=[0, 1]))
+        y = partial(alt.Y, title=metric_name("responding_capability"), scale=alt.Scale(domain=[0, 1]))
         base = alt.Chart(data).encode(color=colour("condition", "Condition", groups.colours(), chart_rows))
         points = base.mark_point(filled=True, size=90).encode(
             x=x("initiating_capability:Q"),
@@ -125,15 +134,15 @@ def _capabilities(rows: list[Metric]) -> None:
         return _cross(base, x, y, "initiating_capability", "responding_capability") + points
 
     figures.chart(
-        "Initiating against responding",
+        "Asking for help against answering",
         chart_rows,
         draw,
         key="capabilities",
         legend="condition",
-        alternative="Initiating against responding capability by condition",
+        alternative="Asking for help against answering requests, by condition",
         metrics=("initiating_capability", "responding_capability"),
         note="With 95 % intervals of both.",
-        empty="No Collab-Overcooked run: run `coaudit ingest PATH --system overcooked`.",
+        empty=_empty(rows, ("initiating_capability", "responding_capability"), OVERCOOKED),
     )
 
 
@@ -175,7 +184,7 @@ def _tes(only: Selection, metric_rows: list[Metric]) -> None:
         legend="condition",
         alternative="TES by day and condition",
         metrics=EFFICIENCY,
-        empty="No trajectory efficiency yet: run `coaudit ingest PATH --system overcooked --reference DIR`.",
+        empty=_empty(metric_rows, EFFICIENCY, OVERCOOKED),
     )
 
 
@@ -248,5 +257,5 @@ def _balance(rows: list[Metric]) -> None:
         height=150 + 24 * len({(row["condition"], row["task"]) for row in chart_rows}),
         alternative="Workload balance by condition and task",
         metrics=("workload_balance",),
-        empty="No CoBlock game: run `coaudit ingest PATH --system coblock`.",
+        empty=_empty(rows, ("workload_balance",), "No run yet: run `coaudit ingest PATH`."),
     )

@@ -10,10 +10,11 @@ import streamlit as st
 
 from ...pipeline.analyze import failures, rates
 from ...pipeline.report import Number, Table, modes, trust
+from ...pipeline.report.tables import column_names, free_name
 from ...pipeline.store import Selection, Store
 from .. import queries
 from ..cache import ask
-from ..drawing import days, figures, groups
+from ..drawing import choices, days, figures, groups
 from ..drawing.palette import HEAT, SETTINGS, SOURCES, colour
 
 BOTH = "setting and condition"
@@ -32,12 +33,13 @@ def show(only: Selection) -> None:
         return
     left, right = st.columns(2)
     names = [row["rater"] for row in raters]
-    rater = left.selectbox("Found by", names, key="found_by", bind="query-params")
+    rater = choices.one(left, "Found by", names, key="found_by")
     fields = ask(groups.fields)
-    by = right.selectbox("Compare by", [fields[0], BOTH, *fields[1:]], key="by", bind="query-params")
+    both = free_name(BOTH, {*fields})
+    by = choices.one(right, "Compare by", [fields[0], both, *fields[1:]], key="by")
     row = next(row for row in raters if row["rater"] == rater)
     correct = _to_correct(row)
-    keys = ("setting", "condition") if by == BOTH else (by,)
+    keys = ("setting", "condition") if by == both else (by,)
     heatmap = ask(modes.failures, only, rater=rater, by=keys, correct=correct)
     _heatmap(heatmap)
     codes = [str(row[0]) for row in heatmap.rows if "." in str(row[0])]
@@ -55,7 +57,7 @@ def show(only: Selection) -> None:
 def _heatmap(heatmap: Table) -> None:
     """A number a cell; few groups are columns, many are rows, the largest in front."""
     titles = {str(row[0]): f"{row[0]} {row[1]}" for row in heatmap.rows}
-    names = heatmap.columns[heatmap.heads :]
+    names = column_names(heatmap)[heatmap.heads :]
     if len(names) <= MANY + 1:
         figures.table(heatmap, metrics=("failure rate",), titles=titles)
         return
@@ -99,7 +101,7 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
         )
         points = base.mark_point(filled=True, size=55, opacity=1).encode(
             x="rate:Q",
-            tooltip=["code:N", "setting:N", alt.Tooltip("rate:Q", format=".0%"), "trajectories:Q"],
+            tooltip=["code:N", "setting:N", alt.Tooltip("rate:Q", format=".1~%"), "trajectories:Q"],
         )
         return lines + points
 
@@ -137,7 +139,7 @@ def _sources(only: Selection, rater: str) -> None:
             alt.Chart(data)
             .mark_bar()
             .encode(
-                x=alt.X("findings:Q", title="Findings"),
+                x=alt.X("findings:Q", title="Findings", axis=alt.Axis(tickMinStep=1, format=",d")),
                 y=alt.Y("category:N", title=None, sort=None),
                 color=colour("error_source", "Source", SOURCES, rows),
                 tooltip=["code:N", "error_source:N", "findings:Q"],
@@ -171,7 +173,7 @@ def _over_time(only: Selection, rater: str) -> None:
                 tooltip=[
                     days.tooltip("week", "Week"),
                     "category:N",
-                    alt.Tooltip("rate:Q", format=".0%"),
+                    alt.Tooltip("rate:Q", format=".1~%"),
                     "trajectories:Q",
                 ],
             )

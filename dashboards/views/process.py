@@ -19,7 +19,7 @@ from ...pipeline.store.selection import NONE, name_of
 from ...schemas import Metric
 from .. import queries
 from ..cache import ask
-from ..drawing import figures, groups
+from ..drawing import choices, figures, groups
 from ..drawing.palette import GREY, HEAT, PARTIES, colour
 from .tables import raters
 
@@ -32,7 +32,7 @@ SHOWN = (
     "workload_balance",
 )
 MEASURES = (
-    ("human_intervention_rate", "Human intervention", "Share of steps by the human", 1.0),
+    ("human_intervention_rate", metric_name("human_intervention_rate"), "Share of steps by people", 1.0),
     ("workload_balance", "Workload balance", "Balance (0: one party alone, 0.5: even)", 0.5),
 )
 WIDTH = 0.1
@@ -49,7 +49,7 @@ def show(only: Selection) -> None:
     """Draw the page."""
     st.title("Process")
     left, right = st.columns(2)
-    by = left.selectbox("Compare by", ask(groups.fields), key="by", bind="query-params")
+    by = choices.one(left, "Compare by", ask(groups.fields), key="by")
     rater = _rater(right, only)
     group_names = groups.picked([row["group"] for row in ask(queries.arms, only, by)])
     _by_group(only, by, rater, group_names)
@@ -75,7 +75,7 @@ def _rater(place: DeltaGenerator, only: Selection) -> str | None:
         return None
     first = build.best_rater(ask(metrics.metrics, by=build.AUDIT, only=only, names=tuple(RATED)))
     index = names.index(first) if first in names else 0
-    rater: str = place.selectbox("Ratings by", names, index, key="rater", bind="query-params")
+    rater: str = choices.one(place, "Ratings by", names, key="rater", index=index)
     return rater
 
 
@@ -135,7 +135,7 @@ def _notes(rows: list[Metric]) -> str:
 def _initiative(only: Selection, by: str, rater: str | None, group_names: list[str]) -> None:
     rater_rows = [row for row in ask(queries.initiative, only, by) if row["rater"] == rater]
     rows = groups.gathered(rater_rows, group_names, ("party",), ("initiatives", "utterances", "trajectories"))
-    order = groups.order(group_names)
+    order = groups.order(group_names, rows)
     total = f"{_sum(rows, 'utterances'):,} rated utterances"
     chart_rows = rows if _sum(rows, "initiatives") else []
     none = "No utterance is rated: run `coaudit judge --codebook initiative`."
@@ -175,7 +175,7 @@ def _spread(
         sizes[row["group"]] += row["trajectories"]
     for row in bins:
         row["share"] = row["trajectories"] / sizes[row["group"]]
-    order = groups.order([name for name in group_names if name in sizes])
+    order = groups.order([name for name in group_names if name in sizes], bins)
 
     def draw(data: alt.Data) -> alt.Chart:
         return (

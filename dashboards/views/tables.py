@@ -9,19 +9,15 @@ from ...pipeline.codebooks import PROCESS
 from ...pipeline.report import build, methods
 from ...pipeline.store import Selection, Store
 from ..cache import ask
-from ..drawing import figures
+from ..drawing import choices, figures
 
 
 def show(only: Selection) -> None:
     """Draw the page."""
     st.title("Tables")
-    rater = st.selectbox(
-        "Process metrics by",
-        ask(raters, only),
-        index=None,
-        key="rater",
-        bind="query-params",
-        placeholder="gold where complete, else who rated most",
+    best = "gold where complete, else who rated most"
+    rater = choices.one(
+        st, "Process metrics by", ask(raters, only), key="rater", index=None, placeholder=best
     )
     (simulated, real, elsewhere), _ = ask(build.collaboration, only, rater)
     figures.table(simulated, metrics=tuple(build.TABLE_2))

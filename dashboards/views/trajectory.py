@@ -9,13 +9,14 @@ import streamlit as st
 from ...pipeline.errors import UsageError
 from ...pipeline.report import Number, Table
 from ...pipeline.report.names import metric_name
+from ...pipeline.report.tables import count
 from ...pipeline.report.transcript import concerned, draw, pins, read
 from ...pipeline.report.transcript.read import Replay
 from ...pipeline.store import Selection
-from ...schemas.text import visible
+from ...schemas.text import shortened, visible
 from .. import triage
 from ..cache import ask, place, store
-from ..drawing import lists, markup, scripts
+from ..drawing import choices, lists, markup, scripts
 from ..sidebar import address
 
 PAGE = 50
@@ -35,17 +36,18 @@ def _list(only: Selection) -> None:
     present, rater = triage.Present.of(st.query_params), st.query_params.get("found_by")
     left, right = st.columns([2, 1])
     words = left.text_input("Search ids, and words said or done", key="search", bind="query-params").strip()
-    metric = st.query_params.get("sort")
-    orders = [*([metric] if metric and metric not in triage.ORDERS else []), *triage.ORDERS]
-    order = right.selectbox("Sorted by", orders, key="sort", bind="query-params", format_func=_order_title)
-    first = _number("first")
-    rows, total = ask(
-        triage.listed, only, present=present, rater=rater, words=words, order=order, first=first
-    )
+    orders = [*triage.ORDERS, *ask(triage.metrics)]
+    order = choices.one(right, "Sorted by", orders, key="sort", title_of=_order_title)
+    first = _number("first") or 0
+    query = {"present": present, "rater": rater, "words": words, "order": order}
+    rows, total = ask(triage.listed, only, first=first, **query)
+    if total and not rows:
+        first = (total - 1) // PAGE * PAGE
+        rows, total = ask(triage.listed, only, first=first, **query)
     if present:
         st.text(visible(f"with {present}: {total:,}"))
-    elif metric and rater:
-        st.text(visible(f"{_order_title(metric)}, rated by {rater}"))
+    elif order not in triage.ORDERS and rater:
+        st.text(visible(f"{_order_title(order)}, rated by {rater}"))
     if not rows:
         st.info("No trajectory fits. Loosen the filters, or run `coaudit ingest PATH`.")
         return
@@ -87,22 +89,28 @@ def _list(only: Selection) -> None:
 
 
 def _order_title(order: str) -> str:
-    return order if order in triage.ORDERS else metric_name(order)
+    return order if order in triage.ORDERS else visible(metric_name(order))
 
 
-def _number(name: str) -> int:
+def _number(name: str) -> int | None:
+    """A number that the address has; what is none is told, and shows what it would without."""
     text = st.query_params.get(name, "")
-    return int(text) if text.isdecimal() and len(text) < 10 else 0
+    if text.isdecimal() and text.isascii() and len(text) < 10:
+        return int(text)
+    if text:
+        st.text(f"{name}={visible(shortened(text, 40))} in the address is not a number that fits here.")
+    return None
 
 
 def _one(name: str) -> None:
-    event = st.query_params.get("event")
-    aim = _number("event") if event else None
+    aim = _number("event")
     try:
-        first = _number("first")
+        first = _number("first") or 0
         if aim is not None and "first" not in st.query_params:
             first = ask(read.place, name, aim) // read.WINDOW * read.WINDOW
         replay = ask(read.replay, name, first)
+        if first and not replay.events:
+            replay = ask(read.replay, name)
     except UsageError as error:
         st.title("Trajectory")
         st.text(visible(str(error)))
@@ -191,7 +199,8 @@ def _advice_rows(name: str) -> list[dict[str, Any]]:
 
 def _result(outcome: dict[str, Any]) -> str:
     if outcome["value"] is not None:
-        return Number(outcome["value"]).text
+        value = float(outcome["value"])
+        return (count(value) if value.is_integer() else Number(value)).text
     text = outcome["text"] or outcome["reason"] or "–"
     return text if len(text) <= 60 else f"{text[:60]} …"
 
@@ -203,9 +212,9 @@ def _filter_ratings(ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return []
     left, middle, right, last = st.columns([2, 2, 1.4, 1.2], vertical_alignment="bottom")
     books = sorted({row["codebook"] for row in ratings})
-    book = left.multiselect("Codebooks", books, key="codebook", bind="query-params", placeholder="all")
+    book = choices.some(left, "Codebooks", books, key="codebook")
     raters = sorted({row["rater"] for row in ratings})
-    who = middle.multiselect("Raters", raters, key="raters", bind="query-params", placeholder="all")
+    who = choices.some(middle, "Raters", raters, key="raters")
     only = right.toggle("Only disagreements", key="differ", bind="query-params")
     selection = [
         row for row in ratings if (not book or row["codebook"] in book) and (not who or row["rater"] in who)

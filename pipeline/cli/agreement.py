@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from ..analyze import rates as estimating
 from ..analyze import validate as validating
 from ..analyze.matrix import group_name
 from ..errors import UsageError
+from ..report.trust import open_answers
 from .console import Json, emit, emit_rows, number, say, split, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
@@ -89,9 +91,11 @@ def rates(
     if not rows:
         say(f"no codebook with two labels is rated yet: {_FIRST}")
         return
-    columns = ["code", "of", "judge", "judge's", "rate", "95 %", "estimator", "n human", "n judged", "note"]
+    open_ = open_answers(rows)
+    columns = ["code", "of", "judge", "judge's", "rate", "95 %", "estimator"]
+    columns += ["n human", *open_, "n judged", "note"]
     titles = codebooks.titles((row.codebook, row.code) for row in rows)
-    table("Rates", columns, [_rate_cells(row, titles[row.codebook, row.code]) for row in rows])
+    table("Rates", columns, [_rate_cells(row, titles[row.codebook, row.code], open_) for row in rows])
 
 
 @app.command("compare")
@@ -222,8 +226,9 @@ def _agreement_cells(row: Agreement, code: str) -> list[str]:
     return [code, row.coefficient, *values, str(row.n_units), str(row.n_ratings), note]
 
 
-def _rate_cells(row: Rate, code: str) -> list[str]:
+def _rate_cells(row: Rate, code: str, open_: Mapping[str, Callable[[Rate], int]]) -> list[str]:
     group = group_name(row.group or {})
     values = [number(row.judge_rate), number(row.rate), _interval(row.low, row.high), row.estimator or ""]
+    sizes = [row.n_human, *(units(row) for units in open_.values()), row.n_judged]
     note = row.reason or row.design or ""
-    return [code, group, row.judge or "", *values, str(row.n_human), str(row.n_judged), note]
+    return [code, group, row.judge or "", *values, *map(str, sizes), note]

@@ -10,6 +10,7 @@ from ...judges.llm import LLMJudge
 from ...judges.llm.context import Context
 from ...judges.llm.prices import Price
 from ...schemas import Codebook, canonical_json
+from ...schemas.text import count_of
 from ..store import Store, first_row
 from . import settled
 from .model import Model
@@ -44,9 +45,12 @@ class Estimate:
 
     def __str__(self) -> str:
         cost = "no known price" if self.cost is None else f"about ${self.cost:.2f}"
-        many = "units to rate" if self.repeats == 1 else f"answers to get, {self.repeats} for each unit"
+        many = f"{count_of(self.units, 'unit', 'units')} to ask about"
+        if self.repeats > 1:
+            many = f"{count_of(self.units, 'answer', 'answers')} to get, {self.repeats} for each unit"
+        requests = count_of(self.requests, "request", "requests")
         return (
-            f"{self.units} {many}: about {self.requests} requests, {self.prompt_tokens:,} prompt tokens "
+            f"{many}: about {requests}, {self.prompt_tokens:,} prompt tokens "
             f"and {self.completion_tokens:,} completion tokens, {cost}"
         )
 

@@ -106,7 +106,7 @@ class State:
         """Count an answered unit."""
         self.answered += 1
         if self.first is None:
-            self.first, self.together = time.monotonic(), self.limiter.in_flight + 1
+            self.first, self.together = time.monotonic(), self.budget.in_flight + 1
 
     def rate(self) -> float:
         """Units answered a second: since the first answer, once there are others than those asked with it."""
@@ -122,7 +122,7 @@ class State:
         cost = f", ${self.budget.cost:.4f}" if self.budget.price else ""
         trouble = f"; asked again: {shortened(self.trouble, TROUBLE)}" if self.trouble else ""
         return (
-            f"{self.answered} of {self.expected} answered, {rate:.0f}/s, {self.limiter.in_flight} in flight, "
+            f"{self.answered} of {self.expected} answered, {rate:.0f}/s, {self.budget.in_flight} in flight, "
             f"{self.failed} errors{cost}, {time_left}{trouble}"
         )
 

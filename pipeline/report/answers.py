@@ -63,8 +63,10 @@ def teamwork(store: Store, only: Selection | None = None) -> Answer:
     if not arms:
         return Answer(question, *_empty_teamwork(store, only))
     sizes = {arm: max(row.n + row.missing for row in own.values()) for arm, own in arms.items()}
-    top = sorted(sorted(arms, key=lambda arm: -sizes[arm])[:ARMS])
     goals = {system: _goal([own for (name, _), own in arms.items() if name == system]) for system, _ in arms}
+    extremes = _extremes(arms, goals)
+    largest = sorted(arms, key=lambda arm: -sizes[arm])[:ARMS]
+    top = sorted({*largest, *(arm for _, own in extremes for arm in own)})
     table = Table(
         name="teamwork",
         title=question,
@@ -74,10 +76,13 @@ def teamwork(store: Store, only: Selection | None = None) -> Answer:
         heads=2,
     )
     rest = len(arms) - len(top)
-    more: tuple[str, ...] = (f"{len(arms)} arms ran; the {ARMS} with most runs stand here.",) if rest else ()
+    besides = " and those named above" * (len(top) > ARMS)
+    many = f"{len(arms)} arms ran; the {ARMS} with most runs{besides} stand here."
+    more: tuple[str, ...] = (many,) if rest else ()
     if not any(own.get(name) for own in arms.values() for name in GOALS):
         more += ("No log says whether the goal was reached; coaudit outcomes import FILE adds it.",)
-    return Answer(question, (*_extremes(arms, goals), *more), table, "coaudit metrics --by system,condition")
+    sentences = (sentence for sentence, _ in extremes)
+    return Answer(question, (*sentences, *more), table, "coaudit metrics --by system,condition")
 
 
 def _empty_teamwork(store: Store, only: Selection | None) -> tuple[tuple[str], None, str]:
@@ -106,8 +111,12 @@ def _headlines(own: Arm, goal: str) -> Iterable[Cell]:
         yield "" if row is None else replace(of_metric(row), percent=True)
 
 
-def _extremes(arms: dict[tuple[str, str], Arm], goals: dict[str, str]) -> tuple[str, ...]:
-    """Who reached the goal most and least often, of a system's arms that are large enough for an interval."""
+def _extremes(
+    arms: dict[tuple[str, str], Arm], goals: dict[str, str]
+) -> list[tuple[str, tuple[tuple[str, str], tuple[str, str]]]]:
+    """Who reached the goal most and least often, of a system's arms that are large enough for an interval: a
+    sentence a system, with the arms that it names.
+    """
     sentences = []
     for system, goal in sorted(goals.items()):
         verb = "delivered" if goal == GOALS[-1] else "reached the goal"
@@ -125,8 +134,9 @@ def _extremes(arms: dict[tuple[str, str], Arm], goals: dict[str, str]) -> tuple[
                     f"{first} {verb} most often, {_number_text(high)}; {last} least, {_number_text(low)}."
                 )
                 apart = (low.high or 0) < (high.low or 0)
-                sentences.append(f"{system}: {sentence}{'' if apart else ' Their intervals overlap.'}")
-    return tuple(sentences)
+                sentence = f"{system}: {sentence}{'' if apart else ' Their intervals overlap.'}"
+                sentences.append((sentence, ((system, best), (system, worst))))
+    return sentences
 
 
 def _ties_text(cell: Number, numbers: Sequence[tuple[Number, str]]) -> str:
@@ -314,7 +324,7 @@ def _judgement(
         listing = ", ".join(codes[:3]) + (" …" if len(codes) > 3 else "")
         whose = "its own" if len(judges) == 1 else "a judge's own"
         sentences.append(
-            f"On {len(off)} {whose} rate lies outside the corrected interval ({listing}): do not print it."
+            f"On {len(codes)} {whose} rate lies outside the corrected interval ({listing}): do not print it."
         )
     return tuple(sentences)
 
@@ -331,7 +341,7 @@ def _agreement_sentence(
     sure = sum(row is not None and row.low is not None and row.low >= SUBSTANTIAL for row in own)
     poor = sum(row is not None and row.high is not None and row.high < SUBSTANTIAL for row in own)
     return (
-        f"Of {len(own)} code{'s' * (len(own) != 1)} with labels by people {'the judge' if alone else judge} "
+        f"Of {len(own)} code{'s' * (len(own) != 1)} with labels by people, {'the judge' if alone else judge} "
         f"agrees substantially (kappa of {SUBSTANTIAL} or more, by its interval) on {sure}, does not on "
         f"{poor}, and {len(own) - sure - poor} {'is' if len(own) - sure - poor == 1 else 'are'} open."
     )

@@ -179,7 +179,7 @@ def _names(table: Table) -> list[str]:
     """A name a row, of its first heads; no two are alike."""
     heads = [row[: min(2, table.heads)] for row in table.rows]
     names: set[str] = set()
-    return [free_name(" ".join(cell for cell in row if isinstance(cell, str)), (), names) for row in heads]
+    return [free_name(" ".join(cell for cell in row if isinstance(cell, str)), names) for row in heads]
 
 
 def _look() -> dict[str, Any]:

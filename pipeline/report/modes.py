@@ -13,10 +13,11 @@ from ..analyze import rates
 from ..store import Selection, Store
 from ..store.selection import name_of
 from .names import group_name
-from .tables import Number, Table, place
+from .tables import Number, Table, free_name, place
 
 ALL = ("All", "All together")
-"""Names for the column of all groups together; the first that is no group's name is used."""
+"""Names for the column of all groups together, in front where there are several; the first that is no
+group's name is used, else `All together (2)`."""
 _UNEVEN = (
     " The sample took some trajectories likelier than others: these are the shares of those that it took; "
     "`coaudit rates` has the corpus'."
@@ -43,7 +44,8 @@ def failures(
     corrected = _corrected_rates(store, who, rater, by, only) if correct else {}
     groups = sorted({s.group for s in shares})
     names = {group: group_name(group, groups) for group in groups}
-    total = next((name for name in ALL if name not in names.values()), ALL[-1])
+    heads_in_use = set(names.values())
+    total = ALL[0] if ALL[0] not in heads_in_use else free_name(ALL[-1], heads_in_use)
     if len(groups) > 1:
         shares = [s for s in findings.shares(store, only=only) if s.rater == rater]
         by_name |= {(s.code, s.group): s for s in shares}

@@ -8,10 +8,13 @@ from ..analyze.totals import OUTCOME
 
 NAMES = {
     "breaks_without_effect": "Breaks without effect",
-    "collab_score": "Collaboration score",
+    "cohen_kappa": "Cohen's κ",
+    "collab_score": "Collab score",
     "effective_confirmations": "Effective confirmations (CA+)",
     "error_rate": "Failed steps",
     "exact_match": "Answered exactly",
+    "fleiss_kappa": "Fleiss' κ",
+    "gwet_ac1": "Gwet's AC1",
     "halting_messages": "Halting messages (CA−)",
     "human_intervention_rate": "Steps by people",
     "initiating_capability": "Asks for help when needed",
@@ -19,6 +22,7 @@ NAMES = {
     "initiative_entropy": "Initiative entropy (H_init)",
     "interventions": "Human steps",
     "ites": "Incremental efficiency (ITES)",
+    "krippendorff_alpha": "Krippendorff's α",
     "partial_structure": "Nothing stands that should not",
     "progress_completeness": "Progress completeness (PC)",
     "repeated_action_rate": "Repeated actions",
@@ -27,7 +31,7 @@ NAMES = {
     "tes": "Trajectory efficiency (TES)",
     "time_to_first_human_message": "Seconds to first human message",
     "timesteps": "Steps until the end",
-    "win_rate": "Preferred to the autonomous agent",
+    "win_rate": "Win rate against the autonomous agent",
 }
 """Metric -> name, where its own words are not enough."""
 SCORINGS = {

@@ -77,10 +77,14 @@ class Number:
         return f"{words}; {self.corrected._correction}" if self.corrected else words
 
     def _figure(self, value: float | None) -> str:
-        """One of its values as text, with as many decimals as tell the ends of its interval apart."""
+        """One of its values as text; of a percentage with the decimals that tell the ends of a narrow
+        interval apart, and a few from none and most from all."""
         low, high = 100 * (self.low or 0.0), 100 * (self.high or 0.0)
+        share = 100 * (self.value or 0.0)
         apart = (digits for digits in range(DECIMALS + 1) if round(low, digits) != round(high, digits))
-        return figure(value, percent=self.percent, whole=self.plain, digits=next(apart, 0))
+        telling = (digits for digits in range(DECIMALS + 1) if round(share, digits) not in (0, 100, -100))
+        few = 0 if share in (0, 100, -100) else next(telling, DECIMALS)
+        return figure(value, percent=self.percent, whole=self.plain, digits=max(next(apart, 0), few))
 
     @property
     def _correction(self) -> str:
@@ -162,7 +166,7 @@ def figure(value: float | None, *, percent: bool = False, whole: bool = False, d
         return f"{_decimals(100 * value, digits)} %"
     if whole:
         if value == int(value):
-            return f"{value:,.0f}"
+            return f"{value + 0.0:,.0f}"
         return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.2f}"
     return _decimals(value, 3) if abs(value) <= 1 else f"{value:,.2f}"
 
@@ -232,11 +236,12 @@ def column_names(table: Table, ends: Sequence[str] = ()) -> list[str]:
         names += [f"{group} · {name}" for name in table.columns[start : start + width]]
         start += width
     earlier: set[str] = set()
-    return [free_name(name, ends, earlier) for name in (*names, *table.columns[start:])]
+    return [free_name(name, earlier, ends) for name in (*names, *table.columns[start:])]
 
 
-def free_name(name: str, ends: Sequence[str], earlier: set[str]) -> str:
-    """A name that `earlier` does not have yet, alone or with one of the `ends`; both are added there."""
+def free_name(name: str, earlier: set[str], ends: Sequence[str] = ()) -> str:
+    """A name that `earlier` does not have yet, alone or with one of the `ends`; both are added there. The
+    second is `name (2)`."""
     tries = itertools.chain((name,), (f"{name} ({number})" for number in itertools.count(2)))
     free = next(one for one in tries if earlier.isdisjoint((one, *(one + end for end in ends))))
     earlier |= {free, *(free + end for end in ends)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ...annotation.statistics.crowds import rater_names
@@ -181,17 +181,32 @@ def rate_table(rows: Iterable[Rate]) -> Table:
     """The judge's own rate beside the one that people's labels correct; only where people labelled."""
     every = [row for row in rows if row.n_human]
     titles = codebooks.titles((row.codebook, row.code) for row in every)
-    labelled = tuple(_rate(row, titles[row.codebook, row.code]) for row in every)
+    open_ = open_answers(every)
+    labelled = tuple(_rate(row, titles[row.codebook, row.code], open_) for row in every)
     return Table(
         name="rates",
         title="Corrected rates",
         caption="How common each code is: what the judge says of all units, and what that becomes when "
         "people's labels of some of them correct it. Categories are unions of their codes.",
-        columns=("Code", "Judge", "Judge's rate", "Corrected rate", "Estimator", "Labelled", "Judged"),
+        columns=(
+            *("Code", "Judge", "Judge's rate", "Corrected rate", "Estimator", "Labelled"),
+            *(name.capitalize() for name in open_),
+            "Judged",
+        ),
         rows=labelled,
         heads=2,
         empty="Nobody has labelled yet, so how far a judge's own rates are off is unknown: `coaudit sample`.",
     )
+
+
+def open_answers(rows: Iterable[Rate]) -> dict[str, Callable[[Rate], int]]:
+    """What people left open, in a word -> how many units of a rate; but for what nobody did in any."""
+    every = list(rows)
+    ways: dict[str, Callable[[Rate], int]] = {
+        "unclear": lambda row: row.n_unclear,
+        "skipped": lambda row: row.n_skipped,
+    }
+    return {word: units for word, units in ways.items() if any(map(units, every))}
 
 
 def no_rate(row: Rate) -> str | None:
@@ -203,7 +218,7 @@ def no_rate(row: Rate) -> str | None:
     return "asked about units of samples alone" if row.n_judged else "no usable answer"
 
 
-def _rate(row: Rate, code: str) -> tuple[Cell, ...]:
+def _rate(row: Rate, code: str, open_: Mapping[str, Callable[[Rate], int]]) -> tuple[Cell, ...]:
     return (
         code,
         row.judge or "people alone",
@@ -211,5 +226,6 @@ def _rate(row: Rate, code: str) -> tuple[Cell, ...]:
         Number(row.rate, row.low, row.high, reason=row.reason, percent=True),
         row.estimator or "–",
         count(row.n_human),
+        *(count(units(row)) for units in open_.values()),
         count(row.n_judged),
     )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from ...schemas.no_pandas import without_pandas
-from ..errors import StoreError
+from ..errors import Busy, StoreError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -270,12 +270,11 @@ def connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyCon
         time.sleep(random.uniform(0.01, 0.06))
 
 
-def busy_error(url: str) -> StoreError:
-    """The error for a store that others hold for too long."""
-    return StoreError(
-        f"{url}: another process held the store for {PATIENCE:.0f} s, or a connection of this one that is "
-        "still open (`with ws.store.reading()` ends with its block)"
-    )
+def busy_error(url: str) -> Busy:
+    """The error for a store that others hold for too long; its note on Python stands in a traceback alone."""
+    error = Busy(f"{url}: another process held the store for {PATIENCE:.0f} s; try again once it has ended")
+    error.add_note("A connection of this process may be open: `with ws.store.reading()` ends with its block.")
+    return error
 
 
 def _type(kind: str) -> pa.DataType:

@@ -26,7 +26,7 @@ from coaudit.dashboards import cache, prefetch, queries, sidebar, triage
 from coaudit.dashboards.drawing import figures, groups, lists, markup, scripts
 from coaudit.dashboards.drawing.figures import records, to_csv
 from coaudit.dashboards.drawing.palette import REST, colour, columns
-from coaudit.dashboards.views import agreement, efficiency, process
+from coaudit.dashboards.views import agreement, efficiency, failures, process, trajectory
 from coaudit.dashboards.views import compare as view
 from coaudit.pipeline.advise import advisor
 from coaudit.pipeline.analyze import compare, metrics
@@ -35,6 +35,7 @@ from coaudit.pipeline.report.answers import UNFIT
 from coaudit.pipeline.report.tables import Number, Table, of_metric
 from coaudit.pipeline.report.transcript.pins import disagreements
 from coaudit.pipeline.store import Selection, Store, Workspace
+from coaudit.pipeline.store.connection import busy_error
 from coaudit.pipeline.store.selection import COLUMNS, NONE
 from coaudit.schemas import Agreement, Metric
 from tests.conftest import ROOT
@@ -227,7 +228,7 @@ def test_a_compared_rate_is_a_percentage_and_leads_to_sessions_by_what_is_behind
     assert places == {
         "Success rate": "success",
         "Outcome: a/b": "outcome:a/b",
-        "Collaboration score, automatic rating": "collab_score",
+        "Collab score, automatic rating": "collab_score",
         "Initiative entropy (H_init)": "initiative_entropy",
     }
     percents = {name: cell.percent for name, cell in shown.items() if isinstance(cell, Number)}
@@ -389,8 +390,8 @@ def test_of_many_groups_the_largest_are_shown_as_rows_and_words_find_the_others(
 def test_a_condition_has_one_colour_whatever_is_filtered(thirty: Path) -> None:
     st.cache_data.clear()
     colours = groups.colours()
-    assert len(colours) == 32 and len(set(colours.values())) == 8
-    assert colours[groups.OTHERS] == colours["–"] == REST
+    assert len(colours) == 31 and len(set(colours.values())) == 8
+    assert colours["–"] == REST
     scale = colour("condition", "Condition", colours).to_dict()
     assert dict(zip(scale["scale"]["domain"], scale["scale"]["range"], strict=True)) == colours
     assert len(scale["legend"]["values"]) == 7, "a legend has those with a colour of their own"
@@ -413,6 +414,48 @@ def test_groups_that_are_not_shown_are_one_row_with_their_counts_added_up() -> N
         {"group": groups.OTHERS, "party": "x", "n": 5},
         {"group": groups.OTHERS, "party": "y", "n": 4},
     ]
+    rows += [{"group": groups.OTHERS, "party": "x", "n": 9}]
+    own = groups.gathered(rows, ["a", groups.OTHERS], ["party"], ["n"])
+    assert {row["group"]: row["n"] for row in own if row["party"] == "x"} == {
+        "a": 1,
+        NONE: 7,
+        groups.OTHERS: 9,
+        f"{groups.OTHERS} (2)": 5,
+    }, "a group that is called as all others are is not among them"
+    assert groups.order(["a", groups.OTHERS], own) == ["a", groups.OTHERS, NONE, f"{groups.OTHERS} (2)"]
+
+
+@pytest.mark.slow
+def test_a_filter_in_the_address_that_no_choice_has_stays_as_it_is(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are more values than are offered: one written out would be another value."""
+
+    def page() -> None:
+        import streamlit as st
+
+        from coaudit.dashboards import sidebar
+
+        st.session_state["condition of all"] = sidebar.chosen().condition
+
+    monkeypatch.setattr(queries, "choices", lambda _: {"condition": ["arm"]})
+    st.cache_data.clear()
+    test = AppTest.from_function(page, default_timeout=60)
+    test.query_params["condition"] = ["arm", "arm \u202eenob"]
+    said = test.run().session_state["condition of all"]
+    st.cache_data.clear()
+    assert said == ("arm", "arm \u202eenob") and test.query_params["condition"] == [*said]
+
+
+@pytest.mark.slow
+def test_a_tag_that_is_called_setting_and_condition_is_a_choice_of_its_own(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups, "fields", lambda _: ["condition", failures.BOTH])
+    st.cache_data.clear()
+    box = _run("failures").selectbox(key="by")
+    st.cache_data.clear()
+    assert box.options == ["condition", f"{failures.BOTH} (2)", failures.BOTH]
 
 
 @pytest.mark.slow
@@ -434,6 +477,47 @@ def test_filters_that_leave_no_session_are_told_on_a_page_that_says_what_to_run(
 def test_an_event_that_a_session_does_not_have_is_said(here: Path) -> None:
     test = _run("trajectory", trajectory="env_tabular_analysis_8", event="999")
     assert "This session has no event 999." in [info.value for info in test.info]
+    assert "ca-timeline" in _html(test)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("event", ["abc", "-1", "1.5", "\u0663", "9" * 30])
+def test_an_event_that_is_no_number_is_said_and_none_is_opened(here: Path, event: str) -> None:
+    test = _run("trajectory", trajectory="env_tabular_analysis_8", event=event)
+    assert [text.value for text in test.text if text.value.startswith(f"event={event[:20]}")]
+    assert not [one.label for one in test.expander if one.label.startswith("Event 0")]
+
+
+@pytest.mark.slow
+def test_a_link_that_sorts_by_a_metric_keeps_it_and_one_that_no_session_has_is_told(here: Path) -> None:
+    test = _run("trajectory", sort="initiative_entropy")
+    assert "Initiative entropy (H_init)" in test.query_params["sort"]
+    heads = re.findall(r'<th scope="col" class="head">([^<]*)</th>', _html(test))
+    assert heads[:2] == ["Trajectory", "Initiative entropy (H_init)"]
+    test.text_input(key="search").set_value("env").run()
+    assert test.selectbox(key="sort").value == "initiative_entropy", "a search sorts as before"
+    assert _run("trajectory", sort="nonsense").selectbox(key="sort").value == "most findings"
+
+
+@pytest.mark.slow
+def test_a_page_beyond_the_last_is_the_last(here: Path) -> None:
+    assert _html(_run("trajectory", first="5000")).count("<tr>") > 1
+    assert "ca-timeline" in _html(_run("trajectory", trajectory="env_tabular_analysis_8", first="5000"))
+
+
+@pytest.mark.slow
+def test_who_reads_while_another_process_writes_is_told_what_to_do(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def held(*_: object) -> None:
+        raise busy_error("here")
+
+    monkeypatch.setattr(queries, "choices", held)
+    st.cache_data.clear()
+    test = AppTest.from_file(str(ROOT / "dashboards" / "app.py"), default_timeout=60).run()
+    st.cache_data.clear()
+    assert "Reload the page" in test.warning[0].value and not test.error
+    assert "`" not in test.text[-1].value, "nothing of Python"
 
 
 @pytest.mark.slow
@@ -733,3 +817,29 @@ def test_raters_differ_where_labels_do_and_an_error_is_no_label() -> None:
 
     ratings = [rating(1, "yes"), rating(1, "no"), rating(2, "yes"), rating(2, None), rating(3, "no")]
     assert disagreements(ratings) == ratings[:2]
+
+
+def test_a_result_of_a_session_that_is_a_whole_number_has_no_decimals() -> None:
+    values = (1.0, 23.0, 0.9375, 1234.0, 0.99999, 999.96)
+    shown = [trajectory._result({"value": value}) for value in values]
+    assert shown == ["1", "23", "0.938", "1,234", "1.000", "999.96"], "what is rounded to one has decimals"
+    assert trajectory._result({"value": -0.0}) == "0"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", ["cohen_kappa", "Cohen's κ", "gwet_ac1"])
+def test_what_is_asked_for_by_its_name_or_as_it_is_shown_is_no_wrong_choice(here: Path, asked: str) -> None:
+    def page() -> None:
+        import streamlit as st
+
+        from coaudit.dashboards import sidebar
+        from coaudit.dashboards.views import agreement
+
+        given = {name: st.query_params.get_all(name) for name in st.query_params}
+        agreement.show(sidebar.chosen())
+        st.warning(f"[{sidebar.refused(given)}]")
+
+    test = AppTest.from_function(page, default_timeout=60)
+    test.query_params["coefficient"] = asked
+    assert [one.value for one in test.run().warning] == ["[]"]
+    assert test.selectbox(key="coefficient").value == ("gwet_ac1" if asked == "gwet_ac1" else "cohen_kappa")

@@ -282,6 +282,7 @@ def test_pages_reload_without_an_error_while_another_process_writes(copied: Path
     try:
         for path in [*PAGES.values(), *PAGES.values()]:
             _open(page, address + path)
+            assert page.get_by_text("Another process is writing").count() == 0, path
         assert writer.poll() is None, writer.stderr and writer.stderr.read()
     finally:
         for process in (writer, app):

@@ -9,7 +9,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from ....schemas.text import BYTES_PER_TOKEN
+from ....schemas.text import BYTES_PER_TOKEN, count_of
 from . import pins
 from .prose import highlight, inert, prose
 from .read import LONGEST, Replay
@@ -182,7 +182,7 @@ def _state_change(view: str, lines: list[str] | None) -> str:
     plus, minus = (sum(line.startswith(sign) for line in lines) for sign in "+-")
     marks = {"+": "plus", "-": "minus"}
     body = "\n".join(f'<span class="{marks.get(line[:1], "")}">{escape(line)}</span>' for line in lines)
-    head = f"<summary>changed {inert(view)}: {plus} lines in, {minus} out</summary>"
+    head = f"<summary>changed {inert(view)}: {count_of(plus, 'line', 'lines')} in, {minus} out</summary>"
     return f'<details>{head}<pre class="code">{body}</pre></details>'
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....annotation.statistics.crowds import rater_names
+from ....schemas.text import shortened
 from ...store import AMONG, Selection, Store, dictionaries, texts
 from . import draw
 from .prose import highlight
@@ -141,6 +142,7 @@ def _event(row: Row, quote: str) -> str:
 def caption(excerpt: Excerpt) -> str:
     """The caption of an excerpt: code, session and events, raters and rationale."""
     seqs = ", ".join(map(str, excerpt.cited_events))
-    where = f"{excerpt.native_id}{f' ({excerpt.condition})' if excerpt.condition else ''}, event {seqs}"
-    rationale = f" {excerpt.rationale[:400]}" if excerpt.rationale else ""
-    return f"{excerpt.code} {excerpt.name}. {where}; found by {rater_names(excerpt.raters, ', ')}.{rationale}"
+    events = f"event{'s' * (len(excerpt.cited_events) != 1)} {seqs}"
+    where = f"{excerpt.native_id}{f' ({excerpt.condition})' if excerpt.condition else ''}, {events}"
+    rationale = f": {shortened(excerpt.rationale, 400)}" if excerpt.rationale else "."
+    return f"{excerpt.code} {excerpt.name}. {where}; found by {rater_names(excerpt.raters, ', ')}{rationale}"

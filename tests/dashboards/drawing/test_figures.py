@@ -25,7 +25,7 @@ def test_a_group_that_is_called_as_what_each_object_has_is_drawn_like_any_other(
     rows = [{"group": group, "party": party, "n": 2} for group in (name, "b") for party in ("human", "agent")]
 
     def bars(data: alt.Data) -> alt.Chart:
-        y = alt.Y("group:N", sort=groups.order([name, "b"]))
+        y = alt.Y("group:N", sort=groups.order([name, "b"], []))
         hue = colour("group", "Group", {name: "#000001", "b": "#000002"}, rows)
         return alt.Chart(data).mark_bar().encode(x=alt.X("n:Q", stack="normalize"), y=y, color=hue)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from coaudit.dashboards.drawing import lists, markup
-from coaudit.pipeline.report import Report, Table
+from coaudit.pipeline.report import Number, Report, Table
 from coaudit.pipeline.report.html import html
 from coaudit.pipeline.report.text import markdown
 
@@ -49,3 +49,19 @@ def test_a_command_is_one_span_of_code_whatever_ticks_it_has() -> None:
     assert markup.code("coaudit judge") == "`coaudit judge`"
     assert markup.code("coaudit judge --rater 'a  \u202eb'") == "`coaudit judge --rater 'a  \\u202eb'`"
     assert markup.code("coaudit judge --rater 'a`b\n\n``c'") == "``` coaudit judge --rater 'a`b ``c' ```"
+
+
+def test_a_long_name_at_the_head_of_a_column_is_cut_and_told_where_one_points_at_it() -> None:
+    name = "arm " * 80
+    for shown in (
+        markup.drawn(Table("t", "T", "", ("Code", name), (("a", "b"),)), lambda cell: None),
+        markup.grid(Table("t", "T", "", ("Code", name), (("a", "b"),)), lambda cell: None, {}),
+    ):
+        head = re.search(r'<th scope="col"[^>]*title="(arm [^"]*)"[^>]*>(?:<span>)?(arm [^<]*)<', shown)
+        assert head and head[1] == name and len(head[2]) == markup.HEAD and head[2].endswith("…")
+
+
+def test_a_command_in_a_reason_stands_as_code() -> None:
+    cell = Number(None, reason="no ratings: run `coaudit judge --codebook halting`")
+    shown = markup.drawn(Table("t", "T", "", ("Code", "CA"), (("a", cell),)), lambda cell: None)
+    assert "run <code>coaudit judge --codebook halting</code>" in shown

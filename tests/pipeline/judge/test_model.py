@@ -34,14 +34,20 @@ def test_answers_that_come_together_after_a_long_wait_are_no_rate_of_their_own(
     """16 questions in flight of 30 s each are one every two seconds, and not 16 a second when they come."""
     now = 1_000.0
     monkeypatch.setattr("coaudit.pipeline.judge.model.time.monotonic", lambda: now)
-    limiter = Limiter(16)
-    state = State(Summary(), Budget(), limiter, expected=10_000, began=now)
+    budget = Budget()
+    state = State(Summary(), budget, Limiter(16), expected=10_000, began=now)
     for wave in range(1, 5):
         now += 30
         for waiting in reversed(range(16)):
-            limiter.in_flight = waiting
+            budget.in_flight = waiting
             state.count()
         assert state.rate() == pytest.approx(16 / 30), wave
+
+
+def test_requests_that_wait_for_a_budget_are_not_in_flight() -> None:
+    limiter, budget = Limiter(16), Budget(in_flight=3)
+    limiter.in_flight = 16  # each holds a place, thirteen until what the others took is known
+    assert " 3 in flight" in State(Summary(), budget, limiter, expected=20).line()
 
 
 def test_of_reasons_that_are_as_frequent_the_first_is_named_in_every_run() -> None:

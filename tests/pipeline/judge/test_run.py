@@ -137,7 +137,7 @@ def test_another_name_for_the_same_question_is_answered_from_the_ledger(
     fill(workspace, *chatter(1))
     coaudit(*judged(endpoint, "--limit", "3"))
     done = coaudit(*judged(endpoint, "--rater", "second"))
-    assert "1 units to rate: about 1 requests" in done.err
+    assert "1 unit to ask about: about 1 request," in done.err
     assert (done.json["rated"], done.json["requests"]) == (4, 1)
     assert {r.rater for r in held(workspace)} == {"hosted_vllm/judge", "second"}
 
@@ -176,7 +176,7 @@ def test_units_that_share_a_prompt_are_one_request_ahead_too(
     fill(workspace, team(("human", "Please add a chart."), *[("agent", "Done."), ("human", "Go on.")] * 10))
     done = coaudit(*judged(endpoint))
     assert done.json["rated"] == 21 and len(endpoint.asked) == 3
-    assert "21 units to rate: about 3 requests" in done.err
+    assert "21 units to ask about: about 3 requests" in done.err
 
 
 def test_why_units_failed_is_counted_in_units_and_not_in_codes(
@@ -372,9 +372,9 @@ def test_units_that_were_rated_with_other_parameters_are_counted_as_left(
 ) -> None:
     fill(workspace, *chatter(1))
     coaudit(*judged(endpoint))
-    assert "0 units to rate" in coaudit(*judged(endpoint)).err
+    assert "0 units to ask about" in coaudit(*judged(endpoint)).err
     again = coaudit(*judged(endpoint, "--temperature", "1"))
-    assert "4 units to rate" in again.err and again.json["rated"] == 4
+    assert "4 units to ask about" in again.err and again.json["rated"] == 4
 
 
 @pytest.mark.long
@@ -384,7 +384,7 @@ def test_money_needs_a_yes_where_nobody_can_be_asked(
     fill(workspace, *chatter(1))
     options = ["judge", "--json", "--model", "openai/gpt-4o-mini", "--api-base", endpoint.url]
     done = coaudit(*options, "--codebook", "initiative", status=2)
-    assert "4 units to rate: about 4 requests" in done.err and "give --yes" in done.err
+    assert "4 units to ask about: about 4 requests" in done.err and "give --yes" in done.err
     assert not endpoint.asked
     done = coaudit(*options, "--codebook", "initiative", "--yes")
     assert done.json["cost_usd"] > 0
@@ -471,7 +471,7 @@ def test_a_trajectory_beyond_the_context_is_judged_in_windows(
     endpoint.answer = failing({"C.1": ([40], "line 39")}, only="line 39 ")
     done = coaudit(*judged(endpoint)[:-1], "failures")
     assert len(endpoint.asked) > 1
-    assert f"1 units to rate: about {len(endpoint.asked)} requests" in done.err
+    assert f"1 unit to ask about: about {len(endpoint.asked)} requests" in done.err
     found = next(r for r in held(workspace) if r.code == "C.1")
     assert (found.label, found.external) == ("present", {"windows": len(endpoint.asked)})
 

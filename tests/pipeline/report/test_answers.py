@@ -90,12 +90,13 @@ def test_where_more_rates_are_off_than_are_named_that_is_told() -> None:
     off = Rate(codebook="failures", code="", judge="bot", judge_rate=0.9, rate=0.2, low=0.1, high=0.3,
                estimator=None, design=None, n_human=9, n_judged=9)  # fmt: skip
 
-    def said(many: int) -> str:
-        corrected = {(f"C.{n}", "bot"): off for n in range(many)}
+    def said(many: int, *judges: str) -> str:
+        corrected = {(f"C.{n}", judge): off for n in range(many) for judge in judges or ("bot",)}
         return answers._judgement({}, corrected, list(corrected))[-1]
 
     assert "On 3 its own rate lies outside the corrected interval (C.0, C.1, C.2):" in said(3)
     assert "On 5 its own rate lies outside the corrected interval (C.0, C.1, C.2 …):" in said(5)
+    assert "On 3 a judge's own rate lies outside the corrected interval" in said(3, "bot", "eva")
 
 
 def test_where_it_failed_names_the_mode_on_which_two_arms_are_most_apart(tmp_path: Path) -> None:
@@ -133,7 +134,7 @@ def test_a_judges_codes_are_counted_without_their_categories_and_apart_from_anot
     assert category and category[0].n_human, "a category has a corrected rate"
     judged = answers.answers(store)[2]
     counted = [said.split(" agrees")[0] for said in judged.sentences[:2]]
-    assert counted == [f"Of {len(codes)} codes with labels by people {name}" for name in ("bot", "second")]
+    assert counted == [f"Of {len(codes)} codes with labels by people, {name}" for name in ("bot", "second")]
     assert judged.table is not None and {line[1] for line in judged.table.rows} == {"bot", "second"}
 
 
@@ -338,15 +339,16 @@ def test_a_cell_as_json_keeps_what_is_0(low: float, high: float, n: int) -> None
     assert plain(Number(None, reason="one label only")) == {"value": None, "reason": "one label only"}
 
 
-def test_a_group_called_all_is_not_all_groups_together(tmp_path: Path) -> None:
-    runs = [run(arm, n, 1) for arm in ("All", "few") for n in range(4)]
+@pytest.mark.parametrize(("other", "head"), [("few", "All together"), ("All together", "All together (2)")])
+def test_a_group_called_all_is_not_all_groups_together(tmp_path: Path, other: str, head: str) -> None:
+    runs = [run(arm, n, 1) for arm in ("All", other) for n in range(4)]
     store = holding(tmp_path / "all", runs)
     found = {t.id: "present" if t.condition == "All" else "absent" for t in runs}
     rate(
         store, [verdict(key, None, "failures", label, code=CODE, rater="eva") for key, label in found.items()]
     )
     table = modes.failures(store, by=("condition",))
-    assert table.columns[3:] == ("All together", "All", "few")
+    assert table.columns[3:] == (head, "All", other)
     (row,) = [row for row in table.rows if row[0] == CODE]
     assert [cell.value for cell in row[3:] if isinstance(cell, Number)] == [0.5, 1.0, 0.0]
 
@@ -401,3 +403,18 @@ def test_a_goal_that_logs_tell_of_in_words_alone_says_why_it_has_no_rate(tmp_pat
     assert table is not None
     cell = table.rows[0][table.columns.index("Reached the goal")]
     assert isinstance(cell, Number) and cell.note == "success must be a number, got 'maybe'"
+
+
+def test_an_arm_that_a_sentence_names_stands_in_the_table(tmp_path: Path) -> None:
+    """Ten arms of 7 runs, and two of 6 of which one delivered most often and one least."""
+    arms = {f"arm {n}": (7, 3) for n in range(answers.ARMS)} | {"best": (6, 6), "worst": (6, 0)}
+    runs = [run(arm, n, float(n < hits)) for arm, (size, hits) in arms.items() for n in range(size)]
+    answer = answers.teamwork(holding(tmp_path / "arms", runs))
+    assert answer.table is not None
+    shown = [row[1] for row in answer.table.rows]
+    assert answer.sentences[0].startswith("cogym: best delivered most often")
+    assert "worst least" in answer.sentences[0] and {"best", "worst"} <= {*shown}
+    assert len(shown) == 12 and not any("arms ran" in sentence for sentence in answer.sentences)
+    runs += [run("middle", n, float(n < 3)) for n in range(6)]
+    answer = answers.teamwork(holding(tmp_path / "more", runs))
+    assert "13 arms ran; the 10 with most runs and those named above stand here." in answer.sentences

@@ -453,10 +453,25 @@ def test_numbers_are_written_for_reading() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("share", "low", "high", "text"),
+    [
+        (2 / 2775, 0.0, 0.008, "0.1 %"),
+        (2 / 2775, None, None, "0.1 %"),
+        (-0.002, -0.02, 0.02, "-0.2 %"),
+        (0.9996, 0.99, 1.0, "99.96 %"),
+        (0.0, 0.0, 0.02, "0 %"),
+        (1.0, 0.98, 1.0, "100 %"),
+    ],
+)
+def test_a_few_are_not_none_and_most_not_all(share: float, low: float, high: float, text: str) -> None:
+    assert Number(share, low, high, percent=True).text == text
+
+
 def test_a_narrow_interval_keeps_the_decimals_that_tell_its_ends_apart() -> None:
     narrow = Number(0.0402, 0.0385, 0.0419, 2501, 1200, percent=True)
     assert (narrow.text, narrow.note) == ("4.0 %", "3.9 % – 4.2 %, n = 2,501, 1,200 missing")
-    assert Number(0.0004, 0.0001, 0.0009, percent=True).bounds == "[0.0–0.1]"
+    assert Number(0.0004, 0.0001, 0.0009, percent=True).bounds == "[0.01–0.09]"
     assert Number(0.5, 0.5, 0.5, percent=True).interval == "50 % – 50 %", "a census has no width"
     assert Number(0.5, 0.5 - 1e-16, 0.5, percent=True).interval == "50 % – 50 %", (
         "nor has an error of rounding"

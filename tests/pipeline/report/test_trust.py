@@ -12,7 +12,7 @@ from coaudit.pipeline.analyze import rates
 from coaudit.pipeline.report import Number, Table, trust
 from coaudit.pipeline.report.tables import count
 from coaudit.pipeline.store import Store
-from coaudit.schemas import Agreement, Event, Participant, Trajectory
+from coaudit.schemas import Agreement, Event, Participant, Rate, Trajectory
 from tests.pipeline.stores import holding, rate, verdict
 
 LABELS = {
@@ -176,3 +176,15 @@ def test_a_cost_is_written_out_however_large() -> None:
         "40",
         "12,345.68",
     ]
+
+
+def test_what_people_left_open_stands_beside_what_they_labelled() -> None:
+    def of(unclear: int, skipped: int) -> Rate:
+        return Rate(codebook="failures", code="C.1", judge_rate=None, rate=0.5, estimator=None, design=None,
+                    n_human=4, n_judged=0, n_unclear=unclear, n_skipped=skipped)  # fmt: skip
+
+    assert trust.rate_table([of(0, 0)]).columns[5:] == ("Labelled", "Judged")
+    table = trust.rate_table([of(0, 2), of(0, 0)])
+    assert table.columns[5:] == ("Labelled", "Skipped", "Judged")
+    assert [row[6] for row in table.rows] == [count(2), count(0)]
+    assert trust.rate_table([of(1, 2)]).columns[5:] == ("Labelled", "Unclear", "Skipped", "Judged")

@@ -88,9 +88,11 @@ def test_no_word_of_a_session_or_a_rater_is_more_than_text(store: Store) -> None
 def test_a_caption_says_what_is_seen_where_and_by_whom() -> None:
     event = {"seq": 3, "cited": True}
     one = Excerpt("C.2", "Silent", "id", "run 1", "arm", ("m", "eva"), None, "It never said so.", (event,))
-    assert caption(one) == "C.2 Silent. run 1 (arm), event 3; found by m, eva. It never said so."
+    assert caption(one) == "C.2 Silent. run 1 (arm), event 3; found by m, eva: It never said so."
     crowd = replace(one, raters=("m", *(f"w{n}" for n in range(30))), rationale=None)
     assert caption(crowd) == "C.2 Silent. run 1 (arm), event 3; found by m, 30 more."
+    assert "events 3, 5; found" in caption(replace(one, events=(event, {"seq": 5, "cited": True})))
+    assert caption(replace(one, rationale="long " * 90)).endswith("…"), "what was cut says so"
 
 
 def test_a_text_is_cut_around_the_words() -> None:
