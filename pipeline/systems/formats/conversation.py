@@ -118,6 +118,17 @@ class Talk:
             self.models.setdefault(name, model)
         return name
 
+    def tell(self, state: JsonValue) -> bool:
+        """Have the agents know something from the first event on that nobody else sees; False without any."""
+        agents = [name for name, kind in self.kinds.items() if kind == "agent"]
+        hashed = content_hash(state)
+        if agents:
+            first = self.events[0]
+            self.states[hashed] = state
+            told = {**first.states, **dict.fromkeys(agents, hashed)}
+            self.events[0] = first.model_copy(update={"states": told})
+        return bool(agents)
+
     def used(self, name: str, prompt: int | None, completion: int | None) -> None:
         """Count tokens of a participant; None is not known, and no 0, and so is what can be no count (-1, or
         beyond all tables)."""
