@@ -323,6 +323,8 @@ class Follower:
             listener.hand_over()
             listener.sync()
         saved = await asyncio.to_thread(self.sink.flush)
+        while self.sink.notes:
+            self.say(self.sink.notes.pop(0))
         self.stored.update(trajectory.id for trajectory in saved)
         self.stored -= self.sink.gone
         for listener in self.listeners:

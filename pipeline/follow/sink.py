@@ -25,7 +25,7 @@ from ..ingest.identity import Sessions, known_by_id, names_heard, settled, with_
 from ..ingest.measure import save
 from ..ingest.result import Ingested
 from ..ingest.sources import Source, given_by, keep, noted, with_copy
-from ..ingest.succession import superseded
+from ..ingest.succession import losses, missing, superseded
 from ..store import Store, delete, execute, insert
 from ..store.columns import digest
 from ..store.removal import clear, remove
@@ -107,6 +107,10 @@ class Sink:
         """Ids that the last transaction stored for the first time."""
         self.gone: set[str] = set()
         """Ids that it took out, since another trajectory stands in their place."""
+        self.notes: list[str] = []
+        """What there is to say of what was taken in."""
+        self._shorter: set[tuple[str, str]] = set()
+        """Sources and trajectories of which was said that they are shorter than they were."""
 
     def put(self, trajectory: Trajectory, options: ReadOptions) -> None:
         """Store this trajectory next time, in place of what waits under its id."""
@@ -235,6 +239,7 @@ class Sink:
                 for path, (source, _) in changes.read.items()
             ]
             gone = set().union(*superseded(connection, now, before).values())
+            self.notes += losses(missing(connection, now, before, gone))
             self.gone = {*changes.replaced, *gone} - {t.id for t in saved}
             remove(connection, self.gone)
             self._quarantine(connection, changes)
@@ -286,7 +291,16 @@ class Sink:
             given[source.path] = (*now, key)
             if whole is not None:
                 sessions.keep(whole)
+                result.whole(source.path, key)
+        self._remember(result)
         return sessions.save(but=forgotten)
+
+    def _remember(self, result: Ingested) -> None:
+        """Keep what there is to say; that a log is shorter is said once, though it is read at each step."""
+        shorter = dict(result.shorter)
+        result.shorter = {key: one for key, one in shorter.items() if key not in self._shorter}
+        self.notes += [*result.notes, *result.losses()]
+        self._shorter |= shorter.keys()
 
     def _note(
         self,

@@ -10,17 +10,23 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...schemas import Quarantined, Trajectory, content_hash
 from ..ingest import discover, sources
+from ..ingest.result import KEPT
 from ..ingest.sources import Place, Source
 from ..store import ledger
 from ..systems import ReadOptions
+from ..systems.base import ending
 from .sink import Sink
 
+NAMED = 5
+"""So many files that are gone at a time are named."""
+LINES = (".jsonl", ".ndjson")
+"""Endings of files that only grow."""
 STILL = 2.0
 """Seconds without a change after which a source counts as complete, until it changes again."""
 REST = 4.0
@@ -61,17 +67,54 @@ class Tail:
         self.changed = time.monotonic()
         """When something was last seen to grow."""
         self._known = sources.known_sources(sink.store)
+        self._gone: set[Path] = set()
+        """Sources that were there and are no more."""
         self._refused: set[Path] = set()
         """Places that could not be looked into."""
 
     def look(self) -> float:
         """Read what has changed; seconds that the next look should wait."""
         began = time.monotonic()
+        before = {path: watched.signature for path, watched in self.watched.items()}
+        seen = set()
         for root in self.roots:
             with contextlib.suppress(OSError):
                 for path, system in discover.discover(root, self.system, self._refuse):
+                    seen.add(path)
                     self._check(path, system)
+        self._name_lost(before, seen)
         return max(0.25, min(5.0, REST * (time.monotonic() - began)))
+
+    def _name_lost(self, before: Mapping[Path, Signature], seen: Collection[Path]) -> None:
+        """Say which logs have got shorter, or are gone: what came to them since they were read was not.
+
+        Not of those that another log has the whole of, as a rotation leaves it.
+        """
+        there = [one.signature for path, one in self.watched.items() if path in seen]
+        sizes = {mark[3]: mark[1] for signature in there for mark in signature}
+        fresh = [one.signature for path, one in self.watched.items() if path not in before]
+        copies = {Path(mark[0]).name: mark[1] for signature in fresh for mark in signature}
+        cut, gone = set[Path](), set[Path]()
+        for path, signature in before.items():
+            for name, size, _, number in signature if path not in self._gone else ():
+                file = Path(name)
+                kept = sizes.get(number, -1) >= size
+                if kept or any(one.startswith(file.name) and n >= size for one, n in copies.items()):
+                    continue
+                if (left := self._size(path, file, path in seen)) is None:
+                    gone.add(file if path.exists() else path)
+                elif left < size and ending(file) in LINES:
+                    cut.add(file)
+        self._gone = before.keys() - seen
+        self.sink.notes += [*_lost(sorted(cut), "shorter than when read"), *_lost(sorted(gone), "gone")]
+
+    def _size(self, path: Path, file: Path, is_seen: bool) -> int | None:
+        """Bytes that a file of a source had when it was read last; None where it is gone."""
+        if is_seen:
+            return next((mark[1] for mark in self.watched[path].signature if mark[0] == str(file)), None)
+        with contextlib.suppress(OSError):
+            return file.stat().st_size
+        return None
 
     def settle(self) -> None:
         """Count every source as complete, as at the end of following."""
@@ -167,6 +210,14 @@ class Tail:
             ingested=ledger.now(),
             copied=str(path.absolute().relative_to(above)) if inside else None,
         )
+
+
+def _lost(files: Sequence[Path], how: str) -> Iterator[str]:
+    """The sentence on logs of which something may never have been read."""
+    if files:
+        more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
+        names = ", ".join(map(str, files[:NAMED]))
+        yield f"{names}{more}: {how}; what came since the last look was not read. {KEPT.capitalize()}"
 
 
 def _signature(path: Path, system: str) -> Signature:

@@ -187,6 +187,10 @@ def settled(
             return trajectory.id, None if digest(together) == before.digest else together
         old, new = rows.event_digests(stored.events), rows.event_digests(trajectory.events)
         if new == old[: len(new)] and len(new) < len(old):
+            again = told is None or trajectory.id in told
+            if stored.source == trajectory.source and not again and not merge.was_heard(stored):
+                name = trajectory.native_id
+                result.told(trajectory.source, trajectory.id, name, len(new), len(old))
             return trajectory.id, None
         if old == new[: len(old)]:
             updated = _updated(stored, trajectory, options)

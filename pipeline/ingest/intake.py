@@ -29,7 +29,7 @@ from .pieces import pieces
 from .remarks import Remarks
 from .result import Ingested, Progress
 from .sources import Place, Source
-from .succession import superseded
+from .succession import losses, missing, superseded
 from .workers import Readers
 
 FLUSH_ROWS = ROW_GROUP * 8 // 5
@@ -135,6 +135,7 @@ class Intake:
                     self._report(block, progress)
             if self._expected or self._wrong or not self.store.is_made:
                 self._flush(None)
+            self.result.notes += self.result.losses()
             self._tell_alike()
             self._tell_copies()
             self._tell_pieces()
@@ -277,7 +278,10 @@ class Intake:
         fresh = [source for source, one in zip(sources, whole, strict=True) if one.fresh]
         given = provenance.given_by(connection, [source.path for source in sources])
         provenance.keep(self.store, connection, sources, fresh)
-        self._leave(connection, superseded(connection, sources, given), unnoted)
+        left = superseded(connection, sources, given)
+        self._leave(connection, left, unnoted)
+        gone = unnoted.union(*left.values())
+        self.result.notes += losses(missing(connection, sources, given, gone) if self._derives else {})
 
     def _leave(
         self, connection: duckdb.DuckDBPyConnection, left: Mapping[str, set[str]], unnoted: Collection[str]
@@ -340,6 +344,7 @@ class Intake:
                         self._alike[head.source, before.source] += 1
                     out.add(head.id)
                     expected.ids.append(head.id)
+                    self.result.whole(expected.source.path, head.id)
                 elif before or head.native_id in heard:
                     again[head.id] = head
                 else:
@@ -378,6 +383,7 @@ class Intake:
                 if whole is None:
                     self.result.unchanged += 1
                     continue
+                self.result.whole(expected.source.path, key)
                 ids.append(whole.id)
                 if whole.id in self._taken:
                     self.result.remarks.drop(Remarks.of(sessions.whole(whole.id, states=True)))

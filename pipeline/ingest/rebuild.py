@@ -188,8 +188,8 @@ def _name_lost(store: Store, result: Ingested, sources: Sequence[Source]) -> Non
 
 
 def _name_overwritten(store: Store, aside: Store, result: Ingested) -> None:
-    """Quarantine the logs that are there and give a session of the old tables no more: another was written
-    over it.
+    """Quarantine the logs that are there and give a session of the old tables no more, or less of it: another
+    was written over it.
     """
     try:
         old = _sources(store)
@@ -197,10 +197,16 @@ def _name_overwritten(store: Store, aside: Store, result: Ingested) -> None:
         return
     new, outside = _sources(aside), forgetting.outside(store.workspace)
     named = {item.source for item in result.quarantined if item.reason == GONE} | outside.sources
-    lost = Counter(old[key] for key in old.keys() - new.keys() - outside.trajectories)
+    lost = Counter(old[key][0] for key in old.keys() - new.keys() - outside.trajectories)
+    less = {key: n - new[key][1] for key, (_, n) in old.items() if key in new and n > new[key][1]}
+    said = {source: counted(n, "session", "sessions") for source, n in lost.items()}
+    for key, n in less.items():
+        source = old[key][0]
+        events = f"{counted(n, 'event', 'events')} of {key}"
+        said[source] = f"{said[source]}, and {events}" if source in said else events
     items = [
-        Quarantined(source=source, reason=f"no longer holds {sessions} that it gave; ratings are kept")
-        for source, sessions in sorted((one, counted(n, "session", "sessions")) for one, n in lost.items())
+        Quarantined(source=source, reason=f"no longer holds {what} that it gave; ratings are kept")
+        for source, what in sorted(said.items())
         if named.isdisjoint({source, *map(str, Path(source).parents)})
     ]
     with aside.writing() as connection:
@@ -208,12 +214,13 @@ def _name_overwritten(store: Store, aside: Store, result: Ingested) -> None:
     result.quarantined.extend(items)
 
 
-def _sources(store: Store) -> dict[str, str]:
-    """Trajectory -> where it was read."""
+def _sources(store: Store) -> dict[str, tuple[str, int]]:
+    """Trajectory -> where it was read, and how many events it has."""
     if not store.has_tables():
         return {}
     with store.reading(synced=True) as connection:
-        return dict(connection.execute("SELECT id, source FROM trajectories").fetchall())
+        rows = connection.execute("SELECT id, source, n_events FROM trajectories").fetchall()
+    return {key: (source, events) for key, source, events in rows}
 
 
 def read_again(store: Store, names: Sequence[str], progress: Progress | None = None) -> Ingested:

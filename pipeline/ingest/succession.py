@@ -7,12 +7,14 @@ and of spans that come late on how it began. So the session of before has anothe
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import duckdb
 
+from ...schemas.text import counted
 from ..store import execute
 from ..systems.registry import system_of
+from .result import KEPT
 from .sources import Source, unowned
 
 _SIDES = """
@@ -51,6 +53,28 @@ _GROWN = f"""{_SIDES},
         )
     )
 """
+
+
+def missing(
+    connection: duckdb.DuckDBPyConnection,
+    sources: Iterable[Source],
+    before: Mapping[str, Collection[str]],
+    gone: Collection[str] = (),
+) -> dict[str, set[str]]:
+    """By path of a source, those of the trajectories that it gave `before`, and that are there without any
+    source that gives them; `gone` are those that are about to be taken out."""
+    now = {source.path: set(source.trajectory_ids) for source in sources}
+    lost = {path: set(before.get(path, ())) - ids - set(gone) for path, ids in now.items()}
+    if not any(lost.values()):
+        return {}
+    there = unowned(connection, set().union(*lost.values()))
+    return {path: some for path, ids in lost.items() if (some := ids & there)}
+
+
+def losses(missing: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """The sources that hold sessions no more, a sentence for each."""
+    for path, ids in missing.items():
+        yield f"{path}: no longer holds {counted(len(ids), 'session', 'sessions')} that it gave; {KEPT}"
 
 
 def superseded(
