@@ -136,6 +136,7 @@ class ModelJudge:
             if self._changed:
                 async with self._alone():
                     await self._turn()
+                    await self._is_stored()  # else whoever has the next turn asks the same
                 await self._after_turn()
             await asyncio.sleep(GAP)
         self.say(f"stopped judging: {self.state.stopping}")
@@ -163,8 +164,7 @@ class ModelJudge:
         return {"rated": done.rated, "errors": done.errors, "requests": done.requests, **cost}
 
     async def _turn(self) -> None:
-        while self.ledger.waits:  # what is known is what the store has
-            await asyncio.sleep(TICK)
+        await self._is_stored()  # what is known is what the store has
         self._forget()
         asked = model_judging.askers(self.scope, self.model, self.complete, self.state, self._context)
         jobs: Jobs = asyncio.Queue()
@@ -178,6 +178,10 @@ class ModelJudge:
             self._jobs = None
             self._changed |= dict.fromkeys(sorted(key[0] for key in self._open))
             self._open.clear()
+
+    async def _is_stored(self) -> None:
+        while self.ledger.waits:
+            await asyncio.sleep(TICK)
 
     async def _take_in(self, jobs: Jobs) -> None:
         """Take in units for a turn, or for more while an answer hangs: others are asked beside it."""

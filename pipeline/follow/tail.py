@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ...schemas import Quarantined, Trajectory, content_hash
 from ..ingest import discover, sources
+from ..ingest.archives import COMPRESSED, unpacked
 from ..ingest.result import KEPT
 from ..ingest.sources import Place, Source
 from ..store import ledger
@@ -31,7 +32,9 @@ STILL = 2.0
 """Seconds without a change after which a source counts as complete, until it changes again."""
 REST = 4.0
 """A look is followed by a pause of so many times its own length."""
-Signature = tuple[tuple[str, int, int, int], ...]
+Mark = tuple[str, int, int, int]
+"""Of a file: its path, bytes, when it was changed last, and its number on the disk."""
+Signature = tuple[Mark, ...]
 Read = Callable[[Path, Trajectory], None]
 
 
@@ -67,6 +70,10 @@ class Tail:
         self.changed = time.monotonic()
         """When something was last seen to grow."""
         self._known = sources.known_sources(sink.store)
+        self._packed: dict[int, tuple[Mark, float]] = {}
+        """By its number, how a compressed file looked, and since when: its name changes at each rotation."""
+        self._unpacked: set[int] | None = None
+        """Those that are read, or were there before anything was followed."""
         self._gone: set[Path] = set()
         """Sources that were there and are no more."""
         self._refused: set[Path] = set()
@@ -83,6 +90,7 @@ class Tail:
                     seen.add(path)
                     self._check(path, system)
         self._name_lost(before, seen)
+        self._look_rotated()
         return max(0.25, min(5.0, REST * (time.monotonic() - began)))
 
     def _name_lost(self, before: Mapping[Path, Signature], seen: Collection[Path]) -> None:
@@ -116,8 +124,60 @@ class Tail:
             return file.stat().st_size
         return None
 
+    def _look_rotated(self, *, last: bool = False) -> None:
+        """Read what a rotation has compressed of the logs that are followed, once it is whole: what came to
+        them since they were read is nowhere else."""
+        now = time.monotonic()
+        there = {
+            mark[3]: mark for folder in {path.parent for path in self.watched} for mark in _packed(folder)
+        }
+        if self._unpacked is None:
+            self._unpacked = {*there}
+        for number in there.keys() - self._unpacked:
+            mark, since = self._packed.get(number, (None, now))
+            same = mark is not None and mark[1:] == there[number][1:]
+            self._packed[number] = (there[number], since if same else now)
+            path = Path(there[number][0])
+            if (last or (same and now - since > STILL)) and self._is_rotated(path):
+                self._unpacked.add(number)
+                self._unpack(path)
+                self.changed = now
+
+    def _is_rotated(self, path: Path) -> bool:
+        """Whether a compressed file bears the name of a log that is followed."""
+        name, kind = path.stem, ending(Path(path.stem))
+        return any(
+            name.startswith(one.name) or (name.startswith(one.stem) and kind == ending(one))
+            for one in self.watched
+            if one.parent == path.parent
+        )
+
+    def _unpack(self, path: Path) -> None:
+        """Take in a log that was compressed, with a copy of it: what was unpacked is gone afterwards."""
+        workspace = self.sink.store.workspace
+        with unpacked(path) as (folder, wrong):
+            tree = discover.Tree(folder, str(path), archive=True)
+            for inner, system in discover.discover(folder, self.system):
+                place = Place(inner, tree.called(inner), system)
+                content = sources.content(place)
+                source = Source(
+                    path=place.name,
+                    system=system,
+                    content_hash=content,
+                    options=self.options,
+                    ingested=ledger.now(),
+                    copied=sources.copied(workspace, place, content),
+                )
+                items = list(sources.read(place, self.options))
+                wrong += [item for item in items if isinstance(item, Quarantined)]
+                self.sink.note(source)
+                self.sink.take(source, [item for item in items if isinstance(item, Trajectory)])
+        self.sink.quarantine(str(path), wrong, anew=True)
+        self.sink.notes.append(f"{path}: a log that was followed, rotated; read to its end")
+
     def settle(self) -> None:
         """Count every source as complete, as at the end of following."""
+        self._look_rotated(last=True)
         for path, watched in self.watched.items():
             with contextlib.suppress(OSError):
                 if (signature := _signature(path, watched.system)) != watched.signature:
@@ -212,12 +272,22 @@ class Tail:
         )
 
 
+def _packed(folder: Path) -> Iterator[Mark]:
+    """The compressed files of a folder, as they look."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(COMPRESSED) and entry.is_file(follow_symlinks=False):
+                state = entry.stat()
+                yield entry.path, state.st_size, state.st_mtime_ns, state.st_ino
+
+
 def _lost(files: Sequence[Path], how: str) -> Iterator[str]:
     """The sentence on logs of which something may never have been read."""
     if files:
         more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
         names = ", ".join(map(str, files[:NAMED]))
-        yield f"{names}{more}: {how}; what came since the last look was not read. {KEPT.capitalize()}"
+        lost = "what came since the last look was not read, unless a rotated log holds it"
+        yield f"{names}{more}: {how}; {lost}. {KEPT[0].upper()}{KEPT[1:]}"
 
 
 def _signature(path: Path, system: str) -> Signature:
