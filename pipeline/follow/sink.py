@@ -109,6 +109,7 @@ class Sink:
         """Ids that it took out, since another trajectory stands in their place."""
         self.notes: list[str] = []
         """What there is to say of what was taken in."""
+        self._said: set[str] = set()
         self._shorter: set[tuple[str, str]] = set()
         """Sources and trajectories of which was said that they are shorter than they were."""
 
@@ -296,11 +297,13 @@ class Sink:
         return sessions.save(but=forgotten)
 
     def _remember(self, result: Ingested) -> None:
-        """Keep what there is to say; that a log is shorter is said once, though it is read at each step."""
+        """Keep what there is to say, once, though a log is read at each step; that it is shorter, too."""
         shorter = dict(result.shorter)
         result.shorter = {key: one for key, one in shorter.items() if key not in self._shorter}
-        self.notes += [*result.notes, *result.losses()]
+        self.notes += [note for note in result.notes if note not in self._said]
+        self.notes += result.losses()
         self._shorter |= shorter.keys()
+        self._said |= {*result.notes}
 
     def _note(
         self,

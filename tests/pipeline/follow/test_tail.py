@@ -501,6 +501,64 @@ def test_archives_are_not_followed_and_are_named(tmp_path: Path, coaudit: Coaudi
     assert f"one archive is not followed, the first {tmp_path}/logs/old.jsonl.gz" in said
 
 
+def test_a_log_that_gets_shorter_or_goes_while_it_is_followed_is_named_once(
+    tail: Tail, tmp_path: Path
+) -> None:
+    logs = [talk(one, "a", "b", "c", log=tmp_path / "results" / f"{one}.jsonl") for one in ("x", "y", "z")]
+    look(tail)
+    assert tail.sink.notes == []
+    talk("x", "a", log=logs[0])
+    logs[1].unlink()
+    logs[2].rename(logs[2].with_name("z.jsonl.1"))
+    assert sorted(len(one.events) for one in look(tail).values()) == [3, 3, 3]
+    said = [note.partition("; ")[0] for note in tail.sink.notes]
+    assert said == [
+        f"{logs[0]}: shorter than when read",
+        f"{logs[1]}: gone",
+        f"{logs[0]}: holds 1 of the 3 events of x that it held before",
+    ]
+    talk("x", "a", "b", log=logs[0])
+    look(tail)
+    assert len(tail.sink.notes) == 3
+
+
+def test_a_rotation_that_copies_a_log_and_empties_it_loses_nothing(tail: Tail, tmp_path: Path) -> None:
+    log = talk("x", "a", "b", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    talk("x", "c", log=log, more=True)
+    shutil.copy(log, log.with_name("own.jsonl.1"))
+    talk("y", "a", log=log)
+    assert {one.native_id: len(one.events) for one in look(tail).values()} == {"x": 3, "y": 1}
+    assert tail.sink.notes == []
+
+
+def test_a_log_that_was_compressed_as_it_was_rotated_is_read_to_its_end(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coaudit.pipeline.follow.tail.STILL", 0.0)
+    log = talk("x", "a", log=tmp_path / "results" / "own.jsonl")
+    other = talk("other", "a", log=tmp_path / "other.jsonl")
+    (tmp_path / "results" / "own.jsonl.0.gz").write_bytes(gzip.compress(other.read_bytes()))
+    look(tail)
+    talk("last", "b", "c", log=log, more=False)
+    packed = log.with_name("own.jsonl.1.gz")
+    packed.write_bytes(gzip.compress(log.read_bytes())[:-20])
+    log.unlink()
+    look(tail)
+    talk("after", "d", log=log)
+    packed.write_bytes(gzip.compress(talk("last", "b", "c", log=tmp_path / "last.jsonl").read_bytes()))
+    look(tail)
+    assert {one.native_id for one in look(tail).values()} == {"x", "last", "after"}
+    notes = len(tail.sink.notes)
+    packed.rename(packed.with_name("own.jsonl.2.gz"))
+    look(tail)
+    log.unlink()
+    look(tail)
+    rebuild(tail.sink.store)
+    assert {one.native_id for one in stored(tail.sink.store).values()} == {"last"}
+    assert not [note for note in tail.sink.notes[notes:] if "rotated; read" in note]
+
+
 @pytest.mark.parametrize("rotated", ["own.jsonl.1", "own.jsonl-20260131", "own.jsonl.2026-01-31_12-00-00"])
 def test_what_came_to_a_log_just_before_it_was_rotated_is_read(
     tail: Tail, tmp_path: Path, rotated: str
@@ -513,6 +571,17 @@ def test_what_came_to_a_log_just_before_it_was_rotated_is_read(
     talk("after", "three", log=log)
     found = {one.native_id: len(one.events) for one in look(tail).values()}
     assert found == {"before": 1, "last": 1, "after": 1}
+
+
+def test_logs_of_any_shape_are_followed_by_a_mapping(tmp_path: Path, coaudit: Coaudit) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "theirs.jsonl").write_text('{"who": "user", "what": "Hello"}\n')
+    (tmp_path / "map.toml").write_text('[event]\nrole = "who"\ntext = "what"\n')
+    done = ("--stop-when-idle", "0.1", "--json")
+    found = coaudit("follow", tmp_path / "logs", "--map", tmp_path / "map.toml", *done).json
+    assert (found["trajectories"], found["quarantined"]) == (1, 0)
+    again = coaudit("ingest", tmp_path / "logs", "--map", tmp_path / "map.toml", "--json").json
+    assert (again["trajectories"], again["unchanged"]) == (0, 1)
 
 
 def test_files_of_a_folder_that_are_no_logs_are_named_once(tmp_path: Path, coaudit: Coaudit) -> None:
