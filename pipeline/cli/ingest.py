@@ -128,7 +128,11 @@ def _advice(paths: list[Path], system: str, result: Ingested) -> str:
         return ""
     place = shlex.quote(str(paths[0]))
     if system == "mapped":
-        none = "no file has a name that `files` of the mapping takes; " if not result.quarantined else ""
+        none = (
+            "no file has a name that `format` and `files` of the mapping take "
+            '(`files = "*.txt"` takes texts as of that format); '
+        )
+        none = none if not result.quarantined else ""
         return f": {none}`coaudit map {place}` shows what is in the logs"
     return f": `coaudit map {place}` shows what is in the logs and drafts a mapping for them"
 

@@ -53,6 +53,8 @@ NAMES, ARGUMENTS = (
     ("name", "toolName", "tool_name", "function_name", "toolId"),
     ("args", "arguments", "input", "parameters", "invocationMessage"),
 )
+MEDIA = ("inlineData", "inline_data", "fileData", "file_data")
+"""Parts that are no words, as Gemini's API has them."""
 RESULTS = ("response", "result", "output", "content")
 IDS = ("id", "toolCallId", "toolUseId", "call_id", "tool_call_id", "source_call_id")
 ASKED = {"task", "task_images"}
@@ -89,7 +91,16 @@ def messages(item: Any) -> list[Message] | None:
     # An object of the environment's, under a name of the log's own, is its state and nobody's word.
     spoken_of = _blocks if name and role == OF_KIND["environment"] else parts
     runs = list(_runs(itertools.chain(spoken_of(said), _asked(item))))
-    return [{**head, **kept, "content": run} for run in runs] or [{**head, **kept, "content": ""}]
+    if not runs:
+        return [{**head, **kept, "content": _media(said) or ""}]
+    return [{**head, **kept, "content": run} for run in runs]
+
+
+def _media(said: Any) -> list[Message]:
+    """What a content without a word holds, such as an image, by its name: a turn of it alone is one, too."""
+    parts = said if isinstance(said, list) else [said]
+    held = [name for part in parts if isinstance(part, dict) for name in MEDIA if name in part]
+    return [{"type": "text", "text": f"[{name}]"} for name in held]
 
 
 def of_langchain(item: Message) -> Message:

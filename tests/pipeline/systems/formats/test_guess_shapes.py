@@ -348,6 +348,20 @@ def test_all_items_that_came_back_are_the_reply(tmp_path: Path) -> None:
     assert brief(alone.events) == [("user", "message", said(0)), *answer]
 
 
+def test_a_turn_of_an_image_alone_is_a_message(tmp_path: Path) -> None:
+    image = {"mimeType": "image/png", "data": "iVBORw0KGgo="}
+    parts: list[tuple[str, dict[str, object]]] = [
+        ("user", {"text": said(0)}),
+        ("model", {"text": said(1)}),
+        ("user", {"inlineData": image}),
+        ("model", {"text": said(2)}),
+        ("user", {"fileData": {"mimeType": "image/png", "fileUri": "gs://b/a.png"}}),
+    ]
+    log = {"contents": [{"role": role, "parts": [part]} for role, part in parts]}
+    (run,) = drafted(as_json(tmp_path / "run.json", log))
+    assert [event.text for event in run.events] == [said(0), said(1), "[inlineData]", said(2), "[fileData]"]
+
+
 def test_a_reply_in_parts_is_found_where_a_response_has_several_to_choose_from(tmp_path: Path) -> None:
     def message(role: str, *parts: object) -> dict[str, object]:
         return {"role": role, "parts": parts}
