@@ -296,6 +296,8 @@ def _events(seen: Survey, made: Guess) -> Iterator[str]:
             yield "each = true    # a record is one message"
         if made.reply:
             yield f"reply = {quoted(made.reply)}    # what came back"
+        if made.briefing:
+            yield f"told = {quoted(made.briefing)}    # what the agents were told: they alone see it"
         if made.growing:
             yield "growing = true    # records continue each other: the last one has the whole session"
         return

@@ -7,9 +7,13 @@ from .guess_made import Guess
 from .guess_names import is_said, named
 from .mapped_messages import reply_in
 from .mapping import Messages
-from .survey import Survey
+from .survey import PathSeen, Survey
 
 REPLIES = ("response", "completion", "reply", "output", "answer", "generation", "model_response", "sampled")
+TOLD = ("system", "systemInstruction", "system_instruction", "system_prompt", "systemPrompt", "instructions")
+"""What agents were told, beside the list of messages."""
+WORDS = 4
+"""So many are no name."""
 LEAST = 0.3
 """So many of the records must have a reply."""
 CONTINUE = 0.3
@@ -20,12 +24,27 @@ def of_messages(made: Guess, seen: Survey) -> None:
     """Note where the reply to a list of messages is, and whether records continue each other."""
     at = made.at or ""
     made.reply = reply(seen, at)
+    made.briefing = _briefing(seen, at)
     calls = [
         (turns.events_in(record, at, None), reply_in(record, Messages(at=at, reply=made.reply)))
         for record in seen.records
     ]
     whole = [(many, reply) for many, reply in calls if isinstance(many, list)]
     made.growing = len(whole) > 1 and growing.share(whole) >= CONTINUE
+
+
+def _briefing(seen: Survey, at: str) -> str | None:
+    """What stands beside the list and is no name, such as that of a system that is compared with others."""
+    beside = at.rpartition(".")[0]
+    for name in TOLD:
+        one = seen.paths.get(f"{beside}.{name}" if beside else name)
+        if one and (not one.only("text") or _says(one)):
+            return one.path
+    return None
+
+
+def _says(one: PathSeen) -> bool:
+    return any(len(text.split()) >= WORDS for text in (*one.values, *one.texts))
 
 
 def reply(seen: Survey, at: str) -> str | None:

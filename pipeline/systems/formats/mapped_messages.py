@@ -40,6 +40,9 @@ def told(
             yield Quarantined(source=sessions.source, line=number, reason=reason)
     yield from chat.passed_over(others, sessions.source, number, at)
     if talk.events:
+        messages = sessions.mapping.messages
+        if messages and messages.told and (what := getter(messages.told)(value)):
+            talk.tell({"system": what})
         yield trajectory(talk, value, number, sessions)
     else:
         yield Quarantined(source=sessions.source, line=number, reason=f"{at}: no messages in it")

@@ -100,6 +100,8 @@ class Messages(Model):
     """Whether a record is one message; records in which there is none are passed over."""
     reply: str | None = None
     """What came back, a message, a list of them or a text, where it stands apart from the list."""
+    told: str | None = None
+    """What the agents were told, where it stands apart from the list: a state that they alone see."""
     growing: bool = False
     """Whether records are calls of a model, each with all that was said before: of those that continue each
     other the last is the session."""

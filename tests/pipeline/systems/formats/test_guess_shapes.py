@@ -348,6 +348,22 @@ def test_all_items_that_came_back_are_the_reply(tmp_path: Path) -> None:
     assert brief(alone.events) == [("user", "message", said(0)), *answer]
 
 
+@pytest.mark.parametrize("told", ["Never book a train unasked. " * 99, {"parts": [{"text": "Never book."}]}])
+def test_what_agents_were_told_beside_the_messages_is_their_state(tmp_path: Path, told: object) -> None:
+    talk = [{"role": role, "parts": [{"text": said(n)}]} for n, role in enumerate(("user", "model"))]
+    path = as_json(tmp_path / "run.json", {"request": {"system": told, "contents": talk}})
+    (run,) = drafted(path)
+    assert run.states[run.events[0].states["assistant"]] == {"system": told}
+    (bare,) = drafted(as_json(tmp_path / "bare.json", {"request": {"contents": talk}}))
+    assert [event.digest() for event in run.events] == [event.digest() for event in bare.events]
+
+
+def test_the_name_of_a_system_beside_the_messages_is_not_what_it_was_told(tmp_path: Path) -> None:
+    talk = [{"role": role, "content": said(n)} for n, role in enumerate(("user", "assistant"))]
+    path = as_lines(tmp_path / "runs.jsonl", [{"system": name, "turns": talk} for name in ("red", "blue")])
+    assert draft(path).made.briefing is None
+
+
 def test_a_turn_of_an_image_alone_is_a_message(tmp_path: Path) -> None:
     image = {"mimeType": "image/png", "data": "iVBORw0KGgo="}
     parts: list[tuple[str, dict[str, object]]] = [
