@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...schemas import Quarantined, Trajectory
+from ...schemas.text import one_line
 from ..errors import CoauditError, SourceError, StoreError, UsageError, WriteError
 from ..ingest.archives import archives_below, is_archive
 from ..ingest.discover import Tree, discover, unrecognised
@@ -324,7 +325,7 @@ class Follower:
             listener.sync()
         saved = await asyncio.to_thread(self.sink.flush)
         while self.sink.notes:
-            self.say(self.sink.notes.pop(0))
+            self.say(one_line(self.sink.notes.pop(0)))
         self.stored.update(trajectory.id for trajectory in saved)
         self.stored -= self.sink.gone
         for listener in self.listeners:

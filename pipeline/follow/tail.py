@@ -139,9 +139,14 @@ class Tail:
             self._packed[number] = (there[number], since if same else now)
             path = Path(there[number][0])
             if (last or (same and now - since > STILL)) and self._is_rotated(path):
-                self._unpacked.add(number)
-                self._unpack(path)
-                self.changed = now
+                try:
+                    path.stat()  # a rotation may just have renamed it
+                    self._unpack(path)
+                except OSError as error:  # tried again, when there is room for one
+                    self._refuse(path, error)
+                else:
+                    self._unpacked.add(number)
+                    self.changed = now
 
     def _is_rotated(self, path: Path) -> bool:
         """Whether a compressed file bears the name of a log that is followed."""

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ...schemas import Quarantined
-from ...schemas.text import counted
-from .remarks import Remarks
+from ...schemas.text import counted, shortened
+from .remarks import NAME, Remarks
 
 KEPT = "what is stored stays, and a rebuild has only what logs and their copies still hold"
 """Of what a log told before and tells no more."""
+NAMED = 5
+"""So many files that lack something are named."""
 Progress = Callable[[str, int, int], None]
 """Called with what is being read, how many sources are done, and of how many."""
 
@@ -45,7 +47,10 @@ class Ingested:
         by_source: dict[str, list[tuple[str, int, int]]] = {}
         for (source, _), one in self.shorter.items():
             by_source.setdefault(source, []).append(one)
-        for source, some in by_source.items():
+        for source, some in list(by_source.items())[:NAMED]:
             name, now, before = some[0]
+            name = shortened(name, NAME)
             more = f" and of {counted(len(some) - 1, 'more session', 'more sessions')}" if some[1:] else ""
             yield f"{source}: holds {now} of the {before} events of {name}{more} that it held before; {KEPT}"
+        if len(by_source) > NAMED:
+            yield f"{len(by_source) - NAMED} more files hold less of their sessions than before"

@@ -14,7 +14,7 @@ import duckdb
 from ...schemas.text import counted
 from ..store import execute
 from ..systems.registry import system_of
-from .result import KEPT
+from .result import KEPT, NAMED
 from .sources import Source, unowned
 
 _SIDES = """
@@ -73,8 +73,10 @@ def missing(
 
 def losses(missing: Mapping[str, Collection[str]]) -> Iterator[str]:
     """The sources that hold sessions no more, a sentence for each."""
-    for path, ids in missing.items():
+    for path, ids in list(missing.items())[:NAMED]:
         yield f"{path}: no longer holds {counted(len(ids), 'session', 'sessions')} that it gave; {KEPT}"
+    if len(missing) > NAMED:
+        yield f"{len(missing) - NAMED} more files no longer hold sessions that they gave"
 
 
 def superseded(

@@ -559,6 +559,32 @@ def test_a_log_that_was_compressed_as_it_was_rotated_is_read_to_its_end(
     assert not [note for note in tail.sink.notes[notes:] if "rotated; read" in note]
 
 
+def test_a_rotated_log_for_which_there_is_no_room_is_read_when_there_is(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(workspace: Workspace, place: Place, content: str) -> NoReturn:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("coaudit.pipeline.follow.tail.STILL", 0.0)
+    log = talk("x", "a", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    talk("x", "b", log=log, more=True)
+    log.with_name("own.jsonl.1.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    with monkeypatch.context() as patched:
+        patched.setattr(sources, "copied", full)
+        look(tail)
+        look(tail)
+    with tail.sink.store.reading() as connection:
+        wrong = connection.execute("SELECT source, reason FROM quarantine").fetchall()
+    assert wrong == [(f"{log}.1.gz", "cannot be read: No space left on device")]
+    look(tail)
+    (found,) = look(tail).values()
+    assert [event.text for event in found.events] == ["a", "b"]
+    with tail.sink.store.reading() as connection:
+        assert connection.execute("SELECT count(*) FROM quarantine").fetchone() == (0,)
+
+
 @pytest.mark.parametrize("rotated", ["own.jsonl.1", "own.jsonl-20260131", "own.jsonl.2026-01-31_12-00-00"])
 def test_what_came_to_a_log_just_before_it_was_rotated_is_read(
     tail: Tail, tmp_path: Path, rotated: str

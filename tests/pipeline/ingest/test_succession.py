@@ -252,6 +252,16 @@ def test_a_log_that_holds_less_than_before_says_so_and_so_does_a_rebuild(
     assert wrong.reason.startswith("no longer holds 1 session, and 3 events of ")
 
 
+def test_of_many_logs_that_hold_less_five_are_named(store: Store, tmp_path: Path) -> None:
+    for until in (3, 2):
+        for n in range(7):
+            lines(tmp_path / "logs" / f"{n}.jsonl", **{f"x{n}": until, f"y{n}": until}, **{f"z{until}{n}": 1})
+        notes = ingest(store, [tmp_path / "logs"], ReadOptions()).notes
+    assert sum("no longer holds 1 session" in note for note in notes) == 5
+    assert sum("holds 2 of the 3 events of x" in note and "1 more session" in note for note in notes) == 5
+    assert sum(note.startswith("2 more files") for note in notes) == 2
+
+
 def test_a_log_that_tells_a_session_at_each_step_is_not_shorter(store: Store, tmp_path: Path) -> None:
     log = tmp_path / "logs" / "chat.jsonl"
     said = [{"role": "user", "content": "One"}, {"role": "assistant", "content": "Two"}] * 3
