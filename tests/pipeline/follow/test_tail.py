@@ -509,7 +509,7 @@ def test_a_log_that_gets_shorter_or_goes_while_it_is_followed_is_named_once(
     assert tail.sink.notes == []
     talk("x", "a", log=logs[0])
     logs[1].unlink()
-    logs[2].rename(logs[2].with_name("z.jsonl.1"))
+    logs[2].rename(logs[2].with_name("of-yesterday.jsonl"))
     assert sorted(len(one.events) for one in look(tail).values()) == [3, 3, 3]
     said = [note.partition("; ")[0] for note in tail.sink.notes]
     assert said == [
@@ -540,6 +540,7 @@ def test_a_log_that_was_compressed_as_it_was_rotated_is_read_to_its_end(
     other = talk("other", "a", log=tmp_path / "other.jsonl")
     (tmp_path / "results" / "own.jsonl.0.gz").write_bytes(gzip.compress(other.read_bytes()))
     look(tail)
+    log.with_name("theirs.jsonl.gz").write_bytes(gzip.compress(other.read_bytes()))
     talk("last", "b", "c", log=log, more=False)
     packed = log.with_name("own.jsonl.1.gz")
     packed.write_bytes(gzip.compress(log.read_bytes())[:-20])

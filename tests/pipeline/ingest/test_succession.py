@@ -263,11 +263,9 @@ def test_of_many_logs_that_hold_less_five_are_named(store: Store, tmp_path: Path
 
 
 def test_a_log_that_tells_a_session_at_each_step_is_not_shorter(store: Store, tmp_path: Path) -> None:
-    log = tmp_path / "logs" / "chat.jsonl"
+    log = tmp_path / "logs" / "chat.json"
     said = [{"role": "user", "content": "One"}, {"role": "assistant", "content": "Two"}] * 3
-    for until in (3, 6):
-        told = [{"id": "c", "messages": said[:n]} for n in range(1, until + 1)]
-        log.write_text("".join(f"{json.dumps(one)}\n" for one in told))
-        assert ingest(store, [log], ReadOptions(condition="one")).notes == []
-    log.write_text("".join(f"{json.dumps(one)}\n" for one in [*told, {"id": "d", "messages": said}]) + "\n")
-    assert ingest(store, [log], ReadOptions(condition="two")).notes == []
+    steps = [{"id": "c", "messages": said[:n]} for n in range(1, 7)]
+    for told in (steps[:3], [steps[0], steps[5]], [*steps, {"id": "d", "messages": said}]):
+        log.write_text(json.dumps(told))
+        assert ingest(store, [log], ReadOptions()).notes == []
