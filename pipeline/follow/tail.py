@@ -34,6 +34,8 @@ REST = 4.0
 """A look is followed by a pause of so many times its own length."""
 Mark = tuple[str, int, int, int]
 """Of a file: its path, bytes, when it was changed last, and its number on the disk."""
+Look = tuple[int, int, int]
+"""The same without the path: a rotation renames what it compressed before, and may use a number again."""
 Signature = tuple[Mark, ...]
 Read = Callable[[Path, Trajectory], None]
 
@@ -70,10 +72,10 @@ class Tail:
         self.changed = time.monotonic()
         """When something was last seen to grow."""
         self._known = sources.known_sources(sink.store)
-        self._packed: dict[int, tuple[Mark, float]] = {}
-        """By its number, how a compressed file looked, and since when: its name changes at each rotation."""
-        self._unpacked: set[int] | None = None
-        """Those that are read, or were there before anything was followed."""
+        self._packed: dict[Look, float] = {}
+        """How compressed files look that are not read, and since when."""
+        self._unpacked: set[Look] | None = None
+        """How those look that are, or that were there before anything was followed."""
         self._gone: set[Path] = set()
         """Sources that were there and are no more."""
         self._refused: set[Path] = set()
@@ -128,24 +130,21 @@ class Tail:
         """Read what a rotation has compressed of the logs that are followed, once it is whole: what came to
         them since they were read is nowhere else."""
         now = time.monotonic()
-        there = {
-            mark[3]: mark for folder in {path.parent for path in self.watched} for mark in _packed(folder)
-        }
+        folders = {path.parent for path in self.watched}
+        there = {mark[1:]: Path(mark[0]) for folder in folders for mark in _packed(folder)}
         if self._unpacked is None:
             self._unpacked = {*there}
-        for number in there.keys() - self._unpacked:
-            mark, since = self._packed.get(number, (None, now))
-            same = mark is not None and mark[1:] == there[number][1:]
-            self._packed[number] = (there[number], since if same else now)
-            path = Path(there[number][0])
-            if (last or (same and now - since > STILL)) and self._is_rotated(path):
+        self._packed = {look: self._packed.get(look, now) for look in there.keys() - self._unpacked}
+        for look, since in self._packed.items():
+            path = there[look]
+            if (last or now - since > STILL) and self._is_rotated(path):
                 try:
                     path.stat()  # a rotation may just have renamed it
                     self._unpack(path)
                 except OSError as error:  # tried again, when there is room for one
                     self._refuse(path, error)
                 else:
-                    self._unpacked.add(number)
+                    self._unpacked.add(look)
                     self.changed = now
 
     def _is_rotated(self, path: Path) -> bool:

@@ -586,6 +586,20 @@ def test_a_rotated_log_for_which_there_is_no_room_is_read_when_there_is(
         assert connection.execute("SELECT count(*) FROM quarantine").fetchone() == (0,)
 
 
+def test_a_rotated_log_under_the_number_of_an_older_one_is_read(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coaudit.pipeline.follow.tail.STILL", -1.0)
+    log = talk("x", "a", log=tmp_path / "results" / "own.jsonl")
+    packed = log.with_name("own.jsonl.1.gz")
+    look(tail)
+    for name in ("one", "two"):
+        with packed.open("wb") as file:  # written over, so that its number stays
+            file.write(gzip.compress(talk(name, name, log=tmp_path / "more.jsonl").read_bytes()))
+        found = look(tail)
+    assert {one.native_id for one in found.values()} == {"x", "one", "two"}
+
+
 @pytest.mark.parametrize("rotated", ["own.jsonl.1", "own.jsonl-20260131", "own.jsonl.2026-01-31_12-00-00"])
 def test_what_came_to_a_log_just_before_it_was_rotated_is_read(
     tail: Tail, tmp_path: Path, rotated: str
