@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from ...schemas import Quarantined, Trajectory, content_hash
@@ -133,7 +134,7 @@ class Tail:
         folders = {path.parent for path in self.watched}
         there = {mark[1:]: Path(mark[0]) for folder in folders for mark in _packed(folder)}
         if self._unpacked is None:
-            self._unpacked = {*there}
+            self._unpacked = {look for look, path in there.items() if not self._is_missed(path, look[1])}
         self._packed = {look: self._packed.get(look, now) for look in there.keys() - self._unpacked}
         for look, since in self._packed.items():
             path = there[look]
@@ -149,11 +150,17 @@ class Tail:
 
     def _is_rotated(self, path: Path) -> bool:
         """Whether a compressed file bears the name of a log that is followed."""
-        name, kind = path.stem, ending(Path(path.stem))
+        return any(_bears_name(path, log) for log in self.watched)
+
+    def _is_missed(self, path: Path, changed: int) -> bool:
+        """Whether a log has gone into a compressed file while nobody followed: since it was noted last."""
+        place = path.absolute()
+        if any(known.startswith(f"{place}!") for known in self._known):
+            return False
         return any(
-            name.startswith(one.name) or (name.startswith(one.stem) and kind == ending(one))
-            for one in self.watched
-            if one.parent == path.parent
+            _bears_name(place, Path(log))
+            and changed / 1e9 > datetime.fromisoformat(known.ingested).timestamp()
+            for log, known in self._known.items()
         )
 
     def _unpack(self, path: Path) -> None:
@@ -274,6 +281,13 @@ class Tail:
             ingested=ledger.now(),
             copied=str(path.absolute().relative_to(above)) if inside else None,
         )
+
+
+def _bears_name(path: Path, log: Path) -> bool:
+    """Whether a compressed file is called as a log is beside which it lies, with what a rotation adds."""
+    name = path.stem
+    same = name.startswith(log.name) or (name.startswith(log.stem) and ending(Path(name)) == ending(log))
+    return same and path.parent == log.parent
 
 
 def _packed(folder: Path) -> Iterator[Mark]:

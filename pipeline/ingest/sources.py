@@ -312,6 +312,8 @@ class Known:
     options: str
     bytes: int | None
     ids: tuple[str, ...]
+    ingested: str = ""
+    """When it was noted last, in UTC."""
 
     def holds(self, source: Source) -> bool:
         """Whether the source has nothing that is not known."""
@@ -325,9 +327,12 @@ def known_sources(store: Store) -> dict[str, Known]:
         return {}
     with store.reading() as connection:
         rows = connection.execute(
-            "SELECT path, content_hash, options, bytes, trajectory_ids FROM sources"
+            "SELECT path, content_hash, options, bytes, trajectory_ids, ingested FROM sources"
         ).fetchall()
-    return {path: Known(content, options, size, tuple(ids)) for path, content, options, size, ids in rows}
+    return {
+        path: Known(content, options, size, tuple(ids), str(ingested))
+        for path, content, options, size, ids, ingested in rows
+    }
 
 
 def growth(known: Known, source: Source, place: Place) -> Span | None:

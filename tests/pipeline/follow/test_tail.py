@@ -586,6 +586,28 @@ def test_a_rotated_log_for_which_there_is_no_room_is_read_when_there_is(
         assert connection.execute("SELECT count(*) FROM quarantine").fetchone() == (0,)
 
 
+def test_a_log_that_was_rotated_while_nobody_followed_is_read_to_its_end(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coaudit.pipeline.follow.tail.STILL", -1.0)
+    log = talk("x", "a", log=tmp_path / "results" / "own.jsonl")
+    older = log.with_name("own.jsonl.0.gz")
+    before = talk("before", "a", log=tmp_path / "before.jsonl")
+    older.write_bytes(gzip.compress(before.read_bytes()))
+    os.utime(older, (1.0, 1.0))
+    look(tail)
+    look(tail)
+    talk("x", "b", log=log, more=True)
+    log.with_name("own.jsonl.1.gz").write_bytes(gzip.compress(log.read_bytes()))
+    talk("after", "c", log=log)
+    for read in (1, 0):
+        later = Tail(Sink(tail.sink.store), ReadOptions())
+        later.roots.append(tmp_path / "results")
+        found = look(later)
+        assert {one.native_id: len(one.events) for one in found.values()} == {"x": 2, "after": 1}
+        assert sum("read to its end" in note for note in later.sink.notes) == read
+
+
 def test_a_rotated_log_under_the_number_of_an_older_one_is_read(
     tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
