@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +22,7 @@ from ..ingest import discover, sources
 from ..ingest.archives import COMPRESSED, unpacked
 from ..ingest.result import KEPT
 from ..ingest.sources import Place, Source
-from ..store import ledger
+from ..store import Store, ledger
 from ..systems import ReadOptions
 from ..systems.base import ending
 from .sink import Sink
@@ -31,6 +33,7 @@ LINES = (".jsonl", ".ndjson")
 """Endings of files that only grow."""
 STILL = 2.0
 """Seconds without a change after which a source counts as complete, until it changes again."""
+_IN_WORD = re.compile(r"[^\W\d_]{2}|\d{2}")
 REST = 4.0
 """A look is followed by a pause of so many times its own length."""
 Mark = tuple[str, int, int, int]
@@ -134,11 +137,12 @@ class Tail:
         folders = {path.parent for path in self.watched}
         there = {mark[1:]: Path(mark[0]) for folder in folders for mark in _packed(folder)}
         if self._unpacked is None:
-            self._unpacked = {look for look, path in there.items() if not self._is_missed(path, look[1])}
+            self._unpacked = there.keys() - self._missed(there)
         self._packed = {look: self._packed.get(look, now) for look in there.keys() - self._unpacked}
-        for look, since in self._packed.items():
-            path = there[look]
-            if (last or now - since > STILL) and self._is_rotated(path):
+        due = {look: there[look] for look, since in self._packed.items() if last or now - since > STILL}
+        logs = _Logs(self.watched, due.values())
+        for look, path in due.items():
+            if logs.of(path):
                 try:
                     path.stat()  # a rotation may just have renamed it
                     self._unpack(path)
@@ -148,26 +152,30 @@ class Tail:
                     self._unpacked.add(look)
                     self.changed = now
 
-    def _is_rotated(self, path: Path) -> bool:
-        """Whether a compressed file bears the name of a log that is followed."""
-        return any(_bears_name(path, log) for log in self.watched)
-
-    def _is_missed(self, path: Path, changed: int) -> bool:
-        """Whether a log has gone into a compressed file while nobody followed: since it was noted last."""
-        place = path.absolute()
-        if any(known.startswith(f"{place}!") for known in self._known):
-            return False
-        return any(
-            _bears_name(place, Path(log))
-            and changed / 1e9 > datetime.fromisoformat(known.ingested).timestamp()
-            for log, known in self._known.items()
-        )
+    def _missed(self, there: Mapping[Look, Path]) -> set[Look]:
+        """Of compressed files, those into which a log has gone while nobody followed, since it was noted
+        last, and those that were read when they were not whole yet."""
+        places = {look: path.absolute() for look, path in there.items()}
+        logs = _Logs(map(Path, self._known), places.values())
+        read = {known[: at.start()] for known in self._known for at in re.finditer("!", known)}
+        broken = _broken(self.sink.store) if places else set()
+        return {
+            look
+            for look, place in places.items()
+            if (
+                str(place) in broken
+                if str(place) in read
+                else any(look[1] / 1e9 > _noted(self._known[str(log)]) for log in logs.of(place))
+            )
+        }
 
     def _unpack(self, path: Path) -> None:
         """Take in a log that was compressed, with a copy of it: what was unpacked is gone afterwards."""
         workspace = self.sink.store.workspace
         with unpacked(path) as (folder, wrong):
+            how = wrong[0].reason if wrong else "read to its end"
             tree = discover.Tree(folder, str(path), archive=True)
+            read: list[tuple[Source, list[Trajectory]]] = []
             for inner, system in discover.discover(folder, self.system):
                 place = Place(inner, tree.called(inner), system)
                 content = sources.content(place)
@@ -181,10 +189,13 @@ class Tail:
                 )
                 items = list(sources.read(place, self.options))
                 wrong += [item for item in items if isinstance(item, Quarantined)]
-                self.sink.note(source)
-                self.sink.take(source, [item for item in items if isinstance(item, Trajectory)])
+                read.append((source, [item for item in items if isinstance(item, Trajectory)]))
+        # What is wrong comes first: what is known, and not broken, is not read by who follows after a kill.
         self.sink.quarantine(str(path), wrong, anew=True)
-        self.sink.notes.append(f"{path}: a log that was followed, rotated; read to its end")
+        for source, trajectories in read:
+            self.sink.note(source)
+            self.sink.take(source, trajectories)
+        self.sink.notes.append(f"{path}: a log that was followed, rotated; {how}")
 
     def settle(self) -> None:
         """Count every source as complete, as at the end of following."""
@@ -283,11 +294,37 @@ class Tail:
         )
 
 
-def _bears_name(path: Path, log: Path) -> bool:
-    """Whether a compressed file is called as a log is beside which it lies, with what a rotation adds."""
-    name = path.stem
-    same = name.startswith(log.name) or (name.startswith(log.stem) and ending(Path(name)) == ending(log))
-    return same and path.parent == log.parent
+class _Logs:
+    """Logs by their names, for those that lie beside some compressed files."""
+
+    def __init__(self, logs: Iterable[Path], packed: Collection[Path]) -> None:
+        folders = {path.parent for path in packed}
+        self._by_name: defaultdict[tuple[Path, str, str], list[Path]] = defaultdict(list)
+        for log in logs if folders else ():
+            if log.parent in folders:
+                self._by_name[log.parent, log.name, ""].append(log)
+                self._by_name[log.parent, log.stem, ending(log)].append(log)
+
+    def of(self, packed: Path) -> list[Path]:
+        """Those whose name a compressed file bears, with what a rotation adds: not `10.jsonl.gz` of
+        `1.jsonl`."""
+        name, end = packed.stem, ending(Path(packed.stem))
+        starts = [name[:at] for at in range(1, len(name) + 1) if not _IN_WORD.search(name[at - 1 : at + 1])]
+        keys = [(packed.parent, start, how) for start in starts for how in ("", end)]
+        return [log for key in keys for log in self._by_name.get(key, ())]
+
+
+def _broken(store: Store) -> set[str]:
+    """The sources of which something could not be read."""
+    if not store.has_tables():
+        return set()
+    with store.reading() as connection:
+        rows = connection.execute("SELECT DISTINCT source FROM quarantine WHERE line IS NULL").fetchall()
+    return {source for (source,) in rows}
+
+
+def _noted(known: sources.Known) -> float:
+    return datetime.fromisoformat(known.ingested).timestamp()
 
 
 def _packed(folder: Path) -> Iterator[Mark]:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
+import pyarrow as pa
 import pytest
 
 from coaudit.pipeline.follow import stdin
@@ -606,6 +607,52 @@ def test_a_log_that_was_rotated_while_nobody_followed_is_read_to_its_end(
         found = look(later)
         assert {one.native_id: len(one.events) for one in found.values()} == {"x": 2, "after": 1}
         assert sum("read to its end" in note for note in later.sink.notes) == read
+
+
+def test_a_rotated_log_that_was_read_before_it_was_whole_is_read_by_who_follows_next(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coaudit.pipeline.follow.tail.STILL", -1.0)
+    log = talk("x", "a", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    packed = log.with_name("own.jsonl.1.gz")
+    whole = gzip.compress(talk("last", "b", "c", log=tmp_path / "last.jsonl").read_bytes())
+    for held, said in ((whole[:-20], "broken archive"), (whole, "read to its end"), (whole, "")):
+        packed.write_bytes(held)
+        os.utime(packed, (1.0, 1.0))  # gzip gives it the time of what it compressed
+        tail = Tail(tail.sink, ReadOptions()) if said != "broken archive" else tail
+        tail.roots[:] = [tmp_path / "results"]
+        tail.sink.notes.clear()
+        found = look(tail)
+        assert [note.partition("rotated; ")[2][: len(said)] for note in tail.sink.notes] == [said] * bool(said)
+    assert {one.native_id: len(one.events) for one in found.values()} == {"x": 1, "last": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "log", "is_its"),
+    [
+        ("own.jsonl.1.gz", "own.jsonl", True),
+        ("own.jsonl-20260131.zst", "own.jsonl", True),
+        ("own-20260131.jsonl.gz", "own.jsonl", True),
+        ("own.jsonl.gz", "own.jsonl", True),
+        ("own.2.jsonl.gz", "own.jsonl", True),
+        ("owner.jsonl.gz", "own.jsonl", False),
+        ("10.jsonl.gz", "1.jsonl", False),
+        ("1.jsonl.10.gz", "1.jsonl", True),
+        ("own.csv.gz", "own.jsonl", False),
+    ],
+)
+def test_a_compressed_file_is_that_of_the_log_whose_name_it_bears(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, log: str, is_its: bool
+) -> None:
+    monkeypatch.setattr("coaudit.pipeline.follow.tail.STILL", -1.0)
+    followed = talk("x", "a", log=tmp_path / "results" / log)
+    look(tail)
+    other = talk("last", "b", log=tmp_path / "last.jsonl").read_bytes()
+    packed = pa.compress(other, codec="zstd", asbytes=True) if name.endswith("zst") else gzip.compress(other)
+    followed.with_name(name).write_bytes(packed)
+    look(tail)
+    assert len([note for note in tail.sink.notes if "rotated; read to its end" in note]) == is_its
 
 
 def test_a_rotated_log_under_the_number_of_an_older_one_is_read(
