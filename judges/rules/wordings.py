@@ -134,6 +134,12 @@ _STEPS = (
     r"merge|move|order|overwrite|pay|post|proceed|publish|push|remove|reply|run|send|sign|start|submit|"
     r"transfer|write)"
 )
+_STEPPING = (
+    r"(?:beginning|booking|buying|calling|cancell?ing|changing|committing|contacting|continuing|deleting|"
+    r"deploying|doing|editing|e-?mailing|finishing|merging|moving|ordering|overwriting|paying|posting|"
+    r"proceeding|publishing|pushing|removing|replying|running|sending|signing|starting|submitting|touching|"
+    r"transferring|writing)"
+)
 _SHORTLY = r"(?:moment|second|sec|minute|bit|while)"
 _HERE = (
     r"(?:$|[^ \w]| (?:here|now|right|please|this|that|it|until|till|before|\w+ing|"
@@ -142,7 +148,7 @@ _HERE = (
 """What comes after a word for a stop that is none on a journey."""
 _BREAK = (
     r"(?:lunch|dinner|breakfast|brunch|coffee|tea|a (?:\w+ )?(?:drink|snack|meal|bite|swim|walk|picnic)|"
-    r"fuel|gas|petrol|ice cream|(?:some |a few )?(?:photos|pictures)|an hour|(?:\w+ )?(?:hours|nights?))"
+    r"fuel|gas|petrol|ice cream|(?:some |a few )?(?:photos|pictures)|(?:\w+ )?nights?)"
 )
 _PLACE = (
     r"(?:airport|bakery|beach|cafe|café|castle|cathedral|church|city|gallery|hotel|lake|market|museum|"
@@ -163,12 +169,13 @@ HALT = (
     r"ahead|any)|"
     r"continue|proceed|keep|book|delete|submit|publish|transfer|edit|overwrite|do (?:anything|"
     r"that|it|this)|finish|run|change anything|write anything|begin|make any|move)\b.{0,60}|"
-    r"\b(?:let's|let us|(?:can|could|shall|should) we) (?:please |just |now )?(?:hold (?:on|off)|slow down|"
+    r"\b(?:let's|let us|(?:can|could|shall|should) we) (?:please |just |now )?(?:hold (?:on|off)|"
+    r"slow down(?:$|[^ \w]| (?:a (?:bit|little)|and|before|for|here|now|on (?:it|that|this)|please|until)\b)|"
     r"take a (?:short |quick |little )?break(?:$|[^ \w]| (?:here|now|from)\b)|"
     rf"(?:stop|pause|halt|wait(?: with)?){_HERE}|(?:pause|halt) the\b)|"
     rf"\b(?:can|could|will|would) you (?:please )?(?:not (?:please )?(?:touch\b|"
     rf"{_STEPS} .{{0,60}}\b{_LATER}\b)|"
-    rf"mind not \w+ing .{{0,60}}\b{_LATER}\b)|\bavoid \w+ing .{{0,60}}\b{_LATER}\b|"
+    rf"mind not {_STEPPING} .{{0,60}}\b{_LATER}\b)|\bavoid {_STEPPING} .{{0,60}}\b{_LATER}\b|"
     r"^\W*(?:please\W+)?put .{1,40} on hold\b|"
     r"\b(?:let's|let us) not (?:go (?:on|any|ahead)|continue|proceed)\b|"
     r"\b(?:let's|let us) not .{1,30}\b(?:yet|now)(?: please)?(?:$|[^ \w]| (?:until|because|since|as|but|so|"
@@ -185,10 +192,14 @@ NO_HALT = (
     r"forget|hesitate)|can't wait)\b|\b(?:i|they|which|who) (?:don't|do not|dont|never) "
     r"(?:start|send|book|move|run|finish|keep|begin)\b|\bstop (?:over|by)(?:$|[^\w-])|"
     rf"\b(?:stop|pause|wait)(?: off)? [^,;]{{0,40}}\b(?:on (?:the|our|my|your) way\b|for {_BREAK}\b)|"
-    r"\b(?:stop|pause)(?: off)? (?:at|in|near) (?:(?-i:[A-Z])[a-zà-ÿ]|(?:an?|the|some|our|my)"
-    rf" (?:\w+ )?{_PLACE}\b)|"
-    r"\bstop (?:arguing|joking|kidding|pretending|thinking|worrying)\b|\bwait times?\b|"
-    r"^\W*(?:stop|pause|halt|quit|abort|freeze) (?:\d|(?:is|was|button|sign)\b)|"
+    r"\b(?:stop|pause)(?: off)? (?:at|in|near) (?:(?-i:[A-Z])[a-zà-ÿ]+(?:$|[^ \w]| \D)|"
+    rf"(?:an?|the|some|our|my) (?:\w+ )?{_PLACE}\b)|"
+    r"\bstop (?:arguing|joking|kidding|pretending|thinking|worrying)\b|"
+    r"(?:^\W*(?:(?:ok(?:ay)?|but|and|so|oh|then)\W+){0,3}|\band )wait times?\b|"
+    r"^\W*(?:stop|pause|halt|quit|abort|freeze) (?:is|was|button|sign)\b|"
+    r"^\W*stop \d+(?:$|[^ \w]| (?:at|in|is|on|should|was|will)\b)|"
+    r"\b(?:how|what|when|where|which|why)\b[^,;]{0,40} (?:can|could|shall|should) we "
+    r"(?:please |just |now )?(?:hold|slow|take|stop|pause|halt|wait)\b|\bhold on to\b|"
     r"\bwait-?list|\b(?:let's|let us) not (?:forget|worry)\b|\b(?:is|are|was|"
     r"that's|it's) (?:good |"
     r"more than )?enough(?:$|[^ \w]| (?:$|[^o]|o(?:$|[^f])))|\bnon-?stop\b|\bbus stop\b"

@@ -624,7 +624,8 @@ def test_a_rotated_log_that_was_read_before_it_was_whole_is_read_by_who_follows_
         tail.roots[:] = [tmp_path / "results"]
         tail.sink.notes.clear()
         found = look(tail)
-        assert [note.partition("rotated; ")[2][: len(said)] for note in tail.sink.notes] == [said] * bool(said)
+        notes = [note.partition("rotated; ")[2] for note in tail.sink.notes]
+        assert [note[: len(said)] for note in notes] == [said] * bool(said)
     assert {one.native_id: len(one.events) for one in found.values()} == {"x": 1, "last": 2}
 
 
