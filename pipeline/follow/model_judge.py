@@ -149,6 +149,7 @@ class ModelJudge:
             await self(())
             await self._store()
             await asyncio.sleep(TICK)
+        await self._store()  # before another has the turn
         if self._asking:
             self._asking.cancel()
             await asyncio.wait([self._asking])

@@ -369,8 +369,9 @@ class Mapping(Model):
     def _head_paths(self) -> Iterator[tuple[str, str]]:
         for name, path in self.trajectory.model_dump(exclude_none=True).items():
             yield from ((f"trajectory.{name}", one) for one in several(path))
-        if self.messages is not None and self.messages.reply:
-            yield "messages.reply", self.messages.reply
+        if self.messages is not None:
+            beside = {"messages.reply": self.messages.reply, "messages.told": self.messages.told}
+            yield from ((name, path) for name, path in beside.items() if path)
         for table in ("tags", "outcomes"):
             for name, path in getattr(self, table).items():
                 yield f"{table}.{name}", path

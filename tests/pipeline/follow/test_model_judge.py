@@ -281,3 +281,30 @@ async def test_a_turn_is_given_up_when_the_store_has_what_it_rated(
     monkeypatch.setattr(locks, "attempt", attempt)
     await followed(sink, client, session(*TALK), meanwhile=store_late)
     assert waiting[0] is False
+
+
+async def test_a_turn_that_ends_with_the_following_is_given_up_when_the_store_has_what_it_rated(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, judges = list[bool](), list[ModelJudge]()
+    locks = type(sink.store.tables.locks)
+
+    @contextmanager
+    def attempt(self: Any, name: str) -> Iterator[str | None]:
+        with taken(self, name) as holder:
+            try:
+                yield holder
+            finally:
+                waiting.extend(judge.ledger.waits for judge in judges)
+
+    async def answered(judge: ModelJudge) -> None:
+        judges.append(judge)
+        while len(held(sink)) < 3:
+            await judge(())
+            await asyncio.sleep(0.01)
+        assert judge.ledger.waits and not waiting
+
+    taken = locks.attempt
+    monkeypatch.setattr(locks, "attempt", attempt)
+    await followed(sink, Asked(), session(*TALK), meanwhile=answered)
+    assert waiting == [False]
