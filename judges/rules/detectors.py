@@ -62,8 +62,12 @@ class ByUnit(ABC):
         try:
             return list(self.of(unit))
         except Exception as error:  # one log that nobody thought of must not stop the other thousand
-            reason = f"its rules failed: {type(error).__name__}: {str(error)[:200]}"
-            return [self.maker.rating(unit, Verdict(code, error=reason)) for code in self.codes]
+            return [self.failed(unit, code, error) for code in self.codes]
+
+    def failed(self, unit: Unit, code: str, error: Exception) -> Rating:
+        """The rating of a code whose rules fail on a unit."""
+        reason = f"its rules failed: {type(error).__name__}: {str(error)[:200]}"
+        return self.maker.rating(unit, Verdict(code, error=reason))
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -92,10 +96,14 @@ class Detectors(ByUnit):
         return tuple(code for code in DETECTORS if code in names)
 
     def of(self, unit: Unit) -> Iterator[Rating]:
-        """A rating for each code that a detector can speak to in this log."""
+        """A rating for each code that a detector can speak to in this log; one that fails costs its code."""
         log = Log.of(unit)
         for code in self.codes:
-            results = [result for detector in DETECTORS[code] if (result := detector(log)) is not None]
+            try:
+                results = [result for detector in DETECTORS[code] if (result := detector(log)) is not None]
+            except Exception as error:  # as above
+                yield self.failed(unit, code, error)
+                continue
             if results:
                 findings = [finding for result in results for finding in result]
                 yield self.maker.rating(unit, _verdict(self.codebook, code, findings))

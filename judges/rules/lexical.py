@@ -274,4 +274,4 @@ UNITS: dict[str, tuple[UnitKind, ...]] = {
     "halting": _MESSAGE,
 }
 """Codebook -> the units that its rules can be asked of."""
-VERSION = content_hash("rules 4", words.fingerprint())[:12]
+VERSION = content_hash("rules 5", words.fingerprint())[:12]

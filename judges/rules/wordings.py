@@ -2,7 +2,7 @@
 
 The patterns are RE2's, which takes time in proportion to a text, whatever it says; letter case does not
 matter. A word (`\\w`, `\\b`) is one of ASCII's letters, digits and underscores. Apostrophes and question
-marks are ASCII's, too; those of a text are made so before it is looked at.
+marks are ASCII's, too; those of a text are made so before it is looked at. Capitals count within `(?-i:)`.
 """
 
 from __future__ import annotations
@@ -128,14 +128,40 @@ UNDECIDED = (
     r"need (?:to think|more time)|maybe later|hard to say|depends)\b|^\W*(?:how|what|why|where|"
     r"when|who)\b[^.!]*\?\W*$"
 )
+_LATER = r"(?:yet|until|till|before (?:i|we|you|he|she|they|my|our|the)|for now|right now|for the moment)"
+_STEPS = (
+    r"(?:begin|book|buy|call|cancel|change|commit|contact|continue|delete|deploy|do|edit|e-?mail|finish|go|"
+    r"merge|move|order|overwrite|pay|post|proceed|publish|push|remove|reply|run|send|sign|start|submit|"
+    r"transfer|write)"
+)
+_STEPPING = (
+    r"(?:beginning|booking|buying|calling|cancell?ing|changing|committing|contacting|continuing|deleting|"
+    r"deploying|doing|editing|e-?mailing|finishing|merging|moving|ordering|overwriting|paying|posting|"
+    r"proceeding|publishing|pushing|removing|replying|running|sending|signing|starting|submitting|touching|"
+    r"transferring|writing)"
+)
+_SHORTLY = r"(?:moment|second|sec|minute|bit|while)"
+_HERE = (
+    r"(?:$|[^ \w]| (?:here|now|right|please|this|that|it|until|till|before|\w+ing|"
+    rf"for (?:now|a (?:\w+ )?{_SHORTLY})|an? (?:\w+ )?{_SHORTLY})\b)"
+)
+"""What comes after a word for a stop that is none on a journey."""
+_BREAK = (
+    r"(?:lunch|dinner|breakfast|brunch|coffee|tea|a (?:\w+ )?(?:drink|snack|meal|bite|swim|walk|picnic)|"
+    r"fuel|gas|petrol|ice cream|(?:some |a few )?(?:photos|pictures)|(?:\w+ )?nights?)"
+)
+_PLACE = (
+    r"(?:airport|bakery|beach|cafe|café|castle|cathedral|church|city|gallery|hotel|lake|market|museum|"
+    r"park|pub|restaurant|shop|station|store|supermarket|town|viewpoint|village|waterfall|winery)"
+)
 HALT = (
     r"^\W*(?:(?:please|ok(?:ay)?|no|hey|wait|now|but|and|so|oh|then|just)\W+){0,3}(?:stop|wait|"
     r"hold (?:on|off|it|your)|pause|halt|hang on|slow down|freeze|cease|quit|abort|enough|"
     r"hands off|not so fast|that's enough|back off|leave (?:it|that|this|them|the|my)\b|"
     r"let me (?:do|handle|finish|take over|write|fix) (?:it|that|this|the)|forget (?:the|about|it|"
     r"that)|cancel (?:that|it|this|the)|never ?mind|keep (?:your )?(?:hands )?off)\b|\b(?:please|"
-    r"you (?:should|must|need to|can)|(?:can|could|will|would) you|want you to|told you to|asked you to|"
-    r"rather you|and|"
+    r"you (?:should|must|need to|can)|(?:can|could|will|would) you|(?:want|need) you to|told you to|"
+    r"asked you to|rather you|and|"
     r"just)\s+(?:now |please |just )?(?:stop|pause|wait|hold (?:on|off)|halt|slow down|refrain)\b|"
     r"\b(?:don't|"
     r"do not|dont|never|must not|(?:we|you) (?:should not|shouldn't)|not to) "
@@ -143,19 +169,37 @@ HALT = (
     r"ahead|any)|"
     r"continue|proceed|keep|book|delete|submit|publish|transfer|edit|overwrite|do (?:anything|"
     r"that|it|this)|finish|run|change anything|write anything|begin|make any|move)\b.{0,60}|"
+    r"\b(?:let's|let us|(?:can|could|shall|should) we) (?:please |just |now )?(?:hold (?:on|off)|"
+    r"slow down(?:$|[^ \w]| (?:a (?:bit|little)|and|before|for|here|now|on (?:it|that|this)|please|until)\b)|"
+    r"take a (?:short |quick |little )?break(?:$|[^ \w]| (?:here|now|from)\b)|"
+    rf"(?:stop|pause|halt|wait(?: with)?){_HERE}|(?:pause|halt) the\b)|"
+    rf"\b(?:can|could|will|would) you (?:please )?(?:not (?:please )?(?:touch\b|"
+    rf"{_STEPS} .{{0,60}}\b{_LATER}\b)|"
+    rf"mind not {_STEPPING} .{{0,60}}\b{_LATER}\b)|\bavoid {_STEPPING} .{{0,60}}\b{_LATER}\b|"
+    r"^\W*(?:please\W+)?put .{1,40} on hold\b|"
+    r"\b(?:let's|let us) not (?:go (?:on|any|ahead)|continue|proceed)\b|"
     r"\b(?:let's|let us) not .{1,30}\b(?:yet|now)(?: please)?(?:$|[^ \w]| (?:until|because|since|as|but|so|"
     r"we|i)\b)|"
     r"\bi(?:'ll| will) (?:take (?:it|this|that)? ?(?:over|from here)|handle (?:it|this|that)|"
     r"(?:do|finish|handle|write|edit|fix|complete) .{1,40} (?:myself|on my own))\b|"
     r"\b(?:i|we|me|us|my)\b.{0,60}\bbefore you (?:go|do|continue|proceed|start|change|send)\b|"
     r"^\W*before you (?:go|do|continue|proceed|start|change|send)\b.{0,60}\b(?:i|we|me|us|my)\b|"
-    r"^\W*(?:no\W+)?not yet\b"
+    r"^\W*(?:no\W+)?not (?:yet\b|now(?:$|[^ \w]| please\b))"
 )
 NO_HALT = (
     r"^\W*(?:i(?:'ll| will| can| am going to)? wait(?:ing)?|wait,? (?:what|is|are|did|why|how)|"
     r"enough (?:time|money|space|for)|leave (?:at|on|from|in|by|enough|some)|don't (?:worry|"
     r"forget|hesitate)|can't wait)\b|\b(?:i|they|which|who) (?:don't|do not|dont|never) "
     r"(?:start|send|book|move|run|finish|keep|begin)\b|\bstop (?:over|by)(?:$|[^\w-])|"
+    rf"\b(?:stop|pause|wait)(?: off)? [^,;]{{0,40}}\b(?:on (?:the|our|my|your) way\b|for {_BREAK}\b)|"
+    r"\b(?:stop|pause)(?: off)? (?:at|in|near) (?:(?-i:[A-Z])[a-zà-ÿ]+(?:$|[^ \w]| \D)|"
+    rf"(?:an?|the|some|our|my) (?:\w+ )?{_PLACE}\b)|"
+    r"\bstop (?:arguing|joking|kidding|pretending|thinking|worrying)\b|"
+    r"(?:^\W*(?:(?:ok(?:ay)?|but|and|so|oh|then)\W+){0,3}|\band )wait times?\b|"
+    r"^\W*(?:stop|pause|halt|quit|abort|freeze) (?:is|was|button|sign)\b|"
+    r"^\W*stop \d+(?:$|[^ \w]| (?:at|in|is|on|should|was|will)\b)|"
+    r"\b(?:how|what|when|where|which|why)\b[^,;]{0,40} (?:can|could|shall|should) we "
+    r"(?:please |just |now )?(?:hold|slow|take|stop|pause|halt|wait)\b|\bhold on to\b|"
     r"\bwait-?list|\b(?:let's|let us) not (?:forget|worry)\b|\b(?:is|are|was|"
     r"that's|it's) (?:good |"
     r"more than )?enough(?:$|[^ \w]| (?:$|[^o]|o(?:$|[^f])))|\bnon-?stop\b|\bbus stop\b"

@@ -27,7 +27,7 @@ from ..judge.scope import load_codebooks
 from ..store import Store
 from ..systems import ReadOptions
 from .console import ConditionOption, Json, MaxSteps, SettingOption, TagOption, emit, finite, say, store, tags
-from .ingest import checked_setting
+from .ingest import MapOption, checked_setting, read_by
 from .judge import ApiBase, Concurrency, MaxCost, MaxRequests, ModelName, Yes, consent
 
 app = typer.Typer(rich_markup_mode=None)
@@ -98,6 +98,7 @@ def follow(
     condition: ConditionOption = None,
     tag: TagOption = None,
     max_steps: MaxSteps = None,
+    map: MapOption = None,
     json: Json = False,
 ) -> None:
     """Follow live sessions and growing logs into the workspace until interrupted.
@@ -108,10 +109,15 @@ def follow(
     """
     import asyncio
 
+    text, system = read_by(map, system)
     plan = Plan(
         targets=tuple(targets),
         options=ReadOptions(
-            setting=checked_setting(setting), condition=condition, tags=tags(tag or []), max_steps=max_steps
+            setting=checked_setting(setting),
+            condition=condition,
+            tags=tags(tag or []),
+            map=text,
+            max_steps=max_steps,
         ),
         system=system,
         results=results,

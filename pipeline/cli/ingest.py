@@ -39,6 +39,10 @@ from .console import (
 from .trajectory import show
 
 app = typer.Typer(rich_markup_mode=None)
+MapOption = Annotated[
+    str | None,
+    typer.Option(help="Mapping file for any logs, rules for known formats, or a shipped mapping's name."),
+]
 ALIKE = 3
 """Complaints beyond this number that differ in numbers alone are told as one with a count."""
 
@@ -59,29 +63,14 @@ def ingest(
     copy: Annotated[
         bool, typer.Option("--copy", help="Archive the logs under raw/ of the workspace.")
     ] = False,
-    map: Annotated[
-        str | None,
-        typer.Option(
-            help="Mapping file for any JSON Lines, rules for known formats, or a shipped mapping's name."
-        ),
-    ] = None,
+    map: MapOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the first trajectories as they would be read.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Read logs into the workspace. Running it again changes nothing; what has grown is updated."""
-    text = checked_mapping(map)
-    rules = text is not None and mapping.parse(text).has_only_rules
-    if text is not None and not rules and system == "auto":
-        system = "mapped"
-    if (text is None or rules) == (system == "mapped"):
-        raise UsageError(
-            f"--map FILE with [event] and --system mapped go together, got --system {system}"
-            + (" and a mapping of nothing but rules" if rules else "")
-        )
-    if system != "auto":
-        system_of(system)
+    text, system = read_by(map, system)
     options = ReadOptions(
         setting=checked_setting(setting),
         condition=condition,
@@ -139,7 +128,11 @@ def _advice(paths: list[Path], system: str, result: IngestResult) -> str:
         return ""
     place = shlex.quote(str(paths[0]))
     if system == "mapped":
-        none = "no file has a name that `files` of the mapping takes; " if not result.quarantined else ""
+        none = (
+            "no file has a name that `format` and `files` of the mapping take "
+            '(`files = "*.txt"` takes texts as of that format); '
+        )
+        none = none if not result.quarantined else ""
         return f": {none}`coaudit map {place}` shows what is in the logs"
     return f": `coaudit map {place}` shows what is in the logs and drafts a mapping for them"
 
@@ -153,6 +146,22 @@ def complaints(items: Sequence[Quarantined]) -> Iterator[str]:
         for item in group if len(group) <= ALIKE else group[:1]:
             more = f" (and {len(group) - 1} more like it)" if len(group) > ALIKE else ""
             yield f"{item}{more}"
+
+
+def read_by(map: str | None, system: str) -> tuple[str | None, str]:
+    """The text of a mapping file, and the system as whose logs are read; UsageError where they don't fit."""
+    text = checked_mapping(map)
+    rules = text is not None and mapping.parse(text).has_only_rules
+    if text is not None and not rules and system == "auto":
+        system = "mapped"
+    if (text is None or rules) == (system == "mapped"):
+        raise UsageError(
+            f"--map FILE with [event] and --system mapped go together, got --system {system}"
+            + (" and a mapping of nothing but rules" if rules else "")
+        )
+    if system != "auto":
+        system_of(system)
+    return text, system
 
 
 def checked_mapping(name: str | None) -> str | None:

@@ -139,6 +139,7 @@ class ModelJudge:
             if self._changed_ids:
                 async with self._rater_lock():
                     await self._turn()
+                    await self._is_stored()  # else whoever has the next turn asks the same
                 await self._after_turn()
             await asyncio.sleep(GAP)
         self.say(f"stopped judging: {self.state.stopping}")
@@ -151,6 +152,7 @@ class ModelJudge:
             await self(())
             await self._store()
             await asyncio.sleep(TICK)
+        await self._store()  # before another has the turn
         if self._asking:
             self._asking.cancel()
             await asyncio.wait([self._asking])
@@ -166,8 +168,7 @@ class ModelJudge:
         return {"rated": summary.rated, "errors": summary.errors, "requests": summary.requests, **cost}
 
     async def _turn(self) -> None:
-        while self.ledger.waits:  # only what the store has is known
-            await asyncio.sleep(TICK)
+        await self._is_stored()  # what is known is what the store has
         self._forget()
         askers = model_judging.askers(self.scope, self.model, self.complete, self.state, self._context)
         jobs: Jobs = asyncio.Queue()
@@ -181,6 +182,10 @@ class ModelJudge:
             self._jobs = None
             self._changed_ids |= dict.fromkeys(sorted(key[0] for key in self._open_units))
             self._open_units.clear()
+
+    async def _is_stored(self) -> None:
+        while self.ledger.waits:
+            await asyncio.sleep(TICK)
 
     async def _take_in(self, jobs: Jobs) -> None:
         """Take in units for one turn, and go on for another while an answer hangs, so that others are asked

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...schemas import Quarantined, Trajectory
+from ...schemas.text import one_line
 from ..errors import CoauditError, SourceError, StoreError, UsageError, WriteError
 from ..ingest.archives import archives_below, is_archive
 from ..ingest.discover import Tree, discover, unrecognised_reason
@@ -332,6 +333,8 @@ class Follower:
             listener.hand_over()
             listener.sync()
         trajectories = await asyncio.to_thread(self.sink.flush)
+        while self.sink.notes:
+            self.say(one_line(self.sink.notes.pop(0)))
         self.stored_ids.update(trajectory.id for trajectory in trajectories)
         self.stored_ids -= self.sink.gone_ids
         for listener in self.listeners:

@@ -25,7 +25,7 @@ from ..ingest.identity import Sessions, names_heard, resolve_identity, summaries
 from ..ingest.measure import save
 from ..ingest.result import IngestResult
 from ..ingest.sources import Source, ids_by_path, keep, read_ledger, with_copy
-from ..ingest.succession import find_superseded
+from ..ingest.succession import find_superseded, loss_notes, missing_ids
 from ..store import Store, delete, execute, insert
 from ..store.columns import digest
 from ..store.removal import clear, remove
@@ -112,6 +112,11 @@ class Sink:
         """Ids that the last transaction stored for the first time."""
         self.gone_ids: set[str] = set()
         """Ids that the last transaction removed, since another trajectory stands in their place."""
+        self.notes: list[str] = []
+        """What there is to say of what was taken in."""
+        self._reported_notes: set[str] = set()
+        self._shorter: set[tuple[str, str]] = set()
+        """Sources and trajectories that were reported to be shorter than they were."""
 
     def put(self, trajectory: Trajectory, options: ReadOptions) -> None:
         """Store this trajectory in the next transaction, in place of what waits under its id."""
@@ -242,6 +247,7 @@ class Sink:
                 for path, (source, _) in changes.read_sources.items()
             ]
             superseded_ids = set().union(*find_superseded(connection, now, before).values())
+            self.notes += loss_notes(missing_ids(connection, now, before, superseded_ids))
             self.gone_ids = {*changes.replaced_ids, *superseded_ids} - {t.id for t in trajectories}
             remove(connection, self.gone_ids)
             self._quarantine(connection, changes)
@@ -304,7 +310,18 @@ class Sink:
             ids_by_source[source.path] = (*now, key)
             if whole is not None:
                 sessions.keep(whole)
+                result.whole(source.path, key)
+        self._remember(result)
         return sessions.save(but=excluded_ids)
+
+    def _remember(self, result: IngestResult) -> None:
+        """Keep what there is to say, once, though a log is read at each step; that it is shorter, too."""
+        shorter = dict(result.shorter)
+        result.shorter = {key: one for key, one in shorter.items() if key not in self._shorter}
+        self.notes += [note for note in result.notes if note not in self._reported_notes]
+        self.notes += result.losses()
+        self._shorter |= shorter.keys()
+        self._reported_notes |= {*result.notes}
 
     def _note(
         self,

@@ -9,23 +9,38 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from ...schemas import Quarantined, Trajectory, content_hash
 from ..ingest import discover, sources
+from ..ingest.archives import COMPRESSED, unpacked_folder
+from ..ingest.result import KEPT
 from ..ingest.sources import Place, Source
-from ..store import ledger
+from ..store import Store, ledger
 from ..systems import ReadOptions
+from ..systems.base import ending
 from .sink import Sink
 
+NAMED = 5
+"""So many files that are gone at a time are named."""
+LINES = (".jsonl", ".ndjson")
+"""Endings of files that only grow."""
 STILL = 2.0
 """Seconds without a change after which a source counts as complete, until it changes again."""
+_IN_WORD = re.compile(r"[^\W\d_]{2}|\d{2}")
 REST = 4.0
 """After a look comes a pause of so many times its own length."""
-Signature = tuple[tuple[str, int, int, int], ...]
+Mark = tuple[str, int, int, int]
+"""Of a file: its path, bytes, when it was changed last, and its number on the disk."""
+Look = tuple[int, int, int]
+"""The same without the path: a rotation renames what it compressed before, and may use a number again."""
+Signature = tuple[Mark, ...]
 Read = Callable[[Path, Trajectory], None]
 
 
@@ -61,20 +76,131 @@ class Tail:
         self.last_change = time.monotonic()
         """When something was last seen to grow."""
         self._known_sources = sources.known_sources(sink.store)
+        self._packed: dict[Look, float] = {}
+        """How compressed files look that are not read, and since when."""
+        self._unpacked: set[Look] | None = None
+        """How those look that are, or that were there before anything was followed."""
+        self._gone: set[Path] = set()
+        """Sources that were there and are no more."""
         self._unreadable_places: set[Path] = set()
         """Places that could not be read."""
 
     def look(self) -> float:
         """Read what has changed; returns the seconds until the next look."""
         start = time.monotonic()
+        before = {path: watched.signature for path, watched in self.watched_sources.items()}
+        current = set()
         for root in self.roots:
             with contextlib.suppress(OSError):
                 for path, system in discover.discover(root, self.system, self._refuse):
+                    current.add(path)
                     self._check(path, system)
+        self._name_lost(before, current)
+        self._look_rotated()
         return max(0.25, min(5.0, REST * (time.monotonic() - start)))
+
+    def _name_lost(self, before: Mapping[Path, Signature], current: Collection[Path]) -> None:
+        """Say which logs have got shorter, or are gone: what came to them since they were read was not.
+
+        Not of those that another log has the whole of, as a rotation leaves it.
+        """
+        there = [one.signature for path, one in self.watched_sources.items() if path in current]
+        sizes = {mark[3]: mark[1] for signature in there for mark in signature}
+        fresh = [one.signature for path, one in self.watched_sources.items() if path not in before]
+        copies = {Path(mark[0]).name: mark[1] for signature in fresh for mark in signature}
+        cut, missing = set[Path](), set[Path]()
+        for path, signature in before.items():
+            for name, size, _, number in signature if path not in self._gone else ():
+                file = Path(name)
+                is_whole = sizes.get(number, -1) >= size
+                if is_whole or any(one.startswith(file.name) and n >= size for one, n in copies.items()):
+                    continue
+                if (left := self._size(path, file, path in current)) is None:
+                    missing.add(file if path.exists() else path)
+                elif left < size and ending(file) in LINES:
+                    cut.add(file)
+        self._gone = before.keys() - current
+        self.sink.notes += [*_lost(sorted(cut), "shorter than when read"), *_lost(sorted(missing), "gone")]
+
+    def _size(self, path: Path, file: Path, is_seen: bool) -> int | None:
+        """Bytes that a file of a source had when it was read last; None where it is gone."""
+        if is_seen:
+            marks = self.watched_sources[path].signature
+            return next((mark[1] for mark in marks if mark[0] == str(file)), None)
+        with contextlib.suppress(OSError):
+            return file.stat().st_size
+        return None
+
+    def _look_rotated(self, *, last: bool = False) -> None:
+        """Read what a rotation has compressed of the logs that are followed, once it is whole: what came to
+        them since they were read is nowhere else."""
+        now = time.monotonic()
+        folders = {path.parent for path in self.watched_sources}
+        there = {mark[1:]: Path(mark[0]) for folder in folders for mark in _packed(folder)}
+        if self._unpacked is None:
+            self._unpacked = there.keys() - self._missed(there)
+        self._packed = {look: self._packed.get(look, now) for look in there.keys() - self._unpacked}
+        due = {look: there[look] for look, since in self._packed.items() if last or now - since > STILL}
+        logs = _Logs(self.watched_sources, due.values())
+        for look, path in due.items():
+            if logs.of(path):
+                try:
+                    path.stat()  # a rotation may just have renamed it
+                    self._unpack(path)
+                except OSError as error:  # tried again, when there is room for one
+                    self._refuse(path, error)
+                else:
+                    self._unpacked.add(look)
+                    self.last_change = now
+
+    def _missed(self, there: Mapping[Look, Path]) -> set[Look]:
+        """Of compressed files, those into which a log has gone while nobody followed, since it was noted
+        last, and those that were read when they were not whole yet."""
+        places = {look: path.absolute() for look, path in there.items()}
+        logs = _Logs(map(Path, self._known_sources), places.values())
+        read = {name[: at.start()] for name in self._known_sources for at in re.finditer("!", name)}
+        unread_names = _broken(self.sink.store) if places else set()
+        return {
+            look
+            for look, place in places.items()
+            if (
+                str(place) in unread_names
+                if str(place) in read
+                else any(look[1] / 1e9 > _noted(self._known_sources[str(log)]) for log in logs.of(place))
+            )
+        }
+
+    def _unpack(self, path: Path) -> None:
+        """Take in a log that was compressed, with a copy of it: what was unpacked is gone afterwards."""
+        workspace = self.sink.store.workspace
+        with unpacked_folder(path) as (folder, wrong):
+            how = wrong[0].reason if wrong else "read to its end"
+            tree = discover.Tree(folder, str(path), archive=True)
+            read: list[tuple[Source, list[Trajectory]]] = []
+            for inner, system in discover.discover(folder, self.system):
+                place = Place(inner, tree.name_of(inner), system)
+                content = sources.content(place)
+                source = Source(
+                    path=place.name,
+                    system=system,
+                    content_hash=content,
+                    options=self.options,
+                    ingested=ledger.now(),
+                    copied=sources.copy_source(workspace, place, content),
+                )
+                items = list(sources.read(place, self.options))
+                wrong += [item for item in items if isinstance(item, Quarantined)]
+                read.append((source, [item for item in items if isinstance(item, Trajectory)]))
+        # What is wrong comes first: what is known, and not broken, is not read by who follows after a kill.
+        self.sink.quarantine(str(path), wrong, anew=True)
+        for source, trajectories in read:
+            self.sink.note(source)
+            self.sink.take(source, trajectories)
+        self.sink.notes.append(f"{path}: a log that was followed, rotated; {how}")
 
     def settle(self) -> None:
         """Take every source as complete, as at the end of following."""
+        self._look_rotated(last=True)
         for path, entry in self.watched_sources.items():
             with contextlib.suppress(OSError):
                 if (signature := _signature(path, entry.system)) != entry.signature:
@@ -167,6 +293,57 @@ class Tail:
             ingested=ledger.now(),
             copied=str(path.absolute().relative_to(above)) if inside else None,
         )
+
+
+class _Logs:
+    """Logs by their names, for those that lie beside some compressed files."""
+
+    def __init__(self, logs: Iterable[Path], packed: Collection[Path]) -> None:
+        folders = {path.parent for path in packed}
+        self._by_name: defaultdict[tuple[Path, str, str], list[Path]] = defaultdict(list)
+        for log in logs if folders else ():
+            if log.parent in folders:
+                self._by_name[log.parent, log.name, ""].append(log)
+                self._by_name[log.parent, log.stem, ending(log)].append(log)
+
+    def of(self, packed: Path) -> list[Path]:
+        """Those whose name a compressed file bears, with what a rotation adds: not `10.jsonl.gz` of
+        `1.jsonl`."""
+        name, end = packed.stem, ending(Path(packed.stem))
+        starts = [name[:at] for at in range(1, len(name) + 1) if not _IN_WORD.search(name[at - 1 : at + 1])]
+        keys = [(packed.parent, start, how) for start in starts for how in ("", end)]
+        return [log for key in keys for log in self._by_name.get(key, ())]
+
+
+def _broken(store: Store) -> set[str]:
+    """The sources of which something could not be read."""
+    if not store.has_tables():
+        return set()
+    with store.reading() as connection:
+        rows = connection.execute("SELECT DISTINCT source FROM quarantine WHERE line IS NULL").fetchall()
+    return {source for (source,) in rows}
+
+
+def _noted(source: sources.KnownSource) -> float:
+    return datetime.fromisoformat(source.ingested).timestamp()
+
+
+def _packed(folder: Path) -> Iterator[Mark]:
+    """The compressed files of a folder, as they look."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(COMPRESSED) and entry.is_file(follow_symlinks=False):
+                state = entry.stat()
+                yield entry.path, state.st_size, state.st_mtime_ns, state.st_ino
+
+
+def _lost(files: Sequence[Path], how: str) -> Iterator[str]:
+    """The sentence on logs of which something may never have been read."""
+    if files:
+        more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
+        names = ", ".join(map(str, files[:NAMED]))
+        consequence = "what came since the last look was not read, unless a rotated log holds it"
+        yield f"{names}{more}: {how}; {consequence}. {KEPT[0].upper()}{KEPT[1:]}"
 
 
 def _signature(path: Path, system: str) -> Signature:

@@ -189,6 +189,10 @@ def resolve_identity(
             return trajectory.id, None if digest(together) == before.digest else together
         old, new = rows.event_digests(previous.events), rows.event_digests(trajectory.events)
         if new == old[: len(new)] and len(new) < len(old):
+            again = run_ids is None or trajectory.id in run_ids
+            if previous.source == trajectory.source and not again and not merge.was_heard(previous):
+                name = trajectory.native_id
+                result.told(trajectory.source, trajectory.id, name, len(new), len(old))
             return trajectory.id, None
         if old == new[: len(old)]:
             updated = _merge_stored(previous, trajectory, options)

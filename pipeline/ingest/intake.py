@@ -38,7 +38,7 @@ from .pieces import pieces
 from .remarks import Remarks
 from .result import IngestResult, Progress
 from .sources import Place, Source
-from .succession import find_superseded
+from .succession import find_superseded, loss_notes, missing_ids
 from .workers import Readers
 
 FLUSH_ROWS = ROW_GROUP * 8 // 5
@@ -146,6 +146,7 @@ class Intake:
                     self._report(block, progress)
             if self._expected or self._wrong or not self.store.is_made:
                 self._flush(None)
+            self.result.notes += self.result.losses()
             self._tell_alike()
             self._tell_copies()
             self._tell_pieces()
@@ -289,7 +290,11 @@ class Intake:
         fresh = [source for source, one in zip(sources, readings, strict=True) if one.fresh]
         before = provenance.ids_by_path(connection, [source.path for source in sources])
         provenance.keep(self.store, connection, sources, fresh)
-        self._remove_replaced(connection, find_superseded(connection, sources, before), unnoted)
+        superseded = find_superseded(connection, sources, before)
+        self._remove_replaced(connection, superseded, unnoted)
+        removed_ids = unnoted.union(*superseded.values())
+        missing = missing_ids(connection, sources, before, removed_ids) if self._derives else {}
+        self.result.notes += loss_notes(missing)
 
     def _remove_replaced(
         self, connection: duckdb.DuckDBPyConnection, by_path: Mapping[str, set[str]], unnoted: Collection[str]
@@ -355,6 +360,7 @@ class Intake:
                         self._same_contents[head.source, before.source] += 1
                     out.add(head.id)
                     reading.ids.append(head.id)
+                    self.result.whole(reading.source.path, head.id)
                 elif before or head.native_id in heard_names:
                     again[head.id] = head
                 else:
@@ -394,6 +400,7 @@ class Intake:
                 if trajectory is None:
                     self.result.unchanged += 1
                     continue
+                self.result.whole(reading.source.path, key)
                 ids.append(trajectory.id)
                 if trajectory.id in self._events_by_id:
                     self.result.remarks.drop(Remarks.of(sessions.whole(trajectory.id, states=True)))

@@ -189,18 +189,24 @@ def _name_lost(store: Store, result: IngestResult, sources: Sequence[Source]) ->
 
 
 def _name_overwritten(store: Store, aside: Store, result: IngestResult) -> None:
-    """Quarantine the logs that exist and no longer give a session of the old tables: another was written over
-    it."""
+    """Quarantine the logs that exist and no longer give all of a session of the old tables: another was
+    written over it."""
     try:
         old = _sources(store)
     except (StoreError, duckdb.Error):  # an old database that cannot be read is what a rebuild is for
         return
     new, exclusions = _sources(aside), forgetting.read_exclusions(store.workspace)
     paths = {item.source for item in result.quarantined if item.reason == GONE} | exclusions.sources
-    losses = Counter(old[key] for key in old.keys() - new.keys() - exclusions.trajectories)
+    losses = Counter(old[key][0] for key in old.keys() - new.keys() - exclusions.trajectories)
+    less = {key: n - new[key][1] for key, (_, n) in old.items() if key in new and n > new[key][1]}
+    phrases = {source: count_of(n, "session", "sessions") for source, n in losses.items()}
+    for key, n in less.items():
+        source = old[key][0]
+        events = f"{count_of(n, 'event', 'events')} of {key}"
+        phrases[source] = f"{phrases[source]}, and {events}" if source in phrases else events
     items = [
-        Quarantined(source=source, reason=f"no longer holds {sessions} that it gave; ratings are kept")
-        for source, sessions in sorted((one, count_of(n, "session", "sessions")) for one, n in losses.items())
+        Quarantined(source=source, reason=f"no longer holds {what} that it gave; ratings are kept")
+        for source, what in sorted(phrases.items())
         if paths.isdisjoint({source, *map(str, Path(source).parents)})
     ]
     with aside.writing() as connection:
@@ -208,12 +214,13 @@ def _name_overwritten(store: Store, aside: Store, result: IngestResult) -> None:
     result.quarantined.extend(items)
 
 
-def _sources(store: Store) -> dict[str, str]:
-    """Trajectory -> where it was read."""
+def _sources(store: Store) -> dict[str, tuple[str, int]]:
+    """Trajectory -> where it was read, and how many events it has."""
     if not store.has_tables():
         return {}
     with store.reading(synced=True) as connection:
-        return dict(connection.execute("SELECT id, source FROM trajectories").fetchall())
+        rows = connection.execute("SELECT id, source, n_events FROM trajectories").fetchall()
+    return {key: (source, events) for key, source, events in rows}
 
 
 def read_again(store: Store, names: Sequence[str], progress: Progress | None = None) -> IngestResult:

@@ -315,6 +315,8 @@ class KnownSource:
     options: str
     bytes: int | None
     ids: tuple[str, ...]
+    ingested: str = ""
+    """When it was noted last, in UTC."""
 
     def holds(self, source: Source) -> bool:
         """Whether a source has nothing new."""
@@ -328,10 +330,11 @@ def known_sources(store: Store) -> dict[str, KnownSource]:
         return {}
     with store.reading() as connection:
         rows = connection.execute(
-            "SELECT path, content_hash, options, bytes, trajectory_ids FROM sources"
+            "SELECT path, content_hash, options, bytes, trajectory_ids, ingested FROM sources"
         ).fetchall()
     return {
-        path: KnownSource(content, options, size, tuple(ids)) for path, content, options, size, ids in rows
+        path: KnownSource(content, options, size, tuple(ids), str(ingested))
+        for path, content, options, size, ids, ingested in rows
     }
 
 

@@ -7,12 +7,14 @@ and of spans that come late on how it began. So the same session may have had an
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import duckdb
 
+from ...schemas.text import count_of
 from ..store import execute
 from ..systems.registry import system_of
+from .result import KEPT, NAMED
 from .sources import Source, unowned_ids
 
 _SIDES = """
@@ -53,6 +55,30 @@ _GROWN = f"""{_SIDES},
 """
 
 
+def missing_ids(
+    connection: duckdb.DuckDBPyConnection,
+    sources: Iterable[Source],
+    before: Mapping[str, Collection[str]],
+    excluded_ids: Collection[str] = (),
+) -> dict[str, set[str]]:
+    """Path of a source -> the trajectories that it gave `before`, that are stored still, and that no source
+    gives now; `excluded_ids` are about to be removed."""
+    now = {source.path: set(source.trajectory_ids) for source in sources}
+    lost_ids = {path: set(before.get(path, ())) - ids - set(excluded_ids) for path, ids in now.items()}
+    if not any(lost_ids.values()):
+        return {}
+    orphans = unowned_ids(connection, set().union(*lost_ids.values()))
+    return {path: some for path, ids in lost_ids.items() if (some := ids & orphans)}
+
+
+def loss_notes(missing: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """A sentence for each source that no longer holds sessions it gave."""
+    for path, ids in list(missing.items())[:NAMED]:
+        yield f"{path}: no longer holds {count_of(len(ids), 'session', 'sessions')} that it gave; {KEPT}"
+    if len(missing) > NAMED:
+        yield f"{len(missing) - NAMED} more files no longer hold sessions that they gave"
+
+
 def find_superseded(
     connection: duckdb.DuckDBPyConnection, sources: Iterable[Source], before: Mapping[str, Collection[str]]
 ) -> dict[str, set[str]]:
@@ -80,11 +106,11 @@ def find_superseded(
     result: dict[str, set[str]] = {}
     for query, is_whole in ((_WHOLE, True), (_GROWN, False)):
         some = [
-            (at, missing & orphans, new)
-            for at, (_, whole, missing, new) in enumerate(candidates)
+            (at, former_ids & orphans, new)
+            for at, (_, whole, former_ids, new) in enumerate(candidates)
             if whole == is_whole
         ]
-        old = [(at, key, False) for at, missing, _ in some for key in missing]
+        old = [(at, key, False) for at, former_ids, _ in some for key in former_ids]
         later = [(at, key, True) for at, _, new in some for key in new]
         if old and later:
             sides = [json.dumps(column) for column in zip(*old, *later, strict=True)]

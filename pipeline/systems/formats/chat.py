@@ -3,7 +3,8 @@
 A list is either the value itself or stands under `messages` (of the Responses API: `input` and `output`)
 beside what is known of the conversation: `id` (or conversation_id, session_id, thread_id), `model`, `task`,
 `instance`, `condition`, `tags` or `metadata`, `outcomes`, `usage`, and `choices`, the response whose message
-comes last. A message may have a `timestamp`.
+comes last. A message may have a `timestamp`. `system` beside the list, as Anthropic's API has what the agent
+was told, is a state that the agent alone sees, at the first event: as an event it would move all others.
 Contents are texts or lists of parts; tool calls may be `tool_calls`, the old `function_call`, or items of the
 Responses API. See conversation.py for what becomes of them.
 """
@@ -255,6 +256,9 @@ def _read_conversation(
         yield Quarantined(source=str(path), line=line, reason="no messages in it")
         return
     _add_usage(talk, head.get("usage"))
+    if head.get("system") and not talk.add_briefing({"system": head["system"]}):
+        reason = "`system` stands beside messages, none of which an agent said, and is left out"
+        yield Quarantined(source=str(path), line=line, reason=reason)
     yield talk.trajectory(source=str(path), options=options, **_head(head, place))
 
 

@@ -123,6 +123,17 @@ class Talk:
             self.models.setdefault(name, model)
         return name
 
+    def add_briefing(self, state: JsonValue) -> bool:
+        """Give the agents a state that they alone see from the first event on; False where there are none."""
+        agents = [name for name, kind in self.kinds.items() if kind == "agent"]
+        key = content_hash(state)
+        if agents:
+            first = self.events[0]
+            self.states[key] = state
+            states = {**first.states, **dict.fromkeys(agents, key)}
+            self.events[0] = first.model_copy(update={"states": states})
+        return bool(agents)
+
     def add_tokens(self, name: str, prompt: int | None, completion: int | None) -> None:
         """Add to a participant's token counts; None is unknown, not 0, and so is what can be no count (below
         0, or from MOST_TOKENS on)."""

@@ -53,6 +53,8 @@ NAMES, ARGUMENTS = (
     ("name", "toolName", "tool_name", "function_name", "toolId"),
     ("args", "arguments", "input", "parameters", "invocationMessage"),
 )
+MEDIA = ("inlineData", "inline_data", "fileData", "file_data")
+"""Parts that are no words, as Gemini's API has them."""
 RESULTS = ("response", "result", "output", "content")
 IDS = ("id", "toolCallId", "toolUseId", "call_id", "tool_call_id", "source_call_id")
 ASKED = {"task", "task_images"}
@@ -89,7 +91,16 @@ def messages(item: Any) -> list[Message] | None:
     # An object from the environment, under a name of the log's own, is its state, and nothing that was said.
     to_blocks = _blocks if name and role == OF_KIND["environment"] else parts
     runs = list(_runs(itertools.chain(to_blocks(content), _calls_and_answers(item))))
-    return [{**head, **fields, "content": run} for run in runs] or [{**head, **fields, "content": ""}]
+    if not runs:
+        return [{**head, **fields, "content": _media(content) or ""}]
+    return [{**head, **fields, "content": run} for run in runs]
+
+
+def _media(content: Any) -> list[Message]:
+    """What a content without a word holds, such as an image, by its name: a turn of it alone is one, too."""
+    parts = content if isinstance(content, list) else [content]
+    names = [name for part in parts if isinstance(part, dict) for name in MEDIA if name in part]
+    return [{"type": "text", "text": f"[{name}]"} for name in names]
 
 
 def of_langchain(item: Message) -> Message:

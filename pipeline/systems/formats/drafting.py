@@ -309,6 +309,8 @@ def _events(survey: Survey, guess: Guess) -> Iterator[str]:
             yield "each = true    # a record is one message"
         if guess.reply:
             yield f"reply = {toml_string(guess.reply)}    # what came back"
+        if guess.briefing:
+            yield f"told = {toml_string(guess.briefing)}    # what the agents were told: they alone see it"
         if guess.growing:
             yield "growing = true    # records continue each other: the last one has the whole session"
         return

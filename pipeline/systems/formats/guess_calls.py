@@ -8,9 +8,13 @@ from .guess_made import Guess
 from .guess_names import fields_named, is_utterance
 from .mapped_messages import reply_in
 from .mapping import Messages
-from .survey import Survey
+from .survey import PathSummary, Survey
 
 REPLIES = ("response", "completion", "reply", "output", "answer", "generation", "model_response", "sampled")
+TOLD = ("system", "systemInstruction", "system_instruction", "system_prompt", "systemPrompt", "instructions")
+"""What agents were told, beside the list of messages."""
+WORDS = 4
+"""So many are no name."""
 LEAST = 0.3
 """The least share of records that must have a reply."""
 CONTINUE = 0.3
@@ -21,12 +25,27 @@ def set_reply(guess: Guess, survey: Survey) -> None:
     """Set where the reply to a list of messages is, and whether records continue each other."""
     at = guess.at or ""
     guess.reply = reply(survey, at)
+    guess.briefing = _briefing(survey, at)
     calls = [
         (turns.events_in(record, at, None), reply_in(record, Messages(at=at, reply=guess.reply)))
         for record in survey.records
     ]
     lists = [(messages, reply) for messages, reply in calls if isinstance(messages, list)]
     guess.growing = len(lists) > 1 and growing.share(lists) >= CONTINUE
+
+
+def _briefing(survey: Survey, at: str) -> str | None:
+    """What stands beside the list and is no name, such as that of a system that is compared with others."""
+    beside = at.rpartition(".")[0]
+    for name in TOLD:
+        one = survey.paths.get(f"{beside}.{name}" if beside else name)
+        if one and (not one.has_only("text") or _says(one)):
+            return one.path
+    return None
+
+
+def _says(one: PathSummary) -> bool:
+    return any(len(text.split()) >= WORDS for text in (*one.values, *one.texts))
 
 
 def reply(survey: Survey, at: str) -> str | None:

@@ -42,6 +42,9 @@ def session_of(
             yield Quarantined(source=sessions.source, line=number, reason=reason)
     yield from chat.skipped_items(others, sessions.source, number, at)
     if talk.events:
+        messages = sessions.mapping.messages
+        if messages and messages.told and (what := getter(messages.told)(value)):
+            talk.add_briefing({"system": what})
         yield trajectory(talk, value, number, sessions)
     else:
         yield Quarantined(source=sessions.source, line=number, reason=f"{at}: no messages in it")

@@ -100,6 +100,8 @@ class Messages(Model):
     """Whether a record is one message; records in which there is none are passed over."""
     reply: str | None = None
     """The reply (a message, a list of them or a text), where it stands apart from the list."""
+    told: str | None = None
+    """What the agents were told, where it stands apart from the list: a state that they alone see."""
     growing: bool = False
     """Whether records are calls of a model, each with all that was said before: of calls that continue each
     other the last is the session."""
@@ -378,8 +380,9 @@ class Mapping(Model):
     def _head_paths(self) -> Iterator[tuple[str, str]]:
         for name, path in self.trajectory.model_dump(exclude_none=True).items():
             yield from ((f"trajectory.{name}", one) for one in as_list(path))
-        if self.messages is not None and self.messages.reply:
-            yield "messages.reply", self.messages.reply
+        if self.messages is not None:
+            beside = {"messages.reply": self.messages.reply, "messages.told": self.messages.told}
+            yield from ((name, path) for name, path in beside.items() if path)
         for table in ("tags", "outcomes"):
             for name, path in getattr(self, table).items():
                 yield f"{table}.{name}", path

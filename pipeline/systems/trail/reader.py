@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ....schemas import JsonValue, Outcome, Quarantined, Trajectory
 from ...codebooks import load
+from ...units import spans
 from ..base import Label, ReadOptions, expect, parse_json
 from ..formats import inputs, openinference
 from ..formats.mapping import Input
@@ -155,6 +156,9 @@ def _labels(
     steps: dict[str, JsonValue] = {**base, "codebook": STEPS, "code": "error"}
     for place in sorted(places):
         yield Label({**steps, "event": place, "label": "yes"}, "no")
+    # An error without a place may be at any step.
+    if not annotation.get("errors") and (first := next(spans(conversation.trajectory, "step"), None)):
+        yield Label({**steps, "event": first[0].seq, "label": "no"}, "no")
 
 
 def code_of(category: str) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import pytest
 
 from coaudit.judges import JudgeError
 from coaudit.judges.rules import Detectors
 from coaudit.judges.rules.detectors import DETECTORS
+from coaudit.judges.rules.log import Log
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import cut
 from coaudit.schemas import Participant, Rating, Trajectory
@@ -198,3 +201,18 @@ def test_a_finding_says_why_and_where_it_usually_comes_from() -> None:
 def test_detectors_refuse_another_codebook() -> None:
     with pytest.raises(JudgeError, match="only failures"):
         Detectors(codebooks.load("halting"))
+
+
+def test_a_detector_that_fails_costs_its_own_code_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(log: Log) -> NoReturn:
+        raise KeyError("step")
+
+    log = team(*TALK, SEARCH, SEARCH)
+    whole = rated(log)
+    monkeypatch.setitem(DETECTORS, "PL.2", (fails,))
+    rest = rated(log)
+    assert {code: one.error for code, one in rest.items() if one.error} == {
+        "PL.2": "its rules failed: KeyError: 'step'"
+    }
+    labels = {code: one.label for code, one in rest.items() if code != "PL.2"}
+    assert labels == {code: one.label for code, one in whole.items() if code != "PL.2"}

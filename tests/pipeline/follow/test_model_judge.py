@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -248,3 +250,61 @@ async def test_turns_follow_each_other_and_ask_nothing_twice(
 
     assert await followed(sink, client, session(*TALK, key="t2"), meanwhile=grow) == []
     assert len(client.questions) == len(held(sink)) == 3 + 10
+
+
+@pytest.mark.slow
+async def test_a_turn_is_given_up_when_the_store_has_what_it_rated(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_judge, "TURN", 0.1)
+    client, waiting, judges = Asked(), list[bool](), list[ModelJudge]()
+    locks = type(sink.store.tables.locks)
+
+    @contextmanager
+    def attempt(self: Any, name: str) -> Iterator[str | None]:
+        with taken(self, name) as holder:
+            yield holder
+            waiting.extend(judge.ledger.waits for judge in judges)
+
+    async def store_late(judge: ModelJudge) -> None:
+        judges.append(judge)
+        while len(client.questions) < 3:
+            await judge(())
+            await asyncio.sleep(0.01)
+        for _ in range(100):  # turns of others would begin here
+            await asyncio.sleep(0.01)
+        sink.flush()
+        while not waiting:
+            await asyncio.sleep(0.01)
+
+    taken = locks.attempt
+    monkeypatch.setattr(locks, "attempt", attempt)
+    await followed(sink, client, session(*TALK), meanwhile=store_late)
+    assert waiting[0] is False
+
+
+async def test_a_turn_that_ends_with_the_following_is_given_up_when_the_store_has_what_it_rated(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, judges = list[bool](), list[ModelJudge]()
+    locks = type(sink.store.tables.locks)
+
+    @contextmanager
+    def attempt(self: Any, name: str) -> Iterator[str | None]:
+        with taken(self, name) as holder:
+            try:
+                yield holder
+            finally:
+                waiting.extend(judge.ledger.waits for judge in judges)
+
+    async def answered(judge: ModelJudge) -> None:
+        judges.append(judge)
+        while len(held(sink)) < 3:
+            await judge(())
+            await asyncio.sleep(0.01)
+        assert judge.ledger.waits and not waiting
+
+    taken = locks.attempt
+    monkeypatch.setattr(locks, "attempt", attempt)
+    await followed(sink, Asked(), session(*TALK), meanwhile=answered)
+    assert waiting == [False]

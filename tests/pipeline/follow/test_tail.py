@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
+import pyarrow as pa
 import pytest
 
 from coaudit.pipeline.follow import stdin
@@ -501,6 +502,174 @@ def test_archives_are_not_followed_and_are_named(tmp_path: Path, coaudit: Coaudi
     assert f"one archive is not followed, the first {tmp_path}/logs/old.jsonl.gz" in said
 
 
+def test_a_log_that_gets_shorter_or_goes_while_it_is_followed_is_named_once(
+    tail: Tail, tmp_path: Path
+) -> None:
+    logs = [talk(one, "a", "b", "c", log=tmp_path / "results" / f"{one}.jsonl") for one in ("x", "y", "z")]
+    look(tail)
+    assert tail.sink.notes == []
+    talk("x", "a", log=logs[0])
+    logs[1].unlink()
+    logs[2].rename(logs[2].with_name("of-yesterday.jsonl"))
+    assert sorted(len(one.events) for one in look(tail).values()) == [3, 3, 3]
+    said = [note.partition("; ")[0] for note in tail.sink.notes]
+    assert said == [
+        f"{logs[0]}: shorter than when read",
+        f"{logs[1]}: gone",
+        f"{logs[0]}: holds 1 of the 3 events of x that it held before",
+    ]
+    talk("x", "a", "b", log=logs[0])
+    look(tail)
+    assert len(tail.sink.notes) == 3
+
+
+def test_a_rotation_that_copies_a_log_and_empties_it_loses_nothing(tail: Tail, tmp_path: Path) -> None:
+    log = talk("x", "a", "b", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    talk("x", "c", log=log, more=True)
+    shutil.copy(log, log.with_name("own.jsonl.1"))
+    talk("y", "a", log=log)
+    assert {one.native_id: len(one.events) for one in look(tail).values()} == {"x": 3, "y": 1}
+    assert tail.sink.notes == []
+
+
+def test_a_log_that_was_compressed_as_it_was_rotated_is_read_to_its_end(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coaudit.pipeline.follow.tail.STILL", 0.0)
+    log = talk("x", "a", log=tmp_path / "results" / "own.jsonl")
+    other = talk("other", "a", log=tmp_path / "other.jsonl")
+    (tmp_path / "results" / "own.jsonl.0.gz").write_bytes(gzip.compress(other.read_bytes()))
+    look(tail)
+    log.with_name("theirs.jsonl.gz").write_bytes(gzip.compress(other.read_bytes()))
+    talk("last", "b", "c", log=log, more=False)
+    packed = log.with_name("own.jsonl.1.gz")
+    packed.write_bytes(gzip.compress(log.read_bytes())[:-20])
+    log.unlink()
+    look(tail)
+    talk("after", "d", log=log)
+    packed.write_bytes(gzip.compress(talk("last", "b", "c", log=tmp_path / "last.jsonl").read_bytes()))
+    look(tail)
+    assert {one.native_id for one in look(tail).values()} == {"x", "last", "after"}
+    notes = len(tail.sink.notes)
+    packed.rename(packed.with_name("own.jsonl.2.gz"))
+    look(tail)
+    log.unlink()
+    look(tail)
+    rebuild(tail.sink.store)
+    assert {one.native_id for one in stored(tail.sink.store).values()} == {"last"}
+    assert not [note for note in tail.sink.notes[notes:] if "rotated; read" in note]
+
+
+def test_a_rotated_log_for_which_there_is_no_room_is_read_when_there_is(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(workspace: Workspace, place: Place, content: str) -> NoReturn:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("coaudit.pipeline.follow.tail.STILL", 0.0)
+    log = talk("x", "a", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    talk("x", "b", log=log, more=True)
+    log.with_name("own.jsonl.1.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    with monkeypatch.context() as patched:
+        patched.setattr(sources, "copied", full)
+        look(tail)
+        look(tail)
+    with tail.sink.store.reading() as connection:
+        wrong = connection.execute("SELECT source, reason FROM quarantine").fetchall()
+    assert wrong == [(f"{log}.1.gz", "cannot be read: No space left on device")]
+    look(tail)
+    (found,) = look(tail).values()
+    assert [event.text for event in found.events] == ["a", "b"]
+    with tail.sink.store.reading() as connection:
+        assert connection.execute("SELECT count(*) FROM quarantine").fetchone() == (0,)
+
+
+def test_a_log_that_was_rotated_while_nobody_followed_is_read_to_its_end(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coaudit.pipeline.follow.tail.STILL", -1.0)
+    log = talk("x", "a", log=tmp_path / "results" / "own.jsonl")
+    older = log.with_name("own.jsonl.0.gz")
+    before = talk("before", "a", log=tmp_path / "before.jsonl")
+    older.write_bytes(gzip.compress(before.read_bytes()))
+    os.utime(older, (1.0, 1.0))
+    look(tail)
+    look(tail)
+    talk("x", "b", log=log, more=True)
+    log.with_name("own.jsonl.1.gz").write_bytes(gzip.compress(log.read_bytes()))
+    talk("after", "c", log=log)
+    for read in (1, 0):
+        later = Tail(Sink(tail.sink.store), ReadOptions())
+        later.roots.append(tmp_path / "results")
+        found = look(later)
+        assert {one.native_id: len(one.events) for one in found.values()} == {"x": 2, "after": 1}
+        assert sum("read to its end" in note for note in later.sink.notes) == read
+
+
+def test_a_rotated_log_that_was_read_before_it_was_whole_is_read_by_who_follows_next(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coaudit.pipeline.follow.tail.STILL", -1.0)
+    log = talk("x", "a", log=tmp_path / "results" / "own.jsonl")
+    look(tail)
+    packed = log.with_name("own.jsonl.1.gz")
+    whole = gzip.compress(talk("last", "b", "c", log=tmp_path / "last.jsonl").read_bytes())
+    for held, said in ((whole[:-20], "broken archive"), (whole, "read to its end"), (whole, "")):
+        packed.write_bytes(held)
+        os.utime(packed, (1.0, 1.0))  # gzip gives it the time of what it compressed
+        tail = Tail(tail.sink, ReadOptions()) if said != "broken archive" else tail
+        tail.roots[:] = [tmp_path / "results"]
+        tail.sink.notes.clear()
+        found = look(tail)
+        notes = [note.partition("rotated; ")[2] for note in tail.sink.notes]
+        assert [note[: len(said)] for note in notes] == [said] * bool(said)
+    assert {one.native_id: len(one.events) for one in found.values()} == {"x": 1, "last": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "log", "is_its"),
+    [
+        ("own.jsonl.1.gz", "own.jsonl", True),
+        ("own.jsonl-20260131.zst", "own.jsonl", True),
+        ("own-20260131.jsonl.gz", "own.jsonl", True),
+        ("own.jsonl.gz", "own.jsonl", True),
+        ("own.2.jsonl.gz", "own.jsonl", True),
+        ("owner.jsonl.gz", "own.jsonl", False),
+        ("10.jsonl.gz", "1.jsonl", False),
+        ("1.jsonl.10.gz", "1.jsonl", True),
+        ("own.csv.gz", "own.jsonl", False),
+    ],
+)
+def test_a_compressed_file_is_that_of_the_log_whose_name_it_bears(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, log: str, is_its: bool
+) -> None:
+    monkeypatch.setattr("coaudit.pipeline.follow.tail.STILL", -1.0)
+    followed = talk("x", "a", log=tmp_path / "results" / log)
+    look(tail)
+    other = talk("last", "b", log=tmp_path / "last.jsonl").read_bytes()
+    packed = pa.compress(other, codec="zstd", asbytes=True) if name.endswith("zst") else gzip.compress(other)
+    followed.with_name(name).write_bytes(packed)
+    look(tail)
+    assert len([note for note in tail.sink.notes if "rotated; read to its end" in note]) == is_its
+
+
+def test_a_rotated_log_under_the_number_of_an_older_one_is_read(
+    tail: Tail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coaudit.pipeline.follow.tail.STILL", -1.0)
+    log = talk("x", "a", log=tmp_path / "results" / "own.jsonl")
+    packed = log.with_name("own.jsonl.1.gz")
+    look(tail)
+    for name in ("one", "two"):
+        with packed.open("wb") as file:  # written over, so that its number stays
+            file.write(gzip.compress(talk(name, name, log=tmp_path / "more.jsonl").read_bytes()))
+        found = look(tail)
+    assert {one.native_id for one in found.values()} == {"x", "one", "two"}
+
+
 @pytest.mark.parametrize("rotated", ["own.jsonl.1", "own.jsonl-20260131", "own.jsonl.2026-01-31_12-00-00"])
 def test_what_came_to_a_log_just_before_it_was_rotated_is_read(
     tail: Tail, tmp_path: Path, rotated: str
@@ -513,6 +682,17 @@ def test_what_came_to_a_log_just_before_it_was_rotated_is_read(
     talk("after", "three", log=log)
     found = {one.native_id: len(one.events) for one in look(tail).values()}
     assert found == {"before": 1, "last": 1, "after": 1}
+
+
+def test_logs_of_any_shape_are_followed_by_a_mapping(tmp_path: Path, coaudit: Coaudit) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "theirs.jsonl").write_text('{"who": "user", "what": "Hello"}\n')
+    (tmp_path / "map.toml").write_text('[event]\nrole = "who"\ntext = "what"\n')
+    done = ("--stop-when-idle", "0.1", "--json")
+    found = coaudit("follow", tmp_path / "logs", "--map", tmp_path / "map.toml", *done).json
+    assert (found["trajectories"], found["quarantined"]) == (1, 0)
+    again = coaudit("ingest", tmp_path / "logs", "--map", tmp_path / "map.toml", "--json").json
+    assert (again["trajectories"], again["unchanged"]) == (0, 1)
 
 
 def test_files_of_a_folder_that_are_no_logs_are_named_once(tmp_path: Path, coaudit: Coaudit) -> None:

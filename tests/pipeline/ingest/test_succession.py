@@ -217,3 +217,55 @@ def _span(start: int) -> dict[str, Any]:
 
 def _message(role: str, text: str) -> str:
     return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
+
+
+def lines(path: Path, **sessions: int) -> None:
+    """Our own lines: sessions of so many messages."""
+    people = [{"name": "a", "kind": "agent"}]
+    told = [
+        {"type": "trajectory", "native_id": name, "participants": people, "events": events}
+        for name, count in sessions.items()
+        for events in [[{"actor": "a", "kind": "message", "text": str(n)} for n in range(count)]]
+    ]
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in told))
+
+
+def test_a_log_that_holds_less_than_before_says_so_and_so_does_a_rebuild(
+    store: Store, tmp_path: Path
+) -> None:
+    log = tmp_path / "logs" / "own.jsonl"
+    lines(log, x=5, y=2, z=3)
+    ingested(store, tmp_path / "logs")
+    lines(log, x=2, z=3)
+    result = ingest(store, [log], ReadOptions())
+    assert [note.partition(";")[0] for note in result.notes] == [
+        f"{log}: no longer holds 1 session that it gave",
+        f"{log}: holds 2 of the 5 events of x that it held before",
+    ]
+    assert ingest(store, [log], ReadOptions()).notes == []
+    assert [row["n_events"] for row in rows(store, "SELECT n_events FROM trajectories ORDER BY 1")] == [
+        2,
+        3,
+        5,
+    ]
+    (wrong,) = rebuild(store).quarantined
+    assert wrong.reason.startswith("no longer holds 1 session, and 3 events of ")
+
+
+def test_of_many_logs_that_hold_less_five_are_named(store: Store, tmp_path: Path) -> None:
+    for until in (3, 2):
+        for n in range(7):
+            lines(tmp_path / "logs" / f"{n}.jsonl", **{f"x{n}": until, f"y{n}": until}, **{f"z{until}{n}": 1})
+        notes = ingest(store, [tmp_path / "logs"], ReadOptions()).notes
+    assert sum("no longer holds 1 session" in note for note in notes) == 5
+    assert sum("holds 2 of the 3 events of x" in note and "1 more session" in note for note in notes) == 5
+    assert sum(note.startswith("2 more files") for note in notes) == 2
+
+
+def test_a_log_that_tells_a_session_at_each_step_is_not_shorter(store: Store, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "chat.json"
+    said = [{"role": "user", "content": "One"}, {"role": "assistant", "content": "Two"}] * 3
+    steps = [{"id": "c", "messages": said[:n]} for n in range(1, 7)]
+    for told in (steps[:3], [steps[0], steps[5]], [*steps, {"id": "d", "messages": said}]):
+        log.write_text(json.dumps(told))
+        assert ingest(store, [log], ReadOptions()).notes == []

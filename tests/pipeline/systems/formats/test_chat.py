@@ -489,3 +489,15 @@ def test_a_call_named_by_its_function_has_its_arguments_and_an_answer_its_error(
         event = one("chat", write_lines(tmp_path / "a.jsonl", {"id": "s1", "messages": talk})).events[0]
         assert event.action and event.action.arguments == {"city": "Ulm"}
         assert (event.status, event.error) == ("failed", why)
+
+
+def test_what_an_agent_was_told_beside_the_messages_is_its_state_and_moves_no_event(tmp_path: Path) -> None:
+    talk = [{"role": "user", "content": "To Ulm."}, {"role": "assistant", "content": "Shall I book?"}]
+    bare = one("chat", write_lines(tmp_path / "a.jsonl", {"id": "s1", "messages": talk}))
+    for told in ("Never book unasked.", [{"type": "text", "text": "Never book unasked."}]):
+        path = write_lines(tmp_path / "b.jsonl", {"id": "s1", "system": told, "messages": talk})
+        run = one("chat", path)
+        assert run.states[run.events[0].states["assistant"]] == {"system": told}
+        assert (run.id, [e.digest() for e in run.events]) == (bare.id, [e.digest() for e in bare.events])
+    path = write_lines(tmp_path / "b.jsonl", {"id": "s1", "system": "Hi.", "messages": talk[:1]})
+    assert ["`system`" in wrong.reason for wrong in read("chat", path)[1]] == [True]

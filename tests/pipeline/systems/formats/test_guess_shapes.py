@@ -376,6 +376,42 @@ def test_all_items_that_came_back_are_the_reply(tmp_path: Path) -> None:
     assert outline(alone.events) == [("user", "message", sentence(0)), *answer]
 
 
+@pytest.mark.parametrize("told", ["Never book a train unasked. " * 99, {"parts": [{"text": "Never book."}]}])
+def test_what_agents_were_told_beside_the_messages_is_their_state(tmp_path: Path, told: object) -> None:
+    talk = [{"role": role, "parts": [{"text": sentence(n)}]} for n, role in enumerate(("user", "model"))]
+    path = as_json(tmp_path / "run.json", {"request": {"system": told, "contents": talk}})
+    (run,) = read_by_draft(path)
+    assert run.states[run.events[0].states["assistant"]] == {"system": told}
+    (bare,) = read_by_draft(as_json(tmp_path / "bare.json", {"request": {"contents": talk}}))
+    assert [event.digest() for event in run.events] == [event.digest() for event in bare.events]
+
+
+def test_the_name_of_a_system_beside_the_messages_is_not_what_it_was_told(tmp_path: Path) -> None:
+    talk = [{"role": role, "content": sentence(n)} for n, role in enumerate(("user", "assistant"))]
+    path = as_lines(tmp_path / "runs.jsonl", [{"system": name, "turns": talk} for name in ("red", "blue")])
+    assert draft(path).guess.briefing is None
+
+
+def test_a_turn_of_an_image_alone_is_a_message(tmp_path: Path) -> None:
+    image = {"mimeType": "image/png", "data": "iVBORw0KGgo="}
+    parts: list[tuple[str, dict[str, object]]] = [
+        ("user", {"text": sentence(0)}),
+        ("model", {"text": sentence(1)}),
+        ("user", {"inlineData": image}),
+        ("model", {"text": sentence(2)}),
+        ("user", {"fileData": {"mimeType": "image/png", "fileUri": "gs://b/a.png"}}),
+    ]
+    log = {"contents": [{"role": role, "parts": [part]} for role, part in parts]}
+    (run,) = read_by_draft(as_json(tmp_path / "run.json", log))
+    assert [event.text for event in run.events] == [
+        sentence(0),
+        sentence(1),
+        "[inlineData]",
+        sentence(2),
+        "[fileData]",
+    ]
+
+
 def test_a_reply_in_parts_is_found_where_a_response_has_several_to_choose_from(tmp_path: Path) -> None:
     def message(role: str, *parts: object) -> dict[str, object]:
         return {"role": role, "parts": parts}

@@ -494,6 +494,12 @@ def test_a_mapping_that_is_wrong_names_file_key_rule_and_value(change: tuple[str
     assert said in str(error.value)
 
 
+@pytest.mark.parametrize("key", ["reply", "told"])
+def test_what_stands_beside_the_messages_has_a_path_that_can_be_read(key: str) -> None:
+    with pytest.raises(SourceError, match=rf"messages\.{key}: expected a path such as user.name"):
+        mapping.parse(f'[messages]\nat = "log"\n{key} = "a..b"', "lab.toml")
+
+
 @pytest.mark.parametrize(
     ("how", "at"), [('at = "log"', "log[]."), ("each = true", ""), ('at = "m"\neach = true', "")]
 )

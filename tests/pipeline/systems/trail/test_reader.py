@@ -44,6 +44,14 @@ def test_errors_are_cited_where_their_spans_came_to_stand(tmp_path: Path, coaudi
     }
 
 
+def test_no_step_of_a_trace_without_errors_is_one(tmp_path: Path, coaudit: Coaudit) -> None:
+    published(tmp_path, json.dumps({"errors": [], "scores": []}))
+    coaudit("import", "trail", tmp_path)
+    lines = [json.loads(line) for line in coaudit("ratings", "export").out.splitlines()]
+    steps = {one["event"]: one["label"] for one in lines if one["codebook"] == "trail_step"}
+    assert steps == {1: "no", 2: "no", 3: "no"}
+
+
 def test_what_names_no_span_and_no_kind_is_refused_and_the_rest_is_kept(tmp_path: Path) -> None:
     odd = [
         *ERRORS[:1],
