@@ -149,6 +149,40 @@ def test_few_values_of_wide_spread_against_many_are_no_easier_to_tell_apart_than
     assert even.test == "permutation, exact"
 
 
+@pytest.mark.library
+def test_skewed_counts_against_even_ones_differ_no_surer_than_by_welch_of_their_logarithms() -> None:
+    """High counts may be missing from the twelve: arrangements and Welch's t of the counts give .0035."""
+    from scipy import stats
+
+    even = np.repeat([0.0, 1, 2, 3, 4, 5], [8, 16, 16, 11, 6, 3])
+    skewed = np.array([0.0] * 8 + [1, 1, 1, 4])
+    row = contrast(*apart(even, skewed, (0.0, np.inf)))
+    relative = [(np.log(v.mean()), v.std(ddof=1) / v.mean(), len(v)) for v in (even, skewed)]
+    welch = stats.ttest_ind_from_stats(*relative[0], *relative[1], equal_var=False).pvalue
+    assert p_of(row) == pytest.approx(welch)
+    assert p_of(contrast(*apart(skewed, even, (0.0, np.inf)))) == pytest.approx(welch)
+    assert p_of(contrast(*apart(even, skewed))) < 0.005
+
+
+@pytest.mark.library
+def test_shares_near_the_ends_against_even_ones_differ_no_surer_than_by_welch_of_their_logits() -> None:
+    from scipy import stats
+
+    ends = np.array([0.02, 0.05, 0.01, 0.9, 0.03, 0.04, 0.02, 0.85, 0.03, 0.01, 0.02, 0.05])
+    even = np.array([0.45, 0.5, 0.4, 0.42, 0.48, 0.55, 0.43, 0.47, 0.46, 0.5, 0.44, 0.41])
+    moments = [
+        (np.log(m / (1 - m)), v.std(ddof=1) / (m * (1 - m)), len(v)) for v in (ends, even) for m in [v.mean()]
+    ]
+    welch = stats.ttest_ind_from_stats(*moments[0], *moments[1], equal_var=False).pvalue
+    assert p_of(contrast(*apart(ends, even, UNIT))) == pytest.approx(welch)
+
+
+def test_a_value_at_its_bound_is_tested_by_arrangements() -> None:
+    """Of none there is no logarithm; one of 6,435 ways to choose 7 of 15 is as extreme, and counts half."""
+    row = contrast(*apart([0.0] * 7, [2.0, 3, 1, 2, 4, 2, 1, 5], (0.0, np.inf)))
+    assert p_of(row) == pytest.approx(0.5 / 6435)
+
+
 def test_two_against_two_and_three_against_three_decide_nothing() -> None:
     for n in (2, 3):
         row = contrast(*apart(np.arange(n) + 100.0, np.arange(n) * 1.0))
