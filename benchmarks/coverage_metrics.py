@@ -234,12 +234,13 @@ def _values(draw: Draw) -> Sampled:
     return lambda rng, n: (draw(rng, n), np.ones(n))
 
 
-def _steps(length: Draw) -> Sampled:
-    """Failed steps, a fifth, of trajectories of this length, with an intraclass correlation of .3."""
+def _steps(length: Draw, share: float = 0.2, alike: float = 0.3) -> Sampled:
+    """Failed steps, this share, of trajectories of this length; `alike` is the intraclass correlation."""
+    spread = 1 / alike - 1
 
     def drawn(rng: Rng, n: int) -> tuple[Floats, Floats]:
         steps = np.ceil(length(rng, n)).astype(np.float64)
-        failed = rng.binomial(steps.astype(np.int64), rng.beta(0.2 * 7 / 3, 0.8 * 7 / 3, n))
+        failed = rng.binomial(steps.astype(np.int64), rng.beta(share * spread, (1 - share) * spread, n))
         return failed.astype(np.float64), steps
 
     return drawn
@@ -251,6 +252,8 @@ _EVEN_TIMES = _values(lambda rng, n: rng.gamma(8, exp(0.5) / 8, n))
 _LOGNORMAL = _values(VALUES["times, lognormal(1)"][0])
 _SHORT = _steps(lambda rng, n: rng.geometric(1 / 3, n).astype(np.float64))
 _LONG = _steps(lambda rng, n: rng.geometric(1 / 40, n).astype(np.float64))
+_RARE_OF_3 = _steps(lambda _, n: np.full(n, 3.0), 0.02, 0.05)
+_RARE_OF_40 = _steps(lambda _, n: np.full(n, 40.0), 0.02, 0.05)
 _UNEVEN = _steps(lambda rng, n: rng.lognormal(2, 1.2, n))
 _FAR, _NEAR = _values(lambda rng, n: rng.beta(0.3, 0.7, n)), _values(lambda rng, n: rng.beta(9, 21, n))
 
@@ -264,6 +267,7 @@ UNLIKE: dict[str, tuple[Sampled, Sampled, int, Bounds]] = {
     "0 … 1, near the ends against 60 near the mean": (_FAR, _NEAR, 60, UNIT),
     "pooled ratio, .2, of some 3 steps against as many of some 40": (_SHORT, _LONG, 0, UNIT),
     "pooled ratio, .2, of some 40 steps against 60 of some 3": (_LONG, _SHORT, 60, UNIT),
+    "pooled ratio, .02, of 3 steps against as many of 40": (_RARE_OF_3, _RARE_OF_40, 0, UNIT),
     "pooled ratio, .2, of very uneven lengths": (_UNEVEN, _UNEVEN, 0, UNIT),
 }
 """Name -> n values and how many (0: n) others of the same mean, with their bounds."""

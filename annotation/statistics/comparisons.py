@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite, log, sqrt
+from math import exp, isfinite, log, sqrt
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimate import Estimate, Totals, difference, estimate
+from .estimate import UNIT, Estimate, Totals, difference, estimate, influence
 from .intervals import Floats, Interval, Z
 from .permutation import Arms, Test, arms, permuted
 
@@ -77,11 +77,18 @@ class Comparison:
         many = "" if self.family is None else f" for {self.family} {'test' if self.family == 1 else 'tests'}"
         shown = f"p={self.p_value:.3g}" + ("" if self.p_adjusted is None else f", adjusted{many} p={p:.3g}")
         verdict = "significant at .05" if p < LEVEL else "not significant at .05: no difference was shown"
-        if self.p_value < LEVEL <= p:
+        if self._wider:
+            verdict += " (the interval, which allows for values that were not seen, holds 0)" if p < LEVEL else ""
+        elif self.p_value < LEVEL <= p:
             verdict += " (the interval is that of this test alone)"
-        if p < LEVEL and self.low is not None and self.high is not None and self.low <= 0 <= self.high:
-            verdict += " (the interval, which allows for values that were not seen, holds 0)"
         return f"{result}, {shown}: {verdict}."
+
+    @property
+    def _wider(self) -> bool:
+        """Whether the interval holds 0 though the test, before any correction, shows a difference."""
+        if self.p_value is None or self.low is None or self.high is None:
+            return False
+        return self.p_value < LEVEL and self.low <= 0 <= self.high
 
     @property
     def _design(self) -> str:
@@ -138,7 +145,8 @@ def _tested(
 
     Arrangements are as if the values of both samples were spread alike. Where they need not be, the larger
     of their p-value and Welch's t's counts: of lopsided samples (5 normal values against 50 with a third of
-    their standard deviation: .09 without, .05 with it), and of values with a bound (`_on_scale`).
+    their standard deviation: .09 without, .05 with it). Of values with a bound it is that of `_on_scale`, of
+    shares at theirs `_at_bound`.
     """
     effect, error, df = found.value or 0.0, found.error or 0.0, found.df or 1.0
     smaller = min(count + sample.pairs for count in sample.alone)
@@ -147,6 +155,8 @@ def _tested(
     outcome = permuted(sample, draws, seed)
     if not sample.pairs and not sample.yes_no:
         doubt = _on_scale(first, second)
+        if doubt is None:
+            doubt = _at_bound(first, second)
         if doubt is None and _lopsided(sample) and error > 0:
             doubt = _welch(effect, error, df)
         outcome = replace(outcome, p_value=max(outcome.p_value, doubt or 0.0))
@@ -172,7 +182,7 @@ def _on_scale(first: Totals, second: Totals) -> float | None:
     places, variances, dfs = [], [], []
     for sample in (first, second):
         found, (lowest, highest) = estimate(sample), sample.bounds
-        if found.value is None or not found.error or not found.df or not isfinite(lowest):
+        if found.value is None or found.error is None or not found.df or not isfinite(lowest):
             return None
         below, above = found.value - lowest, highest - found.value
         if below <= 0 or above <= 0:
@@ -184,6 +194,35 @@ def _on_scale(first: Totals, second: Totals) -> float | None:
         return None
     spread = sum((own / total) ** 2 / df for own, df in zip(variances, dfs, strict=True))
     return _welch(places[0] - places[1], sqrt(total), 1 / spread)
+
+
+def _at_bound(first: Totals, second: Totals) -> float | None:
+    """The chance that of what both samples have the one has none, where its pooled share is 0 (or 1): that of
+    Fisher's table, of effective sizes with the other's intraclass correlation. None elsewhere.
+
+    Arrangements are as if clusters were of one size. Of 20 with 3 steps each and 20 with 40, of a share of .02,
+    samples differ at .05 in .28 by arrangements: whenever the few steps hold none.
+    """
+    from scipy import special
+
+    if first.bounds != UNIT or first.value is None or second.value is None or first.value == second.value:
+        return None
+    (end, here), (place, there) = sorted(
+        ((first.value, first), (second.value, second)), key=lambda side: side[0] not in UNIT
+    )
+    counts = np.concatenate([here.numerator, there.numerator, here.denominator, there.denominator])
+    single = max(here.denominator.max(), there.denominator.max()) <= 1
+    if end not in UNIT or single or (counts % 1).any():
+        return None
+    rows = [float(side.denominator.sum()) for side in (here, there)]
+    sizes = [float((side.denominator**2).sum()) / n for side, n in zip((here, there), rows, strict=True)]
+    spread, alike = place * (1 - place), 1.0
+    if spread > 0 and sizes[1] > 1:
+        effect = float((influence(there) ** 2).sum()) * rows[1] / spread
+        alike = min(1.0, max(0.0, (effect - 1) / (sizes[1] - 1)))
+    own, other = (n / (1 + (size - 1) * alike) for n, size in zip(rows, sizes, strict=True))
+    rest = other * (1 - abs(place - end))
+    return min(1.0, exp(float(special.betaln(other + 1, own) - special.betaln(rest + 1, own))))
 
 
 def _welch(effect: float, error: float, df: float) -> float:
