@@ -78,7 +78,8 @@ class Comparison:
         shown = f"p={self.p_value:.3g}" + ("" if self.p_adjusted is None else f", adjusted{many} p={p:.3g}")
         verdict = "significant at .05" if p < LEVEL else "not significant at .05: no difference was shown"
         if self._wider:
-            verdict += " (the interval, which allows for values that were not seen, holds 0)" if p < LEVEL else ""
+            unseen = " (the interval, which allows for values that were not seen, holds 0)"
+            verdict += unseen if p < LEVEL else ""
         elif self.p_value < LEVEL <= p:
             verdict += " (the interval is that of this test alone)"
         return f"{result}, {shown}: {verdict}."
@@ -156,10 +157,9 @@ def _tested(
     if not sample.pairs and not sample.yes_no:
         doubt = _on_scale(first, second)
         if doubt is None:
-            doubt = _at_bound(first, second)
-        if doubt is None and _lopsided(sample) and error > 0:
-            doubt = _welch(effect, error, df)
-        outcome = replace(outcome, p_value=max(outcome.p_value, doubt or 0.0))
+            unequal = _welch(effect, error, df) if _lopsided(sample) and error > 0 else 0.0
+            doubt = max(unequal, _at_bound(first, second))
+        outcome = replace(outcome, p_value=max(outcome.p_value, doubt))
     if outcome.draws:
         return f"permutation ({outcome.draws:,} draws)", outcome
     exact = ("McNemar, mid-p" if sample.pairs else "Fisher, mid-p") if sample.table else "permutation, exact"
@@ -196,24 +196,24 @@ def _on_scale(first: Totals, second: Totals) -> float | None:
     return _welch(places[0] - places[1], sqrt(total), 1 / spread)
 
 
-def _at_bound(first: Totals, second: Totals) -> float | None:
+def _at_bound(first: Totals, second: Totals) -> float:
     """The chance that of what both samples have the one has none, where its pooled share is 0 (or 1): that of
-    Fisher's table, of effective sizes with the other's intraclass correlation. None elsewhere.
+    Fisher's table, of effective sizes with the other's intraclass correlation. 0 elsewhere.
 
-    Arrangements are as if clusters were of one size. Of 20 with 3 steps each and 20 with 40, of a share of .02,
-    samples differ at .05 in .28 by arrangements: whenever the few steps hold none.
+    Arrangements are as if clusters were of one size. Of a share of .02 in both, 20 of 3 steps and 20 of 40
+    differ at .05 in .28 of samples by arrangements: whenever the few steps hold none.
     """
     from scipy import special
 
     if first.bounds != UNIT or first.value is None or second.value is None or first.value == second.value:
-        return None
+        return 0.0
     (end, here), (place, there) = sorted(
         ((first.value, first), (second.value, second)), key=lambda side: side[0] not in UNIT
     )
     counts = np.concatenate([here.numerator, there.numerator, here.denominator, there.denominator])
     single = max(here.denominator.max(), there.denominator.max()) <= 1
     if end not in UNIT or single or (counts % 1).any():
-        return None
+        return 0.0
     rows = [float(side.denominator.sum()) for side in (here, there)]
     sizes = [float((side.denominator**2).sum()) / n for side, n in zip((here, there), rows, strict=True)]
     spread, alike = place * (1 - place), 1.0

@@ -368,12 +368,12 @@ def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement
             value=sum(defined) / len(defined) if defined else None,
             n_units=max(row.n_units for row in own),
             n_ratings=max(row.n_ratings for row in own),
-            population=own[0].population if GOLD not in pair else _settled_over_codes(own[0].population or ""),
+            population=own[0].population if GOLD not in pair else _uncounted(own[0].population or ""),
             reason=f"mean over the {len(defined)} of {len(book.codes)} codes where kappa is defined",
         )
 
 
-def _settled_over_codes(population: str) -> str:
+def _uncounted(population: str) -> str:
     """A population of settled units without the counts, which are those of one code."""
     return "; ".join(("settled units", *population.split("; ")[1:]))
 

@@ -184,9 +184,7 @@ def test_a_value_at_its_bound_is_tested_by_arrangements() -> None:
 
 
 @pytest.mark.library
-def test_values_that_are_all_alike_against_skewed_ones_differ_no_surer_than_by_welch_of_their_logarithms() -> (
-    None
-):
+def test_values_all_alike_against_skewed_ones_differ_no_surer_than_by_welch_of_their_logarithms() -> None:
     from scipy import stats
 
     alike, skewed = np.ones(8), np.array([0.0, 0, 0, 1, 0, 0, 2, 0])
@@ -208,7 +206,8 @@ def test_few_steps_of_which_none_has_it_differ_no_surer_than_by_fishers_table(tu
     """One of ten each, which are independent: of 20 among 260 steps none lies among the 60."""
     from scipy import stats
 
-    none, some = of_steps(np.full(30, 2.0 * turned), 2, 0), of_steps(np.full(20, 9.0 if turned else 1), 10, 30)
+    none = of_steps(np.full(30, 2.0 * turned), 2, 0)
+    some = of_steps(np.full(20, 9.0 if turned else 1), 10, 30)
     chance = stats.hypergeom.pmf(0, 260, 20, 60)
     assert p_of(contrast(none, some)) == pytest.approx(chance)
     assert p_of(contrast(some, none)) == pytest.approx(chance)
@@ -216,7 +215,7 @@ def test_few_steps_of_which_none_has_it_differ_no_surer_than_by_fishers_table(tu
 
 @pytest.mark.library
 def test_steps_that_resemble_each_other_tell_less_of_what_was_not_seen() -> None:
-    """.02 of 40 steps each, of which some trajectories have 3; none of 3 steps each: arrangements give .002."""
+    """None of 3 steps each against .02 of 40 each, up to 3 a trajectory: arrangements give .002."""
     from scipy.special import binom
 
     failed = np.array([0, 0, 0, 1, 1, 2, 3, 0, 1, 0, 0, 2, 1, 0, 0, 1, 0, 0, 3, 1])
