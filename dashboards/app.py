@@ -50,16 +50,16 @@ def main() -> None:
         path: st.Page(partial(_nothing, path), title=title, url_path=path, default=path == "overview")
         for path, (title, _) in PAGES.items()
     }
-    chosen = st.navigation(list(pages.values()))
-    _, show = PAGES[next(path for path, page in pages.items() if page == chosen)]
-    asked = {name: st.query_params.get_all(name) for name in st.query_params}
+    current = st.navigation(list(pages.values()))
+    _, show = PAGES[next(path for path, page in pages.items() if page == current)]
+    query = {name: st.query_params.get_all(name) for name in st.query_params}
     place = st.empty()
     try:
         selection = sidebar.chosen()
         if selection and dict(ask(methods.facts, selection))["Trajectories"] == "0":
             st.warning(UNFIT)
         show(selection)
-        if refused := sidebar.refused(asked):
+        if refused := sidebar.refused(query):
             place.warning(refused)
         prefetch.read([page for _, page in PAGES.values()])
     except CoauditError as error:

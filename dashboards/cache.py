@@ -37,8 +37,8 @@ def place() -> str:
 
 def store(path: str) -> Store:
     """A store that never writes, up to what other machines wrote."""
-    named = workspace()
-    place = named if str(named.path.resolve()) == path else Workspace(Path(path))
+    default = workspace()
+    place = default if str(default.path.resolve()) == path else Workspace(Path(path))
     place.pull()
     return Store(place, read_only=True)
 
@@ -104,29 +104,29 @@ def behind(path: str, _state: str) -> bool:
 def age(path: str) -> float | None:
     """Seconds since the last write that what is shown has seen; None without a database."""
     word = state(path)
-    now, written = store(path).tables.written()
-    if written is None:
+    now, last_write = store(path).tables.written()
+    if last_write is None:
         return None
-    as_of = written if word == now else _looks[path].at
+    as_of = last_write if word == now else _looks[path].at
     return max(0.0, time.time() - as_of)
 
 
 @st.cache_data(max_entries=400, show_spinner="Reading the store …")
-def _cached(_call: Callable[[], Any], path: str, state: str, name: str, arguments: str) -> Any:
+def _call_once(_call: Callable[[], Any], path: str, state: str, name: str, arguments: str) -> Any:
     return _call()
 
 
-def ask(function: Callable[..., R], *arguments: Any, **named: Any) -> R:
+def ask(function: Callable[..., R], *arguments: Any, **keywords: Any) -> R:
     """`function(store, *arguments, **named)`, from the cache where the store has not changed since."""
     path = place()
 
     def call() -> R:
         began = time.monotonic()
         try:
-            return function(store(path), *arguments, **named)
+            return function(store(path), *arguments, **keywords)
         finally:
             _spent(path, time.monotonic() - began)
 
     name = f"{function.__module__}.{function.__qualname__}"
-    result: R = _cached(call, path, state(path), name, repr((arguments, sorted(named.items()))))
+    result: R = _call_once(call, path, state(path), name, repr((arguments, sorted(keywords.items()))))
     return result

@@ -16,7 +16,7 @@ SLOW = 1.0
 """Seconds of reading from which on it pays: a small store is read at once."""
 Show = Callable[[Selection], None]
 
-_drawn: set[str] = set()
+_states: set[str] = set()
 _drawing = threading.Lock()
 
 
@@ -27,9 +27,9 @@ def read(pages: Sequence[Show]) -> None:
         return
     word = cache.state(path)
     with _drawing:
-        if word in _drawn or any(thread.name == NAME for thread in threading.enumerate()):
+        if word in _states or any(thread.name == NAME for thread in threading.enumerate()):
             return
-        _drawn.add(word)
+        _states.add(word)
     threading.Thread(target=_draw, args=(pages,), name=NAME, daemon=True).start()
 
 

@@ -40,29 +40,31 @@ def chosen() -> Selection:
     return Selection(**values, since=first, until=last)
 
 
-def refused(asked: Mapping[str, list[str]]) -> str:
+def refused(query: Mapping[str, list[str]]) -> str:
     """What the address asks for that a page has no choice of, once all is drawn; nothing later on.
 
     Streamlit takes such a value, as one that is shown anyway, out of the address without a word.
     """
     first = not st.session_state.get("opened")
     st.session_state["opened"] = True
-    gone = [
+    parameters = [
         f"`{name}={' '.join(value.replace('`', ' ').split())[:80]}`"
-        for name, values in asked.items()
+        for name, values in query.items()
         if first and name in CHOICES and name in st.session_state and name not in st.query_params
         for value in values
         if value != str(st.session_state[name])
     ]
-    return f"Not a choice here, so that something else is shown: {', '.join(gone)}." if gone else ""
+    return (
+        f"Not a choice here, so that something else is shown: {', '.join(parameters)}." if parameters else ""
+    )
 
 
 def _many(name: str, options: list[str]) -> tuple[str, ...]:
     """What is picked of a column; a value that the address names counts, though no choice has it."""
-    named = [value for value in st.query_params.get_all(name) if value not in options]
-    if not options and not named:
+    extra = [value for value in st.query_params.get_all(name) if value not in options]
+    if not options and not extra:
         return ()
-    every = [*options, *dict.fromkeys(named)]
+    every = [*options, *dict.fromkeys(extra)]
     return tuple(st.multiselect(LABELS[name], every, key=name, bind="query-params", placeholder="all"))
 
 
@@ -87,7 +89,7 @@ def address(page: str, **parameters: str | int | None) -> str:
 
     A tag stands beside those of other keys: all of them must fit.
     """
-    given = [(name, str(value)) for name, value in parameters.items() if value is not None]
-    names = {name for name, _ in given} - {"tags"}
-    kept = [(name, value) for name in KEPT if name not in names for value in st.query_params.get_all(name)]
-    return f"{page}?{urlencode(list(dict.fromkeys([*given, *kept])))}"
+    pairs = [(name, str(value)) for name, value in parameters.items() if value is not None]
+    names = {name for name, _ in pairs} - {"tags"}
+    filters = [(name, value) for name in KEPT if name not in names for value in st.query_params.get_all(name)]
+    return f"{page}?{urlencode(list(dict.fromkeys([*pairs, *filters])))}"

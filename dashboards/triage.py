@@ -101,8 +101,8 @@ class Present:
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Present | None:
         """As an address has it."""
-        named = {name: parameters[name] for name in PLACE if name in parameters}
-        return cls(**named) if "code" in named else None
+        fields = {name: parameters[name] for name in PLACE if name in parameters}
+        return cls(**fields) if "code" in fields else None
 
     def __str__(self) -> str:
         who = self.found_by or ("people" if self.kind == "human" else self.kind)
@@ -127,7 +127,7 @@ def listed(
     has the event that is cited or that has the words, where there is one.
     """
     body, parameters = _body(only, present, words)
-    value, given, direction = _order(order, rater)
+    value, values, direction = _order(order, rater)
     query = f"""
         SELECT hits.id, hits.cited, hits.rationale, o.value FROM ({body}) hits
         LEFT JOIN ({value}) o ON o.trajectory_id = hits.id
@@ -135,10 +135,10 @@ def listed(
     """
     with store.reading() as connection:
         total = execute(connection, f"SELECT count(*) FROM ({body})", parameters).fetchall()[0][0]
-        hits = dictionaries(connection, query, [*parameters, *given])
+        hits = dictionaries(connection, query, [*parameters, *values])
         about = _about(connection, [row["id"] for row in hits])
-    named = {} if order in ORDERS else {"metric": order}
-    return [{**about[row["id"]], **row, **named} for row in hits], total
+    metric = {} if order in ORDERS else {"metric": order}
+    return [{**about[row["id"]], **row, **metric} for row in hits], total
 
 
 def _order(order: str, rater: str | None) -> tuple[str, list[str | None], str]:
@@ -152,23 +152,23 @@ def _body(only: Selection, present: Present | None, words: str) -> tuple[str, li
     """A query of id, cited event and rationale of all that fit, with its parameters."""
     where, values = only.where()
     join, before = "", list[str | None]()
-    cited, why, terms = "NULL::INTEGER", "NULL", [where]
+    event, rationale, terms = "NULL::INTEGER", "NULL", [where]
     if present:
         join = f"JOIN ({_PRESENT}) f ON f.trajectory_id = t.id"
-        cited, why = "min(f.cites[1])", "any_value(f.rationale)"
+        event, rationale = "min(f.cites[1])", "any_value(f.rationale)"
     if words:
         join += f" LEFT JOIN ({_SAID}) e ON e.trajectory_id = t.id"
         before += [words if len(words) >= WORDS else None] * 2
         terms.append("(starts_with(t.id, ?) OR contains(lower(t.native_id), lower(?)) OR e.seq IS NOT NULL)")
         values = [*values, words, words]
-        cited = f"coalesce({cited}, min(e.seq))"
+        event = f"coalesce({event}, min(e.seq))"
     if present:
-        wanted = zip(("code", "codebook", "rater", "rater_kind"), astuple(present), strict=True)
-        for column, value in wanted:
+        pairs = zip(("code", "codebook", "rater", "rater_kind"), astuple(present), strict=True)
+        for column, value in pairs:
             if value is not None:
                 terms.append(f"f.{column} = ?")
                 values = [*values, value]
-    body = f"SELECT t.id, {cited} AS cited, {why} AS rationale FROM trajectories t {join}"
+    body = f"SELECT t.id, {event} AS cited, {rationale} AS rationale FROM trajectories t {join}"
     return f"{body} WHERE {' AND '.join(terms)} GROUP BY t.id", [*before, *values]
 
 

@@ -22,10 +22,10 @@ def verdict(code: str, votes: Mapping[str, str], labels: Sequence[str]) -> Verdi
     counts = Counter(votes.values())
     (label, most), *others = counts.most_common()
     tied = any(count == most for _, count in others)
-    said = ", ".join(f"{member}: {vote}" for member, vote in sorted(votes.items()))
+    ballots = ", ".join(f"{member}: {vote}" for member, vote in sorted(votes.items()))
     if tied:
-        return Verdict(code, UNCLEAR, rationale=f"a tie; {said}")
-    return Verdict(code, label, rationale=f"{most} of {len(votes)}; {said}")
+        return Verdict(code, UNCLEAR, rationale=f"a tie; {ballots}")
+    return Verdict(code, label, rationale=f"{most} of {len(votes)}; {ballots}")
 
 
 def agreement(votes: Sequence[Mapping[str, str]]) -> dict[tuple[str, str], tuple[int, int]]:

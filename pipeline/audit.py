@@ -99,15 +99,15 @@ class Audit:
         from .systems import ReadOptions
         from .systems.formats import mapping
 
-        given = None if map is None else str(map)
-        text = given if given is None or "\n" in given else mapping.text_of(given)[0]
+        source = None if map is None else str(map)
+        text = source if source is None or "\n" in source else mapping.text_of(source)[0]
         if text is not None and not mapping.parse(text).only_rules and system == "auto":
             system = "mapped"
         options = ReadOptions(
             setting=setting, condition=condition, agent=agent, tags=dict(tags or {}), map=text
         )
-        opened = ready(self.workspace, _say, _quiet, for_ingest=True)
-        return run.ingest(opened, [Path(path) for path in paths], options, system=system, copy=copy)
+        workspace = ready(self.workspace, _say, _quiet, for_ingest=True)
+        return run.ingest(workspace, [Path(path) for path in paths], options, system=system, copy=copy)
 
     def draft(self, path: str | Path) -> str:
         """The text of a mapping drafted for logs, as `coaudit map` writes it; `ingest(map=…)` takes it.
@@ -116,18 +116,18 @@ class Audit:
         """
         from .systems.formats import drafting, unclear
 
-        drafted = drafting.draft(Path(path))
-        if not drafted.seen.records:
-            raise SourceError(f"{path}: {unclear.unread(Path(path), drafted.seen)}")
-        return drafted.text
+        mapping = drafting.draft(Path(path))
+        if not mapping.seen.records:
+            raise SourceError(f"{path}: {unclear.unread(Path(path), mapping.seen)}")
+        return mapping.text
 
     def bring(self, name: str, folder: str | Path) -> Brought:
         """A public set with its labels: mast, whowhen or trail. As `coaudit import`."""
         from .ingest import sets
         from .systems import ReadOptions
 
-        opened = ready(self.workspace, _say, _quiet, for_ingest=True)
-        return sets.bring(opened, name, Path(folder), ReadOptions())
+        workspace = ready(self.workspace, _say, _quiet, for_ingest=True)
+        return sets.bring(workspace, name, Path(folder), ReadOptions())
 
     def judge(self, *codebooks: str, rater: str = "rules") -> Summary:
         """Rate with rules, detectors or a trained judge; models are asked by `coaudit judge --model`."""
@@ -192,7 +192,7 @@ class Audit:
         """
         from .analyze.metrics import metrics, trajectory_metrics
 
-        by = _checked(by)
+        by = _group_names(by)
         if per_trajectory and by:
             raise UsageError(
                 f"per_trajectory has a row for each trajectory, and by none for groups of them, got by={by}"
@@ -214,9 +214,9 @@ class Audit:
         """A row a code (and group, judge): the judge's rate beside the corrected one. As `coaudit rates`."""
         from .analyze.rates import rates
 
-        by = _checked(by)
-        there = self.workspace.exists()
-        return _models(rates(self.store, codebooks, by=by, judge=judge) if there else [], Rate, by)
+        by = _group_names(by)
+        exists = self.workspace.exists()
+        return _models(rates(self.store, codebooks, by=by, judge=judge) if exists else [], Rate, by)
 
     def validate(self, judge: str | None = None, *codebooks: str) -> dict[str, Any]:
         """The page on a judge, or on people's labels, as the document of `coaudit validate --json`."""
@@ -232,8 +232,10 @@ class Audit:
         if not self.workspace.exists():
             return _frame([], schema)
         with self.store.reading() as connection:
-            which = "true" if trajectory is None else f"t.id = {constant(resolve(connection, trajectory))}"
-            rows = frame(connection, query.format(which=which))
+            condition = (
+                "true" if trajectory is None else f"t.id = {constant(resolve(connection, trajectory))}"
+            )
+            rows = frame(connection, query.format(which=condition))
         return rows.select(pl.col(name).cast(kind) for name, kind in schema.items())
 
 
@@ -241,7 +243,7 @@ def _frame(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pl.DataFrame:
     return pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema, strict=False)
 
 
-def _checked(by: Iterable[str]) -> list[str]:
+def _group_names(by: Iterable[str]) -> list[str]:
     """The names of groups, which are read more than once; UsageError for a text, which is its letters."""
     if isinstance(by, str):
         raise UsageError(f"by must be a list of names, got {by!r}: by={by.split(',')!r}")
@@ -277,7 +279,7 @@ def _say(message: str) -> None:
 
 @contextmanager
 def _quiet(title: str) -> Iterator[Progress]:
-    yield lambda what, done, total: None
+    yield lambda name, count, total: None
 
 
 _EVENTS = """

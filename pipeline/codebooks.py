@@ -25,23 +25,23 @@ class UnknownCodebookError(CodebookError, UsageError):
     """A name that no codebook has; the message names the choices."""
 
 
-def names(own: Path | None = None) -> list[str]:
+def names(folder: Path | None = None) -> list[str]:
     """The codebooks there are, the workspace's own (`own/*.toml`) included, in alphabetical order."""
-    return sorted({path.removesuffix(".toml") for path in [*_shipped(), *_owned(own)]})
+    return sorted({path.removesuffix(".toml") for path in [*_shipped_files(), *_own_files(folder)]})
 
 
-def load(name: str, own: Path | None = None) -> Codebook:
+def load(name: str, folder: Path | None = None) -> Codebook:
     """The codebook of that name; the workspace's own comes before a shipped one.
 
     Raises CodebookError for an unknown name (naming the choices) or a file that is not a codebook.
     """
-    if own is not None and f"{name}.toml" in _owned(own):
-        return read(own / f"{name}.toml")
-    if f"{name}.toml" in _shipped():
+    if folder is not None and f"{name}.toml" in _own_files(folder):
+        return read(folder / f"{name}.toml")
+    if f"{name}.toml" in _shipped_files():
         return parse(
             (resources.files("coaudit.schemas.codebooks") / f"{name}.toml").read_bytes(), f"{name}.toml"
         )
-    raise UnknownCodebookError(f"unknown codebook {name!r}, expected one of {', '.join(names(own))}")
+    raise UnknownCodebookError(f"unknown codebook {name!r}, expected one of {', '.join(names(folder))}")
 
 
 def titles(rows: Iterable[tuple[str | None, str]]) -> dict[tuple[str | None, str], str]:
@@ -51,12 +51,12 @@ def titles(rows: Iterable[tuple[str | None, str]]) -> dict[tuple[str | None, str
     return {(book, code): code if often[code] == 1 else f"{book} / {code}" for book, code in codes}
 
 
-def state(own: Path | None = None) -> str:
+def state(folder: Path | None = None) -> str:
     """A hash of every codebook's text: the same state, the same codebooks."""
-    shipped = resources.files("coaudit.schemas.codebooks")
-    texts = {name: (shipped / name).read_bytes() for name in _shipped()}
-    if own is not None:
-        texts |= {name: (own / name).read_bytes() for name in _owned(own)}
+    resource_folder = resources.files("coaudit.schemas.codebooks")
+    texts = {name: (resource_folder / name).read_bytes() for name in _shipped_files()}
+    if folder is not None:
+        texts |= {name: (folder / name).read_bytes() for name in _own_files(folder)}
     return content_hash(sorted((name, text.decode("utf-8", "replace")) for name, text in texts.items()))
 
 
@@ -79,10 +79,10 @@ def parse(content: bytes, source: str) -> Codebook:
         raise CodebookError(f"{source}: {error}") from error
 
 
-def _shipped() -> set[str]:
+def _shipped_files() -> set[str]:
     files = resources.files("coaudit.schemas.codebooks").iterdir()
     return {entry.name for entry in files if entry.name.endswith(".toml")}
 
 
-def _owned(own: Path | None) -> set[str]:
-    return {path.name for path in own.glob("*.toml")} if own is not None and own.is_dir() else set()
+def _own_files(folder: Path | None) -> set[str]:
+    return {path.name for path in folder.glob("*.toml")} if folder is not None and folder.is_dir() else set()

@@ -37,8 +37,8 @@ def opening_query(trajectory: Trajectory) -> int | None:
     kinds, events = _kinds(trajectory), columns(trajectory)
     for place in range(min(2, len(events))):
         party = kinds.get(events.actor[place], "environment")
-        acted = events.status[place] is not None or events.action[place] is not None
-        if party == "human" and events.kind[place] == "message" and not acted:
+        is_act = events.status[place] is not None or events.action[place] is not None
+        if party == "human" and events.kind[place] == "message" and not is_act:
             return events.seq[place]
         if party != "environment":
             return None
@@ -56,41 +56,43 @@ def spans(trajectory: Trajectory, kind: UnitKind) -> Iterator[tuple[Event, ...]]
 
 
 def all_spans(
-    trajectory: Trajectory, wanted: Sequence[UnitKind] = UNIT_KINDS
+    trajectory: Trajectory, unit_kinds: Sequence[UnitKind] = UNIT_KINDS
 ) -> Iterator[tuple[UnitKind, tuple[Event, ...]]]:
     """The kind and the events of each unit of the `wanted` kinds, kind by kind."""
     events = trajectory.events
-    for kind, units in places_by_kind(trajectory, wanted):
+    for kind, units in places_by_kind(trajectory, unit_kinds):
         for places in units:
             yield kind, tuple([events[place] for place in places])
 
 
 def places_by_kind(
-    trajectory: Trajectory, wanted: Sequence[UnitKind] = UNIT_KINDS
+    trajectory: Trajectory, unit_kinds: Sequence[UnitKind] = UNIT_KINDS
 ) -> Iterator[tuple[UnitKind, Sequence[Sequence[int]]]]:
     """Each kind with its units, as places among the events; whatever is ingested comes by here."""
     if trajectory.copy_of is not None:
         return
     events, kinds = columns(trajectory), _kinds(trajectory)
-    logged = [place for place, live in enumerate(events.live_only) if not live]
+    places = [place for place, live in enumerate(events.live_only) if not live]
     parties = [kinds.get(actor, "environment") for actor in events.actor]
-    done = [place for place in logged if parties[place] != "environment"]
-    said = [place for place in done if events.kind[place] == "message" and events.status[place] != "failed"]
-    for kind in wanted:
+    team_places = [place for place in places if parties[place] != "environment"]
+    utterances = [
+        place for place in team_places if events.kind[place] == "message" and events.status[place] != "failed"
+    ]
+    for kind in unit_kinds:
         if kind == "trajectory":
-            yield kind, [logged]
+            yield kind, [places]
         elif kind == "utterance":
-            yield kind, [(place,) for place in said]
+            yield kind, [(place,) for place in utterances]
         elif kind == "human_message":
-            yield kind, [(place,) for place in said if parties[place] == "human"]
+            yield kind, [(place,) for place in utterances if parties[place] == "human"]
         elif kind == "question_reply":
-            pairs = itertools.pairwise(said)
+            pairs = itertools.pairwise(utterances)
             yield kind, [(one, other) for one, other in pairs if _is_answered(one, other, parties, events)]
         elif kind == "step":
-            yield kind, [(place,) for place in done if events.kind[place] not in _NO_STEPS]
+            yield kind, [(place,) for place in team_places if events.kind[place] not in _NO_STEPS]
         else:
             by_actor: dict[str, list[int]] = {}
-            for place in done:
+            for place in team_places:
                 by_actor.setdefault(events.actor[place], []).append(place)
             yield kind, list(by_actor.values())
 
@@ -120,14 +122,14 @@ def cut(trajectory: Trajectory, codebook: Codebook, *, include_query: bool = Fal
     opening = None if include_query else opening_query(trajectory)
     transcript = trajectory.events if codebook.context != "none" else ()
     for events in spans(trajectory, codebook.unit):
-        whole = codebook.unit == "trajectory"
+        is_trajectory = codebook.unit == "trajectory"
         if codebook.unit not in ("trajectory", "participant") and events[0].seq == opening:
             continue
         # Not validated, which would look through the transcript and copy it for every unit of a long log.
         yield Unit.model_construct(
             trajectory_id=trajectory.id,
             kind=codebook.unit,
-            event=None if whole else events[0].seq,
+            event=None if is_trajectory else events[0].seq,
             events=events,
             participants=trajectory.participants,
             transcript=transcript,

@@ -69,6 +69,6 @@ _HASH = hashlib.blake2b(digest_size=16)
 
 def text_hash(text: str) -> str:
     """128 bits of BLAKE2b over a text, as 32 hexadecimal digits."""
-    made = _HASH.copy()
-    made.update(text.encode("utf-8", "surrogatepass"))
-    return made.hexdigest()
+    hasher = _HASH.copy()
+    hasher.update(text.encode("utf-8", "surrogatepass"))
+    return hasher.hexdigest()

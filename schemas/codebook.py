@@ -90,9 +90,9 @@ class Codebook(Model):
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Codebook:
         """As pydantic's, but that a copy has a version of its own."""
-        copied = super().model_copy(update=update, deep=deep)
-        copied.__dict__.pop("version", None)
-        return copied
+        copy = super().model_copy(update=update, deep=deep)
+        copy.__dict__.pop("version", None)
+        return copy
 
     def applies(self, trajectory: Trajectory) -> bool:
         """Whether it is asked of this trajectory."""
@@ -128,12 +128,12 @@ class Codebook(Model):
     def label(self, answer: str) -> str:
         """The declared label that an answer means, case, surrounding space and how a number is written aside;
         else ValueError."""
-        wanted = answer.strip().casefold()
+        text = answer.strip().casefold()
         for label in self.answers:
-            if label.casefold() == wanted:
+            if label.casefold() == text:
                 return label
         for label in self.answers:
-            if (number := _number(label)) is not None and number == _number(wanted):
+            if (number := _number(label)) is not None and number == _number(text):
                 return label
         raise ValueError(f"label must be one of {', '.join(self.answers)} ({self.name}), got {answer[:80]!r}")
 
@@ -150,11 +150,11 @@ class Codebook(Model):
         if self.level != "nominal":
             self._check_numbers()
         self._check_scope()
-        known = {category.category for category in self.categories}
+        categories = {category.category for category in self.categories}
         for code in self.codes:
-            if code.category is not None and code.category not in known:
+            if code.category is not None and code.category not in categories:
                 raise ValueError(
-                    f"code {code.code}: category {code.category!r} is not declared, have {sorted(known)}"
+                    f"code {code.code}: category {code.category!r} is not declared, have {sorted(categories)}"
                 )
             for example in code.examples:
                 self._check_example(code.code, example.label)

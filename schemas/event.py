@@ -115,12 +115,12 @@ class EventColumns:
         """Those of events."""
         values = list(zip(*map(_FIELDS, map(vars, events)), strict=True)) or [()] * len(Event.model_fields)
         before, actions, after = values[:_ACTION], values[_ACTION], values[_ACTION + 1 :]
-        done = [
+        action_columns = [
             [action and action.name for action in actions],
             [action and action.arguments for action in actions],
             [action and action.raw for action in actions],
         ]
-        return cls(*before, *done, *after)
+        return cls(*before, *action_columns, *after)
 
     def __len__(self) -> int:
         return len(self.seq)
@@ -192,8 +192,8 @@ def _are_objects(values: Sequence[Any]) -> bool:
     return set(map(type, values)) <= {dict} and set(map(type, keys)) <= {str}
 
 
-def _are_states(many: Sequence[dict[str, str]]) -> bool:
-    return _are_objects(many) and _are_texts(list(itertools.chain.from_iterable(map(dict.values, many))))
+def _are_states(states: Sequence[dict[str, str]]) -> bool:
+    return _are_objects(states) and _are_texts(list(itertools.chain.from_iterable(map(dict.values, states))))
 
 
 class Events(Sequence[Event]):
@@ -263,16 +263,18 @@ class _Lazily:
     def __get_pydantic_core_schema__(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         rows = handler(source)
 
-        def taken(value: Any, validate: core_schema.ValidatorFunctionWrapHandler) -> Events:
+        def to_events(value: Any, validate: core_schema.ValidatorFunctionWrapHandler) -> Events:
             return value if isinstance(value, Events) else Events(rows=validate(value))
 
-        def given(value: Sequence[Event], serialize: core_schema.SerializerFunctionWrapHandler) -> Any:
+        def to_tuple(value: Sequence[Event], serialize: core_schema.SerializerFunctionWrapHandler) -> Any:
             return serialize(tuple(value))
 
         return core_schema.json_or_python_schema(
-            json_schema=core_schema.no_info_after_validator_function(lambda made: Events(rows=made), rows),
-            python_schema=core_schema.no_info_wrap_validator_function(taken, rows),
-            serialization=core_schema.wrap_serializer_function_ser_schema(given, schema=rows),
+            json_schema=core_schema.no_info_after_validator_function(
+                lambda events: Events(rows=events), rows
+            ),
+            python_schema=core_schema.no_info_wrap_validator_function(to_events, rows),
+            serialization=core_schema.wrap_serializer_function_ser_schema(to_tuple, schema=rows),
         )
 
 

@@ -75,8 +75,8 @@ class Rating(Model):
 
     @model_validator(mode="after")
     def _label_or_error(self) -> Rating:
-        given = (self.label is not None) + (self.error is not None) + self.retracted
-        if given != 1:
+        count = (self.label is not None) + (self.error is not None) + self.retracted
+        if count != 1:
             raise ValueError("a rating has exactly one of label, error and retracted")
         return self
 
@@ -115,11 +115,11 @@ class Maker:
     made: dict[str, Any] = field(default_factory=dict)
     """Further fields of Rating, such as model, prompt_hash and parameters."""
 
-    def rating(self, unit: Unit, verdict: Verdict, **made: Any) -> Rating:
+    def rating(self, unit: Unit, verdict: Verdict, **fields: Any) -> Rating:
         """The rating that a verdict on a unit is."""
-        return self.rating_at((unit.trajectory_id, unit.event, unit.hash), verdict, **made)
+        return self.rating_at((unit.trajectory_id, unit.event, unit.hash), verdict, **fields)
 
-    def rating_at(self, place: tuple[str, int | None, str | None], verdict: Verdict, **made: Any) -> Rating:
+    def rating_at(self, place: tuple[str, int | None, str | None], verdict: Verdict, **fields: Any) -> Rating:
         """The same for a unit of which only trajectory, event and hash are known."""
         trajectory, event, unit_hash = place
         return Rating(
@@ -132,5 +132,5 @@ class Maker:
             rater_kind=self.kind,
             rater_version=self.version,
             **vars(verdict),
-            **{"created": datetime.now(UTC).isoformat(timespec="milliseconds"), **self.made, **made},
+            **{"created": datetime.now(UTC).isoformat(timespec="milliseconds"), **self.made, **fields},
         )

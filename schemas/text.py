@@ -45,9 +45,9 @@ def one_line(text: str) -> str:
     return text.replace("\n", "\\n")
 
 
-def counted(number: int | str, one: str, many: str) -> str:
+def counted(number: int | str, singular: str, plural: str) -> str:
     """So many of something, as a number or as it is written: `1 trajectory`, `2 trajectories`."""
-    return f"{number} {one if number in (1, '1') else many}"
+    return f"{number} {singular if number in (1, '1') else plural}"
 
 
 def inert_cell(text: str) -> str:

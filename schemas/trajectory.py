@@ -57,25 +57,25 @@ class Outcome(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _in_range(cls, said: Any) -> Any:
+    def _in_range(cls, fields: Any) -> Any:
         """NaN, which tables write for an empty cell, and what no table holds are none, with the reason.
 
         Of names with a range: a text that is a number is one, and what can't be one of them is none. Cut to
         its range it would be a wrong one.
         """
-        if not isinstance(said, dict):
-            return said
-        text, value = said.get("text"), said.get("value")
+        if not isinstance(fields, dict):
+            return fields
+        text, value = fields.get("text"), fields.get("value")
         if isinstance(value, (int, float)) and not is_finite(value):
-            return {**said, "value": None, "reason": f"not a finite number: {value!r:.40}"}
-        if said.get("name") not in _RANGES:
-            return said
+            return {**fields, "value": None, "reason": f"not a finite number: {value!r:.40}"}
+        if fields.get("name") not in _RANGES:
+            return fields
         if value is None and isinstance(text, str):
             value = decimal_in(text)
             if value is None:
-                return {**said, "reason": f"{said['name']} must be a number, got {text[:40]!r}"}
-        wrong = _out_of_range(said["name"], value) if isinstance(value, (int, float)) else None
-        return {**said, "value": value} if wrong is None else {**said, "value": None, "reason": wrong}
+                return {**fields, "reason": f"{fields['name']} must be a number, got {text[:40]!r}"}
+        wrong = _out_of_range(fields["name"], value) if isinstance(value, (int, float)) else None
+        return {**fields, "value": value} if wrong is None else {**fields, "value": None, "reason": wrong}
 
     @property
     def inferred(self) -> str | None:

@@ -52,22 +52,22 @@ def unit_hash(kind: UnitKind, events: tuple[Event, ...]) -> str:
     return said_hashes(kind, words, [range(len(words))])[0]
 
 
-_OPENED = {kind: hashlib.blake2b(f'["{kind}",['.encode(), digest_size=16) for kind in get_args(UnitKind)}
+_HASHERS = {kind: hashlib.blake2b(f'["{kind}",['.encode(), digest_size=16) for kind in get_args(UnitKind)}
 """Kind -> the hash of its units before anything is said: a copy is made much faster than a new one."""
 
 
 def said_hashes(kind: UnitKind, words: Sequence[bytes], units: Iterable[Sequence[int]]) -> list[str]:
     """`unit_hash` of each unit of a kind that is cut from the same events, by the places of its events among
     the `words` that `all_said` gives."""
-    opened, hashes = _OPENED[kind].copy, []
+    new_hasher, hashes = _HASHERS[kind].copy, []
     for places in units:
-        made = opened()
+        hasher = new_hasher()
         if len(places) == 1:
-            made.update(words[places[0]])
+            hasher.update(words[places[0]])
         else:
-            made.update(b",".join([words[place] for place in places]))
-        made.update(b"]]")
-        hashes.append(made.hexdigest()[:16])
+            hasher.update(b",".join([words[place] for place in places]))
+        hasher.update(b"]]")
+        hashes.append(hasher.hexdigest()[:16])
     return hashes
 
 
@@ -94,7 +94,7 @@ def all_said(events: EventColumns, arguments: Sequence[str | None]) -> list[byte
     for place, name in enumerate(events.action):
         if name is not None:
             raw = events.raw[place]
-            written = "null" if raw is None else quoted(raw)
-            done = f'{{"arguments":{arguments[place]},"name":{_name(name)},"raw":{written}}}]'
-            words[place] = words[place][: -len(b"null]")] + done.encode("utf-8", "surrogatepass")
+            raw_json = "null" if raw is None else quoted(raw)
+            action = f'{{"arguments":{arguments[place]},"name":{_name(name)},"raw":{raw_json}}}]'
+            words[place] = words[place][: -len(b"null]")] + action.encode("utf-8", "surrogatepass")
     return words

@@ -31,9 +31,9 @@ def without_secrets(text: str, url: str) -> str:
 
 def with_shown_url(text: str, url: str) -> str:
     """A text in which a URL stands as it may be shown."""
-    for whole in (url, url.rstrip("/")):
-        if "://" in whole and whole in text:
-            text = text.replace(whole, shown_url(whole))
+    for form in (url, url.rstrip("/")):
+        if "://" in form and form in text:
+            text = text.replace(form, shown_url(form))
     return text
 
 
@@ -75,11 +75,13 @@ def _forms(character: str) -> str:
     # As often as a server and a proxy before it may have escaped what they quote.
     backslashes = "\\\\{0,8}" if character != "\\" else "\\\\{0,7}"
     units = character.encode("utf-16-be", "replace").hex()
-    json = "".join(f"\\\\{{1,8}}u(?i:{units[at : at + 4]})" for at in range(0, len(units), 4))
+    json = "".join(
+        f"\\\\{{1,8}}u(?i:{units[position : position + 4]})" for position in range(0, len(units), 4)
+    )
     percent = "".join(f"%(?i:{byte:02x})" for byte in character.encode("utf-8", "replace"))
     number = ord(character)
-    entities = "|".join([f"&#0*{number};", f"&#(?i:x0*{number:x});", *_NAMED.get(character, ())])
+    entities = "|".join([f"&#0*{number};", f"&#(?i:x0*{number:x});", *_NAMED_ENTITIES.get(character, ())])
     return f"(?:{backslashes}{re.escape(character)}|{json}|{percent}|{entities})"
 
 
-_NAMED = {"&": ("&amp;",), "<": ("&lt;",), ">": ("&gt;",), '"': ("&quot;",), "'": ("&apos;",)}
+_NAMED_ENTITIES = {"&": ("&amp;",), "<": ("&lt;",), ">": ("&gt;",), '"': ("&quot;",), "'": ("&apos;",)}

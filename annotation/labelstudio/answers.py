@@ -38,28 +38,28 @@ def read(
     Who was asked to settle the `disputed` codes settles no others: one that was left unmarked they did not
     say anything of, and of one that they did it was not for them to outdo those who agree.
     """
-    asked = [code.code for code in book.codes if disputed is None or code.code in disputed]
+    codes = [code.code for code in book.codes if disputed is None or code.code in disputed]
     if annotation.get("was_cancelled"):
-        return Read([Verdict(code, error=SKIPPED) for code in asked])
+        return Read([Verdict(code, error=SKIPPED) for code in codes])
     by_name: dict[str, list[dict[str, Any]]] = {}
     problems = []
-    known = _controls(book)
+    controls = _controls(book)
     for item in map(_dict, _list(annotation.get("result"))):
         name = str(item.get("from_name"))
-        if name in known:
+        if name in controls:
             by_name.setdefault(name, []).append(item)
         elif item.get("from_name") is not None:
             problems.append(f"control {name[:40]!r} is not one of this codebook's")
     notes = "\n".join(text for item in by_name.get(config.NOTES, []) for text in _texts(item, "text")) or None
-    reader = _checked if config.is_checklist(book) else _asked
-    given = reader(book, by_name, seqs, problems)
-    problems += _beside(book, given, asked)
+    reader = _checklist_verdicts if config.is_checklist(book) else _question_verdicts
+    answers = reader(book, by_name, seqs, problems)
+    problems += _beside(book, answers, codes)
     verdicts = [
         replace(verdict, rationale=notes)
         if len(book.codes) == 1 or verdict.label == book.positive
         else verdict
-        for verdict in given
-        if verdict.code in asked
+        for verdict in answers
+        if verdict.code in codes
     ]
     return Read(verdicts, problems)
 
@@ -86,27 +86,27 @@ def prediction(
         if paths:
             result.append(_result(name, "taxonomy", {"taxonomy": paths}))
     for rating in (r for r in labelled if r.label == book.positive):
-        result += [_region(book.code(rating.code), line, lines) for line in _cited(rating.cites, seqs)]
+        result += [_region(book.code(rating.code), line, lines) for line in _first_lines(rating.cites, seqs)]
     return result
 
 
 def _controls(book: Codebook) -> set[str]:
     if config.is_checklist(book):
-        own = {config.EVIDENCE, config.PRESENT, config.CANNOT_TELL, config.READ, config.SOURCE}
+        controls = {config.EVIDENCE, config.PRESENT, config.CANNOT_TELL, config.READ, config.SOURCE}
     else:
-        own = {config.answer_control(book, code) for code in book.codes}
-    return {*own, config.NOTES}
+        controls = {config.answer_control(book, code) for code in book.codes}
+    return {*controls, config.NOTES}
 
 
-def _beside(book: Codebook, given: Sequence[Verdict], asked: Collection[str]) -> Iterator[str]:
+def _beside(book: Codebook, answers: Sequence[Verdict], codes: Collection[str]) -> Iterator[str]:
     """What was said of codes that were not `asked` about; of a checklist's, what was marked."""
-    said = [v for v in given if v.code not in asked and v.label is not None]
-    marked = [v.code for v in said if v.label == book.positive or not config.is_checklist(book)]
-    if marked:
-        yield f"nobody disputes {', '.join(marked)}: what it says of that is not counted"
+    extra = [v for v in answers if v.code not in codes and v.label is not None]
+    names = [v.code for v in extra if v.label == book.positive or not config.is_checklist(book)]
+    if names:
+        yield f"nobody disputes {', '.join(names)}: what it says of that is not counted"
 
 
-def _asked(
+def _question_verdicts(
     book: Codebook, rows: dict[str, list[dict[str, Any]]], seqs: Sequence[int], problems: list[str]
 ) -> list[Verdict]:
     return [
@@ -115,19 +115,19 @@ def _asked(
 
 
 def _choice(book: Codebook, code: Code, items: list[dict[str, Any]], problems: list[str]) -> Verdict:
-    given = [text for item in items for text in _texts(item, "choices")]
-    if len(given) != 1:
-        why = "not answered" if not given else f"{len(given)} answers where one is asked for"
+    choices = [text for item in items for text in _texts(item, "choices")]
+    if len(choices) != 1:
+        why = "not answered" if not choices else f"{len(choices)} answers where one is asked for"
         return Verdict(code.code, error=why)
     try:
         answers = {config.attribute(answer): answer for answer in book.answers}
-        return Verdict(code.code, label=book.label(answers.get(given[0], given[0])))
+        return Verdict(code.code, label=book.label(answers.get(choices[0], choices[0])))
     except ValueError as error:
         problems.append(str(error))
         return Verdict(code.code, error=str(error))
 
 
-def _checked(
+def _checklist_verdicts(
     book: Codebook, rows: dict[str, list[dict[str, Any]]], seqs: Sequence[int], problems: list[str]
 ) -> list[Verdict]:
     """Present where marked or ticked, unclear where said so, else absent: if the log was read to its end.
@@ -137,11 +137,11 @@ def _checked(
     codes = {config.code_title(code): code.code for code in book.codes}
     strange: list[list[str]] = []
     evidence = _regions(rows, codes, seqs, problems, strange)
-    present = {*evidence, *_ticked(rows.get(config.PRESENT, []), codes, strange)}
-    unclear = _ticked(rows.get(config.CANNOT_TELL, []), codes, strange)
+    present = {*evidence, *_ticked_codes(rows.get(config.PRESENT, []), codes, strange)}
+    unclear = _ticked_codes(rows.get(config.CANNOT_TELL, []), codes, strange)
     problems += [f"label {path[-1][:40]!r} is not in the codebook" for path in strange]
-    doubtful = {code for path in strange for code in _meant(book, path)}
-    done = any(_texts(item, "choices") for item in rows.get(config.READ, []))
+    doubtful = {code for path in strange for code in _possible_codes(book, path)}
+    is_read = any(_texts(item, "choices") for item in rows.get(config.READ, []))
     absent = next(label for label in book.labels if label != book.positive)
     verdicts = []
     for code in (code.code for code in book.codes):
@@ -149,7 +149,7 @@ def _checked(
             if code in unclear:
                 problems.append(f"{code} is both {book.positive} and unclear: taken as {book.positive}")
             verdicts.append(_present(code, book.positive, evidence.get(code, [])))
-        elif not done:
+        elif not is_read:
             verdicts.append(Verdict(code, error=UNREAD))
         elif code in doubtful and code not in unclear:
             verdicts.append(Verdict(code, error=UNKNOWN))
@@ -158,21 +158,21 @@ def _checked(
     return verdicts
 
 
-def _meant(book: Codebook, path: Sequence[str]) -> set[str]:
+def _possible_codes(book: Codebook, path: Sequence[str]) -> set[str]:
     """The codes for which an unknown label may stand: that with which it begins, else any that it names and
     all of its category.
     """
     *above, name = path
-    where = {code.code: _named(code.code, name) for code in book.codes}
-    named = {code: found.start() for code, found in where.items() if found}
+    matches = {code.code: _code_match(code.code, name) for code in book.codes}
+    starts = {code: match.start() for code, match in matches.items() if match}
     beside = {code.code for code in book.codes if above and config.code_path(book, code)[:-1] == above}
-    return {code for code, start in named.items() if start == 0} or {*named, *beside}
+    return {code for code, start in starts.items() if start == 0} or {*starts, *beside}
 
 
-def _named(code: str, label: str) -> re.Match[str] | None:
+def _code_match(code: str, label: str) -> re.Match[str] | None:
     """Where a label has a code, however it is written, and not as the part of another: 1.1 is not in 1.10."""
-    sought, said = (normalize("NFKC", text).casefold().strip(" ()[]") for text in (code, label))
-    return re.search(rf"(?<!\w)(?<!\w\.){re.escape(sought)}(?!\.?\w)", said)
+    needle, haystack = (normalize("NFKC", text).casefold().strip(" ()[]") for text in (code, label))
+    return re.search(rf"(?<!\w)(?<!\w\.){re.escape(needle)}(?!\.?\w)", haystack)
 
 
 @dataclass(frozen=True)
@@ -212,9 +212,9 @@ def _regions(
             if name not in codes:
                 strange.append([name])
                 continue
-            kept = source if source in config.SOURCES else None
+            error_source = source if source in config.SOURCES else None
             quote = re.sub(r"^\[\d+\] ", "", str(value.get("text") or ""))[:QUOTE]
-            findings.setdefault(codes[name], []).append(_Finding(cites, quote, kept))  # type: ignore[arg-type]
+            findings.setdefault(codes[name], []).append(_Finding(cites, quote, error_source))  # type: ignore[arg-type]
     return findings
 
 
@@ -228,17 +228,17 @@ def _events(value: dict[str, Any], seqs: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({seqs[line] for line in range(first, last + 1)}))
 
 
-def _ticked(items: list[dict[str, Any]], codes: dict[str, str], strange: list[list[str]]) -> set[str]:
+def _ticked_codes(items: list[dict[str, Any]], codes: dict[str, str], strange: list[list[str]]) -> set[str]:
     """The codes ticked; paths to labels that are none go to `strange`."""
-    ticked = set()
+    present = set()
     for item in items:
-        for given in _list(_dict(item.get("value")).get("taxonomy")):
-            path = [str(name) for name in _list(given)] or [""]
+        for choice in _list(_dict(item.get("value")).get("taxonomy")):
+            path = [str(name) for name in _list(choice)] or [""]
             if path[-1] in codes:
-                ticked.add(codes[path[-1]])
+                present.add(codes[path[-1]])
             else:
                 strange.append(path)
-    return ticked
+    return present
 
 
 def _texts(item: dict[str, Any], key: str) -> list[str]:
@@ -253,7 +253,7 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _cited(cites: Sequence[int], seqs: Sequence[int]) -> list[int]:
+def _first_lines(cites: Sequence[int], seqs: Sequence[int]) -> list[int]:
     """The first line of each cited event."""
     return [seqs.index(seq) for seq in cites if seq in seqs]
 

@@ -104,8 +104,8 @@ class Server:
 
     def users(self) -> dict[int, str]:
         """E-mail addresses of everybody in the organisation, by id; of those who left it says `Deleted`."""
-        listed = self._call(lambda: {int(user.id): str(user.email) for user in self._client.users.list()})
-        return {number: email for number, email in listed.items() if "@" in email}
+        emails = self._call(lambda: {int(user.id): str(user.email) for user in self._client.users.list()})
+        return {number: email for number, email in emails.items() if "@" in email}
 
     def projects(self, mark: str) -> list[Project]:
         """The projects whose description contains `mark`, oldest first."""
@@ -118,7 +118,7 @@ class Server:
 
     def create(self, title: str, description: str, config: str, instruction: str, overlap: int) -> Project:
         """A new project; `overlap` annotations finish a task unless the task says otherwise."""
-        got = self._call(
+        project = self._call(
             lambda: self._client.projects.create(
                 title=title[:TITLE],
                 description=description,
@@ -131,7 +131,7 @@ class Server:
                 request_options=ONCE,
             )
         )
-        return Project(int(got.id), title[:TITLE], description, config)
+        return Project(int(project.id), title[:TITLE], description, config)
 
     def configure(self, key: int, config: str, description: str) -> None:
         """Put our configuration (and its mark in the description) back into a project."""
@@ -160,14 +160,14 @@ class Server:
             yield from self._list(key, json.dumps(_among(bare)), "predictions,drafts", "data", **fields)
 
     def _list(self, key: int, query: str | None, omit: str, place: str, **fields: str) -> Iterator[Listed]:
-        given: dict[str, Any] = {"project": key, "page_size": PAGE, "omit": omit, **fields}
+        parameters: dict[str, Any] = {"project": key, "page_size": PAGE, "omit": omit, **fields}
         if query:
-            given["query"] = query
-        seen, total = 0, 1
-        while seen < total:
-            given["page"] = seen // PAGE + 1
-            count, tasks = self._call(lambda: _page(self._get("api/tasks/", given), place))
-            seen, total = seen + PAGE, count
+            parameters["query"] = query
+        offset, total = 0, 1
+        while offset < total:
+            parameters["page"] = offset // PAGE + 1
+            count, tasks = self._call(lambda: _page(self._get("api/tasks/", parameters), place))
+            offset, total = offset + PAGE, count
             yield from tasks
 
     def _get(self, path: str, params: dict[str, Any]) -> Any:
@@ -186,29 +186,29 @@ class Server:
         try:
             return do()
         except ApiError as error:
-            said = _refusal(self.url, error.status_code, error.body, self._token)
-            raise LabelStudioError(said) from None
+            message = _refusal(self.url, error.status_code, error.body, self._token)
+            raise LabelStudioError(message) from None
         except httpx.HTTPError as error:
             raise Unreachable(f"{self.url}: no answer from Label Studio ({type(error).__name__})") from None
         except (AttributeError, LookupError, TypeError, ValueError) as error:  # what the SDK or we looked for
-            said = f"{self.url}: that is no answer of Label Studio's ({type(error).__name__})"
-            raise LabelStudioError(f"{said}; check LABEL_STUDIO_URL") from None
+            message = f"{self.url}: that is no answer of Label Studio's ({type(error).__name__})"
+            raise LabelStudioError(f"{message}; check LABEL_STUDIO_URL") from None
 
 
 def upload_missing(
     server: Server,
     project: int,
     tasks: Sequence[dict[str, Any]],
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda count, total: None,
 ) -> int:
     """Import the tasks whose key the project lacks and return how many; safe to repeat at any time.
 
     Where the connection breaks, the project is listed again before anything is sent again, for PATIENCE
     seconds; then Unreachable says how far it got.
     """
-    wanted = {str(task["data"][KEY]): task for task in tasks}
-    present = {listed.key for listed in server.heads(project)}
-    missing = [task for key, task in wanted.items() if key not in present]
+    by_key = {str(task["data"][KEY]): task for task in tasks}
+    present = {head.key for head in server.heads(project)}
+    missing = [task for key, task in by_key.items() if key not in present]
     total, waited = len(missing), 0.0
     while missing:
         batch = _batch(missing)
@@ -244,7 +244,7 @@ def check_config(config: str, predictions: Sequence[list[dict[str, Any]]] = ()) 
 
 def _still_missing(server: Server, project: int, missing: list[dict[str, Any]]) -> list[dict[str, Any]]:
     try:
-        present = {listed.key for listed in server.heads(project)}
+        present = {head.key for head in server.heads(project)}
     except Unreachable:
         return missing
     return [task for task in missing if task["data"][KEY] not in present]
@@ -277,9 +277,11 @@ def _listed(task: dict[str, Any], place: str) -> Listed:
     )
 
 
-def _project(got: Any) -> Project:
-    created = got.created_at.isoformat() if got.created_at else ""
-    return Project(int(got.id), got.title or "", got.description or "", got.label_config or "", created)
+def _project(project: Any) -> Project:
+    created = project.created_at.isoformat() if project.created_at else ""
+    return Project(
+        int(project.id), project.title or "", project.description or "", project.label_config or "", created
+    )
 
 
 def _since(moment: str) -> dict[str, Any]:
@@ -306,8 +308,8 @@ def _refusal(url: str, status: int | None, body: Any, token: str) -> str:
     if status is not None and 300 <= status < 400:
         return f"{url}: redirects elsewhere, which is not followed; set LABEL_STUDIO_URL to the final address"
     detail = body.get("detail") or body.get("validation_errors") if isinstance(body, dict) else body
-    said = str(detail).replace(token, "***")[:300]
-    return f"{url}: Label Studio answered HTTP {status}: {said}"
+    message = str(detail).replace(token, "***")[:300]
+    return f"{url}: Label Studio answered HTTP {status}: {message}"
 
 
 def _sdk(url: str, token: str, http: httpx.Client) -> Any:

@@ -97,25 +97,25 @@ def is_parted(book: Codebook) -> bool:
 
 def _log(parent: Element, book: Codebook, adjudication: bool) -> None:
     if is_folded(book):
-        _dialogue(_folded(parent, "Earlier in the log"), EARLIER)
+        _dialogue(_folded_view(parent, "Earlier in the log"), EARLIER)
         _dialogue(parent, TRANSCRIPT)
-        _dialogue(_folded(parent, "Later in the log"), LATER)
+        _dialogue(_folded_view(parent, "Later in the log"), LATER)
     elif is_parted(book):
         _dialogue(parent, TRANSCRIPT)
-        _dialogue(_folded(parent, "The whole log"), WHOLE)
+        _dialogue(_folded_view(parent, "The whole log"), WHOLE)
     elif not is_checklist(book):
         _final(parent)
-        _dialogue(_folded(parent, "The log, from its beginning"), TRANSCRIPT)
+        _dialogue(_folded_view(parent, "The log, from its beginning"), TRANSCRIPT)
     else:
         _dialogue(parent, TRANSCRIPT)
         _final(parent)
     if is_checklist(book):  # at the end of what is shown: who ticks it has come past the rest
         end = _view(parent, "coaudit-end")
         read = SubElement(end, "Choices", name=READ, toName=TRANSCRIPT, choice="multiple", required="true")
-        whole = book.unit == "trajectory"
-        what = "the log to its end" if whole else "what is asked about"
+        is_whole = book.unit == "trajectory"
+        what = "the log to its end" if is_whole else "what is asked about"
         read.set("requiredMessage", f"Read {what} and tick there that you did")
-        undisputed = READ_TO_THE_END if whole else READ_THE_UNIT
+        undisputed = READ_TO_THE_END if is_whole else READ_THE_UNIT
         SubElement(read, "Choice", value=READ_THE_DISPUTE if adjudication else undisputed)
 
 
@@ -124,7 +124,7 @@ def _final(parent: Element) -> None:
     SubElement(_view(parent, "coaudit-final"), "Text", name=FINAL, value=f"${FINAL}")
 
 
-def _folded(parent: Element, title: str) -> Element:
+def _folded_view(parent: Element, title: str) -> Element:
     panel = SubElement(SubElement(parent, "Collapse", open="false", bordered="true"), "Panel", value=title)
     return SubElement(panel, "View")
 
@@ -214,10 +214,12 @@ def _questions(parent: Element, book: Codebook, *, required: bool) -> None:
     for code in book.codes:
         if len(book.codes) > 1:
             _header(parent, code_title(code), 5)
-        given = {"choice": "single-radio", "showInline": "true"}
+        attributes = {"choice": "single-radio", "showInline": "true"}
         if required:
-            given |= {"required": "true", "requiredMessage": attribute(f"Answer: {code.name}")}
-        choices = SubElement(parent, "Choices", given, name=answer_control(book, code), toName=TRANSCRIPT)
+            attributes |= {"required": "true", "requiredMessage": attribute(f"Answer: {code.name}")}
+        choices = SubElement(
+            parent, "Choices", attributes, name=answer_control(book, code), toName=TRANSCRIPT
+        )
         for label in book.answers:
             SubElement(choices, "Choice", value=attribute(label), hint=attribute(_meaning(book, code, label)))
 
@@ -232,20 +234,20 @@ def _meaning(book: Codebook, code: Code, label: str) -> str:
 
 def _definitions(parent: Element, book: Codebook) -> None:
     """The codebook, folded up; Markdown is the one tag that shows text with structure."""
-    folded = SubElement(parent, "Collapse", open="false", bordered="true")
+    collapse = SubElement(parent, "Collapse", open="false", bordered="true")
     if book.guidance:
-        _panel(folded, "How to rate", _markdown(book.guidance.strip()))
+        _panel(collapse, "How to rate", _markdown(book.guidance.strip()))
     for code in book.codes:
         parts = [_markdown(code.definition), _bullets("Counts", code.counts)]
         parts.append(_bullets("Does not count", code.does_not_count))
         examples = [f"{e.text} ↩ {e.reply}" if e.reply else e.text for e in code.examples]
-        told = [
+        lines = [
             f"{e.label}: {text} ({e.why})" if e.why else f"{e.label}: {text}"
             for e, text in zip(code.examples, examples, strict=True)
         ]
-        parts.append(_bullets("Examples", tuple(told)))
+        parts.append(_bullets("Examples", tuple(lines)))
         _panel(
-            folded,
+            collapse,
             code_title(code) if len(book.codes) > 1 else code.name,
             "\n\n".join(part for part in parts if part),
         )
@@ -268,8 +270,8 @@ def _header(parent: Element, text: str, size: int, *, perRegion: bool = False) -
 
 
 def _dialogue(parent: Element, name: str) -> None:
-    given = {"layout": "dialogue", "nameKey": "author", "textKey": "text"}
-    SubElement(parent, "Paragraphs", given, name=name, value=f"${name}")
+    attributes = {"layout": "dialogue", "nameKey": "author", "textKey": "text"}
+    SubElement(parent, "Paragraphs", attributes, name=name, value=f"${name}")
 
 
 def attribute(text: str) -> str:
@@ -302,5 +304,5 @@ def _list(title: str, lines: tuple[str, ...]) -> str:
 
 def _example(text: str, reply: str | None, label: str, why: str | None) -> str:
     answer = f"<br>↩ {_text(reply)}" if reply else ""
-    told = f"{_text(text)}{answer}<br><b>{_text(label)}</b> {_text(why or '')}"
-    return f"<br><blockquote>{told}</blockquote>"
+    content = f"{_text(text)}{answer}<br><b>{_text(label)}</b> {_text(why or '')}"
+    return f"<br><blockquote>{content}</blockquote>"

@@ -78,9 +78,9 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """Start the server on 127.0.0.1; it lives until it is terminated. `settings` go into its environment."""
     data.mkdir(parents=True, exist_ok=True)
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("LABEL_STUDIO_")}
-    given = {
-        **kept,
+    base = {key: value for key, value in os.environ.items() if not key.startswith("LABEL_STUDIO_")}
+    variables = {
+        **base,
         **QUIET,
         "PYTHONUNBUFFERED": "1",
         "LABEL_STUDIO_BASE_DATA_DIR": str(data),
@@ -89,7 +89,7 @@ def start(
     command = [str(program(environment)), "start", "--no-browser", "--internal-host", HOST]
     command += ["--port", str(port), "--data-dir", str(data)]
     with log.open("wb") as out:
-        return subprocess.Popen(command, env=given, stdout=out, stderr=subprocess.STDOUT, cwd=data)
+        return subprocess.Popen(command, env=variables, stdout=out, stderr=subprocess.STDOUT, cwd=data)
 
 
 @contextmanager
@@ -117,13 +117,13 @@ def wait(
 ) -> str:
     """The server's URL once it answers; InstallError with the reason in a sentence where it does not."""
     url = f"http://{HOST}:{port}"
-    begun = told = time.monotonic()
-    while (now := time.monotonic()) < begun + seconds and process.poll() is None:
+    start_time = last_report = time.monotonic()
+    while (now := time.monotonic()) < start_time + seconds and process.poll() is None:
         if healthy(url):
             return url
-        if now >= told + TELL:
-            told = now
-            say(f"still starting after {now - begun:.0f} s: {_stage(log)}")
+        if now >= last_report + TELL:
+            last_report = now
+            say(f"still starting after {now - start_time:.0f} s: {_stage(log)}")
         time.sleep(0.3)
     status = process.poll()
     stop(process)
@@ -132,15 +132,15 @@ def wait(
 
 def reason(log: Path, status: int | None, seconds: float = PATIENCE) -> str:
     """Why a server ended with this status, or (None) did not answer in time."""
-    told = _tail(log)
+    tail = _tail(log)
     for sign, meaning in _REASONS:
-        if sign in told:
+        if sign in tail:
             return meaning
     if status is None:
         return f"it did not answer within {seconds:.0f} s"
     if status == -signal.SIGKILL:
         return "it was killed, most likely for want of memory"
-    last = next((line.strip() for line in reversed(told.splitlines()) if line.strip()), "and said nothing")
+    last = next((line.strip() for line in reversed(tail.splitlines()) if line.strip()), "and said nothing")
     return f"it ended with status {status}: {last[:200]}"
 
 
@@ -185,6 +185,6 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise InstallError(f"{' '.join(command[:4])} … failed: {done.stderr.strip()[-600:]}")
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise InstallError(f"{' '.join(command[:4])} … failed: {result.stderr.strip()[-600:]}")

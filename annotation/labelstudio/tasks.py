@@ -82,36 +82,38 @@ class Log:
 
 
 def task(
-    subject: Subject, log: Log, rated: Sequence[Event], book: Codebook, context: str
+    subject: Subject, log: Log, events: Sequence[Event], book: Codebook, context: str
 ) -> dict[str, JsonValue]:
     """The task as Label Studio imports it."""
-    whole = subject.event is None
-    one = book.unit == "participant"
-    marked = {} if whole else {event.seq: 0 if one else place for place, event in enumerate(rated)}
-    whole_log = [_marked(line, marked) for line in log.lines if _visible(line.seq, marked, context)]
-    earlier, shown, later = around(whole_log, set(marked)) if is_folded(book) else ((), whole_log, ())
+    is_whole = subject.event is None
+    is_participant = book.unit == "participant"
+    marks = (
+        {} if is_whole else {event.seq: 0 if is_participant else place for place, event in enumerate(events)}
+    )
+    whole_log = [_mark_line(line, marks) for line in log.lines if _visible(line.seq, marks, context)]
+    earlier, excerpt, later = around(whole_log, set(marks)) if is_folded(book) else ((), whole_log, ())
     if is_parted(book):
-        shown = near(whole_log, set(marked))
-    seqs: list[JsonValue] = [line.seq for line in shown]
+        excerpt = near(whole_log, set(marks))
+    seqs: list[JsonValue] = [line.seq for line in excerpt]
     data: dict[str, JsonValue] = {
         KEY: subject.key,
         "codebook": subject.codebook,
         "codebook_version": subject.version,
-        "trajectory": _unnamed(subject.trajectory),
+        "trajectory": _anonymous_id(subject.trajectory),
         "event": subject.event,
         "seqs": seqs,
-        TRANSCRIPT: _dialogue(shown),
+        TRANSCRIPT: _dialogue(excerpt),
     }
     if is_folded(book):
         nothing = [Line("Log", "(nothing more to show)", -1)]
         data |= {EARLIER: _dialogue(earlier or nothing), LATER: _dialogue(later or nothing)}
     if is_parted(book):
         data[WHOLE] = _dialogue(whole_log)
-    if whole:
+    if is_whole:
         data[FINAL] = log.final_state
     else:
-        own = [_marked(line, marked) for line in log.lines if line.is_event and line.seq in marked]
-        data[UNIT] = _dialogue(own)
+        unit_lines = [_mark_line(line, marks) for line in log.lines if line.is_event and line.seq in marks]
+        data[UNIT] = _dialogue(unit_lines)
     meta: dict[str, JsonValue] = {KEY: subject.key, "seqs": seqs}
     return {"data": data, "meta": meta}
 
@@ -119,59 +121,59 @@ def task(
 def lines(trajectory: Trajectory) -> Iterator[Line]:
     """Every event as lines: what was done, how it failed, and what it changed."""
     names = _names(trajectory)
-    seen: dict[str, dict[str, str]] = {}
+    views: dict[str, dict[str, str]] = {}
     for event in trajectory.events:
         if event.live_only:
             continue
         for notice in event.notices:
             yield Line("Environment", f"[{event.seq}] (notice) {clean(notice.text)}", event.seq)
         yield Line(names[event.actor], f"[{event.seq}] {clean(describe(event))}", event.seq, is_event=True)
-        yield from _changes(trajectory, event, seen, names)
+        yield from _changes(trajectory, event, views, names)
 
 
-def _marked(line: Line, marked: dict[int, int]) -> Line:
+def _mark_line(line: Line, marks: dict[int, int]) -> Line:
     """The line of an event that is to be rated says so."""
-    if not line.is_event or line.seq not in marked:
+    if not line.is_event or line.seq not in marks:
         return line
-    what = "RATE THIS" if marked[line.seq] == 0 else "WITH ITS REPLY"
+    what = "RATE THIS" if marks[line.seq] == 0 else "WITH ITS REPLY"
     return replace(line, author=f"▶ {what} · {line.author}")
 
 
-def around(shown: Sequence[Line], marked: set[int]) -> tuple[Sequence[Line], Sequence[Line], Sequence[Line]]:
+def around(whole: Sequence[Line], marks: set[int]) -> tuple[Sequence[Line], Sequence[Line], Sequence[Line]]:
     """The log cut in three: what is around the events `marked`, and what lies before and after that."""
-    places = [place for place, line in enumerate(shown) if line.seq in marked]
+    places = [place for place, line in enumerate(whole) if line.seq in marks]
     first = max(0, min(places, default=0) - AROUND)
     last = max(places, default=0) + AROUND + 1
-    return shown[:first], shown[first:last], shown[last:]
+    return whole[:first], whole[first:last], whole[last:]
 
 
-def near(whole: Sequence[Line], marked: set[int]) -> list[Line]:
+def near(whole: Sequence[Line], marks: set[int]) -> list[Line]:
     """The lines of the events `marked` with the one before and after each; a line says what lies between."""
-    own = [place for place, line in enumerate(whole) if line.seq in marked]
-    near_own = {place for at in own for place in range(at - BESIDE, at + BESIDE + 1)}
-    kept = sorted(near_own & {*range(len(whole))})
-    shown: list[Line] = []
+    centres = [place for place, line in enumerate(whole) if line.seq in marks]
+    near_own = {place for at in centres for place in range(at - BESIDE, at + BESIDE + 1)}
+    places = sorted(near_own & {*range(len(whole))})
+    excerpt: list[Line] = []
     after = 0
-    for place in [*kept, len(whole)]:
-        if left := place - after:
-            between = f"… {left} line{'s' * (left > 1)} of others, in the whole log below"
-            shown.append(Line("Log", between, whole[after].seq))
-        shown += whole[place : place + 1]
+    for place in [*places, len(whole)]:
+        if gap := place - after:
+            between = f"… {gap} line{'s' * (gap > 1)} of others, in the whole log below"
+            excerpt.append(Line("Log", between, whole[after].seq))
+        excerpt += whole[place : place + 1]
         after = place + 1
-    return shown
+    return excerpt
 
 
 def describe(event: Event) -> str:
     """What happened, as text: a message byte for byte, anything else as a call with its arguments."""
     if event.kind in ("message", "start") and event.text:
-        said = event.text
+        text = event.text
     else:
-        said = " ".join(
+        text = " ".join(
             part for part in (_KINDS.get(event.kind, ""), _action(event), event.text or "") if part
         )
     if event.status == "failed":
-        said += f"\n✗ FAILED: {_cut(event.error or 'no reason logged', STATE)}"
-    return said
+        text += f"\n✗ FAILED: {_shorten(event.error or 'no reason logged', STATE)}"
+    return text
 
 
 def final_state(trajectory: Trajectory) -> str:
@@ -179,10 +181,10 @@ def final_state(trajectory: Trajectory) -> str:
     last: dict[str, str] = {}
     for event in trajectory.events:
         last.update(event.states)
-    shared = last.get("public")
-    if shared is None or shared not in trajectory.states:
+    digest = last.get("public")
+    if digest is None or digest not in trajectory.states:
         return "(the log holds no state of the shared work)"
-    return clean("\n\n".join(f"{path}:\n{text}" for path, text in _flat(trajectory.states[shared])))
+    return clean("\n\n".join(f"{path}:\n{text}" for path, text in _flat(trajectory.states[digest])))
 
 
 def clean(text: str) -> str:
@@ -203,13 +205,13 @@ _KINDS = {
 }
 
 
-def _visible(seq: int, marked: dict[int, int], context: str) -> bool:
-    if not marked or context == "transcript":
+def _visible(seq: int, marks: dict[int, int], context: str) -> bool:
+    if not marks or context == "transcript":
         return True
-    return seq <= max(marked) if context == "preceding" else seq in marked
+    return seq <= max(marks) if context == "preceding" else seq in marks
 
 
-def _unnamed(key: str) -> str:
+def _anonymous_id(key: str) -> str:
     """An id that is a hash; one that a log gave may tell the condition, as names may."""
     return key if _HASHED.fullmatch(key) else content_hash(key)[:16]
 
@@ -225,21 +227,23 @@ def _names(trajectory: Trajectory) -> dict[str, str]:
 
 
 def _changes(
-    trajectory: Trajectory, event: Event, seen: dict[str, dict[str, str]], names: dict[str, str]
+    trajectory: Trajectory, event: Event, views: dict[str, dict[str, str]], names: dict[str, str]
 ) -> Iterator[Line]:
     """What an event changed in each view of the state, where the event does not say it itself."""
-    told = describe(event)
+    description = describe(event)
     for view, digest in event.states.items():
         if digest not in trajectory.states:
             continue
         now = dict(_flat(trajectory.states[digest]))
-        before = seen.get(view, {})
-        seen[view] = now
+        before = views.get(view, {})
+        views[view] = now
         whose = "shared state" if view == "public" else f"seen by {names.get(view, view)}"
         for path, text in now.items():
-            if text.strip() and before.get(path) != text and text.strip() not in told:
+            if text.strip() and before.get(path) != text and text.strip() not in description:
                 yield Line(
-                    "State", f"[{event.seq}] {whose} · {clean(path)}:\n{clean(_cut(text, STATE))}", event.seq
+                    "State",
+                    f"[{event.seq}] {whose} · {clean(path)}:\n{clean(_shorten(text, STATE))}",
+                    event.seq,
                 )
 
 
@@ -256,8 +260,8 @@ def _flat(state: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
 def _action(event: Event) -> str:
     if event.action is None:
         return ""
-    given = ", ".join(f"{key}={_readable(value)}" for key, value in event.action.arguments.items())
-    return _cut(f"{event.action.name}({given})", LONGEST)
+    arguments = ", ".join(f"{key}={_readable(value)}" for key, value in event.action.arguments.items())
+    return _shorten(f"{event.action.name}({arguments})", LONGEST)
 
 
 def _readable(value: JsonValue) -> str:
@@ -265,9 +269,9 @@ def _readable(value: JsonValue) -> str:
     return text.replace("\\n", "\n")
 
 
-def _cut(text: str, longest: int) -> str:
+def _shorten(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[:longest]} … ({len(text):,} characters)"
 
 
-def _dialogue(shown: Sequence[Line]) -> JsonValue:
-    return [{"author": line.author, "text": line.text} for line in shown]
+def _dialogue(items: Sequence[Line]) -> JsonValue:
+    return [{"author": line.author, "text": line.text} for line in items]

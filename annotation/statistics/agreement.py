@@ -120,7 +120,7 @@ class Coefficient:
 
 def agreement(
     ratings: Ratings,
-    wanted: Iterable[str] = COEFFICIENTS,
+    coefficients: Iterable[str] = COEFFICIENTS,
     *,
     pairs: Sequence[Pair] | None = None,
     margins: Margins = "paired",
@@ -136,33 +136,35 @@ def agreement(
     `pairs` (column indices; default: all) are those of Cohen's kappas and their mean, for instance only the
     judge with each human. Positive and negative agreement are there for two labels with `positive` declared.
     """
-    names = list(wanted)
+    names = list(coefficients)
     if margins not in get_args(Margins):
         raise ValueError(f"unknown margins {margins!r}, expected one of {', '.join(get_args(Margins))}")
     if unknown := set(names) - set(COEFFICIENTS):
         raise ValueError(
             f"unknown coefficient {sorted(unknown)[0]!r}, expected one of {', '.join(COEFFICIENTS)}"
         )
-    met, shared = meetings(ratings.matrix, pairs)
-    if crowd := is_crowd(ratings.matrix, shared, pairs):
-        chosen = met
+    joint_pairs, overlaps = meetings(ratings.matrix, pairs)
+    if crowd := is_crowd(ratings.matrix, overlaps, pairs):
+        selection = joint_pairs
     else:
-        chosen = list(combinations(range(len(ratings.raters)), 2)) if pairs is None else list(pairs)
-    joint = _joint_formulas(ratings, chosen)
+        selection = list(combinations(range(len(ratings.raters)), 2)) if pairs is None else list(pairs)
+    joint = _joint_formulas(ratings, selection)
     of_all = {name: joint[name] for name in names if name in joint and not (crowd and name in MEANS)}
-    whole = _whole(ratings, of_all, "paired", resamples, seed, crowd=crowd)
+    overall = _whole(ratings, of_all, "paired", resamples, seed, crowd=crowd)
     resting = {name: joint for name, joint in of_all.items() if name in _OF_MARGINS}
     if margins == "all" and resting:  # the others are the same whatever the margins are
-        whole |= _whole(ratings, resting, margins, resamples, seed, crowd=crowd)
+        overall |= _whole(ratings, resting, margins, resamples, seed, crowd=crowd)
     if crowd:
-        whole |= {name: _mean_of_many(name, ratings, met, shared) for name in names if name in MEANS}
-    for name in MEANS.keys() & whole.keys():
-        complete = len(met) == len(chosen)
-        whole[name] = _of_pairs(whole[name], ratings.matrix, met, shared, complete=complete)
+        overall |= {
+            name: _mean_of_many(name, ratings, joint_pairs, overlaps) for name in names if name in MEANS
+        }
+    for name in MEANS.keys() & overall.keys():
+        complete = len(joint_pairs) == len(selection)
+        overall[name] = _of_pairs(overall[name], ratings.matrix, joint_pairs, overlaps, complete=complete)
     places = ratings.places()
     kappas = {name: _cohen(formula.distance(places, PAIRWISE[name])) for name in names if name in PAIRWISE}
-    listed = closest(met, shared) if crowd or len(chosen) > PAIRS else chosen
-    results = [whole, *(_measure(ratings, pair, kappas, "paired", resamples, seed) for pair in listed)]
+    kappa_pairs = closest(joint_pairs, overlaps) if crowd or len(selection) > PAIRS else selection
+    results = [overall, *(_measure(ratings, pair, kappas, "paired", resamples, seed) for pair in kappa_pairs)]
     return [result[name] for name in names for result in results if name in result]
 
 
@@ -184,18 +186,18 @@ def _whole(
     return {name: replace(row, raters=ratings.raters) for name, row in rows.items()}
 
 
-def _mean_of_many(name: str, ratings: Ratings, pairs: list[Pair], shared: Ints) -> Coefficient:
+def _mean_of_many(name: str, ratings: Ratings, pairs: list[Pair], overlaps: Ints) -> Coefficient:
     """The mean of the kappas of a crowd's pairs, to which `_of_pairs` says what it stands on; none where they
     share so few units that it tells of those (of 80 raters .29, of 500 .05 where alpha is .46 and .45)."""
     disagreement = formula.distance(ratings.places(), MEANS[name])
-    given = tables(ratings.matrix, len(ratings.labels), pairs, ratings.weights)
-    kappas = formula.kappas_of(given, disagreement)
+    counts = tables(ratings.matrix, len(ratings.labels), pairs, ratings.weights)
+    kappas = formula.kappas_of(counts, disagreement)
     defined = kappas[np.isfinite(kappas)]
-    each = usual(shared)
-    own = len(closest(pairs, shared))
+    each = usual(overlaps)
+    n_kappas = len(closest(pairs, overlaps))
     why = f"{len(pairs)} pairs of {len(ratings.raters)} raters share {each:.3g} units each"
-    if own < len(pairs):
-        why += f"; {own} of them, which share the most, have kappas of their own"
+    if n_kappas < len(pairs):
+        why += f"; {n_kappas} of them, which share the most, have kappas of their own"
     value, reason = float(defined.mean()) if len(defined) else None, f"no interval: {why}"
     if each < FEW:
         value, reason = None, f"kappas of few units lie low: {why}"
@@ -205,7 +207,7 @@ def _mean_of_many(name: str, ratings: Ratings, pairs: list[Pair], shared: Ints) 
 
 
 def _of_pairs(
-    row: Coefficient, matrix: Ints, pairs: Sequence[Pair], shared: Ints, *, complete: bool
+    row: Coefficient, matrix: Ints, pairs: Sequence[Pair], overlaps: Ints, *, complete: bool
 ) -> Coefficient:
     """The mean of kappas with the counts of what it compares: units that one of its pairs has rated. `shared`
     (pairs,) are those of each pair that has any; all pairs are there if `complete`.
@@ -214,15 +216,15 @@ def _of_pairs(
     each unit is rated by few of many raters, intervals of the mean held it in .13 to .89 of samples. Where a
     pair's units with a rarer label are fewer than _RARE, in .87 to .93; in .92 to .95 from there on.
     """
-    rated, units = matrix != MISSING, compared(matrix, pairs)
-    row = replace(row, n_units=int(units.sum()), n_ratings=int(rated[units].sum()))
+    is_rated, units = matrix != MISSING, compared(matrix, pairs)
+    row = replace(row, n_units=int(units.sum()), n_ratings=int(is_rated[units].sum()))
     if not units.any():
         return row if row.reason in _NOT_COMPARABLE.values() else replace(row, reason=_NOT_COMPARABLE[2])
-    each = usual(shared)
-    said = matrix[units][rated[units]]
-    rarer = each * (1 - float(np.bincount(said).max()) / len(said))
+    each = usual(overlaps)
+    labels = matrix[units][is_rated[units]]
+    rarer = each * (1 - float(np.bincount(labels).max()) / len(labels))
     enough = each**2 >= _THIN * row.n_units and rarer >= _RARE
-    if row.low is None or enough or (complete and (shared == row.n_units).all()):
+    if row.low is None or enough or (complete and (overlaps == row.n_units).all()):
         return row
     reason = (
         f"no interval: pairs share {each:.3g} of {row.n_units} units, {rarer:.3g} of them with a rarer label,"
@@ -323,17 +325,17 @@ def measure(
     """Evaluate all formulas on the sample and on the same draws of its pattern counts."""
     per_unit = (matrix != MISSING).sum(1)
     paired = per_unit >= 2
-    used = paired if margins == "paired" else per_unit > 0
+    is_used = paired if margins == "paired" else per_unit > 0
 
     def row(name: str, value: float | None, interval: Interval, reason: str | None) -> Coefficient:
         low, high, _, undefined = interval
-        counted = used if paired.any() else paired
-        n_units, n_ratings = int(counted.sum()), int(per_unit[counted].sum())
+        is_counted = is_used if paired.any() else paired
+        n_units, n_ratings = int(is_counted.sum()), int(per_unit[is_counted].sum())
         return Coefficient(name, raters, value, low, high, n_units, n_ratings, reason, undefined)
 
     if not paired.any():
         return {name: row(name, None, Interval(None, None), _not_comparable(matrix)) for name in formulas}
-    units = matrix[used], n_labels, _at(weights, used), _at(clusters, used)
+    units = matrix[is_used], n_labels, _select(weights, is_used), _select(clusters, is_used)
     result = patterns(*units, ordered=ordered, seed=seed)
     tally = Tally.of(result.cells, n_labels)
     draws = result.draw(resamples, seed) if result.independent > 1 else None
@@ -349,7 +351,7 @@ def measure(
     return rows
 
 
-def _at(values: NDArray[Any] | None, units: NDArray[np.bool_]) -> NDArray[Any] | None:
+def _select(values: NDArray[Any] | None, units: NDArray[np.bool_]) -> NDArray[Any] | None:
     return None if values is None else values[units]
 
 

@@ -24,7 +24,7 @@ _ALONE = "no interval: all labels are of one trajectory of several"
 
 
 def dawid_skene(
-    audit: Audit, said: Ints, *, with_judge: bool, resamples: int = 400, seed: int = 0
+    audit: Audit, answers: Ints, *, with_judge: bool, resamples: int = 400, seed: int = 0
 ) -> tuple[float | None, Interval]:
     """The share of the corpus that has the code, by the model, with a bootstrap interval over units.
 
@@ -32,50 +32,50 @@ def dawid_skene(
     over its labels; without it, of the annotators alone with weights 1/π. Null with the reason where fewer
     than three raters meet, or too few units of either kind are agreed on to tell misses from false alarms.
     """
-    rated = (said >= 0).any(1)
-    given = np.where(said[rated] >= 0, said[rated], MISSING)
-    if reason := _unidentified(audit, given, with_judge):
+    is_rated = (answers >= 0).any(1)
+    labels = np.where(answers[is_rated] >= 0, answers[is_rated], MISSING)
+    if reason := _why_unidentified(audit, labels, with_judge):
         return None, Interval(None, None, reason)
-    strata = audit.strata if with_judge else np.zeros(len(said), dtype=np.int64)
-    names, of_unit, held = np.unique(strata, return_inverse=True, return_counts=True)
-    lacking = np.setdiff1d(np.arange(len(names)), of_unit[rated])
+    strata = audit.strata if with_judge else np.zeros(len(answers), dtype=np.int64)
+    names, of_unit, sizes = np.unique(strata, return_inverse=True, return_counts=True)
+    lacking = np.setdiff1d(np.arange(len(names)), of_unit[is_rated])
     if len(lacking):
         return None, Interval(None, None, audit.empty_stratum or "a judge label that nobody checked")
-    weights = np.ones(int(rated.sum())) if audit.inclusion is None else 1 / audit.inclusion[rated]
-    cells, of_row = np.unique(np.column_stack([of_unit[rated], given]), axis=0, return_inverse=True)
+    weights = np.ones(int(is_rated.sum())) if audit.inclusion is None else 1 / audit.inclusion[is_rated]
+    cells, of_row = np.unique(np.column_stack([of_unit[is_rated], labels]), axis=0, return_inverse=True)
     table = (weights / weights.mean())[:, None] * np.eye(len(cells))[of_row.ravel()]
-    clusters = audit.clusters[rated] if audit.clusters is not None and audit.clustered else None
+    clusters = audit.clusters[is_rated] if audit.clusters is not None and audit.clustered else None
     alone = clusters is not None and len(np.unique(clusters)) < 2
     draws = _draws(table, clusters, 0 if alone else resamples, np.random.default_rng(seed))
     counts = np.concatenate([table.sum(0, keepdims=True), draws])
     present, sound = fit(counts, cells[:, 1:], cells[:, 0])
     if not sound[0]:
         return None, Interval(None, None, "an annotator no better than chance")
-    share = held / held.sum()
+    share = sizes / sizes.sum()
     each = [share[g] * _mean(counts, present, cells[:, 0] == g) for g in range(len(names))]
     rates = np.where(sound, sum(each), np.nan)
     value = float(rates[0])
     return value, Interval(None, None, _ALONE) if alone else around(value, rates[1:])
 
 
-def fit(counts: Floats, said: Ints, strata: Ints) -> tuple[Floats, Bools]:
+def fit(counts: Floats, patterns: Ints, strata: Ints) -> tuple[Floats, Bools]:
     """EM for many weightings `counts` (B, P) of the patterns `said` (P, raters) in `strata` (P,) at once.
 
     Returns the probability (B, P) that a pattern comes from a unit with the code, and (B,) whether every
     annotator does better than chance. A twentieth of an answer of either kind is added to an annotator's own,
     and the start is the share of a pattern's raters who say so.
     """
-    seen, yes = (said >= 0).astype(np.float64), (said == 1).astype(np.float64)
+    answers, yes = (patterns >= 0).astype(np.float64), (patterns == 1).astype(np.float64)
     groups = np.eye(int(strata.max()) + 1)[strata]
-    present = np.clip(yes.sum(1) / seen.sum(1), 0.05, 0.95) * np.ones_like(counts)
+    present = np.clip(yes.sum(1) / answers.sum(1), 0.05, 0.95) * np.ones_like(counts)
     before: Floats = np.zeros((len(counts), groups.shape[1]))
     for _ in range(_STEPS):
-        held, rest = counts * present, counts * (1 - present)
-        hit = (held @ yes + _PSEUDO) / (held @ seen + 2 * _PSEUDO)
-        alarm = (rest @ yes + _PSEUDO) / (rest @ seen + 2 * _PSEUDO)
-        common = (held @ groups + _PSEUDO) / (counts @ groups + 2 * _PSEUDO)
+        positives, negatives = counts * present, counts * (1 - present)
+        hit = (positives @ yes + _PSEUDO) / (positives @ answers + 2 * _PSEUDO)
+        alarm = (negatives @ yes + _PSEUDO) / (negatives @ answers + 2 * _PSEUDO)
+        common = (positives @ groups + _PSEUDO) / (counts @ groups + 2 * _PSEUDO)
         odds = np.log(common / (1 - common)) @ groups.T
-        odds += np.log(hit / alarm) @ yes.T + np.log((1 - hit) / (1 - alarm)) @ (seen - yes).T
+        odds += np.log(hit / alarm) @ yes.T + np.log((1 - hit) / (1 - alarm)) @ (answers - yes).T
         present = 1 / (1 + np.exp(-np.clip(odds, -500, 500)))
         if np.abs(common - before).max() < _SETTLED:
             break
@@ -84,8 +84,8 @@ def fit(counts: Floats, said: Ints, strata: Ints) -> tuple[Floats, Bools]:
 
 
 def _mean(counts: Floats, present: Floats, cells: Bools) -> Floats:
-    held: Floats = (counts * present)[:, cells].sum(1) / counts[:, cells].sum(1)
-    return held
+    means: Floats = (counts * present)[:, cells].sum(1) / counts[:, cells].sum(1)
+    return means
 
 
 def _draws(table: Floats, clusters: Ints | None, resamples: int, rng: np.random.Generator) -> Floats:
@@ -98,19 +98,19 @@ def _draws(table: Floats, clusters: Ints | None, resamples: int, rng: np.random.
     return resampled(together, resamples, rng)
 
 
-def _unidentified(audit: Audit, given: Ints, with_judge: bool) -> str | None:
+def _why_unidentified(audit: Audit, labels: Ints, with_judge: bool) -> str | None:
     if with_judge and audit.judge is None:
         return "no judge to be one more rater"
-    meet = int((given >= 0).sum(1).max(initial=0)) + with_judge
+    meet = int((labels >= 0).sum(1).max(initial=0)) + with_judge
     if meet < FEWEST_RATERS:
         more = "" if with_judge else "; the judge may be one more"
         return f"an annotator model needs {FEWEST_RATERS} raters of the same units, got {meet}{more}"
     # Pairs alone leave the model free: of three raters they tell six figures, and it has seven.
-    joint = given[(given >= 0).sum(1) + with_judge >= FEWEST_RATERS]
-    agreed = [int(((joint == label).sum(1) >= 2).sum()) for label in (1, 0)]
-    if min(agreed) < FEWEST:
-        kind = "have" if agreed[0] <= agreed[1] else "lack"
+    joint = labels[(labels >= 0).sum(1) + with_judge >= FEWEST_RATERS]
+    agreements = [int(((joint == label).sum(1) >= 2).sum()) for label in (1, 0)]
+    if min(agreements) < FEWEST:
+        kind = "have" if agreements[0] <= agreements[1] else "lack"
         where = f"of {len(joint)} units that {FEWEST_RATERS} raters share"
-        said = f"two annotators agree that {min(agreed)} units {kind} it, {where}"
-        return f"{said}: too few to tell misses from false alarms, which takes {FEWEST}"
+        finding = f"two annotators agree that {min(agreements)} units {kind} it, {where}"
+        return f"{finding}: too few to tell misses from false alarms, which takes {FEWEST}"
     return None

@@ -44,8 +44,8 @@ class Audit:
         usable = (self.human >= 0) & (self.human <= 1)
         if not (usable | np.isin(self.human, (MISSING, UNCLEAR, ERROR))).all():
             raise ValueError("`human` must be in 0..1, MISSING (-1), UNCLEAR (-2) or ERROR (-3)")
-        drawn = self.drawn_with
-        if drawn is not None and not np.all((drawn > 0) & (drawn <= 1)):
+        chances = self.drawn_with
+        if chances is not None and not np.all((chances > 0) & (chances <= 1)):
             raise ValueError("`inclusion` must be probabilities above 0: a unit never drawn has no weight")
 
     @property
@@ -101,8 +101,8 @@ class Audit:
         them: those that were drawn may be equally likely by chance."""
         if self.inclusion is None:
             return True
-        known = self.inclusion > 0  # NaN is not
-        chance, strata = self.inclusion[known], self.strata[known]
+        is_known = self.inclusion > 0  # NaN is not
+        chance, strata = self.inclusion[is_known], self.strata[is_known]
         return all(np.ptp(chance[strata == stratum]) < 1e-9 for stratum in np.unique(strata))
 
     @property
@@ -139,5 +139,5 @@ def any_mode(labels: Ints) -> Ints:
     enough, units that show the category would be counted and those that do not be left out.
     """
     lacking = [(labels == code).any(1) for code in (UNCLEAR, ERROR, MISSING)]
-    whole = (labels == 1).any(1).astype(np.int64)
-    return np.select(lacking, [UNCLEAR, ERROR, MISSING], whole).astype(np.int64)
+    result = (labels == 1).any(1).astype(np.int64)
+    return np.select(lacking, [UNCLEAR, ERROR, MISSING], result).astype(np.int64)

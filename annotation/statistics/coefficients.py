@@ -63,8 +63,8 @@ def specific_agreement(counts: Floats, tally: Tally, label: int) -> Floats:
 
     For two raters and two labels this is 2a/(2a+b+c), the positive (negative) agreement.
     """
-    given = tally.by_label[:, label]
-    return _over(counts @ (given * (given - 1)), counts @ (given * (tally.rated - 1)))
+    label_counts = tally.by_label[:, label]
+    return _over(counts @ (label_counts * (label_counts - 1)), counts @ (label_counts * (tally.rated - 1)))
 
 
 def fleiss_kappa(counts: Floats, tally: Tally) -> Floats:
@@ -157,8 +157,8 @@ def _kappas(counts: Floats, cells: Ints, pairs: list[tuple[int, int]], disagreem
         return np.hstack(own)
     shape = (len(counts), len(pairs), len(disagreement))
 
-    def margins(said: Ints) -> Floats:
-        own = (said[:, :, None] == np.arange(len(disagreement))) & both[:, :, None]
+    def margins(answers: Ints) -> Floats:
+        own = (answers[:, :, None] == np.arange(len(disagreement))) & both[:, :, None]
         result: Floats = (counts @ own.reshape(len(cells), shape[1] * shape[2]).astype(np.float64)).reshape(
             shape
         )

@@ -65,24 +65,26 @@ class Comparison:
             return f"{what}: {first} and {second} can't be compared: {self.reason}."
         interval = ""
         if self.low is not None and self.high is not None:
-            interval = f" [{_written(self.low)}, {_written(self.high)}]"
+            interval = f" [{_number(self.low)}, {_number(self.high)}]"
         result = (
-            f"{what}: {_written(self.first)} ({first}) against {_written(self.second)} ({second}), "
-            f"difference {_written(self.effect, '+')}{interval}, n={self.n}{self._design}"
+            f"{what}: {_number(self.first)} ({first}) against {_number(self.second)} ({second}), "
+            f"difference {_number(self.effect, '+')}{interval}, n={self.n}{self._design}"
         )
         if self.p_value is None:
             return f"{result}: no test, {self.reason}."
         result += f", {self.test}"
         p = self.p_value if self.p_adjusted is None else self.p_adjusted
-        many = "" if self.family is None else f" for {self.family} {'test' if self.family == 1 else 'tests'}"
-        shown = f"p={self.p_value:.3g}" + ("" if self.p_adjusted is None else f", adjusted{many} p={p:.3g}")
+        scope = "" if self.family is None else f" for {self.family} {'test' if self.family == 1 else 'tests'}"
+        significance = f"p={self.p_value:.3g}" + (
+            "" if self.p_adjusted is None else f", adjusted{scope} p={p:.3g}"
+        )
         verdict = "significant at .05" if p < LEVEL else "not significant at .05: no difference was shown"
         if self._wider:
             unseen = " (the interval, which allows for values that were not seen, holds 0)"
             verdict += unseen if p < LEVEL else ""
         elif self.p_value < LEVEL <= p:
             verdict += " (the interval is that of this test alone)"
-        return f"{result}, {shown}: {verdict}."
+        return f"{result}, {significance}: {verdict}."
 
     @property
     def _wider(self) -> bool:
@@ -109,7 +111,7 @@ def contrast(first: Totals, second: Totals, *, draws: int = DRAWS[0], seed: int 
     if found.value is None:
         return _none("none", found.n, found.reason or "no value")
     sample = arms(first, second)
-    test, done = _tested(sample, first, second, found, draws, seed)
+    test, result = _run_test(sample, first, second, found, draws, seed)
     row = Comparison(
         test=test,
         first=first.value,
@@ -117,15 +119,15 @@ def contrast(first: Totals, second: Totals, *, draws: int = DRAWS[0], seed: int 
         effect=found.value,
         low=found.low,
         high=found.high,
-        p_value=done.p_value,
+        p_value=result.p_value,
         n=found.n,
         reason=found.reason,
         pairs=sample.pairs,
         alone=sample.alone,
-        draws=done.draws,
+        draws=result.draws,
     )
-    if done.least >= LEVEL:
-        row = replace(row, p_value=None, reason=_undecided(sample, done.least))
+    if result.least >= LEVEL:
+        row = replace(row, p_value=None, reason=_undecided_reason(sample, result.least))
     if row.low is None or row.high is None or (row.p_value is not None and row.p_value < LEVEL):
         return row
     return replace(row, low=min(row.low, 0.0), high=max(row.high, 0.0))
@@ -139,7 +141,7 @@ def untested(first: Totals, second: Totals, reason: str) -> Comparison:
     return Comparison("none", first.value, second.value, effect, None, None, None, n, reason)
 
 
-def _tested(
+def _run_test(
     sample: Arms, first: Totals, second: Totals, found: Estimate, draws: int, seed: int
 ) -> tuple[str, Test]:
     """The test's name and what it found.
@@ -157,7 +159,7 @@ def _tested(
     if not sample.pairs and not sample.yes_no:
         doubt = _on_scale(first, second)
         if doubt is None:
-            unequal = _welch(effect, error, df) if _lopsided(sample) and error > 0 else 0.0
+            unequal = _welch(effect, error, df) if _is_lopsided(sample) and error > 0 else 0.0
             doubt = max(unequal, _at_bound(first, second))
         outcome = replace(outcome, p_value=max(outcome.p_value, doubt))
     if outcome.draws:
@@ -166,7 +168,7 @@ def _tested(
     return exact, outcome
 
 
-def _lopsided(sample: Arms) -> bool:
+def _is_lopsided(sample: Arms) -> bool:
     """Whether two samples are of fewer than 5, or one of half as many again as the other."""
     few, many = sorted(sample.alone)
     return few < _FEW or 2 * many >= 3 * few
@@ -231,29 +233,29 @@ def _welch(effect: float, error: float, df: float) -> float:
     return 2 * float(special.stdtr(df, -abs(effect) / error))
 
 
-def _undecided(sample: Arms, least: float) -> str:
+def _undecided_reason(sample: Arms, least: float) -> str:
     if least > 0.5 - 1e-9 and sample.observed == 0:
         return f"nothing to test: {'all values are the same' if any(sample.alone) else 'no pair differs'}"
     alone = " and ".join(map(str, sample.alone))
-    held = f"{sample.pairs} pairs" if not sum(sample.alone) else alone
-    held += f" beside {sample.pairs} pairs" if sample.pairs and sum(sample.alone) else ""
-    return f"too few to decide: no outcome of {held} with these values would reach .05"
+    sizes = f"{sample.pairs} pairs" if not sum(sample.alone) else alone
+    sizes += f" beside {sample.pairs} pairs" if sample.pairs and sum(sample.alone) else ""
+    return f"too few to decide: no outcome of {sizes} with these values would reach .05"
 
 
 def settle(
     samples: Sequence[tuple[Totals, Totals]],
     families: Sequence[Hashable] | None = None,
     method: Method = "holm",
-    known: Sequence[Comparison | None] | None = None,
+    precomputed: Sequence[Comparison | None] | None = None,
 ) -> list[Comparison]:
     """Compare each pair of samples, corrected within its family (one for all where none is named).
 
     Tests whose decision hangs on the coarseness of a resampled p-value are drawn again with more. `known` has
     rows that were tested otherwise and belong to the families as they are.
     """
-    given = list(known) if known is not None else [None] * len(samples)
+    results = list(precomputed) if precomputed is not None else [None] * len(samples)
     members = list(families) if families is not None else [None] * len(samples)
-    rows = [row or contrast(*pair) for row, pair in zip(given, samples, strict=True)]
+    rows = [row or contrast(*pair) for row, pair in zip(results, samples, strict=True)]
     for draws in DRAWS[1:]:
         for place in _open(rows, members, method):
             rows[place] = contrast(*samples[place], draws=draws)
@@ -264,11 +266,13 @@ def _open(rows: Sequence[Comparison], families: Sequence[Hashable], method: Meth
     """The resampled tests whose threshold lies within three standard errors of their p-value."""
     items = []
     for name in dict.fromkeys(families):
-        own = [place for place, family in enumerate(families) if family == name]
-        tested = sorted((rows[place].p_value, place) for place in own if rows[place].p_value is not None)
-        for rank, (p, place) in enumerate(tested):
+        places = [place for place, family in enumerate(families) if family == name]
+        ranking = sorted((rows[place].p_value, place) for place in places if rows[place].p_value is not None)
+        for rank, (p, place) in enumerate(ranking):
             draws = rows[place].draws
-            threshold = LEVEL / (len(tested) - rank) if method == "holm" else LEVEL * (rank + 1) / len(tested)
+            threshold = (
+                LEVEL / (len(ranking) - rank) if method == "holm" else LEVEL * (rank + 1) / len(ranking)
+            )
             if draws and p is not None:
                 reach = 3 * sqrt(p * (1 - p) / draws) + 1 / draws
                 if p - reach < threshold < p + reach:
@@ -285,18 +289,20 @@ def mcnemar(first: Floats, second: Floats) -> Comparison:
     from scipy import special
 
     n = len(first)
-    gained, lost = int(((first == 1) & (second == 0)).sum()), int(((first == 0) & (second == 1)).sum())
-    discordant = gained + lost
+    gains, losses = int(((first == 1) & (second == 0)).sum()), int(((first == 0) & (second == 1)).sum())
+    discordant = gains + losses
     if discordant < _EXACT_BELOW:
-        p = min(1.0, 2 * float(special.bdtr(min(gained, lost), discordant, 0.5))) if discordant else 1.0
+        p = min(1.0, 2 * float(special.bdtr(min(gains, losses), discordant, 0.5))) if discordant else 1.0
     else:
-        p = float(special.chdtrc(1, (abs(gained - lost) - 1) ** 2 / discordant))
-    more, less, total = gained + 0.5, lost + 0.5, n + 2
+        p = float(special.chdtrc(1, (abs(gains - losses) - 1) ** 2 / discordant))
+    more, less, total = gains + 0.5, losses + 0.5, n + 2
     centre = (more - less) / total
     half = Z * sqrt(more + less - (more - less) ** 2 / total) / total
-    effect = (gained - lost) / n
+    effect = (gains - losses) / n
     interval = Interval(max(-1.0, min(effect, centre - half)), min(1.0, max(effect, centre + half)))
-    return _found("McNemar, exact" if discordant < _EXACT_BELOW else "McNemar", first, second, interval, p, n)
+    return _comparison(
+        "McNemar, exact" if discordant < _EXACT_BELOW else "McNemar", first, second, interval, p, n
+    )
 
 
 def adjust(
@@ -309,14 +315,14 @@ def adjust(
     members = list(families) if families is not None else [None] * len(rows)
     adjusted = list(rows)
     for name in dict.fromkeys(members):
-        tested = [
+        family = [
             (place, row.p_value)
             for place, row in enumerate(rows)
             if members[place] == name and row.p_value is not None
         ]
-        values = adjusted_p_values([p for _, p in tested], method)
-        for (place, _), p in zip(tested, values, strict=True):
-            adjusted[place] = replace(rows[place], p_adjusted=p, family=len(tested))
+        values = adjusted_p_values([p for _, p in family], method)
+        for (place, _), p in zip(family, values, strict=True):
+            adjusted[place] = replace(rows[place], p_adjusted=p, family=len(family))
     return adjusted
 
 
@@ -339,14 +345,14 @@ def adjusted_p_values(p_values: Sequence[float], method: Method = "holm") -> lis
     return [float(value) for value in adjusted]
 
 
-def _found(
+def _comparison(
     test: str, first: NDArray[np.float64], second: Floats, interval: Interval, p: float, n: int
 ) -> Comparison:
     one, other = float(first.mean()), float(second.mean())
     return Comparison(test, one, other, one - other, interval.low, interval.high, p, n, interval.reason)
 
 
-def _written(value: float, sign: str = "") -> str:
+def _number(value: float, sign: str = "") -> str:
     """A number with three digits; one beyond 1e15, whose digits mean nothing, by its power of ten."""
     return f"{value:{sign}.6g}" if abs(value) >= 1e15 else f"{value:{sign}.3f}"
 

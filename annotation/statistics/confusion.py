@@ -115,16 +115,18 @@ def confusion(
     judge, votes = judge[usable], votes[usable]
     within = None if clusters is None else clusters[usable]
     even = weights is None or float(np.ptp(weights[usable])) < 1e-9
-    own = np.ones(len(judge)) if weights is None else weights[usable]
-    judged = np.eye(q)[judge]
-    held = (judged * own[:, None]).sum(0) if corpus is None else corpus
+    unit_weights = np.ones(len(judge)) if weights is None else weights[usable]
+    judgments = np.eye(q)[judge]
+    corpus_counts = (judgments * unit_weights[:, None]).sum(0) if corpus is None else corpus
     rows = (
-        _quality(name, judged[:, k], votes[:, k], within)
+        _quality(name, judgments[:, k], votes[:, k], within)
         if even
-        else _weighted(labels, k, judge, votes[:, k], own, within, held)
+        else _weighted_quality(labels, k, judge, votes[:, k], unit_weights, within, corpus_counts)
         for k, name in enumerate(labels)
     )
-    return Confusion(tuple(labels), votes.T @ judged, (votes * own[:, None]).T @ judged, tuple(rows))
+    return Confusion(
+        tuple(labels), votes.T @ judgments, (votes * unit_weights[:, None]).T @ judgments, tuple(rows)
+    )
 
 
 def calibration(
@@ -150,20 +152,20 @@ def calibration(
     weights = np.ones(n) if weights is None else weights
     edges = np.linspace(0, 1, bins + 1)
     of_unit = np.clip(np.searchsorted(edges, probability, side="left") - 1, 0, bins - 1)
-    held = _sums(of_unit, weights, bins)
-    filled = held > 0
-    predicted = _ratio(_sums(of_unit, weights * probability, bins), held)
-    observed = _ratio(_sums(of_unit, weights * outcome, bins), held)
+    mass = _sums(of_unit, weights, bins)
+    is_filled = mass > 0
+    predicted = _ratio(_sums(of_unit, weights * probability, bins), mass)
+    observed = _ratio(_sums(of_unit, weights * outcome, bins), mass)
     numbers = np.bincount(of_unit, minlength=bins)
     rows = [
         Bin(float(low), float(high), int(k), float(p) if k else None, float(o) if k else None)
         for low, high, k, p, o in zip(edges, edges[1:], numbers, predicted, observed, strict=False)
     ]
-    gap = np.abs(observed - predicted)[filled]
-    ece = float(held[filled] @ gap / weights.sum())
+    gap = np.abs(observed - predicted)[is_filled]
+    ece = float(mass[is_filled] @ gap / weights.sum())
     brier = mean((probability - outcome) ** 2, weights=weights, clusters=clusters, bounds=UNIT)
-    drawn = np.random.default_rng(0).random((_DRAWS, n)) < probability
-    shares = (weights * (drawn - probability)) @ np.eye(bins)[of_unit]
+    outcomes = np.random.default_rng(0).random((_DRAWS, n)) < probability
+    shares = (weights * (outcomes - probability)) @ np.eye(bins)[of_unit]
     return Calibration(
         ece,
         brier.value,
@@ -178,10 +180,10 @@ def calibration(
 def _votes(human: Ints | Floats, q: int) -> Floats:
     if human.ndim == 2:
         return human.astype(np.float64)
-    given = np.zeros((len(human), q))
+    votes = np.zeros((len(human), q))
     usable = human >= 0
-    given[usable, human[usable].astype(np.int64)] = 1
-    return given
+    votes[usable, human[usable].astype(np.int64)] = 1
+    return votes
 
 
 def _quality(
@@ -210,7 +212,7 @@ def _share(
     return Share(estimate.value, estimate.low, estimate.high, int((among > 0).sum()), estimate.reason)
 
 
-def _weighted(
+def _weighted_quality(
     labels: Sequence[str],
     k: int,
     judge: Ints,
@@ -221,13 +223,13 @@ def _weighted(
 ) -> ClassQuality:
     rng, label = np.random.default_rng(0), labels[k]
     strata, of_unit = np.unique(judge, return_inverse=True)
-    given = np.union1d(strata, np.flatnonzero(corpus))
-    if len(given) == 1 or k not in given:  # a judge that never says it, or never anything else
+    judge_labels = np.union1d(strata, np.flatnonzero(corpus))
+    if len(judge_labels) == 1 or k not in judge_labels:  # a judge that never says it, or never anything else
         return _quality(label, (judge == k).astype(np.float64), true, clusters, weights)
-    unchecked = np.setdiff1d(given, strata)
-    held = corpus[strata]
-    result = shares(true, weights, of_unit, clusters, held / held.sum())
-    units = np.column_stack([held, rng.standard_gamma(held[:, None], size=(len(held), RESAMPLES))])
+    unchecked = np.setdiff1d(judge_labels, strata)
+    sizes = corpus[strata]
+    result = shares(true, weights, of_unit, clusters, sizes / sizes.sum())
+    units = np.column_stack([sizes, rng.standard_gamma(sizes[:, None], size=(len(sizes), RESAMPLES))])
     present = units * np.column_stack([result.means, result.draws(RESAMPLES, rng)])
     absent, ours, theirs = units - present, strata == k, strata != k
     sums = (
@@ -236,25 +238,34 @@ def _weighted(
         (present[ours], (present + absent)[ours], judge == k),
         (absent[theirs], (present + absent)[theirs], judge != k),
     )
-    needed = (given, given, given[given == k], given[given != k])
+    requirements = (
+        judge_labels,
+        judge_labels,
+        judge_labels[judge_labels == k],
+        judge_labels[judge_labels != k],
+    )
     rows = []
-    for one, of, why in zip(sums, needed, _none(label), strict=True):
-        lacking = np.intersect1d(of, unchecked)
-        rows.append(_unchecked(labels[lacking[0]], one[2]) if len(lacking) else _drawn(*one, why))
+    for terms, indices, reason in zip(sums, requirements, _none(label), strict=True):
+        lacking = np.intersect1d(indices, unchecked)
+        rows.append(
+            _share_unchecked(labels[lacking[0]], terms[2])
+            if len(lacking)
+            else _share_of_draws(*terms, reason)
+        )
     return ClassQuality(label, *rows)
 
 
-def _unchecked(label: str, among: Bools) -> Share:
+def _share_unchecked(label: str, among: Bools) -> Share:
     reason = f"no human label among the units that the judge labelled {label!r}"
     return Share(None, None, None, int(among.sum()), reason)
 
 
-def _drawn(numerator: Floats, denominator: Floats, among: Bools, reason: str) -> Share:
+def _share_of_draws(numerator: Floats, denominator: Floats, among: Bools, reason: str) -> Share:
     """A ratio (strata, 1 + draws) of sums over strata; the first column is the sample itself."""
-    whole, n = denominator.sum(0), int(among.sum())
-    if not n or whole[0] <= 0:
+    total, n = denominator.sum(0), int(among.sum())
+    if not n or total[0] <= 0:
         return Share(None, None, None, 0, reason)
-    values = np.clip(numerator.sum(0) / whole, 0, 1)
+    values = np.clip(numerator.sum(0) / total, 0, 1)
     low, high, why, _ = around(float(values[0]), values[1:])
     if values[0] in (0, 1):
         return Share(float(np.median(values[1:])), low, high, n, NONE_SEEN)

@@ -85,17 +85,17 @@ def arm(audit: Audit, names: NDArray[Any], form: str) -> Arm:
     """The corrected rate of one condition."""
     sums = totals(values(audit, form), clusters=names)
     checked = np.isin(sums.names, names[audit.labelled])
-    held, every = int(checked.sum()), len(sums.names)
+    n_checked, n_clusters = int(checked.sum()), len(sums.names)
     pull = influence(sums)
-    if 1 < held < every:
-        pull[checked] *= sqrt(held / (held - 1) * (every - 1) / every)
-    extra, df = _smoothed(audit)
+    if 1 < n_checked < n_clusters:
+        pull[checked] *= sqrt(n_checked / (n_checked - 1) * (n_clusters - 1) / n_clusters)
+    extra, df = _smoothing_variance(audit)
     rate = float(sums.numerator.sum() / sums.denominator.sum())
     variance = float((pull**2).sum()) + extra
     _, of_unit = np.unique(names[audit.labelled], return_inverse=True)
     sizes = np.bincount(of_unit, weights=audit.weights)
     df = max(1.0, min(df, float(sizes.sum() ** 2 / (sizes**2).sum()) - 1))
-    return Arm(min(1.0, max(0.0, rate)), sums.names, pull, variance, df, held)
+    return Arm(min(1.0, max(0.0, rate)), sums.names, pull, variance, df, n_checked)
 
 
 def values(audit: Audit, form: str) -> Floats:
@@ -109,11 +109,11 @@ def values(audit: Audit, form: str) -> Floats:
     else:
         _, group = np.unique(audit.strata, return_inverse=True)
         predicted = np.zeros(len(group))
-    held = np.bincount(group[labelled], weights=weights)
+    weight_sums = np.bincount(group[labelled], weights=weights)
     residual = labels - predicted[labelled]
-    centre = np.bincount(group[labelled], weights=weights * residual) / held
+    centre = np.bincount(group[labelled], weights=weights * residual) / weight_sums
     result: Floats = predicted + centre[group]
-    expanded = (np.bincount(group) / held)[group[labelled]] * weights
+    expanded = (np.bincount(group) / weight_sums)[group[labelled]] * weights
     result[labelled] += expanded * (residual - centre[group[labelled]])
     return result
 
@@ -125,13 +125,13 @@ def _slope(score: Floats, labels: Floats, weights: Floats) -> float:
     return float(share @ (centred * labels)) / spread if spread > 0 else 0.0
 
 
-def _smoothed(audit: Audit) -> tuple[float, float]:
+def _smoothing_variance(audit: Audit) -> tuple[float, float]:
     """What the added labels add to the variance, and Satterthwaite's degrees of freedom over the strata."""
     _, group = np.unique(audit.strata, return_inverse=True)
-    own, weights, labels = group[audit.labelled], audit.weights, audit.labels
-    held = np.bincount(own, weights=weights)
-    size = held**2 / np.bincount(own, weights=weights**2)
-    mean = np.bincount(own, weights=weights * labels) / held
+    of_unit, weights, labels = group[audit.labelled], audit.weights, audit.labels
+    weight_sums = np.bincount(of_unit, weights=weights)
+    size = weight_sums**2 / np.bincount(of_unit, weights=weights**2)
+    mean = np.bincount(of_unit, weights=weights * labels) / weight_sums
     share = np.bincount(group) / len(group)
     smooth = (size * mean + _PSEUDO) / (size + 2 * _PSEUDO)
     full = share**2 * smooth * (1 - smooth) / np.maximum(size - 1, 1)

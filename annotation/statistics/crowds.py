@@ -22,12 +22,12 @@ SPARSE = 0.1
 Pair = tuple[int, int]
 
 
-def is_crowd(matrix: Ints, shared: Ints, pairs: Sequence[Pair] | None) -> bool:
+def is_crowd(matrix: Ints, overlaps: Ints, pairs: Sequence[Pair] | None) -> bool:
     """Whether raters are many, and pairs (None: all) share few of the units (units, raters)."""
     raters = matrix.shape[1]
     several = int(((matrix != MISSING).sum(1) > 1).sum())
-    compared = raters * (raters - 1) // 2 if pairs is None else len(pairs)
-    return raters > CROWD and int(shared.sum()) < SPARSE * several * compared
+    n_pairs = raters * (raters - 1) // 2 if pairs is None else len(pairs)
+    return raters > CROWD and int(overlaps.sum()) < SPARSE * several * n_pairs
 
 
 def called(raters: Sequence[str], between: str) -> str:
@@ -35,36 +35,36 @@ def called(raters: Sequence[str], between: str) -> str:
     return between.join(raters if len(raters) <= CROWD else (raters[0], f"{len(raters) - 1} more"))
 
 
-def usual(shared: Ints) -> float:
+def usual(overlaps: Ints) -> float:
     """How many units each of some pairs (pairs,) shares, by their harmonic mean, for a kappa of n units lies
     low by about 1/n; 0 of no pair."""
-    return 1 / float(np.mean(1 / shared)) if len(shared) else 0.0
+    return 1 / float(np.mean(1 / overlaps)) if len(overlaps) else 0.0
 
 
 def anonymous(matrix: Ints, n_labels: int) -> Ints:
     """Ratings (units, raters) as (units, the most ratings of a unit): each unit's labels in their order."""
     counts = np.stack([(matrix == label).sum(1) for label in range(n_labels)], axis=1)
-    rated = counts.sum(1)
-    said = np.repeat(np.tile(np.arange(n_labels), len(matrix)), counts.ravel())
-    places = np.arange(len(said)) - np.repeat(rated.cumsum() - rated, rated)
-    cells = np.full((len(matrix), int(rated.max(initial=0))), MISSING, dtype=np.int64)
-    cells[np.repeat(np.arange(len(matrix)), rated), places] = said
+    sizes = counts.sum(1)
+    labels = np.repeat(np.tile(np.arange(n_labels), len(matrix)), counts.ravel())
+    places = np.arange(len(labels)) - np.repeat(sizes.cumsum() - sizes, sizes)
+    cells = np.full((len(matrix), int(sizes.max(initial=0))), MISSING, dtype=np.int64)
+    cells[np.repeat(np.arange(len(matrix)), sizes), places] = labels
     return cells
 
 
 def meetings(matrix: Ints, pairs: Sequence[Pair] | None = None) -> tuple[list[Pair], Ints]:
     """The pairs of raters (by default all, each once) that share a unit, and how many each shares."""
-    rated = _sparse(matrix != MISSING)
-    shared = (rated.T @ rated).tocsr()
+    is_rated = _sparse(matrix != MISSING)
+    overlaps = (is_rated.T @ is_rated).tocsr()
     if pairs is None:
         from scipy import sparse
 
-        upper = sparse.triu(shared, k=1).tocoo()
+        upper = sparse.triu(overlaps, k=1).tocoo()
         order = np.lexsort((upper.col, upper.row))
         one, other, units = (part[order] for part in (upper.row, upper.col, upper.data))
     else:
         one, other = _sides(pairs)
-        units = _at(shared, one, other)
+        units = _cells(overlaps, one, other)
     met = units > 0
     return list(zip(one[met].tolist(), other[met].tolist(), strict=True)), units[met].astype(np.int64)
 
@@ -73,22 +73,26 @@ def compared(matrix: Ints, pairs: Sequence[Pair]) -> NDArray[np.bool_]:
     """Which units both raters of one of the pairs have rated."""
     from scipy import sparse
 
-    rated = _sparse(matrix != MISSING)
+    is_rated = _sparse(matrix != MISSING)
     one, other = _sides(pairs)
     partners = sparse.csr_array((np.ones(len(one)), (one, other)), shape=(matrix.shape[1],) * 2)
-    met: NDArray[np.bool_] = np.asarray((rated @ partners).multiply(rated).sum(1)).ravel() > 0
+    met: NDArray[np.bool_] = np.asarray((is_rated @ partners).multiply(is_rated).sum(1)).ravel() > 0
     return met
 
 
 def tables(matrix: Ints, n_labels: int, pairs: Sequence[Pair], weights: Floats | None) -> Floats:
     """(pairs, q, q) how many units, by weight, each pair gave each two labels."""
     one, other = _sides(pairs)
-    said = [_sparse(matrix == label) for label in range(n_labels)]
-    weighed = said if weights is None else [part.multiply(weights[:, None]).tocsr() for part in said]
+    by_label = [_sparse(matrix == label) for label in range(n_labels)]
+    weighted_by_label = (
+        by_label if weights is None else [part.multiply(weights[:, None]).tocsr() for part in by_label]
+    )
     result = np.empty((len(one), n_labels, n_labels))
     for first in range(n_labels):
         for second in range(n_labels):
-            result[:, first, second] = _at((said[first].T @ weighed[second]).tocsr(), one, other)
+            result[:, first, second] = _cells(
+                (by_label[first].T @ weighted_by_label[second]).tocsr(), one, other
+            )
     return result
 
 
@@ -109,7 +113,7 @@ def _sparse(which: Any) -> Any:
     return sparse.csr_array(which.astype(np.float64))
 
 
-def _at(table: Any, rows: Ints, columns: Ints) -> Floats:
+def _cells(table: Any, rows: Ints, columns: Ints) -> Floats:
     """The cells of a sparse table."""
     cells = table[rows, columns]
     values: Floats = np.asarray(cells.todense() if hasattr(cells, "todense") else cells, dtype=np.float64)

@@ -47,7 +47,7 @@ FEW_EVENTS = 5
 """Counts that add up to no more are marked."""
 _PSEUDO = 0.25  # of a cluster, at either bound
 _ALIKE = 0.05  # of what is possible is the standard deviation of values that are all alike
-_MOVED = 0.05  # of what is possible: an unseen value that would move the mean by less is not worth a word
+_SHIFT = 0.05  # of what is possible: an unseen value that would move the mean by less is not worth a word
 _FEW = 10
 
 
@@ -141,14 +141,14 @@ def totals(
         raise ValueError("values must be finite, denominators not negative: leave missing ones out")
     if not (np.isfinite(w).all() and (w > 0).all()):
         raise ValueError("`weights` must be positive")
-    kept = x > 0
-    share = np.broadcast_to(np.asarray(fraction, dtype=np.float64), y.shape)[kept]
-    y, x, w = y[kept], x[kept], w[kept]
-    names = np.arange(len(kept))[kept] if clusters is None else np.asarray(clusters)[kept]
+    is_used = x > 0
+    share = np.broadcast_to(np.asarray(fraction, dtype=np.float64), y.shape)[is_used]
+    y, x, w = y[is_used], x[is_used], w[is_used]
+    names = np.arange(len(is_used))[is_used] if clusters is None else np.asarray(clusters)[is_used]
     unique, first, of_row = np.unique(names, return_index=True, return_inverse=True)
     of_stratum = np.zeros(len(y), dtype=np.int64)
     if strata is not None:
-        of_stratum = np.unique(np.asarray(strata)[kept], return_inverse=True)[1].astype(np.int64)
+        of_stratum = np.unique(np.asarray(strata)[is_used], return_inverse=True)[1].astype(np.int64)
     return Totals(
         numerator=np.bincount(of_row, weights=w * y, minlength=len(unique)).astype(np.float64),
         denominator=np.bincount(of_row, weights=w * x, minlength=len(unique)).astype(np.float64),
@@ -215,11 +215,13 @@ def estimate(sample: Totals, error: float | None = None) -> Estimate:
     )
 
 
-def concluded(seen: Moments) -> Estimate:
+def concluded(moments: Moments) -> Estimate:
     """The value with its interval, or why there is none."""
-    low, high, reason, size = _interval(seen)
-    note = None if low is None or high is None else _doubt(seen, low, high)
-    return Estimate(seen.value, low, high, seen.n, seen.clusters, size, seen.error, seen.df, reason, note)
+    low, high, reason, size = _interval(moments)
+    note = None if low is None or high is None else _doubt(moments, low, high)
+    return Estimate(
+        moments.value, low, high, moments.n, moments.clusters, size, moments.error, moments.df, reason, note
+    )
 
 
 def mean(
@@ -279,19 +281,19 @@ def influence(sample: Totals) -> Floats:
     The stratified jackknife: cluster c of stratum h (n_h clusters) is left out and the others of its stratum
     weigh n_h/(n_h − 1) as much. A stratum of one cluster is compared with the whole.
     """
-    held, x = float(sample.denominator.sum()), sample.denominator
-    if held <= 0:
+    total, x = float(sample.denominator.sum()), sample.denominator
+    if total <= 0:
         return np.zeros(len(x))
-    residual = sample.numerator - sample.numerator.sum() / held * x
+    residual = sample.numerator - sample.numerator.sum() / total * x
     sizes = np.bincount(sample.strata)
     n = sizes[sample.strata].astype(np.float64)
     alone = n == 1
     centre = [np.bincount(sample.strata, weights=v)[sample.strata] / n for v in (residual, x)]
     n = np.where(alone, np.maximum(len(x), 2), n)
-    mean_x = np.where(alone, held / max(len(x), 1), centre[1])
-    moved = (residual - np.where(alone, 0.0, centre[0])) * n / (n - 1)
-    left = np.maximum(held - (x - mean_x) * n / (n - 1), 1e-300)
-    pull: Floats = moved / left * np.sqrt((n - 1) / n * (1 - sample.fraction))
+    mean_x = np.where(alone, total / max(len(x), 1), centre[1])
+    shifts = (residual - np.where(alone, 0.0, centre[0])) * n / (n - 1)
+    rest = np.maximum(total - (x - mean_x) * n / (n - 1), 1e-300)
+    pull: Floats = shifts / rest * np.sqrt((n - 1) / n * (1 - sample.fraction))
     return pull
 
 
@@ -311,9 +313,9 @@ def difference(first: Totals, second: Totals) -> Estimate:
         return Estimate(None, None, None, n, clusters, reason=f"{place} sample: {side.reason}")
     pulls = influence(first), influence(second)
     _, here, there = np.intersect1d(first.names, second.names, assume_unique=True, return_indices=True)
-    shared = float(pulls[0][here] @ pulls[1][there])
+    covariance = float(pulls[0][here] @ pulls[1][there])
     variances = [float((pull**2).sum()) for pull in pulls]
-    error = sqrt(max(0.0, sum(variances) - 2 * shared))
+    error = sqrt(max(0.0, sum(variances) - 2 * covariance))
     effect = one.value - other.value
     with np.errstate(over="ignore"):
         df = _joint_df(first, second, pulls, (here, there))
@@ -323,8 +325,8 @@ def difference(first: Totals, second: Totals) -> Estimate:
     two_sided = isfinite(first.bounds[0]) and isfinite(first.bounds[1])
     skewed = not len(here) and isfinite(first.bounds[0]) and None not in (one.low, other.low)
     if reason is None and (two_sided or skewed):
-        alike = shared / sqrt(_with_pseudo(variances[0], first) * _with_pseudo(variances[1], second))
-        low, high = _joined(one, other, max(-1.0, min(1.0, alike)))
+        alike = covariance / sqrt(_with_pseudo(variances[0], first) * _with_pseudo(variances[1], second))
+        low, high = _mover_limits(one, other, max(-1.0, min(1.0, alike)))
         reason = one.reason or other.reason
     elif reason is None and error <= 1e-12 * max(1.0, abs(effect)):
         reason = "no interval: all differences are equal"
@@ -348,7 +350,7 @@ def _with_pseudo(variance: float, sample: Totals) -> float:
     return variance + 2 * _PSEUDO * ((sample.bounds[1] - sample.bounds[0]) / len(sample.names)) ** 2
 
 
-def _joined(one: Estimate, other: Estimate, alike: float) -> tuple[float | None, float | None]:
+def _mover_limits(one: Estimate, other: Estimate, alike: float) -> tuple[float | None, float | None]:
     """MOVER: the distances to the opposite limits, joined by the law of cosines."""
     if None in (one.value, one.low, one.high, other.value, other.low, other.high):
         return None, None
@@ -364,10 +366,10 @@ def _joined(one: Estimate, other: Estimate, alike: float) -> tuple[float | None,
 
 
 def _joint_df(
-    first: Totals, second: Totals, pulls: tuple[Floats, Floats], shared: tuple[Ints, Ints]
+    first: Totals, second: Totals, pulls: tuple[Floats, Floats], places: tuple[Ints, Ints]
 ) -> float:
     """Welch–Satterthwaite over the clusters of the first sample alone, of the second alone, and of both."""
-    here, there = shared
+    here, there = places
     parts = [
         np.delete(pulls[0], here),
         np.delete(pulls[1], there),
@@ -395,39 +397,44 @@ def _plain(sample: Totals) -> bool:
     return sample.yes_no and len(sample.names) == sample.n and sample.size > sample.n - 1e-9
 
 
-def _interval(seen: Moments) -> tuple[float | None, float | None, str | None, float | None]:
+def _interval(moments: Moments) -> tuple[float | None, float | None, str | None, float | None]:
     """Low, high, why not, and the effective size where the values are bounded."""
-    value, (lowest, highest) = seen.value, seen.bounds
-    if seen.drawn == 1:
+    value, (lowest, highest) = moments.value, moments.bounds
+    if moments.drawn == 1:
         return value, value, None, None
-    if seen.clusters < (least := LEAST_SHARE if seen.plain else LEAST):
-        return None, None, f"too few for an interval: {seen.clusters} independent of {least}", None
-    reach = student(seen.df) * seen.error
+    if moments.clusters < (least := LEAST_SHARE if moments.plain else LEAST):
+        return None, None, f"too few for an interval: {moments.clusters} independent of {least}", None
+    reach = student(moments.df) * moments.error
     if isfinite(lowest) and isfinite(highest):
-        size = _effective(seen)
+        size = _effective(moments)
         low, high = agresti_coull((value - lowest) / (highest - lowest), size)
         if low <= 0 and high >= 1:
-            return None, None, f"too few for an interval: {seen.clusters} leave everything possible", size
+            return None, None, f"too few for an interval: {moments.clusters} leave everything possible", size
         return lowest + low * (highest - lowest), lowest + high * (highest - lowest), None, size
-    if seen.error <= 1e-12 * max(1.0, abs(value)):
-        return None, None, f"no interval: all {seen.clusters} are alike, and nothing bounds the others", None
+    if moments.error <= 1e-12 * max(1.0, abs(value)):
+        return (
+            None,
+            None,
+            f"no interval: all {moments.clusters} are alike, and nothing bounds the others",
+            None,
+        )
     if isfinite(lowest):
-        return *_skewed(value - lowest, reach, lowest, seen.events), None
+        return *_log_interval(value - lowest, reach, lowest, moments.events), None
     return max(lowest, value - reach), min(highest, value + reach), None, None
 
 
-def _effective(seen: Moments) -> float:
+def _effective(moments: Moments) -> float:
     """The effective size, for a value within finite bounds."""
-    lowest, highest = seen.bounds
-    if seen.plain:
-        return seen.n / (1 - seen.drawn)
-    m, c = (seen.value - lowest) / (highest - lowest), seen.clusters
-    pseudo = (1 - seen.drawn) * _PSEUDO * (m**2 + (1 - m) ** 2) / c**2
+    lowest, highest = moments.bounds
+    if moments.plain:
+        return moments.n / (1 - moments.drawn)
+    m, c = (moments.value - lowest) / (highest - lowest), moments.clusters
+    pseudo = (1 - moments.drawn) * _PSEUDO * (m**2 + (1 - m) ** 2) / c**2
     shrunk = (c * m + _PSEUDO) / (c + 2 * _PSEUDO)
-    known = student(max(seen.size - 1, seen.df)) if seen.yes_no else Z
-    variance = (seen.error / (highest - lowest) * student(seen.df) / known) ** 2 + pseudo
+    quantile = student(max(moments.size - 1, moments.df)) if moments.yes_no else Z
+    variance = (moments.error / (highest - lowest) * student(moments.df) / quantile) ** 2 + pseudo
     size = shrunk * (1 - shrunk) / variance
-    return min(size, seen.size / (1 - seen.drawn)) if seen.yes_no else size
+    return min(size, moments.size / (1 - moments.drawn)) if moments.yes_no else size
 
 
 def agresti_coull(value: float, size: float) -> tuple[float, float]:
@@ -441,7 +448,7 @@ def agresti_coull(value: float, size: float) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def _skewed(
+def _log_interval(
     distance: float, reach: float, lowest: float, events: float
 ) -> tuple[float | None, float | None, str | None]:
     """The interval of a value above its bound by `distance`, on the log scale."""
@@ -462,23 +469,23 @@ def _garwood(events: float) -> float:
     return float(special.gammaincinv(events, 0.025))
 
 
-def _doubt(seen: Moments, low: float, high: float) -> str | None:
+def _doubt(moments: Moments, low: float, high: float) -> str | None:
     """Why the interval may be too narrow: few events, few and skewed values, or values that are so alike that
     one which was not seen would leave it.
 
     By the rule of three, what one in n/3 is may be missing from n (Hanley and Lippman-Hand 1983).
     """
-    (lowest, highest), spread = seen.bounds, seen.error * sqrt(seen.clusters)
-    if seen.events <= FEW_EVENTS:
-        return f"few events: {seen.events:.0f}"
-    if isfinite(lowest) and highest == inf and seen.clusters <= _FEW and spread > seen.value - lowest:
-        return f"{seen.clusters} very uneven values: the largest there are may not be among them"
-    if seen.yes_no or seen.drawn == 1 or not spread < _ALIKE * (highest - lowest) < inf:
+    (lowest, highest), spread = moments.bounds, moments.error * sqrt(moments.clusters)
+    if moments.events <= FEW_EVENTS:
+        return f"few events: {moments.events:.0f}"
+    if isfinite(lowest) and highest == inf and moments.clusters <= _FEW and spread > moments.value - lowest:
+        return f"{moments.clusters} very uneven values: the largest there are may not be among them"
+    if moments.yes_no or moments.drawn == 1 or not spread < _ALIKE * (highest - lowest) < inf:
         return None
-    unseen = min(1.0, 3 / seen.clusters)
-    moved = [unseen * (bound - seen.value) for bound in seen.bounds]
-    if all(abs(m) < _MOVED * (highest - lowest) or low <= seen.value + m <= high for m in moved):
+    unseen = min(1.0, 3 / moments.clusters)
+    shifts = [unseen * (bound - moments.value) for bound in moments.bounds]
+    if all(abs(m) < _SHIFT * (highest - lowest) or low <= moments.value + m <= high for m in shifts):
         return None
-    if seen.clusters < 6:
-        return f"all alike: 3 in {seen.clusters} that are not, and were not seen, would move it further"
+    if moments.clusters < 6:
+        return f"all alike: 3 in {moments.clusters} that are not, and were not seen, would move it further"
     return f"all alike: one in {1 / unseen:.0f} that is not, and was not seen, would move it further"

@@ -38,7 +38,7 @@ def post_stratified(audit: Audit, resamples: int, seed: int) -> Estimate:
     else:
         draws = (labels.sum() + rng.binomial(unknown[:, None], theta).sum(0)) / n
     value = float(share @ sums.means)
-    return value, _independent(audit) or _bounded(audit, around(value, draws))
+    return value, _independent(audit) or _bounded_interval(audit, around(value, draws))
 
 
 def human_only(audit: Audit, resamples: int, seed: int) -> Estimate:
@@ -55,7 +55,7 @@ def difference(audit: Audit, resamples: int, seed: int) -> Estimate:
         return None, Interval(None, None, audit.empty_stratum)
     _, share, of_unit = _strata(audit)
     sums = shares(audit.labels, audit.weights, of_unit, _clusters(audit), share, every=_every(audit))
-    return _settled(audit, sums, share, resamples, seed)
+    return _stratified_estimate(audit, sums, share, resamples, seed)
 
 
 def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
@@ -70,14 +70,14 @@ def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
     if not audit.stratified or audit.design is None:
         return difference(alone, resamples, seed)
     weights, labels = alone.weights, alone.labels
-    strata, index, held = np.unique(audit.design, return_inverse=True, return_counts=True)
-    of_unit, share = index[audit.labelled], held / held.sum()
+    strata, index, sizes = np.unique(audit.design, return_inverse=True, return_counts=True)
+    of_unit, share = index[audit.labelled], sizes / sizes.sum()
     prior = np.minimum(1.0, 2 * np.bincount(of_unit, minlength=len(strata)) / len(labels))
     sums = shares(labels, weights, of_unit, _clusters(alone), share, prior, every=_every(alone))
-    return _settled(audit, sums, share, resamples, seed)
+    return _stratified_estimate(audit, sums, share, resamples, seed)
 
 
-def _settled(audit: Audit, sums: Shares, share: Floats, resamples: int, seed: int) -> Estimate:
+def _stratified_estimate(audit: Audit, sums: Shares, share: Floats, resamples: int, seed: int) -> Estimate:
     """Σ W_h·ȳ_h with its interval. Where a stratum shows none of a label it may well have none, and half a
     label is no evidence of one: the lower end takes it at 0, and the upper one at 1 where it shows no other.
     """
@@ -86,7 +86,7 @@ def _settled(audit: Audit, sums: Shares, share: Floats, resamples: int, seed: in
     least = np.where(sums.means[:, None] == 0, 0.0, theta)
     most = np.where(sums.means[:, None] == 1, 1.0, theta)
     low, high = (around(value, _unseen(audit, sums, share, draws)) for draws in (least, most))
-    return value, _bounded(audit, Interval(low.low, high.high, low.reason, low.undefined_resamples))
+    return value, _bounded_interval(audit, Interval(low.low, high.high, low.reason, low.undefined_resamples))
 
 
 def judge_only(audit: Audit, resamples: int, seed: int) -> Estimate:
@@ -104,8 +104,8 @@ def ppi(audit: Audit, resamples: int, seed: int) -> Estimate:
     """
     if audit.judge is None and audit.score is None:
         return None, Interval(None, None, "ppi needs a judge")
-    drawn = audit.drawn_with
-    if audit.clustered or (drawn is not None and len(drawn) and np.ptp(drawn) > 1e-9):
+    chances = audit.drawn_with
+    if audit.clustered or (chances is not None and len(chances) and np.ptp(chances) > 1e-9):
         return None, Interval(None, None, "ppi needs independent units drawn with equal probability")
     labelled, total = audit.labelled, len(audit.human)
     n = int(labelled.sum())
@@ -136,20 +136,22 @@ def rogan_gladen(audit: Audit, resamples: int, seed: int) -> Estimate:
     if not (labels > 0).any() or not (labels < 1).any():
         return None, Interval(None, None, "rogan_gladen needs human labels of both kinds")
     rng = np.random.default_rng(seed)
-    measured = float((audit.judge == 1).mean())
-    correct, drawn = [], []
-    for held, right in ((1 - labels, ~flagged), (labels, flagged)):
-        weights = audit.weights * held
+    judge_rate = float((audit.judge == 1).mean())
+    correct, posteriors = [], []
+    for truth, right in ((1 - labels, ~flagged), (labels, flagged)):
+        weights = audit.weights * truth
         share = float(weights @ right / weights.sum())
         size = weights.sum() ** 2 / (weights**2).sum()
         correct.append(share)
-        drawn.append(rng.beta(share * size + 0.5, (1 - share) * size + 0.5, resamples))
+        posteriors.append(rng.beta(share * size + 0.5, (1 - share) * size + 0.5, resamples))
     if sum(correct) <= 1:
         return None, Interval(None, None, "the judge is no better than chance: Se + Sp ≤ 1")
-    value = min(1.0, max(0.0, (measured + correct[0] - 1) / (sum(correct) - 1)))
-    informed = drawn[0] + drawn[1] > 1
+    value = min(1.0, max(0.0, (judge_rate + correct[0] - 1) / (sum(correct) - 1)))
+    informed = posteriors[0] + posteriors[1] > 1
     draws = np.full(resamples, np.nan)
-    draws[informed] = (measured + drawn[0] - 1)[informed] / (drawn[0] + drawn[1] - 1)[informed]
+    draws[informed] = (judge_rate + posteriors[0] - 1)[informed] / (posteriors[0] + posteriors[1] - 1)[
+        informed
+    ]
     return value, _independent(audit) or around(value, np.clip(draws, 0, 1))
 
 
@@ -164,12 +166,12 @@ def _independent(audit: Audit) -> Interval | None:
 def _unseen(audit: Audit, result: Shares, share: Floats, theta: Floats) -> Floats:
     """(resamples,) rates from draws (G, resamples) of strata's shares, closer by what is known of them."""
     part = 0.0 if audit.divided else result.held / np.maximum(np.rint(share * len(audit.human)), result.held)
-    left = np.sqrt(1 - part) * np.ones(len(share))
-    rates: Floats = share @ (result.means[:, None] + left[:, None] * (theta - result.means[:, None]))
+    shrinkage = np.sqrt(1 - part) * np.ones(len(share))
+    rates: Floats = share @ (result.means[:, None] + shrinkage[:, None] * (theta - result.means[:, None]))
     return rates
 
 
-def _bounded(audit: Audit, interval: Interval) -> Interval:
+def _bounded_interval(audit: Audit, interval: Interval) -> Interval:
     """The interval down to what is known where one positive label at most was seen, up where one other was.
 
     A single find in a sample that may well hold none says little of how rare a code is: Jeffreys' lower end

@@ -168,13 +168,13 @@ def patterns(
     of_row = of_row.ravel()
     units = np.bincount(of_row, weights=counts).astype(np.int64)
     mass, unseen, unseen_mass = _prior(cells, units, n_labels, ordered, np.random.default_rng(seed))
-    held = np.zeros((len(cells), len(usual)))
-    np.add.at(held, (of_row, rows[:, -2]), 1)
-    prior = (mass[of_row] * often[rows[:, -2]]) / held[of_row, rows[:, -2]]
-    lacking, at = np.nonzero(held == 0)
+    occurrences = np.zeros((len(cells), len(usual)))
+    np.add.at(occurrences, (of_row, rows[:, -2]), 1)
+    prior = (mass[of_row] * often[rows[:, -2]]) / occurrences[of_row, rows[:, -2]]
+    lacking, levels = np.nonzero(occurrences == 0)
     more = np.concatenate([cells[lacking], *[unseen] * len(usual)])
-    more_mass = np.concatenate([mass[lacking] * often[at], *[unseen_mass * share for share in often]])
-    more_scale = np.concatenate([usual[at], np.repeat(usual, len(unseen))])
+    more_mass = np.concatenate([mass[lacking] * often[levels], *[unseen_mass * share for share in often]])
+    more_scale = np.concatenate([usual[levels], np.repeat(usual, len(unseen))])
     padding = np.zeros(len(more))
     scales = distinct[rows[:, -1]]
     by_cluster = (
@@ -197,8 +197,8 @@ def _levels(weights: Floats) -> tuple[Ints, Floats, Floats]:
     """
     edges = np.unique(np.quantile(weights, (0.25, 0.5, 0.75), method="lower"))
     _, level = np.unique(np.searchsorted(edges, weights, side="right"), return_inverse=True)
-    held = np.bincount(level).astype(np.float64)
-    return level.astype(np.int64), np.bincount(level, weights=weights) / held, held / len(weights)
+    sizes = np.bincount(level).astype(np.float64)
+    return level.astype(np.int64), np.bincount(level, weights=weights) / sizes, sizes / len(weights)
 
 
 def _design_effect(by_cluster: Floats) -> float:
@@ -222,7 +222,7 @@ def _by_cluster(clusters: Ints, rows: Ints, weights: Floats, n_seen: int, n_unse
 
 
 def _prior(
-    seen: Ints, counts: Ints, n_labels: int, ordered: bool, rng: np.random.Generator
+    observed: Ints, counts: Ints, n_labels: int, ordered: bool, rng: np.random.Generator
 ) -> tuple[Floats, Ints, Floats]:
     """Spread PRIOR_MASS over what could have been seen: half on unanimous patterns, half on all others.
 
@@ -233,44 +233,46 @@ def _prior(
     (coverage .88 of alpha for 7 labels, n=100, and thrice the width for 11). Returns the mass of each seen
     row, the unseen patterns, and the mass of each of those.
     """
-    mass = np.zeros(len(seen))
+    mass = np.zeros(len(observed))
     unseen: list[Ints] = []
     unseen_mass: list[Floats] = []
-    masks, groups = np.unique(seen != MISSING, axis=0, return_inverse=True)
-    rated = masks.sum(1)
+    masks, groups = np.unique(observed != MISSING, axis=0, return_inverse=True)
+    n_raters = masks.sum(1)
     in_group = np.bincount(groups.ravel(), weights=counts)
-    total = in_group[rated >= 2].sum()
+    total = in_group[n_raters >= 2].sum()
     most = max(4, _UNSEEN_CELLS // len(masks))
-    differing = np.bincount(_apart(seen, ordered), weights=counts, minlength=n_labels if ordered else 2)[1:]
-    for group in np.flatnonzero(rated >= 2):
+    differing = np.bincount(_apart(observed, ordered), weights=counts, minlength=n_labels if ordered else 2)[
+        1:
+    ]
+    for group in np.flatnonzero(n_raters >= 2):
         rows = np.flatnonzero(groups.ravel() == group)
         share = PRIOR_MASS * in_group[group] / total
-        known = seen[rows][:, masks[group]]
-        cells, of_cell, occupied = np.unique(known, axis=0, return_inverse=True, return_counts=True)
-        sizes = _sizes(n_labels, int(rated[group]), ordered)
-        wanted = share / 2 * np.append(1.0, _distances(sizes[1:], differing))
+        labels = observed[rows][:, masks[group]]
+        cells, of_cell, occupied = np.unique(labels, axis=0, return_inverse=True, return_counts=True)
+        sizes = _sizes(n_labels, int(n_raters[group]), ordered)
+        target = share / 2 * np.append(1.0, _distances(sizes[1:], differing))
         apart = _apart(cells, ordered)
-        per_cell = (wanted / sizes)[apart]
+        per_cell = (target / sizes)[apart]
         mass[rows] = (per_cell / occupied)[of_cell.ravel()]
-        rest = wanted - np.bincount(apart, weights=per_cell, minlength=len(sizes))
-        for agreed in (True, False):
-            result = _unseen_cells(cells, n_labels, most, rng, unanimous=agreed, ordered=ordered)
+        rest = target - np.bincount(apart, weights=per_cell, minlength=len(sizes))
+        for unanimous in (True, False):
+            result = _unseen_cells(cells, n_labels, most, rng, unanimous=unanimous, ordered=ordered)
             if len(result):
-                full = np.full((len(result), seen.shape[1]), MISSING, dtype=np.int64)
+                full = np.full((len(result), observed.shape[1]), MISSING, dtype=np.int64)
                 full[:, masks[group]] = result
                 unseen.append(full)
-                own = _apart(result, ordered)
-                each = rest[own] / np.bincount(own)[own]
-                unseen_mass.append(each * ((rest[:1] if agreed else rest[1:]).sum() / each.sum()))
+                ranks = _apart(result, ordered)
+                each = rest[ranks] / np.bincount(ranks)[ranks]
+                unseen_mass.append(each * ((rest[:1] if unanimous else rest[1:]).sum() / each.sum()))
     if not unseen:
-        return mass, np.empty((0, seen.shape[1]), dtype=np.int64), np.empty(0)
+        return mass, np.empty((0, observed.shape[1]), dtype=np.int64), np.empty(0)
     return mass, np.concatenate(unseen), np.concatenate(unseen_mass)
 
 
 def _apart(cells: Ints, ordered: bool) -> Ints:
     """(P,) 0 where the raters of a pattern agree, else how many ranks they are apart, or 1 without order."""
-    given = np.where(cells == MISSING, cells.max(1, keepdims=True), cells)
-    ranks: Ints = given.max(1) - given.min(1)
+    labels = np.where(cells == MISSING, cells.max(1, keepdims=True), cells)
+    ranks: Ints = labels.max(1) - labels.min(1)
     return ranks if ordered else np.minimum(ranks, 1)
 
 

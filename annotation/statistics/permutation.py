@@ -71,11 +71,11 @@ class Arms:
     @cached_property
     def noise(self) -> float:
         """The variance that half a cluster adds to either sample, where clusters are not all paired."""
-        held = self.x > 0
-        n = int(held.sum())
+        is_present = self.x > 0
+        n = int(is_present.sum())
         if not sum(self.alone) or n < 2:
             return 0.0
-        variance = float((self.residual[held] ** 2).sum()) / (n - 1) / (self.x.sum() / n) ** 2
+        variance = float((self.residual[is_present] ** 2).sum()) / (n - 1) / (self.x.sum() / n) ** 2
         return float(variance * sum(0.5 / (count + self.pairs) ** 2 for count in self.alone))
 
     @cached_property
@@ -131,13 +131,13 @@ def arms(first: Totals, second: Totals) -> Arms:
         place = np.searchsorted(names, sample.names)
         y[place, column], x[place, column] = sample.numerator, sample.denominator
     label = x[:, 0] > 0
-    shared = label & (x[:, 1] > 0)
+    is_paired = label & (x[:, 1] > 0)
     y[~label], x[~label] = y[~label][:, ::-1], x[~label][:, ::-1]
     if (largest := np.abs(y).max(initial=0.0)) > _LARGE:
         y /= largest
     one_each = bool(np.isin(x, (0, 1)).all())
     yes_no = one_each and bool(np.isin(y, (0, 1)).all()) and first.bounds == UNIT
-    return Arms(y, x, shared, label, yes_no)
+    return Arms(y, x, is_paired, label, yes_no)
 
 
 def permuted(sample: Arms, draws: int, seed: int = 0) -> Test:
@@ -167,10 +167,10 @@ def _random(sample: Arms, observed: float, draws: int, seed: int) -> Test:
     The least p-value is that of the most extreme arrangement drawn: where few values differ it may be common.
     """
     blocks = _blocks(sample, draws, seed)
-    drawn = np.concatenate([np.abs(statistics(sample, labels)) for labels in blocks])
-    every = np.append(drawn, observed)
-    least = _tail(every, np.full(len(every), 1 / len(every)), float(every.max()))
-    return Test(min(1.0, (_tail(drawn, np.ones(draws), observed) + 1) / (draws + 1)), least, draws)
+    values = np.concatenate([np.abs(statistics(sample, labels)) for labels in blocks])
+    pool = np.append(values, observed)
+    least = _tail(pool, np.full(len(pool), 1 / len(pool)), float(pool.max()))
+    return Test(min(1.0, (_tail(values, np.ones(draws), observed) + 1) / (draws + 1)), least, draws)
 
 
 def statistics(sample: Arms, labels: NDArray[np.bool_]) -> Floats:
@@ -184,20 +184,20 @@ def statistics(sample: Arms, labels: NDArray[np.bool_]) -> Floats:
         return _of_means(s, sample.y[:, 0] - sample.y[:, 0].mean(), sample.noise)
     if (sample.x == 1).all():
         return _of_signs(s, sample.y[:, 0] - sample.y[:, 1])
-    if sample.terms and (made := _of_ratios(sample, s)) is not None:
-        return made
+    if sample.terms and (ratios := _of_ratios(sample, s)) is not None:
+        return ratios
     parts = [(values[:, 0], values[:, 1]) for values in (sample.y, sample.x)]
     y1, x1 = (other + s * (one - other) for one, other in parts)
     y2, x2 = (one + other - first for (one, other), first in zip(parts, (y1, x1), strict=True))
     effect, pull = np.zeros(len(s)), np.zeros_like(s)
     with np.errstate(divide="ignore", invalid="ignore"):
         for sign, y, x in ((1, y1, x1), (-1, y2, x2)):
-            held, clusters = x.sum(1), (x > 0).sum(1)
-            ratio = y.sum(1) / held
+            sizes, clusters = x.sum(1), (x > 0).sum(1)
+            ratio = y.sum(1) / sizes
             effect += sign * ratio
             scale = sign * np.sqrt(np.maximum(clusters - 1, 0) / clusters)
-            pull += scale[:, None] * (y - ratio[:, None] * x) / np.maximum(held[:, None] - x, 1e-300)
-    return _studentised(effect, (pull**2).sum(1) + sample.noise)
+            pull += scale[:, None] * (y - ratio[:, None] * x) / np.maximum(sizes[:, None] - x, 1e-300)
+    return _studentise(effect, (pull**2).sum(1) + sample.noise)
 
 
 def _of_means(s: Floats, y: Floats, noise: float) -> Floats:
@@ -205,13 +205,13 @@ def _of_means(s: Floats, y: Floats, noise: float) -> Floats:
     first, n = s.sum(1), s.shape[1]
     sums, squares = s @ y, s @ y**2
     effect, variance = np.zeros(len(s)), np.zeros(len(s))
-    for sign, held, total, square in (
+    for sign, sizes, total, square in (
         (1, first, sums, squares),
         (-1, n - first, y.sum() - sums, (y**2).sum() - squares),
     ):
-        effect += sign * total / held
-        variance += (square - total**2 / held) / np.maximum(held - 1, 1) / held
-    return _studentised(effect, np.maximum(variance, 0) + noise)
+        effect += sign * total / sizes
+        variance += (square - total**2 / sizes) / np.maximum(sizes - 1, 1) / sizes
+    return _studentise(effect, np.maximum(variance, 0) + noise)
 
 
 def _of_ratios(sample: Arms, s: Floats) -> Floats | None:
@@ -220,21 +220,21 @@ def _of_ratios(sample: Arms, s: Floats) -> Floats | None:
     The jackknife divides by (X − x)², X being the sum of a sample: that is Σ (k + 1) xᵏ/Xᵏ⁺².
     """
     r, x, k = sample.residual[:, 0], sample.x[:, 0], np.arange(sample.terms)
-    held = s @ x
-    if x.max() > sample.share * np.minimum(held, x.sum() - held).min():
+    sizes = s @ x
+    if x.max() > sample.share * np.minimum(sizes, x.sum() - sizes).min():
         return None
     first, above, squares = s.sum(1), s @ r, s @ sample.powers
     effect, variance = np.zeros(len(s)), np.zeros(len(s))
     for sign, n, below, top, sums in (
-        (1, first, held, above, squares),
-        (-1, len(x) - first, x.sum() - held, r.sum() - above, sample.powers.sum(0) - squares),
+        (1, first, sizes, above, squares),
+        (-1, len(x) - first, x.sum() - sizes, r.sum() - above, sample.powers.sum(0) - squares),
     ):
         ratio = top / below
         effect += sign * ratio
         series = (k + 1) * (x.max() / below[:, None]) ** k
         of_r, of_both, of_x = ((part * series).sum(1) for part in np.split(sums, 3, axis=1))
         variance += (of_r + ratio * of_both + ratio**2 * of_x) / below**2 * (n - 1) / n
-    return _studentised(effect, np.maximum(variance, 0) + sample.noise)
+    return _studentise(effect, np.maximum(variance, 0) + sample.noise)
 
 
 def _of_signs(s: Floats, differences: Floats) -> Floats:
@@ -242,10 +242,10 @@ def _of_signs(s: Floats, differences: Floats) -> Floats:
     n = len(differences)
     effect = (2 * s - 1) @ differences / n
     variance = ((differences**2).sum() / n - effect**2) / max(n - 1, 1)
-    return _studentised(effect, np.maximum(variance, 0))
+    return _studentise(effect, np.maximum(variance, 0))
 
 
-def _studentised(effect: Floats, variance: Floats) -> Floats:
+def _studentise(effect: Floats, variance: Floats) -> Floats:
     small = np.abs(effect) < 1e-12
     with np.errstate(divide="ignore", invalid="ignore"):
         result = effect / np.where(variance > 1e-24 * (1 + effect**2), np.sqrt(variance), 0.0)
@@ -257,10 +257,10 @@ def _every(sample: Arms) -> NDArray[np.bool_]:
     swaps = np.array(list(product((True, False), repeat=sample.pairs)), dtype=bool).reshape(
         2**sample.pairs, -1
     )
-    chosen = np.array(list(combinations(range(first + second), first)), dtype=np.int64)
-    chosen = chosen.reshape(comb(first + second, first), first)
-    apart = np.zeros((len(chosen), first + second), dtype=bool)
-    np.put_along_axis(apart, chosen, True, axis=1)
+    places = np.array(list(combinations(range(first + second), first)), dtype=np.int64)
+    places = places.reshape(comb(first + second, first), first)
+    apart = np.zeros((len(places), first + second), dtype=bool)
+    np.put_along_axis(apart, places, True, axis=1)
     labels = np.zeros((len(swaps) * len(apart), len(sample.label)), dtype=bool)
     labels[:, sample.shared] = np.repeat(swaps, len(apart), axis=0)
     labels[:, ~sample.shared] = np.tile(apart, (len(swaps), 1))
@@ -291,27 +291,27 @@ def _table(sample: Arms) -> tuple[NDArray[np.bool_], Floats]:
 
 def _blocks(sample: Arms, draws: int, seed: int) -> Iterator[NDArray[np.bool_]]:
     count = len(sample.label)
-    draw = _held if draws * count <= _HELD else _drawn
+    draw = _cached_blocks if draws * count <= _HELD else _random_blocks
     for packed in draw(sample.label.tobytes(), sample.shared.tobytes(), draws, seed):
         yield np.unpackbits(packed, axis=1, count=count).view(np.bool_)
 
 
-def _drawn(label: bytes, shared: bytes, draws: int, seed: int) -> Iterator[NDArray[np.uint8]]:
+def _random_blocks(label: bytes, paired: bytes, draws: int, seed: int) -> Iterator[NDArray[np.uint8]]:
     """Blocks (B, C / 8) of random arrangements, a bit a cluster."""
-    given, both = (np.frombuffer(one, dtype=np.bool_) for one in (label, shared))
-    rng, apart = np.random.default_rng(seed), given[~both]
-    rows = max(1, _AT_ONCE // len(given))
+    arrangement, both = (np.frombuffer(one, dtype=np.bool_) for one in (label, paired))
+    rng, apart = np.random.default_rng(seed), arrangement[~both]
+    rows = max(1, _AT_ONCE // len(arrangement))
     for start in range(0, draws, rows):
         size = min(rows, draws - start)
-        labels = np.empty((size, len(given)), dtype=bool)
+        labels = np.empty((size, len(arrangement)), dtype=bool)
         labels[:, both] = rng.random((size, int(both.sum()))) < 0.5
         labels[:, ~both] = rng.permuted(np.broadcast_to(apart, (size, len(apart))), axis=1)
         yield np.packbits(labels, axis=1)
 
 
 @lru_cache(maxsize=48)
-def _held(label: bytes, shared: bytes, draws: int, seed: int) -> tuple[NDArray[np.uint8], ...]:
+def _cached_blocks(label: bytes, paired: bytes, draws: int, seed: int) -> tuple[NDArray[np.uint8], ...]:
     """The same, held: most metrics of two groups are of the same clusters, and drawing takes ten times as
     long as what is computed from it.
     """
-    return tuple(_drawn(label, shared, draws, seed))
+    return tuple(_random_blocks(label, paired, draws, seed))

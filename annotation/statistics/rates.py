@@ -44,8 +44,8 @@ class Rate:
 
 def rate(audit: Audit, estimator: str | None = None, *, resamples: int = 4000, seed: int = 0) -> Rate:
     """The share of units with the code, by the named estimator or the one that the design calls for."""
-    chosen, why = choose(audit)
-    name = estimator or chosen
+    default, why = choose(audit)
+    name = estimator or default
     if name not in ESTIMATORS:
         raise ValueError(f"unknown estimator {name!r}, expected one of {', '.join(ESTIMATORS)}")
     estimate = ESTIMATORS[name]
@@ -54,17 +54,17 @@ def rate(audit: Audit, estimator: str | None = None, *, resamples: int = 4000, s
     either = [
         estimate(replace(audit, human=np.where(unclear, label, audit.human)), 2, seed)[0] for label in (0, 1)
     ]
-    answered = None if audit.judge is None else audit.judge[audit.judge >= 0]
+    judgments = None if audit.judge is None else audit.judge[audit.judge >= 0]
     return Rate(
         estimator=name,
-        design=why if name == chosen else f"asked for; {chosen} fits: {why}",
-        judge_rate=None if answered is None or not len(answered) else float((answered == 1).mean()),
+        design=why if name == default else f"asked for; {default} fits: {why}",
+        judge_rate=None if judgments is None or not len(judgments) else float((judgments == 1).mean()),
         rate=value,
         low=interval.low,
         high=interval.high,
         n_units=len(audit.human),
         n_human=int(audit.labelled.sum()),
-        n_judged=0 if answered is None else len(answered),
+        n_judged=0 if judgments is None else len(judgments),
         n_unclear=int(unclear.sum()),
         n_skipped=int((audit.human == ERROR).sum()),
         rate_if_unclear_absent=either[0],

@@ -40,14 +40,14 @@ def draw(inclusion: Floats, seed: int, *, strata: Ints | None = None, clusters: 
     rng = np.random.default_rng(seed)
     if clusters is not None:
         _, of_unit = np.unique(clusters, return_inverse=True)
-        wanted = np.zeros(int(of_unit.max(initial=-1)) + 1)
-        np.maximum.at(wanted, of_unit, inclusion)
-        own = None if strata is None else _of_clusters(strata, of_unit)
-        drawn = rng.permutation(_systematic(wanted, own, rng))
-        place = np.full(len(wanted), -1)
-        place[drawn] = np.arange(len(drawn))
+        chances = np.zeros(int(of_unit.max(initial=-1)) + 1)
+        np.maximum.at(chances, of_unit, inclusion)
+        cluster_strata = None if strata is None else _of_clusters(strata, of_unit)
+        selection = rng.permutation(_systematic(chances, cluster_strata, rng))
+        place = np.full(len(chances), -1)
+        place[selection] = np.arange(len(selection))
         units = np.flatnonzero(place[of_unit] >= 0)
-        return Sample(units[np.argsort(place[of_unit][units], kind="stable")], wanted[of_unit], seed)
+        return Sample(units[np.argsort(place[of_unit][units], kind="stable")], chances[of_unit], seed)
     return Sample(rng.permutation(_systematic(inclusion, strata, rng)), inclusion.astype(np.float64), seed)
 
 
@@ -63,14 +63,14 @@ def stratified(strata: Ints, sizes: dict[int, int], seed: int, *, clusters: Ints
     """
     names, of_unit = np.unique(strata, return_inverse=True)
     each = of_unit if clusters is None else _of_clusters(of_unit, np.unique(clusters, return_inverse=True)[1])
-    held = np.bincount(each)
+    populations = np.bincount(each)
     if unknown := set(names.tolist()) - set(sizes):
         raise ValueError(f"`sizes` lacks stratum {min(unknown)}: its units could never be drawn")
-    share = np.array([_share(sizes[int(name)], int(n)) for name, n in zip(names, held, strict=True)])
+    share = np.array([_share(sizes[int(name)], int(n)) for name, n in zip(names, populations, strict=True)])
     return draw(share[of_unit], seed, strata=strata, clusters=clusters)
 
 
-def neyman(held: Ints, present: Counts, labelled: Counts, size: int, *, least: int = 2) -> Ints:
+def neyman(populations: Ints, present: Counts, labelled: Counts, size: int, *, least: int = 2) -> Ints:
     """Sizes (H,) of strata that make the rate most precise: n_h ∝ N_h·√(p_h(1 − p_h)).
 
     `held` (H,) is N_h; a pilot found the code `present` in so many of `labelled` units of each stratum, and
@@ -78,9 +78,9 @@ def neyman(held: Ints, present: Counts, labelled: Counts, size: int, *, least: i
     Taking more of the judge's positives than this makes rate and kappa worse.
     """
     p = (present + 0.5) / (labelled + 1)
-    wish = (held * np.sqrt(p * (1 - p))).astype(np.float64)
-    low, high = np.minimum(least, held).astype(np.float64), held.astype(np.float64)
-    return _rounded(_scaled(wish, low, high, float(size)), held)
+    wish = (populations * np.sqrt(p * (1 - p))).astype(np.float64)
+    low, high = np.minimum(least, populations).astype(np.float64), populations.astype(np.float64)
+    return _round(_scale(wish, low, high, float(size)), populations)
 
 
 def for_codes(wishes: Floats, size: int, *, floor: float) -> Floats:
@@ -92,13 +92,13 @@ def for_codes(wishes: Floats, size: int, *, floor: float) -> Floats:
     n = len(wishes)
     if not 0 < floor <= 1 or floor * n > size + 1e-9:
         raise ValueError(f"`floor` must lie in 0..{size / n:.3g} ({size} of {n} units), got {floor:g}")
-    return _scaled(wishes.max(1), np.full(n, floor), np.ones(n), size)
+    return _scale(wishes.max(1), np.full(n, floor), np.ones(n), size)
 
 
 def neyman_wishes(strata: Ints, present: Counts, labelled: Counts, size: int) -> Floats:
     """What one code wants of each unit (N,): n_h/N_h of Neyman's allocation over strata numbered 0..H−1."""
-    held = np.bincount(strata, minlength=len(present))
-    share = neyman(held, present, labelled, size) / np.maximum(held, 1)
+    populations = np.bincount(strata, minlength=len(present))
+    share = neyman(populations, present, labelled, size) / np.maximum(populations, 1)
     wishes: Floats = share[strata]
     return wishes
 
@@ -123,13 +123,13 @@ def overlap(
     rng = np.random.default_rng(seed)
     _, group = np.unique(np.arange(n_units) if clusters is None else clusters, return_inverse=True)
     n = int(group.max(initial=-1)) + 1
-    shared = np.zeros(n, dtype=bool)
-    shared[rng.permutation(n)[: round(share * n)]] = True
+    is_shared = np.zeros(n, dtype=bool)
+    is_shared[rng.permutation(n)[: round(share * n)]] = True
     load, table = np.zeros(len(annotators)), np.zeros((n, len(annotators)), dtype=bool)
-    for unit in np.argsort(~shared, kind="stable"):  # shared ones first: single ones even out the rest
-        chosen = np.lexsort([rng.random(len(load)), load])[: each if shared[unit] else 1]
-        table[unit, chosen] = True
-        load[chosen] += 1
+    for unit in np.argsort(~is_shared, kind="stable"):  # shared ones first: single ones even out the rest
+        assignees = np.lexsort([rng.random(len(load)), load])[: each if is_shared[unit] else 1]
+        table[unit, assignees] = True
+        load[assignees] += 1
     return table[group]
 
 
@@ -149,7 +149,7 @@ def _systematic(inclusion: Floats, strata: Ints | None, rng: np.random.Generator
     return order[np.diff(ticks) > 0]
 
 
-def _scaled(wish: Floats, low: Floats, high: Floats, total: float) -> Floats:
+def _scale(wish: Floats, low: Floats, high: Floats, total: float) -> Floats:
     """clip(factor·wish, low, high) with the factor for which it sums to `total`, or as near as possible."""
     below, above = 0.0, 1.0
     while np.clip(above * wish, low, high).sum() < min(total, np.where(wish > 0, high, low).sum()) - 1e-9:
@@ -160,10 +160,10 @@ def _scaled(wish: Floats, low: Floats, high: Floats, total: float) -> Floats:
     return np.clip(above * wish, low, high)
 
 
-def _rounded(sizes: Floats, held: Ints) -> Ints:
+def _round(sizes: Floats, populations: Ints) -> Ints:
     """Whole numbers of the same sum, by largest remainder."""
     whole = np.floor(sizes + 1e-9).astype(np.int64)
-    spare = min(round(float(sizes.sum())), int(held.sum())) - int(whole.sum())
+    spare = min(round(float(sizes.sum())), int(populations.sum())) - int(whole.sum())
     whole[np.argsort(whole - sizes, kind="stable")[:spare]] += 1
     return whole
 

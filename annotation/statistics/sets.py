@@ -16,8 +16,8 @@ Bools = NDArray[np.bool_]
 
 
 def set_alpha(
-    chosen: Bools,
-    rated: Bools,
+    labels: Bools,
+    is_rated: Bools,
     raters: tuple[str, ...],
     distance: SetDistance = "masi",
     *,
@@ -35,11 +35,11 @@ def set_alpha(
     if distance not in get_args(SetDistance):
         raise ValueError(f"unknown distance {distance!r}, expected one of {', '.join(get_args(SetDistance))}")
     # A unit that one rater alone has seen, such as most of a judge's corpus, compares its set with no other.
-    paired = rated & (rated.sum(1) >= 2)[:, None]
-    sets, index = np.unique(chosen[paired], axis=0, return_inverse=True)
-    matrix = np.where(rated, 0, MISSING)
+    paired = is_rated & (is_rated.sum(1) >= 2)[:, None]
+    sets, index = np.unique(labels[paired], axis=0, return_inverse=True)
+    matrix = np.where(is_rated, 0, MISSING)
     matrix[paired] = index.ravel()
-    apart = set_distances(sets.reshape(-1, chosen.shape[2]), distance)
+    apart = set_distances(sets.reshape(-1, labels.shape[2]), distance)
     name = f"krippendorff_alpha_{distance}"
     formulas = {name: lambda counts, tally: krippendorff_alpha(counts, tally, apart)}
     return measure(matrix, len(sets), raters, formulas, weights, clusters, resamples=resamples, seed=seed)[
@@ -53,15 +53,15 @@ def set_distances(sets: Bools, distance: SetDistance) -> Floats:
     Jaccard: 1 − |A∩B|/|A∪B|. MASI: 1 − that ratio times 1 for equal sets, ⅔ for one within the other, ⅓ for
     sets that overlap, 0 for disjoint ones (Passonneau 2006).
     """
-    held = sets.astype(np.float64)
-    shared, sizes = held @ held.T, held.sum(1)
-    union = sizes[:, None] + sizes - shared
-    jaccard = np.divide(shared, union, out=np.ones_like(union), where=union > 0)
+    members = sets.astype(np.float64)
+    intersection, sizes = members @ members.T, members.sum(1)
+    union = sizes[:, None] + sizes - intersection
+    jaccard = np.divide(intersection, union, out=np.ones_like(union), where=union > 0)
     if distance == "jaccard":
         kinship = np.ones_like(jaccard)
     else:
-        equal = (shared == sizes[:, None]) & (shared == sizes)
-        nested = (shared == np.minimum(sizes[:, None], sizes)) & (shared > 0)
-        kinship = np.select([equal, nested, shared > 0], [1.0, 2 / 3, 1 / 3], 0.0)
+        equal = (intersection == sizes[:, None]) & (intersection == sizes)
+        nested = (intersection == np.minimum(sizes[:, None], sizes)) & (intersection > 0)
+        kinship = np.select([equal, nested, intersection > 0], [1.0, 2 / 3, 1 / 3], 0.0)
     apart: Floats = 1 - jaccard * kinship
     return apart

@@ -59,17 +59,17 @@ def shares(
     centres = (sums * means + usual / 2) / (sums + usual)
     units = np.bincount(strata, weights=(weights * (labels - centres[strata])) ** 2)
     spread = units + usual * squared / sums * (centres**2 + (1 - centres) ** 2) / 2
-    own = centres * (1 - centres) * (sums + usual) ** 2 / spread
-    most = sums**2 / squared * _repeated(labels, strata) + prior
+    effective = centres * (1 - centres) * (sums + usual) ** 2 / spread
+    most = sums**2 / squared * _people_per_unit(labels, strata) + prior
     alike = design_effect((weights * (whole / sums)[strata]) * (labels - means[strata]), clusters, every)
     effect = alike * _few(clusters)
     independent = usual * (1 + (alike - 1) * _elsewhere(clusters, every))
     centres = (sums * means + independent / 2) / (sums + independent)
-    held = np.bincount(strata)
+    counts = np.bincount(strata)
     # A Beta of size m has the variance p(1 − p)/(m + 1): it takes n − 2 where no prior adds to them.
-    unbiased = np.maximum(0.0, 1 - 2 * (1 - np.minimum(prior, 1.0)) / held)
-    sizes = (np.minimum(own, most) - prior) * unbiased / effect + prior
-    return Shares(means, held, centres, np.maximum(sizes, prior))
+    unbiased = np.maximum(0.0, 1 - 2 * (1 - np.minimum(prior, 1.0)) / counts)
+    sizes = (np.minimum(effective, most) - prior) * unbiased / effect + prior
+    return Shares(means, counts, centres, np.maximum(sizes, prior))
 
 
 def design_effect(residuals: Floats, clusters: Ints | None, every: int | None = None) -> float:
@@ -89,8 +89,8 @@ def design_effect(residuals: Floats, clusters: Ints | None, every: int | None = 
     by_unit = float((residuals**2).sum())
     ratio = by_cluster / by_unit if by_unit > 0 else len(residuals) / n
     alike = float((sizes**2).sum() / sizes.sum())
-    added = _ALIKE * (1.0 if every is None else 1 - n / every)
-    ratio = (n * ratio + added * alike) / (n + added)
+    extra = _ALIKE * (1.0 if every is None else 1 - n / every)
+    ratio = (n * ratio + extra * alike) / (n + extra)
     return max(1.0, ratio)
 
 
@@ -107,8 +107,8 @@ def _elsewhere(clusters: Ints | None, every: int | None) -> float:
     return 0.0 if clusters is None or every is None else 1 - len(np.unique(clusters)) / every
 
 
-def _repeated(labels: Floats, strata: Ints) -> Floats:
+def _people_per_unit(labels: Floats, strata: Ints) -> Floats:
     """(G,) up to how many people a unit counts for: 1 where every label is 0 or 1, else 2."""
-    divided = np.bincount(strata, weights=(labels > 0) & (labels < 1)) > 0
-    counted: Floats = np.where(divided, 2.0, 1.0)
-    return counted
+    is_divided = np.bincount(strata, weights=(labels > 0) & (labels < 1)) > 0
+    counts: Floats = np.where(is_divided, 2.0, 1.0)
+    return counts

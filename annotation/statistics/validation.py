@@ -114,8 +114,8 @@ def alternative_annotator_test(
 
 def sensitivity(judge: Ints, humans: Ints, positive: int, clusters: Ints | None = None) -> Share:
     """Of what humans labelled `positive`, how much the judge found; a divided unit counts in part."""
-    present, answered = (humans == positive).sum(1), (humans != MISSING).sum(1)
-    votes = np.stack([answered - present, present], axis=1) / np.maximum(answered, 1)[:, None]
+    present, answers = (humans == positive).sum(1), (humans != MISSING).sum(1)
+    votes = np.stack([answers - present, present], axis=1) / np.maximum(answers, 1)[:, None]
     result = np.where(judge == MISSING, MISSING, judge == positive)
     return confusion(result, votes, ("other", "positive"), clusters=clusters).classes[1].sensitivity
 
@@ -135,7 +135,7 @@ def drift(
     )
     accuracy = None
     if human is not None:
-        accuracy = _paired(new == human, old == human, both & (human >= 0), clusters)
+        accuracy = _paired_comparison(new == human, old == human, both & (human >= 0), clusters)
     return Drift(
         n=n,
         only_old=int(((old >= 0) & (new < 0)).sum()),
@@ -147,7 +147,7 @@ def drift(
             n,
             "no unit labelled by both" if not n else estimate.reason,
         ),
-        rate=_paired(new == positive, old == positive, both, clusters),
+        rate=_paired_comparison(new == positive, old == positive, both, clusters),
         accuracy=accuracy,
     )
 
@@ -182,12 +182,12 @@ def _sign_flips(sums: Ints) -> float:
     chances: Floats = np.ones(1, dtype=np.float64)  # of the sum of those with a plus sign
     for size in np.abs(sums):
         chances = 0.5 * (np.pad(chances, (0, size)) + np.pad(chances, (size, 0)))
-    reached = np.abs(2 * np.arange(len(chances)) - int(np.abs(sums).sum()))
-    p = chances[reached > observed].sum() + chances[reached == observed].sum() / 2
+    outcomes = np.abs(2 * np.arange(len(chances)) - int(np.abs(sums).sum()))
+    p = chances[outcomes > observed].sum() + chances[outcomes == observed].sum() / 2
     return min(1.0, float(p))
 
 
-def _paired(new: Bools, old: Bools, units: Bools, clusters: Ints | None) -> Comparison:
+def _paired_comparison(new: Bools, old: Bools, units: Bools, clusters: Ints | None) -> Comparison:
     """Null where the units that differ can't decide; the interval holds 0 where no difference is shown."""
     if not units.any():
         return Comparison("McNemar", None, None, None, None, None, None, 0, "no unit labelled by both")

@@ -68,7 +68,7 @@ def _chartable(value: Any) -> Any:
 
 
 def table(
-    shown: Table,
+    content: Table,
     *,
     metrics: Sequence[str] = (),
     links: bool = True,
@@ -80,9 +80,9 @@ def table(
 
     `pictures`: intervals are drawn. `titles` make it a heatmap of one number a cell, and say what codes are.
     """
-    st.header(shown.title)
-    if not shown.rows:
-        st.info(shown.empty)
+    st.header(content.title)
+    if not content.rows:
+        st.info(content.empty)
         return
 
     def sessions(cell: Number) -> str | None:
@@ -90,12 +90,12 @@ def table(
 
     place = target or sessions
     if titles is not None:
-        st.html(grid(shown, place, titles))
-        _below(shown.caption, shown.name, lambda: to_csv(records(shown)), metrics)
+        st.html(grid(content, place, titles))
+        _below(content.caption, content.name, lambda: to_csv(records(content)), metrics)
         return
-    parts = shown.parts(WIDE) if shown.groups else [("", shown)]
+    parts = content.parts(WIDE) if content.groups else [("", content)]
     st.html("".join(drawn(part, place, name, pictures=pictures) for name, part in parts))
-    _below(shown.caption, shown.name, lambda: to_csv(records(shown)), metrics)
+    _below(content.caption, content.name, lambda: to_csv(records(content)), metrics)
 
 
 def _below(note: str, key: str, data: Callable[[], str], metrics: Sequence[str]) -> None:
@@ -117,18 +117,18 @@ def _below(note: str, key: str, data: Callable[[], str], metrics: Sequence[str])
         )
 
 
-def records(shown: Table) -> list[dict[str, Any]]:
+def records(content: Table) -> list[dict[str, Any]]:
     """A table's rows flat: a number gives its value, and beside it low, high and n, and where any number of
     its column has them what is missing, why it is null and its mark.
     """
-    names = column_names(shown, ENDS)
+    names = column_names(content, ENDS)
     rows = [
         {
             key: value
             for name, cell in zip(names, row, strict=True)
             for key, value in _flat(name, cell).items()
         }
-        for row in shown.rows
+        for row in content.rows
     ]
     empty = {key for row in rows for key in row if key.endswith(SOMETIMES) and key not in names}
     empty -= {key for row in rows for key, value in row.items() if value}
@@ -140,11 +140,11 @@ def _flat(name: str, cell: str | Number) -> dict[str, Any]:
         return {name: cell}
     if cell.plain:
         return {name: cell.value}
-    said: dict[str, Any] = {name: cell.value}
-    said |= {f"{name} low": cell.low, f"{name} high": cell.high, f"{name} n": cell.n}
+    fields: dict[str, Any] = {name: cell.value}
+    fields |= {f"{name} low": cell.low, f"{name} high": cell.high, f"{name} n": cell.n}
     sometimes = (cell.missing, cell.reason, cell.mark.removeprefix(" → "))
-    said |= {f"{name}{end}": value for end, value in zip(SOMETIMES, sometimes, strict=True)}
-    return said | (_flat(f"{name} corrected", cell.corrected) if cell.corrected else {})
+    fields |= {f"{name}{end}": value for end, value in zip(SOMETIMES, sometimes, strict=True)}
+    return fields | (_flat(f"{name} corrected", cell.corrected) if cell.corrected else {})
 
 
 def to_csv(rows: Sequence[dict[str, Any]]) -> str:

@@ -46,27 +46,27 @@ def picked(names: Sequence[str]) -> list[str]:
 
 
 def gathered(
-    rows: Sequence[Row], shown: Sequence[str], keys: Sequence[str], counts: Sequence[str]
+    rows: Sequence[Row], names: Sequence[str], keys: Sequence[str], counts: Sequence[str]
 ) -> list[Row]:
     """Rows of the groups that are shown, and of all others one for each set of `keys`, `counts` added up.
 
     Trajectories without a group are a row of their own.
     """
-    own = {*shown, NONE}
-    kept = [row for row in rows if row["group"] in own]
+    visible = {*names, NONE}
+    selection = [row for row in rows if row["group"] in visible]
     rest: dict[tuple[Any, ...], Row] = {}
-    for row in (row for row in rows if row["group"] not in own):
+    for row in (row for row in rows if row["group"] not in visible):
         one = rest.setdefault(
             tuple(row[key] for key in keys), {**row, "group": OTHERS, **dict.fromkeys(counts, 0)}
         )
         for count in counts:
             one[count] += row[count]
-    return [*kept, *rest.values()]
+    return [*selection, *rest.values()]
 
 
-def order(shown: Sequence[str]) -> list[str]:
+def order(names: Sequence[str]) -> list[str]:
     """Groups from top to bottom of a chart: those that are shown, and what is none of them."""
-    return [chartable(name) for name in (*shown, NONE, OTHERS)]
+    return [chartable(name) for name in (*names, NONE, OTHERS)]
 
 
 def axis(names: Sequence[str]) -> alt.Axis:
@@ -74,13 +74,13 @@ def axis(names: Sequence[str]) -> alt.Axis:
     long = [name for name in names if len(name) > LETTERS]
     alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*long, strict=False))
     start = max(0, sum(1 for _ in alike) - 4) if len(long) > 1 else 0
-    cut = f"'…' + slice(datum.label, {start}, {start + LETTERS - 1})"
-    label = f"length(datum.label) > {LETTERS} ? {cut} : datum.label" if start else "datum.label"
+    excerpt = f"'…' + slice(datum.label, {start}, {start + LETTERS - 1})"
+    label = f"length(datum.label) > {LETTERS} ? {excerpt} : datum.label" if start else "datum.label"
     return alt.Axis(labelLimit=220, labelOverlap=False, labelExpr=label)
 
 
 def colours(by: str = "condition") -> dict[str, str]:
     """Group -> its colour, on every page and under every filter; the largest have one of their own."""
     names = list(dict.fromkeys(row["group"] for row in ask(queries.arms, Selection(), by)))
-    own = dict(zip(names, COLOURS, strict=False))
-    return {name: own.get(name, REST) for name in names} | {NONE: REST, OTHERS: REST}
+    fixed = dict(zip(names, COLOURS, strict=False))
+    return {name: fixed.get(name, REST) for name in names} | {NONE: REST, OTHERS: REST}

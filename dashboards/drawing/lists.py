@@ -39,7 +39,7 @@ def listed(rows: list[Row], target: Callable[[Row], str]) -> str:
         names, heads = ["native_id", "value", *names[1:]], [heads[0], named(metric), *heads[1:]]
     if any(row.get("rationale") for row in rows):
         names, heads = ["native_id", "rationale", *names[1:]], [heads[0], "Why", *heads[1:]]
-    shown = "".join(f'<th scope="col" class="head">{safe(name)}</th>' for name in heads)
+    head = "".join(f'<th scope="col" class="head">{safe(name)}</th>' for name in heads)
     lines = "".join(
         f'<tr><td class="head">{link(target(row), short(row["native_id"] or row["id"]))}</td>'
         + "".join(f'<td class="head">{safe(_cell(name, row[name]))}</td>' for name in names[1:])
@@ -47,7 +47,7 @@ def listed(rows: list[Row], target: Callable[[Row], str]) -> str:
         for row in rows
     )
     frame = '<div class="ca list" tabindex="0" role="group" aria-label="Trajectories">'
-    return f"{frame}<table><thead><tr>{shown}</tr></thead><tbody>{lines}</tbody></table></div>"
+    return f"{frame}<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
 
 
 def _cell(name: str, value: Any) -> str:
@@ -59,10 +59,10 @@ def _cell(name: str, value: Any) -> str:
         return str(value)[:10]
     if isinstance(value, float):
         return f"{value:.2g}" if abs(value) < 1 else f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
-    return f"{value:,}" if isinstance(value, int) else _cut(str(value))
+    return f"{value:,}" if isinstance(value, int) else _shorten(str(value))
 
 
-def _cut(words: str) -> str:
+def _shorten(words: str) -> str:
     return words if len(words) <= WORDS else f"{words[:WORDS]} …"
 
 

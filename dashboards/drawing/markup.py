@@ -23,18 +23,18 @@ def grid(table: Table, target: Callable[[Number], str | None], titles: Mapping[s
     none: Mapping[str, str] = {}
     across, down = (titles, none) if table.heads == 1 else (none, titles)
     heads = "".join(
-        f'<th scope="col"{_left(i, table)} title="{safe(across.get(name, name))}">'
+        f'<th scope="col"{_head_class(i, table)} title="{safe(across.get(name, name))}">'
         f"<span>{safe(name)}</span></th>"
         for i, name in enumerate(table.columns)
     )
     body = "".join(_line(table, row, target, across, down) for row in table.rows)
-    turned = len(table.columns) > UPRIGHT
-    kind = "ca grid upright" if turned else "ca grid"
-    said = "".join(f"<li>{safe(across[name])}</li>" for name in table.columns if name in across)
+    is_upright = len(table.columns) > UPRIGHT
+    kind = "ca grid upright" if is_upright else "ca grid"
+    items = "".join(f"<li>{safe(across[name])}</li>" for name in table.columns if name in across)
     body = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
-    key = f'<details class="ca outline"><summary>What the codes are</summary><ol>{said}</ol></details>'
+    key = f'<details class="ca outline"><summary>What the codes are</summary><ol>{items}</ol></details>'
     frame = f'<div class="{kind}" tabindex="0" role="group" aria-label="{safe(table.title)}">'
-    return f"{frame}{body}</div>{key if turned else ''}"
+    return f"{frame}{body}</div>{key if is_upright else ''}"
 
 
 def _line(
@@ -48,15 +48,15 @@ def _line(
     cells = []
     for column, (name, cell) in enumerate(zip(table.columns, row, strict=True)):
         if isinstance(cell, str):
-            cells.append(f"<td{_left(column, table)}>{safe(cell)}</td>")
+            cells.append(f"<td{_head_class(column, table)}>{safe(cell)}</td>")
             continue
-        of = f"{across.get(name, name)}, {down.get(first, first)}"
-        about = f"{of}: {cell.text}{f' ({cell.note})' if cell.note else ''}"
+        subject = f"{across.get(name, name)}, {down.get(first, first)}"
+        about = f"{subject}: {cell.text}{f' ({cell.note})' if cell.note else ''}"
         words = cell.text.removesuffix(" %")
         place = target(cell) if cell.value is not None else None
-        shown = link(place, words) if place else safe(words)
+        text = link(place, words) if place else safe(words)
         tint = f' class="tint" style="--tint: {cell.value:.2f}"' if cell.value is not None else ""
-        cells.append(f'<td{tint} title="{safe(about)}">{shown}</td>')
+        cells.append(f'<td{tint} title="{safe(about)}">{text}</td>')
     total = ' class="total"' if first in down and "." not in first else ""
     return f"<tr{total}>{''.join(cells)}</tr>"
 
@@ -110,12 +110,12 @@ def _head(table: Table) -> str:
         cells = "".join(f'<th class="group" colspan="{n}">{safe(name)}</th>' for name, n in table.groups)
         groups = f'<tr><td colspan="{table.heads}"></td>{cells}</tr>'
     names = "".join(
-        f'<th scope="col"{_left(i, table)}>{safe(name)}</th>' for i, name in enumerate(table.columns)
+        f'<th scope="col"{_head_class(i, table)}>{safe(name)}</th>' for i, name in enumerate(table.columns)
     )
     return f"<thead>{groups}<tr>{names}</tr></thead>"
 
 
-def _left(column: int, table: Table) -> str:
+def _head_class(column: int, table: Table) -> str:
     return ' class="head"' if column in table.left else ""
 
 
@@ -129,7 +129,7 @@ def _cell(
     table: Table, column: int, cell: Cell, target: Callable[[Number], str | None], pictures: bool
 ) -> str:
     if isinstance(cell, str):
-        return f"<td{_left(column, table)}>{safe(cell)}</td>"
+        return f"<td{_head_class(column, table)}>{safe(cell)}</td>"
     place = target(cell)
     words = link(place, cell.text) if place and cell.value is not None else safe(cell.text)
     note = _note(cell)

@@ -46,11 +46,11 @@ def colour(
         there = {chartable(row[field]) for row in rows}
         own = [name for name, hue in fixed.items() if hue != REST and (not rows or name in there)]
         rest = [name for name, hue in fixed.items() if hue == REST and name in there]
-        called = "datum.label"
+        expression = "datum.label"
         if len(rest) > 1:
-            called = f"datum.label == {json.dumps(rest[0])} ? 'others' : datum.label"
-        shown = [*own, *rest[:1]] or list(fixed)
-        legend = alt.Legend(**look, columns=columns(shown), values=shown, labelExpr=called)
+            expression = f"datum.label == {json.dumps(rest[0])} ? 'others' : datum.label"
+        names = [*own, *rest[:1]] or list(fixed)
+        legend = alt.Legend(**look, columns=columns(names), values=names, labelExpr=expression)
     return alt.Color(f"{field}:N", title=title, scale=scale, legend=legend)
 
 

@@ -75,19 +75,19 @@ def show(only: Selection) -> None:
 def _weight(rows: list[dict[str, Any]], book: str) -> tuple[bool, int]:
     """The page opens on a codebook that several raters answered, of these on the one with most of people's
     labels."""
-    answered = [row for row in rows if row["codebook"] == book and row["answers"]]
-    labels = sum(row["answers"] for row in answered if row["kind"] == "human")
-    return len({row["rater"] for row in answered}) < 2, -labels
+    own_rows = [row for row in rows if row["codebook"] == book and row["answers"]]
+    labels = sum(row["answers"] for row in own_rows if row["kind"] == "human")
+    return len({row["rater"] for row in own_rows}) < 2, -labels
 
 
 def _on_a_scale(result: list[Agreement], coefficient: str) -> str:
     """The coefficient as the table has it: a kappa of labels with an order has quadratic weights."""
-    weighted = f"{coefficient}_quadratic"
-    return weighted if any(row.coefficient == weighted for row in result) else coefficient
+    quadratic = f"{coefficient}_quadratic"
+    return quadratic if any(row.coefficient == quadratic for row in result) else coefficient
 
 
 def _forest(result: list[Agreement], coefficient: str) -> None:
-    wanted = _on_a_scale(result, coefficient)
+    name = _on_a_scale(result, coefficient)
     rows: list[dict[str, Any]] = [
         {
             "code": row.code,
@@ -98,7 +98,7 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
             "units": row.n_units,
         }
         for row in result
-        if row.coefficient == wanted and row.value is not None and not outside(row)
+        if row.coefficient == name and row.value is not None and not outside(row)
     ]
     several = len({row["code"] for row in rows}) > 1
     if several:
@@ -107,10 +107,10 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
             called(row.raters, " · ") for row in result if row.coefficient == "mean_judge_human_kappa"
         }
         sets.sort(key=lambda names: (names not in with_people, names))
-        chosen = st.selectbox("Raters", sets, key="among", bind="query-params")
-        rows = [row for row in rows if row["raters"] == chosen]
+        raters = st.selectbox("Raters", sets, key="among", bind="query-params")
+        rows = [row for row in rows if row["raters"] == raters]
     notes = ["0 is chance, 1 is perfect."] if coefficient != "percent_agreement" else []
-    if wanted != coefficient:
+    if name != coefficient:
         notes.append("A near miss on the scale is less wrong than a far one (quadratic weights).")
     if not several and len(rows) > DRAWN:
         notes.append(f"{DRAWN} of {len(rows)}, of the most units; `coaudit agreement` has all.")
@@ -143,13 +143,13 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
 
 def _table(rows: list[Agreement]) -> None:
     """Table 5; folded away where the codebook has many codes."""
-    shown = trust.agreement_table(rows)
+    table = trust.agreement_table(rows)
     metrics = ("cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "gwet_ac1")
-    if len(shown.rows) <= 20:
-        figures.table(shown, metrics=metrics, links=False)
+    if len(table.rows) <= 20:
+        figures.table(table, metrics=metrics, links=False)
         return
-    with st.expander(f"All coefficients of every code ({len(shown.rows)} rows)"):
-        figures.table(shown, metrics=metrics, links=False)
+    with st.expander(f"All coefficients of every code ({len(table.rows)} rows)"):
+        figures.table(table, metrics=metrics, links=False)
 
 
 def _judge(book: str, judges: list[str]) -> None:
@@ -174,7 +174,7 @@ def _confusion(code: dict[str, Any]) -> None:
     total = sum(map(sum, counts)) or 1
     both, errors, outside = code["n_both"], code["n_errors"], code["outside_the_samples"]
     more = round(sum(map(sum, outside["counts"]))) if outside else 0
-    shown = Table(
+    table = Table(
         name="confusion",
         title="Confusion",
         caption=f"n = {both:,} unit{'s' * (both != 1)} with both"
@@ -188,7 +188,7 @@ def _confusion(code: dict[str, Any]) -> None:
         ),
         shaded=True,
     )
-    figures.table(shown, links=False)
+    figures.table(table, links=False)
 
 
 def _calibration(code: dict[str, Any]) -> None:
@@ -249,16 +249,18 @@ def _queue(book: str) -> None:
 def _disagreement(row: dict[str, Any]) -> str:
     place = address("trajectory", trajectory=row["trajectory"], event=row["event"], code=row["code"])
     event = "whole" if row["event"] is None else str(row["event"])
-    said = ", ".join(f"{who}: {label}" for who, label in row["labels"].items())
+    labels = ", ".join(f"{who}: {label}" for who, label in row["labels"].items())
     cells = (
         markup.safe(row["code"]),
         row["between"],
         markup.link(place, lists.short(row["native_id"])),
         event,
-        markup.safe(said),
+        markup.safe(labels),
     )
-    shown = "".join(f'<td class="head">{cell}</td>' for cell in (*cells, markup.safe(row["gold"] or "open")))
-    return f"<tr>{shown}</tr>"
+    columns = "".join(
+        f'<td class="head">{cell}</td>' for cell in (*cells, markup.safe(row["gold"] or "open"))
+    )
+    return f"<tr>{columns}</tr>"
 
 
 def _plan(pace: list[float]) -> None:

@@ -43,43 +43,43 @@ def show(only: Selection, by: str, groups: tuple[str, str]) -> None:
         )
     )
     code, metric = st.query_params.get("code"), st.query_params.get("sort")
-    both = [_listed(only, by, group) for group in groups]
+    both = [_group_rows(only, by, group) for group in groups]
     st.header("Sessions of both groups")
     if code or metric:
         st.html(markup.sentence(f"With {code}." if code else f"By {named(str(metric))}."))
     first, second = _pair(both[0][0], both[1][0])
-    chosen = [_chosen(side, row) for side, row in zip(SIDES, (first, second), strict=True)]
+    names = [_session_name(side, row) for side, row in zip(SIDES, (first, second), strict=True)]
     for column, side, group, (rows, note) in zip(
         st.columns(2, gap="large"), SIDES, groups, both, strict=True
     ):
         with column:
             st.html(markup.sentence(f"{group}: {note}"))
             if rows:
-                st.html(lists.listed([_short(row) for row in rows], partial(_with, side, chosen)))
+                st.html(lists.listed([_short(row) for row in rows], partial(_with, side, names)))
     st.header("Beside each other")
     words = st.text_input("Search in both", key="words", bind="query-params").strip()
-    sessions = [_session(side, name) for side, name in zip(SIDES, chosen, strict=True)]
-    drawn = [
-        _side(side, shown, column, code, words) if shown else None
-        for side, shown, column in zip(SIDES, sessions, st.columns(2, gap="large"), strict=True)
+    sessions = [_session(side, name) for side, name in zip(SIDES, names, strict=True)]
+    timelines = [
+        _side(side, replay, column, code, words) if replay else None
+        for side, replay, column in zip(SIDES, sessions, st.columns(2, gap="large"), strict=True)
     ]
-    _together(sessions, drawn)
+    _together(sessions, timelines)
     st.html(markup.sentence("Keys: j and k next and previous event, n and p next and previous finding."))
-    st.html(markup.link(_place(**dict(zip(SIDES, chosen, strict=True))), "Link to these two"))
+    st.html(markup.link(_place(**dict(zip(SIDES, names, strict=True))), "Link to these two"))
     st.html(scripts.KEYS, unsafe_allow_javascript=True)
     st.html(scripts.WITHIN, unsafe_allow_javascript=True)
 
 
-def _listed(only: Selection, by: str, group: str) -> tuple[list[Row], str]:
+def _group_rows(only: Selection, by: str, group: str) -> tuple[list[Row], str]:
     """The first sessions of a group that show what is asked for, else any; and how many there are."""
     tag = (*only.tags, f"{by}={group}")
-    some = replace(only, **({by: (group,)} if by in COLUMNS else {"tags": tag}))
+    selection = replace(only, **({by: (group,)} if by in COLUMNS else {"tags": tag}))
     present, rater = triage.Present.of(st.query_params), st.query_params.get("found_by")
     order = st.query_params.get("sort") or "first begun"
-    rows, total = ask(triage.listed, some, present=present, rater=rater, order=order, many=LISTED)
+    rows, total = ask(triage.listed, selection, present=present, rater=rater, order=order, many=LISTED)
     if rows or not present:
         return rows, f"{len(rows):,} of {total:,} shown"
-    rows, total = ask(triage.listed, some, order=order, many=LISTED)
+    rows, total = ask(triage.listed, selection, order=order, many=LISTED)
     return rows, f"no session has {present}; {len(rows):,} of all {total:,} shown"
 
 
@@ -90,33 +90,33 @@ def _short(row: Row) -> Row:
 
 def _pair(left: list[Row], right: list[Row]) -> tuple[Row | None, Row | None]:
     """One session of each: of the same instance where there are two, else the first ones."""
-    alike = (
+    pairs = (
         (one, two)
         for one in left
         for two in right
         if one["instance"] is not None and _instance(one) == _instance(two)
     )
-    return next(alike, (left[0] if left else None, right[0] if right else None))
+    return next(pairs, (left[0] if left else None, right[0] if right else None))
 
 
 def _instance(row: Row) -> tuple[Any, ...]:
     return row["system"], row["task"], row["instance"]
 
 
-def _chosen(side: str, row: Row | None) -> str:
+def _session_name(side: str, row: Row | None) -> str:
     """The session that the address names for a side, else the one that was picked."""
     return st.query_params.get(side) or ("" if row is None else str(row["id"]))
 
 
-def _with(side: str, chosen: list[str], row: Row) -> str:
+def _with(side: str, names: list[str], row: Row) -> str:
     """Where a side shows another session."""
-    both = dict(zip(SIDES, chosen, strict=True))
-    return _place(**{**both, side: row["id"]})
+    sides = dict(zip(SIDES, names, strict=True))
+    return _place(**{**sides, side: row["id"]})
 
 
-def _place(**changed: str | None) -> str:
-    own = {name: st.query_params.get(name) for name in KEPT}
-    return address("compare", **{**own, **changed})
+def _place(**parameters: str | None) -> str:
+    current = {name: st.query_params.get(name) for name in KEPT}
+    return address("compare", **{**current, **parameters})
 
 
 def _session(side: str, name: str) -> Replay | None:
@@ -131,39 +131,39 @@ def _session(side: str, name: str) -> Replay | None:
         return None
 
 
-def _side(side: str, shown: Replay, column: Any, code: str | None, words: str) -> list[str]:
+def _side(side: str, replay: Replay, column: Any, code: str | None, words: str) -> list[str]:
     """One session: its facts and outline drawn, its events to be drawn beside the other's."""
-    head = shown.head
-    ratings = [row for row in pins.present(shown.ratings) if code is None or _of(row, code)]
+    head = replay.head
+    ratings = [row for row in pins.present(replay.ratings) if code is None or _of(row, code)]
     aim = next((seq for row in ratings if pins.positive(row) for seq in row["cites"] or ()), None)
-    named = {"Condition": head["condition"], "Task": head["task"], "Events": f"{head['n_events']:,}"}
+    facts = {"Condition": head["condition"], "Task": head["task"], "Events": f"{head['n_events']:,}"}
     column.html(
         markup.link(address("trajectory", trajectory=head["id"], event=aim, code=code), head["native_id"])
-        + markup.facts(tuple((k, v) for k, v in named.items() if v))
-        + pins.outline(shown, ratings, words, side=f"{side}-")
+        + markup.facts(tuple((k, v) for k, v in facts.items() if v))
+        + pins.outline(replay, ratings, words, side=f"{side}-")
     )
 
     def target(seq: int) -> str:
         return address("trajectory", trajectory=head["id"], event=seq)
 
-    return draw.items(shown, ratings, aim=aim, code=code, target=target, words=words, side=f"{side}-")
+    return draw.items(replay, ratings, aim=aim, code=code, target=target, words=words, side=f"{side}-")
 
 
-def _together(sessions: list[Replay | None], drawn: list[list[str] | None]) -> None:
+def _together(sessions: list[Replay | None], timelines: list[list[str] | None]) -> None:
     """Both sessions' events in rows, by step unless time is asked for and known."""
-    events = [shown.events if shown else [] for shown in sessions]
+    events = [replay.events if replay else [] for replay in sessions]
     timed = all(events) and all(lined.elapsed(own) for own in events)
     order: lined.Order = "step"
     if timed and st.toggle("Line up by time, not by step", key="by_time", bind="query-params"):
         order = "time"
-    said = {
+    caption = {
         "step": "Lined up by step: the n-th event of one beside the n-th of the other.",
         "time": "Lined up by time since each session's first event; what is within a second stands in a row.",
     }[order]
-    st.html(markup.sentence(said if timed else f"{said} Not both have times."))
+    st.html(markup.sentence(caption if timed else f"{caption} Not both have times."))
     rows = lined.pairs(events[0], events[1], order)
-    both = lined.beside(drawn[0] or [], drawn[1] or [], rows)
-    st.html(f'<div class="ca-beside" tabindex="0" role="group" aria-label="Both sessions">{both}</div>')
+    body = lined.beside(timelines[0] or [], timelines[1] or [], rows)
+    st.html(f'<div class="ca-beside" tabindex="0" role="group" aria-label="Both sessions">{body}</div>')
 
 
 def _of(row: Row, code: str) -> bool:

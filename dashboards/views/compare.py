@@ -92,8 +92,8 @@ def _firsts(arms: Sequence[Row]) -> list[str]:
 def _others(arms: Sequence[Row], first: str) -> list[str]:
     """The groups of the same systems that one can be held against, large ones first."""
     systems = [row["system"] for row in arms if row["group"] == first]
-    there = (row["group"] for system in systems for row in arms if row["system"] == system)
-    return list(dict.fromkeys(name for name in there if name != first))
+    candidates = (row["group"] for system in systems for row in arms if row["system"] == system)
+    return list(dict.fromkeys(name for name in candidates if name != first))
 
 
 def raw(store: Store, by: str, only: Selection, books: Sequence[str]) -> Own:
@@ -130,7 +130,7 @@ def _turned(row: Row, first: str) -> Row:
     }
 
 
-def _sorted(rows: Sequence[Row]) -> list[Row]:
+def _by_size(rows: Sequence[Row]) -> list[Row]:
     """The largest differences first, those with an interval before those of too few sessions for one."""
     return sorted(
         rows,
@@ -142,10 +142,10 @@ def coded(
     rows: Sequence[Row],
     by: str,
     own: Own,
-    called: Mapping[tuple[str, str], str],
+    titles: Mapping[tuple[str, str], str],
 ) -> Table:
     """Modes and other codes of whole trajectories; a judge's own share beside the corrected one."""
-    lines = [_coded(row, by, own, called) for row in _sorted(rows)]
+    lines = [_coded(row, by, own, titles) for row in _by_size(rows)]
     return Table(
         name="compared_codes",
         title="Failure modes and other codes",
@@ -163,27 +163,27 @@ def _coded(
     row: Row,
     by: str,
     own: Own,
-    called: Mapping[tuple[str, str], str],
+    titles: Mapping[tuple[str, str], str],
 ) -> tuple[Cell, ...]:
     book, metric, rater = str(row["question"]), str(row["metric"]), row["rater"] or "people"
-    name = called.get((book, metric))
+    name = titles.get((book, metric))
     share = not metric.endswith(MEAN)
     # Only a code that is present or absent has sessions of its own: labels and means are of all.
-    found: tuple[tuple[str, str], ...] = ()
+    finding: tuple[tuple[str, str], ...] = ()
     if name is not None:
         by_whom = ("found_by", str(row["rater"])) if row["rater"] else ("kind", "human")
-        found = (("code", metric), ("codebook", book), by_whom)
+        finding = (("code", metric), ("codebook", book), by_whom)
     cells = []
     for group, value in zip(row["groups"], (row["first"], row["second"]), strict=True):
         rate, n = own.get((book, metric, rater, group), (None, 0))
-        of = (place(by, group), *found)
+        of = (place(by, group), *finding)
         if not row["basis"].startswith("corrected"):
             cells.append(_side(value, row["reason"], n=n or None, percent=share, of=of))
             continue
-        made = Number(value, percent=True)
-        cells.append(_side(rate, "not rated", n=n, percent=True, of=of, mark=" → " + made.text))
-    said = called.get((book, metric.removesuffix(MEAN).partition(": ")[0]), "")
-    return (metric, name or said, rater, *cells, _difference(row, found, percent=share), _p(row))
+        number = Number(value, percent=True)
+        cells.append(_side(rate, "not rated", n=n, percent=True, of=of, mark=" → " + number.text))
+    title = titles.get((book, metric.removesuffix(MEAN).partition(": ")[0]), "")
+    return (metric, name or title, rater, *cells, _difference(row, finding, percent=share), _p(row))
 
 
 def _read(metric: str) -> tuple[str, str, str]:
@@ -198,13 +198,13 @@ def _read(metric: str) -> tuple[str, str, str]:
 def measured(rows: Sequence[Row], by: str) -> Table:
     """Process and outcome metrics."""
     lines: list[tuple[Cell, ...]] = []
-    for row in _sorted(rows):
+    for row in _by_size(rows):
         name, scoring, party = _read(row["metric"])
         share, order = name in PERCENT, () if party else _order(name, row["rater"])
         values = zip(row["groups"], (row["first"], row["second"]), strict=True)
         cells = (_side(v, row["reason"], percent=share, of=(place(by, group), *order)) for group, v in values)
-        said = named(name, scoring or None, party or None)
-        lines.append((said, _rated_by(row), *cells, _difference(row, order, percent=share), _p(row)))
+        title = named(name, scoring or None, party or None)
+        lines.append((title, _rated_by(row), *cells, _difference(row, order, percent=share), _p(row)))
     return Table(
         name="compared_metrics",
         title="Process and outcome",

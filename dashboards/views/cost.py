@@ -123,8 +123,8 @@ def _totals(rows: list[dict[str, Any]]) -> Table:
 
 def _total(rater: str, rows: list[dict[str, Any]]) -> tuple[Any, ...]:
     def total(name: str) -> float | None:
-        given = [row[name] for row in rows if row[name] is not None]
-        return sum(given) if given else None
+        values = [row[name] for row in rows if row[name] is not None]
+        return sum(values) if values else None
 
     prompt, cached = total("prompt_tokens"), total("cached_tokens")
     share = Number(cached / prompt, percent=True, plain=True) if prompt and cached is not None else "–"
@@ -134,7 +134,7 @@ def _total(rater: str, rows: list[dict[str, Any]]) -> tuple[Any, ...]:
 
 
 def _by_day(rows: list[dict[str, Any]], field: str, axis: str, title: str) -> None:
-    shown = [row for row in rows if row[field] is not None]
+    chart_rows = [row for row in rows if row[field] is not None]
 
     def draw(data: alt.Data) -> alt.Chart:
         return (
@@ -143,14 +143,14 @@ def _by_day(rows: list[dict[str, Any]], field: str, axis: str, title: str) -> No
             .encode(
                 x=alt.X("day:O", title="Day", axis=alt.Axis(labelAngle=-45)),
                 y=alt.Y(f"{field}:Q", title=axis),
-                color=colour("rater", "Judge", rows=shown),
+                color=colour("rater", "Judge", rows=chart_rows),
                 tooltip=["day:O", "rater:N", f"{field}:Q", "answers:Q"],
             )
         )
 
     figures.chart(
         title,
-        shown,
+        chart_rows,
         draw,
         key=field,
         legend="rater",

@@ -68,8 +68,8 @@ def _wide(rows: list[Metric], *names: str) -> list[dict[str, Any]]:
 
 
 def _rehac(rows: list[Metric]) -> None:
-    shown = _wide(rows, "human_intervention_rate", "reward")
-    for row in shown:
+    chart_rows = _wide(rows, "human_intervention_rate", "reward")
+    for row in chart_rows:
         rate = row["human_intervention_rate"]
         row["anchor"] = "agent only" if rate == 0 else "human only" if rate == 1 else "mixed"
 
@@ -77,18 +77,18 @@ def _rehac(rows: list[Metric]) -> None:
         rate = {"title": "Human intervention rate", "axis": alt.Axis(format="%")}
         x = partial(alt.X, **rate, scale=alt.Scale(domain=[0, 1]))
         y = partial(alt.Y, title="Reward R = T − λC")
-        base = alt.Chart(data).encode(color=colour("condition", "Condition", groups.colours(), shown))
+        base = alt.Chart(data).encode(color=colour("condition", "Condition", groups.colours(), chart_rows))
         points = base.mark_point(filled=True, size=90).encode(
             x=x("human_intervention_rate:Q"),
             y=y("reward:Q"),
             shape=alt.Shape("anchor:N", title="Who acts", legend=alt.Legend(orient="top", **GREY)),
             tooltip=["condition:N", "task:N", "reward:Q", "human_intervention_rate:Q", "reward_n:Q"],
         )
-        return _crossed(base, x, y, "human_intervention_rate", "reward") + points
+        return _cross(base, x, y, "human_intervention_rate", "reward") + points
 
     figures.chart(
         "Reward against intervention",
-        shown,
+        chart_rows,
         draw,
         key="rehac",
         height=360,
@@ -100,7 +100,7 @@ def _rehac(rows: list[Metric]) -> None:
     )
 
 
-def _crossed(
+def _cross(
     base: alt.Chart, x: Callable[[str], alt.X], y: Callable[[str], alt.Y], across: str, up: str
 ) -> alt.LayerChart:
     """The intervals of two metrics as a cross: a line across and a line up, where there are any."""
@@ -111,22 +111,22 @@ def _crossed(
 
 
 def _capabilities(rows: list[Metric]) -> None:
-    shown = _wide(rows, "initiating_capability", "responding_capability")
+    chart_rows = _wide(rows, "initiating_capability", "responding_capability")
 
     def draw(data: alt.Data) -> alt.Chart:
         x = partial(alt.X, title="Initiating capability", scale=alt.Scale(domain=[0, 1]))
         y = partial(alt.Y, title="Responding capability", scale=alt.Scale(domain=[0, 1]))
-        base = alt.Chart(data).encode(color=colour("condition", "Condition", groups.colours(), shown))
+        base = alt.Chart(data).encode(color=colour("condition", "Condition", groups.colours(), chart_rows))
         points = base.mark_point(filled=True, size=90).encode(
             x=x("initiating_capability:Q"),
             y=y("responding_capability:Q"),
             tooltip=["condition:N", "task:N", "initiating_capability_n:Q", "responding_capability_n:Q"],
         )
-        return _crossed(base, x, y, "initiating_capability", "responding_capability") + points
+        return _cross(base, x, y, "initiating_capability", "responding_capability") + points
 
     figures.chart(
         "Initiating against responding",
-        shown,
+        chart_rows,
         draw,
         key="capabilities",
         legend="condition",
@@ -137,9 +137,9 @@ def _capabilities(rows: list[Metric]) -> None:
     )
 
 
-def _tes(only: Selection, measured: list[Metric]) -> None:
+def _tes(only: Selection, metric_rows: list[Metric]) -> None:
     rows = ask(queries.over_days, only, EFFICIENCY)
-    timeless = [row for row in measured if row.metric in EFFICIENCY and row.value is not None]
+    timeless = [row for row in metric_rows if row.metric in EFFICIENCY and row.value is not None]
     if timeless and not rows:
         _without_days(timeless)
         return
@@ -181,7 +181,7 @@ def _tes(only: Selection, measured: list[Metric]) -> None:
 
 def _without_days(rows: list[Metric]) -> None:
     """Efficiency by condition, of logs that say nothing of when."""
-    shown = [
+    chart_rows = [
         {
             **_group(row),
             "measure": named(row.metric, row.scoring, row.participant),
@@ -195,9 +195,11 @@ def _without_days(rows: list[Metric]) -> None:
 
     def draw(data: alt.Data) -> alt.Chart:
         base = alt.Chart(data).encode(
-            y=alt.Y("condition:N", title=None, axis=groups.axis([str(row["condition"]) for row in shown])),
+            y=alt.Y(
+                "condition:N", title=None, axis=groups.axis([str(row["condition"]) for row in chart_rows])
+            ),
             yOffset=alt.YOffset("measure:N", scale=alt.Scale(paddingOuter=0.3)),
-            color=colour("measure", "Measure", rows=shown),
+            color=colour("measure", "Measure", rows=chart_rows),
         )
         lines = base.mark_rule(strokeWidth=2, aria=False).encode(
             x=alt.X("low:Q", title="Score, with 95 % interval", scale=alt.Scale(domain=[0, 1])), x2="high:Q"
@@ -208,11 +210,11 @@ def _without_days(rows: list[Metric]) -> None:
 
     figures.chart(
         "Trajectory efficiency",
-        shown,
+        chart_rows,
         draw,
         key="tes",
         legend="measure",
-        height=200 + 24 * len({row["condition"] for row in shown}),
+        height=200 + 24 * len({row["condition"] for row in chart_rows}),
         alternative="TES and progress completeness by condition",
         metrics=EFFICIENCY,
         note="These logs do not say when; a point is a task.",
@@ -221,13 +223,13 @@ def _without_days(rows: list[Metric]) -> None:
 
 
 def _balance(rows: list[Metric]) -> None:
-    shown = _wide(rows, "workload_balance")
+    chart_rows = _wide(rows, "workload_balance")
 
     def draw(data: alt.Data) -> alt.Chart:
         base = alt.Chart(data).encode(
-            y=alt.Y("condition:N", title=None, axis=groups.axis([row["condition"] for row in shown])),
+            y=alt.Y("condition:N", title=None, axis=groups.axis([row["condition"] for row in chart_rows])),
             yOffset=alt.YOffset("task:N", scale=alt.Scale(paddingOuter=0.3)),
-            color=colour("task", "Task", groups.colours("task"), shown),
+            color=colour("task", "Task", groups.colours("task"), chart_rows),
         )
         lines = base.mark_rule(strokeWidth=2, aria=False).encode(
             x=alt.X("workload_balance_low:Q", title="Workload balance, with 95 % interval"),
@@ -239,11 +241,11 @@ def _balance(rows: list[Metric]) -> None:
 
     figures.chart(
         "Workload balance",
-        shown,
+        chart_rows,
         draw,
         key="balance",
         legend="task",
-        height=150 + 24 * len({(row["condition"], row["task"]) for row in shown}),
+        height=150 + 24 * len({(row["condition"], row["task"]) for row in chart_rows}),
         alternative="Workload balance by condition and task",
         metrics=("workload_balance",),
         empty="No CoBlock game: run `coaudit ingest PATH --system coblock`.",

@@ -59,16 +59,18 @@ def _heatmap(heatmap: Table) -> None:
     if len(names) <= MANY + 1:
         figures.table(heatmap, metrics=("failure rate",), titles=titles)
         return
-    columns = {name: [row[heatmap.heads + at] for row in heatmap.rows] for at, name in enumerate(names)}
+    columns = {
+        name: [row[heatmap.heads + column] for row in heatmap.rows] for column, name in enumerate(names)
+    }
     sizes = {
         name: max((cell.n or 0) for cell in cells if isinstance(cell, Number))
         for name, cells in columns.items()
     }
-    whole, *own = names
-    shown = groups.picked(sorted(own, key=lambda name: -sizes[name]))
-    lines = tuple((name, *columns[name]) for name in (whole, *shown))
-    turned = replace(heatmap, columns=("Group", *titles), rows=lines, heads=1)
-    figures.table(turned, metrics=("failure rate",), titles=titles)
+    total, *rest = names
+    group_names = groups.picked(sorted(rest, key=lambda name: -sizes[name]))
+    lines = tuple((name, *columns[name]) for name in (total, *group_names))
+    transpose = replace(heatmap, columns=("Group", *titles), rows=lines, heads=1)
+    figures.table(transpose, metrics=("failure rate",), titles=titles)
 
 
 def _settings(only: Selection, rater: str, codes: list[str]) -> None:

@@ -33,8 +33,8 @@ def show(only: Selection) -> None:
 
 def _answer(answer: Answer, page: str) -> None:
     st.header(answer.question)
-    said = "".join(f'<p class="said">{markup.safe(sentence)}</p>' for sentence in answer.sentences)
-    st.html(f'<div class="ca">{said}</div>')
+    paragraphs = "".join(f'<p class="said">{markup.safe(sentence)}</p>' for sentence in answer.sentences)
+    st.html(f'<div class="ca">{paragraphs}</div>')
     if answer.table:
         st.html(markup.drawn(answer.table, _sessions, pictures=True))
         st.html(markup.sentence(answer.table.caption))

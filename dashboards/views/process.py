@@ -51,21 +51,21 @@ def show(only: Selection) -> None:
     left, right = st.columns(2)
     by = left.selectbox("Compare by", ask(groups.fields), key="by", bind="query-params")
     rater = _rater(right, only)
-    shown = groups.picked([row["group"] for row in ask(queries.arms, only, by)])
-    _by_group(only, by, rater, shown)
+    group_names = groups.picked([row["group"] for row in ask(queries.arms, only, by)])
+    _by_group(only, by, rater, group_names)
     one, two = st.columns(2, gap="large")
     with one:
-        _initiative(only, by, rater, shown)
+        _initiative(only, by, rater, group_names)
         _course(only)
     with two:
         title = "Initiative entropy (0: one party alone, 1: even)"
         rows = ask(queries.distribution, only, by, "initiative_entropy", WIDTH, rater) if rater else []
-        _spread(rows, shown, "initiative_entropy", "Distribution of initiative entropy", title, 1.0)
+        _spread(rows, group_names, "initiative_entropy", "Distribution of initiative entropy", title, 1.0)
         _moments(only, rater)
     for metric, name, axis, most in MEASURES:
         rows = ask(queries.distribution, only, by, metric, WIDTH)
         if rows:
-            _spread(rows, shown, metric, name, axis, most)
+            _spread(rows, group_names, metric, name, axis, most)
 
 
 def _rater(place: DeltaGenerator, only: Selection) -> str | None:
@@ -85,11 +85,13 @@ def _coverage(only: Selection, rater: str | None) -> str:
         return ""
     rows = ask(metrics.metrics, only=only, rater=rater, names=tuple(RATED))
     shares = {row.metric: row.answered or 0.0 for row in rows if row.rater == rater}
-    said = ", ".join(f"{named(metric)} {100 * shares[metric]:.0f} %" for metric in RATED if metric in shares)
-    return f" Ratings by {rater}; of each metric's units are rated: {said}." if said else ""
+    listing = ", ".join(
+        f"{named(metric)} {100 * shares[metric]:.0f} %" for metric in RATED if metric in shares
+    )
+    return f" Ratings by {rater}; of each metric's units are rated: {listing}." if listing else ""
 
 
-def _by_group(only: Selection, by: str, rater: str | None, shown: list[str]) -> None:
+def _by_group(only: Selection, by: str, rater: str | None, group_names: list[str]) -> None:
     """A row a group: the numbers that `metrics` prints, with their intervals."""
     rows = ask(metrics.metrics, by=("system", by), only=only, rater=rater, names=SHOWN)
     names = [name for name in SHOWN if any(row.metric == name and row.value is not None for row in rows)]
@@ -101,7 +103,7 @@ def _by_group(only: Selection, by: str, rater: str | None, shown: list[str]) -> 
     lines = tuple(
         (*group, *(own.get(name, "") for name in names))
         for group, own in sorted(cells.items())
-        if group[1] in (*shown, NONE)
+        if group[1] in (*group_names, NONE)
     )
     figures.table(
         Table(
@@ -109,7 +111,7 @@ def _by_group(only: Selection, by: str, rater: str | None, shown: list[str]) -> 
             title="How the teams worked",
             caption="Means or pooled shares with 95 % intervals; a number leads to its sessions."
             + _coverage(only, rater)
-            + _noted([row for row in rows if row.group and name_of(row.group[by]) in shown]),
+            + _notes([row for row in rows if row.group and name_of(row.group[by]) in group_names]),
             columns=("System", by.replace("_", " ").capitalize(), *map(named, names)),
             rows=lines,
             heads=2,
@@ -118,7 +120,7 @@ def _by_group(only: Selection, by: str, rater: str | None, shown: list[str]) -> 
     )
 
 
-def _noted(rows: list[Metric]) -> str:
+def _notes(rows: list[Metric]) -> str:
     """What `metrics` says beside numbers that rest on some of the units, or count what nobody took as 0."""
     notes = [
         f"{named(row.metric)}, {' · '.join(map(name_of, (row.group or {}).values()))}: "
@@ -130,12 +132,12 @@ def _noted(rows: list[Metric]) -> str:
     return f" {'; '.join(notes[:NOTES])}{more}." if notes else ""
 
 
-def _initiative(only: Selection, by: str, rater: str | None, shown: list[str]) -> None:
-    rated = [row for row in ask(queries.initiative, only, by) if row["rater"] == rater]
-    rows = groups.gathered(rated, shown, ("party",), ("initiatives", "utterances", "trajectories"))
-    order = groups.order(shown)
-    said = f"{_sum(rows, 'utterances'):,} rated utterances"
-    taken = rows if _sum(rows, "initiatives") else []
+def _initiative(only: Selection, by: str, rater: str | None, group_names: list[str]) -> None:
+    rater_rows = [row for row in ask(queries.initiative, only, by) if row["rater"] == rater]
+    rows = groups.gathered(rater_rows, group_names, ("party",), ("initiatives", "utterances", "trajectories"))
+    order = groups.order(group_names)
+    total = f"{_sum(rows, 'utterances'):,} rated utterances"
+    chart_rows = rows if _sum(rows, "initiatives") else []
     none = "No utterance is rated: run `coaudit judge --codebook initiative`."
 
     def draw(data: alt.Data) -> alt.Chart:
@@ -152,28 +154,28 @@ def _initiative(only: Selection, by: str, rater: str | None, shown: list[str]) -
 
     figures.chart(
         "Initiative by party",
-        taken,
+        chart_rows,
         draw,
         key="initiative",
         height=FRAME + ROW * len({row["group"] for row in rows}),
         alternative="Share of initiatives by party",
-        note=f"{said}, by {rater}.",
+        note=f"{total}, by {rater}.",
         metrics=("initiative_entropy",),
-        empty=f"Nobody took the initiative in {said}." if rows else none,
+        empty=f"Nobody took the initiative in {total}." if rows else none,
     )
 
 
 def _spread(
-    rows: list[dict[str, Any]], shown: list[str], metric: str, title: str, axis: str, most: float
+    rows: list[dict[str, Any]], group_names: list[str], metric: str, title: str, axis: str, most: float
 ) -> None:
     """How the trajectories of each group spread over a measure of 0 to `most`: a row a group."""
-    own = groups.gathered(rows, shown, ("low", "high"), ("trajectories",))
+    bins = groups.gathered(rows, group_names, ("low", "high"), ("trajectories",))
     sizes = Counter[str]()
-    for row in own:
+    for row in bins:
         sizes[row["group"]] += row["trajectories"]
-    for row in own:
+    for row in bins:
         row["share"] = row["trajectories"] / sizes[row["group"]]
-    order = groups.order([name for name in shown if name in sizes])
+    order = groups.order([name for name in group_names if name in sizes])
 
     def draw(data: alt.Data) -> alt.Chart:
         return (
@@ -195,13 +197,13 @@ def _spread(
 
     figures.chart(
         title,
-        own,
+        bins,
         draw,
         key=metric,
         height=FRAME + ROW * len(sizes),
         alternative=f"For each group the share of trajectories in each tenth of {metric}",
         metrics=(metric,),
-        note=f"n = {_sum(own, 'trajectories'):,} trajectories in which it is defined.",
+        note=f"n = {_sum(bins, 'trajectories'):,} trajectories in which it is defined.",
         empty="Undefined everywhere so far: run `coaudit judge --codebook initiative`.",
     )
 

@@ -37,7 +37,7 @@ def _list(only: Selection) -> None:
     words = left.text_input("Search ids, and words said or done", key="search", bind="query-params").strip()
     metric = st.query_params.get("sort")
     orders = [*([metric] if metric and metric not in triage.ORDERS else []), *triage.ORDERS]
-    order = right.selectbox("Sorted by", orders, key="sort", bind="query-params", format_func=_spoken)
+    order = right.selectbox("Sorted by", orders, key="sort", bind="query-params", format_func=_order_title)
     first = _number("first")
     rows, total = ask(
         triage.listed, only, present=present, rater=rater, words=words, order=order, first=first
@@ -45,7 +45,7 @@ def _list(only: Selection) -> None:
     if present:
         st.text(visible(f"with {present}: {total:,}"))
     elif metric and rater:
-        st.text(visible(f"{_spoken(metric)}, rated by {rater}"))
+        st.text(visible(f"{_order_title(metric)}, rated by {rater}"))
     if not rows:
         st.info("No trajectory fits. Loosen the filters, or run `coaudit ingest PATH`.")
         return
@@ -62,17 +62,17 @@ def _list(only: Selection) -> None:
             ),
         )
     )
-    own = {name: st.query_params.get(name) for name in triage.PLACE}
+    parameters = {name: st.query_params.get(name) for name in triage.PLACE}
     places = [
         markup.link(
-            address("trajectory", **{**own, "first": at, "search": words or None, "sort": order}),
+            address("trajectory", **{**parameters, "first": start, "search": words or None, "sort": order}),
             way,
         )
-        for at, way, there in (
+        for start, way, exists in (
             (max(0, first - PAGE), "← earlier", first > 0),
             (first + PAGE, "later →", first + PAGE < total),
         )
-        if there
+        if exists
     ]
     last = min(total, first + PAGE)
     st.html(f'<div class="ca">{first + 1:,}–{last:,} of {total:,} {" · ".join(places)}</div>')
@@ -86,13 +86,13 @@ def _list(only: Selection) -> None:
     st.html(scripts.ROWS, unsafe_allow_javascript=True)
 
 
-def _spoken(order: str) -> str:
+def _order_title(order: str) -> str:
     return order if order in triage.ORDERS else named(order)
 
 
 def _number(name: str) -> int:
-    given = st.query_params.get(name, "")
-    return int(given) if given.isdecimal() and len(given) < 10 else 0
+    text = st.query_params.get(name, "")
+    return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 
 def _one(name: str) -> None:
@@ -102,28 +102,28 @@ def _one(name: str) -> None:
         first = _number("first")
         if aim is not None and "first" not in st.query_params:
             first = ask(read.place, name, aim) // read.WINDOW * read.WINDOW
-        shown = ask(read.replay, name, first)
+        replay = ask(read.replay, name, first)
     except UsageError as error:
         st.title("Trajectory")
         st.text(visible(str(error)))
         st.html(markup.link(address("trajectory"), "All trajectories"))
         return
-    _head(shown)
-    advised = _advised(name)
-    ratings = _chosen(shown.ratings)
+    _head(replay)
+    advised = _advice_rows(name)
+    ratings = _filter_ratings(replay.ratings)
     if aim is not None:
         _event(name, aim)
     st.header("What happened")
-    _pages(shown)
+    _pages(replay)
     code = st.query_params.get("code")
     left, right = st.columns([2, 1])
     words = left.text_input("Search in this session", key="words", bind="query-params").strip()
-    part, left_out = _part(shown, ratings, code, right)
-    st.html(pins.outline(shown, ratings, words) or markup.sentence("Nothing was found here."))
+    part, left_out = _part(replay, ratings, code, right)
+    st.html(pins.outline(replay, ratings, words) or markup.sentence("Nothing was found here."))
     st.html(markup.sentence("Keys: j and k next and previous event, n and p next and previous finding."))
 
     def target(seq: int) -> str:
-        return address("trajectory", trajectory=shown.head["id"], event=seq)
+        return address("trajectory", trajectory=replay.head["id"], event=seq)
 
     st.html(
         draw.drawn(
@@ -133,15 +133,15 @@ def _one(name: str) -> None:
     st.html(scripts.KEYS, unsafe_allow_javascript=True)
     if aim is not None:
         st.html(scripts.SCROLL, unsafe_allow_javascript=True)
-    _whole(shown, ratings)
+    _whole(replay, ratings)
 
 
 def _part(
-    shown: Replay, ratings: list[dict[str, Any]], code: str | None, column: Any
+    replay: Replay, ratings: list[dict[str, Any]], code: str | None, column: Any
 ) -> tuple[Replay, dict[int, int]]:
     """The events to be shown: all, or those that a question is about; of a participant's code theirs."""
-    names = concerned.choices(shown, ratings)
-    about = concerned.asked_about(shown, code)
+    names = concerned.choices(replay, ratings)
+    about = concerned.asked_about(replay, code)
     keys = list(names)
     what = column.selectbox(
         "Show",
@@ -151,19 +151,19 @@ def _part(
         bind="query-params",
         format_func=names.__getitem__,
     )
-    return concerned.concerned(shown, ratings, what)
+    return concerned.concerned(replay, ratings, what)
 
 
-def _head(shown: Replay) -> None:
-    head = shown.head
+def _head(replay: Replay) -> None:
+    head = replay.head
     st.title("Trajectory")
     st.text(visible(head["native_id"]))
     team = " · ".join(
         f"{p['name']} ({p['kind']}{', ' + p['model'] if p['model'] else ''})"
-        for p in shown.participants
+        for p in replay.participants
         if p["kind"] != "environment"
     )
-    named = {
+    facts = {
         "System": head["system"],
         "Setting": head["setting"],
         "Condition": head["condition"],
@@ -172,12 +172,12 @@ def _head(shown: Replay) -> None:
         "Events": f"{head['n_events']:,}",
         "Team": team,
     }
-    results = [(o["name"].replace("_", " "), _result(o)) for o in shown.outcomes]
-    st.html(markup.facts(tuple((k, v) for k, v in (*named.items(), *results) if v)))
+    results = [(o["name"].replace("_", " "), _result(o)) for o in replay.outcomes]
+    st.html(markup.facts(tuple((k, v) for k, v in (*facts.items(), *results) if v)))
     st.html(markup.link(address("trajectory"), "← All trajectories"))
 
 
-def _advised(name: str) -> list[dict[str, Any]]:
+def _advice_rows(name: str) -> list[dict[str, Any]]:
     """What the workspace's advisor says, with its word on the next step drawn; or why its file is none."""
     try:
         rows = ask(read.advised, name, read.advisor_stamp(store(place())))
@@ -196,7 +196,7 @@ def _result(outcome: dict[str, Any]) -> str:
     return text if len(text) <= 60 else f"{text[:60]} …"
 
 
-def _chosen(ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _filter_ratings(ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The ratings that the controls leave: of some codebooks, some raters, only where raters differ."""
     if not ratings:
         st.info("Nothing is rated here: run `coaudit judge`.")
@@ -207,13 +207,13 @@ def _chosen(ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
     raters = sorted({row["rater"] for row in ratings})
     who = middle.multiselect("Raters", raters, key="raters", bind="query-params", placeholder="all")
     only = right.toggle("Only disagreements", key="differ", bind="query-params")
-    kept = [
+    selection = [
         row for row in ratings if (not book or row["codebook"] in book) and (not who or row["rater"] in who)
     ]
     if only:
-        return pins.differing(kept)
+        return pins.differing(selection)
     every = last.toggle("All answers", key="all", bind="query-params", help="Else only what somebody found.")
-    return kept if every else pins.present(kept)
+    return selection if every else pins.present(selection)
 
 
 def _event(name: str, aim: int) -> None:
@@ -236,36 +236,38 @@ def _event(name: str, aim: int) -> None:
                 st.code("\n".join(lines), language="diff", wrap_lines=True)
 
 
-def _pages(shown: Replay) -> None:
-    total = shown.head["n_events"]
+def _pages(replay: Replay) -> None:
+    total = replay.head["n_events"]
     if total <= read.WINDOW:
         return
     links = [
-        f"<b>{at + 1:,}–{min(total, at + read.WINDOW):,}</b>"
-        if at == shown.first
+        f"<b>{start + 1:,}–{min(total, start + read.WINDOW):,}</b>"
+        if start == replay.first
         else markup.link(
-            address("trajectory", trajectory=shown.head["id"], first=at),
-            f"{at + 1:,}–{min(total, at + read.WINDOW):,}",
+            address("trajectory", trajectory=replay.head["id"], first=start),
+            f"{start + 1:,}–{min(total, start + read.WINDOW):,}",
         )
-        for at in range(0, total, read.WINDOW)
+        for start in range(0, total, read.WINDOW)
     ]
     st.html(f'<div class="ca">Events {" · ".join(links)}</div>')
 
 
-def _whole(shown: Replay, ratings: list[dict[str, Any]]) -> None:
+def _whole(replay: Replay, ratings: list[dict[str, Any]]) -> None:
     """Judges and people side by side, a row a code and unit: the whole trajectory, and the events shown."""
     raters = sorted({row["rater"] for row in ratings})
-    there = {None, *(event["seq"] for event in shown.events)}
+    seqs = {None, *(event["seq"] for event in replay.events)}
     units: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
-    for row in (row for row in ratings if row["event"] in there):
+    for row in (row for row in ratings if row["event"] in seqs):
         units.setdefault((row["codebook"], row["code"], row["event"]), {})[row["rater"]] = row
     lines = tuple(
         (
-            f"{code} {next(iter(said.values()))['code_name']}",
+            f"{code} {next(iter(by_rater.values()))['code_name']}",
             "whole" if event is None else str(event),
-            *(pins.label(said.get(rater)) for rater in raters),
+            *(pins.label(by_rater.get(rater)) for rater in raters),
         )
-        for (_, code, event), said in sorted(units.items(), key=lambda item: (item[0][:2], item[0][2] or 0))
+        for (_, code, event), by_rater in sorted(
+            units.items(), key=lambda item: (item[0][:2], item[0][2] or 0)
+        )
     )
     with st.expander(f"Raters side by side ({len(lines):,} rows)"):
         if lines:

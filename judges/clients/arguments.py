@@ -36,11 +36,11 @@ _SSL = re.compile(r"ssl_|enable_ssl")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-def arguments(given: Sequence[str]) -> dict[str, Any]:
+def arguments(options: Sequence[str]) -> dict[str, Any]:
     """Options as one dictionary, later ones over earlier; JudgeError for what is none or not to be set."""
     result: dict[str, Any] = {}
-    for item in given:
-        for name, value in _one(item).items():
+    for item in options:
+        for name, value in _parse_option(item).items():
             result[_name(str(name))] = value
     return result
 
@@ -61,7 +61,7 @@ def _word(value: Any) -> str:
     return json.dumps(value) if isinstance(value, dict | list) else str(value)
 
 
-def _one(item: str) -> dict[str, Any]:
+def _parse_option(item: str) -> dict[str, Any]:
     text = item.strip()
     if text.startswith("{"):
         return _object(_json(text, "--engine-args"), "--engine-args")
@@ -112,14 +112,14 @@ def _value(text: str) -> Any:
         return text
 
 
-def _name(given: str) -> str:
-    name = given.replace("-", "_")
+def _name(option: str) -> str:
+    name = option.replace("-", "_")
     if not _NAME.fullmatch(name):
-        raise JudgeError(f"--engine-args: {given!r} is no name of an option")
+        raise JudgeError(f"--engine-args: {option!r} is no name of an option")
     if name in OURS:
-        raise JudgeError(f"--engine-args: {given} is not to be set: {OURS[name]}")
+        raise JudgeError(f"--engine-args: {option} is not to be set: {OURS[name]}")
     if _SSL.match(name):
         raise JudgeError(
-            f"--engine-args: {given} is not to be set: the server is asked on this machine alone"
+            f"--engine-args: {option} is not to be set: the server is asked on this machine alone"
         )
     return name

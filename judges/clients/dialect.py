@@ -24,7 +24,7 @@ _NO_MODEL = re.compile(
     r"model[^.]{0,120}(?:does not exist|not found|unknown|not a valid model)|model_not_found|invalid model",
     re.I,
 )
-_MODERATED = re.compile(r"requires moderation|was flagged|content_policy", re.I)
+_MODERATION = re.compile(r"requires moderation|was flagged|content_policy", re.I)
 _STRICT = ("choice", "schema", "object", "plain")
 """How an answer is held to its form, the strictest first."""
 _WORDLESS = ("content_filter", "length", "tool_calls")
@@ -109,21 +109,21 @@ class Dialect:
         Words with which a question was rejected though nothing was demanded may be those for what is demanded
         with the next one, which is asked with nothing at once; of two questions they say the same of others.
         """
-        said = content.decode("utf-8", "replace").casefold()
-        if _CONTEXT.search(said) or _TOO_MUCH.search(said) or unknown_model(content):
+        text = content.decode("utf-8", "replace").casefold()
+        if _CONTEXT.search(text) or _TOO_MUCH.search(text) or unknown_model(content):
             return None
-        if state.strict != "plain" and said == self._final:
+        if state.strict != "plain" and text == self._final:
             return replace(state, strict="plain") if self._finals == 1 else None
-        if "max_completion_tokens" in said and not state.modern:
+        if "max_completion_tokens" in text and not state.modern:
             return replace(state, modern=True)
-        if "temperature" in said and state.temperature:
+        if "temperature" in text and state.temperature:
             return replace(state, temperature=False)
-        if "logprob" in said and state.logprobs:
+        if "logprob" in text and state.logprobs:
             return replace(state, logprobs=False)
         if state.strict != "plain":
             return replace(state, strict=_STRICT[_STRICT.index(state.strict) + 1])
-        self._finals = self._finals + 1 if said == self._final else 1
-        self._final = said
+        self._finals = self._finals + 1 if text == self._final else 1
+        self._final = text
         return None
 
 
@@ -133,26 +133,26 @@ def reply(content: bytes | str, blot: Blot) -> Reply:
     A model that said nothing and stopped for a reason has answered, and what that took is to be counted.
     What stands beside the text may be of any kind: what it should not be is as if it were not there.
     """
-    taken = Reply("")
+    consumption = Reply("")
     try:
         document = json.loads(content)
-        taken = usage = _taken(_dictionary(document.get("usage")))
+        consumption = usage = _usage(_dictionary(document.get("usage")))
         choice = document["choices"][0]
         if not usage.completion_tokens:
-            taken = Reply("")  # what was generated is not told
-        said = choice["message"]
+            consumption = Reply("")  # what was generated is not told
+        body = choice["message"]
         result = replace(
             usage,
-            text=blot(_joined(said.get("content"))),
+            text=blot(_message_text(body.get("content"))),
             model=blot(_beside(document.get("model"))) or None,
             finish=_beside(choice.get("finish_reason")) or None,
-            refusal=blot(_refusal(said)) or None,
+            refusal=blot(_refusal(body)) or None,
             tokens=_tokens(choice, blot),
         )
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        shown = blot(content if isinstance(content, str) else content.decode("utf-8", "replace"))[:80]
-        said = f"the body of the answer is broken: {blot(repr(error))[:200]}, {shown!r}"
-        raise Transient(said, taken) from error
+        excerpt = blot(content if isinstance(content, str) else content.decode("utf-8", "replace"))[:80]
+        body = f"the body of the answer is broken: {blot(repr(error))[:200]}, {excerpt!r}"
+        raise Transient(body, consumption) from error
     if not (result.text or result.refusal or result.completion_tokens or result.finish in _WORDLESS):
         raise Transient("the answer is empty", result)
     return result
@@ -164,9 +164,9 @@ def message(content: bytes, blot: Blot) -> str:
     try:
         document = json.loads(text)
         error = document.get("error", document)
-        said = error.get("message") or error if isinstance(error, dict) else error
+        reason = error.get("message") or error if isinstance(error, dict) else error
         code = error.get("code") if isinstance(error, dict) else None
-        text = f"{said} ({code})" if isinstance(code, str) else str(said)
+        text = f"{reason} ({code})" if isinstance(code, str) else str(reason)
     except (ValueError, AttributeError, RecursionError):
         pass  # it says so in words of its own
     return blot(text)[:300]
@@ -198,28 +198,28 @@ def unknown_model(content: bytes) -> bool:
     return bool(_NO_MODEL.search(content.decode("utf-8", "replace")))
 
 
-def out_of_credit(status: int | None, said: str) -> bool:
+def out_of_credit(status: int | None, reason: str) -> bool:
     """Whether an error says that nothing is answered until somebody pays."""
-    return status == 402 or "insufficient_quota" in said
+    return status == 402 or "insufficient_quota" in reason
 
 
-def moderated(status: int | None, said: str) -> bool:
+def moderated(status: int | None, reason: str) -> bool:
     """Whether a 403 is of a gateway that will not have this one question, and not about the key."""
-    return status == 403 and bool(_MODERATED.search(said))
+    return status == 403 and bool(_MODERATION.search(reason))
 
 
-def rejection(status: int, content: bytes, said: str) -> JudgeError:
+def rejection(status: int, content: bytes, reason: str) -> JudgeError:
     """Why a question was rejected for good."""
     text = content.decode("utf-8", "replace")
     if status in (400, 413, 422) and (_CONTEXT.search(text) or status == 413):
         limit = _LIMIT.search(text)
-        return ContextTooSmall(f"status {status}: {said}", int(limit[1]) if limit else None)
+        return ContextTooSmall(f"status {status}: {reason}", int(limit[1]) if limit else None)
     if 300 <= status < 400:
         return Fatal(f"the endpoint redirects elsewhere (status {status}); give the final --api-base")
-    return Rejected(f"status {status}: {said}")
+    return Rejected(f"status {status}: {reason}")
 
 
-def _joined(content: Any) -> str:
+def _message_text(content: Any) -> str:
     """The text of a message: as it is, or in parts."""
     if not isinstance(content, list):
         return _text(content)
@@ -237,16 +237,16 @@ def _beside(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _refusal(said: dict[str, Any]) -> str:
+def _refusal(body: dict[str, Any]) -> str:
     """Why a model would not answer; litellm keeps it among what it knows of one provider alone."""
-    return _beside(said.get("refusal") or _dictionary(said.get("provider_specific_fields")).get("refusal"))
+    return _beside(body.get("refusal") or _dictionary(body.get("provider_specific_fields")).get("refusal"))
 
 
 def _dictionary(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _taken(usage: dict[str, Any]) -> Reply:
+def _usage(usage: dict[str, Any]) -> Reply:
     """What an answer took, before anything is known of what it says."""
     return Reply(
         "",
@@ -262,7 +262,7 @@ def _count(usage: dict[str, Any], name: str) -> int:
 
 def _tokens(choice: dict[str, Any], blot: Blot) -> tuple[Token, ...]:
     """The log-probabilities, none where one of them is no number."""
-    listed = _dictionary(choice.get("logprobs")).get("content") or ()
+    entries = _dictionary(choice.get("logprobs")).get("content") or ()
     try:
         return tuple(
             Token(
@@ -270,7 +270,7 @@ def _tokens(choice: dict[str, Any], blot: Blot) -> tuple[Token, ...]:
                 float(t.get("logprob", 0.0)),
                 tuple((blot(str(r["token"])), float(r["logprob"])) for r in t.get("top_logprobs") or ()),
             )
-            for t in listed
+            for t in entries
         )
     except (ValueError, LookupError, TypeError, AttributeError):
         return ()

@@ -79,7 +79,7 @@ def main(command: list[str]) -> int:
     if LINUX:
         _prctl(PR_SET_CHILD_SUBREAPER, 1)
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_begin)
-    while child.poll() is None and not _closed(0.2):
+    while child.poll() is None and not _is_closed(0.2):
         pass
     child.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -99,7 +99,7 @@ def _begin() -> None:
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _closed(seconds: float) -> bool:
+def _is_closed(seconds: float) -> bool:
     """Whether the caller is gone, waited for so long."""
     readable, _, _ = select.select([0], [], [], seconds)
     return bool(readable) and not os.read(0, 4096)

@@ -30,7 +30,7 @@ SHORTEST_SECRET = 6
 Blot = Callable[[str], str]
 """From a text of a server's to what may be kept of it."""
 _WATCHED: ContextVar[Blot | None] = ContextVar("watched", default=None)
-_DECODED = ("content-encoding", "content-length", "transfer-encoding")
+_ENCODING_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
 
 
 async def body_of(answer: aiohttp.ClientResponse) -> bytes:
@@ -67,14 +67,14 @@ def too_long() -> Transient:
     return Transient(f"the answer is longer than {LARGEST_BODY >> 20} MiB", Reply(""))
 
 
-def retry_after(given: str | None) -> float | None:
+def retry_after(header: str | None) -> float | None:
     """Retry-After as seconds, given as a number or a date; None where it is neither."""
     try:
-        return max(0.0, float(given or ""))
+        return max(0.0, float(header or ""))
     except ValueError:
         pass
     try:
-        moment = parsedate_to_datetime(given or "")
+        moment = parsedate_to_datetime(header or "")
         # Without a zone (-0000) it is UTC (RFC 5322, 3.3).
         zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return max(0.0, (zoned - datetime.now(UTC)).total_seconds())
@@ -107,18 +107,18 @@ def _watch_httpx() -> None:
 
     send = httpx.AsyncClient.send
 
-    async def held(self: httpx.AsyncClient, request: httpx.Request, **given: Any) -> httpx.Response:
+    async def watched_send(self: httpx.AsyncClient, request: httpx.Request, **options: Any) -> httpx.Response:
         if (blot := _WATCHED.get()) is None:
-            return await send(self, request, **given)
-        stream = given.pop("stream", False)
-        given["follow_redirects"] = False
-        answer = await send(self, request, stream=True, **given)
+            return await send(self, request, **options)
+        stream = options.pop("stream", False)
+        options["follow_redirects"] = False
+        answer = await send(self, request, stream=True, **options)
         if answer.has_redirect_location:
             await answer.aclose()
             raise redirected(blot(answer.headers["location"]))
         return answer if stream else await _whole(answer)
 
-    httpx.AsyncClient.send = held  # type: ignore[method-assign]
+    httpx.AsyncClient.send = watched_send  # type: ignore[method-assign]
 
 
 async def _whole(answer: Any) -> Any:
@@ -134,7 +134,7 @@ async def _whole(answer: Any) -> Any:
             pieces.append(piece)
     finally:
         await answer.aclose()
-    headers = [(name, value) for name, value in answer.headers.multi_items() if name not in _DECODED]
+    headers = [(name, value) for name, value in answer.headers.multi_items() if name not in _ENCODING_HEADERS]
     return httpx.Response(
         answer.status_code,
         headers=headers,

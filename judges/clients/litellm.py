@@ -100,8 +100,8 @@ class LiteLLMClient:
 
     async def offer(self) -> Offer:
         """What the local list says; nothing is asked."""
-        known = self._litellm.model_cost.get(self.model) or {}
-        return Offer(context=known.get("max_input_tokens"))
+        entry = self._litellm.model_cost.get(self.model) or {}
+        return Offer(context=entry.get("max_input_tokens"))
 
     async def __call__(self, question: Question) -> Reply:
         """Ask; without a structured answer from then on, where the model rejects that."""
@@ -122,7 +122,7 @@ class LiteLLMClient:
             raise _ours(error) or self._meaning(error) from error
 
     def _arguments(self, question: Question, structured: bool) -> dict[str, Any]:
-        given: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "model": self.model,
             "messages": [message.document() for message in question.messages],
             "max_tokens": question.form.max_tokens,
@@ -133,13 +133,13 @@ class LiteLLMClient:
             **self.parameters.extra,
         }
         if self.api_base:
-            given["api_base"] = self.api_base
+            arguments["api_base"] = self.api_base
         if self.parameters.seed is not None:
-            given["seed"] = self.parameters.seed
+            arguments["seed"] = self.parameters.seed
         if structured:
             schema = {"name": "answer", "schema": question.form.schema, "strict": True}
-            given["response_format"] = {"type": "json_schema", "json_schema": schema}
-        return given
+            arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return arguments
 
     @cached_property
     def _blotted(self) -> Blot:
@@ -148,33 +148,33 @@ class LiteLLMClient:
 
     def _meaning(self, error: Exception) -> JudgeError:
         kinds = self._litellm.exceptions
-        said = self._blotted(str(error))[:400]
+        reason = self._blotted(str(error))[:400]
         status = getattr(error, "status_code", None)
         if isinstance(error, kinds.ContextWindowExceededError):
-            limit = re.search(r"context length (?:is|of)\D{0,8}(\d+)", said)
-            return ContextTooSmall(said, int(limit[1]) if limit else None)
+            limit = re.search(r"context length (?:is|of)\D{0,8}(\d+)", reason)
+            return ContextTooSmall(reason, int(limit[1]) if limit else None)
         if isinstance(error, kinds.ContentPolicyViolationError):
-            return Refused(f"the endpoint's content policy refused: {said}")
+            return Refused(f"the endpoint's content policy refused: {reason}")
         if isinstance(error, kinds.NotFoundError):
-            return UnknownModel(f"{self.model}: {said}")
-        if dialect.moderated(status, said):
-            return Refused(f"the endpoint's moderation refused: {said}")
-        if status in (401, 403) or _KEYLESS in said:
-            return Fatal(f"{self.model}: {said}")
+            return UnknownModel(f"{self.model}: {reason}")
+        if dialect.moderated(status, reason):
+            return Refused(f"the endpoint's moderation refused: {reason}")
+        if status in (401, 403) or _KEYLESS in reason:
+            return Fatal(f"{self.model}: {reason}")
         *_, root = _causes(error)
         if not hasattr(root, "response") and _UNSENDABLE.search(str(root)):
             return Fatal(f"{self.model}: its key must be one line of ASCII, which a header can hold")
-        if dialect.out_of_credit(status, said):
-            return Fatal(f"{self.model}: the account is out of credit: {said}")
+        if dialect.out_of_credit(status, reason):
+            return Fatal(f"{self.model}: the account is out of credit: {reason}")
         if isinstance(error, kinds.RateLimitError):
-            return Overloaded(said, _retry_after(error))
+            return Overloaded(reason, _retry_after(error))
         if isinstance(error, kinds.Timeout):
             return Transient(f"no answer within {self.timeout:.0f} s")
         if isinstance(error, kinds.APIConnectionError):
-            return Unreachable(said)
+            return Unreachable(reason)
         if isinstance(error, kinds.BadRequestError | kinds.UnprocessableEntityError):
-            return Rejected(said)
-        return Overloaded(said, _retry_after(error))
+            return Rejected(reason)
+        return Overloaded(reason, _retry_after(error))
 
 
 def _ours(error: BaseException) -> JudgeError | None:

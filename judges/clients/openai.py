@@ -116,9 +116,9 @@ class OpenAIClient:
                 f"{self.endpoint.shown}: answers with a page, not with a list of models; "
                 "does --api-base end in /v1?"
             )
-        listed = dialect.listed(body) if answer.status == 200 else []
-        self._models = tuple(self._blotted(str(entry.get("id"))) for entry in listed)
-        lengths = [e.get("max_model_len") for e in listed if e.get("id") == self.endpoint.model]
+        models = dialect.listed(body) if answer.status == 200 else []
+        self._models = tuple(self._blotted(str(entry.get("id"))) for entry in models)
+        lengths = [e.get("max_model_len") for e in models if e.get("id") == self.endpoint.model]
         return Offer(self._models, next((n for n in map(dialect.whole, lengths) if n), None))
 
     async def __call__(self, question: Question) -> Reply:
@@ -170,31 +170,33 @@ class OpenAIClient:
             raise Transient(f"the connection broke: {self._blotted(repr(error))}") from error
 
     def _failure(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:
-        said = dialect.message(content, self._blotted)
-        if dialect.out_of_credit(status, said):
-            return Fatal(f"{self.endpoint.shown}: the account is out of credit: {said}")
+        reason = dialect.message(content, self._blotted)
+        if dialect.out_of_credit(status, reason):
+            return Fatal(f"{self.endpoint.shown}: the account is out of credit: {reason}")
         if status == 429:
-            return Overloaded(f"status 429: {said}", retry_after(headers.get("Retry-After")))
+            return Overloaded(f"status 429: {reason}", retry_after(headers.get("Retry-After")))
         if status >= 500 or status in (408, 409, 425):
-            return Overloaded(f"status {status}: {said}", retry_after(headers.get("Retry-After")))
-        if dialect.moderated(status, said):
-            return Refused(f"the endpoint's moderation refused: {said}")
+            return Overloaded(f"status {status}: {reason}", retry_after(headers.get("Retry-After")))
+        if dialect.moderated(status, reason):
+            return Refused(f"the endpoint's moderation refused: {reason}")
         if status in (401, 403):
             return self._wrong_key(status, content)
         if status == 404 or dialect.unknown_model(content):
-            return UnknownModel(self._not_found(said))
-        return dialect.rejection(status, content, said)
+            return UnknownModel(self._not_found(reason))
+        return dialect.rejection(status, content, reason)
 
     def _wrong_key(self, status: int, content: bytes) -> Fatal:
         state = "is not set" if self.endpoint.key is None else "was not accepted"
-        said = dialect.message(content, self._blotted)
-        return Fatal(f"{self.endpoint.shown}: status {status}, {self.endpoint.key_variable} {state}: {said}")
+        reason = dialect.message(content, self._blotted)
+        return Fatal(
+            f"{self.endpoint.shown}: status {status}, {self.endpoint.key_variable} {state}: {reason}"
+        )
 
-    def _not_found(self, said: str) -> str:
+    def _not_found(self, reason: str) -> str:
         if self._models:
             choices = ", ".join(self._models[:20])
-            return f"{self.endpoint.shown}: no model {self.endpoint.model!r}, it offers {choices}: {said}"
+            return f"{self.endpoint.shown}: no model {self.endpoint.model!r}, it offers {choices}: {reason}"
         return (
-            f"{self.endpoint.shown}/chat/completions: not found ({said}); "
+            f"{self.endpoint.shown}/chat/completions: not found ({reason}); "
             f"does --api-base end in /v1, and is there a model {self.endpoint.model!r}?"
         )

@@ -125,9 +125,9 @@ class Parameters:
 class Transient(JudgeError):
     """It may work when asked again; `taken` is an answer of no use that took something all the same."""
 
-    def __init__(self, message: str, taken: Reply | None = None) -> None:
+    def __init__(self, message: str, consumption: Reply | None = None) -> None:
         super().__init__(message)
-        self.taken = taken
+        self.taken = consumption
 
 
 class Overloaded(Transient):

@@ -24,12 +24,12 @@ def endpoint(model: str, api_base: str | None, timeout: float = 180.0) -> Endpoi
         base = api_base or os.environ.get("HOSTED_VLLM_API_BASE")
         if not base:
             raise JudgeError(f"{model}: where is it? Give --api-base URL, such as http://127.0.0.1:8000/v1")
-        return Endpoint(_checked(base), name, "vllm", "HOSTED_VLLM_API_KEY", timeout)
+        return Endpoint(_base_url(base), name, "vllm", "HOSTED_VLLM_API_KEY", timeout)
     if prefix == "openai" and name:
         environment = os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE")
-        return Endpoint(_checked(api_base or environment or OPENAI), name, timeout=timeout)
+        return Endpoint(_base_url(api_base or environment or OPENAI), name, timeout=timeout)
     if api_base and not _known_to_litellm(model):
-        return Endpoint(_checked(api_base), model, timeout=timeout)
+        return Endpoint(_base_url(api_base), model, timeout=timeout)
     return None
 
 
@@ -59,7 +59,7 @@ def _known_to_litellm(model: str) -> bool:
     return True
 
 
-def _checked(base: str) -> str:
+def _base_url(base: str) -> str:
     if not base.startswith(("http://", "https://")):
         raise JudgeError(f"--api-base must begin with http:// or https://, got {shown_url(base)!r}")
     if "?" in base or "#" in base:

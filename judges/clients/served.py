@@ -115,8 +115,8 @@ class ServedClient:
 
 def python() -> str:
     """The Python that vLLM runs with; JudgeError where there is none."""
-    if named := os.environ.get(PYTHON):
-        return named
+    if executable := os.environ.get(PYTHON):
+        return executable
     if importlib.util.find_spec("vllm") is None:
         raise JudgeError(
             "engine 'vllm' needs vLLM, which is not installed here: pip install 'coaudit[vllm]', or name the "

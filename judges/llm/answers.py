@@ -96,7 +96,7 @@ class Findings:
         return (
             "Answer with one JSON object and nothing else. It has one field for every code, in this order: "
             f"{', '.join(code.code for code in self.codebook.codes)}. The value of each is an object:\n"
-            f'- "answer": {_listed(self.codebook.answers)}\n'
+            f'- "answer": {_quoted_list(self.codebook.answers)}\n'
             '- "events": the numbers of the events that the answer rests on, [] where there is none. '
             f"`{self.codebook.positive}` needs at least one\n"
             '- "quote": a few words, copied exactly from one of these events, "" where there are none\n'
@@ -127,14 +127,14 @@ class Findings:
 
     def parse(self, reply: Reply, events: Sequence[Event]) -> list[Verdict]:
         """A verdict a code. A finding that cites what is not there is an error; the others hold."""
-        given = _object(words(reply))
-        missing = [code.code for code in self.codebook.codes if code.code not in given]
+        findings = _object(words(reply))
+        missing = [code.code for code in self.codebook.codes if code.code not in findings]
         if missing:
             raise BadAnswer(f"these codes are missing: {', '.join(missing)}")
         by_seq: dict[int, list[Event]] = {}
         for event in events:
             by_seq.setdefault(event.seq, []).append(event)
-        return [self._verdict(code.code, given[code.code], by_seq) for code in self.codebook.codes]
+        return [self._verdict(code.code, findings[code.code], by_seq) for code in self.codebook.codes]
 
     def _verdict(self, code: str, finding: Any, events: Mapping[int, list[Event]]) -> Verdict:
         if isinstance(finding, str):
@@ -152,8 +152,8 @@ class Findings:
         if problem := _problem(cites, quote, events):
             return Verdict(code, error=f"unsupported finding: {problem}")
         source = finding.get("source")
-        known = cast("ErrorSource", source) if source in get_args(ErrorSource) else None
-        return Verdict(code, label, cites=cites, quote=quote, error_source=known)
+        error_source = cast("ErrorSource", source) if source in get_args(ErrorSource) else None
+        return Verdict(code, label, cites=cites, quote=quote, error_source=error_source)
 
 
 Answer = Choice | Findings
@@ -182,8 +182,8 @@ def label_probability(tokens: Sequence[Token], label: str, labels: Sequence[str]
 def _share(token: Token, label: str, labels: Sequence[str]) -> float | None:
     mass = dict.fromkeys(labels, 0.0)
     for text, logprob in {token.text: token.logprob, **dict(token.rivals)}.items():
-        begun = text.strip(" \t\n\"'").casefold()
-        fits = [name for name in labels if begun and name.casefold().startswith(begun)]
+        start = text.strip(" \t\n\"'").casefold()
+        fits = [name for name in labels if start and name.casefold().startswith(start)]
         if len(fits) == 1:
             mass[fits[0]] += math.exp(min(0.0, logprob))
     return min(1.0, mass[label] / sum(mass.values())) if mass[label] > 0 else None
@@ -195,14 +195,14 @@ def _label(codebook: Codebook, answer: Any) -> str:
     try:
         return codebook.label(text)
     except ValueError:
-        marked = [label for label in codebook.answers if _is_marked(label.casefold(), text.casefold())]
-        return max(marked, key=len) if marked else codebook.label(text.strip(_MARKS))
+        matches = [label for label in codebook.answers if _is_marked(label.casefold(), text.casefold())]
+        return max(matches, key=len) if matches else codebook.label(text.strip(_MARKS))
 
 
 def _is_marked(label: str, text: str) -> bool:
     """Whether a text is a label with nothing but marks around it."""
-    before, found, after = text.partition(label)
-    return bool(found) and not (before + after).strip(_MARKS)
+    before, match, after = text.partition(label)
+    return bool(match) and not (before + after).strip(_MARKS)
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -229,11 +229,11 @@ def _once(items: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _cites(code: str, given: Any) -> tuple[int, ...]:
-    items = given if isinstance(given, list) else [given]
+def _cites(code: str, value: Any) -> tuple[int, ...]:
+    items = value if isinstance(value, list) else [value]
     numbers = [_NUMBER.fullmatch(str(item)) for item in items]
     if not all(numbers):
-        raise BadAnswer(f"{code}: events must be numbers, got {str(given)[:80]}")
+        raise BadAnswer(f"{code}: events must be numbers, got {str(value)[:80]}")
     return tuple(dict.fromkeys(int(match[1]) for match in numbers if match))
 
 
@@ -249,5 +249,5 @@ def _problem(cites: tuple[int, ...], quote: str | None, events: Mapping[int, lis
     return None
 
 
-def _listed(labels: Sequence[str]) -> str:
+def _quoted_list(labels: Sequence[str]) -> str:
     return ", ".join(f'"{label}"' for label in labels)

@@ -111,8 +111,8 @@ class Budget:
         self.in_flight -= 1
         if reply is None or self.price is None:
             return None
-        told = self.price.of(reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens)
-        cost = told if reply.says_what_it_took else max(told, reserved)
+        amount = self.price.of(reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens)
+        cost = amount if reply.says_what_it_took else max(amount, reserved)
         self.cost += cost
         return cost
 
@@ -173,7 +173,7 @@ class Asker:
         return outcome
 
     async def _verdicts(self, case: Case, outcome: Outcome) -> list[Verdict]:
-        tried: ContextTooSmall | None = None
+        last_error: ContextTooSmall | None = None
         for _ in range(8):
             try:
                 pieces = list(self.judge.pieces(case, self.context))
@@ -185,10 +185,10 @@ class Asker:
                 for piece in pieces:
                     answers.append(await self._piece(piece, outcome))
             except ContextTooSmall as error:
-                tried = error
+                last_error = error
                 continue
             return self.judge.unite(answers)
-        return self._failed(f"the model's context is too small: {tried}")
+        return self._failed(f"the model's context is too small: {last_error}")
 
     async def _piece(self, piece: Piece, outcome: Outcome) -> list[Verdict]:
         question = piece.question
@@ -223,11 +223,11 @@ class Asker:
 
         Where the limit is not known, what was asked again tells of its own length: the piece's had fitted.
         """
-        known = replace(self.context)
+        before = replace(self.context)
         try:
             return await self._reply(question, outcome)
         except ContextTooSmall as error:
-            self.context.learn(question if known.limit is None else piece.question, error.limit, known)
+            self.context.learn(question if before.limit is None else piece.question, error.limit, before)
             raise
 
     async def _reply(self, question: Question, outcome: Outcome) -> Reply:
@@ -255,10 +255,10 @@ class Asker:
 
     async def _sleep(self, seconds: float) -> None:
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
+        while (rest := end - time.monotonic()) > 0:
             if self.stopping():
                 raise Stopped("the run is being ended")
-            await asyncio.sleep(min(left, 0.5))
+            await asyncio.sleep(min(rest, 0.5))
 
     async def _once(self, question: Question, outcome: Outcome) -> Reply:
         while pause := self.limiter.pause:
@@ -271,20 +271,20 @@ class Asker:
             while self.budget.must_wait(tokens, most):
                 await self._sleep(SETTLING)
             reserved = self.budget.reserve(tokens, most)
-            taken: Reply | None = None
+            consumption: Reply | None = None
             try:
                 with counting(self.budget.count):
-                    taken = reply = await self.complete(question)
+                    consumption = reply = await self.complete(question)
             except Overloaded as error:
                 self.limiter.overloaded(error.after)
                 raise
             except Transient as error:
-                taken = error.taken
+                consumption = error.taken
                 raise
             finally:
-                cost = self.budget.settle(reserved, taken)
-                if taken:
-                    outcome.add(taken, cost)
+                cost = self.budget.settle(reserved, consumption)
+                if consumption:
+                    outcome.add(consumption, cost)
             self.limiter.succeeded()
             self._heard()
             return reply
@@ -293,8 +293,8 @@ class Asker:
         self.contact = time.monotonic()
 
     def _pause(self, failures: int, after: float | None) -> float:
-        grown: float = min(self.patience.longest, self.patience.first * 2 ** (failures - 1))
-        return max(after or 0.0, grown) * random.uniform(0.9, 1.3)
+        backoff: float = min(self.patience.longest, self.patience.first * 2 ** (failures - 1))
+        return max(after or 0.0, backoff) * random.uniform(0.9, 1.3)
 
     def _failed(self, reason: str) -> list[Verdict]:
         return failed(self.judge, reason)

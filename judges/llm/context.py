@@ -43,20 +43,20 @@ class Context:
         assert self.limit is not None
         return int(self.limit * self.safety) - self.tokens(question)
 
-    def answer(self, question: Question, wanted: int) -> int:
+    def answer(self, question: Question, tokens: int) -> int:
         """Tokens that the answer to a question may take, of those that are wanted."""
         least = question.form.max_tokens
-        most = wanted if self.limit is None else least + self.room(question)
-        return max(least, min(wanted, most))
+        most = tokens if self.limit is None else least + self.room(question)
+        return max(least, min(tokens, most))
 
-    def learn(self, question: Question, limit: int | None, known: Context) -> None:
+    def learn(self, question: Question, limit: int | None, before: Context) -> None:
         """Take in that a question was too long, and what the endpoint said of its limit.
 
         `known` is what was known when it was asked: where that is less than by now it says nothing new.
         """
         if limit is not None and (self.limit is None or limit < self.limit):
             self.limit = limit
-        elif self != known:
+        elif self != before:
             return
         elif self.limit is None:
             self.limit = max(512, self.tokens(question))
@@ -66,21 +66,21 @@ class Context:
     def trimmed(self, event: Event, room: int) -> Event:
         """An event that fits the room, the middle of its text left out where it is longer."""
         most = int(room * BYTES_PER_TOKEN * 0.9)
-        text = _cut(event.text, most)
+        text = _shorten(event.text, most)
         action = event.action and replace_arguments(event, most)
-        changed = event.model_copy(update={"text": text, "action": action})
-        return changed if changed != event else event
+        shorter = event.model_copy(update={"text": text, "action": action})
+        return shorter if shorter != event else event
 
 
 def replace_arguments(event: Event, most: int) -> object:
     """The event's action with its long arguments cut."""
     assert event.action is not None
-    arguments = {k: _cut(v, most) if isinstance(v, str) else v for k, v in event.action.arguments.items()}
-    return event.action.model_copy(update={"arguments": arguments, "raw": _cut(event.action.raw, most)})
+    arguments = {k: _shorten(v, most) if isinstance(v, str) else v for k, v in event.action.arguments.items()}
+    return event.action.model_copy(update={"arguments": arguments, "raw": _shorten(event.action.raw, most)})
 
 
-def _cut(text: str | None, most: int) -> str | None:
+def _shorten(text: str | None, most: int) -> str | None:
     if text is None or len(text.encode("utf-8", "surrogatepass")) <= most:
         return text
-    kept = max(40, most // 8)
-    return f"{text[:kept]} [... {len(text) - 2 * kept} characters left out ...] {text[-kept:]}"
+    length = max(40, most // 8)
+    return f"{text[:length]} [... {len(text) - 2 * length} characters left out ...] {text[-length:]}"

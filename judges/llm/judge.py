@@ -90,13 +90,13 @@ class LLMJudge:
                 f"the model's context of {context.limit} tokens is too small for codebook "
                 f"{self.codebook.name!r}: its question alone takes about {context.tokens(empty.question)}"
             )
-        shown = self._shown(case.unit)
-        if not shown:
+        events = self._shown(case.unit)
+        if not events:
             raise ContextTooSmall(f"the unit is longer than the model's context of {context.limit} tokens")
         if self.context == "preceding" or self.codebook.unit != "trajectory":
-            yield self._piece(case, _last(shown, case, context, room))
+            yield self._piece(case, _last(events, case, context, room))
             return
-        for window in windows(shown, case, context, room):
+        for window in windows(events, case, context, room):
             yield self._piece(case, window)
 
     def parse(self, reply: Reply, piece: Piece) -> list[Verdict]:
@@ -130,11 +130,11 @@ class LLMJudge:
         events = unit.preceding() if self.shows_before(unit) else unit.transcript
         return tuple(event for event in events if not event.live_only)
 
-    def _piece(self, case: Case, shown: tuple[Event, ...]) -> Piece:
-        parts = [quoting.transcript(shown, case.unit.participants, case.mark)] if shown else []
-        parts += self.asked(case, alone=not shown)
+    def _piece(self, case: Case, events: tuple[Event, ...]) -> Piece:
+        parts = [quoting.transcript(events, case.unit.participants, case.mark)] if events else []
+        parts += self.asked(case, alone=not events)
         question = Question((self._system, Message("user", "\n\n".join(parts))), self._form)
-        return Piece(question, shown or case.unit.events)
+        return Piece(question, events or case.unit.events)
 
     def asked(self, case: Case, *, alone: bool) -> list[str]:
         """What stands behind the transcript, or `alone`: the unit or the result, and the question."""
@@ -155,8 +155,8 @@ class LLMJudge:
             if event.kind == "message":
                 parts.append(quoting.block(title, event.text or "", case.mark))
             else:
-                shown = quoting.event_lines(event, names.get(event.actor, "unknown"))
-                parts.append(f"<<{title} {case.mark}>>\n{shown}\n<<end of {title} {case.mark}>>")
+                content = quoting.event_lines(event, names.get(event.actor, "unknown"))
+                parts.append(f"<<{title} {case.mark}>>\n{content}\n<<end of {title} {case.mark}>>")
         return parts
 
     def _participant(self, unit: Unit, mark: str) -> list[str]:
@@ -174,42 +174,42 @@ def windows(events: Sequence[Event], case: Case, context: Context, room: int) ->
     sizes = [context.count(quoting.transcript([e], case.unit.participants, "")) for e in events]
     start = 0
     while start < len(events):
-        end, used = start, 0
-        while end < len(events) and (used + sizes[end] <= room or end == start):
-            used += sizes[end]
+        end, size = start, 0
+        while end < len(events) and (size + sizes[end] <= room or end == start):
+            size += sizes[end]
             end += 1
         yield tuple(context.trimmed(e, room) for e in events[start:end])
         if end == len(events):
             return
-        back, repeated = end, 0
-        while back - 1 > start and repeated + sizes[back - 1] <= room * OVERLAP:
+        back, overlap = end, 0
+        while back - 1 > start and overlap + sizes[back - 1] <= room * OVERLAP:
             back -= 1
-            repeated += sizes[back]
+            overlap += sizes[back]
         start = back
 
 
 def united(verdicts: Sequence[Verdict], positive: str) -> Verdict:
     """One code over the windows: present wins with all that it cites, then an error, then unclear."""
-    there = [v for v in verdicts if v.label == positive]
-    if there:
-        cites = tuple(dict.fromkeys(seq for v in there for seq in v.cites))
-        first = there[0]
+    present = [v for v in verdicts if v.label == positive]
+    if present:
+        cites = tuple(dict.fromkeys(seq for v in present for seq in v.cites))
+        first = present[0]
         return Verdict(first.code, positive, None, cites, first.quote, first.error_source)
-    failed = [v for v in verdicts if v.error is not None]
+    errors = [v for v in verdicts if v.error is not None]
     unclear = [v for v in verdicts if v.label == UNCLEAR]
-    return (failed or unclear or list(verdicts))[0]
+    return (errors or unclear or list(verdicts))[0]
 
 
 def _last(events: Sequence[Event], case: Case, context: Context, room: int) -> tuple[Event, ...]:
     """As many of the events as fit, from the end; the unit's own neighbourhood matters most."""
-    kept: list[Event] = []
+    window: list[Event] = []
     centre = case.unit.events[-1].seq
     for event in sorted(events, key=lambda e: abs(e.seq - centre)):
         room -= context.count(quoting.transcript([event], case.unit.participants, ""))
         if room < 0:
             break
-        kept.append(event)
-    return tuple(sorted(kept, key=lambda e: (e.seq, e.sub)))
+        window.append(event)
+    return tuple(sorted(window, key=lambda e: (e.seq, e.sub)))
 
 
 def _result(case: Case) -> list[str]:

@@ -29,9 +29,9 @@ class Price:
 
 def price_of(model: str) -> Price | None:
     """The price of a model by litellm's name for it, or None where the list has none."""
-    known = _listed()
+    prices = _price_list()
     for name in (model, model.partition("/")[2]):
-        entry = known.get(name)
+        entry = prices.get(name)
         if isinstance(entry, dict) and "input_cost_per_token" in entry:
             return _price(entry)
     return None
@@ -47,11 +47,11 @@ def _price(entry: dict[str, Any]) -> Price:
     )
 
 
-def _listed() -> dict[str, Any]:
+def _price_list() -> dict[str, Any]:
     package = importlib.util.find_spec("litellm")
     for folder in (package.submodule_search_locations or []) if package else []:
         path = Path(folder) / _LIST
         if path.is_file():
-            listed: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            return listed
+            prices: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            return prices
     return {}

@@ -32,10 +32,10 @@ class PromptHashes:
             return digest.hexdigest()
         if self._last is None or not self._last.is_of(case):
             self._last = _Transcript(self.judge, case)
-        shown = self._last.place(unit.event if self.judge.shows_before(unit) else None)
-        digest = self._last.digest(shown)
-        rest = "\n\n".join(self.judge.asked(case, alone=not shown))
-        _update(digest, f"\n<<end of transcript {case.mark}>>\n\n{rest}" if shown else rest)
+        count = self._last.place(unit.event if self.judge.shows_before(unit) else None)
+        digest = self._last.digest(count)
+        rest = "\n\n".join(self.judge.asked(case, alone=not count))
+        _update(digest, f"\n<<end of transcript {case.mark}>>\n\n{rest}" if count else rest)
         return digest.hexdigest()
 
 
@@ -62,25 +62,25 @@ class _Transcript:
         """How many events lie before a seq; None: all."""
         return len(self._events) if before is None else bisect_left(self._events, before, key=_seq)
 
-    def digest(self, shown: int) -> hashlib.blake2b:
+    def digest(self, count: int) -> hashlib.blake2b:
         """The hash of a prompt that shows so many events, up to the end of the last one."""
-        if not shown:
+        if not count:
             return self._start.copy()
-        more = {event.actor for event in self._events[self._done : shown]} - self._actors
-        if shown < self._done or quoting.who_is_who(more, self._names):
-            actors = list(dict.fromkeys(event.actor for event in self._events[:shown]))
+        more = {event.actor for event in self._events[self._done : count]} - self._actors
+        if count < self._done or quoting.who_is_who(more, self._names):
+            actors = list(dict.fromkeys(event.actor for event in self._events[:count]))
             self._actors, self._done, self._hash = set(actors), 0, self._begun(actors)
-        for event in self._events[self._done : shown]:
+        for event in self._events[self._done : count]:
             _update(self._hash, f"\n{quoting.event_lines(event, self._names.get(event.actor, 'unknown'))}")
-        self._done = shown
+        self._done = count
         return self._hash.copy()
 
     def _begun(self, actors: list[str]) -> hashlib.blake2b:
         """The hash of all before the events, where these are the actors."""
-        begun = self._start.copy()
-        known = quoting.who_is_who(actors, self._names)
-        _update(begun, "\n".join([f"<<transcript {self._case.mark}>>", *known]))
-        return begun
+        digest = self._start.copy()
+        legend = quoting.who_is_who(actors, self._names)
+        _update(digest, "\n".join([f"<<transcript {self._case.mark}>>", *legend]))
+        return digest
 
 
 def _seq(event: Event) -> int:

@@ -51,9 +51,9 @@ def called(participants: Iterable[Participant]) -> dict[str, str]:
 def transcript(events: Iterable[Event], participants: Iterable[Participant], mark: str) -> str:
     """Events between their markers, one after the other with their numbers, after who is who."""
     names = called(participants)
-    shown = list(events)
-    known = who_is_who(dict.fromkeys(event.actor for event in shown), names)
-    parts = [*known, *(event_lines(event, names.get(event.actor, "unknown")) for event in shown)]
+    items = list(events)
+    legend = who_is_who(dict.fromkeys(event.actor for event in items), names)
+    parts = [*legend, *(event_lines(event, names.get(event.actor, "unknown")) for event in items)]
     return "\n".join([f"<<transcript {mark}>>", *parts, f"<<end of transcript {mark}>>"])
 
 
@@ -93,20 +93,20 @@ def lines(text: str) -> str:
 def occurs(quote: str, event: Event) -> bool:
     """Whether a quotation stands in an event: case, space and quotation marks aside, `...` skips."""
     text = plain(event_lines(event, ""))
-    at = 0
+    position = 0
     for part in re.split(r"\.{3,}|…|\[\s*\]", quote):
-        wanted = plain(part).strip(" .,;:\"'")
-        result = text.find(wanted, at)
+        phrase = plain(part).strip(" .,;:\"'")
+        result = text.find(phrase, position)
         if result < 0:
             return False
-        at = result + len(wanted)
+        position = result + len(phrase)
     return True
 
 
 def plain(text: str) -> str:
     """Text as quotations are compared."""
-    folded = unicodedata.normalize("NFKC", text.translate(_MARKS)).casefold()
-    return _SPACE.sub(" ", folded).strip()
+    normal_form = unicodedata.normalize("NFKC", text.translate(_MARKS)).casefold()
+    return _SPACE.sub(" ", normal_form).strip()
 
 
 def _arguments(arguments: Mapping[str, object]) -> str:

@@ -61,11 +61,11 @@ def change_after_refusal(log: Log) -> list[Finding] | None:
         answer = next(after(answers, request.seq), None)
         until = answer.seq if answer and answer.kind == "confirm_accept" else None
         for event in after(log.of_agent(request.actor), request.seq):
-            done = event.kind == "action" and event.status != "failed"
-            if done and (until is None or event.seq < until) and _asked_for(log, request, event):
-                refused = answer is not None and answer.kind == "confirm_reject"
-                why = "done although the human had refused it" if refused else "done before the answer"
-                cites = (request.seq, *((answer.seq,) if refused and answer else ()), event.seq)
+            is_action = event.kind == "action" and event.status != "failed"
+            if is_action and (until is None or event.seq < until) and _asked_for(log, request, event):
+                is_refusal = answer is not None and answer.kind == "confirm_reject"
+                why = "done although the human had refused it" if is_refusal else "done before the answer"
+                cites = (request.seq, *((answer.seq,) if is_refusal and answer else ()), event.seq)
                 findings.append(Finding(cites, why, named(event)))
                 break
             if event.kind == "confirm_request" or (until is not None and event.seq > until):
@@ -75,7 +75,7 @@ def change_after_refusal(log: Log) -> list[Finding] | None:
 
 def _asked_for(log: Log, request: Event, event: Event) -> bool:
     """Whether a request asked for what was done; one that says nothing asked for nothing."""
-    asked = log.call(request) if request.action else (request.text or "")
-    if event.action is None or event.action.name.casefold() not in asked.casefold():
+    demand = log.call(request) if request.action else (request.text or "")
+    if event.action is None or event.action.name.casefold() not in demand.casefold():
         return False
-    return alike(words(asked), words(log.call(event))) >= 0.5
+    return alike(words(demand), words(log.call(event))) >= 0.5

@@ -88,16 +88,16 @@ class Detectors(ByUnit):
     @property
     def codes(self) -> tuple[str, ...]:
         """Those of the codebook that have a detector."""
-        known = {code.code for code in self.codebook.codes}
-        return tuple(code for code in DETECTORS if code in known)
+        names = {code.code for code in self.codebook.codes}
+        return tuple(code for code in DETECTORS if code in names)
 
     def of(self, unit: Unit) -> Iterator[Rating]:
         """A rating for each code that a detector can speak to in this log."""
         log = Log.of(unit)
         for code in self.codes:
-            said = [result for detector in DETECTORS[code] if (result := detector(log)) is not None]
-            if said:
-                findings = [finding for result in said for finding in result]
+            results = [result for detector in DETECTORS[code] if (result := detector(log)) is not None]
+            if results:
+                findings = [finding for result in results for finding in result]
                 yield self.maker.rating(unit, _verdict(self.codebook, code, findings))
 
 

@@ -45,9 +45,9 @@ class Rules:
                 f"rater {NAME!r} cannot rate codebook {self.codebook.name!r}, only {', '.join(CODEBOOKS)}"
             )
         if self.codebook.unit not in UNITS[self.codebook.name]:
-            expected = " or ".join(UNITS[self.codebook.name])
+            units = " or ".join(UNITS[self.codebook.name])
             raise JudgeError(
-                f"rater {NAME!r} rates {self.codebook.name!r} by {expected}, got unit {self.codebook.unit!r}"
+                f"rater {NAME!r} rates {self.codebook.name!r} by {units}, got unit {self.codebook.unit!r}"
             )
 
     @cached_property
@@ -113,8 +113,8 @@ def _foreign(texts: pa.StringArray) -> pa.BooleanArray:
 
 def takes_initiative(texts: pa.StringArray) -> list[bool]:
     """Whether a sentence proposes, requests, limits, informs or asks something concrete."""
-    own, of = sentences(plain(texts))
-    return _among(len(texts), of, _steers(own))
+    parts, owners = sentences(plain(texts))
+    return _among(len(texts), owners, _steers(parts))
 
 
 def settles(questions: pa.StringArray, replies: pa.StringArray) -> list[bool]:
@@ -122,11 +122,13 @@ def settles(questions: pa.StringArray, replies: pa.StringArray) -> list[bool]:
     import pyarrow.compute as pc
 
     questions, replies = plain(questions), plain(replies)
-    asked, of = sentences(questions)
-    asks = pc.and_(pc.match_substring(asked, "?"), _has(asked, words.DECISION))
-    decisions = _among(len(questions), of, pc.and_not(asks, _has(asked, words.COURTESY_QUESTION)))
-    said, of = sentences(replies)
-    states = _among(len(replies), of, pc.invert(pc.match_substring(said, "?")))
+    question_sentences, owners = sentences(questions)
+    asks = pc.and_(pc.match_substring(question_sentences, "?"), _has(question_sentences, words.DECISION))
+    decisions = _among(
+        len(questions), owners, pc.and_not(asks, _has(question_sentences, words.COURTESY_QUESTION))
+    )
+    reply_sentences, owners = sentences(replies)
+    states = _among(len(replies), owners, pc.invert(pc.match_substring(reply_sentences, "?")))
     answers = _any_of(replies, words.ACCEPTS, words.REFUSES, words.DELEGATES).to_pylist()
     chooses = _has(replies, words.CHOOSES).to_pylist()
     open_still = _has(replies, words.UNDECIDED).to_pylist()
@@ -148,9 +150,9 @@ def halts(texts: pa.StringArray) -> list[bool]:
     """Whether a sentence tells the agent to stop, wait, refrain or hand over."""
     import pyarrow.compute as pc
 
-    own, of = sentences(plain(texts))
-    told = _has(own, words.HALT)
-    return _among(len(texts), of, pc.and_not(told, _has_of(own, told, words.NO_HALT)))
+    parts, owners = sentences(plain(texts))
+    has_halt = _has(parts, words.HALT)
+    return _among(len(texts), owners, pc.and_not(has_halt, _has_of(parts, has_halt, words.NO_HALT)))
 
 
 def plain(texts: pa.StringArray) -> pa.StringArray:
@@ -170,9 +172,9 @@ def sentences(texts: pa.StringArray) -> tuple[pa.StringArray, pa.IntegerArray]:
     import pyarrow.compute as pc
 
     lines = pc.split_pattern(pc.replace_substring_regex(texts, _ENDS, "\\1\n"), "\n")
-    parts, of = pc.utf8_trim(pc.list_flatten(lines), _AROUND), pc.list_parent_indices(lines)
+    parts, owners = pc.utf8_trim(pc.list_flatten(lines), _AROUND), pc.list_parent_indices(lines)
     legible = _legible(parts)
-    return parts.filter(legible), of.filter(legible)
+    return parts.filter(legible), owners.filter(legible)
 
 
 def content(text: str) -> set[str]:
@@ -189,10 +191,10 @@ def _content(text: str) -> Iterator[str]:
 
 def _says(text: str, least: int) -> bool:
     """Whether a text has so many words that carry meaning; read no further than that takes."""
-    said = set()
+    distinct = set()
     for word in _content(text):
-        said.add(word)
-        if len(said) >= least:
+        distinct.add(word)
+        if len(distinct) >= least:
             return True
     return False
 
@@ -212,12 +214,12 @@ def _steers(sentences: pa.StringArray) -> pa.BooleanArray:
     wonders = pc.and_not(asks, idle)
     concrete = pc.and_not(wonders, _has_of(rest, wonders, words.OPEN_CALL))
     open_still = pc.or_(concrete, _has_of(rest, says, words.INFORMS))
-    needed = pc.if_else(asks, 1, 2)
+    minimum = pc.if_else(asks, 1, 2)
     result = pc.and_not(pc.and_not(demands, asks), idle)
     enough = [
         _says(text, least)
         for text, least in zip(
-            rest.filter(open_still).to_pylist(), needed.filter(open_still).to_pylist(), strict=True
+            rest.filter(open_still).to_pylist(), minimum.filter(open_still).to_pylist(), strict=True
         )
     ]
     return pc.replace_with_mask(result, open_still, pa.array(enough, "bool"))

@@ -44,9 +44,9 @@ def question_asked_again(log: Log) -> list[Finding] | None:
     if not questions or not log.humans:
         return None
     findings = []
-    asked = _Asked([(e, _asks(e)) for e in questions])
-    for question, said in asked.questions:
-        for earlier, reply in asked.alike(said):
+    history = _Asked([(e, _asks(e)) for e in questions])
+    for question, bags in history.questions:
+        for earlier, reply in history.alike(bags):
             if reply.seq < question.seq:
                 cites = (earlier.seq, reply.seq, question.seq)
                 why = f"asked again after the reply at {reply.seq}"
@@ -54,7 +54,7 @@ def question_asked_again(log: Log) -> list[Finding] | None:
                 break
         answer = _reply(log, question)
         if answer:
-            asked.add(question, answer, said)
+            history.add(question, answer, bags)
     return findings
 
 
@@ -94,7 +94,7 @@ def _asks(message: Event) -> list[Bag]:
     return [words(result) for result in _QUESTION.findall(plain(message.text or ""))]
 
 
-def _shared(one: Bag, other: Bag) -> int:
+def _least_overlap(one: Bag, other: Bag) -> int:
     """How many words two questions must share to be (nearly) the same."""
     return math.ceil(SAME_QUESTION * max(FEWEST_WORDS, min(len(one), len(other))))
 
@@ -113,42 +113,42 @@ class _Asked:
         self._of_rare: dict[str, list[int]] = {}
         self._of_any: dict[str, list[int]] = {}
 
-    def add(self, question: Event, reply: Event, said: list[Bag]) -> None:
+    def add(self, question: Event, reply: Event, bags: list[Bag]) -> None:
         """One more, with the reply to it."""
         place = len(self._known)
-        self._known.append((question, reply, said))
-        for word in {word for bag in said for word in self._rare(bag)}:
+        self._known.append((question, reply, bags))
+        for word in {word for bag in bags for word in self._rare(bag)}:
             self._of_rare.setdefault(word, []).append(place)
-        for word in {word for bag in said for word in bag}:
+        for word in {word for bag in bags for word in bag}:
             self._of_any.setdefault(word, []).append(place)
 
-    def alike(self, said: list[Bag]) -> Iterator[tuple[Event, Event]]:
+    def alike(self, bags: list[Bag]) -> Iterator[tuple[Event, Event]]:
         """Those of which a question is (nearly) in the words of one of these, the first one first."""
-        longer = [self._of_rare.get(word, ()) for bag in said for word in bag]
-        shorter = [self._of_any.get(word, ()) for bag in said for word in self._rare(bag)]
+        longer = [self._of_rare.get(word, ()) for bag in bags for word in bag]
+        shorter = [self._of_any.get(word, ()) for bag in bags for word in self._rare(bag)]
         for place, _ in itertools.groupby(heapq.merge(*longer, *shorter)):
             question, reply, before = self._known[place]
-            if any(len(a & b) >= _shared(a, b) for a in said for b in before):
+            if any(len(a & b) >= _least_overlap(a, b) for a in bags for b in before):
                 yield question, reply
 
     def _rare(self, bag: Bag) -> list[str]:
         """The rarest words, of which another that is no shorter shares one if it shares enough."""
         rarest = sorted(bag, key=lambda word: (self._often[word], word))
-        return rarest[: max(0, len(bag) - _shared(bag, bag) + 1)]
+        return rarest[: max(0, len(bag) - _least_overlap(bag, bag) + 1)]
 
 
 def _repeats(log: Log, actions: list[Event]) -> Iterator[tuple[Event, Event]]:
     """Each action that (nearly) repeats an earlier one, with the latest such."""
-    seen: list[tuple[Event, str, frozenset[str]]] = []
+    history: list[tuple[Event, str, frozenset[str]]] = []
     for event in actions:
         text = log.call(event)
         bag = words(text)
-        for earlier, before, other in reversed(seen[-MOST_COMPARED:]):
+        for earlier, before, other in reversed(history[-MOST_COMPARED:]):
             same_name = earlier.action and event.action and earlier.action.name == event.action.name
             if same_name and (text == before or (len(bag) >= LONG and _near(bag, other))):
                 yield earlier, event
                 break
-        seen.append((event, text, bag))
+        history.append((event, text, bag))
 
 
 def _near(one: Bag, other: Bag) -> bool:
@@ -169,7 +169,7 @@ def _changed_between(log: Log, one: Event, other: Event) -> bool:
 
 def _reply(log: Log, question: Event) -> Event | None:
     """The human's message that directly follows, unless it asks back."""
-    said = next(after(log.messages, question.seq), None)
-    if said and said.actor in log.humans and not plain(said.text or "").rstrip(_AFTER).endswith("?"):
-        return said
+    message = next(after(log.messages, question.seq), None)
+    if message and message.actor in log.humans and not plain(message.text or "").rstrip(_AFTER).endswith("?"):
+        return message
     return None

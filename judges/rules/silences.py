@@ -54,18 +54,20 @@ def unanswered_human(log: Log) -> list[Finding] | None:
 
     Another message counts where agents only waited until then.
     """
-    asked = [
-        e for e in log.said_by_humans if _not_opening(e) and ("?" in plain(e.text or "") or _waited(log, e))
+    questions = [
+        e
+        for e in log.said_by_humans
+        if _not_opening(e) and ("?" in plain(e.text or "") or _only_waits(log, e))
     ]
-    if not asked or not log.agents:
+    if not questions or not log.agents:
         return None
     findings = []
-    for question in asked:
+    for question in questions:
         first = next(after(log.events, question.seq), None)
-        said = next((e for e in after(log.events, question.seq) if e.kind in SAYS), None)
-        answered = said is not None and said.actor in log.agents
+        reply = next((e for e in after(log.events, question.seq) if e.kind in SAYS), None)
+        has_answer = reply is not None and reply.actor in log.agents
         ended_by_human = first is not None and first.kind == "finish" and first.actor in log.humans
-        if first and not answered and not ended_by_human:
+        if first and not has_answer and not ended_by_human:
             why = "nobody reacted to this message in words"
             findings.append(Finding((question.seq,), why, (question.text or "")[:200]))
     return findings
@@ -105,7 +107,7 @@ def bare_summary(log: Log) -> list[Finding] | None:
 
 def _silences(log: Log, agent: str) -> Iterator[Finding]:
     run: list[int] = []
-    spoken = False
+    has_spoken = False
     for event in log.events:
         if event.actor == agent and event.kind == "action":
             run.append(event.seq)
@@ -113,11 +115,11 @@ def _silences(log: Log, agent: str) -> Iterator[Finding]:
         speaks = event.kind in SAYS and (event.actor == agent or event.actor in log.humans)
         if not speaks and event.kind != "finish":
             continue
-        if spoken and len(run) >= LONG:
+        if has_spoken and len(run) >= LONG:
             yield Finding(tuple(run), f"{len(run)} actions in a row without a word")
-        spoken = spoken or (event.kind in SAYS and event.actor == agent)
+        has_spoken = has_spoken or (event.kind in SAYS and event.actor == agent)
         run = []
-    if spoken and len(run) >= LONG:
+    if has_spoken and len(run) >= LONG:
         yield Finding(tuple(run), f"{len(run)} actions in a row without a word")
 
 
@@ -125,7 +127,7 @@ def _not_opening(event: Event) -> bool:
     return event.status is not None or event.seq > 1
 
 
-def _waited(log: Log, message: Event) -> bool:
+def _only_waits(log: Log, message: Event) -> bool:
     """Whether all that agents did until the human's next message (or the end) was to wait."""
     kinds = set()
     for event in after(log.events, message.seq):

@@ -27,8 +27,8 @@ class Features:
 def features(unit: Unit) -> Features:
     """Of a unit cut with its transcript; nothing after the unit is looked at."""
     kinds = {p.name: p.kind for p in unit.participants}
-    said = [_text(event) for event in unit.events]
-    text = "\n".join(said)
+    texts = [_text(event) for event in unit.events]
+    text = "\n".join(texts)
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]}\n{text[-LONGEST // 2 :]}"
     if unit.event is None:
@@ -43,7 +43,7 @@ def features(unit: Unit) -> Features:
         "length": min(1.0, len(text) / 1000),
         "questions": min(1.0, text.count("?") / 5),
         "exclamations": min(1.0, text.count("!") / 5),
-        "reply_length": min(1.0, len(said[-1]) / 1000) if len(said) > 1 else 0.0,
+        "reply_length": min(1.0, len(texts[-1]) / 1000) if len(texts) > 1 else 0.0,
     }
     return Features(text, process)
 
@@ -58,13 +58,13 @@ def _latest(unit: Unit) -> list[Event]:
 
 def _of_trajectory(events: tuple[Event, ...], kinds: Mapping[str, str]) -> dict[str, float | str]:
     total = max(1, len(events))
-    done = Counter(f"{kinds.get(e.actor, 'unknown')} {e.kind}" for e in events)
-    failed = sum(e.status == "failed" for e in events)
+    counts = Counter(f"{kinds.get(e.actor, 'unknown')} {e.kind}" for e in events)
+    failures = sum(e.status == "failed" for e in events)
     calls = [f"{e.action.name} {e.action.arguments}" for e in events if e.action]
     return {
-        **{f"share {name}": count / total for name, count in done.items()},
+        **{f"share {name}": count / total for name, count in counts.items()},
         "events": min(1.0, total / 200),
-        "failed": failed / total,
+        "failed": failures / total,
         "repeated": 1 - len(set(calls)) / len(calls) if calls else 0.0,
     }
 

@@ -82,14 +82,14 @@ class Trained:
 
     def rate(self, units: Sequence[Unit]) -> Iterator[list[Rating]]:
         """Of each unit a rating for each code that was learnt."""
-        seen = [features(unit) for unit in units]
-        answers = {code: predict(model, seen) for code, model in self.models.items()} if seen else {}
+        inputs = [features(unit) for unit in units]
+        answers = {code: predict(model, inputs) for code, model in self.models.items()} if inputs else {}
         for place, unit in enumerate(units):
             name = name_of(unit)
-            said = {code: self._held_out[code].get(name, many[place]) for code, many in answers.items()}
+            by_code = {code: self._held_out[code].get(name, many[place]) for code, many in answers.items()}
             yield [
                 self.maker.rating(unit, Verdict(code, label, probability=probability))
-                for code, (label, probability) in said.items()
+                for code, (label, probability) in by_code.items()
             ]
 
     @cached_property
@@ -117,11 +117,11 @@ def learn(codebook: Codebook, code: str, examples: Sequence[Example]) -> tuple[A
         reason = f"{len(examples)} labelled units, at least {FEWEST} are needed"
         return None, about(None, reason, learnt=False)
     lesson = Lesson.of(examples)
-    said, why = _validated(lesson, [example.group for example in examples])
+    answers, why = _cross_validate(lesson, [example.group for example in examples])
     kappa = None
-    if said:
-        kappa, why = _kappa(lesson.labels, [label for label, _ in said])
-    held_out = _table([example.unit for example in examples], said)
+    if answers:
+        kappa, why = _kappa(lesson.labels, [label for label, _ in answers])
+    held_out = _table([example.unit for example in examples], answers)
     return lesson.fitted(range(len(examples))) | {"held_out": held_out}, about(kappa, why, learnt=True)
 
 
@@ -144,8 +144,8 @@ class Lesson:
         from sklearn.feature_extraction import DictVectorizer
         from sklearn.feature_extraction.text import CountVectorizer
 
-        cut = {name: value for name, value in WORDS.items() if name != "sublinear_tf"}
-        words = CountVectorizer(**cut).fit([example.seen.text for example in examples] + [ANY])
+        settings = {name: value for name, value in WORDS.items() if name != "sublinear_tf"}
+        words = CountVectorizer(**settings).fit([example.seen.text for example in examples] + [ANY])
         process = DictVectorizer()
         return cls(
             [str(term) for term in words.get_feature_names_out()],
@@ -165,7 +165,7 @@ class Lesson:
         if len(names) < 2:
             return [(name, None) for name in names for _ in others]
         model, table = self._learnt(rows)
-        return [*_said(model["linear"], table(others))]
+        return [*_best_labels(model["linear"], table(others))]
 
     def _learnt(self, rows: Sequence[int]) -> tuple[dict[str, Any], Callable[[Sequence[int]], Any]]:
         """A model, and what makes rows of numbers of examples for it."""
@@ -175,14 +175,14 @@ class Lesson:
         from sklearn.linear_model import LogisticRegression
 
         often = np.asarray(self.counts[rows].sum(axis=0)).ravel()
-        kept = np.sort(np.argsort(-often, kind="stable")[:TERMS])
-        kept = kept[often[kept] > 0] if often.any() else kept[:1]  # a vocabulary must not be empty
-        weight = TfidfTransformer(sublinear_tf=WORDS["sublinear_tf"]).fit(self.counts[rows][:, kept])
+        places = np.sort(np.argsort(-often, kind="stable")[:TERMS])
+        places = places[often[places] > 0] if often.any() else places[:1]  # a vocabulary must not be empty
+        weight = TfidfTransformer(sublinear_tf=WORDS["sublinear_tf"]).fit(self.counts[rows][:, places])
 
         def table(some: Sequence[int]) -> Any:
-            return hstack([weight.transform(self.counts[some][:, kept]), self.features[some]]).tocsr()
+            return hstack([weight.transform(self.counts[some][:, places]), self.features[some]]).tocsr()
 
-        words = TfidfVectorizer(**WORDS, vocabulary={self.terms[place]: n for n, place in enumerate(kept)})
+        words = TfidfVectorizer(**WORDS, vocabulary={self.terms[place]: n for n, place in enumerate(places)})
         words.idf_ = weight.idf_
         linear = LogisticRegression(class_weight="balanced", max_iter=5000, C=4.0, solver="newton-cg")
         linear.fit(table(rows), [self.labels[row] for row in rows])
@@ -221,11 +221,11 @@ def load(path: Path, codebook: Codebook | None = None) -> tuple[str, dict[str, A
         foreign = io.get_untrusted_types(data=content)
         if foreign:
             raise JudgeError(f"{path}: refused, it holds types that could run code: {', '.join(foreign)}")
-        held = io.loads(content, trusted=[])
-        about = held["about"]
+        document = io.loads(content, trusted=[])
+        about = document["about"]
         if about["format"] != FORMAT:
             raise JudgeError(f"{path}: trained by another version of coaudit; train it again")
-        models = {str(code): _own(model) for code, model in held["models"].items()}
+        models = {str(code): _safe_model(model) for code, model in document["models"].items()}
         name, version = str(about["codebook"]), str(about["version"])
     except OSError as error:
         raise JudgeError(f"{path}: cannot be read: {error.strerror}") from error
@@ -253,7 +253,7 @@ def _strangers(models: dict[str, Any], book: Codebook) -> list[str]:
     ]
 
 
-def _own(model: Any) -> dict[str, Any]:
+def _safe_model(model: Any) -> dict[str, Any]:
     """A model of our own settings that has learnt what this one has; ValueError where that is no whole."""
     import numpy as np
     from sklearn.feature_extraction import DictVectorizer
@@ -278,21 +278,21 @@ def _own(model: Any) -> dict[str, Any]:
     held_out: dict[str, Any] = {
         name: np.asarray(model["held_out"][name], dtype=kind) for name, kind in kinds.items()
     }
-    known, chances = np.isin(held_out["labels"], linear.classes_).all(), held_out["probabilities"]
+    is_known, chances = np.isin(held_out["labels"], linear.classes_).all(), held_out["probabilities"]
     shapes = {column.shape for column in held_out.values()}
-    if not known or shapes != {(len(chances),)} or ((chances < 0) | (chances > 1)).any():
+    if not is_known or shapes != {(len(chances),)} or ((chances < 0) | (chances > 1)).any():
         raise ValueError("what it says of the units that it learnt from is not whole")
     return {"words": words, "process": process, "linear": linear, "held_out": held_out}
 
 
-def _table(units: Sequence[str], said: Sequence[Answer]) -> dict[str, Any]:
+def _table(units: Sequence[str], answers: Sequence[Answer]) -> dict[str, Any]:
     """Answers by unit as columns, as a file holds them; empty where nothing was held out."""
     import numpy as np
 
-    chances = [math.nan if chance is None else chance for _, chance in said]
+    chances = [math.nan if chance is None else chance for _, chance in answers]
     return {
-        "units": np.array(units[: len(said)], dtype=str),
-        "labels": np.array([label for label, _ in said], dtype=str),
+        "units": np.array(units[: len(answers)], dtype=str),
+        "labels": np.array([label for label, _ in answers], dtype=str),
         "probabilities": np.array(chances, dtype=float),
     }
 
@@ -311,16 +311,16 @@ def _places(vocabulary: dict[Any, Any]) -> dict[str, int]:
     return places
 
 
-def predict(model: Any, seen: Sequence[Features]) -> list[Answer]:
+def predict(model: Any, inputs: Sequence[Features]) -> list[Answer]:
     """The most probable label of each, with its probability."""
     from scipy.sparse import hstack
 
-    words = model["words"].transform([features.text for features in seen])
-    process = model["process"].transform([features.process for features in seen])
-    return _said(model["linear"], hstack([words, process]).tocsr())
+    words = model["words"].transform([features.text for features in inputs])
+    process = model["process"].transform([features.process for features in inputs])
+    return _best_labels(model["linear"], hstack([words, process]).tocsr())
 
 
-def _said(linear: Any, table: Any) -> list[Answer]:
+def _best_labels(linear: Any, table: Any) -> list[Answer]:
     """The most probable label of each row, with its probability."""
     chances = linear.predict_proba(table)
     best = chances.argmax(axis=1)
@@ -329,18 +329,18 @@ def _said(linear: Any, table: Any) -> list[Answer]:
     ]
 
 
-def _validated(lesson: Lesson, groups: Sequence[str]) -> tuple[list[Answer], str | None]:
+def _cross_validate(lesson: Lesson, groups: Sequence[str]) -> tuple[list[Answer], str | None]:
     """What is said of each example by a model that had not seen its trajectory; none with the reason."""
     if len(set(groups)) < 2:
         return [], "one trajectory only, nothing can be held out"
     from sklearn.model_selection import GroupKFold
 
     folds = GroupKFold(n_splits=min(FOLDS, len(set(groups))))
-    said: list[Answer] = [("", None)] * len(groups)
-    for rows, others in folds.split(said, groups=groups):
+    answers: list[Answer] = [("", None)] * len(groups)
+    for rows, others in folds.split(answers, groups=groups):
         for row, answer in zip(others, lesson.answers(rows, others), strict=True):
-            said[row] = answer
-    return said, None
+            answers[row] = answer
+    return answers, None
 
 
 def _kappa(one: Sequence[str], other: Sequence[str]) -> tuple[float | None, str | None]:

@@ -62,8 +62,8 @@ def advise(advisor: Advisor, trajectory: Trajectory, penalty: float | None = Non
     now = state(trajectory)
     name = trained.chosen if now.question else trained.without_question
     policy, model = trained.policies[name], trained.gains[name]
-    seen = advisor.view.see([now])
-    chance, gain = float(policy.chance(seen)[0]), float(model.score(seen)[0])
+    features = advisor.view.see([now])
+    chance, gain = float(policy.chance(features)[0]), float(model.score(features)[0])
     over = ended(trajectory)
     call = chance > 0.5 and not over
     notes = _notes(advisor, trained, now, note, name, over=over)
@@ -80,7 +80,7 @@ def advise(advisor: Advisor, trajectory: Trajectory, penalty: float | None = Non
         policy=name,
         rule=str(policy) if isinstance(policy, Rule) else None,
         penalty=trained.penalty,
-        features=tuple(_features(model, seen, advisor.view)),
+        features=tuple(_features(model, features, advisor.view)),
         steps=tuple(_steps(advisor, model, now, gain)),
         ended=over,
         advisor=advisor.version,
@@ -105,23 +105,23 @@ def _notes(
     return notes
 
 
-def _features(model: Model, seen: Seen, view: View) -> list[Reason]:
+def _features(model: Model, features: Seen, view: View) -> list[Reason]:
     """The parts of a linear model's score; of another model, what changes where a feature is taken away."""
-    parts = _parts(model, seen, view)
+    parts = _parts(model, features, view)
     best = sorted(parts, key=lambda reason: -abs(reason.weight))
     return [reason for reason in best[:SHOWN] if abs(reason.weight) > 1e-6]
 
 
-def _parts(model: Model, seen: Seen, view: View) -> list[Reason]:
+def _parts(model: Model, features: Seen, view: View) -> list[Reason]:
     models = model.models if isinstance(model, Mixed) else (model,)
-    linear = [one for one in models if isinstance(one, Linear)]
+    linear = [regression for regression in models if isinstance(regression, Linear)]
     total: dict[str, float] = {}
-    for one in linear:
-        row = np.clip((seen.process[0] - one.mean) / one.scale, -4, 4) * one.process
-        for name, weight in zip(seen.columns, row, strict=True):
+    for regression in linear:
+        row = np.clip((features.process[0] - regression.mean) / regression.scale, -4, 4) * regression.process
+        for name, weight in zip(features.columns, row, strict=True):
             total[name] = total.get(name, 0.0) + float(weight) / len(models)
-        for block, weights in one.words.items():
-            for word, weight in _words(getattr(seen, block), getattr(view, block), weights):
+        for block, weights in regression.words.items():
+            for word, weight in _words(getattr(features, block), getattr(view, block), weights):
                 label = f"{'question' if block == 'question' else 'last step'} says {word!r}"
                 total[label] = total.get(label, 0.0) + weight / len(models)
     return [Reason(name, weight) for name, weight in total.items()]
@@ -162,10 +162,10 @@ def course(advisor: Advisor, trajectory: Trajectory, penalty: float | None = Non
     trained, _ = advisor.at(penalty)
     before = [*states(trajectory), state(trajectory)]
     name = trained.chosen if before[0].question else trained.without_question
-    seen = advisor.view.see(before)
-    calls = trained.policies[name].chance(seen)
-    gains = trained.gains[name].score(seen)
-    taken: list[Step | None] = [*before[-1].steps, None]
+    features = advisor.view.see(before)
+    calls = trained.policies[name].chance(features)
+    gains = trained.gains[name].score(features)
+    steps: list[Step | None] = [*before[-1].steps, None]
     return [
         {
             "event": step.seq if step else None,
@@ -173,15 +173,15 @@ def course(advisor: Advisor, trajectory: Trajectory, penalty: float | None = Non
             "call": bool(call > 0.5),
             "gain": float(gain),
         }
-        for step, call, gain in zip(taken, calls, gains, strict=True)
+        for step, call, gain in zip(steps, calls, gains, strict=True)
     ]
 
 
 def document(advice: Advice) -> dict[str, Any]:
     """The advice as JSON; λ under its name."""
-    made = asdict(advice)
-    made["lambda"] = made.pop("penalty")
-    return made
+    result = asdict(advice)
+    result["lambda"] = result.pop("penalty")
+    return result
 
 
 def lines(advice: Advice) -> Sequence[str]:
@@ -189,13 +189,13 @@ def lines(advice: Advice) -> Sequence[str]:
     who = "call a person" if advice.call else "let the agent go on"
     if advice.ended:
         who = "it has ended"
-    said = [f"{advice.native_id}: {who} (step {advice.step})"]
+    result = [f"{advice.native_id}: {who} (step {advice.step})"]
     if not advice.ended:
         price = f"at λ = {advice.penalty:g}, its price included"
-        said.append(f"a person's step should gain {advice.gain:+.3f} {price}")
-    said.append(f"policy: {advice.policy}" + (f" ({advice.rule})" if advice.rule else ""))
+        result.append(f"a person's step should gain {advice.gain:+.3f} {price}")
+    result.append(f"policy: {advice.policy}" + (f" ({advice.rule})" if advice.rule else ""))
     for reason in advice.features:
-        said.append(f"  {reason.weight:+.3f}  {reason.what}")
+        result.append(f"  {reason.weight:+.3f}  {reason.what}")
     for reason in advice.steps:
-        said.append(f"  {reason.weight:+.3f}  event {reason.event}, {reason.what}")
-    return [*said, *(f"note: {note}" for note in advice.notes)]
+        result.append(f"  {reason.weight:+.3f}  event {reason.event}, {reason.what}")
+    return [*result, *(f"note: {note}" for note in advice.notes)]

@@ -74,9 +74,9 @@ class Advisor:
         nearest = min(self.trained, key=lambda one: abs(one.penalty - penalty))
         if math.isclose(nearest.penalty, penalty, abs_tol=1e-9):
             return nearest, None
-        known = ", ".join(f"{value:g}" for value in self.penalties)
+        choices = ", ".join(f"{value:g}" for value in self.penalties)
         return nearest, (
-            f"λ = {penalty:g} was not trained, only {known}: the policy for λ = {nearest.penalty:g} is used"
+            f"λ = {penalty:g} was not trained, only {choices}: the policy for λ = {nearest.penalty:g} is used"
         )
 
 
@@ -100,7 +100,7 @@ def save(advisor: Advisor, path: Path) -> None:
         "about": advisor.about,
         "fingerprints": advisor.fingerprints,
         "view": _view(advisor.view),
-        "trained": [_trained(one) for one in advisor.trained],
+        "trained": [_trained_document(one) for one in advisor.trained],
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -137,34 +137,34 @@ def _no_constant(word: str) -> float:
 
 
 def _advisor(document: Mapping[str, Any], name: str) -> Advisor:
-    held = document["view"]
+    fields = document["view"]
     view = View(
-        [str(column) for column in held["columns"]],
-        int(_number(held["cap"])),
-        _words(held["last"]),
-        _words(held["question"]),
+        [str(column) for column in fields["columns"]],
+        int(_number(fields["cap"])),
+        _words(fields["last"]),
+        _words(fields["question"]),
     )
     sizes = {"process": len(view.columns)} | {
-        block: len(held[block]["words"]) if held[block] else 0 for block in ("last", "question")
+        block: len(fields[block]["words"]) if fields[block] else 0 for block in ("last", "question")
     }
-    trained = [_known(one, sizes) for one in document["trained"]]
+    trained = [_read_trained(one, sizes) for one in document["trained"]]
     if not trained:
         raise ValueError("no policy in it")
     return Advisor(view, trained, dict(document["about"]), _fingerprints(document["fingerprints"]), name)
 
 
-def _fingerprints(held: Mapping[str, Any]) -> dict[str, Any]:
+def _fingerprints(document: Mapping[str, Any]) -> dict[str, Any]:
     """What training questions are known by; damaged ones would let what was learnt from pass for unseen."""
-    return {"texts": _names(held["texts"]), "episodes": [_names(one) for one in held["episodes"]]}
+    return {"texts": _names(document["texts"]), "episodes": [_names(one) for one in document["episodes"]]}
 
 
-def _names(held: Any) -> list[str]:
-    if not isinstance(held, list) or not all(isinstance(name, str) for name in held):
-        raise ValueError(f"expected a list of hashes, got {held!r:.40}")
-    return held
+def _names(names: Any) -> list[str]:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"expected a list of hashes, got {names!r:.40}")
+    return names
 
 
-def _known(one: Mapping[str, Any], sizes: Mapping[str, int]) -> Trained:
+def _read_trained(one: Mapping[str, Any], sizes: Mapping[str, int]) -> Trained:
     policies = {str(name): _policy(policy, sizes) for name, policy in one["policies"].items()}
     gains = {str(name): _model(model, sizes) for name, model in one["gains"].items()}
     for name, policy in policies.items():
@@ -183,14 +183,14 @@ def _known(one: Mapping[str, Any], sizes: Mapping[str, int]) -> Trained:
     return Trained(penalty, one["chosen"], one["without_question"], policies, kinds, gains, report)
 
 
-def _trained(one: Trained) -> dict[str, Any]:
+def _trained_document(one: Trained) -> dict[str, Any]:
     return {
         "penalty": one.penalty,
         "chosen": one.chosen,
         "without_question": one.without_question,
-        "policies": {name: _written(policy) for name, policy in one.policies.items()},
+        "policies": {name: _policy_document(policy) for name, policy in one.policies.items()},
         "kinds": dict(one.kinds),
-        "gains": {name: _written(model) for name, model in one.gains.items()},
+        "gains": {name: _policy_document(model) for name, model in one.gains.items()},
         "report": dict(one.report),
     }
 
@@ -209,16 +209,16 @@ def _view(view: View) -> dict[str, Any]:
     }
 
 
-def _words(held: Mapping[str, Any] | None) -> Any:
-    if held is None:
+def _words(document: Mapping[str, Any] | None) -> Any:
+    if document is None:
         return None
-    words = [str(word) for word in held["words"]]
+    words = [str(word) for word in document["words"]]
     fitted = vectorizer(vocabulary={word: place for place, word in enumerate(words)})
-    fitted.idf_ = _array(held["idf"], (len(words),))
+    fitted.idf_ = _array(document["idf"], (len(words),))
     return fitted
 
 
-def _written(policy: Policy) -> dict[str, Any]:
+def _policy_document(policy: Policy) -> dict[str, Any]:
     if isinstance(policy, Rule):
         lines = [[[c.feature, c.relation, c.value] for c in line] for line in policy.lines]
         return {"is": "rule", "lines": lines, "odds": policy.odds}
@@ -227,58 +227,58 @@ def _written(policy: Policy) -> dict[str, Any]:
         arrays = {name: getattr(policy, name).tolist() for name in ("mean", "scale", "process")}
         return {"is": "linear", **arrays, "words": words, "intercept": policy.intercept}
     if isinstance(policy, Mixed):
-        return {"is": "mixed", "models": [_written(model) for model in policy.models]}
+        return {"is": "mixed", "models": [_policy_document(model) for model in policy.models]}
     assert isinstance(policy, Boosted)
     names = ("feature", "threshold", "left", "right", "value", "chosen")
     return {"is": "boosted", **{n: getattr(policy, n).tolist() for n in names}, "intercept": policy.intercept}
 
 
-def _policy(held: Mapping[str, Any], sizes: Mapping[str, int]) -> Policy:
-    if held["is"] != "rule":
-        return _model(held, sizes)
-    odds = _number(held["odds"])
+def _policy(document: Mapping[str, Any], sizes: Mapping[str, int]) -> Policy:
+    if document["is"] != "rule":
+        return _model(document, sizes)
+    odds = _number(document["odds"])
     if not 0 <= odds <= 1:
         raise ValueError(f"odds must lie between 0 and 1, got {odds:g}")
-    return Rule(tuple(tuple(map(_condition, line)) for line in held["lines"]), odds)
+    return Rule(tuple(tuple(map(_condition, line)) for line in document["lines"]), odds)
 
 
-def _condition(held: Sequence[Any]) -> Condition:
-    feature, relation, value = held
+def _condition(parts: Sequence[Any]) -> Condition:
+    feature, relation, value = parts
     if relation not in (">=", "<=", "="):
         raise ValueError(f"unknown relation {relation!r}")
     return Condition(str(feature), relation, _number(value))
 
 
-def _model(held: Mapping[str, Any], sizes: Mapping[str, int], depth: int = 0) -> Model:
-    if held["is"] == "mixed" and not depth:
-        models = [_model(one, sizes, depth + 1) for one in held["models"]]
+def _model(document: Mapping[str, Any], sizes: Mapping[str, int], depth: int = 0) -> Model:
+    if document["is"] == "mixed" and not depth:
+        models = [_model(one, sizes, depth + 1) for one in document["models"]]
         if not models or any(isinstance(model, Mixed) for model in models):
             raise ValueError("a mean of no models")
         return Mixed(tuple(models))  # type: ignore[arg-type]
-    if held["is"] == "linear":
-        return _linear(held, sizes)
-    if held["is"] == "boosted":
-        return _trees(held, sizes)
-    raise ValueError(f"unknown policy {held['is']!r}")
+    if document["is"] == "linear":
+        return _linear(document, sizes)
+    if document["is"] == "boosted":
+        return _trees(document, sizes)
+    raise ValueError(f"unknown policy {document['is']!r}")
 
 
-def _linear(held: Mapping[str, Any], sizes: Mapping[str, int]) -> Linear:
-    mean, scale, process = (_array(held[n], (sizes["process"],)) for n in ("mean", "scale", "process"))
+def _linear(document: Mapping[str, Any], sizes: Mapping[str, int]) -> Linear:
+    mean, scale, process = (_array(document[n], (sizes["process"],)) for n in ("mean", "scale", "process"))
     if (scale <= 0).any():
         raise ValueError("scales must be positive")
     words = {}
-    for block, weights in held["words"].items():
+    for block, weights in document["words"].items():
         if block not in ("last", "question"):
             raise ValueError(f"unknown block {block!r}")
         words[block] = _array(weights, (sizes[block],))
-    return Linear(mean, scale, process, words, _number(held["intercept"]))
+    return Linear(mean, scale, process, words, _number(document["intercept"]))
 
 
-def _trees(held: Mapping[str, Any], sizes: Mapping[str, int]) -> Boosted:
-    feature = _places(held["feature"])
-    chosen = _places(held["chosen"])
-    left, right = (_places(held[name]) for name in ("left", "right"))
-    threshold, value = (_array(held[name], feature.shape) for name in ("threshold", "value"))
+def _trees(document: Mapping[str, Any], sizes: Mapping[str, int]) -> Boosted:
+    feature = _places(document["feature"])
+    indices = _places(document["chosen"])
+    left, right = (_places(document[name]) for name in ("left", "right"))
+    threshold, value = (_array(document[name], feature.shape) for name in ("threshold", "value"))
     count = np.arange(feature.shape[1])
     inner = feature >= 0
     for side in (left, right):
@@ -286,12 +286,12 @@ def _trees(held: Mapping[str, Any], sizes: Mapping[str, int]) -> Boosted:
         if side.shape != feature.shape or ((side <= count) & inner).any() or (side >= len(count)).any():
             raise ValueError("a tree's branches lead nowhere")
     if (
-        (feature >= sizes["process"] + len(chosen)).any()
-        or (chosen >= sizes["last"]).any()
-        or (chosen < 0).any()
+        (feature >= sizes["process"] + len(indices)).any()
+        or (indices >= sizes["last"]).any()
+        or (indices < 0).any()
     ):
         raise ValueError("a tree asks for a feature that is not there")
-    return Boosted(feature, threshold, left, right, value, chosen, _number(held["intercept"]))
+    return Boosted(feature, threshold, left, right, value, indices, _number(document["intercept"]))
 
 
 def _array(values: Any, shape: tuple[int, ...]) -> Floats:

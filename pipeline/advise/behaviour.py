@@ -35,66 +35,66 @@ class Opening:
     table: Floats
 
 
-def openings(woods: Forest, seen: Seen) -> list[Opening]:
+def openings(woods: Forest, features: Seen) -> list[Opening]:
     """What is known of each question before its first step, fold by fold."""
-    rows, acted, earned, number = _logged(woods)
-    made = []
-    for held in _held(woods):
-        known = rows[~held[woods.tree[rows]]]
-        if not len(known):
+    rows, share, reward, number = _log_statistics(woods)
+    result = []
+    for holdout in _holdouts(woods):
+        train_rows = rows[~holdout[woods.tree[rows]]]
+        if not len(train_rows):
             continue
-        words = _words(seen, known, (acted, earned), number, ("question",))
-        table = _standardised(words[woods.roots], np.flatnonzero(~held))
-        made.append(Opening(held, table))
-    return made
+        words = _words(features, train_rows, (share, reward), number, ("question",))
+        table = _standardise_by(words[woods.roots], np.flatnonzero(~holdout))
+        result.append(Opening(holdout, table))
+    return result
 
 
-def behaviour(woods: Forest, seen: Seen) -> Floats:
+def behaviour(woods: Forest, features: Seen) -> Floats:
     """How likely a person acted in each state (N,), learnt from other questions."""
-    rows, acted, earned, number = _logged(woods)
+    rows, share, reward, number = _log_statistics(woods)
     chances: Floats = np.full((len(STRENGTHS), len(number)), 0.5)
-    for held in _held(woods):
-        out = held[woods.tree]
-        known = rows[~out[rows]]
-        if not len(known):
+    for holdout in _holdouts(woods):
+        out = holdout[woods.tree]
+        train_rows = rows[~out[rows]]
+        if not len(train_rows):
             continue
-        words = _words(seen, known, (acted, earned), number, BLOCKS[1:])
-        table = _standardised(np.hstack([seen.process, words]), known)
+        words = _words(features, train_rows, (share, reward), number, BLOCKS[1:])
+        table = _standardise_by(np.hstack([features.process, words]), train_rows)
         for place, strength in enumerate(STRENGTHS):
-            chances[place, out] = _chance(table, known, woods.leaves, strength)[out]
+            chances[place, out] = _chance(table, train_rows, woods.leaves, strength)[out]
     chances = np.clip(chances, LEAST_CHANCE, 1 - LEAST_CHANCE)
     surprise = -np.log(1 - chances) @ woods.leaves[:, 0] - np.log(chances) @ woods.leaves[:, 1]
     return np.asarray(chances[int(np.argmin(surprise))])
 
 
-def _logged(woods: Forest) -> tuple[Ints, Floats, Floats, Floats]:
+def _log_statistics(woods: Forest) -> tuple[Ints, Floats, Floats, Floats]:
     """The states somebody acted in; of each state (N,) how often a person did, the mean earned, how often."""
     number = woods.leaves.sum(axis=1)
-    many = np.maximum(number, 1)
-    return np.flatnonzero(number), woods.leaves[:, 1] / many, woods.earned.sum(axis=1) / many, number
+    divisor = np.maximum(number, 1)
+    return np.flatnonzero(number), woods.leaves[:, 1] / divisor, woods.earned.sum(axis=1) / divisor, number
 
 
-def _held(woods: Forest) -> list[Rows]:
+def _holdouts(woods: Forest) -> list[Rows]:
     """The questions (Q,) of each fold."""
     fold = folds(woods, FOLDS, np.random.default_rng(0))
     return [np.asarray(fold == number) for number in np.unique(fold)]
 
 
 def _words(
-    seen: Seen, rows: Ints, targets: Sequence[Floats], weight: Floats, blocks: Sequence[str]
+    features: Seen, rows: Ints, targets: Sequence[Floats], weight: Floats, blocks: Sequence[str]
 ) -> Floats:
     """The words (N, W) of some blocks that go with any of the targets in these states."""
-    columns = [np.zeros((len(seen.process), 0))]
+    columns = [np.zeros((len(features.process), 0))]
     for block in blocks:
-        words = getattr(seen, block)
+        words = getattr(features, block)
         places = [telling(words, rows, target, weight, WORDS, TELLING) for target in targets]
-        chosen = np.unique(np.concatenate(places))
-        if len(chosen):
-            columns.append(words[:, chosen].toarray())
+        indices = np.unique(np.concatenate(places))
+        if len(indices):
+            columns.append(words[:, indices].toarray())
     return np.hstack(columns)
 
 
-def _standardised(table: Floats, rows: Ints) -> Floats:
+def _standardise_by(table: Floats, rows: Ints) -> Floats:
     return standardised(table, *standard(table[rows]))
 
 
@@ -102,12 +102,12 @@ def _chance(table: Floats, rows: Ints, leaves: Floats, strength: float) -> Float
     """Logistic regression of who acted on rows of a table, for all of it."""
     from sklearn.linear_model import LogisticRegression
 
-    taken = leaves[rows].sum(axis=0)
-    if not taken.all():
-        return np.full(len(table), float(taken[1] > 0))
+    totals = leaves[rows].sum(axis=0)
+    if not totals.all():
+        return np.full(len(table), float(totals[1] > 0))
     design = np.vstack([table[rows], table[rows]])
     weight = np.concatenate([leaves[rows, 0], leaves[rows, 1]])
-    acted = np.repeat([0, 1], len(rows))
+    labels = np.repeat([0, 1], len(rows))
     model = LogisticRegression(C=strength, max_iter=2000)
-    model.fit(design[weight > 0], acted[weight > 0], weight[weight > 0])
+    model.fit(design[weight > 0], labels[weight > 0], weight[weight > 0])
     return np.asarray(model.predict_proba(table)[:, 1], dtype=np.float64)

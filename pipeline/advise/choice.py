@@ -93,20 +93,20 @@ class Choice:
     """How much the oracle gains; None on samples."""
 
 
-def candidates(seen: Seen, cap: int, *, sampled: bool) -> dict[str, Candidate]:
+def candidates(features: Seen, cap: int, *, is_sample: bool) -> dict[str, Candidate]:
     """The simplest first. On samples nothing is there that needs both choices of a state."""
-    made = {name: Candidate("baseline", rule, family=name) for name, rule in BASELINES.items()}
-    made |= {name: Candidate("rule", rule, family="rule") for name, rule in rules(cap).items()}
+    result = {name: Candidate("baseline", rule, family=name) for name, rule in BASELINES.items()}
+    result |= {name: Candidate("rule", rule, family="rule") for name, rule in rules(cap).items()}
     learners: dict[str, tuple[Learner, str]] = {}
-    if not sampled:
+    if not is_sample:
         learners["learnt rule"] = (rule_list(1, 2), "learnt rule")
         for variant in ("paper", "released"):
             name = f"policy gradient ({variant})"
             learners[name] = (gradient(variant), name)
         learners["imitation"] = (imitation(), "imitation")
-    rounds = 1 if sampled else 3
+    rounds = 1 if is_sample else 3
     course, words = ridge(300), ridge(300, ("last",))
-    trees = boosted() if seen.last is not None else boosted(words=0)
+    trees = boosted() if features.last is not None else boosted(words=0)
     for name, fits in {
         "regression on the course, 100": [ridge(100)],
         "regression on the course, 1000": [ridge(1000)],
@@ -117,41 +117,46 @@ def candidates(seen: Seen, cap: int, *, sampled: bool) -> dict[str, Candidate]:
         "mean of regressions and trees": [course, words, trees],
     }.items():
         learners[name] = (iterated(*fits, rounds=rounds), name.partition(",")[0])
-    made |= {name: Candidate("learnt", learn=how, family=family) for name, (how, family) in learners.items()}
-    if seen.question is not None:
-        asked = ridge(300, ("last", "question"))
+    result |= {
+        name: Candidate("learnt", learn=learner, family=family)
+        for name, (learner, family) in learners.items()
+    }
+    if features.question is not None:
+        with_question = ridge(300, ("last", "question"))
         for name, fits in {
-            "regression on course, words and question, 300": [asked],
-            "mean of regressions, with the question": [course, asked, ridge(3000)],
+            "regression on course, words and question, 300": [with_question],
+            "mean of regressions, with the question": [course, with_question, ridge(3000)],
         }.items():
-            how = iterated(*fits, rounds=rounds)
-            made[name] = Candidate("learnt", learn=how, question=True, family=name.partition(",")[0])
-    return made
+            learner = iterated(*fits, rounds=rounds)
+            result[name] = Candidate("learnt", learn=learner, question=True, family=name.partition(",")[0])
+    return result
 
 
 def choose(
     on: Bench,
-    seen: Seen,
+    features: Seen,
     cap: int,
     penalty: float,
     seed: int = 0,
-    report: Callable[[str, int, int], None] = lambda what, done, total: None,
+    report: Callable[[str, int, int], None] = lambda what, count, total: None,
 ) -> Choice:
     """Try all candidates on held-out questions and choose one.
 
     `seen` are the features of all states: which words and names there are is taken from all of them, what
     they are worth from a fold's own questions alone.
     """
-    many = candidates(seen, cap, sampled=on.behaviour is not None)
+    options = candidates(features, cap, is_sample=on.behaviour is not None)
     parts = _folds(on.woods, seed)
-    scores = _tried(on, seen, many, parts, penalty, seed, report)
-    trials = {name: _trial(many[name], score, scores[REFERENCE], penalty) for name, score in scores.items()}
-    chosen = best(trials)
+    scores = _cross_validate(on, features, options, parts, penalty, seed, report)
+    trials = {
+        name: _trial(options[name], score, scores[REFERENCE], penalty) for name, score in scores.items()
+    }
+    winner = best(trials)
     plain = best({name: trial for name, trial in trials.items() if not trial.candidate.question})
     oracle = None
     if on.behaviour is None:
         oracle = on.score(on.woods.oracle(penalty)).minus(scores[REFERENCE], penalty).value
-    return Choice(penalty, trials, chosen, plain, _procedure(many, scores, parts[0], penalty), oracle)
+    return Choice(penalty, trials, winner, plain, _procedure(options, scores, parts[0], penalty), oracle)
 
 
 def best(trials: Mapping[str, Trial]) -> str:
@@ -161,9 +166,9 @@ def best(trials: Mapping[str, Trial]) -> str:
 
 
 def _trial(candidate: Candidate, score: Score, reference: Score, penalty: float) -> Trial:
-    known = min(score.effective, reference.effective)
+    effective = min(score.effective, reference.effective)
     # As in the intervals of bounded values: ¼ of a question at either bound, a reward's range being about 1.
-    floor = float(np.sqrt(0.5) / known) if known >= LEAST_KNOWN - 1e-9 else np.inf
+    floor = float(np.sqrt(0.5) / effective) if effective >= LEAST_KNOWN - 1e-9 else np.inf
     return Trial(candidate, score, score.minus(reference, penalty), floor)
 
 
@@ -173,26 +178,26 @@ def _folds(woods: Forest, seed: int) -> list[Ints]:
     return [folds(woods, FOLDS, draw) for _ in range(REPEATS if len(woods.states) <= FEW else 1)]
 
 
-def _tried(
+def _cross_validate(
     on: Bench,
-    seen: Seen,
-    many: Mapping[str, Candidate],
+    features: Seen,
+    options: Mapping[str, Candidate],
     repetitions: Sequence[Ints],
     penalty: float,
     seed: int,
     report: Callable[[str, int, int], None],
 ) -> dict[str, Score]:
     """The score of each candidate on questions that were held out, averaged over repetitions."""
-    parts: dict[str, list[Score]] = {name: [] for name in many}
-    fixed = {n: on.score(one.policy.chance(seen)) for n, one in many.items() if one.policy is not None}
+    parts: dict[str, list[Score]] = {name: [] for name in options}
+    fixed = {n: on.score(one.policy.chance(features)) for n, one in options.items() if one.policy is not None}
     rounds = [(fold, number) for fold in repetitions for number in np.unique(fold)]
-    for done, (fold, number) in enumerate(rounds):
-        held = fold == number
-        lesson = Lesson(on.woods, seen, ~held[on.woods.tree], penalty, seed, on.behaviour)
-        for name, candidate in many.items():
-            score = fixed[name] if name in fixed else on.score(candidate.on(lesson).chance(seen))
-            parts[name].append(score.of(held / len(repetitions)))
-        report("cross-validation", done + 1, len(rounds))
+    for count, (fold, number) in enumerate(rounds):
+        holdout = fold == number
+        lesson = Lesson(on.woods, features, ~holdout[on.woods.tree], penalty, seed, on.behaviour)
+        for name, candidate in options.items():
+            score = fixed[name] if name in fixed else on.score(candidate.on(lesson).chance(features))
+            parts[name].append(score.of(holdout / len(repetitions)))
+        report("cross-validation", count + 1, len(rounds))
     return {name: _sum(scores) for name, scores in parts.items()}
 
 
@@ -204,22 +209,24 @@ def _sum(scores: Sequence[Score]) -> Score:
 
 
 def _procedure(
-    many: Mapping[str, Candidate], scores: Mapping[str, Score], fold: Ints, penalty: float
+    options: Mapping[str, Candidate], scores: Mapping[str, Score], fold: Ints, penalty: float
 ) -> Estimate:
     """Choose by the other folds' held-out scores, and count what that earns on each fold."""
-    picked: list[Score] = []
+    picks: list[Score] = []
     for number in np.unique(fold):
-        held = (fold == number).astype(np.float64)
-        others = {name: score.of(1 - held) for name, score in scores.items()}
-        trials = {name: _trial(many[name], one, others[REFERENCE], penalty) for name, one in others.items()}
-        picked.append(scores[best(trials)].of(held))
-    return _sum(picked).minus(scores[REFERENCE], penalty)
+        holdout = (fold == number).astype(np.float64)
+        others = {name: score.of(1 - holdout) for name, score in scores.items()}
+        trials = {
+            name: _trial(options[name], one, others[REFERENCE], penalty) for name, one in others.items()
+        }
+        picks.append(scores[best(trials)].of(holdout))
+    return _sum(picks).minus(scores[REFERENCE], penalty)
 
 
 def fitted(
-    on: Bench, seen: Seen, penalty: float, chosen: Mapping[str, Candidate], seed: int
+    on: Bench, features: Seen, penalty: float, selection: Mapping[str, Candidate], seed: int
 ) -> dict[str, Policy]:
     """These candidates, learnt from all questions."""
     rows = np.ones(len(on.woods.states), dtype=bool)
-    lesson = Lesson(on.woods, seen, rows, penalty, seed, on.behaviour)
-    return {name: candidate.on(lesson) for name, candidate in chosen.items()}
+    lesson = Lesson(on.woods, features, rows, penalty, seed, on.behaviour)
+    return {name: candidate.on(lesson) for name, candidate in selection.items()}

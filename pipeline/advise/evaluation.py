@@ -36,38 +36,38 @@ def evaluate(
     Questions that the advisor learnt from are left out unless `keep_seen`; UsageError where all are such.
     """
     paths, left_out = episodes(trajectories, outcome)
-    kept, notes, seen_before = _unseen(advisor, paths, keep_seen)
+    fresh, notes, seen_before = _unseen_paths(advisor, paths, keep_seen)
     if left_out:
         notes.append(f"{left_out} trajectories have no outcome or no step and are left out")
-    woods = forest(kept)
-    seen = advisor.view.see(woods.states)
+    woods = forest(fresh)
+    features = advisor.view.see(woods.states)
     # Who acted here may hang on words that training never saw.
-    on = bench(woods, view(woods.states).see(woods.states) if is_sampled(woods) else seen)
+    on = bench(woods, view(woods.states).see(woods.states) if is_sampled(woods) else features)
     trained, note = advisor.at(penalty)
-    at = trained.penalty if penalty is None else penalty
+    price = trained.penalty if penalty is None else penalty
     asks = not any(state.question for state in woods.states)
-    chosen = trained.without_question if asks else trained.chosen
+    choice = trained.without_question if asks else trained.chosen
     notes += [note] if note else []
-    if chosen != trained.chosen:
-        notes.append(f"no question texts here: {chosen!r} is followed in place of {trained.chosen!r}")
-    notes += _gaps(woods.states, advisor.view, counts(woods), sampled=on.behaviour is not None)
+    if choice != trained.chosen:
+        notes.append(f"no question texts here: {choice!r} is followed in place of {trained.chosen!r}")
+    notes += _gaps(woods.states, advisor.view, counts(woods), is_sample=on.behaviour is not None)
     cap = int(woods.depth.max()) + 1
     policies = _policies(trained, cap)
-    scores = {name: (kind, on.score(policy.chance(seen))) for name, (kind, policy) in policies.items()}
+    scores = {name: (kind, on.score(policy.chance(features))) for name, (kind, policy) in policies.items()}
     notes += _unknown({name: score.effective for name, (_, score) in scores.items() if on.thin(score)})
     scores = {name: (kind, on.known(score)) for name, (kind, score) in scores.items()}
-    notes += _weights(on, {name: scores[name][1] for name in dict.fromkeys((*BASELINES, chosen))})
+    notes += _weights(on, {name: scores[name][1] for name in dict.fromkeys((*BASELINES, choice))})
     if on.behaviour is None:
-        scores[ORACLE] = ("oracle", on.score(woods.oracle(at)))
-    rows = [_row(name, kind, score, scores, at, cap, chosen) for name, (kind, score) in scores.items()]
+        scores[ORACLE] = ("oracle", on.score(woods.oracle(price)))
+    rows = [_row(name, kind, score, scores, price, cap, choice) for name, (kind, score) in scores.items()]
     return {
-        "lambda": at,
+        "lambda": price,
         "trained": trained.penalty,
-        "policy": chosen,
+        "policy": choice,
         "rows": rows,
         "share": _share(rows),
         "tried": {"candidates": trained.report["tried"], "learnt": trained.report["learnt"]},
-        "curve": _curve(advisor, on, seen, asks=asks),
+        "curve": _curve(advisor, on, features, asks=asks),
         "already_seen": seen_before,
         **counts(woods),
         "sampled": on.behaviour is not None,
@@ -77,39 +77,39 @@ def evaluate(
     }
 
 
-def _unseen(
+def _unseen_paths(
     advisor: Advisor, paths: Sequence[Episode], keep: bool
 ) -> tuple[Sequence[Episode], list[str], int]:
     before = already_seen(paths, advisor.fingerprints)
     if not before:
         return paths, [], 0
     total, number = len({path.question for path in paths}), len({question for _, question in before})
-    said = f"{number} of {total} questions are ones that the advisor learnt from"
+    sentence = f"{number} of {total} questions are ones that the advisor learnt from"
     if keep:
-        return paths, [f"{said}: what it earns on them says nothing of others"], number
+        return paths, [f"{sentence}: what it earns on them says nothing of others"], number
     rest = [path for path in paths if (path.experiment, path.question) not in before]
     if not rest:
         raise UsageError(
-            f"{said}, so nothing is left to evaluate on; --keep-seen evaluates on them all the same"
+            f"{sentence}, so nothing is left to evaluate on; --keep-seen evaluates on them all the same"
         )
-    return rest, [f"{said}: left out"], number
+    return rest, [f"{sentence}: left out"], number
 
 
-def _gaps(states: Sequence[State], view: View, number: Mapping[str, int], *, sampled: bool) -> list[str]:
+def _gaps(states: Sequence[State], view: View, number: Mapping[str, int], *, is_sample: bool) -> list[str]:
     """What was never seen in training, and what is missing here."""
     notes = []
     names = {state.steps[-1].action[:40] for state in states if state.steps}
     unknown = sorted(name for name in names if f"last: action {name}" not in view.columns)
     if unknown:
         number_of = sum(bool(s.steps) and s.steps[-1].action[:40] in unknown for s in states)
-        shown = ", ".join(unknown[:5])
+        listing = ", ".join(unknown[:5])
         notes.append(
-            f"{number_of} of {len(states)} states follow actions that training did not know ({shown})"
+            f"{number_of} of {len(states)} states follow actions that training did not know ({listing})"
         )
     longer = sum(len(state.steps) >= view.cap for state in states)
     if longer:
         notes.append(f"{longer} states lie beyond the {view.cap} steps that training episodes took at most")
-    if sampled:
+    if is_sample:
         notes.append(f"one choice in nearly every state: {WEIGHTED}, and no oracle is known")
         notes.append(UNSEEN)
     elif number["one_choice"]:
@@ -123,11 +123,11 @@ def _gaps(states: Sequence[State], view: View, number: Mapping[str, int], *, sam
 def _unknown(thin: Mapping[str, float]) -> list[str]:
     if not thin:
         return []
-    shown = ", ".join(f"{name} ({known:.1f})" for name, known in list(thin.items())[:5])
+    listing = ", ".join(f"{name} ({effective:.1f})" for name, effective in list(thin.items())[:5])
     more = f" and {len(thin) - 5} others" if len(thin) > 5 else ""
     return [
         f"no value where a policy's choices were logged in what amounts to fewer than {LEAST_KNOWN} "
-        f"questions: {shown}{more}"
+        f"questions: {listing}{more}"
     ]
 
 
@@ -144,19 +144,19 @@ def _weights(on: Bench, scores: Mapping[str, Score]) -> list[str]:
         )
     few = {name: score.effective for name, score in scores.items() if 0 < score.effective < SURE}
     if few:
-        shown = ", ".join(f"{name} ({known:.0f})" for name, known in few.items())
+        listing = ", ".join(f"{name} ({effective:.0f})" for name, effective in few.items())
         notes.append(
             f"extreme weights: of {len(set(on.woods.clusters))} questions what amounts to fewer than {SURE} "
-            f"tells of {shown}; the intervals may be too narrow"
+            f"tells of {listing}; the intervals may be too narrow"
         )
     return notes
 
 
 def _policies(trained: Trained, cap: int) -> dict[str, tuple[str, Policy]]:
     """Every baseline and rule, then what was learnt; the chosen rule may be one of longer episodes."""
-    made: dict[str, tuple[str, Policy]] = {name: ("baseline", rule) for name, rule in BASELINES.items()}
-    made |= {name: ("rule", rule) for name, rule in rules(cap).items()}
-    return made | {name: (trained.kinds[name], policy) for name, policy in trained.policies.items()}
+    result: dict[str, tuple[str, Policy]] = {name: ("baseline", rule) for name, rule in BASELINES.items()}
+    result |= {name: ("rule", rule) for name, rule in rules(cap).items()}
+    return result | {name: (trained.kinds[name], policy) for name, policy in trained.policies.items()}
 
 
 def _row(
@@ -166,14 +166,14 @@ def _row(
     scores: Mapping[str, tuple[str, Score]],
     penalty: float,
     cap: int,
-    chosen: str,
+    choice: str,
 ) -> dict[str, Any]:
     result = score.estimate(penalty, cap)
     apart = score.minus(scores[REFERENCE][1], penalty)
     return {
         "policy": name,
         "kind": kind,
-        "chosen": name == chosen,
+        "chosen": name == choice,
         "lambda": penalty,
         "task_reward": score.task,
         "human_steps": score.called,
@@ -190,21 +190,21 @@ def _row(
 def _share(rows: Sequence[Mapping[str, Any]]) -> float | None:
     """The part of the way from agent-only to the oracle that the chosen covers."""
     oracle = next((row["difference"] for row in rows if row["policy"] == ORACLE), None)
-    gained = next(row["difference"] for row in rows if row["chosen"])
-    return gained / oracle if oracle and gained is not None else None
+    gain = next(row["difference"] for row in rows if row["chosen"])
+    return gain / oracle if oracle and gain is not None else None
 
 
-def _curve(advisor: Advisor, on: Bench, seen: Seen, *, asks: bool) -> list[dict[str, Any]]:
+def _curve(advisor: Advisor, on: Bench, features: Seen, *, asks: bool) -> list[dict[str, Any]]:
     """Reward and interventions over λ: of baselines, of the oracle, and of what is followed at each λ."""
-    fixed = {name: on.known(on.score(rule.chance(seen))) for name, rule in BASELINES.items()}
+    fixed = {name: on.known(on.score(rule.chance(features))) for name, rule in BASELINES.items()}
     rows: list[dict[str, Any]] = []
-    followed: dict[float, Score] = {}
+    by_penalty: dict[float, Score] = {}
     for penalty in sorted({*CURVE, *advisor.penalties}):
         trained, _ = advisor.at(penalty)
-        if trained.penalty not in followed:
+        if trained.penalty not in by_penalty:
             policy = trained.policies[trained.without_question if asks else trained.chosen]
-            followed[trained.penalty] = on.known(on.score(policy.chance(seen)))
-        scores = {**fixed, "chosen": followed[trained.penalty]}
+            by_penalty[trained.penalty] = on.known(on.score(policy.chance(features)))
+        scores = {**fixed, "chosen": by_penalty[trained.penalty]}
         if on.behaviour is None:
             scores[ORACLE] = on.score(on.woods.oracle(penalty))
         rows += [_point(name, penalty, score, trained.penalty) for name, score in scores.items()]

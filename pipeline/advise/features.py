@@ -38,48 +38,48 @@ def process(state: State, cap: int) -> dict[str, float]:
 
     The question is left out: a tree file holds none, and its words are a block of their own.
     """
-    taken = state.steps
-    seen = {
-        "step": len(taken) + 1.0,
-        "left": float(cap - len(taken)),
-        "human steps": float(sum(step.human for step in taken)),
-        "failed steps": float(sum(step.failed for step in taken)),
-        "failed in a row": float(_in_a_row([step.failed for step in taken])),
-        "agent steps in a row": float(_in_a_row([not step.human for step in taken])),
-        "fruitful steps": float(sum(not step.failed for step in taken)),
-        "repeated actions": float(len(taken) - len({_key(step) for step in taken})),
+    steps = state.steps
+    features = {
+        "step": len(steps) + 1.0,
+        "left": float(cap - len(steps)),
+        "human steps": float(sum(step.human for step in steps)),
+        "failed steps": float(sum(step.failed for step in steps)),
+        "failed in a row": float(_in_a_row([step.failed for step in steps])),
+        "agent steps in a row": float(_in_a_row([not step.human for step in steps])),
+        "fruitful steps": float(sum(not step.failed for step in steps)),
+        "repeated actions": float(len(steps) - len({_key(step) for step in steps})),
     }
-    if len(taken) < _STEPS:
-        place = f"step is {len(taken) + 1}"
-        seen[place] = 1.0
-        seen[f"{place}, human steps {min(3, int(seen['human steps']))}"] = 1.0
-        if taken:
-            seen[f"{place}, last {'failed' if taken[-1].failed else 'fruitful'}"] = 1.0
-    return seen | (_of_last(taken) if taken else {})
+    if len(steps) < _STEPS:
+        place = f"step is {len(steps) + 1}"
+        features[place] = 1.0
+        features[f"{place}, human steps {min(3, int(features['human steps']))}"] = 1.0
+        if steps:
+            features[f"{place}, last {'failed' if steps[-1].failed else 'fruitful'}"] = 1.0
+    return features | (_of_last(steps) if steps else {})
 
 
-def _of_last(taken: Sequence[Step]) -> dict[str, float]:
-    last = taken[-1]
-    shown, thought = last.observation[:LONGEST], last.thought[:LONGEST]
-    known = set(_words(taken[0].thought[:LONGEST]))
-    seen = {
+def _of_last(steps: Sequence[Step]) -> dict[str, float]:
+    last = steps[-1]
+    observation, thought = last.observation[:LONGEST], last.thought[:LONGEST]
+    first_words = set(_words(steps[0].thought[:LONGEST]))
+    features = {
         "last: human": float(last.human),
         "last: failed": float(last.failed),
-        "last: repeated": float(_key(last) in {_key(step) for step in taken[:-1]}),
-        "last: like one before": max((_alike(last, step) for step in taken[:-1]), default=0.0),
+        "last: repeated": float(_key(last) in {_key(step) for step in steps[:-1]}),
+        "last: like one before": max((_alike(last, step) for step in steps[:-1]), default=0.0),
         "last: thought length": math.log1p(len(thought)),
-        "last: observation length": math.log1p(len(shown)),
+        "last: observation length": math.log1p(len(observation)),
         "last: argument length": math.log1p(len(last.argument)),
         "last: doubt": float(len(_DOUBT.findall(thought.lower()))),
-        "last: several meanings": float(bool(_SEVERAL.search(shown))),
-        "last: answers the first thought": _share(known, set(_words(shown))),
+        "last: several meanings": float(bool(_SEVERAL.search(observation))),
+        "last: answers the first thought": _share(first_words, set(_words(observation))),
         f"last: action {last.action[:40]}": 1.0,
-        "first: failed": float(taken[0].failed),
+        "first: failed": float(steps[0].failed),
     }
-    seen |= {f"done: {name[:40]}": float(n) for name, n in Counter(s.action for s in taken).items()}
-    for name, value in _STATED.findall(f"{shown}\n{thought}"):
-        seen[f"stated: {name.strip().lower()}"] = max(-1e6, min(1e6, float(value)))
-    return seen
+    features |= {f"done: {name[:40]}": float(n) for name, n in Counter(s.action for s in steps).items()}
+    for name, value in _STATED.findall(f"{observation}\n{thought}"):
+        features[f"stated: {name.strip().lower()}"] = max(-1e6, min(1e6, float(value)))
+    return features
 
 
 def _in_a_row(flags: Sequence[bool]) -> int:
@@ -95,8 +95,8 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def _share(wanted: set[str], there: set[str]) -> float:
-    return len(wanted & there) / len(wanted) if wanted else 0.0
+def _share(words: set[str], others: set[str]) -> float:
+    return len(words & others) / len(words) if words else 0.0
 
 
 def _alike(one: Step, other: Step) -> float:
@@ -149,8 +149,10 @@ class View:
                 if name in where:
                     table[row, where[name]] = value
         last = self.last.transform([last_words(s) for s in states]) if self.last is not None else None
-        asked = self.question.transform([s.question for s in states]) if self.question is not None else None
-        return Seen(self.columns, table, last, asked)
+        question = (
+            self.question.transform([s.question for s in states]) if self.question is not None else None
+        )
+        return Seen(self.columns, table, last, question)
 
 
 def view(states: Sequence[State]) -> View:
@@ -159,10 +161,10 @@ def view(states: Sequence[State]) -> View:
     number = Counter(name for state in states for name in process(state, cap))
     columns = sorted(name for name, n in number.items() if n >= LEAST)
     questions = sorted({state.question for state in states})
-    return View(columns, cap, _fitted([last_words(s) for s in states]), _fitted(questions))
+    return View(columns, cap, _fit_vectorizer([last_words(s) for s in states]), _fit_vectorizer(questions))
 
 
-def _fitted(texts: Sequence[str]) -> Any:
+def _fit_vectorizer(texts: Sequence[str]) -> Any:
     try:
         return vectorizer(min_df=LEAST, max_features=MOST_WORDS).fit(texts)
     except ValueError:  # no word is there often enough

@@ -94,12 +94,12 @@ def residuals(lesson: Lesson, behaviour: Floats) -> tuple[Floats, Floats]:
     woods = lesson.woods
     number = woods.leaves.sum(axis=1)
     returns = (woods.earned - lesson.penalty * woods.human).sum(axis=1) / np.maximum(number, 1)
-    acted = woods.leaves[:, 1] / np.maximum(number, 1)
+    action = woods.leaves[:, 1] / np.maximum(number, 1)
     rows = np.flatnonzero(lesson.rows & (number > 0))
     mean, scale = standard(lesson.seen.process[rows])
     table = standardised(lesson.seen.process, mean, scale)
     expected = Ridge(alpha=30.0).fit(table[rows], returns[rows], number[rows]).predict(table)
-    apart = acted - behaviour
+    apart = action - behaviour
     target = (returns - expected) / np.where(np.abs(apart) > 1e-3, apart, 1.0)
     return target, np.where(lesson.rows & (np.abs(apart) > 1e-3), number * apart**2, 0.0)
 
@@ -114,18 +114,18 @@ def ridge(strength: float, blocks: Sequence[str] = ()) -> Fit:
         rows = np.flatnonzero(weight > 0)
         mean, scale = standard(lesson.seen.process[rows])
         table = standardised(lesson.seen.process[rows], mean, scale)
-        there = [block for block in blocks if getattr(lesson.seen, block) is not None]
+        present = [block for block in blocks if getattr(lesson.seen, block) is not None]
         # A word's weight is at most 1; three times that makes words as dear as a standardised number.
-        words = [3 * getattr(lesson.seen, block)[rows] for block in there]
+        words = [3 * getattr(lesson.seen, block)[rows] for block in present]
         design = hstack([csr_matrix(table), *words]).tocsr() if words else table
         share = weight[rows] / weight[rows].mean()
         model = Ridge(alpha=strength, solver="lsqr" if words else "cholesky")
         model.fit(design, target[rows], sample_weight=share)
         coefficients = np.asarray(model.coef_, dtype=np.float64)
-        at, by_block = len(mean), {}
-        for block, block_words in zip(there, words, strict=True):
-            by_block[block] = 3 * coefficients[at : at + block_words.shape[1]]
-            at += block_words.shape[1]
+        start, by_block = len(mean), {}
+        for block, block_words in zip(present, words, strict=True):
+            by_block[block] = 3 * coefficients[start : start + block_words.shape[1]]
+            start += block_words.shape[1]
         return Linear(mean, scale, coefficients[: len(mean)], by_block, float(model.intercept_))
 
     return fit
@@ -140,8 +140,8 @@ def boosted(
         from sklearn.ensemble import GradientBoostingRegressor
 
         rows = _some(weight, lesson.seed)
-        chosen = telling(lesson.seen.last, rows, target, weight, words)
-        table = dense(lesson.seen, chosen)[rows]
+        indices = telling(lesson.seen.last, rows, target, weight, words)
+        table = dense(lesson.seen, indices)[rows]
         model = GradientBoostingRegressor(
             n_estimators=trees,
             learning_rate=rate,
@@ -153,7 +153,7 @@ def boosted(
         )
         share = weight[rows] / weight[rows].mean()
         model.fit(table, target[rows], sample_weight=share)
-        return _arrays(model, chosen, rate)
+        return _arrays(model, indices, rate)
 
     return fit
 
@@ -184,9 +184,9 @@ def telling(words: Any, rows: Ints, target: Floats, weight: Floats, most: int, l
     return np.sort(best[enough]).astype(np.int64)
 
 
-def _arrays(model: Any, chosen: Ints, rate: float) -> Boosted:
-    grown = [tree.tree_ for tree in model.estimators_[:, 0]]
-    most = max(tree.node_count for tree in grown)
+def _arrays(model: Any, indices: Ints, rate: float) -> Boosted:
+    trees = [tree.tree_ for tree in model.estimators_[:, 0]]
+    most = max(tree.node_count for tree in trees)
 
     def padded(values: Sequence[Any], fill: float, kind: type) -> Any:
         table = np.full((len(values), most), fill, dtype=kind)
@@ -195,12 +195,12 @@ def _arrays(model: Any, chosen: Ints, rate: float) -> Boosted:
         return table
 
     return Boosted(
-        feature=padded([tree.feature for tree in grown], -1, np.int64),
-        threshold=padded([tree.threshold for tree in grown], 0.0, np.float64),
-        left=padded([tree.children_left for tree in grown], 0, np.int64),
-        right=padded([tree.children_right for tree in grown], 0, np.int64),
-        value=padded([rate * tree.value[:, 0, 0] for tree in grown], 0.0, np.float64),
-        chosen=chosen,
+        feature=padded([tree.feature for tree in trees], -1, np.int64),
+        threshold=padded([tree.threshold for tree in trees], 0.0, np.float64),
+        left=padded([tree.children_left for tree in trees], 0, np.int64),
+        right=padded([tree.children_right for tree in trees], 0, np.int64),
+        value=padded([rate * tree.value[:, 0, 0] for tree in trees], 0.0, np.float64),
+        chosen=indices,
         intercept=float(model.init_.constant_[0, 0]),
     )
 
@@ -241,9 +241,9 @@ def gradient(
         theta: Floats = np.zeros(table.shape[1])
         first: Floats = np.zeros(len(theta))
         second: Floats = np.zeros(len(theta))
-        many = [n if variant == "released" else np.ones(len(rows)) for n in numbers]
+        counts = [n if variant == "released" else np.ones(len(rows)) for n in numbers]
         for t in range(1, rounds + 1):
-            pull = table.T @ slope(table @ theta, value, (many[0], many[1]), entropy) / len(rows)
+            pull = table.T @ slope(table @ theta, value, (counts[0], counts[1]), entropy) / len(rows)
             pull[1:] -= decay * theta[1:]
             first, second = 0.9 * first + 0.1 * pull, 0.999 * second + 0.001 * pull**2
             theta = theta + rate * (first / (1 - 0.9**t)) / (np.sqrt(second / (1 - 0.999**t)) + 1e-8)
@@ -260,8 +260,8 @@ def slope(score: Floats, advantage: Floats, counts: tuple[Floats, Floats], entro
         for chance, n in zip((1 - human, human), counts, strict=True)
     ]
     # d log π(human) = 1 - π(human), d log π(agent) = -π(human); A(agent) = -A(human).
-    drawn = weight[1] * advantage * (1 - human) + weight[0] * advantage * human
-    return np.asarray(drawn - entropy * human * (1 - human) * np.clip(score, -30, 30))
+    derivative = weight[1] * advantage * (1 - human) + weight[0] * advantage * human
+    return np.asarray(derivative - entropy * human * (1 - human) * np.clip(score, -30, 30))
 
 
 def imitation(strength: float = 10.0) -> Learner:
@@ -291,26 +291,26 @@ def rule_list(lines: int = 2, conditions: int = 2) -> Learner:
 
     def learn(lesson: Lesson) -> Policy:
         options = _options(lesson)
-        rule, best = NEVER, _earned(lesson, NEVER)
+        rule, best = NEVER, _mean_reward(lesson, NEVER)
         for _ in range(lines):
             line: tuple[Condition, ...] = ()
-            grown, most = rule, best
+            longest, most = rule, best
             for _ in range(conditions):
-                tried = [Rule((*rule.lines, (*line, one))) for one in options if one not in line]
-                values = [_earned(lesson, one) for one in tried]
+                extensions = [Rule((*rule.lines, (*line, one))) for one in options if one not in line]
+                values = [_mean_reward(lesson, one) for one in extensions]
                 if not values or max(values) <= most + 1e-9:
                     break
-                most, grown = max(values), tried[int(np.argmax(values))]
-                line = grown.lines[-1]
-            if grown is rule:
+                most, longest = max(values), extensions[int(np.argmax(values))]
+                line = longest.lines[-1]
+            if longest is rule:
                 break
-            rule, best = grown, most
+            rule, best = longest, most
         return rule
 
     return learn
 
 
-def _earned(lesson: Lesson, policy: Policy) -> float:
+def _mean_reward(lesson: Lesson, policy: Policy) -> float:
     trees = np.unique(lesson.woods.tree[lesson.rows])
     return float(lesson.woods.worth(policy.chance(lesson.seen)).reward(lesson.penalty)[trees].mean())
 

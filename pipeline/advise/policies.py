@@ -23,7 +23,7 @@ BLOCKS = ("process", "last", "question")
 class Policy(Protocol):
     """Says for each of N states how likely a person is called."""
 
-    def chance(self, seen: Seen) -> Floats:
+    def chance(self, features: Seen) -> Floats:
         """(N,), between 0 and 1."""
         ...
 
@@ -36,9 +36,9 @@ class Condition:
     relation: Literal[">=", "<=", "="]
     value: float
 
-    def holds(self, seen: Seen) -> Any:
+    def holds(self, features: Seen) -> Any:
         """(N,) of booleans."""
-        column = seen.column(self.feature)
+        column = features.column(self.feature)
         if self.relation == "=":
             return column == self.value
         return column >= self.value if self.relation == ">=" else column <= self.value
@@ -55,19 +55,19 @@ class Rule:
     lines: tuple[tuple[Condition, ...], ...]
     odds: float = 1.0
 
-    def chance(self, seen: Seen) -> Floats:
+    def chance(self, features: Seen) -> Floats:
         """1 (or the odds) where a line holds, else 0."""
-        called = np.zeros(len(seen.process), dtype=bool)
+        calls = np.zeros(len(features.process), dtype=bool)
         for line in self.lines:
-            holds = np.ones(len(called), dtype=bool)
+            holds = np.ones(len(calls), dtype=bool)
             for condition in line:
-                holds &= condition.holds(seen)
-            called |= holds
-        return np.asarray(called * self.odds, dtype=np.float64)
+                holds &= condition.holds(features)
+            calls |= holds
+        return np.asarray(calls * self.odds, dtype=np.float64)
 
     def __str__(self) -> str:
-        said = "; or ".join(" and ".join(map(str, line)) or "always" for line in self.lines) or "never"
-        return said if self.odds == 1 or not self.lines else f"with a chance of {self.odds:g}: {said}"
+        text = "; or ".join(" and ".join(map(str, line)) or "always" for line in self.lines) or "never"
+        return text if self.odds == 1 or not self.lines else f"with a chance of {self.odds:g}: {text}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,18 +81,18 @@ class Linear:
     """Block (`last`, `question`) -> the weights of its words."""
     intercept: float = 0.0
 
-    def score(self, seen: Seen) -> Floats:
+    def score(self, features: Seen) -> Floats:
         """(N,)."""
-        total = standardised(seen.process, self.mean, self.scale) @ self.process + self.intercept
+        total = standardised(features.process, self.mean, self.scale) @ self.process + self.intercept
         for block, weights in self.words.items():
-            words = getattr(seen, block)
+            words = getattr(features, block)
             if words is not None:
                 total = total + words @ weights
         return np.asarray(total, dtype=np.float64)
 
-    def chance(self, seen: Seen) -> Floats:
+    def chance(self, features: Seen) -> Floats:
         """1 where the score is positive, else 0."""
-        return np.asarray(self.score(seen) > 0, dtype=np.float64)
+        return np.asarray(self.score(features) > 0, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,25 +109,25 @@ class Boosted:
     """Words of the last step that are looked at, by their place in its vocabulary."""
     intercept: float = 0.0
 
-    def score(self, seen: Seen) -> Floats:
+    def score(self, features: Seen) -> Floats:
         """(N,)."""
-        table = dense(seen, self.chosen)
+        table = dense(features, self.chosen)
         total = np.full(len(table), self.intercept)
         rows: Ints = np.arange(len(table))
         for tree in range(len(self.feature)):
-            at: Ints = np.zeros(len(table), dtype=np.int64)
-            while (inner := self.feature[tree, at] >= 0).any():
-                column = np.maximum(self.feature[tree, at], 0)
+            node: Ints = np.zeros(len(table), dtype=np.int64)
+            while (inner := self.feature[tree, node] >= 0).any():
+                column = np.maximum(self.feature[tree, node], 0)
                 # scikit-learn splits what it has as 32-bit floats.
-                goes_left = table[rows, column].astype(np.float32) <= self.threshold[tree, at]
-                step = np.where(goes_left, self.left[tree, at], self.right[tree, at])
-                at = np.where(inner, step, at)
-            total += self.value[tree, at]
+                goes_left = table[rows, column].astype(np.float32) <= self.threshold[tree, node]
+                step = np.where(goes_left, self.left[tree, node], self.right[tree, node])
+                node = np.where(inner, step, node)
+            total += self.value[tree, node]
         return np.asarray(total)
 
-    def chance(self, seen: Seen) -> Floats:
+    def chance(self, features: Seen) -> Floats:
         """1 where the score is positive, else 0."""
-        return np.asarray(self.score(seen) > 0, dtype=np.float64)
+        return np.asarray(self.score(features) > 0, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,13 +136,13 @@ class Mixed:
 
     models: tuple[Linear | Boosted, ...]
 
-    def score(self, seen: Seen) -> Floats:
+    def score(self, features: Seen) -> Floats:
         """(N,)."""
-        return np.asarray(np.mean([model.score(seen) for model in self.models], axis=0))
+        return np.asarray(np.mean([model.score(features) for model in self.models], axis=0))
 
-    def chance(self, seen: Seen) -> Floats:
+    def chance(self, features: Seen) -> Floats:
         """1 where the score is positive, else 0."""
-        return np.asarray(self.score(seen) > 0, dtype=np.float64)
+        return np.asarray(self.score(features) > 0, dtype=np.float64)
 
 
 Model = Linear | Boosted | Mixed
@@ -153,11 +153,11 @@ def standardised(table: Floats, mean: Floats, scale: Floats) -> Floats:
     return np.asarray(np.clip((table - mean) / scale, -FARTHEST, FARTHEST))
 
 
-def dense(seen: Seen, chosen: Ints) -> Floats:
+def dense(features: Seen, indices: Ints) -> Floats:
     """Process features beside some words of the last step (N, P + W)."""
-    if not len(chosen) or seen.last is None:
-        return np.hstack([seen.process, np.zeros((len(seen.process), len(chosen)))])
-    return np.hstack([seen.process, seen.last[:, chosen].toarray()])
+    if not len(indices) or features.last is None:
+        return np.hstack([features.process, np.zeros((len(features.process), len(indices)))])
+    return np.hstack([features.process, features.last[:, indices].toarray()])
 
 
 ORACLE = "oracle"
@@ -177,24 +177,24 @@ def rules(cap: int) -> dict[str, Rule]:
     def at_least(feature: str, value: float = 1.0) -> Condition:
         return Condition(feature, ">=", value)
 
-    made: dict[str, Rule] = {}
+    result: dict[str, Rule] = {}
     for k in range(1, cap + 1):
-        made[f"step {k}"] = Rule(((Condition("step", "=", k),),))
+        result[f"step {k}"] = Rule(((Condition("step", "=", k),),))
         if k > 1:
-            made[f"from step {k} on"] = Rule(((at_least("step", k),),))
+            result[f"from step {k} on"] = Rule(((at_least("step", k),),))
         if 1 < k < cap:
-            made[f"up to step {k}"] = Rule(((Condition("step", "<=", k),),))
+            result[f"up to step {k}"] = Rule(((Condition("step", "<=", k),),))
     once = Condition("human steps", "<=", 0)
-    made["after a failed step"] = Rule(((at_least("last: failed"),),))
-    made["after the first failed step"] = Rule(((at_least("last: failed"), once),))
-    made["after two failed steps in a row"] = Rule(((at_least("failed in a row", 2),),))
-    made["once a step has failed"] = Rule(((at_least("failed steps"),),))
-    made["after a repeated action"] = Rule(((at_least("last: repeated"),),))
-    made["after a failed or repeated step"] = Rule(
+    result["after a failed step"] = Rule(((at_least("last: failed"),),))
+    result["after the first failed step"] = Rule(((at_least("last: failed"), once),))
+    result["after two failed steps in a row"] = Rule(((at_least("failed in a row", 2),),))
+    result["once a step has failed"] = Rule(((at_least("failed steps"),),))
+    result["after a repeated action"] = Rule(((at_least("last: repeated"),),))
+    result["after a failed or repeated step"] = Rule(
         ((at_least("last: failed"),), (at_least("last: repeated"),))
     )
-    made["every second step"] = Rule(((at_least("agent steps in a row"),),))
-    return made
+    result["every second step"] = Rule(((at_least("agent steps in a row"),),))
+    return result
 
 
 def uses(policy: Policy) -> Sequence[str]:

@@ -82,8 +82,8 @@ class Score:
 
     def mean(self, penalty: float) -> float | None:
         """Expected reward; None where the policy's choices were never logged."""
-        held = float(self.weight.sum())
-        return float(self.reward(penalty).sum()) / held if held > 0 else None
+        total = float(self.weight.sum())
+        return float(self.reward(penalty).sum()) / total if total > 0 else None
 
     def estimate(self, penalty: float, cap: int) -> Estimate:
         """The expected reward with its interval."""
@@ -100,20 +100,20 @@ class Score:
     @property
     def task(self) -> float | None:
         """Expected task reward."""
-        held = float(self.weight.sum())
-        return float(self.task_reward.sum()) / held if held > 0 else None
+        total = float(self.weight.sum())
+        return float(self.task_reward.sum()) / total if total > 0 else None
 
     @property
     def called(self) -> float | None:
         """C: human steps an episode."""
-        held = float(self.weight.sum())
-        return float(self.human.sum()) / held if held > 0 else None
+        total = float(self.weight.sum())
+        return float(self.human.sum()) / total if total > 0 else None
 
     @property
     def rate(self) -> float | None:
         """The share of human steps of all steps, pooled."""
-        taken = float(self.steps.sum())
-        return float(self.human.sum()) / taken if taken > 0 else None
+        steps = float(self.steps.sum())
+        return float(self.human.sum()) / steps if steps > 0 else None
 
     @property
     def effective(self) -> float:
@@ -121,23 +121,23 @@ class Score:
 
         A question counts once, in however many conditions it was asked.
         """
-        _, of = np.unique(np.asarray(self.clusters), return_inverse=True)
-        followed = np.bincount(of, self.followed)
-        squares = float((followed**2).sum())
-        return float(followed.sum()) ** 2 / squares if squares else 0.0
+        _, positions = np.unique(np.asarray(self.clusters), return_inverse=True)
+        weights = np.bincount(positions, self.followed)
+        squares = float((weights**2).sum())
+        return float(weights.sum()) ** 2 / squares if squares else 0.0
 
 
 def _estimate(sample: Totals, effective: float) -> Estimate:
     """An estimate that is as sure as `effective` questions of even weight can be."""
-    whole = estimate(sample)
-    if whole.value is None or whole.error is None or effective >= sample.independent - 1e-9:
-        return whole
+    result = estimate(sample)
+    if result.value is None or result.error is None or effective >= sample.independent - 1e-9:
+        return result
     return concluded(
         Moments(
-            value=whole.value,
-            error=whole.error,
+            value=result.value,
+            error=result.error,
             df=max(1.0, effective - 1),
-            n=whole.n,
+            n=result.n,
             clusters=max(1, int(effective)),
             size=effective,
             yes_no=False,
@@ -149,8 +149,8 @@ def _estimate(sample: Totals, effective: float) -> Estimate:
 
 def score_of(parts: Floats, clusters: Sequence[str]) -> Score:
     """A score from its parts: four (4, Q), or five where what was followed is not the weight."""
-    weight, earned, human, steps = parts[:4]
-    return Score(weight, earned, human, steps, clusters, parts[4] if len(parts) > 4 else weight)
+    weight, task_reward, human, steps = parts[:4]
+    return Score(weight, task_reward, human, steps, clusters, parts[4] if len(parts) > 4 else weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,23 +188,23 @@ class Bench:
         V = Σ(m + δ + w/w̄ (y - m - δ))/n: what is said of each, moved so that the weighted rest is 0. A rest
         counts as without its question, 1/(1 - w/Σw) as much (jackknife), and what all that adds is taken off.
         """
-        followed, number = sums[:, 0], self.woods.leaves[self.woods.roots].sum(axis=1)
-        total = float(followed.sum())
+        weights, number = sums[:, 0], self.woods.leaves[self.woods.roots].sum(axis=1)
+        total = float(weights.sum())
         if not total:
             return score_of(np.zeros((5, len(number))), self.woods.clusters)
-        own = sums[:, 1:] / np.where(followed > 0, followed, 1.0)[:, None]
-        said = self._said(own, followed)
-        said = said + followed @ (own - said) / total
-        scale = followed / np.maximum(1 - followed / total, 0.5) / total
-        rest = scale[:, None] * (own - said)
-        values = number[:, None] * (said - rest.sum(axis=0)) + number.sum() * rest
-        return score_of(np.vstack([number, values.T, followed]), self.woods.clusters)
+        own = sums[:, 1:] / np.where(weights > 0, weights, 1.0)[:, None]
+        predictions = self._said(own, weights)
+        predictions = predictions + weights @ (own - predictions) / total
+        scale = weights / np.maximum(1 - weights / total, 0.5) / total
+        rest = scale[:, None] * (own - predictions)
+        values = number[:, None] * (predictions - rest.sum(axis=0)) + number.sum() * rest
+        return score_of(np.vstack([number, values.T, weights]), self.woods.clusters)
 
-    def _said(self, own: Floats, followed: Floats) -> Floats:
+    def _said(self, own: Floats, weights: Floats) -> Floats:
         """What the words of each question (Q, 3) say of it, by other questions; weighted ridge regression."""
-        said = np.zeros(own.shape)
+        predictions = np.zeros(own.shape)
         for opening in self.openings:
-            weight = np.where(opening.held, 0.0, followed)
+            weight = np.where(opening.held, 0.0, weights)
             if not weight.any():
                 continue
             share = weight / weight[weight > 0].mean()
@@ -212,8 +212,8 @@ class Bench:
             table, mean = opening.table - centre, share @ own / share.sum()
             square = (table * share[:, None]).T @ table + STRENGTH * np.eye(table.shape[1])
             slope = np.linalg.solve(square, (table * share[:, None]).T @ (own - mean))
-            said[opening.held] = mean + table[opening.held] @ slope
-        return said
+            predictions[opening.held] = mean + table[opening.held] @ slope
+        return predictions
 
     def _weighted(self, human: Floats, behaviour: Floats) -> Floats:
         """Of each question (Q, 4): the weight of its episodes, and their weighted earnings, people, steps."""
@@ -249,8 +249,8 @@ def is_sampled(woods: Forest) -> bool:
     return bool(woods.available.all(axis=1).mean() < SAMPLED)
 
 
-def bench(woods: Forest, seen: Seen) -> Bench:
+def bench(woods: Forest, features: Seen) -> Bench:
     """Trees as they are; samples with who acted, and what questions earned, as their features tell."""
     if not is_sampled(woods):
         return Bench(woods)
-    return Bench(woods, behaviour(woods, seen), openings(woods, seen))
+    return Bench(woods, behaviour(woods, features), openings(woods, features))

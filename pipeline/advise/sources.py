@@ -33,21 +33,21 @@ def of_files(paths: Sequence[Path]) -> tuple[list[Trajectory], list[Quarantined]
             )
         items = list(system.read(path, ReadOptions()))
         wrong = [item for item in items if isinstance(item, Quarantined)]
-        own = [item for item in items if isinstance(item, Trajectory)]
-        if not own:
-            why = wrong[0].reason if wrong else "it holds no trajectory"
-            raise SourceError(f"{path}: nothing could be read: {why}")
-        trajectories += own
+        runs = [item for item in items if isinstance(item, Trajectory)]
+        if not runs:
+            reason = wrong[0].reason if wrong else "it holds no trajectory"
+            raise SourceError(f"{path}: nothing could be read: {reason}")
+        trajectories += runs
         quarantined += wrong
     return trajectories, quarantined
 
 
 def of_store(store: Store, only: Selection) -> list[Trajectory]:
     """The trajectories of a selection, with their states; UsageError where there is none."""
-    wanted, values = only.where()
+    where, values = only.where()
     with store.reading() as connection:
         rows = execute(
-            connection, f"SELECT t.id FROM trajectories t WHERE {wanted} ORDER BY t.id", values
+            connection, f"SELECT t.id FROM trajectories t WHERE {where} ORDER BY t.id", values
         ).fetchall()
         result = store.load(connection, [row[0] for row in rows], states=True)
     if not result:

@@ -90,20 +90,20 @@ def steps(trajectory: Trajectory) -> tuple[Step, ...]:
 
 
 def _step(trajectory: Trajectory, event: Event, *, human: bool) -> Step:
-    shown = observation(trajectory, event)
+    text = observation(trajectory, event)
     action = event.action
     argument = " ".join(str(value) for value in action.arguments.values()) if action else ""
-    failed = event.status == "failed" or bool(shown and _FAILED.match(shown))
+    has_failed = event.status == "failed" or bool(text and _FAILED.match(text))
     name = action.name if action else event.kind
-    return Step(human, event.text or "", name, argument, shown, failed, event.seq)
+    return Step(human, event.text or "", name, argument, text, has_failed, event.seq)
 
 
 def question(trajectory: Trajectory) -> str:
     """The texts of its start and of its opening query; empty where the log holds none."""
     start = next((e.text or "" for e in trajectory.events if e.kind == "start"), "").strip()
     opening = opening_query(trajectory)
-    asked = next((e.text or "" for e in trajectory.events if e.seq == opening), "").strip()
-    return "\n".join(filter(None, (start, asked)))
+    query = next((e.text or "" for e in trajectory.events if e.seq == opening), "").strip()
+    return "\n".join(filter(None, (start, query)))
 
 
 def state(trajectory: Trajectory) -> State:
@@ -113,8 +113,8 @@ def state(trajectory: Trajectory) -> State:
 
 def states(trajectory: Trajectory) -> Iterator[State]:
     """The state before each of its steps."""
-    text, taken = question(trajectory), steps(trajectory)
-    return (State(text, taken[:n]) for n in range(len(taken)))
+    text, path = question(trajectory), steps(trajectory)
+    return (State(text, path[:n]) for n in range(len(path)))
 
 
 def ended(trajectory: Trajectory) -> bool:
@@ -149,16 +149,16 @@ def episodes(trajectories: Sequence[Trajectory], outcome: str | None = None) -> 
     """
     name = outcome or outcome_of(trajectories)
     if name is None:
-        known = ", ".join(OUTCOMES)
+        names = ", ".join(OUTCOMES)
         raise CoauditError(
-            f"{len(trajectories)} trajectories, none with an outcome ({known}): without one nothing can be "
+            f"{len(trajectories)} trajectories, none with an outcome ({names}): without one nothing can be "
             "learned; `coaudit outcomes import FILE` brings outcomes in"
         )
-    kept = earning(trajectories, name)
-    if not kept:
+    result = earning(trajectories, name)
+    if not result:
         why = "".join(f"; {reason}" for reason in [*_reasons(trajectories), *_others(trajectories, name)])
         raise CoauditError(f"{len(trajectories)} trajectories, none with steps and a value of {name!r}{why}")
-    return kept, len(trajectories) - len(kept)
+    return result, len(trajectories) - len(result)
 
 
 def earning(trajectories: Iterable[Trajectory], outcome: str) -> list[Episode]:
@@ -166,8 +166,8 @@ def earning(trajectories: Iterable[Trajectory], outcome: str) -> list[Episode]:
 
     CoauditError where a value does not lie between 0 and 1.
     """
-    made = (_episode(trajectory, outcome) for trajectory in trajectories)
-    return [episode for episode in made if episode is not None]
+    candidates = (_episode(trajectory, outcome) for trajectory in trajectories)
+    return [episode for episode in candidates if episode is not None]
 
 
 def _reasons(trajectories: Iterable[Trajectory]) -> list[str]:
@@ -182,16 +182,16 @@ def _others(trajectories: Iterable[Trajectory], name: str) -> list[str]:
     every = [one for trajectory in trajectories for one in trajectory.outcomes]
     if any(one.name == name for one in every):
         return []
-    known = sorted({one.name for one in every if one.value is not None})
-    return [f"there are values of {', '.join(known)}"] if known else []
+    names = sorted({one.name for one in every if one.value is not None})
+    return [f"there are values of {', '.join(names)}"] if names else []
 
 
 def _episode(trajectory: Trajectory, name: str) -> Episode | None:
-    earned, taken = recorded(trajectory, name).value, steps(trajectory)
-    if earned is None or not taken or _in_progress(trajectory):
+    reward, path = recorded(trajectory, name).value, steps(trajectory)
+    if reward is None or not path or _in_progress(trajectory):
         return None
-    if not 0 <= earned <= 1:
-        raise CoauditError(f"{trajectory.native_id}: {name} must lie between 0 and 1, got {earned:g}")
+    if not 0 <= reward <= 1:
+        raise CoauditError(f"{trajectory.native_id}: {name} must lie between 0 and 1, got {reward:g}")
     which = trajectory.tags.get("idx") or trajectory.instance or trajectory.id
     key = f"{trajectory.task or ''}/{which}"
-    return Episode(trajectory.native_id, trajectory.condition or "", key, question(trajectory), taken, earned)
+    return Episode(trajectory.native_id, trajectory.condition or "", key, question(trajectory), path, reward)

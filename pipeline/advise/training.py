@@ -34,13 +34,13 @@ def train(
     *,
     outcome: str | None = None,
     seed: int = 0,
-    report: Report = lambda what, done, total: None,
+    report: Report = lambda what, count, total: None,
 ) -> Advisor:
     """An advisor for each penalty λ; CoauditError where nothing can be learned, with why.
 
     The same trajectories and seed give the same advisor.
     """
-    _checked(penalties)
+    _check_penalties(penalties)
     paths, left_out = episodes(trajectories, outcome)
     _teaching(paths)
     woods = forest(sorted(paths, key=lambda path: (path.experiment, path.question, path.name)))
@@ -48,15 +48,15 @@ def train(
         raise CoauditError(
             f"{len(set(woods.clusters))} questions, at least {FEWEST} are needed to hold some out and tell"
         )
-    features = view(woods.states)
-    seen = features.see(woods.states)
-    on = bench(woods, seen)
-    trained = [_trained(on, seen, features.cap, penalty, seed, report) for penalty in penalties]
+    space = view(woods.states)
+    features = space.see(woods.states)
+    on = bench(woods, features)
+    trained = [_train_one(on, features, space.cap, penalty, seed, report) for penalty in penalties]
     about = _about(trajectories, paths, left_out, woods, seed) | {"sampled": on.behaviour is not None}
-    return Advisor(features, trained, about, fingerprints(paths))
+    return Advisor(space, trained, about, fingerprints(paths))
 
 
-def _checked(penalties: Sequence[float]) -> None:
+def _check_penalties(penalties: Sequence[float]) -> None:
     for penalty in penalties:
         check_penalty(penalty)
     if len(set(penalties)) < len(penalties) or not penalties:
@@ -79,32 +79,32 @@ def _about(
     trajectories: Sequence[Trajectory], paths: Sequence[Episode], left_out: int, woods: Forest, seed: int
 ) -> dict[str, Any]:
     conditions = sorted({trajectory.condition or "" for trajectory in trajectories})
-    earned = [path.earned for path in paths]
+    rewards = [path.earned for path in paths]
     return {
         "coaudit": version("coaudit"),
         "conditions": conditions,
         "data": content_hash(sorted(trajectory.id for trajectory in trajectories)),
         "trajectories": len(paths),
         "without_outcome": left_out,
-        "outcomes": [min(earned), max(earned)],
+        "outcomes": [min(rewards), max(rewards)],
         "seed": seed,
         **counts(woods),
     }
 
 
-def _trained(on: Bench, seen: Seen, cap: int, penalty: float, seed: int, report: Report) -> Trained:
-    choice = choose(on, seen, cap, penalty, seed, report)
-    kept = _kept(choice)
-    policies = fitted(on, seen, penalty, {name: choice.trials[name].candidate for name in kept}, seed)
+def _train_one(on: Bench, features: Seen, cap: int, penalty: float, seed: int, report: Report) -> Trained:
+    choice = choose(on, features, cap, penalty, seed, report)
+    names = _names_to_keep(choice)
+    policies = fitted(on, features, penalty, {name: choice.trials[name].candidate for name in names}, seed)
     gains, check = {}, {}
     for name in {choice.chosen, choice.without_question}:
-        gains[name], check[name] = _gain(on, seen, penalty, policies[name], seed)
-    kinds = {name: choice.trials[name].candidate.kind for name in kept}
+        gains[name], check[name] = _gain(on, features, penalty, policies[name], seed)
+    kinds = {name: choice.trials[name].candidate.kind for name in names}
     document = _report(on, choice) | {"gain_check": check[choice.chosen]}
     return Trained(penalty, choice.chosen, choice.without_question, policies, kinds, gains, document)
 
 
-def _kept(choice: Choice) -> list[str]:
+def _names_to_keep(choice: Choice) -> list[str]:
     """The chosen, and the most promising of each family that was learnt; rules are made anew."""
     names = [choice.chosen, choice.without_question]
     families: dict[str, str] = {}
@@ -117,26 +117,28 @@ def _kept(choice: Choice) -> list[str]:
     return list(dict.fromkeys([*names, *families.values()]))
 
 
-def _gain(on: Bench, seen: Seen, penalty: float, policy: Policy, seed: int) -> tuple[Model, dict[str, Any]]:
+def _gain(
+    on: Bench, features: Seen, penalty: float, policy: Policy, seed: int
+) -> tuple[Model, dict[str, Any]]:
     """A model of what a person's step gains where `policy` goes on, and how it does on held-out questions."""
     blocks = ("last", "question") if "question" in uses(policy) else ("last",)
     fit, woods = ridge(STRENGTH, blocks), on.woods
-    lesson = Lesson(woods, seen, np.ones(len(woods.states), dtype=bool), penalty, seed, on.behaviour)
-    target, weight = taught(lesson, policy.chance(seen))
-    said = np.zeros(len(target))
+    lesson = Lesson(woods, features, np.ones(len(woods.states), dtype=bool), penalty, seed, on.behaviour)
+    target, weight = taught(lesson, policy.chance(features))
+    predictions = np.zeros(len(target))
     for fold in range(FOLDS):
-        held = woods.tree % FOLDS == fold
-        said[held] = fit(lesson, target, np.where(held, 0.0, weight)).score(seen)[held]
-    return fit(lesson, target, weight), _check(said, target, weight)
+        holdout = woods.tree % FOLDS == fold
+        predictions[holdout] = fit(lesson, target, np.where(holdout, 0.0, weight)).score(features)[holdout]
+    return fit(lesson, target, weight), _check(predictions, target, weight)
 
 
-def _check(said: Floats, target: Floats, weight: Floats) -> dict[str, Any]:
+def _check(predictions: Floats, target: Floats, weight: Floats) -> dict[str, Any]:
     """The mean of the actual gain where a gain was expected, and where none was; weighted by reach."""
     result: dict[str, Any] = {}
-    for name, where in (("expected", said > 0), ("not_expected", said <= 0)):
-        held = float(weight[where].sum())
+    for name, where in (("expected", predictions > 0), ("not_expected", predictions <= 0)):
+        total = float(weight[where].sum())
         result[f"states_{name}"] = int((weight[where] > 0).sum())
-        result[f"gain_where_{name}"] = float(weight[where] @ target[where]) / held if held > 0 else None
+        result[f"gain_where_{name}"] = float(weight[where] @ target[where]) / total if total > 0 else None
     return result
 
 
@@ -181,10 +183,10 @@ def documents(advisor: Advisor) -> Mapping[str, Any]:
     """What `train --json` prints."""
     notes = _notes(advisor.about)
     for one in advisor.trained:
-        known = next(row["effective"] for row in one.report["candidates"] if row["policy"] == REFERENCE)
-        if known < LEAST_KNOWN:
+        effective = next(row["effective"] for row in one.report["candidates"] if row["policy"] == REFERENCE)
+        if effective < LEAST_KNOWN:
             notes.append(
-                f"agent-only's choices were logged in what amounts to {known:.1f} questions, at least "
+                f"agent-only's choices were logged in what amounts to {effective:.1f} questions, at least "
                 f"{LEAST_KNOWN} are needed to say that anything gains over it: nothing is chosen in its place"
             )
             break

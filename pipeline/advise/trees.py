@@ -94,8 +94,8 @@ class Forest:
         for edges in self.levels:
             inner = edges[self.target[edges] >= 0]
             source, action = self.source[inner], self.action[inner]
-            taken = np.where(action == HUMAN, chance[source], 1 - chance[source])
-            np.add.at(reach, self.target[inner], reach[source] * taken * self.weight[inner])
+            probability = np.where(action == HUMAN, chance[source], 1 - chance[source])
+            np.add.at(reach, self.target[inner], reach[source] * probability * self.weight[inner])
         return reach
 
     def _backward(self, chance: object) -> Worth:
@@ -168,20 +168,20 @@ class _Growing:
         children: dict[tuple[int, object], int] = {}
         inner: dict[tuple[int, int, int], float] = {}
         for path in paths:
-            at = root
+            node = root
             for number, step in enumerate(path.steps, start=1):
                 remaining = len(path.steps) - number
                 weight = 2.0**-remaining if each_once else 1.0
-                self._count(at, path, number, step)
+                self._count(node, path, number, step)
                 if not remaining:
-                    self.edges.append((at, int(step.human), -1, path.earned, weight))
+                    self.edges.append((node, int(step.human), -1, path.earned, weight))
                     break
-                key = (at, step.content)
+                key = (node, step.content)
                 if key not in children:
                     children[key] = self._node(State(self.states[root].question, path.steps[:number]))
-                edge = (at, int(step.human), children[key])
+                edge = (node, int(step.human), children[key])
                 inner[edge] = inner.get(edge, 0.0) + weight
-                at = children[key]
+                node = children[key]
         self.edges += [(*edge, 0.0, weight) for edge, weight in inner.items()]
 
     def _node(self, state: State) -> int:
@@ -189,11 +189,11 @@ class _Growing:
         self.tree.append(len(self.roots) - bool(state.steps))
         return len(self.states) - 1
 
-    def _count(self, at: int, path: Episode, number: int, step: Step) -> None:
-        held = self.through.setdefault((at, int(step.human)), [0.0, 0.0, 0.0])
-        held[0] += 1
-        held[1] += path.earned
-        held[2] += sum(later.human for later in path.steps[number - 1 :])
+    def _count(self, node: int, path: Episode, number: int, step: Step) -> None:
+        totals = self.through.setdefault((node, int(step.human)), [0.0, 0.0, 0.0])
+        totals[0] += 1
+        totals[1] += path.earned
+        totals[2] += sum(later.human for later in path.steps[number - 1 :])
 
     def grown(self) -> Forest:
         """The forest of what was planted."""
@@ -203,8 +203,8 @@ class _Growing:
         total = np.zeros((len(depth), 2))
         np.add.at(total, (source, action), weight)
         through = np.zeros((len(depth), 2, 3))
-        for (node, choice), held in self.through.items():
-            through[node, choice] = held
+        for (node, choice), totals in self.through.items():
+            through[node, choice] = totals
         levels = [np.flatnonzero(depth[source] == d) for d in range(int(depth.max(initial=-1)) + 1)]
         return Forest(
             states=self.states,

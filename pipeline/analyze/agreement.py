@@ -49,11 +49,11 @@ def of_workspace(store: Store, names: Sequence[str] = (), margins: Margins = "pa
     for book in chosen_books(store, names):
         with store.reading() as connection:
             codes = list(rated(connection, book))
-            repeated = list(consistency(connection, book))
-        own = [row for code in codes for row in of_codes(code, margins)]
-        rows += [*own, *repeated]
+            intra_rater = list(consistency(connection, book))
+        coefficients = [row for code in codes for row in of_codes(code, margins)]
+        rows += [*coefficients, *intra_rater]
         if len(book.codes) > 1:
-            rows.extend(_over_codes(codes, own))
+            rows.extend(_over_codes(codes, coefficients))
     return rows
 
 
@@ -66,8 +66,8 @@ def of_csv(path: Path, labels: Sequence[str], level: str, margins: Margins = "pa
     """
     if level not in ("nominal", "ordinal", "interval"):
         raise UsageError(f"--level must be nominal, ordinal or interval, got {level!r}")
-    said = _read_csv(path)
-    declared = tuple(labels) or _occurring(path, said)
+    answers = _read_csv(path)
+    declared = tuple(labels) or _occurring_labels(path, answers)
     if level == "ordinal" and not labels and not all(map(_is_number, declared)):
         raise UsageError(
             f"--level {level} takes --labels in their order, for these are words: {', '.join(declared)}"
@@ -78,25 +78,28 @@ def of_csv(path: Path, labels: Sequence[str], level: str, margins: Margins = "pa
     places = {_sense(label): place for place, label in enumerate(declared)}
     if len(places) < len(declared):
         raise UsageError(f"--labels must be different ones, whatever their case, got {', '.join(declared)}")
-    units = {unit: i for i, unit in enumerate(dict.fromkeys(unit for unit, _ in said))}
-    raters = tuple(sorted({rater for _, rater in said}))
+    units = {unit: i for i, unit in enumerate(dict.fromkeys(unit for unit, _ in answers))}
+    raters = tuple(sorted({rater for _, rater in answers}))
     matrix = np.full((len(units), len(raters)), MISSING, dtype=np.int64)
-    for (unit, rater), (label, line) in said.items():
+    for (unit, rater), (label, line) in answers.items():
         if label and _sense(label) not in places:
             raise SourceError(f"{path}:{line}: label must be one of {', '.join(declared)}, got {label!r}")
         if label:
             matrix[units[unit], raters.index(rater)] = places[_sense(label)]
-    ratings = _checked(matrix, declared, raters, level)
-    wanted = _wanted(level)
-    return [_row(None, path.stem, result) for result in measuring.agreement(ratings, wanted, margins=margins)]
+    ratings = _valid_ratings(matrix, declared, raters, level)
+    coefficients = _coefficients(level)
+    return [
+        _row(None, path.stem, result)
+        for result in measuring.agreement(ratings, coefficients, margins=margins)
+    ]
 
 
-def margins_named(given: str) -> Margins:
+def margins_named(value: str) -> Margins:
     """`paired` or `all`; UsageError for anything else."""
     for name in get_args(Margins):
-        if name == given:
+        if name == value:
             return cast("Margins", name)
-    raise UsageError(f"--margins must be {' or '.join(get_args(Margins))}, got {given!r}")
+    raise UsageError(f"--margins must be {' or '.join(get_args(Margins))}, got {value!r}")
 
 
 BETWEEN = ("people", "judge and people", "judges")
@@ -115,23 +118,23 @@ def disagreements(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any
             natives = dict(connection.execute("SELECT id, native_id FROM trajectories").fetchall())
             codes = list(rated(connection, book))
         for code in codes:
-            for place, said in enumerate(code.matrix):
-                given = {r: book.labels[k] for r, k in zip(code.raters, said, strict=True) if k >= 0}
-                if len(set(given.values())) > 1:
+            for place, answers in enumerate(code.matrix):
+                labels = {r: book.labels[k] for r, k in zip(code.raters, answers, strict=True) if k >= 0}
+                if len(set(labels.values())) > 1:
                     trajectory, event = code.unit(place)
                     address = {"trajectory": trajectory, "native_id": natives[trajectory], "event": event}
-                    said_of = {"codebook": book.name, "code": code.code, "labels": given}
-                    between = _between(given, code.judges)
-                    rows.append({**address, **said_of, "between": between, "gold": given.get(GOLD)})
+                    rating = {"codebook": book.name, "code": code.code, "labels": labels}
+                    between = _between(labels, code.judges)
+                    rows.append({**address, **rating, "between": between, "gold": labels.get(GOLD)})
     return sorted(rows, key=lambda row: BETWEEN.index(row["between"]))
 
 
-def _between(given: Mapping[str, str], judges: Collection[str]) -> str:
+def _between(labels: Mapping[str, str], judges: Collection[str]) -> str:
     """Who differs: people among themselves, else a judge and people, else judges."""
-    people = {label for rater, label in given.items() if rater not in judges and rater != GOLD}
+    people = {label for rater, label in labels.items() if rater not in judges and rater != GOLD}
     if len(people) > 1:
         return BETWEEN[0]
-    return BETWEEN[1] if people or GOLD in given else BETWEEN[2]
+    return BETWEEN[1] if people or GOLD in labels else BETWEEN[2]
 
 
 def confusions(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -154,17 +157,19 @@ def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
     """How a judge errs, in each population where it and people rated the same units."""
     code = code.seen_by(judge)
     for part in code.populations:
-        own = code.where(part.units)
-        votes, said = own.votes(), own.of(judge)
-        if not ((said >= 0) & (votes.sum(1) > 0)).any():
+        subset = code.where(part.units)
+        votes, answers = subset.votes(), subset.of(judge)
+        if not ((answers >= 0) & (votes.sum(1) > 0)).any():
             continue
         weights = None if part.weights is None else part.weights[part.units]
-        labels, judged = code.book.labels, code.of(judge)
+        labels, corpus_answers = code.book.labels, code.of(judge)
         if part.name != OUTSIDE:
-            judged = judged[code.design.framed]
-        whole = np.bincount(judged[judged >= 0], minlength=len(labels)).astype(np.float64)
-        corpus = None if judge in code.followers else whole
-        outcome = confusing.confusion(said, votes, labels, weights, own.clusters, corpus)
+            corpus_answers = corpus_answers[code.design.framed]
+        corpus_counts = np.bincount(corpus_answers[corpus_answers >= 0], minlength=len(labels)).astype(
+            np.float64
+        )
+        corpus = None if judge in code.followers else corpus_counts
+        outcome = confusing.confusion(answers, votes, labels, weights, subset.clusters, corpus)
         yield {
             "population": part.name,
             "labels": list(outcome.labels),
@@ -183,38 +188,40 @@ def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
     for part in code.populations:
         yield from _people(code, part, margins)
     for judge in code.judges:
-        own = code.seen_by(judge)
-        for part in _met(own, judge):
-            yield from _judge_and_people(own, judge, part, margins)
+        judge_view = code.seen_by(judge)
+        for part in _shared_populations(judge_view, judge):
+            yield from _judge_and_people(judge_view, judge, part, margins)
     single = [judge for judge in code.judges if judge not in code.juries]
     apart = tuple(judge for judge in single if judge not in code.followers)
     everything = Population(JUDGES, np.ones(len(code.event), dtype=bool), None)
     if len(apart) > 1:
         yield from _agreement(code, apart, everything, margins)
-    compared = set(apart)
+    earlier = set(apart)
     for judge in single:
-        if judge in code.followers and compared:
-            raters = tuple(sorted({judge, *compared}))
-            at = raters.index(judge)
-            pairs = [(min(at, other), max(at, other)) for other in range(len(raters)) if other != at]
-            yield from _agreement(code, raters, _followed(code, judge), margins, pairs)
+        if judge in code.followers and earlier:
+            raters = tuple(sorted({judge, *earlier}))
+            column = raters.index(judge)
+            pairs = [
+                (min(column, other), max(column, other)) for other in range(len(raters)) if other != column
+            ]
+            yield from _agreement(code, raters, _sample_population(code, judge), margins, pairs)
         if judge in code.followers:
-            compared.add(judge)
+            earlier.add(judge)
     for one, other in itertools.combinations(code.judges, 2):
         if {one, other} & code.juries.keys() and not code.heard(one) & code.heard(other):
             followers = [judge for judge in (one, other) if judge in code.followers]
-            where = _followed(code, followers[0]) if followers else everything
+            where = _sample_population(code, followers[0]) if followers else everything
             yield from _agreement(code, (one, other), where, margins)
 
 
-def _followed(code: Rated, judge: str) -> Population:
+def _sample_population(code: Rated, judge: str) -> Population:
     """The units that judges rated, where one was asked about units of samples alone: theirs, by 1/π."""
     inclusion = code.seen_by(judge).design.inclusion
-    drawn = ~np.isnan(inclusion)
-    if np.ptp(inclusion[drawn]) < 1e-9:
-        return Population(f"{JUDGES}; those of the samples", drawn, None)
-    weights = 1 / np.where(drawn, inclusion, 1.0)
-    return Population(f"{JUDGES}; those of the samples, weighted by 1/π", drawn, weights)
+    in_sample = ~np.isnan(inclusion)
+    if np.ptp(inclusion[in_sample]) < 1e-9:
+        return Population(f"{JUDGES}; those of the samples", in_sample, None)
+    weights = 1 / np.where(in_sample, inclusion, 1.0)
+    return Population(f"{JUDGES}; those of the samples, weighted by 1/π", in_sample, weights)
 
 
 def with_people(rows: Iterable[Agreement], judge: str) -> Agreement | None:
@@ -222,9 +229,9 @@ def with_people(rows: Iterable[Agreement], judge: str) -> Agreement | None:
     any, else the mean over people; on a scale the quadratic one.
     """
     kappas = _kappas(row for row in rows if row.raters[:1] == (judge,))
-    settled = [row for row in kappas if row.raters[1:] == (GOLD,)]
+    with_gold = [row for row in kappas if row.raters[1:] == (GOLD,)]
     means = [row for row in kappas if row.coefficient.startswith(JUDGE_MEAN)]
-    return next(iter((*settled, *means, *kappas)), None)
+    return next(iter((*with_gold, *means, *kappas)), None)
 
 
 def judged(rows: Sequence[Agreement]) -> dict[tuple[str, str, str], Agreement]:
@@ -236,8 +243,8 @@ def judged(rows: Sequence[Agreement]) -> dict[tuple[str, str, str], Agreement]:
     )
     kappas = {}
     for codebook, code, judge in places:
-        own = (row for row in rows if (row.codebook, row.code) == (codebook, code))
-        if kappa := with_people(own, judge):
+        code_rows = (row for row in rows if (row.codebook, row.code) == (codebook, code))
+        if kappa := with_people(code_rows, judge):
             kappas[codebook, code, judge] = kappa
     return kappas
 
@@ -258,32 +265,34 @@ def _kappas(rows: Iterable[Agreement]) -> list[Agreement]:
 
 def _people(code: Rated, part: Population, margins: Margins) -> Iterator[Agreement]:
     if len(code.humans) > 1 or (code.humans and not code.judges):
-        yield from _agreement(code, code.humans, _named(part, PEOPLE), margins)
+        yield from _agreement(code, code.humans, _with_units(part, PEOPLE), margins)
 
 
-def _met(code: Rated, judge: str, people: Rated | None = None) -> Iterator[Population]:
+def _shared_populations(code: Rated, judge: str, people: Rated | None = None) -> Iterator[Population]:
     """The populations of the units that `people` labelled (by default those of this code).
 
     The one outside the samples only where the judge rated some of it.
     """
-    said = code.of(judge) != MISSING
+    has_answer = code.of(judge) != MISSING
     for part in (people or code).populations:
-        if part.name != OUTSIDE or said[part.units].any():
+        if part.name != OUTSIDE or has_answer[part.units].any():
             yield part
 
 
 def _judge_and_people(code: Rated, judge: str, part: Population, margins: Margins) -> Iterator[Agreement]:
     if code.humans:
         pairs = [(0, place) for place in range(1, len(code.humans) + 1)]
-        where = _named(part, "units that two of the judge and people rated; kappas: the judge and a person")
+        where = _with_units(
+            part, "units that two of the judge and people rated; kappas: the judge and a person"
+        )
         for row in _agreement(code, (judge, *code.humans), where, margins, pairs):
-            renamed = row.coefficient.replace("mean_cohen_kappa", JUDGE_MEAN)
-            yield row.model_copy(update={"coefficient": renamed})
+            coefficient = row.coefficient.replace("mean_cohen_kappa", JUDGE_MEAN)
+            yield row.model_copy(update={"coefficient": coefficient})
     if code.gold:
-        yield from _agreement(_with_settled(code), (judge, GOLD), _settled(code, part), margins)
+        yield from _agreement(_with_settled(code), (judge, GOLD), _settled_units(code, part), margins)
 
 
-def _named(part: Population, units: str) -> Population:
+def _with_units(part: Population, units: str) -> Population:
     return replace(part, name="; ".join(name for name in (units, part.name) if name))
 
 
@@ -294,24 +303,24 @@ def _with_settled(code: Rated) -> Rated:
     return replace(code, matrix=matrix)
 
 
-def _settled(code: Rated, part: Population) -> Population:
-    own = code.where(part.units)
-    settled, gold = own.settled(), own.of(GOLD) >= 0
-    said = own.matrix[:, [own.raters.index(rater) for rater in own.humans]]
-    labels = (said >= 0).sum(1)
-    alike = ((said == settled[:, None]) & (said >= 0)).sum(1)
-    left = (settled < 0) & (settled != MISSING)
+def _settled_units(code: Rated, part: Population) -> Population:
+    subset = code.where(part.units)
+    consensus, gold = subset.settled(), subset.of(GOLD) >= 0
+    answers = subset.matrix[:, [subset.raters.index(rater) for rater in subset.humans]]
+    labels = (answers >= 0).sum(1)
+    alike = ((answers == consensus[:, None]) & (answers >= 0)).sum(1)
+    is_undecided = (consensus < 0) & (consensus != MISSING)
     counts = {
         "by gold": gold,
         "on which people agree": ~gold & (alike > 1) & (alike == labels),
         "by most of three or more people": ~gold & (alike > 0) & (alike < labels),
         "by one person alone": ~gold & (alike == 1) & (labels == 1),
     }
-    told = [f"{int(units.sum())} {how}" for how, units in counts.items() if units.any()]
-    why = {"disputed": left & (labels > 0), "unclear": left & (labels == 0)}
-    out = [f"{int(units.sum())} {kind}" for kind, units in why.items() if units.any()]
-    name = f"settled units: {', '.join(told) or 'none'}"
-    return _named(part, name + (f" ({' and '.join(out)} ones left out)" if out else ""))
+    parts = [f"{int(units.sum())} {basis}" for basis, units in counts.items() if units.any()]
+    omissions = {"disputed": is_undecided & (labels > 0), "unclear": is_undecided & (labels == 0)}
+    exceptions = [f"{int(units.sum())} {kind}" for kind, units in omissions.items() if units.any()]
+    name = f"settled units: {', '.join(parts) or 'none'}"
+    return _with_units(part, name + (f" ({' and '.join(exceptions)} ones left out)" if exceptions else ""))
 
 
 def _agreement(
@@ -333,14 +342,14 @@ def _agreement(
         clusters=None if code.clusters is None else code.clusters[some],
         positive=code.book.positive if code.book.binary else None,
     )
-    outcome = measuring.agreement(ratings, _wanted(code.book.level), pairs=pairs, margins=margins)
+    outcome = measuring.agreement(ratings, _coefficients(code.book.level), pairs=pairs, margins=margins)
     return [_row(code.book.name, code.code, one, part.name) for one in outcome]
 
 
 def _row(codebook: str | None, code: str, result: Coefficient, population: str | None = None) -> Agreement:
     fields = ("coefficient", "raters", "value", "low", "high", "n_units", "n_ratings", "reason")
-    named = {name: getattr(result, name) for name in fields}
-    return Agreement(codebook=codebook, code=code, population=population or None, **named)
+    values = {name: getattr(result, name) for name in fields}
+    return Agreement(codebook=codebook, code=code, population=population or None, **values)
 
 
 def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement]:
@@ -352,24 +361,28 @@ def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement
         for part in together(codes).populations:
             yield _sets(codes, people, part)
     for judge in sorted({judge for code in codes for judge in code.judges}) if book.binary else ():
-        judged = [code for code in codes if judge in code.judges]
-        if people := _rating_most(judged, least=1):
-            for part in _met(judged[0].seen_by(judge), judge, together(judged).seen_by(judge)):
-                yield _sets(judged, (judge, *people), part)
+        rated_codes = [code for code in codes if judge in code.judges]
+        if people := _rating_most(rated_codes, least=1):
+            for part in _shared_populations(
+                rated_codes[0].seen_by(judge), judge, together(rated_codes).seen_by(judge)
+            ):
+                yield _sets(rated_codes, (judge, *people), part)
     kappas = [r for r in rows if r.coefficient == "cohen_kappa"]
-    for pair, apart in sorted({(r.raters, outside(r)) for r in kappas}):
-        own = [r for r in kappas if (r.raters, outside(r)) == (pair, apart)]
-        defined = [row.value for row in own if row.value is not None]
+    for pair, is_outside in sorted({(r.raters, outside(r)) for r in kappas}):
+        pair_rows = [r for r in kappas if (r.raters, outside(r)) == (pair, is_outside)]
+        values = [row.value for row in pair_rows if row.value is not None]
         yield Agreement(
             codebook=book.name,
             code=book.name,
             coefficient="macro_cohen_kappa",
             raters=pair,
-            value=sum(defined) / len(defined) if defined else None,
-            n_units=max(row.n_units for row in own),
-            n_ratings=max(row.n_ratings for row in own),
-            population=own[0].population if GOLD not in pair else _uncounted(own[0].population or ""),
-            reason=f"mean over the {len(defined)} of {len(book.codes)} codes where kappa is defined",
+            value=sum(values) / len(values) if values else None,
+            n_units=max(row.n_units for row in pair_rows),
+            n_ratings=max(row.n_ratings for row in pair_rows),
+            population=pair_rows[0].population
+            if GOLD not in pair
+            else _uncounted(pair_rows[0].population or ""),
+            reason=f"mean over the {len(values)} of {len(book.codes)} codes where kappa is defined",
         )
 
 
@@ -404,37 +417,39 @@ def together(codes: list[Rated]) -> Rated:
 def _sets(codes: list[Rated], raters: tuple[str, ...], part: Population) -> Agreement:
     """Alpha of the sets of codes that raters found; one with an unclear, failed or missing answer is none."""
     complete = [code for code in codes if set(raters) <= set(code.raters)]
-    said = np.stack([code.matrix[:, [code.raters.index(r) for r in raters]] for code in complete], axis=2)
-    said = said[part.units]
-    known = np.asarray((said >= 0).all(axis=2), dtype=np.bool_)
-    partial = int(((said != MISSING).any(axis=2) & ~known).sum())
+    answers = np.stack([code.matrix[:, [code.raters.index(r) for r in raters]] for code in complete], axis=2)
+    answers = answers[part.units]
+    is_complete = np.asarray((answers >= 0).all(axis=2), dtype=np.bool_)
+    partial = int(((answers != MISSING).any(axis=2) & ~is_complete).sum())
     clusters = None if codes[0].clusters is None else codes[0].clusters[part.units]
     weights = None if part.weights is None else part.weights[part.units]
-    lost = f"{partial} sets with an unclear, failed or missing answer left out" if partial else ""
+    omission = f"{partial} sets with an unclear, failed or missing answer left out" if partial else ""
     book = codes[0].book
     fewer = len(complete) < len(book.codes)
-    held = f"sets of the {len(complete)} of {len(book.codes)} codes that all of them rated" if fewer else ""
-    name = "; ".join(text for text in (part.name, held, lost) if text)
-    alpha = set_alpha(said == 0, known, raters, weights=weights, clusters=clusters)
+    coverage = (
+        f"sets of the {len(complete)} of {len(book.codes)} codes that all of them rated" if fewer else ""
+    )
+    name = "; ".join(text for text in (part.name, coverage, omission) if text)
+    alpha = set_alpha(answers == 0, is_complete, raters, weights=weights, clusters=clusters)
     return _row(book.name, book.name, alpha, name)
 
 
 def _read_csv(path: Path) -> dict[tuple[str, str], tuple[str, int]]:
     """Unit and rater -> the label, empty where there is none, and its line."""
-    said: dict[tuple[str, str], tuple[str, int]] = {}
+    answers: dict[tuple[str, str], tuple[str, int]] = {}
     try:
         for number, row in inputs.records(path, Input(format="csv"), as_written=True):
             if isinstance(row, dict) and number is not None:
-                _add(said, path, number, row)
+                _add(answers, path, number, row)
             elif isinstance(row, Quarantined):
                 raise SourceError(str(row))
     except OSError as error:
         raise SourceError(f"{path}: cannot read: {error.strerror}") from error
-    return said
+    return answers
 
 
 def _add(
-    said: dict[tuple[str, str], tuple[str, int]], path: Path, line: int, row: Mapping[str, JsonValue]
+    answers: dict[tuple[str, str], tuple[str, int]], path: Path, line: int, row: Mapping[str, JsonValue]
 ) -> None:
     cells = {name.strip(): "" if value is None else str(value).strip() for name, value in row.items()}
     if lacking := [name for name in COLUMNS if name not in cells]:
@@ -443,22 +458,26 @@ def _add(
             f"{path}:1: columns must be {','.join(COLUMNS)}; {lacking[0]!r} is missing in {have}"
         )
     unit, rater, label = (cells[name] for name in COLUMNS)
-    if (unit, rater) in said:
-        raise SourceError(f"{path}:{line}: {rater!r} rated {unit!r} before, in line {said[unit, rater][1]}")
-    said[unit, rater] = label, line
+    if (unit, rater) in answers:
+        raise SourceError(
+            f"{path}:{line}: {rater!r} rated {unit!r} before, in line {answers[unit, rater][1]}"
+        )
+    answers[unit, rater] = label, line
 
 
-def _wanted(level: str) -> tuple[str, ...]:
+def _coefficients(level: str) -> tuple[str, ...]:
     """The coefficients of a level: weighted kappas suppose an order."""
     return NOMINAL if level == "nominal" else COEFFICIENTS
 
 
-def _occurring(path: Path, said: dict[tuple[str, str], tuple[str, int]]) -> tuple[str, ...]:
+def _occurring_labels(path: Path, answers: dict[tuple[str, str], tuple[str, int]]) -> tuple[str, ...]:
     """The labels that occur, each as it is written shortest."""
-    every = sorted({label for label, _ in said.values() if label}, key=lambda label: (-len(label), label))
-    if not every:
+    spellings = sorted(
+        {label for label, _ in answers.values() if label}, key=lambda label: (-len(label), label)
+    )
+    if not spellings:
         raise SourceError(f"{path}: no row has a label")
-    labels = sorted({_sense(label): label for label in every}.values())
+    labels = sorted({_sense(label): label for label in spellings}.values())
     return tuple(sorted(labels, key=float) if all(map(_is_number, labels)) else labels)
 
 
@@ -474,7 +493,7 @@ def _is_number(label: str) -> bool:
         return False
 
 
-def _checked(matrix: Any, labels: tuple[str, ...], raters: tuple[str, ...], level: Any) -> Ratings:
+def _valid_ratings(matrix: Any, labels: tuple[str, ...], raters: tuple[str, ...], level: Any) -> Ratings:
     try:
         return Ratings(matrix=matrix, labels=labels, raters=raters, level=level)
     except ValueError as error:

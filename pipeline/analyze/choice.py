@@ -27,19 +27,19 @@ def choose(
     rows. UsageError for a rater who rated nothing.
     """
     raters = _raters(connection, rater)
-    wanted, values = (only or Selection()).where()
-    selected = f"CREATE TEMP TABLE selected AS SELECT t.* FROM trajectories t WHERE {wanted}"
-    execute(connection, selected, values)
+    where, values = (only or Selection()).where()
+    query = f"CREATE TEMP TABLE selected AS SELECT t.* FROM trajectories t WHERE {where}"
+    execute(connection, query, values)
     kind = "TABLE" if copy else "VIEW"
-    connection.execute(f"CREATE TEMP {kind} chosen AS {_chosen(raters, definition, penalty)}")
+    connection.execute(f"CREATE TEMP {kind} chosen AS {_measures_query(raters, definition, penalty)}")
     return raters
 
 
-def check_rater(wanted: str, everyone: Iterable[str]) -> None:
+def check_rater(rater: str, everyone: Iterable[str]) -> None:
     """UsageError for a rater who is none of those with ratings."""
-    if wanted not in (names := sorted(everyone)):
+    if rater not in (names := sorted(everyone)):
         choices = ", ".join(names) or "none yet: run `coaudit judge`"
-        raise UsageError(f"no ratings by rater {wanted!r}, expected one of {choices}")
+        raise UsageError(f"no ratings by rater {rater!r}, expected one of {choices}")
 
 
 def crowds(connection: Any) -> dict[str, int]:
@@ -51,7 +51,7 @@ def crowds(connection: Any) -> dict[str, int]:
     return dict(execute(connection, query, [GOLD, CROWD]).fetchall())
 
 
-def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
+def _raters(connection: Any, choice: str | None) -> dict[str, list[str]]:
     """Metric -> the raters to report: the one wanted, gold alone where it is complete, else every one, but
     for the people of a crowd, each of whom rated few units of few sessions."""
     by_name: dict[str, list[str]] = {metric: [] for metric in RATED}
@@ -60,18 +60,18 @@ def _raters(connection: Any, wanted: str | None) -> dict[str, list[str]]:
         WHERE unit_kind IN ('utterance', 'question_reply', 'human_message') ORDER BY ALL
     """
     metric_of = {codebook: metric for metric, codebook in RATED.items()}
-    every = connection.execute(query).fetchall()
-    everyone = {rater for _, rater, _ in every}
-    many = crowds(connection)
-    for codebook, rater, kind in every:
-        one_of_many = kind == "human" and rater != GOLD and codebook in many
-        if (metric := metric_of.get(codebook)) and not (one_of_many and wanted is None):
+    rows = connection.execute(query).fetchall()
+    everyone = {rater for _, rater, _ in rows}
+    crowd_sizes = crowds(connection)
+    for codebook, rater, kind in rows:
+        is_in_crowd = kind == "human" and rater != GOLD and codebook in crowd_sizes
+        if (metric := metric_of.get(codebook)) and not (is_in_crowd and choice is None):
             by_name[metric].append(rater)
     # Only gold must be complete; to count everybody's units takes seconds on a large store.
     complete = _complete(connection) if GOLD in everyone else set()
-    if wanted is not None:
-        check_rater(wanted, everyone)
-        return {metric: [r for r in raters if r == wanted] for metric, raters in by_name.items()}
+    if choice is not None:
+        check_rater(choice, everyone)
+        return {metric: [r for r in raters if r == choice] for metric, raters in by_name.items()}
     return {
         metric: [GOLD] if GOLD in raters and RATED[metric] in complete else raters
         for metric, raters in by_name.items()
@@ -87,13 +87,13 @@ def _complete(connection: Any) -> set[str]:
     return {row[0] for row in connection.execute(query).fetchall()}
 
 
-def _chosen(raters: dict[str, list[str]], definition: str, penalty: float) -> str:
+def _measures_query(raters: dict[str, list[str]], definition: str, penalty: float) -> str:
     """The measures to report, with ReHAC's reward T - λC at the wanted λ among them."""
     pairs = [(metric, rater) for metric, names in raters.items() for rater in names]
-    wanted = ", ".join(f"({constant(metric)}, {constant(rater)})" for metric, rater in pairs) or "('', '')"
+    values = ", ".join(f"({constant(metric)}, {constant(rater)})" for metric, rater in pairs) or "('', '')"
     return f"""
         SELECT m.* FROM measures m
-        WHERE (m.rater IS NULL OR (m.metric, m.rater) IN (VALUES {wanted}))
+        WHERE (m.rater IS NULL OR (m.metric, m.rater) IN (VALUES {values}))
             AND (m.definition IS NULL OR m.definition = {constant(definition)})
         UNION ALL
         SELECT 'reward', trajectory_id, t.value - {float(penalty)!r} * c.value, 1, t.reason,

@@ -90,29 +90,34 @@ def compare(
         _select(connection, key[1], pair, only)
         cluster = "hash('t', t.id)" if by == "instance" else CLUSTER
         clusters = dict(execute(connection, f"SELECT t.id, {cluster} FROM trajectories t", []).fetchall())
-        rows = [*_measured(connection, by, key[1], rater), *_coded(store, connection, by, key[1], rater)]
+        rows = [
+            *_metric_questions(connection, by, key[1], rater),
+            *_code_questions(store, connection, by, key[1], rater),
+        ]
     names = sorted({question.name for question in rows})
     if unknown := [name for name in metrics if name not in names]:
         raise UsageError(f"no metric or code {unknown[0]!r}, expected one of {', '.join(names)}")
-    wanted = [question for question in rows if not metrics or question.name in metrics]
-    return _tested(wanted, by, correction, estimator, clusters)
+    selection = [question for question in rows if not metrics or question.name in metrics]
+    return _test(selection, by, correction, estimator, clusters)
 
 
 def ungrouped(store: Store, by: str, *, only: Selection | None = None) -> tuple[int, int]:
     """How many trajectories are in no group, and how many there are."""
-    wanted, values = (only or Selection()).where()
+    where, values = (only or Selection()).where()
     with store.reading() as connection:
         ((_, expression),) = keys_of(connection, [by])
-        query = f"SELECT count(*) - count({expression}), count(*) FROM trajectories t WHERE {wanted}"
-        without, every = execute(connection, query, values).fetchall()[0]
-    return without, every
+        query = f"SELECT count(*) - count({expression}), count(*) FROM trajectories t WHERE {where}"
+        without, total = execute(connection, query, values).fetchall()[0]
+    return without, total
 
 
 def crowded(store: Store) -> dict[str, int]:
     """Metric -> the people of a crowd who rated for it, by each of whom it is compared only if asked for."""
     with store.reading() as connection:
-        many = crowds(connection)
-    return {metric: many[codebook] for metric, codebook in CODEBOOKS.items() if codebook in many}
+        crowd_sizes = crowds(connection)
+    return {
+        metric: crowd_sizes[codebook] for metric, codebook in CODEBOOKS.items() if codebook in crowd_sizes
+    }
 
 
 def _select(
@@ -122,29 +127,29 @@ def _select(
     only: Selection | None,
 ) -> None:
     """Make `selected`, the trajectories that are compared; UsageError for a group that has none."""
-    wanted, values = (only or Selection()).where()
+    where, values = (only or Selection()).where()
     both = "" if pair is None else f" AND ({expression})::VARCHAR {AMONG}"
-    query = f"CREATE TEMP TABLE selected AS SELECT t.* FROM trajectories t WHERE {wanted}{both}"
+    query = f"CREATE TEMP TABLE selected AS SELECT t.* FROM trajectories t WHERE {where}{both}"
     execute(connection, query, [*values, *([texts(pair)] if pair else [])])
     if pair is not None:
-        there = {
+        names = {
             str(row[0])
             for row in connection.execute(f"SELECT DISTINCT {expression} FROM selected t").fetchall()
         }
-        if absent := [name for name in pair if name not in there]:
+        if absent := [name for name in pair if name not in names]:
             raise UsageError(f"no trajectory is in group {absent[0]!r}")
 
 
-def _tested(
+def _test(
     questions: Sequence[Question], by: str, correction: str, estimator: str, clusters: dict[str, int]
 ) -> list[dict[str, Any]]:
     heads: list[dict[str, Any]] = []
     samples: list[tuple[Totals, Totals]] = []
-    known: list[Comparison | None] = []
+    precomputed: list[Comparison | None] = []
     nothing = totals(np.array([]))
     for question in sorted(questions, key=lambda q: (q.system or "", q.family, q.name, q.rater or "")):
-        held = question.labelled or question.samples
-        for first, second in combinations(sorted(held), 2):
+        by_group = question.labelled or question.samples
+        for first, second in combinations(sorted(by_group), 2):
             heads.append(_head(question, by, first, second))
             if question.labelled is None:
                 both = question.samples[first], question.samples[second]
@@ -152,12 +157,12 @@ def _tested(
                     f"of {one} {why}" for one, why in question.untested.items() if one in (first, second)
                 ]
                 samples.append(both)
-                known.append(comparisons.untested(*both, " and ".join(doubts)) if doubts else None)
+                precomputed.append(comparisons.untested(*both, " and ".join(doubts)) if doubts else None)
             else:
                 samples.append((nothing, nothing))
-                known.append(_corrected(question, first, second, estimator, clusters))
+                precomputed.append(_corrected_comparison(question, first, second, estimator, clusters))
     families = [(head["system"], head["question"]) for head in heads]
-    rows = comparisons.settle(samples, families, correction, known)  # type: ignore[arg-type]
+    rows = comparisons.settle(samples, families, correction, precomputed)  # type: ignore[arg-type]
     return [_row(head, row, correction) for head, row in zip(heads, rows, strict=True)]
 
 
@@ -173,19 +178,19 @@ def _head(question: Question, by: str, first: str, second: str) -> dict[str, Any
     }
 
 
-def _corrected(
+def _corrected_comparison(
     question: Question, first: str, second: str, estimator: str, clusters: dict[str, int]
 ) -> Comparison:
     assert question.labelled is not None
     sides = []
     for name in (first, second):
         code = question.labelled[name]
-        given = audit(code, question.rater)
-        if given is None:
+        result = audit(code, question.rater)
+        if result is None:
             reason = f"nobody rated {name}"
             return Comparison("corrected rates", None, None, None, None, None, None, 0, reason)
         units = [clusters[code.ids[number]] for number in code.trajectory]
-        sides.append((given[0], np.array(units, dtype=np.uint64)[given[1]]))
+        sides.append((result[0], np.array(units, dtype=np.uint64)[result[1]]))
     (one, here), (other, there) = sides
     return corrected(one, other, (here, there), form=estimator)
 
@@ -197,12 +202,12 @@ def improved(
 
     Same task, same model; cogym only; where the model ran the baseline too (Co-Gym, table 2).
     """
-    wanted, values = (only or Selection()).where()
+    where, values = (only or Selection()).where()
     query = f"""
         SELECT t.task, t.agent_model, t.condition, t.setting, m.value, {CLUSTER} AS cluster
         FROM measures m JOIN trajectories t ON t.id = m.trajectory_id
         WHERE m.metric = ? AND m.value IS NOT NULL AND t.system = 'cogym'
-            AND t.setting IS DISTINCT FROM 'real' AND t.condition IS NOT NULL AND {wanted}
+            AND t.setting IS DISTINCT FROM 'real' AND t.condition IS NOT NULL AND {where}
         ORDER BY t.id
     """
     with store.reading() as connection:
@@ -211,11 +216,13 @@ def improved(
     for row in result:
         arm = arms.setdefault((name_of(row["task"]), name_of(row["agent_model"])), {})
         # The agent alone has no user, so that its logs say no setting: it is compared with any.
-        own = (baseline, "") if row["condition"] == baseline else (row["condition"], name_of(row["setting"]))
-        arm.setdefault(own, []).append((row["cluster"], row["value"]))
+        group = (
+            (baseline, "") if row["condition"] == baseline else (row["condition"], name_of(row["setting"]))
+        )
+        arm.setdefault(group, []).append((row["cluster"], row["value"]))
     return {
         (condition, setting, task, model): comparisons.contrast(
-            _summed(rows, metric), _summed(arm[baseline, ""], metric)
+            _cluster_totals(rows, metric), _cluster_totals(arm[baseline, ""], metric)
         )
         for (task, model), arm in arms.items()
         if (baseline, "") in arm
@@ -224,7 +231,7 @@ def improved(
     }
 
 
-def _summed(rows: Sequence[tuple[int, float]], metric: str) -> Totals:
+def _cluster_totals(rows: Sequence[tuple[int, float]], metric: str) -> Totals:
     names, values = np.array([name for name, _ in rows], dtype=np.uint64), np.array([v for _, v in rows])
     return totals(values, clusters=names, bounds=bounds_of(metric))
 
@@ -237,7 +244,7 @@ def _row(head: dict[str, Any], row: Comparison, correction: str) -> dict[str, An
     return {**head, **asdict(row), "correction": correction, "statement": statement}
 
 
-def _measured(
+def _metric_questions(
     connection: duckdb.DuckDBPyConnection, by: str, expression: str, rater: str | None
 ) -> Iterator[Question]:
     """Every metric, process metrics estimated where ratings lack."""
@@ -246,20 +253,20 @@ def _measured(
         SELECT * FROM measures WHERE coalesce(definition, 'released') = 'released'
     """)
     keys, instances = _keys(by, expression), clustered(connection, [by])
-    lacking, seen = process.incomplete(connection), dict[tuple[str, str], None]()
+    lacking, partial_metrics = process.incomplete(connection), dict[tuple[str, str], None]()
     query = "SELECT DISTINCT rater FROM counted_ratings WHERE rater_kind = 'human'"
     people = {None, *(name for (name,) in connection.execute(query).fetchall())}
-    many = crowds(connection) if rater is None else {}
-    held: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
+    crowd_sizes = crowds(connection) if rater is None else {}
+    by_question: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
     for group in groups(connection, keys, table="compared", participant="p.kind", instances=instances):
         head = dict(zip(HEADS, group.head, strict=True))
         metric, who = head["metric"] or "", head["rater"]
         if (who is not None and rater not in (None, who)) or group.keys[-1] is None:
             continue
-        if CODEBOOKS.get(metric) in many and who in people and who != GOLD:
+        if CODEBOOKS.get(metric) in crowd_sizes and who in people and who != GOLD:
             continue
         if (metric, who or "") in lacking:
-            seen[metric, who or ""] = None
+            partial_metrics[metric, who or ""] = None
         elif group.totals.n:
             scoring = f"/{head['scoring']}" if head["scoring"] else ""
             name = (
@@ -267,15 +274,17 @@ def _measured(
                 + scoring
                 + (f" of {head['participant']}" if head["participant"] else "")
             )
-            held.setdefault((name, who, _system(by, group.keys)), {})[str(group.keys[-1])] = group.totals
-    for (name, who, system), samples in held.items():
+            by_question.setdefault((name, who, _system(by, group.keys)), {})[str(group.keys[-1])] = (
+                group.totals
+            )
+    for (name, who, system), samples in by_question.items():
         yield Question(name, system, METRICS, who, MEASURED if who in people else JUDGE_ONLY, samples)
-    for metric, who in seen:
-        for question in _processed(connection, metric, who, by, keys, instances):
+    for metric, who in partial_metrics:
+        for question in _process_questions(connection, metric, who, by, keys, instances):
             yield question if who in people else replace(question, basis=f"{ESTIMATED}; {JUDGE_ONLY}")
 
 
-def _processed(
+def _process_questions(
     connection: duckdb.DuckDBPyConnection,
     metric: str,
     rater: str,
@@ -284,12 +293,12 @@ def _processed(
     instances: bool,
 ) -> Iterator[Question]:
     """A process metric of a rater who did not answer every unit."""
-    held: dict[str | None, dict[str, Process]] = {}
+    by_system: dict[str | None, dict[str, Process]] = {}
     groups = places(connection, keys, instances=instances)
     for values, row in process.estimates(connection, metric, rater, groups):
         if row.sample is not None and values[-1] is not None:
-            held.setdefault(_system(by, values), {})[str(values[-1])] = row
-    for system, rows in held.items():
+            by_system.setdefault(_system(by, values), {})[str(values[-1])] = row
+    for system, rows in by_system.items():
         samples = {name: row.sample for name, row in rows.items() if row.sample}
         untested = {name: row.untested for name, row in rows.items() if row.untested}
         yield Question(metric, system, METRICS, rater, ESTIMATED, samples, untested=untested)
@@ -303,20 +312,20 @@ def _system(by: str, values: Sequence[str | None]) -> str | None:
     return None if by == "system" else values[0]
 
 
-def _coded(
+def _code_questions(
     store: Store, connection: duckdb.DuckDBPyConnection, by: str, expression: str, rater: str | None
 ) -> Iterator[Question]:
     """Every code of whole trajectories: of a judge corrected by people's labels, where there are any."""
     query = """
         SELECT DISTINCT codebook, code, rater, rater_kind FROM counted_ratings WHERE unit_kind = 'trajectory'
     """
-    who = connection.execute(query).fetchall()
-    labelled = {(book, code) for book, code, name, kind in who if kind == "human" or name == "gold"}
+    rows = connection.execute(query).fetchall()
+    labelled = {(book, code) for book, code, name, kind in rows if kind == "human" or name == "gold"}
     names = sorted({book for book, _ in labelled})
     books = [book for book in chosen_books(store, names) if book.binary] if names else []
     people = {(book.name, code.code) for book in books for code in book.codes} & labelled
-    kinds = {name: kind for _, _, name, kind in who}
-    for question in _raw(store, connection, by, expression):
+    kinds = {name: kind for _, _, name, kind in rows}
+    for question in _rater_questions(store, connection, by, expression):
         by_people = (question.family, question.name) in people
         corrects = by_people and kinds[question.rater or ""] != "human"
         alone = by_people and rater != question.rater
@@ -326,10 +335,12 @@ def _coded(
     for book in books:
         for code in rated(connection, book):
             if (book.name, code.code) in people:
-                yield from _labelled(connection, code, by, expression, rater)
+                yield from _label_questions(connection, code, by, expression, rater)
 
 
-def _raw(store: Store, connection: duckdb.DuckDBPyConnection, by: str, expression: str) -> Iterator[Question]:
+def _rater_questions(
+    store: Store, connection: duckdb.DuckDBPyConnection, by: str, expression: str
+) -> Iterator[Question]:
     """What each rater has of trajectories: the share with each code, or label, and on a scale the mean."""
     connection.execute(
         "CREATE TEMP TABLE answers (codebook VARCHAR, labels VARCHAR[], answer VARCHAR, named VARCHAR)"
@@ -344,15 +355,15 @@ def _raw(store: Store, connection: duckdb.DuckDBPyConnection, by: str, expressio
         FROM counted_ratings JOIN answers a USING (codebook)
         WHERE unit_kind = 'trajectory' AND list_contains(a.labels, label)
     """)
-    held: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
+    by_question: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
     instances = clustered(connection, [by])
     for group in groups(connection, _keys(by, expression), table="coded", instances=instances):
         if group.keys[-1] is not None and group.totals.n:
             place = group.head[0] or "", group.head[2], _system(by, group.keys)
-            own, yes_no = bounds[place[0].partition(SEPARATOR)[0]]
-            sample = replace(group.totals, bounds=own, yes_no=yes_no)
-            held.setdefault(place, {})[str(group.keys[-1])] = sample
-    for (name, rater, system), samples in held.items():
+            limits, yes_no = bounds[place[0].partition(SEPARATOR)[0]]
+            sample = replace(group.totals, bounds=limits, yes_no=yes_no)
+            by_question.setdefault(place, {})[str(group.keys[-1])] = sample
+    for (name, rater, system), samples in by_question.items():
         book, _, code = name.partition(SEPARATOR)
         yield Question(code, system, book, rater, JUDGE_ONLY, samples)
 
@@ -367,8 +378,8 @@ def _answers(connection: duckdb.DuckDBPyConnection, book: Codebook) -> tuple[Bou
         kinds = [(book.positive, "")]
     elif book.level != "nominal":
         kinds = [(None, MEAN)]
-    for answer, named in kinds:
-        values = [book.name, list(book.labels), answer, named]
+    for answer, suffix in kinds:
+        values = [book.name, list(book.labels), answer, suffix]
         execute(connection, "INSERT INTO answers VALUES (?, ?, ?, ?)", values).fetchall()
     if kinds[0][0] is not None:
         return UNIT, True
@@ -376,7 +387,7 @@ def _answers(connection: duckdb.DuckDBPyConnection, book: Codebook) -> tuple[Bou
     return (min(numbers), max(numbers)), set(numbers) == {0, 1}
 
 
-def _labelled(
+def _label_questions(
     connection: duckdb.DuckDBPyConnection, code: Rated, by: str, expression: str, rater: str | None
 ) -> Iterator[Question]:
     """A code that people labelled: a question a judge, or of people alone where none rated."""
@@ -395,12 +406,12 @@ def _labelled(
     for system in sorted({system for system, _ in of_unit}, key=str):
         values = sorted({str(value) for own, value in of_unit if own == system and value is not None})
         # A group may be called None: trajectories without a group are not its.
-        named = [(own, None if value is None else str(value)) for own, value in of_unit]
-        held = {
-            value: code.where(np.array([own == (system, value) for own in named], dtype=bool))
+        unit_groups = [(own, None if value is None else str(value)) for own, value in of_unit]
+        by_value = {
+            value: code.where(np.array([own == (system, value) for own in unit_groups], dtype=bool))
             for value in values
         }
         for name in raters:
-            some = {value: own for value, own in held.items() if audit(own, name) is not None}
+            auditable = {value: own for value, own in by_value.items() if audit(own, name) is not None}
             basis = "people's labels" if name is None else "corrected by people's labels"
-            yield Question(code.code, system, code.book.name, name, basis, {}, some)
+            yield Question(code.code, system, code.book.name, name, basis, {}, auditable)

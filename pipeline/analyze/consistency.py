@@ -27,7 +27,7 @@ def consistency(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
     if first_row(connection, _ANY, [book.name]) is None:
         return
     answers: dict[tuple[str, str, str], Answers] = {}
-    for row in dictionaries(connection, _REPEATED, [book.name]):
+    for row in dictionaries(connection, _REPEATS, [book.name]):
         if row["label"] in book.labels:
             key = (row["code"], row["rater"], row["rater_version"] or "–")
             unit = (row["trajectory_id"], row["event"])
@@ -39,31 +39,38 @@ def consistency(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
 def _rows(book: Codebook, code: str, rater: str, version: str, units: Answers) -> Iterator[Agreement]:
     times = max(map(len, units.values()))
     matrix = np.full((len(units), times), MISSING, dtype=np.int64)
-    for place, given in enumerate(units.values()):
-        for column, repeat in enumerate(sorted(given)):  # a log may number them as it likes
-            matrix[place, column] = book.labels.index(given[repeat])
+    for place, answers in enumerate(units.values()):
+        for column, repeat in enumerate(sorted(answers)):  # a log may number them as it likes
+            matrix[place, column] = book.labels.index(answers[repeat])
     _, trajectories = np.unique([trajectory for trajectory, _ in units], return_inverse=True)
-    asked = Ratings(
+    ratings = Ratings(
         matrix=matrix,
         labels=book.labels,
         raters=tuple(str(number + 1) for number in range(times)),
         level=book.level,
         clusters=None if book.unit == "trajectory" else trajectories.astype(np.int64),
     )
-    alpha, same = agreement(asked, ["krippendorff_alpha", "percent_agreement"])
+    alpha, same = agreement(ratings, ["krippendorff_alpha", "percent_agreement"])
     where = f"units that version {version} was asked about up to {times} times"
-    if (flips := sum(len(set(given.values())) > 1 for given in units.values())) <= FEW:
+    if (flips := sum(len(set(answers.values())) > 1 for answers in units.values())) <= FEW:
         where += f"; {flips} of them got different answers, too few for a good interval"
     yield _row(book.name, code, rater, "intra_rater_alpha", alpha, where)
-    yield _row(book.name, code, rater, "flip_rate", same, where, turned=True)
+    yield _row(book.name, code, rater, "flip_rate", same, where, is_complement=True)
 
 
 def _row(
-    book: str, code: str, rater: str, name: str, result: Coefficient, where: str, *, turned: bool = False
+    book: str,
+    code: str,
+    rater: str,
+    name: str,
+    result: Coefficient,
+    where: str,
+    *,
+    is_complement: bool = False,
 ) -> Agreement:
     """A coefficient under its name for one rater; `turned` says how often answers differ, not agree."""
     value, low, high = result.value, result.low, result.high
-    if turned:
+    if is_complement:
         value, low, high = (None if v is None else 1 - v for v in (value, high, low))
     return Agreement(
         codebook=book,
@@ -81,7 +88,7 @@ def _row(
 
 
 _ANY = "SELECT 1 FROM ratings WHERE codebook = ? AND repeat > 0 LIMIT 1"
-_REPEATED = """
+_REPEATS = """
     SELECT trajectory_id, event, code, rater, rater_version, repeat, label
     FROM answered_ratings
     WHERE codebook = $1 AND NOT opening AND label IS NOT NULL

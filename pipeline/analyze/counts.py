@@ -59,8 +59,8 @@ class Counts:
 
     def where(self, sessions: NDArray[Any]) -> Counts:
         """The same for some sessions."""
-        own = {name: value[sessions] for name, value in vars(self).items() if name != "design"}
-        return Counts(**own, design=self.design)
+        columns = {name: value[sessions] for name, value in vars(self).items() if name != "design"}
+        return Counts(**columns, design=self.design)
 
 
 @dataclass(frozen=True)
@@ -96,12 +96,12 @@ def places(connection: Any, keys: Sequence[str], *, instances: bool) -> list[tup
         "SELECT t.id, row_number() OVER (ORDER BY t.id) - 1 AS session, "
         f"{cluster} AS cluster{names} FROM selected t"
     )
-    listed = ", ".join(columns) or "0"
-    rows = connection.execute(f"SELECT DISTINCT {listed} FROM keyed ORDER BY ALL").fetchall()
+    key_list = ", ".join(columns) or "0"
+    rows = connection.execute(f"SELECT DISTINCT {key_list} FROM keyed ORDER BY ALL").fetchall()
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE places AS SELECT t.id, t.session, t.cluster, g.place FROM keyed t "
-        f"JOIN (SELECT row_number() OVER (ORDER BY {listed}) - 1 AS place, * "
-        f"FROM (SELECT DISTINCT {listed} FROM keyed)) g ON {same}"
+        f"JOIN (SELECT row_number() OVER (ORDER BY {key_list}) - 1 AS place, * "
+        f"FROM (SELECT DISTINCT {key_list} FROM keyed)) g ON {same}"
     )
     return [tuple(row) if columns else () for row in rows]
 
@@ -140,15 +140,19 @@ def _weigh(connection: Any, codebook: str, rater: str) -> None:
     """Have `drawn_with` hold with what probability the samples that a rater has begun took a unit (nan: they
     did not), with what they could have, and whether they could; nothing where there is no sample.
     """
-    own, _ = design_of(connection, codebook, rater)
+    sample_design, _ = design_of(connection, codebook, rater)
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE drawn_with "
         "(place INTEGER, probability DOUBLE, chance DOUBLE, framed BOOLEAN)"
     )
-    if own is None:
+    if sample_design is None:
         return
-    columns = {"probability": own.inclusion, "chance": own.chance, "framed": own.framed}
-    columns = {"place": np.arange(len(own.inclusion)), **columns}
+    columns = {
+        "probability": sample_design.inclusion,
+        "chance": sample_design.chance,
+        "framed": sample_design.framed,
+    }
+    columns = {"place": np.arange(len(sample_design.inclusion)), **columns}
     insert_columns(connection, "drawn_with", {name: column.tolist() for name, column in columns.items()})
 
 
@@ -166,45 +170,45 @@ def counted(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, N
         table[session, column] = rows[name].astype(np.float64)
         return table
 
-    units, answered, positives = wide("units"), wide("answered"), wide("positives")
-    sampled = bool((wide("drawn") == answered).all())
-    weighted = [wide(f"weighted_{name}") for name in ("answered", "positives", "squares")]
-    if not sampled:
-        weighted = [answered, positives, answered]
+    units, answers, positives = wide("units"), wide("answered"), wide("positives")
+    is_sampled = bool((wide("drawn") == answers).all())
+    weighted_sums = [wide(f"weighted_{name}") for name in ("answered", "positives", "squares")]
+    if not is_sampled:
+        weighted_sums = [answers, positives, answers]
     member = np.zeros(shape, dtype=bool)
     member[session, column] = True
     place, clusters = np.zeros(shape[0], dtype=np.int64), np.zeros(shape[0], dtype=np.uint64)
     place[session], clusters[session] = rows["place"], rows["cluster"]
-    beyond, spoken = np.zeros((2, shape[0]), dtype=bool)
-    spoken[session] = rows["spoken"]
+    beyond, has_messages = np.zeros((2, shape[0]), dtype=bool)
+    has_messages[session] = rows["spoken"]
     inclusion = np.full(shape[0], np.nan)
-    if sampled:
+    if is_sampled:
         inclusion[session] = rows["inclusion"]
         beyond[session] = rows["beyond"]
         beyond &= units.sum(1) > 0  # a session without units is in no frame
-    standing = standing_of(units[~beyond].sum(), answered, positives, weighted)
+    standing = standing_of(units[~beyond].sum(), answers, positives, weighted_sums)
     counts = Counts(
         units=units,
-        answered=answered,
+        answered=answers,
         positives=positives,
-        weighted_answered=weighted[0],
-        weighted_positives=weighted[1],
+        weighted_answered=weighted_sums[0],
+        weighted_positives=weighted_sums[1],
         standing_answered=standing[0],
         standing_positives=standing[1],
         telling=standing[2],
         member=member,
         human=wide("human") > 0,
-        spoken=spoken,
+        spoken=has_messages,
         clusters=clusters,
         beyond=beyond,
         inclusion=inclusion,
-        design=BY_SAMPLE if sampled else BY_SHARE,
+        design=BY_SAMPLE if is_sampled else BY_SHARE,
     )
     return counts, place, numbers
 
 
 def standing_of(
-    units: float, answered: Floats, positives: Floats, weighted: Sequence[Floats]
+    units: float, answers: Floats, positives: Floats, weighted_sums: Sequence[Floats]
 ) -> tuple[Floats, Floats, Floats]:
     """(S, P) what answered units and positive ones stand for of the `units` that have no answer, and how many
     even answers tell as much: 1/πr − 1 of each, r being the share of those drawn that were answered.
@@ -212,14 +216,14 @@ def standing_of(
     A sample drawn half by a judge's label holds more positive units than there are among the rest. `weighted`
     has the sums of 1/π over answered and positive units, and of 1/π² over answered ones.
     """
-    inverse, inverse_positives, squares = weighted
-    drawn = float(inverse.sum())
-    more = max(1.0, units / drawn) if drawn else 1.0
-    stands, yes = more * inverse - answered, more * inverse_positives - positives
-    spread = more**2 * squares - 2 * more * inverse + answered
-    if stands.sum() <= 1e-9 * answered.sum():  # all units have an answer
-        return answered, positives, answered
-    scale = answered.sum() / stands.sum()
+    inverse, inverse_positives, squares = weighted_sums
+    total = float(inverse.sum())
+    more = max(1.0, units / total) if total else 1.0
+    stands, yes = more * inverse - answers, more * inverse_positives - positives
+    spread = more**2 * squares - 2 * more * inverse + answers
+    if stands.sum() <= 1e-9 * answers.sum():  # all units have an answer
+        return answers, positives, answers
+    scale = answers.sum() / stands.sum()
     with np.errstate(divide="ignore", invalid="ignore"):
         telling = np.where(spread > 0, stands**2 / spread, 0.0)
     return stands * scale, yes * scale, telling
@@ -234,8 +238,8 @@ def nothing(
 
 def shares(counts: Counts) -> tuple[float | None, str]:
     """The share of units with an answer, and what those stand for."""
-    units, answered = float(counts.units.sum()), float(counts.answered.sum())
-    share = answered / units if units else None
+    units, answers = float(counts.units.sum()), float(counts.answered.sum())
+    share = answers / units if units else None
     if share in (None, 1.0):
         return share, EVERY
     beyond = int(counts.beyond.sum())

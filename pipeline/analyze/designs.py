@@ -77,31 +77,31 @@ def drawings(connection: duckdb.DuckDBPyConnection, codebook: str, units: int) -
     return [_drawing(connection, codebook, units, head) for head in heads]
 
 
-def design(drawings: Sequence[Drawing], asked: Bools, among: Bools | None = None) -> Design:
+def design(drawings: Sequence[Drawing], is_asked: Bools, among: Bools | None = None) -> Design:
     """The design of the units that a rater was `asked` about (units,), or two raters were.
 
     1 − Π(1 − π) over independent samples: for two, π₁ + π₂ − π₁π₂. A sample that is not finished counts by
     the share of what it alone drew that was asked, for people are asked in random order; one that nobody has
     begun not at all. That share is taken `among` the units (units,) that could be asked for both.
     """
-    n = len(asked)
+    n = len(is_asked)
     none, everywhere = np.full(n, -1, dtype=np.int64), np.ones(n, dtype=bool)
     nowhere = Design(np.full(n, np.nan), np.zeros(n), none, everywhere, begun=False)
     if not drawings:
         return nowhere
-    shares = [_share(drawings, number, asked, among) for number in range(len(drawings))]
-    begun = [one for one, share in zip(drawings, shares, strict=True) if share > 0]
-    used = begun or list(drawings)
-    part = [share for share in shares if share > 0] if len(begun) > 1 else [1.0] * len(used)
-    missed = np.prod([1 - one.chance * share for one, share in zip(used, part, strict=True)], axis=0)
-    held = np.any([one.drawn for one in used], axis=0)
-    frames = [one.frame for one in begun if one.frame is not None]
+    shares = [_share(drawings, number, is_asked, among) for number in range(len(drawings))]
+    active = [one for one, share in zip(drawings, shares, strict=True) if share > 0]
+    samples = active or list(drawings)
+    part = [share for share in shares if share > 0] if len(active) > 1 else [1.0] * len(samples)
+    exclusion = np.prod([1 - one.chance * share for one, share in zip(samples, part, strict=True)], axis=0)
+    in_sample = np.any([one.drawn for one in samples], axis=0)
+    frames = [one.frame for one in active if one.frame is not None]
     return Design(
-        inclusion=np.where(held, 1 - missed, np.nan),
-        chance=1 - missed,
-        strata=used[0].strata if len(used) == 1 else nowhere.strata,
-        framed=np.any(frames, axis=0) if begun and len(frames) == len(begun) else nowhere.framed,
-        begun=bool((asked & held).any()),
+        inclusion=np.where(in_sample, 1 - exclusion, np.nan),
+        chance=1 - exclusion,
+        strata=samples[0].strata if len(samples) == 1 else nowhere.strata,
+        framed=np.any(frames, axis=0) if active and len(frames) == len(active) else nowhere.framed,
+        begun=bool((is_asked & in_sample).any()),
     )
 
 
@@ -119,87 +119,91 @@ def design_of(
     """
     execute(connection, CREATE_UNITS, [codebook])
     ((units,),) = connection.execute("SELECT count(*) FROM rated_units").fetchall()
-    asked = np.zeros(units, dtype=bool)
-    asked[execute(connection, _ASKED, [codebook, rater]).fetchnumpy()["place"]] = True
+    is_asked = np.zeros(units, dtype=bool)
+    is_asked[execute(connection, _QUESTIONS, [codebook, rater]).fetchnumpy()["place"]] = True
     samples = drawings(connection, codebook, units) if units else []
-    return design(samples, asked) if samples else None, asked
+    return design(samples, is_asked) if samples else None, is_asked
 
 
-_ASKED = f"""
+_QUESTIONS = f"""
     SELECT DISTINCT u.place FROM counted_ratings r {OF_UNIT}
     WHERE r.codebook = ? AND r.rater = ? AND NOT r.opening
 """
 
 
-def follows_samples(said: Bools, drawn: Design, clusters: Ints) -> bool:
+def follows_samples(has_answer: Bools, sample_design: Design, clusters: Ints) -> bool:
     """Whether a rater spoke (units,) of units because samples held them: it knows nothing of the others then.
 
     So it is where it spoke of none besides, or where by 1/π those that were drawn would stand for many more
     units than it spoke of. `clusters` (units,) are trajectories.
     """
-    within = said & drawn.framed
-    taken = within & ~np.isnan(drawn.inclusion)
-    if not taken.any() or within.sum() == drawn.framed.sum():
+    within = has_answer & sample_design.framed
+    in_sample = within & ~np.isnan(sample_design.inclusion)
+    if not in_sample.any() or within.sum() == sample_design.framed.sum():
         return False
-    weights = 1 / drawn.inclusion[taken]
+    weights = 1 / sample_design.inclusion[in_sample]
     more = float(weights.sum() - within.sum())
-    if not (within & ~taken).any():
-        return more > 1e-9 * len(said)  # else the samples took all, whoever spoke of what
-    sums = np.bincount(clusters[taken], weights=weights)
-    left = np.bincount(clusters[taken], weights=weights * (1 - drawn.inclusion[taken]))
-    error = sqrt(float(sums @ left))
+    if not (within & ~in_sample).any():
+        return more > 1e-9 * len(has_answer)  # else the samples took all, whoever spoke of what
+    sums = np.bincount(clusters[in_sample], weights=weights)
+    variances = np.bincount(clusters[in_sample], weights=weights * (1 - sample_design.inclusion[in_sample]))
+    error = sqrt(float(sums @ variances))
     return more > BOUND * error > 0
 
 
-def _share(drawings: Sequence[Drawing], number: int, asked: Bools, among: Bools | None) -> float:
+def _share(drawings: Sequence[Drawing], number: int, is_asked: Bools, among: Bools | None) -> float:
     """The share asked of what a sample alone drew, or of all its units where others drew them all."""
-    own = drawings[number].drawn
+    sample_units = drawings[number].drawn
     others = [one.drawn for place, one in enumerate(drawings) if place != number]
-    alone = own & ~np.any(others, axis=0) if others else own
-    units = alone if alone.any() else own
+    alone = sample_units & ~np.any(others, axis=0) if others else sample_units
+    units = alone if alone.any() else sample_units
     if among is not None:
         units = units & among
-    return float(asked[units].mean()) if units.any() else 0.0
+    return float(is_asked[units].mean()) if units.any() else 0.0
 
 
 def _drawing(
     connection: duckdb.DuckDBPyConnection, codebook: str, units: int, head: dict[str, Any]
 ) -> Drawing:
-    given = [codebook, head["sample"]]
-    taken = execute(connection, _DRAWN, given).fetchnumpy()
-    drawn, chance = np.zeros(units, dtype=bool), np.zeros(units)
-    drawn[taken["place"]], chance[taken["place"]] = True, taken["probability"]
+    key = [codebook, head["sample"]]
+    sample_units = execute(connection, _SAMPLE_UNITS, key).fetchnumpy()
+    in_sample, chance = np.zeros(units, dtype=bool), np.zeros(units)
+    in_sample[sample_units["place"]], chance[sample_units["place"]] = True, sample_units["probability"]
     frame = None
-    could = execute(connection, _FRAME, given).fetchnumpy()
-    if len(could["place"]):
-        chance[could["place"]] = could["probability"]
+    frame_units = execute(connection, _FRAME, key).fetchnumpy()
+    if len(frame_units["place"]):
+        chance[frame_units["place"]] = frame_units["probability"]
         frame = np.zeros(units, dtype=bool)
-        frame[could["place"]] = True
+        frame[frame_units["place"]] = True
     strata: Ints = np.full(units, -1, dtype=np.int64)
     if head["fixed"] and frame is not None and set(head["strata"]) <= set(FIELDS):
-        strata = _strata(connection, given, head["strata"], drawn, frame)
-    return Drawing(drawn, chance, frame, strata)
+        strata = _strata(connection, key, head["strata"], in_sample, frame)
+    return Drawing(in_sample, chance, frame, strata)
 
 
 def _strata(
-    connection: duckdb.DuckDBPyConnection, given: list[str], names: Sequence[str], drawn: Bools, frame: Bools
+    connection: duckdb.DuckDBPyConnection,
+    key: list[str],
+    names: Sequence[str],
+    in_sample: Bools,
+    frame: Bools,
 ) -> Ints:
     """The stratum of every unit that a sample could take; −1 of all where a session is in another by now."""
-    nothing = np.full(len(drawn), -1, dtype=np.int64)
+    nothing = np.full(len(in_sample), -1, dtype=np.int64)
     texts = " || ' | ' || ".join(f"'{name}=' || coalesce(t.{name}, 'None')" for name in names)
     query = f"""
         SELECT u.place, dense_rank() OVER (ORDER BY {texts}) - 1 AS number, {texts} AS stratum
         FROM rated_units u JOIN trajectories t ON t.id = u.trajectory_id
     """
-    now = connection.execute(query).fetchnumpy()
-    said = np.full(len(drawn), None, dtype=object)
-    said[now["place"]] = now["stratum"]
-    noted = execute(connection, _DRAWN, given).fetchnumpy()
-    if (said[noted["place"]] != noted["stratum"]).any():
+    units = connection.execute(query).fetchnumpy()
+    strata = np.full(len(in_sample), None, dtype=object)
+    strata[units["place"]] = units["stratum"]
+    sample_units = execute(connection, _SAMPLE_UNITS, key).fetchnumpy()
+    if (strata[sample_units["place"]] != sample_units["stratum"]).any():
         return nothing
     numbers = nothing.copy()
-    numbers[now["place"]] = now["number"]
-    return np.where(frame | drawn, numbers, -1)
+    numbers[units["place"]] = units["number"]
+    return np.where(frame | in_sample, numbers, -1)
 
 
 _SAMPLES = """
@@ -207,7 +211,7 @@ _SAMPLES = """
         any_value(design->>'$.method') = 'stratified' AND any_value(design->>'$.unit') = 'unit' AS fixed
     FROM samples WHERE codebook = ? AND probability IS NOT NULL GROUP BY sample ORDER BY sample
 """
-_DRAWN = f"""
+_SAMPLE_UNITS = f"""
     SELECT u.place, r.probability, r.stratum FROM samples r {OF_UNIT}
     WHERE r.codebook = ? AND r.sample = ? AND r.probability IS NOT NULL
 """

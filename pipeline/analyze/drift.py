@@ -27,46 +27,46 @@ def drifts(
     """
     if previous is None:
         return [None] * len(codes)
-    pairs = [[_of(connection, code, name) for name in (previous, judge)] for code in codes]
+    pairs = [[_answers_of(connection, code, name) for name in (previous, judge)] for code in codes]
     if previous == judge or all(old is None for old, _ in pairs):
         choices = ", ".join(sorted(set(_names(connection, codes)) - {judge})) or "none yet"
         raise UsageError(f"--previous: {previous!r} is no other judge of these, expected one of {choices}")
-    found = [
+    results = [
         None
         if old is None or new is None
         else drift(old, new, positive=0, human=code.settled(), clusters=code.clusters)
         for code, (old, new) in zip(codes, pairs, strict=True)
     ]
-    rates = iter(adjust([one.rate for one in found if one]))
-    accuracies = iter(adjust([one.accuracy for one in found if one and one.accuracy]))
+    rates = iter(adjust([result.rate for result in results if result]))
+    accuracies = iter(adjust([result.accuracy for result in results if result and result.accuracy]))
     documents: list[dict[str, Any] | None] = []
-    for code, one in zip(codes, found, strict=True):
-        if one is not None:
-            accuracy = one.accuracy and next(accuracies)
-            one = replace(one, rate=next(rates), accuracy=accuracy)
-        documents.append(None if one is None else _document(code, one, judge, previous))
+    for code, result in zip(codes, results, strict=True):
+        if result is not None:
+            accuracy = result.accuracy and next(accuracies)
+            result = replace(result, rate=next(rates), accuracy=accuracy)
+        documents.append(None if result is None else _document(code, result, judge, previous))
     return documents
 
 
-def lines(found: dict[str, Any] | None) -> Iterator[str]:
+def lines(document: dict[str, Any] | None) -> Iterator[str]:
     """One code's document as text."""
-    if found is None:
+    if document is None:
         return
-    changed = found["changed"]
-    share = f"– ({changed['reason']})" if changed["value"] is None else f"{changed['value']:.3f}"
-    interval = "" if changed["low"] is None else f" [{changed['low']:.3f}, {changed['high']:.3f}]"
-    alone = f"{found['only_old']} labelled by the earlier alone, {found['only_new']} by the later"
-    note = f"; {found['note']}" if found["note"] else ""
-    yield f"since {found['previous']}: changed {share}{interval}, n={found['n']}; {alone}{note}"
-    yield from found["statements"]
+    change = document["changed"]
+    share = f"– ({change['reason']})" if change["value"] is None else f"{change['value']:.3f}"
+    interval = "" if change["low"] is None else f" [{change['low']:.3f}, {change['high']:.3f}]"
+    alone = f"{document['only_old']} labelled by the earlier alone, {document['only_new']} by the later"
+    note = f"; {document['note']}" if document["note"] else ""
+    yield f"since {document['previous']}: changed {share}{interval}, n={document['n']}; {alone}{note}"
+    yield from document["statements"]
 
 
-def _of(connection: duckdb.DuckDBPyConnection, code: Rated, name: str) -> Ints | None:
+def _answers_of(connection: duckdb.DuckDBPyConnection, code: Rated, name: str) -> Ints | None:
     """(units,) what a rater, or one version of it, said; None where it said nothing."""
-    said = execute(connection, _SAID, [code.book.name, code.code, name]).fetchall()
-    if not said:
+    rows = execute(connection, _ANSWERS, [code.book.name, code.code, name]).fetchall()
+    if not rows:
         return code.of(name) if name in code.raters else None
-    of_unit = {(trajectory, event): answer(code.book, label) for trajectory, event, label in said}
+    of_unit = {(trajectory, event): answer(code.book, label) for trajectory, event, label in rows}
     return np.array([of_unit.get(unit, MISSING) for unit in code.units], dtype=np.int64)
 
 
@@ -94,7 +94,7 @@ _WHOLE = """
         WHERE r.codebook = ? AND r.rater_kind <> 'human' AND r.repeat = 0 AND NOT r.opening
     )
 """
-_SAID = (
+_ANSWERS = (
     _WHOLE
     + "SELECT trajectory_id, event, label FROM whole WHERE code = ? AND shown = ? ORDER BY ledger, line"
 )

@@ -67,34 +67,34 @@ def entropy(counts: Counts, definition: str | None = "released") -> Process:
     released = definition == "released"
     share, design = shares(counts)
     wordless = counts.units == 0
-    known = (counts.member & wordless).any(1) if released else wordless.all(1)
+    is_known = (counts.member & wordless).any(1) if released else wordless.all(1)
     if released:
         counts = _open(counts)
     team = np.asarray((counts.member.sum(1) > 1) & counts.spoken)
     bounds = possible(counts.where(team), released)
-    told = team & ((counts.answered.sum(1) > 0) | (counts.units.sum(1) == 0))
-    own = counts.where(told)
-    if reason := _untold(counts, team):
+    is_rated = team & ((counts.answered.sum(1) > 0) | (counts.units.sum(1) == 0))
+    subset = counts.where(is_rated)
+    if reason := _why_undefined(counts, team):
         return nothing(reason, len(team), share, bounds, design)
-    if not (told & ~known).any() and (team & ~known).any():
+    if not (is_rated & ~is_known).any() and (team & ~is_known).any():
         return nothing(UNRATED, len(team), share, bounds, design)
-    weights = _weights(own, known[told], int((team & ~told).sum()))
-    y, x = _terms(own, weights, released)
+    weights = _weights(subset, is_known[is_rated], int((team & ~is_rated).sum()))
+    y, x = _terms(subset, weights, released)
     if not x.sum():
         return nothing(SILENT, len(team), share, bounds, design)
     plain, sample = (
-        totals(values, x, clusters=own.clusters, bounds=bounds_of("initiative_entropy"))
-        for values in (y, _moving(own, y, x, weights, released))
+        totals(values, x, clusters=subset.clusters, bounds=bounds_of("initiative_entropy"))
+        for values in (y, _moving(subset, y, x, weights, released))
     )
     missing = len(team) - int((x > 0).sum())
-    error = _jackknifed(own, weights, released)
+    error = _jackknife_error(subset, weights, released)
     result = estimate(sample) if error is None else estimate(plain, error)
-    units, answered = float(own.units.sum()), float(own.answered.sum())
-    thin = answered < LEAST_RATED * units
+    units, answers = float(subset.units.sum()), float(subset.answered.sum())
+    thin = answers < LEAST_RATED * units
     if thin:
         result = replace(result, note=THIN)
     # Of short sessions, those with a rated unit are rated to a larger share than all are.
-    few = answered < LEAST_TESTED * units or (thin and share is not None and share < LEAST_TESTED)
+    few = answers < LEAST_TESTED * units or (thin and share is not None and share < LEAST_TESTED)
     return Process(result, missing, share, *bounds, design, sample, UNTESTED if few else None)
 
 
@@ -104,12 +104,12 @@ def _open(counts: Counts) -> Counts:
     return replace(counts, units=np.where(idle[:, None], counts.answered, counts.units))
 
 
-def _weights(counts: Counts, known: Bools, missing: int) -> Floats:
+def _weights(counts: Counts, is_known: Bools, missing: int) -> Floats:
     """(S,) how many sessions each stands for, to a scale: itself, and of the `missing` ones a part by how
     likely it was to be one of them, or the same part where that is not known; `known` ones stand for none."""
-    more = np.where(known, 0.0, 1 / counts.inclusion - 1)
+    more = np.where(is_known, 0.0, 1 / counts.inclusion - 1)
     if not more.sum() > 1e-9:
-        more = 1.0 - known
+        more = 1.0 - is_known
     stands = 1 + more * missing / max(more.sum(), 1e-300)
     weights: Floats = stands / stands.min(initial=np.inf)
     return weights
@@ -123,13 +123,13 @@ def _terms(
     return weights * y, weights * (1 if released else x)
 
 
-def _untold(counts: Counts, team: Bools) -> str | None:
+def _why_undefined(counts: Counts, team: Bools) -> str | None:
     """Why no entropy can be estimated."""
     if not team.any():
         return WORDLESS if (counts.member.sum(1) > 1).any() else "a team of one has no initiative to share"
     for human, kind in ((True, "human"), (False, "agent")):
-        own = counts.member & (counts.human == human) & team[:, None]
-        if (units := float(counts.units[own].sum())) and not counts.answered[own].sum():
+        cells = counts.member & (counts.human == human) & team[:, None]
+        if (units := float(counts.units[cells].sum())) and not counts.answered[cells].sum():
             return f"none of {units:.0f} utterances of {kind}s is rated"
     return None
 
@@ -166,8 +166,8 @@ def expected(counts: Counts, priors: Floats | None = None) -> tuple[Floats, Floa
         return y, x
     posterior = _posterior(counts, _pooled(counts) if priors is None else priors)
     for sessions, sum_all in _alike(counts):
-        how = _summed if sum_all else _drawn
-        y[sessions], x[sessions] = how(counts.where(sessions), posterior.where(sessions))
+        method = _exact_sums if sum_all else _simulated_sums
+        y[sessions], x[sessions] = method(counts.where(sessions), posterior.where(sessions))
     return y, x
 
 
@@ -178,24 +178,24 @@ def _alike(counts: Counts) -> Iterator[tuple[Ints, bool]]:
     unrated = (counts.answered < counts.units).any(1)
     parties = counts.units.shape[1]
     for place in range(len(LENGTHS) + 1):
-        own = np.flatnonzero(unrated & (np.searchsorted(LENGTHS, most) == place))
-        longest = float(most[own].max(initial=0)) + 1
-        sum_all = len(own) * parties * max(1, parties - 1) * longest**2 <= MOST
-        together = max(1, int(_AT_ONCE // (parties**2 * longest))) if sum_all else max(1, len(own))
-        for start in range(0, len(own), together):
-            yield own[start : start + together], sum_all
+        sessions = np.flatnonzero(unrated & (np.searchsorted(LENGTHS, most) == place))
+        longest = float(most[sessions].max(initial=0)) + 1
+        sum_all = len(sessions) * parties * max(1, parties - 1) * longest**2 <= MOST
+        together = max(1, int(_AT_ONCE // (parties**2 * longest))) if sum_all else max(1, len(sessions))
+        for start in range(0, len(sessions), together):
+            yield sessions[start : start + together], sum_all
 
 
 def _posterior(counts: Counts, priors: Floats) -> _Posterior:
     prior = np.ones((2, *counts.units.shape))
     for human, (share, mass) in enumerate(priors):
-        own = counts.member & (counts.human == human)
-        prior[:, own] = [[mass * share], [mass * (1 - share)]]
+        cells = counts.member & (counts.human == human)
+        prior[:, cells] = [[mass * share], [mass * (1 - share)]]
     yes = counts.telling * counts.standing_positives / np.maximum(counts.standing_answered, 1e-300)
     return _Posterior(prior[0] + yes, prior[1] + counts.telling - yes)
 
 
-def _summed(counts: Counts, posterior: _Posterior) -> tuple[Floats, Floats]:
+def _exact_sums(counts: Counts, posterior: _Posterior) -> tuple[Floats, Floats]:
     """(S,) entropy expected and the chance that anybody took an initiative: sums over all that may be."""
     from scipy import special
 
@@ -229,7 +229,7 @@ def _chances(counts: Counts, posterior: _Posterior) -> Floats:
     """(S, P, 1 + most) with what chance each party took so many initiatives; parties that are alike once."""
     unrated = counts.units - counts.answered
     size = int((counts.positives + unrated).max()) + 1
-    first, of = _unlike([one.ravel() for one in (counts.positives, unrated, posterior.a, posterior.b)])
+    first, inverse = _unlike([one.ravel() for one in (counts.positives, unrated, posterior.a, posterior.b)])
     positives, n, a, b = (
         one.ravel()[first, None] for one in (counts.positives, unrated, posterior.a, posterior.b)
     )
@@ -241,11 +241,11 @@ def _chances(counts: Counts, posterior: _Posterior) -> Floats:
     logs = np.cumsum(np.log(ratio), axis=1) - np.log(ratio)
     chances = np.where((k >= 0) & (k <= n), np.exp(logs - logs.max(1, keepdims=True)), 0.0)
     chances /= chances.sum(1, keepdims=True)
-    alike: Floats = chances[of].reshape(*unrated.shape, size)
+    alike: Floats = chances[inverse].reshape(*unrated.shape, size)
     return alike
 
 
-def _drawn(counts: Counts, posterior: _Posterior, seed: int = 0) -> tuple[Floats, Floats]:
+def _simulated_sums(counts: Counts, posterior: _Posterior, seed: int = 0) -> tuple[Floats, Floats]:
     """The same as `_summed`, from draws."""
     rng = np.random.default_rng(seed)
     draws = int(np.clip(_DRAWS // len(counts.units), 8, 1000))
@@ -260,9 +260,9 @@ def _unlike(columns: Sequence[Floats]) -> tuple[Ints, Ints]:
     order = np.lexsort(columns)
     new = np.ones(len(order), dtype=bool)
     new[1:] = np.any([np.diff(one[order]) != 0 for one in columns], axis=0)
-    of = np.empty(len(order), dtype=np.int64)
-    of[order] = np.cumsum(new) - 1
-    return order[new], of
+    inverse = np.empty(len(order), dtype=np.int64)
+    inverse[order] = np.cumsum(new) - 1
+    return order[new], inverse
 
 
 def _priors(sums: Floats) -> Floats:
@@ -295,7 +295,7 @@ def _sums(counts: Counts, cluster: Ints) -> Floats:
     return np.array([[np.bincount(cluster, (column * own).sum(1)) for column in columns] for own in kinds])
 
 
-def _jackknifed(counts: Counts, weights: Floats, released: bool) -> float | None:
+def _jackknife_error(counts: Counts, weights: Floats, released: bool) -> float | None:
     """The standard error over clusters; None where all units are rated, or more or fewer clusters are there
     than it takes: then it is that of the values."""
     if bool((counts.answered == counts.units).all()):
@@ -312,9 +312,9 @@ def _jackknifed(counts: Counts, weights: Floats, released: bool) -> float | None
 
 def _exactly(counts: Counts, cluster: Ints, weights: Floats, released: bool) -> tuple[Floats, Floats]:
     """(C,) the sums of numerators and denominators without each cluster."""
-    kept = [cluster != one for one in range(cluster.max() + 1)]
-    every = [_terms(counts.where(rest), weights[rest], released) for rest in kept]
-    return np.array([y.sum() for y, _ in every]), np.array([x.sum() for _, x in every])
+    masks = [cluster != one for one in range(cluster.max() + 1)]
+    terms = [_terms(counts.where(rest), weights[rest], released) for rest in masks]
+    return np.array([y.sum() for y, _ in terms]), np.array([x.sum() for _, x in terms])
 
 
 def _moving(counts: Counts, y: Floats, x: Floats, weights: Floats, released: bool) -> Floats:
@@ -362,12 +362,12 @@ def possible(counts: Counts, released: bool = False) -> tuple[float | None, floa
     sure = counts.positives.sum(1) > 0
     if not may.any():
         return None, None
-    held, n = float(highs[sure].sum()), int(sure.sum())
+    total, n = float(highs[sure].sum()), int(sure.sum())
     for value in np.sort(highs[may & ~sure])[::-1]:  # a session in which nobody did need not count
-        if n and value <= held / n:
+        if n and value <= total / n:
             break
-        held, n = held + float(value), n + 1
-    return float(np.where(sure, lows, 0.0)[may].mean()), held / n
+        total, n = total + float(value), n + 1
+    return float(np.where(sure, lows, 0.0)[may].mean()), total / n
 
 
 def extremes(counts: Counts) -> tuple[Floats, Floats, Bools]:
@@ -384,9 +384,9 @@ def _corners(least: Floats, most: Floats) -> Iterator[Floats]:
     those at which one took all.
     """
     parties = least.shape[1]
-    chosen = product((False, True), repeat=parties) if parties <= MANY else np.eye(parties, dtype=bool)
-    for took in chosen:
-        yield np.where(np.asarray(took), most, least)
+    patterns = product((False, True), repeat=parties) if parties <= MANY else np.eye(parties, dtype=bool)
+    for pattern in patterns:
+        yield np.where(np.asarray(pattern), most, least)
 
 
 def _highest(least: Floats, most: Floats, member: Bools) -> Floats:
@@ -399,9 +399,9 @@ def _highest(least: Floats, most: Floats, member: Bools) -> Floats:
     ends = np.sort(np.concatenate([least, most, np.ones((len(least), 1))], axis=1), axis=1)
     levels = [ends]
     for level in ((ends[:, 1:] + ends[:, :-1]) / 2).T[:, :, None]:
-        held = np.where((least < level) & (level < most), 0.0, np.clip(level, least, most))
-        logs = np.where(held > 0, held * np.log(np.maximum(held, 1.0)), 0.0).sum(1)
-        levels.append(np.exp(logs / np.maximum(held.sum(1), 1.0))[:, None])
-    tried = [entropies(np.clip(level[:, None], least, most), member)[0] for level in np.hstack(levels).T]
-    best: Floats = np.max(tried, axis=0)
+        counts = np.where((least < level) & (level < most), 0.0, np.clip(level, least, most))
+        logs = np.where(counts > 0, counts * np.log(np.maximum(counts, 1.0)), 0.0).sum(1)
+        levels.append(np.exp(logs / np.maximum(counts.sum(1), 1.0))[:, None])
+    candidates = [entropies(np.clip(level[:, None], least, most), member)[0] for level in np.hstack(levels).T]
+    best: Floats = np.max(candidates, axis=0)
     return best

@@ -55,7 +55,7 @@ def shares(
         names = "".join(
             f", coalesce({expression}, '–')::VARCHAR AS key_{i}" for i, (_, expression) in enumerate(keys)
         )
-        wanted, values = (only or Selection()).where()
+        where, values = (only or Selection()).where()
         cluster = "hash(t.id)" if "instance" in by else CLUSTER
         query = f"""
             WITH per_cluster AS (
@@ -67,7 +67,7 @@ def shares(
                     UNION ALL
                     SELECT trajectory_id, codebook, code, NULL, rater, present FROM category_findings
                 ) f JOIN trajectories t ON t.id = f.trajectory_id
-                WHERE f.codebook = ? AND {wanted}
+                WHERE f.codebook = ? AND {where}
                 GROUP BY ALL
             )
             SELECT * EXCLUDE (cluster, y, x, missing), sum(missing)::BIGINT AS missing,
@@ -79,11 +79,11 @@ def shares(
 
 
 def _share(row: dict[str, Any], keys: int) -> Share:
-    present, rated = (np.array(row[name] or [], dtype=np.float64) for name in ("y", "x"))
-    n, clusters = int(rated.sum()), len(rated)
+    present, answers = (np.array(row[name] or [], dtype=np.float64) for name in ("y", "x"))
+    n, clusters = int(answers.sum()), len(answers)
     sample = Totals(
         numerator=present,
-        denominator=rated,
+        denominator=answers,
         n=n,
         names=np.arange(clusters),
         strata=np.zeros(clusters, dtype=np.int64),
@@ -106,12 +106,12 @@ def _share(row: dict[str, Any], keys: int) -> Share:
 
 def raters(store: Store, codebook: str = FAILURES, only: Selection | None = None) -> list[dict[str, Any]]:
     """Who rated on a codebook (rater, kind, answers), the one to show first in front."""
-    wanted, values = (only or Selection()).where()
+    where, values = (only or Selection()).where()
     query = f"""
         SELECT rater, any_value(rater_kind) AS kind, count(label) AS answers,
             count(DISTINCT trajectory_id) AS trajectories
         FROM counted_ratings c JOIN trajectories t ON t.id = c.trajectory_id
-        WHERE codebook = ? AND {wanted} GROUP BY rater
+        WHERE codebook = ? AND {where} GROUP BY rater
     """
     with store.reading() as connection:
         rows = dictionaries(connection, query, [codebook, *values])
@@ -133,10 +133,10 @@ def uneven(store: Store, rater: str, codebook: str = FAILURES) -> bool:
     with store.reading() as connection:
         if not any_sample(connection, codebook):
             return False
-        design, asked = design_of(connection, codebook, rater)
-    if design is None or not follows_samples(asked, design, np.arange(len(asked))):
+        design, is_asked = design_of(connection, codebook, rater)
+    if design is None or not follows_samples(is_asked, design, np.arange(len(is_asked))):
         return False
-    chances = design.inclusion[asked & ~np.isnan(design.inclusion)]
+    chances = design.inclusion[is_asked & ~np.isnan(design.inclusion)]
     return bool(len(chances) and chances.max() > UNEVEN * chances.min())
 
 
@@ -144,11 +144,11 @@ def together(
     store: Store, rater: str, *, codebook: str = FAILURES, only: Selection | None = None
 ) -> list[dict[str, Any]]:
     """Pairs of codes that one rater found in the same trajectories: code, other, shared, either."""
-    wanted, values = (only or Selection()).where()
+    where, values = (only or Selection()).where()
     query = f"""
         WITH f AS (
             SELECT f.trajectory_id, f.code FROM findings f JOIN trajectories t ON t.id = f.trajectory_id
-            WHERE f.codebook = ? AND f.rater = ? AND f.present = 1 AND {wanted}
+            WHERE f.codebook = ? AND f.rater = ? AND f.present = 1 AND {where}
         ), alone AS (SELECT code, count(*) AS n FROM f GROUP BY code)
         SELECT a.code, b.code AS other, count(*) AS shared,
             any_value(x.n) + any_value(y.n) - count(*) AS either
@@ -164,11 +164,11 @@ def sources(
     store: Store, rater: str, *, codebook: str = FAILURES, only: Selection | None = None
 ) -> list[dict[str, Any]]:
     """Where a rater put the cause of what it found: code, error_source (or none), findings."""
-    wanted, values = (only or Selection()).where()
+    where, values = (only or Selection()).where()
     query = f"""
         SELECT f.code, f.category, coalesce(f.error_source, 'not said') AS error_source, count(*) AS findings
         FROM findings f JOIN trajectories t ON t.id = f.trajectory_id
-        WHERE f.codebook = ? AND f.rater = ? AND f.present = 1 AND {wanted}
+        WHERE f.codebook = ? AND f.rater = ? AND f.present = 1 AND {where}
         GROUP BY ALL ORDER BY ALL
     """
     with store.reading() as connection:

@@ -21,8 +21,8 @@ def measures(store: Store) -> list[dict[str, Any]]:
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
-    shown = {"metric": row["metric"], "group": {"load": row["load"]}, "value": row["value"]}
-    shown |= {"n": int(row["n"]), "missing": int(row["missing"]), "low": None, "high": None}
+    document = {"metric": row["metric"], "group": {"load": row["load"]}, "value": row["value"]}
+    document |= {"n": int(row["n"]), "missing": int(row["missing"]), "low": None, "high": None}
     if row["value"] is None:
-        shown["reason"] = "never seen under this load"
-    return shown
+        document["reason"] = "never seen under this load"
+    return document

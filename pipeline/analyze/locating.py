@@ -38,20 +38,20 @@ def located(
 
 def _runs(code: Rated, judge: str) -> Iterator[tuple[str, tuple[bool, int]]]:
     """Trajectory, and whether the judge marked just what people marked, and how many it marked."""
-    people, own = code.settled(), code.of(judge)
+    people, answers = code.settled(), code.of(judge)
     for number in np.unique(code.trajectory):
         units = np.flatnonzero(code.trajectory == number)
-        marked, said = units[people[units] == 0], units[own[units] == 0]
-        if len(marked) == 1:
+        people_marks, judge_marks = units[people[units] == 0], units[answers[units] == 0]
+        if len(people_marks) == 1:
             trajectory = code.ids[number]
-            right = len(said) == 1 and said[0] == marked[0]
-            yield trajectory, (bool(right), len(said) if (own[units] >= 0).any() else UNJUDGED)
+            right = len(judge_marks) == 1 and judge_marks[0] == people_marks[0]
+            yield trajectory, (bool(right), len(judge_marks) if (answers[units] >= 0).any() else UNJUDGED)
 
 
 def _accuracy(code: Rated, runs: list[tuple[str, tuple[bool, int]]], group: str | None) -> dict[str, Any]:
-    judged = [run for run in runs if run[1][1] != UNJUDGED]
-    n = len(judged)
-    hits = sum(right for _, (right, _) in judged)
+    judge_runs = [run for run in runs if run[1][1] != UNJUDGED]
+    n = len(judge_runs)
+    hits = sum(right for _, (right, _) in judge_runs)
     interval = wilson(hits, n)
     return {
         "codebook": code.book.name,
@@ -63,8 +63,8 @@ def _accuracy(code: Rated, runs: list[tuple[str, tuple[bool, int]]], group: str 
         "high": interval.high,
         "n": n,
         "runs": len(runs),
-        "none": sum(count == 0 for _, (_, count) in judged),
-        "several": sum(count > 1 for _, (_, count) in judged),
+        "none": sum(count == 0 for _, (_, count) in judge_runs),
+        "several": sum(count > 1 for _, (_, count) in judge_runs),
         "reason": None if n else f"no run in which people marked one {code.book.unit} and it was judged",
     }
 

@@ -29,19 +29,19 @@ def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rat
     execute(connection, CREATE_UNITS, [book.name])
     units = connection.execute(_PLACES).fetchnumpy()
     ids = connection.execute("SELECT DISTINCT trajectory_id FROM rated_units ORDER BY 1").fetchall()
-    who = execute(connection, _RATERS, [book.name]).fetchall()
+    rater_rows = execute(connection, _RATERS, [book.name]).fetchall()
     juries = {
         jury: frozenset(members)
         for jury, members in execute(connection, _JURIES, [book.name, book.name]).fetchall()
     }
-    raters = sorted({rater for _, rater, _ in who})
-    codes = [code.code for code in book.codes if any(code.code == own for own, _, _ in who)]
+    raters = sorted({rater for _, rater, _ in rater_rows})
+    codes = [code.code for code in book.codes if any(code.code == own for own, _, _ in rater_rows)]
     ratings = _ratings(connection, book, codes, raters)
-    samples, asked = _samples(connection, book, len(units["event"]))
-    people, trajectory = design(samples, asked), _whole(units["trajectory"])
+    samples, is_asked = _samples(connection, book, len(units["event"]))
+    people, trajectory = design(samples, is_asked), _whole(units["trajectory"])
     for number, code in enumerate(codes):
         own = {name: column[ratings["code"] == number] for name, column in ratings.items()}
-        kinds = {rater: kind for coded, rater, kind in who if coded == code}
+        kinds = {rater: kind for rated_code, rater, kind in rater_rows if rated_code == code}
         present, column = np.unique(own["rater"], return_inverse=True)
         matrix = np.full((len(units["event"]), len(present)), MISSING, dtype=np.int64)
         probability = np.full(matrix.shape, np.nan)
@@ -52,12 +52,12 @@ def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rat
         designs: dict[str, Design] = {}
         followers: set[str] = set()
         for place, name in enumerate(names):
-            said = matrix[:, place] != MISSING
-            if own_kinds[name] == "human" or name == GOLD or not samples or said.all():
+            has_answer = matrix[:, place] != MISSING
+            if own_kinds[name] == "human" or name == GOLD or not samples or has_answer.all():
                 continue
-            both = asked & said
-            designs[name] = design(samples, both if both.any() else said, said)
-            if follows_samples(said, designs[name], trajectory):
+            overlap = is_asked & has_answer
+            designs[name] = design(samples, overlap if overlap.any() else has_answer, has_answer)
+            if follows_samples(has_answer, designs[name], trajectory):
                 followers.add(name)
         yield Rated(
             book=book,
@@ -79,8 +79,8 @@ def rated(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rat
 def _ratings(
     connection: duckdb.DuckDBPyConnection, book: Codebook, codes: Sequence[str], raters: Sequence[str]
 ) -> Numbers:
-    given = [codes, raters, list(book.labels), book.name]
-    numbers: Numbers = execute(connection, _RATINGS, given).fetchnumpy()
+    parameters = [codes, raters, list(book.labels), book.name]
+    numbers: Numbers = execute(connection, _RATINGS, parameters).fetchnumpy()
     return numbers
 
 
@@ -112,7 +112,7 @@ _RATINGS = f"""
     FROM counted_ratings r CROSS JOIN named {OF_UNIT}
     WHERE r.codebook = ? AND NOT r.opening AND list_contains(codes, r.code)
 """
-_ASKED = f"""
+_QUESTIONS = f"""
     SELECT DISTINCT u.place FROM counted_ratings r {OF_UNIT}
     WHERE r.codebook = ? AND r.rater_kind = 'human' AND NOT r.opening
 """
@@ -122,6 +122,6 @@ def _samples(
     connection: duckdb.DuckDBPyConnection, book: Codebook, units: int
 ) -> tuple[list[Drawing], NDArray[np.bool_]]:
     """The samples of a codebook, and whether a person was asked about each unit."""
-    asked = np.zeros(units, dtype=bool)
-    asked[execute(connection, _ASKED, [book.name]).fetchnumpy()["place"]] = True
-    return drawings(connection, book.name, units), asked
+    is_asked = np.zeros(units, dtype=bool)
+    is_asked[execute(connection, _QUESTIONS, [book.name]).fetchnumpy()["place"]] = True
+    return drawings(connection, book.name, units), is_asked

@@ -92,13 +92,13 @@ class Rated:
 
     def heard(self, rater: str) -> set[str]:
         """The rater itself and, of a jury, whom it heard: its members, and theirs."""
-        heard: set[str] = set()
-        left = [rater]
-        while left:
-            name = left.pop()
-            heard.add(name)
-            left += self.juries.get(name, frozenset()) - heard
-        return heard
+        names: set[str] = set()
+        queue = [rater]
+        while queue:
+            name = queue.pop()
+            names.add(name)
+            queue += self.juries.get(name, frozenset()) - names
+        return names
 
     def where(self, units: NDArray[np.bool_]) -> Rated:
         """The same for some of the units."""
@@ -119,14 +119,14 @@ class Rated:
     @property
     def asked(self) -> NDArray[np.bool_]:
         """(units,) whether a person or gold gave any answer, or skipped it."""
-        asked: NDArray[np.bool_] = (self._of_people != MISSING).any(1)
-        return asked
+        is_asked: NDArray[np.bool_] = (self._of_people != MISSING).any(1)
+        return is_asked
 
     @property
     def unanswered(self) -> Ints:
         """(units,) of one without a label: UNCLEAR where a person said so, else ERROR, or MISSING."""
-        said = self._of_people
-        return np.where((said == UNCLEAR).any(1), UNCLEAR, np.where(self.asked, ERROR, MISSING))
+        answers = self._of_people
+        return np.where((answers == UNCLEAR).any(1), UNCLEAR, np.where(self.asked, ERROR, MISSING))
 
     @property
     def _of_people(self) -> Ints:
@@ -141,37 +141,37 @@ class Rated:
     @property
     def populations(self) -> tuple[Population, ...]:
         """The units that people labelled: those of the samples, and apart from them any others."""
-        drawn, everything = ~np.isnan(self.design.inclusion), np.ones(len(self.event), dtype=bool)
-        if not (self.asked & drawn).any():
+        in_sample, everything = ~np.isnan(self.design.inclusion), np.ones(len(self.event), dtype=bool)
+        if not (self.asked & in_sample).any():
             return (Population("", everything, None),)
-        beyond = self.asked & ~drawn
-        if np.ptp(self.design.inclusion[self.asked & drawn]) > 1e-9:
-            weights = 1 / np.where(drawn, self.design.inclusion, 1.0)
-            within = Population("units of the samples, weighted by 1/π", drawn, weights)
+        beyond = self.asked & ~in_sample
+        if np.ptp(self.design.inclusion[self.asked & in_sample]) > 1e-9:
+            weights = 1 / np.where(in_sample, self.design.inclusion, 1.0)
+            within = Population("units of the samples, weighted by 1/π", in_sample, weights)
         else:
             within = Population("units of the samples", ~beyond, None)
         return (within, Population(OUTSIDE, beyond, None)) if beyond.any() else (within,)
 
     def votes(self) -> Floats:
         """(units, labels) the label of a unit: gold, else the shares of its annotators; 0 without one."""
-        said = self.matrix[:, [self.raters.index(rater) for rater in self.humans]]
-        counts = np.stack([(said == k).sum(1) for k in range(len(self.book.labels))], axis=1)
+        answers = self.matrix[:, [self.raters.index(rater) for rater in self.humans]]
+        counts = np.stack([(answers == k).sum(1) for k in range(len(self.book.labels))], axis=1)
         votes: Floats = counts / np.maximum(counts.sum(1), 1)[:, None]
         for rater in self.gold:
-            settled = self.of(rater) >= 0
-            votes[settled] = np.eye(len(self.book.labels))[self.of(rater)[settled]]
+            has_gold = self.of(rater) >= 0
+            votes[has_gold] = np.eye(len(self.book.labels))[self.of(rater)[has_gold]]
         return votes
 
     def settled(self) -> Ints:
         """What people agree on (units,): gold, else their majority; a tie is UNCLEAR, no answer MISSING."""
         columns = [self.raters.index(rater) for rater in self.humans]
-        said = self.matrix[:, columns]
-        counts = np.stack([(said == k).sum(1) for k in range(len(self.book.labels))], axis=1)
+        answers = self.matrix[:, columns]
+        counts = np.stack([(answers == k).sum(1) for k in range(len(self.book.labels))], axis=1)
         best = counts.max(1)
         tied = (counts == best[:, None]).sum(1) > 1
-        answered = ~np.isin(said, (MISSING, ERROR)).all(1)
+        has_answer = ~np.isin(answers, (MISSING, ERROR)).all(1)
         answer = np.where(tied | (best == 0), UNCLEAR, counts.argmax(1))
-        answer = np.where(answered, answer, MISSING)
+        answer = np.where(has_answer, answer, MISSING)
         if GOLD in self.raters:
             gold = self.of(GOLD)
             answer = np.where(gold >= 0, gold, answer)
@@ -180,16 +180,16 @@ class Rated:
 
 def chosen_books(store: Store, names: Sequence[str]) -> list[Codebook]:
     """The codebooks of these names, or all that have ratings; UsageError names the choices."""
-    own = store.workspace.codebooks
-    known = codebooks.names(own)
+    custom = store.workspace.codebooks
+    choices = codebooks.names(custom)
     for name in names:
-        if name not in known:
-            raise UsageError(f"unknown codebook {name!r}, expected one of {', '.join(known)}")
+        if name not in choices:
+            raise UsageError(f"unknown codebook {name!r}, expected one of {', '.join(choices)}")
     if names:
-        return [codebooks.load(name, own) for name in names]
+        return [codebooks.load(name, custom) for name in names]
     with store.reading() as connection:
         rows = connection.execute("SELECT DISTINCT codebook FROM counted_ratings ORDER BY 1").fetchall()
-    return [codebooks.load(name, own) for (name,) in rows if name in known]
+    return [codebooks.load(name, custom) for (name,) in rows if name in choices]
 
 
 def answer(book: Codebook, label: str | None) -> int:
@@ -206,8 +206,8 @@ def groups(
     keys = keys_of(connection, by)
     columns = "".join(f", {expression}" for _, expression in keys)
     names = [name for name, _ in keys]
-    wanted, values = (only or Selection()).where()
-    query = f"SELECT t.id{columns} FROM trajectories t WHERE {wanted}"
+    where, values = (only or Selection()).where()
+    query = f"SELECT t.id{columns} FROM trajectories t WHERE {where}"
     rows = execute(connection, query, values).fetchall()
     return {row[0]: dict(zip(names, row[1:], strict=True)) for row in rows}
 
@@ -234,6 +234,6 @@ def keys_of(connection: duckdb.DuckDBPyConnection, by: Sequence[str]) -> list[tu
             tag = f"json_extract_string(t.tags, {constant(tag_path(name))})"
             keys.append((name, f"nullif({tag}, '{NONE}')"))
         else:
-            known = ", ".join([*FIELDS, DAY, *sorted(tags)])
-            raise UsageError(f"no trajectory has a field or a tag {name!r}, expected one of {known}")
+            choices = ", ".join([*FIELDS, DAY, *sorted(tags)])
+            raise UsageError(f"no trajectory has a field or a tag {name!r}, expected one of {choices}")
     return keys

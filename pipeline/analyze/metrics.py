@@ -64,12 +64,12 @@ def checked_definition(definition: str) -> Literal["released", "paper"]:
     raise UsageError(f"--definition must be released or paper, got {definition!r}")
 
 
-def checked_steps(given: Mapping[str, str]) -> dict[str, int]:
+def checked_steps(optimal: Mapping[str, str]) -> dict[str, int]:
     """Order -> optimal steps; UsageError where they are no whole number from 1 on."""
-    for order, steps in given.items():
+    for order, steps in optimal.items():
         if not steps.isdecimal() or not int(steps):
             raise UsageError(f"--optimal must be order=steps, of 1 or more, got {order}={steps}")
-    return {order: int(steps) for order, steps in given.items()}
+    return {order: int(steps) for order, steps in optimal.items()}
 
 
 def metrics(
@@ -86,7 +86,7 @@ def metrics(
         if names is not None:
             raters = {metric: who for metric, who in raters.items() if metric in names}
         of_one = None if names is None else [OF_ONE.get(name, name) for name in names]
-        rows = [*_grouped(connection, keys, of_one), *_unrated(connection, keys, raters)]
+        rows = [*_group_rows(connection, keys, of_one), *_missing_ratings(connection, keys, raters)]
     return sorted(rows, key=_order)
 
 
@@ -103,7 +103,7 @@ def trajectory_metrics(store: Store, **basis: Unpack[Basis]) -> Iterator[Metric]
         """
         ranges = {pair: process.ranges(connection, *pair) for pair in sorted(process.incomplete(connection))}
         rows = aside(connection, query)
-    return (_ranged(row, ranges.get((row.metric, row.rater or ""), {})) for row in map(_single, rows))
+    return (_with_range(row, ranges.get((row.metric, row.rater or ""), {})) for row in map(_single, rows))
 
 
 def _choose(
@@ -132,8 +132,8 @@ def _limit_anew(store: Store, connection: Any, definition: str, limit: TimeLimit
     runs = store.load(connection, [row[0] for row in result], states=True)
     orders = {run.task or "" for run in runs}
     if unknown := sorted(limit.optimal.keys() - orders):
-        listed = ", ".join(sorted(orders)) or "none"
-        raise UsageError(f"--optimal: no run of order {unknown[0]!r}, expected one of {listed}")
+        choices = ", ".join(sorted(orders)) or "none"
+        raise UsageError(f"--optimal: no run of order {unknown[0]!r}, expected one of {choices}")
     references = parsed_references(reference_rows(connection))
     own = [row for run in runs for row in measures(run, references, limit)]
     again = sorted({row.metric for row in own})
@@ -142,32 +142,34 @@ def _limit_anew(store: Store, connection: Any, definition: str, limit: TimeLimit
     insert(connection, "chosen", [rows.measure(r) for r in own if r.definition in (None, definition)])
 
 
-def _ranged(row: Metric, ranges: Mapping[str, tuple[float, float | None, float | None]]) -> Metric:
+def _with_range(row: Metric, ranges: Mapping[str, tuple[float, float | None, float | None]]) -> Metric:
     """With what the unrated units of the trajectory could make of it."""
     limits = ranges.get(row.trajectory or "")
     if limits is None:
         return row
-    answered, low, high = limits
-    return row.model_copy(update={"answered": answered, "bound_low": low, "bound_high": high})
+    share, low, high = limits
+    return row.model_copy(update={"answered": share, "bound_low": low, "bound_high": high})
 
 
 def _single(row: dict[str, Any]) -> Metric:
-    given = {k: value for k, value in row.items() if k not in (*_FIELDS, "note") or value is not None}
+    fields = {k: value for k, value in row.items() if k not in (*_FIELDS, "note") or value is not None}
     if row["value"] is not None:
-        given.pop("reason")
+        fields.pop("reason")
     defined = row["value"] is not None
-    return Metric(**{**given, "n": int(defined), "missing": int(not defined), "low": None, "high": None})
+    return Metric(**{**fields, "n": int(defined), "missing": int(not defined), "low": None, "high": None})
 
 
-def _grouped(connection: Any, keys: list[tuple[str, str]], wanted: Sequence[str] | None) -> Iterator[Metric]:
+def _group_rows(
+    connection: Any, keys: list[tuple[str, str]], metric_names: Sequence[str] | None
+) -> Iterator[Metric]:
     names, expressions = [name for name, _ in keys], [expression for _, expression in keys]
     instances, lacking = clustered(connection, names), process.incomplete(connection)
     sizes = sizes_of(connection, expressions)
-    sessions, stated = named_in(connection, sizes), stated_in(connection, sizes)
+    sessions, outcome_sessions = named_in(connection, sizes), stated_in(connection, sizes)
     raters: set[tuple[str, str, str | None]] = set()
     silent: dict[tuple[Any, ...], int] = {}
     there: dict[tuple[str | None, ...], set[tuple[str | None, ...]]] = {}
-    for group in groups(connection, expressions, instances=instances, only=wanted):
+    for group in groups(connection, expressions, instances=instances, only=metric_names):
         head = dict(zip(HEADS, group.head, strict=True))
         metric, rater = head["metric"] or "", head["rater"] or ""
         if (metric, rater) in lacking:
@@ -175,20 +177,20 @@ def _grouped(connection: Any, keys: list[tuple[str, str]], wanted: Sequence[str]
             silent[metric, rater, head["definition"], group.keys] = group.silent
             continue
         result = estimate(group.totals)
-        if size := stated(_outcome(head), group.keys):
+        if size := outcome_sessions(_outcome(head), group.keys):
             there.setdefault(group.head, set()).add(group.keys)
         missing = max(group.missing, size - group.totals.n)
         row = _metric(head, dict(zip(names, group.keys, strict=True)), result, missing, group.reason)
         yield row.model_copy(update=_remarks(row, group.silent) or _absences(row, group, sessions))
-    yield from _unstated(names, there, {tuple(keys) for _, *keys in sizes}, stated)
+    yield from _missing_outcomes(names, there, {tuple(keys) for _, *keys in sizes}, outcome_sessions)
     numbered = places(connection, expressions, instances=instances) if raters else []
     for metric, rater, definition in sorted(raters, key=str):
         rows = process.estimates(connection, metric, rater, numbered, definition=definition)
         for values, estimated in rows:
             head = {"metric": metric, "rater": rater, "definition": definition}
-            row = _estimated(head, dict(zip(names, values, strict=True)), estimated)
-            said = _remarks(row, silent.get((metric, rater, definition, values), 0))
-            yield row.model_copy(update={**said, "answered": row.answered})
+            row = _process_row(head, dict(zip(names, values, strict=True)), estimated)
+            remarks = _remarks(row, silent.get((metric, rater, definition, values), 0))
+            yield row.model_copy(update={**remarks, "answered": row.answered})
 
 
 def _outcome(head: Mapping[str, str | None]) -> str:
@@ -196,11 +198,11 @@ def _outcome(head: Mapping[str, str | None]) -> str:
     return f"{head['metric'] or ''}/{head['scoring'] or ''}"
 
 
-def _unstated(
+def _missing_outcomes(
     names: Sequence[str],
     there: Mapping[tuple[str | None, ...], set[tuple[str | None, ...]]],
     every: set[tuple[str | None, ...]],
-    stated: Named,
+    outcome_sessions: Named,
 ) -> Iterator[Metric]:
     """A null row of each outcome for each group in which no session has it, though others of its system do.
 
@@ -210,7 +212,7 @@ def _unstated(
     for values, some in there.items():
         head = dict(zip(HEADS, values, strict=True))
         for keys in every - some:
-            if missing := stated(_outcome(head), keys):
+            if missing := outcome_sessions(_outcome(head), keys):
                 group = dict(zip(names, keys, strict=True))
                 reason = f"no {(head['metric'] or '').removeprefix(OUTCOME)} was given"
                 yield _metric(head, group, nothing, missing, reason)
@@ -224,7 +226,7 @@ def _remarks(row: Metric, silent: int) -> dict[str, Any]:
         return {"answered": 1.0}
     treated = "counted as 0" if row.definition == "released" else "left out"
     note = f"{SILENT} in {silent} of {row.n + row.missing}: {treated}"
-    return {"answered": 1.0, "note": "; ".join(said for said in (row.note, note) if said)}
+    return {"answered": 1.0, "note": "; ".join(text for text in (row.note, note) if text)}
 
 
 def _absences(
@@ -233,19 +235,21 @@ def _absences(
     """What is to be said of a participant whom not every session names."""
     if row.participant is None or row.metric not in COUNTED:
         return {}
-    named, of = row.n + row.missing, sessions(row.participant, group.keys)
-    note = f"in {named} of {of} sessions: {row.participant} is not named in the others"
-    return {} if named >= of else {"note": "; ".join(said for said in (row.note, note) if said)}
+    present, total = row.n + row.missing, sessions(row.participant, group.keys)
+    note = f"in {present} of {total} sessions: {row.participant} is not named in the others"
+    return {} if present >= total else {"note": "; ".join(text for text in (row.note, note) if text)}
 
 
-def _estimated(head: Mapping[str, str | None], group: dict[str, Any], row: Process) -> Metric:
+def _process_row(head: Mapping[str, str | None], group: dict[str, Any], row: Process) -> Metric:
     """A process metric of a group where some units lack ratings."""
     result = _metric(head, group, row.found, row.missing, None)
     more = {name: getattr(row, name) for name in ("answered", "bound_low", "bound_high", "design")}
     return result.model_copy(update=more)
 
 
-def _unrated(connection: Any, keys: list[tuple[str, str]], raters: dict[str, list[str]]) -> Iterator[Metric]:
+def _missing_ratings(
+    connection: Any, keys: list[tuple[str, str]], raters: dict[str, list[str]]
+) -> Iterator[Metric]:
     """A null row, with what to run, for each metric that needs ratings and has none."""
     names = ", ".join(f"{expression} AS key_{i}" for i, (_, expression) in enumerate(keys))
     query = f"""
@@ -258,16 +262,18 @@ def _unrated(connection: Any, keys: list[tuple[str, str]], raters: dict[str, lis
         GROUP BY ALL
     """
     rows = [row for row in dictionaries(connection, query) if row["missing"]]
-    rated = dict(connection.execute("SELECT DISTINCT name, unit FROM codebooks").fetchall())
-    many = crowds(connection)
+    unit_kinds = dict(connection.execute("SELECT DISTINCT name, unit FROM codebooks").fetchall())
+    crowd_sizes = crowds(connection)
     for metric in (metric for metric, names_ in raters.items() if not names_):
         nothing = Estimate(None, None, None, 0, 0)
         for row in rows:
-            there = rated.get(RATED[metric]) in row["kinds"]
+            has_units = unit_kinds.get(RATED[metric]) in row["kinds"]
             todo = f"no ratings: run `coaudit judge --codebook {RATED[metric]}`"
-            if n := many.get(RATED[metric]):
+            if n := crowd_sizes.get(RATED[metric]):
                 todo = f"{n} people rated a few units each: `--rater NAME` has the metrics of one of them"
-            reason = todo if there else f"nothing that codebook {RATED[metric]} rates is in these sessions"
+            reason = (
+                todo if has_units else f"nothing that codebook {RATED[metric]} rates is in these sessions"
+            )
             group = {name: row[f"key_{i}"] for i, (name, _) in enumerate(keys)}
             yield _metric({"metric": metric}, group, nothing, row["missing"], reason)
 
@@ -280,12 +286,12 @@ def _metric(
     reason: str | None,
 ) -> Metric:
     """`reason` is why trajectories have no value, told where none has one."""
-    given: dict[str, Any] = {name: head[name] for name in _FIELDS if head.get(name) is not None}
+    fields: dict[str, Any] = {name: head[name] for name in _FIELDS if head.get(name) is not None}
     why = estimate.reason if estimate.value is not None else reason or estimate.reason
     if why is not None:
-        given["reason"] = why
+        fields["reason"] = why
     if estimate.note is not None:
-        given["note"] = estimate.note
+        fields["note"] = estimate.note
     metric = head["metric"] or ""
     return Metric(
         metric=RATES.get(metric, metric),
@@ -296,7 +302,7 @@ def _metric(
         low=estimate.low,
         high=estimate.high,
         clusters=estimate.clusters,
-        **given,
+        **fields,
     )
 
 
@@ -325,13 +331,13 @@ def cells(metric: Metric, number: Callable[[float | None], str]) -> list[str]:
 
 def remark(metric: Metric, number: Callable[[float | None], str]) -> str:
     """Why something is missing, and how a number that rests on some of the units was made."""
-    said = [words for words in (metric.reason, metric.note) if words]
+    parts = [words for words in (metric.reason, metric.note) if words]
     if metric.answered is not None and metric.answered < 1:
-        said.append(f"{100 * metric.answered:.0f} % of units rated")
+        parts.append(f"{100 * metric.answered:.0f} % of units rated")
         if metric.bound_low is not None:
-            said.append(
+            parts.append(
                 f"between {number(metric.bound_low)} and {number(metric.bound_high)} whatever the rest is"
             )
         if metric.design and metric.value is not None:
-            said.append(metric.design)
-    return "; ".join(said)
+            parts.append(metric.design)
+    return "; ".join(parts)

@@ -37,11 +37,11 @@ def people(store: Store, names: Sequence[str] = (), by: Sequence[str] = ("condit
     for book in chosen_books(store, names):
         with store.reading() as connection:
             codes = [code for code in rated(connection, book) if code.humans]
-            of = groups(connection, by)
+            group_of = groups(connection, by)
         if codes:
             rows = [row for code in codes for row in of_codes(code) if _is_peoples(row, code)]
             marks = [_counts(code) for code in codes]
-            pooled = list(_pooled(codes, of)) if len(codes) > 1 else []
+            pooled = list(_joint_rows(codes, group_of)) if len(codes) > 1 else []
             books.append(
                 {
                     "codebook": book.name,
@@ -75,17 +75,19 @@ def _counts(code: Rated) -> dict[str, Any]:
     }
 
 
-def _pooled(codes: list[Rated], of: Mapping[str, Mapping[str, str | None]]) -> Iterator[dict[str, Any]]:
+def _joint_rows(
+    codes: list[Rated], group_of: Mapping[str, Mapping[str, str | None]]
+) -> Iterator[dict[str, Any]]:
     raters = tuple(sorted({rater for code in codes for rater in code.humans}))
     if len(raters) < 2:
         return
-    names = [group_name(of.get(unit[0], {})) for unit in codes[0].units]
+    names = [group_name(group_of.get(unit[0], {})) for unit in codes[0].units]
     different = sorted(set(names))
     for part in together(codes).populations:
         yield from _rows(codes, raters, part, part.units, None)
         for name in different if len(different) > 1 else ():
-            own = np.array([one == name for one in names])
-            yield from _rows(codes, raters, part, part.units & own, name)
+            in_group = np.array([one == name for one in names])
+            yield from _rows(codes, raters, part, part.units & in_group, name)
 
 
 def _rows(
@@ -110,15 +112,17 @@ def _rows(
         weights=weights,
         clusters=clusters[some],
     )
-    wanted = ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa") if book.level == "nominal" else ON_A_SCALE
-    for one in measuring.agreement(ratings, wanted):
+    coefficients = (
+        ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa") if book.level == "nominal" else ON_A_SCALE
+    )
+    for coefficient in measuring.agreement(ratings, coefficients):
         size = {"n_traces": len(np.unique(clusters[some])), "population": part.name or None}
-        yield {"group": group, **size, **_row(one)}
+        yield {"group": group, **size, **_row(coefficient)}
 
 
-def _row(one: Coefficient) -> dict[str, Any]:
+def _row(coefficient: Coefficient) -> dict[str, Any]:
     names = ("coefficient", "raters", "value", "low", "high", "n_units", "reason")
-    return {name: getattr(one, name) for name in names}
+    return {name: getattr(coefficient, name) for name in names}
 
 
 def _cells(code: Rated, raters: tuple[str, ...]) -> NDArray[np.int64]:
@@ -139,19 +143,19 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
         to_find = book["level"] == "nominal" and len(book["labels"]) == 2
         for count in book["counts"]:
             rows = [row for row in book["codes"] if row["code"] == count["code"]]
-            chosen = ("mean_cohen_kappa", "fleiss_kappa") if book["level"] == "nominal" else ON_A_SCALE
-            shown = [row for row in rows if row["coefficient"] in chosen and row["coefficient"] in TOLD]
-            shown = shown or [row for row in rows if row["coefficient"] == "cohen_kappa"]
-            figures = map(_said, shown) if shown else ["one person labelled it"]
-            yield f"  {count['code']}: {'; '.join([*figures, _counted(count, to_find)])}"
+            names = ("mean_cohen_kappa", "fleiss_kappa") if book["level"] == "nominal" else ON_A_SCALE
+            selection = [row for row in rows if row["coefficient"] in names and row["coefficient"] in TOLD]
+            selection = selection or [row for row in rows if row["coefficient"] == "cohen_kappa"]
+            figures = map(_coefficient_text, selection) if selection else ["one person labelled it"]
+            yield f"  {count['code']}: {'; '.join([*figures, _count_text(count, to_find)])}"
         joint = [row for row in book["pooled"] if row["coefficient"] in TOLD]
         for row in joint or book["pooled"]:
-            said = (row["group"], counted(row["n_traces"], "trace", "traces"), row["population"])
-            where = ", ".join(text for text in said if text)
-            yield f"  over all codes ({where}): {_said(row)}"
+            parts = (row["group"], counted(row["n_traces"], "trace", "traces"), row["population"])
+            where = ", ".join(text for text in parts if text)
+            yield f"  over all codes ({where}): {_coefficient_text(row)}"
 
 
-def _counted(count: dict[str, Any], to_find: bool) -> str:
+def _count_text(count: dict[str, Any], to_find: bool) -> str:
     """How often each found the code; how many units each labelled where labels are not of yes and no.
 
     Of a crowd, how often all did.
@@ -164,7 +168,7 @@ def _counted(count: dict[str, Any], to_find: bool) -> str:
     return "labelled " + ", ".join(str(n) for n in count["n"].values())
 
 
-def _said(row: dict[str, Any]) -> str:
+def _coefficient_text(row: dict[str, Any]) -> str:
     if row["value"] is None:
         return f"{row['coefficient']} – ({row['reason']})"
     interval = "" if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]"

@@ -49,9 +49,9 @@ def estimates(
     ends = np.searchsorted(place[order], np.arange(len(groups) + 1))
     for group, start, end in zip(groups, ends, ends[1:], strict=False):
         if end > start:
-            own = counts.where(order[start:end])
+            subset = counts.where(order[start:end])
             is_entropy = metric == "initiative_entropy"
-            yield group, entropy(own, definition) if is_entropy else events(own, metric)
+            yield group, entropy(subset, definition) if is_entropy else events(subset, metric)
 
 
 def ranges(connection: Any, metric: str, rater: str) -> dict[str, tuple[float, float | None, float | None]]:
@@ -60,17 +60,17 @@ def ranges(connection: Any, metric: str, rater: str) -> dict[str, tuple[float, f
     counts, _, numbers = counted(connection, CODEBOOKS[metric], rater)
     ids = dict(connection.execute("SELECT session, id FROM places").fetchall())
     rest = np.flatnonzero((counts.answered < counts.units).any(1))
-    own = counts.where(rest)
-    units, answered = own.units.sum(1), own.answered.sum(1)
+    subset = counts.where(rest)
+    units, answers = subset.units.sum(1), subset.answered.sum(1)
     if metric == "initiative_entropy":
-        lows, highs, told = extremes(own)
+        lows, highs, has_bounds = extremes(subset)
     else:
-        lows, highs = own.positives.sum(1), own.positives.sum(1) + units - answered
-        told = np.asarray(own.human.any(1))
-    limits = zip((answered / units).tolist(), lows.tolist(), highs.tolist(), told.tolist(), strict=True)
+        lows, highs = subset.positives.sum(1), subset.positives.sum(1) + units - answers
+        has_bounds = np.asarray(subset.human.any(1))
+    limits = zip((answers / units).tolist(), lows.tolist(), highs.tolist(), has_bounds.tolist(), strict=True)
     return {
-        ids[int(numbers[session])]: (share, low if known else None, high if known else None)
-        for session, (share, low, high, known) in zip(rest.tolist(), limits, strict=True)
+        ids[int(numbers[session])]: (share, low if is_bounded else None, high if is_bounded else None)
+        for session, (share, low, high, is_bounded) in zip(rest.tolist(), limits, strict=True)
     }
 
 
@@ -79,26 +79,26 @@ def events(counts: Counts, metric: str) -> Process:
     have neither, and are missing.
     """
     there = np.asarray(counts.human.any(1) & counts.spoken)
-    own = counts.where(there)
+    subset = counts.where(there)
     missing, n = int((~there).sum()), int(there.sum())
-    share, design = shares(own)
+    share, design = shares(subset)
     if not n:
         reason = WORDLESS if counts.human.any() else "no human in the team"
         return nothing(reason, missing, share, (None, None), design)
-    units, answered, positives = (float(x.sum()) for x in (own.units, own.answered, own.positives))
-    bounds = positives / n, (positives + units - answered) / n
-    if units and not answered:
+    units, answers, positives = (float(x.sum()) for x in (subset.units, subset.answered, subset.positives))
+    bounds = positives / n, (positives + units - answers) / n
+    if units and not answers:
         return nothing(f"none of {units:.0f} units is rated", missing + n, share, bounds, design)
-    sample = totals(expanded(own), clusters=own.clusters, bounds=bounds_of(metric))
+    sample = totals(expanded(subset), clusters=subset.clusters, bounds=bounds_of(metric))
     return Process(estimate(sample), missing, share, *bounds, design, sample)
 
 
 def expanded(counts: Counts) -> Floats:
     """(S,) values with the mean and the variance of the combined ratio estimator of positives a session."""
     units = counts.units.sum(1)
-    answered, positives = counts.weighted_answered.sum(1), counts.weighted_positives.sum(1)
-    if not answered.sum():
+    answers, positives = counts.weighted_answered.sum(1), counts.weighted_positives.sum(1)
+    if not answers.sum():
         return np.zeros(len(units))
-    share = positives.sum() / answered.sum()
-    values: Floats = share * units + (positives - share * answered) * units.sum() / answered.sum()
+    share = positives.sum() / answers.sum()
+    values: Floats = share * units + (positives - share * answers) * units.sum() / answers.sum()
     return values

@@ -52,22 +52,22 @@ def rates(
     if estimator is not None and estimator not in ESTIMATORS:
         raise UsageError(f"unknown estimator {estimator!r}, expected one of {', '.join(ESTIMATORS)}")
     rows: list[Rate] = []
-    seen: set[str] = set()
+    judges: set[str] = set()
     for book in chosen_books(store, names):
         if not book.binary:
             continue
         with store.reading() as connection:
             codes = list(rated(connection, book))
             group_of = groups(connection, by, only)
-        seen.update(name for code in codes for name in code.judges)
+        judges.update(name for code in codes for name in code.judges)
         for code in (*codes, *_categories(codes)):
-            rows.extend(_grouped(code, group_of, by, judge, estimator, labels))
-    if judge is not None and judge not in seen:
-        raise UsageError(f"no judge {judge!r}, expected one of {', '.join(sorted(seen)) or 'none yet'}")
+            rows.extend(_group_rows(code, group_of, by, judge, estimator, labels))
+    if judge is not None and judge not in judges:
+        raise UsageError(f"no judge {judge!r}, expected one of {', '.join(sorted(judges)) or 'none yet'}")
     return rows
 
 
-def _grouped(
+def _group_rows(
     code: Rated,
     group_of: dict[str, dict[str, str | None]],
     by: Sequence[str],
@@ -78,11 +78,11 @@ def _grouped(
     of_trajectory = [tuple(group_of[key].values()) if key in group_of else None for key in code.ids]
     of_unit = [of_trajectory[number] for number in code.trajectory]
     for values in sorted({group for group in of_unit if group is not None}, key=str):
-        own = code.where(np.array([group == values for group in of_unit], dtype=bool))
+        subset = code.where(np.array([group == values for group in of_unit], dtype=bool))
         group = dict(zip(by, values, strict=True)) if by else None
-        judges: list[str | None] = [name for name in own.judges if judge in (None, name)]
+        judges: list[str | None] = [name for name in subset.judges if judge in (None, name)]
         for name in judges or ([] if judge else [None]):
-            row = _rate(own, name, group, estimator, labels)
+            row = _rate(subset, name, group, estimator, labels)
             if row is not None:
                 yield row
 
@@ -95,28 +95,28 @@ def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str
     labels stand alone, in all units.
     """
     human, of_people = presence(code)
-    said = None if judge is None else code.of(judge)
-    if said is not None and not (said != MISSING).any():
+    answers = None if judge is None else code.of(judge)
+    if answers is not None and not (answers != MISSING).any():
         return None
     if judge in code.followers:
-        said = None
+        answers = None
         of_people += "; the judge was asked about units of samples alone, which tells nothing of the others"
-    elif said is None and not (human != MISSING).any():
+    elif answers is None and not (human != MISSING).any():
         return None
     # Only units that the judge was asked about are its corpus.
-    corpus = np.ones(len(human), dtype=bool) if said is None else said != MISSING
+    corpus = np.ones(len(human), dtype=bool) if answers is None else answers != MISSING
     unasked = int(((human != MISSING) & ~corpus).sum())
-    human, inclusion, assumed = _weighed(human[corpus], code.design.where(corpus))
+    human, inclusion, assumed = _with_inclusion(human[corpus], code.design.where(corpus))
     if unasked:
         assumed += f"; {unasked} labelled units that the judge was not asked about left out"
-    reached = code.design.framed[corpus]
-    if not reached.all() and (human[reached] != MISSING).any():
-        beyond = int((~reached).sum())
-        assumed += f"; of the {int(reached.sum())} units that the samples could take, not of {beyond} others"
-        human, inclusion = human[reached], None if inclusion is None else inclusion[reached]
-        corpus[corpus] = reached
+    in_frame = code.design.framed[corpus]
+    if not in_frame.all() and (human[in_frame] != MISSING).any():
+        beyond = int((~in_frame).sum())
+        assumed += f"; of the {int(in_frame.sum())} units that the samples could take, not of {beyond} others"
+        human, inclusion = human[in_frame], None if inclusion is None else inclusion[in_frame]
+        corpus[corpus] = in_frame
     clusters = None if code.clusters is None else code.clusters[corpus]
-    strata = None if said is None else _presence(said[corpus])
+    strata = None if answers is None else _presence(answers[corpus])
     return (
         Audit(human, strata, inclusion, clusters, design=code.design.strata[corpus]),
         corpus,
@@ -132,13 +132,13 @@ def _rate(
     labels: str,
 ) -> Rate | None:
     """One row; None where neither the judge nor people said anything in this group."""
-    given = audit(code, judge)
-    if given is None:
+    result = audit(code, judge)
+    if result is None:
         return None
-    own, corpus, assumed = given
+    own, corpus, assumed = result
     outcome = rate(own, estimator)
     if labels != MEAN:
-        outcome, assumed = _modelled(own, code.where(corpus), labels, outcome), ""
+        outcome, assumed = _with_model(own, code.where(corpus), labels, outcome), ""
     return Rate(
         codebook=code.book.name,
         code=code.code,
@@ -151,7 +151,7 @@ def _rate(
         estimator=outcome.estimator,
         design=outcome.design + assumed,
         n_human=outcome.n_human,
-        n_judged=outcome.n_judged if own.judge is not None else _answered(code, judge),
+        n_judged=outcome.n_judged if own.judge is not None else _answer_count(code, judge),
         n_unclear=outcome.n_unclear,
         n_skipped=outcome.n_skipped,
         rate_if_unclear_absent=outcome.rate_if_unclear_absent,
@@ -160,20 +160,20 @@ def _rate(
     )
 
 
-def _answered(code: Rated, judge: str | None) -> int:
+def _answer_count(code: Rated, judge: str | None) -> int:
     return 0 if judge is None else int((code.of(judge) >= 0).sum())
 
 
-def _presence(said: Ints) -> Ints:
+def _presence(answers: Ints) -> Ints:
     """1 for the positive (first) label, 0 for the other, and UNCLEAR, ERROR, MISSING as they are."""
-    return np.where(said >= 0, (said == 0).astype(np.int64), said)
+    return np.where(answers >= 0, (answers == 0).astype(np.int64), answers)
 
 
-def _modelled(own: Audit, code: Rated, labels: str, estimate: Estimated) -> Estimated:
+def _with_model(own: Audit, code: Rated, labels: str, estimate: Estimated) -> Estimated:
     """The row with the rate of the annotator model in place of that of the mean label."""
     columns = [code.raters.index(rater) for rater in code.humans]
-    said = np.where(own.human[:, None] == MISSING, MISSING, _presence(code.matrix[:, columns]))
-    value, interval = dawid_skene(own, said, with_judge=labels == WITH_JUDGE)
+    answers = np.where(own.human[:, None] == MISSING, MISSING, _presence(code.matrix[:, columns]))
+    value, interval = dawid_skene(own, answers, with_judge=labels == WITH_JUDGE)
     return replace(
         estimate,
         estimator=labels.replace("-", "_"),
@@ -197,34 +197,34 @@ def presence(code: Rated) -> tuple[Floats, str]:
     votes = code.votes()
     usable = votes.sum(1) > 0
     human = np.where(usable, votes[:, 0], code.unanswered)
-    split = int(((votes[:, 0] > 0) & (votes[:, 0] < 1)).sum())
-    settled = int((code.of(GOLD) >= 0).sum()) if code.gold else 0
-    words = f"; {settled} units as settled by gold" if settled else ""
-    if split:
-        words += f"; {split} on which people differ count as the mean of their labels"
+    split_count = int(((votes[:, 0] > 0) & (votes[:, 0] < 1)).sum())
+    gold_count = int((code.of(GOLD) >= 0).sum()) if code.gold else 0
+    words = f"; {gold_count} units as settled by gold" if gold_count else ""
+    if split_count:
+        words += f"; {split_count} on which people differ count as the mean of their labels"
     return human.astype(np.float64), words
 
 
-def _weighed(human: Floats, design: Design) -> tuple[Floats, Floats | None, str]:
+def _with_inclusion(human: Floats, design: Design) -> tuple[Floats, Floats | None, str]:
     """The labels that have a design, what is known of the inclusion probabilities, and what was assumed.
 
     Labels of units that no sample took, beside some of units that one did, are of nobody knows what choice:
     they count only where they are all there is to label.
     """
-    asked, drawn = human != MISSING, ~np.isnan(design.inclusion)
-    if not asked.any():
+    is_asked, in_sample = human != MISSING, ~np.isnan(design.inclusion)
+    if not is_asked.any():
         return human, None, ""
-    if not (asked & drawn).any():
-        if asked.all():
+    if not (is_asked & in_sample).any():
+        if is_asked.all():
             if not (human >= 0).all():
                 return human, None, "; every unit was asked about"
             differ = bool(((human > 0) & (human < 1)).any())
             return human, None, f"; every unit was labelled{_DIVIDED if differ else ''}"
         if not design.begun:
             return human, None, f"; {_NO_SAMPLE}"
-    beyond = int((asked & ~drawn).sum())
+    beyond = int((is_asked & ~in_sample).sum())
     words = f"; {beyond} labelled units outside the samples left out" if beyond else ""
-    return np.where(drawn, human, MISSING), np.where(drawn, design.inclusion, design.chance), words
+    return np.where(in_sample, human, MISSING), np.where(in_sample, design.inclusion, design.chance), words
 
 
 _DIVIDED = ", and of what people differ on others may say something else: hence an interval"
@@ -237,19 +237,19 @@ def _categories(codes: list[Rated]) -> Iterator[Rated]:
         return
     for category in codes[0].book.categories:
         members = {c.code for c in codes[0].book.codes if c.category == category.category}
-        own = [code for code in codes if code.code in members]
-        if len(own) == len(members):
-            yield _union(category.category, own)
+        member_codes = [code for code in codes if code.code in members]
+        if len(member_codes) == len(members):
+            yield _union(category.category, member_codes)
 
 
 def _union(name: str, codes: list[Rated]) -> Rated:
     raters = tuple(r for r in codes[0].raters if all(r in code.raters for code in codes))
     columns = []
     for rater in raters:
-        said = [code.of(rater) for code in codes]
+        answers = [code.of(rater) for code in codes]
         if codes[0].kinds[rater] == "human" and rater != GOLD:
-            said = [_corrected(code, column) for code, column in zip(codes, said, strict=True)]
-        present = any_mode(np.stack([_presence(column) for column in said], axis=1))
+            answers = [_with_gold(code, column) for code, column in zip(codes, answers, strict=True)]
+        present = any_mode(np.stack([_presence(column) for column in answers], axis=1))
         # Back to label indices, of which 0 is the positive one.
         columns.append(np.where(present >= 0, 1 - present, present))
     matrix = np.stack(columns, axis=1) if columns else np.empty((len(codes[0].event), 0), dtype=np.int64)
@@ -263,9 +263,9 @@ def _union(name: str, codes: list[Rated]) -> Rated:
     )
 
 
-def _corrected(code: Rated, said: Ints) -> Ints:
+def _with_gold(code: Rated, answers: Ints) -> Ints:
     """What a person said of a code, or gold where that has settled it."""
     if not code.gold:
-        return said
-    settled = code.of(GOLD)
-    return np.where((settled >= 0) & (said != MISSING), settled, said)
+        return answers
+    gold = code.of(GOLD)
+    return np.where((gold >= 0) & (answers != MISSING), gold, answers)

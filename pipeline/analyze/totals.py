@@ -106,8 +106,8 @@ def groups(
     names = "".join(f", {expression} AS key_{i}" for i, expression in enumerate(keys))
     shares, unscored = _shares(connection, table), _unscored(connection, table, names)
     cluster = CLUSTER if instances else "hash('t', t.id)"
-    wanted = "" if only is None else f"WHERE m.metric {AMONG}"
-    named = "p." in participant
+    where = "" if only is None else f"WHERE m.metric {AMONG}"
+    needs_party = "p." in participant
     party = "JOIN participants p ON p.trajectory_id = m.trajectory_id AND p.name = m.participant"
     query = f"""
         WITH per_cluster AS (
@@ -119,7 +119,7 @@ def groups(
                 count(*) FILTER (m.reason = '{SILENT}') AS silent,
                 bool_and(m.value IN (0, 1) AND m.weight = 1) FILTER (m.value IS NOT NULL) AS yes_no
             FROM {table} m JOIN selected t ON t.id = m.trajectory_id
-            {"LEFT " + party if named else ""} {wanted} GROUP BY ALL
+            {"LEFT " + party if needs_party else ""} {where} GROUP BY ALL
         )
         SELECT * EXCLUDE (cluster, y, x, n, missing, reason, silent, yes_no), sum(n)::BIGINT AS n,
             sum(silent)::BIGINT AS silent, sum(missing)::BIGINT AS missing,
@@ -169,13 +169,13 @@ def named_in(connection: Any, sizes: Sizes) -> Named:
 def stated_in(connection: Any, sizes: Sizes) -> Named:
     """Of outcomes, METRIC/SCORING: a log says nothing of one that it lacks, so that there is no measure of it
     either."""
-    named = ", ".join(f"'{name}'" for name in STATED)
+    names = ", ".join(f"'{name}'" for name in STATED)
     return _sessions(
         connection,
         sizes,
         "SELECT DISTINCT m.metric || '/' || coalesce(m.scoring, ''), t.system "
         "FROM chosen m JOIN selected t ON t.id = m.trajectory_id "
-        f"WHERE m.metric IN ({named}) OR starts_with(m.metric, '{OUTCOME}')",
+        f"WHERE m.metric IN ({names}) OR starts_with(m.metric, '{OUTCOME}')",
     )
 
 

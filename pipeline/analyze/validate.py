@@ -45,17 +45,17 @@ def validate(
     """The page as one document, code by code; UsageError for a judge without ratings."""
     codes: list[Rated] = []
     accuracies: list[dict[str, Any]] = []
-    repeated: list[tuple[str, Agreement]] = []
+    intra_rater: list[tuple[str, Agreement]] = []
     judges: set[str] = set()
     for book in chosen_books(store, names):
         with store.reading() as connection:
-            of = groups(connection, ("condition",))
+            group_of = groups(connection, ("condition",))
             for code in rated(connection, book):
                 judges.update(code.judges)
                 if judge in code.judges:
                     codes.append(code)
-                    accuracies.extend(located(code, judge, of))
-            repeated.extend(
+                    accuracies.extend(located(code, judge, group_of))
+            intra_rater.extend(
                 (book.name, row) for row in consistency(connection, book) if row.raters == (judge,)
             )
     if not codes:
@@ -76,35 +76,37 @@ def validate(
         "codes": [
             {
                 **_code(code, judge, margin, texts),
-                "drift": moved and {**moved, "note": _evenly(code.seen_by(judge))},
+                "drift": shift and {**shift, "note": _evenly(code.seen_by(judge))},
                 "consistency": [
                     row.model_dump()
-                    for name, row in repeated
+                    for name, row in intra_rater
                     if (name, row.code) == (code.book.name, code.code)
                 ],
             }
-            for code, moved in zip(codes, drifts, strict=True)
+            for code, shift in zip(codes, drifts, strict=True)
         ],
     }
 
 
 def _code(code: Rated, judge: str, margin: float, texts: dict[Any, str | None]) -> dict[str, Any]:
-    said = code.of(judge)
-    own = [row for row in of_codes(code) if judge in row.raters or set(row.raters) <= set(code.humans)]
+    answers = code.of(judge)
+    coefficients = [
+        row for row in of_codes(code) if judge in row.raters or set(row.raters) <= set(code.humans)
+    ]
     items = list(qualities(code, judge))
     confused = items[0] if items else _no_confusion(code)
     return {
         "codebook": code.book.name,
         "code": code.code,
         "positive": code.book.positive,
-        "n_judged": int((said >= 0).sum()),
-        "n_unclear": int((said == UNCLEAR).sum()),
-        "n_errors": int((said == ERROR).sum()),
+        "n_judged": int((answers >= 0).sum()),
+        "n_unclear": int((answers == UNCLEAR).sum()),
+        "n_errors": int((answers == ERROR).sum()),
         # A unit counts in part for each label that people gave it, and once in all.
         "n_both": round(sum(map(sum, confused["counts"]))),
-        "kappa": _dumped(with_people(own, judge)),
-        "kappa_of_people": _dumped(among(own, code.humans)),
-        "agreement": [row.model_dump() for row in own],
+        "kappa": _document(with_people(coefficients, judge)),
+        "kappa_of_people": _document(among(coefficients, code.humans)),
+        "agreement": [row.model_dump() for row in coefficients],
         "confusion": confused,
         "outside_the_samples": items[1] if len(items) > 1 else None,
         "errors": _errors(code, judge, texts),
@@ -113,7 +115,7 @@ def _code(code: Rated, judge: str, margin: float, texts: dict[Any, str | None]) 
     }
 
 
-def _dumped(row: Agreement | None) -> dict[str, Any] | None:
+def _document(row: Agreement | None) -> dict[str, Any] | None:
     return None if row is None else row.model_dump()
 
 
@@ -127,11 +129,11 @@ def _no_confusion(code: Rated) -> dict[str, Any]:
 
 def _errors(code: Rated, judge: str, texts: dict[Any, str | None]) -> list[dict[str, Any]]:
     """Where the judge is wrong, by kind (people's label, judge's label), with examples; ties apart."""
-    human, said, labels = code.settled(), code.of(judge), code.book.labels
+    human, answers, labels = code.settled(), code.of(judge), code.book.labels
     kinds = []
     for theirs in range(len(labels)):
         for ours in range(len(labels)):
-            places = np.flatnonzero((human == theirs) & (said == ours))
+            places = np.flatnonzero((human == theirs) & (answers == ours))
             if theirs == ours or not len(places):
                 continue
             units = [code.unit(place) for place in places[:EXAMPLES]]
@@ -143,15 +145,15 @@ def _errors(code: Rated, judge: str, texts: dict[Any, str | None]) -> list[dict[
 
 def _calibration(code: Rated, judge: str) -> dict[str, Any]:
     """Of the probability of the positive label, which a rater gives for the label it chose."""
-    human, said = code.settled(), code.of(judge)
-    given = code.probability[:, code.raters.index(judge)]
-    usable = (human >= 0) & (said >= 0) & ~np.isnan(given) & (len(code.book.labels) == 2)
-    positive = np.where(said == 0, given, 1 - given)[usable]
+    human, answers = code.settled(), code.of(judge)
+    probabilities = code.probability[:, code.raters.index(judge)]
+    usable = (human >= 0) & (answers >= 0) & ~np.isnan(probabilities) & (len(code.book.labels) == 2)
+    positive = np.where(answers == 0, probabilities, 1 - probabilities)[usable]
     within = None if code.clusters is None else code.clusters[usable]
-    found = calibration(positive, (human[usable] == 0).astype(np.int64), clusters=within)
+    result = calibration(positive, (human[usable] == 0).astype(np.int64), clusters=within)
     if len(code.book.labels) > 2:
-        found = replace(found, reason="of several labels a probability is of the one that was given")
-    return {**asdict(found), "note": _evenly(code.seen_by(judge))}
+        result = replace(result, reason="of several labels a probability is of the one that was given")
+    return {**asdict(result), "note": _evenly(code.seen_by(judge))}
 
 
 def _evenly(code: Rated) -> str | None:
@@ -162,28 +164,28 @@ def _evenly(code: Rated) -> str | None:
 def _alternative(code: Rated, judge: str, margin: float) -> dict[str, Any]:
     columns = [code.raters.index(rater) for rater in code.humans]
     humans = np.where(code.matrix[:, columns] < 0, MISSING, code.matrix[:, columns])
-    own = np.where(code.of(judge) < 0, MISSING, code.of(judge))
+    answers = np.where(code.of(judge) < 0, MISSING, code.of(judge))
     outcome = alternative_annotator_test(
-        own, humans, code.humans, positive=0, margin=margin, clusters=code.clusters
+        answers, humans, code.humans, positive=0, margin=margin, clusters=code.clusters
     )
     return {**asdict(outcome), "margin": margin, "trap": TRAP, "note": _evenly(code.seen_by(judge))}
 
 
-def _calibration_line(found: dict[str, Any]) -> str:
-    if found["ece"] is None:
-        return f"calibration: – ({found['reason']})"
-    figures = f"error {found['ece']:.3f} (by chance alone {found['ece_by_chance']:.3f})"
-    note = f"; {found['note']}" if found["note"] else ""
-    brier = {"value": found["brier"], "low": found["brier_low"], "high": found["brier_high"]}
-    return f"calibration: {figures}, Brier {_number(brier)}, n={found['n']}{note}"
+def _calibration_line(result: dict[str, Any]) -> str:
+    if result["ece"] is None:
+        return f"calibration: – ({result['reason']})"
+    figures = f"error {result['ece']:.3f} (by chance alone {result['ece_by_chance']:.3f})"
+    note = f"; {result['note']}" if result["note"] else ""
+    brier = {"value": result["brier"], "low": result["brier_low"], "high": result["brier_high"]}
+    return f"calibration: {figures}, Brier {_number(brier)}, n={result['n']}{note}"
 
 
 def lines(page: dict[str, Any]) -> Iterator[str]:
     """The page as text."""
     yield f"Judge {page['judge']}"
     for version in page["versions"]:
-        made = f"version {version['rater_version'] or '–'}, model {version['model'] or '–'}"
-        yield f"  {made}: {version['n']} ratings"
+        title = f"version {version['rater_version'] or '–'}, model {version['model'] or '–'}"
+        yield f"  {title}: {version['n']} ratings"
     for code in page["codes"]:
         yield f"\n{code['codebook']} / {code['code']}"
         same = (code["codebook"], code["code"])
@@ -196,21 +198,21 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
         if code["confusion"]["population"]:
             yield f"  errors on {code['confusion']['population']}"
         for quality in code["confusion"]["classes"]:
-            shown = (f"{name} {_number(quality[name])}" for name in QUALITIES)
-            yield f"  {quality['label']}: {', '.join(shown)}"
+            figures = (f"{name} {_number(quality[name])}" for name in QUALITIES)
+            yield f"  {quality['label']}: {', '.join(figures)}"
         for kind in code["errors"]:
             yield f"  people {kind['people']}, judge {kind['judge']}: {kind['n']}"
         yield f"  {_calibration_line(code['calibration'])}"
         yield from (f"  {line}" for line in drift.lines(code["drift"]))
         test = code["alternative_annotator_test"]
         verdict = test["reason"] or _verdict(test)
-        said = f"{verdict}; {test['note']}" if test["note"] and not test["reason"] else verdict
-        yield f"  alternative annotator test (ε = {test['margin']}): {said}. {test['trap']}"
+        sentence = f"{verdict}; {test['note']}" if test["note"] and not test["reason"] else verdict
+        yield f"  alternative annotator test (ε = {test['margin']}): {sentence}. {test['trap']}"
 
 
 def _verdict(test: dict[str, Any]) -> str:
-    shown = "passed" if test["passed"] else "not passed, which shows nothing where units are few"
-    return f"winning rate {test['winning_rate']:.2f}, {shown}"
+    outcome = "passed" if test["passed"] else "not passed, which shows nothing where units are few"
+    return f"winning rate {test['winning_rate']:.2f}, {outcome}"
 
 
 @dataclass(frozen=True)
@@ -225,7 +227,7 @@ class Summary:
 
 def summary(page: dict[str, Any]) -> Summary:
     """What a reader needs first of `validate`'s page."""
-    made = [
+    versions = [
         f"{row['rater_version'] or '–'} ({row['model'] or 'no model'}, {row['n']} ratings)"
         for row in page["versions"]
     ]
@@ -240,20 +242,20 @@ def summary(page: dict[str, Any]) -> Summary:
             f"sensitivity, specificity: of the label {label} against all others where codes have more than "
             f"two ({', '.join(codes)}); of each label: --full."
         )
-    foot += _undefined(labelled)
+    foot += _undefined_kappas(labelled)
     if bare:
         some = f"{len(bare)} codes have no unit that" if len(bare) > 1 else "one code has no unit that"
         foot.insert(0, f"{some} people and the judge both labelled: {', '.join(bare)}; `coaudit sample`.")
     if any(code["alternative_annotator_test"]["passed"] for code in labelled):
         foot.append(f"may stand in: for a person, worse by less than ε. {TRAP}")
     return Summary(
-        head=(f"Judge {page['judge']}: version {', '.join(made)}", *locating.lines(page["located"])),
+        head=(f"Judge {page['judge']}: version {', '.join(versions)}", *locating.lines(page["located"])),
         rows=tuple(_summary_row(code) for code in labelled),
         foot=(*(f"{c['code']}, {line}" for c in page["codes"] for line in drift.lines(c["drift"])), *foot),
     )
 
 
-def _undefined(codes: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _undefined_kappas(codes: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Why kappas have no value, the codes of each reason together."""
     for column, name in (("kappa", "kappa"), ("kappa_of_people", "people's own")):
         lacking: dict[str, list[str]] = {}
@@ -269,11 +271,11 @@ def _undefined(codes: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def _one_of_many(codes: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
     """Label -> those codes with more than two labels of which the short page shows it alone."""
-    shown: dict[str, list[str]] = {}
+    by_label: dict[str, list[str]] = {}
     for code in codes:
         if len(code["confusion"]["labels"]) > 2:
-            shown.setdefault(code["positive"], []).append(code["code"])
-    return shown
+            by_label.setdefault(code["positive"], []).append(code["code"])
+    return by_label
 
 
 def _summary_row(code: dict[str, Any]) -> tuple[str, ...]:
@@ -283,15 +285,15 @@ def _summary_row(code: dict[str, Any]) -> tuple[str, ...]:
     return (
         code["code"],
         str(code["n_both"]),
-        _briefly(code["kappa"]),
-        _briefly(code["kappa_of_people"]),
-        _briefly(positive.get("sensitivity")),
-        _briefly(positive.get("specificity")),
+        _short_number(code["kappa"]),
+        _short_number(code["kappa_of_people"]),
+        _short_number(positive.get("sensitivity")),
+        _short_number(positive.get("specificity")),
         "–" if test["reason"] else f"{'yes' if test['passed'] else 'not shown'} ({test['winning_rate']:.2f})",
     )
 
 
-def _briefly(row: dict[str, Any] | None) -> str:
+def _short_number(row: dict[str, Any] | None) -> str:
     if row is None or row["value"] is None:
         return "–"
     if row["low"] is None:

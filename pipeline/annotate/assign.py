@@ -19,20 +19,24 @@ def assigned(sample: Sample, units: Sequence[Drawn]) -> list[list[Drawn]]:
     unit at most; where trajectories were drawn whole, one goes whole to an annotator.
     """
     people = range(sample.design.annotators)
-    whole = sample.design.unit == "trajectory"
+    by_trajectory = sample.design.unit == "trajectory"
     groups: dict[tuple[str, int | None], list[Drawn]] = {}
     for unit in units:
-        groups.setdefault((unit.trajectory, None if whole else unit.event), []).append(unit)
+        groups.setdefault((unit.trajectory, None if by_trajectory else unit.event), []).append(unit)
     loads = [0] * len(people)
-    chosen: dict[tuple[str, int | None], list[int]] = {}
+    assignment: dict[tuple[str, int | None], list[int]] = {}
     for place, group in sorted(groups.items(), key=lambda item: -max(unit.overlap for unit in item[1])):
         ties = [content_hash(sample.design.identity, *place, person) for person in people]
         order = sorted(people, key=lambda person: (loads[person], ties[person]))
-        chosen[place] = order[: max(unit.overlap for unit in group)]
-        for person in chosen[place]:
+        assignment[place] = order[: max(unit.overlap for unit in group)]
+        for person in assignment[place]:
             loads[person] += len(group)
     return [
-        [unit for unit in units if person in chosen[unit.trajectory, None if whole else unit.event]]
+        [
+            unit
+            for unit in units
+            if person in assignment[unit.trajectory, None if by_trajectory else unit.event]
+        ]
         for person in people
     ]
 

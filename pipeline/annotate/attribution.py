@@ -30,17 +30,17 @@ class Refusal:
         return f"task {self.task}, annotation {self.annotation} by {self.completed_by}: {self.reason}"
 
 
-def person(given: Any) -> int | None:
+def person(user: Any) -> int | None:
     """A person's number, from an annotation as listed or as exported."""
-    number = given.get("id") if isinstance(given, dict) else given
+    number = user.get("id") if isinstance(user, dict) else user
     return number if isinstance(number, int) else None
 
 
-def name(users: Mapping[int, str], given: Any) -> str:
+def name(users: Mapping[int, str], user: Any) -> str:
     """A person's e-mail address; their number where it is not known."""
-    if isinstance(given, dict) and given.get("email"):
-        return str(given["email"])
-    number = person(given)
+    if isinstance(user, dict) and user.get("email"):
+        return str(user["email"])
+    number = person(user)
     return users.get(number, str(number)) if number is not None else "unknown"
 
 
@@ -58,20 +58,20 @@ def refusals(
     users: Mapping[int, str],
 ) -> dict[int, Refusal]:
     """The annotations of a task that must not count, by their place in `annotations`."""
-    refused: dict[int, Refusal] = {}
+    result: dict[int, Refusal] = {}
     order = sorted(range(len(annotations)), key=lambda n: str(annotations[n].get("created_at") or ""))
     # Who skips a task leaves no answer that could be seen.
-    seen = [annotations[n] for n in order if not annotations[n].get("was_cancelled")]
-    first = person(seen[0].get("completed_by")) if seen else None
+    answers = [annotations[n] for n in order if not annotations[n].get("was_cancelled")]
+    first = person(answers[0].get("completed_by")) if answers else None
     for place in order:
         annotation = annotations[place]
         by, other = annotation.get("completed_by"), changed_by(annotation)
-        blind = not seen or person(by) == first
+        blind = not answers or person(by) == first
         if reason := _reason(mark, name(users, by), other and name(users, other), blind):
             number = annotation.get("id")
-            whom = (name(users, by), name(users, other) if other else None)
-            refused[place] = Refusal(project, task, number, *whom, reason)
-    return refused
+            people = (name(users, by), name(users, other) if other else None)
+            result[place] = Refusal(project, task, number, *people, reason)
+    return result
 
 
 def _reason(mark: Mark | None, by: str, other: str | None, blind: bool) -> str | None:

@@ -36,24 +36,24 @@ def disputes(store: Store, book: Codebook) -> dict[Place, Dispute]:
     with store.reading() as connection:
         rows = dictionaries(connection, query, [book.name, GOLD])
     places = groupby(rows, key=lambda row: (row["trajectory_id"], row["event"]))
-    found = {place: _dispute(book, list(group)) for place, group in places}
-    return {place: dispute for place, dispute in found.items() if dispute.codes}
+    by_place = {place: _dispute(book, list(group)) for place, group in places}
+    return {place: dispute for place, dispute in by_place.items() if dispute.codes}
 
 
 def _dispute(book: Codebook, rows: list[dict[str, Any]]) -> Dispute:
-    said: dict[str, set[str]] = {}
+    by_code: dict[str, set[str]] = {}
     for row in rows:
-        said.setdefault(row["code"], set()).add(row["said"])
+        by_code.setdefault(row["code"], set()).add(row["said"])
     people = sorted({row["rater"] for row in rows})
     answers = (
-        {"author": f"Annotator {people.index(row['rater']) + 1}", "text": _told(book, row)}
+        {"author": f"Annotator {people.index(row['rater']) + 1}", "text": _answer_text(book, row)}
         for row in rows
-        if len(said[row["code"]]) > 1
+        if len(by_code[row["code"]]) > 1
     )
-    return Dispute(tuple(code for code, labels in said.items() if len(labels) > 1), tuple(answers))
+    return Dispute(tuple(code for code, labels in by_code.items() if len(labels) > 1), tuple(answers))
 
 
-def _told(book: Codebook, row: dict[str, Any]) -> str:
-    asked = f"{code_title(book.code(row['code']))}: " if len(book.codes) > 1 else ""
-    why = [f"“{row['quote']}”"] if row["quote"] else []
-    return clean("\n".join([asked + row["said"], *why, *([row["rationale"]] if row["rationale"] else [])]))
+def _answer_text(book: Codebook, row: dict[str, Any]) -> str:
+    prefix = f"{code_title(book.code(row['code']))}: " if len(book.codes) > 1 else ""
+    quote = [f"“{row['quote']}”"] if row["quote"] else []
+    return clean("\n".join([prefix + row["said"], *quote, *([row["rationale"]] if row["rationale"] else [])]))

@@ -84,15 +84,15 @@ def draw(store: Store, wish: Wish) -> samples.Sample:
     Of two processes that draw one name at once the later one finds what the other has drawn.
     """
     books = [codebooks.load(name, store.workspace.codebooks) for name in dict.fromkeys(wish.codebooks)]
-    there = samples.path(store.workspace, wish.name)
-    if not there.exists():
+    path = samples.path(store.workspace, wish.name)
+    if not path.exists():
         store.admit_writes()
         locks = FolderLocks(store.workspace.path / "locks")
         with locks.exclusive(f"sample {wish.name}", lambda holder: None):
-            if not there.exists():
+            if not path.exists():
                 samples.save(store.workspace, _new(store, wish, books))
-    sample = samples.read(there)
-    if not _wished(sample.design, wish):
+    sample = samples.read(path)
+    if not _fits(sample.design, wish):
         raise UsageError(f"sample {wish.name!r} exists; choose another --name")
     store.sync()
     return sample
@@ -100,7 +100,7 @@ def draw(store: Store, wish: Wish) -> samples.Sample:
 
 def _new(store: Store, wish: Wish, books: Sequence[Codebook]) -> samples.Sample:
     corpus: dict[str, int] = {}
-    drawn: list[samples.Drawn] = []
+    sample_units: list[samples.Drawn] = []
     frames: list[samples.Frame] = []
     if wish.pilot is not None:
         samples.load(store.workspace, wish.pilot)
@@ -111,14 +111,14 @@ def _new(store: Store, wish: Wish, books: Sequence[Codebook]) -> samples.Sample:
             if not frame:
                 raise UsageError(_nothing(book, wish))
             if wish.method == samples.ADJUDICATION:
-                frame = _disputed(connection, book, frame)
+                frame = _disputed_rows(connection, book, frame)
             corpus[book.name] = len(frame)
-            units, inclusion = _drawn(connection, book, frame, wish, judge)
-            drawn += units
+            units, inclusion = _draw_units(connection, book, frame, wish, judge)
+            sample_units += units
             frames += _frames(book.name, frame, inclusion)
-    if wish.method == samples.ADJUDICATION and not drawn:
-        named = ", ".join(book.name for book in books)
-        raise UsageError(f"the sample is empty: people dispute nothing of {named} that is not settled")
+    if wish.method == samples.ADJUDICATION and not sample_units:
+        names = ", ".join(book.name for book in books)
+        raise UsageError(f"the sample is empty: people dispute nothing of {names} that is not settled")
     design = samples.Design(
         name=wish.name,
         codebooks={book.name: book.version for book in books},
@@ -136,7 +136,7 @@ def _new(store: Store, wish: Wish, books: Sequence[Codebook]) -> samples.Sample:
         created=now(),
         coaudit=samples.this_version(),
     )
-    return samples.Sample(design=design, units=tuple(drawn), frames=tuple(frames))
+    return samples.Sample(design=design, units=tuple(sample_units), frames=tuple(frames))
 
 
 def _nothing(book: Codebook, wish: Wish) -> str:
@@ -146,7 +146,7 @@ def _nothing(book: Codebook, wish: Wish) -> str:
     return f"codebook {book.name!r}: the store holds no unit of it{why}"
 
 
-def _wished(design: samples.Design, wish: Wish) -> bool:
+def _fits(design: samples.Design, wish: Wish) -> bool:
     """Whether a sample was drawn by this very wish, for instance by a run that was killed afterwards."""
     return (
         set(design.codebooks) == set(wish.codebooks)
@@ -158,7 +158,7 @@ def _wished(design: samples.Design, wish: Wish) -> bool:
     )
 
 
-def _drawn(
+def _draw_units(
     connection: duckdb.DuckDBPyConnection,
     book: Codebook,
     frame: list[dict[str, Any]],
@@ -169,8 +169,8 @@ def _drawn(
     if not frame:
         return [], np.empty(0)
     if wish.method == samples.ADJUDICATION:
-        some = sampling.simple_random(len(frame), min(wish.size, len(frame)), wish.chance)
-        return [_to_settle(book, frame[unit]) for unit in sorted(some.units)], np.zeros(len(frame))
+        subset = sampling.simple_random(len(frame), min(wish.size, len(frame)), wish.chance)
+        return [_to_settle(book, frame[unit]) for unit in sorted(subset.units)], np.zeros(len(frame))
     names = np.unique([row["trajectory_id"] for row in frame], return_inverse=True)[1].astype(np.int64)
     clusters = names if wish.unit == "trajectory" and book.unit != "trajectory" else None
     strata = _strata(connection, book, frame, wish, judge)
@@ -179,35 +179,37 @@ def _drawn(
         inclusion = _neyman(connection, book, frame, strata, wish, size)
         if clusters is not None:
             inclusion = _of_whole(inclusion, clusters, wish)
-        taken = sampling.draw(inclusion, wish.chance, clusters=clusters)
+        selection = sampling.draw(inclusion, wish.chance, clusters=clusters)
     elif wish.method == "stratified":
         texts = np.array([" | ".join(column) for column in zip(*strata.values(), strict=True)])
         _, cells = np.unique(texts, return_inverse=True)
-        each, many = (cells, size) if clusters is None else _of_trajectories(cells, clusters, wish)
-        held = np.bincount(each)
-        nothing = np.zeros(len(held), np.int64)
-        sizes = sampling.neyman(held, nothing, nothing, many)
-        wanted = {place: int(n) for place, n in enumerate(sizes)}
-        taken = sampling.stratified(cells.astype(np.int64), wanted, wish.chance, clusters=clusters)
+        each, total = (cells, size) if clusters is None else _of_trajectories(cells, clusters, wish)
+        totals = np.bincount(each)
+        zeros = np.zeros(len(totals), np.int64)
+        sizes = sampling.neyman(totals, zeros, zeros, total)
+        quotas = {place: int(n) for place, n in enumerate(sizes)}
+        selection = sampling.stratified(cells.astype(np.int64), quotas, wish.chance, clusters=clusters)
     elif clusters is not None:
-        taken = sampling.draw(_of_whole(np.ones(len(frame)), clusters, wish), wish.chance, clusters=clusters)
+        selection = sampling.draw(
+            _of_whole(np.ones(len(frame)), clusters, wish), wish.chance, clusters=clusters
+        )
     else:
-        taken = sampling.simple_random(len(frame), size, wish.chance)
-    asked = _overlaps(len(taken.units), wish, None if clusters is None else clusters[taken.units])
-    said = [" | ".join(column) for column in zip(*strata.values(), strict=True)] if strata else []
-    chosen = [
+        selection = sampling.simple_random(len(frame), size, wish.chance)
+    overlaps = _overlaps(len(selection.units), wish, None if clusters is None else clusters[selection.units])
+    stratum_names = [" | ".join(column) for column in zip(*strata.values(), strict=True)] if strata else []
+    units = [
         samples.Drawn(
             codebook=book.name,
             trajectory=frame[unit]["trajectory_id"],
             event=frame[unit]["event"],
             unit_hash=frame[unit]["hash"],
-            probability=min(1.0, float(taken.inclusion[unit])),
-            stratum=said[unit] if said else None,
+            probability=min(1.0, float(selection.inclusion[unit])),
+            stratum=stratum_names[unit] if stratum_names else None,
             overlap=int(overlap),
         )
-        for unit, overlap in zip(taken.units.tolist(), asked, strict=True)
+        for unit, overlap in zip(selection.units.tolist(), overlaps, strict=True)
     ]
-    return chosen, np.minimum(taken.inclusion, 1.0)
+    return units, np.minimum(selection.inclusion, 1.0)
 
 
 def _frames(book: str, frame: list[dict[str, Any]], inclusion: Floats) -> Iterator[samples.Frame]:
@@ -215,8 +217,8 @@ def _frames(book: str, frame: list[dict[str, Any]], inclusion: Floats) -> Iterat
         units: dict[str, list[int | None]] = {}
         for place in np.flatnonzero(inclusion == probability):
             units.setdefault(frame[place]["trajectory_id"], []).append(frame[place]["event"])
-        named = {trajectory: tuple(events) for trajectory, events in units.items()}
-        yield samples.Frame(frame=book, probability=float(probability), units=named)
+        by_trajectory = {trajectory: tuple(events) for trajectory, events in units.items()}
+        yield samples.Frame(frame=book, probability=float(probability), units=by_trajectory)
 
 
 def _to_settle(book: Codebook, row: dict[str, Any]) -> samples.Drawn:
@@ -231,20 +233,20 @@ def _to_settle(book: Codebook, row: dict[str, Any]) -> samples.Drawn:
     )
 
 
-def _disputed(
+def _disputed_rows(
     connection: duckdb.DuckDBPyConnection, book: Codebook, frame: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Those of a frame's units on which people disagree and nothing is settled yet."""
     open_units: set[tuple[str, int | None]] = set()
     for code in rated(connection, book):
-        said = [code.of(rater) for rater in code.humans]
-        if len(said) < 2:
+        labels = [code.of(rater) for rater in code.humans]
+        if len(labels) < 2:
             continue
-        answers = np.where(np.stack(said) < 0, -1, np.stack(said))
+        answers = np.where(np.stack(labels) < 0, -1, np.stack(labels))
         highest = answers.max(0)
         differ = ((answers >= 0) & (answers != highest)).any(0)
-        settled = code.of(GOLD) >= 0 if GOLD in code.raters else np.zeros(len(differ), dtype=bool)
-        open_units.update(code.unit(place) for place in np.flatnonzero(differ & ~settled))
+        has_gold = code.of(GOLD) >= 0 if GOLD in code.raters else np.zeros(len(differ), dtype=bool)
+        open_units.update(code.unit(place) for place in np.flatnonzero(differ & ~has_gold))
     return [row for row in frame if (row["trajectory_id"], row["event"]) in open_units]
 
 
@@ -261,10 +263,10 @@ def _of_whole(wishes: Floats, clusters: Ints, wish: Wish) -> Floats:
 
     They sum to the number of trajectories that was asked for: the largest wishes alone would sum to more.
     """
-    wanted = np.zeros(int(clusters.max()) + 1)
-    np.maximum.at(wanted, clusters, wishes)
-    size = min(wish.size, len(wanted))
-    return sampling.for_codes(wanted[:, None], size, floor=FLOOR * size / len(wanted))[clusters]
+    largest = np.zeros(int(clusters.max()) + 1)
+    np.maximum.at(largest, clusters, wishes)
+    size = min(wish.size, len(largest))
+    return sampling.for_codes(largest[:, None], size, floor=FLOOR * size / len(largest))[clusters]
 
 
 def _of_trajectories(cells: Ints, clusters: Ints, wish: Wish) -> tuple[Ints, int]:
@@ -292,12 +294,12 @@ def _frame(connection: duckdb.DuckDBPyConnection, book: Codebook, wish: Wish) ->
     """
     where = wish.where
     names = keys_of(connection, [name for name, _ in where])
-    kept = "".join(f" AND coalesce({column}, '{UNSAID}') = ?" for _, column in names)
+    filters = "".join(f" AND coalesce({column}, '{UNSAID}') = ?" for _, column in names)
     strata = "".join(f", t.{name}" for name in _by(wish) if name != "judge")
     query = f"""
         SELECT u.trajectory_id, u.event, u.hash{strata}
         FROM codebook_units u JOIN trajectories t ON t.id = u.trajectory_id
-        WHERE u.codebook = ? AND NOT u.opening{kept} ORDER BY u.trajectory_id, u.event
+        WHERE u.codebook = ? AND NOT u.opening{filters} ORDER BY u.trajectory_id, u.event
     """
     return dictionaries(connection, query, [book.name, *(value for _, value in where)])
 
@@ -317,19 +319,19 @@ def _strata(
     """What each unit belongs to, by the name of the stratification."""
     if wish.method == "simple":
         return {}
-    said = _labels(connection, book, judge) if judge else {}
+    judgments = _labels(connection, book, judge) if judge else {}
     columns: dict[str, list[str]] = {}
     for name in _by(wish):
         if name == "judge":
-            columns[name] = [f"judge={_overall(book, said, row)}" for row in frame]
+            columns[name] = [f"judge={_overall(book, judgments, row)}" for row in frame]
         else:
             columns[name] = [f"{name}={row[name]}" for row in frame]
     return columns
 
 
-def _overall(book: Codebook, said: dict[tuple[str, str, int | None], str], row: dict[str, Any]) -> str:
+def _overall(book: Codebook, judgments: dict[tuple[str, str, int | None], str], row: dict[str, Any]) -> str:
     """The judge's label of a unit; with several codes, whether it found any of them."""
-    labels = [said.get((code.code, row["trajectory_id"], row["event"]), NONE) for code in book.codes]
+    labels = [judgments.get((code.code, row["trajectory_id"], row["event"]), NONE) for code in book.codes]
     if len(labels) == 1:
         return labels[0]
     if book.positive in labels:
@@ -350,14 +352,14 @@ def _neyman(
     Of more than two labels, and on a scale, each label has a share of its own.
     """
     judge = _judge(connection, wish)
-    said = _labels(connection, book, judge) if judge else {}
+    judgments = _labels(connection, book, judge) if judge else {}
     people = _pilot(connection, book, str(wish.pilot))
     if not people:
         raise UsageError(f"--pilot {wish.pilot!r}: nobody has labelled units of {book.name!r} in it")
     labels = np.array([book.positive] if book.binary else book.labels)
     wishes = []
     for code in book.codes:
-        own = [said.get((code.code, row["trajectory_id"], row["event"]), NONE) for row in frame]
+        own = [judgments.get((code.code, row["trajectory_id"], row["event"]), NONE) for row in frame]
         rest = [column for name, column in strata.items() if name != "judge"]
         texts = np.array([" | ".join(parts) for parts in zip(own, *rest, strict=True)])
         names, cells = np.unique(texts, return_inverse=True)
@@ -399,8 +401,8 @@ def _pilot(
         GROUP BY code, trajectory_id, event, label
     """
     counts: dict[tuple[str, str, int | None], dict[str, int]] = {}
-    given = [sample, book.name, texts(book.labels)]
-    for code, trajectory, event, label, n in execute(connection, query, given).fetchall():
+    parameters = [sample, book.name, texts(book.labels)]
+    for code, trajectory, event, label, n in execute(connection, query, parameters).fetchall():
         counts.setdefault((code, trajectory, event), {})[label] = n
     return {
         unit: {label: n / sum(labels.values()) for label, n in labels.items()}
@@ -413,19 +415,19 @@ def _judge(connection: duckdb.DuckDBPyConnection, wish: Wish) -> str | None:
     return only_judge(connection, wish.codebooks, wish.judge) if "judge" in _by(wish) else None
 
 
-def only_judge(connection: duckdb.DuckDBPyConnection, books: Sequence[str], named: str | None) -> str:
+def only_judge(connection: duckdb.DuckDBPyConnection, books: Sequence[str], name: str | None) -> str:
     """The judge that is named, or the only one that rated these codebooks; else UsageError."""
     query = f"""
         SELECT DISTINCT rater FROM counted_ratings
         WHERE rater_kind <> 'human' AND codebook {AMONG}
     """
-    known = sorted(row[0] for row in execute(connection, query, [texts(books)]).fetchall())
-    chosen = known[0] if named is None and len(known) == 1 else named
-    if chosen not in known:
-        have = ", ".join(known) or "(no judge has rated these codebooks: coaudit judge)"
-        got = "and none was given" if named is None else f"got {named!r}"
-        raise UsageError(f"--judge must be one of {have}, {got}")
-    return str(chosen)
+    judges = sorted(row[0] for row in execute(connection, query, [texts(books)]).fetchall())
+    judge = judges[0] if name is None and len(judges) == 1 else name
+    if judge not in judges:
+        have = ", ".join(judges) or "(no judge has rated these codebooks: coaudit judge)"
+        actual = "and none was given" if name is None else f"got {name!r}"
+        raise UsageError(f"--judge must be one of {have}, {actual}")
+    return str(judge)
 
 
 def _one_of(option: str, value: str, choices: Sequence[str]) -> None:

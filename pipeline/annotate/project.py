@@ -46,8 +46,8 @@ class Mark:
 
     def text(self) -> str:
         whose = f" annotator={self.annotator}" if self.annotator else ""
-        named = f" person={self.person}" if self.person else ""
-        return f"{self.head}context={self.context} config={self.config}{whose}{named}"
+        person = f" person={self.person}" if self.person else ""
+        return f"{self.head}context={self.context} config={self.config}{whose}{person}"
 
 
 _MARK = re.compile(
@@ -109,21 +109,21 @@ def check_context(context: str) -> None:
 def title(sample: Sample, book: Codebook, mark: Mark) -> str:
     """A project's name: the sample, what is asked, and whose it is, within what Label Studio allows."""
     whose = mark.person or (f"annotator {mark.annotator}" if mark.annotator else "")
-    asked = f"{sample.design.name} · {book.title}"
+    heading = f"{sample.design.name} · {book.title}"
     room = TITLE - 3 - len(whose) if whose else TITLE
-    told = textwrap.shorten(asked, room, placeholder=" …") if len(asked) > room else asked
-    return f"{told} · {whose}" if whose else told
+    text = textwrap.shorten(heading, room, placeholder=" …") if len(heading) > room else heading
+    return f"{text} · {whose}" if whose else text
 
 
 def project_of(
     server: Server, sample: Sample, book: Codebook, config: str, mark: Mark, reset_config: bool
 ) -> tuple[Project, list[str]]:
     """The project that `mark` describes, made where there is none."""
-    told = f"{book.title}. Do not edit this line: "
+    prefix = f"{book.title}. Do not edit this line: "
     projects = [p for p in server.projects(mark.head) if _annotator(p) == mark.annotator]
     if not projects:
         name, guide = title(sample, book, mark), label_config.instruction(book)
-        return server.create(name, told + mark.text(), config, guide, overlap=1), []
+        return server.create(name, prefix + mark.text(), config, guide, overlap=1), []
     project, notes = projects[0], []
     if len(projects) > 1:
         notes.append(
@@ -135,7 +135,7 @@ def project_of(
     if label_config.config_hash(project.config) == before.config:
         if before.config != mark.config:
             if reset_config:
-                server.configure(project.id, config, told + mark.text())
+                server.configure(project.id, config, prefix + mark.text())
                 notes.append(f"project {project.id} has the present layout now")
                 return project, notes
             notes.append(
@@ -143,7 +143,7 @@ def project_of(
                 "present one)"
             )
         if mark.person != before.person:
-            server.configure(project.id, project.config, told + replace(before, person=mark.person).text())
+            server.configure(project.id, project.config, prefix + replace(before, person=mark.person).text())
         return project, notes
     if not reset_config:
         notes.append(
@@ -151,7 +151,7 @@ def project_of(
             "(--reset-config puts ours back)"
         )
         return project, notes
-    server.configure(project.id, config, told + mark.text())
+    server.configure(project.id, config, prefix + mark.text())
     notes.append(f"the labelling configuration of project {project.id} was changed by hand; ours is back")
     return project, notes
 
@@ -161,15 +161,15 @@ def _annotator(project: Project) -> str:
     return mark.annotator if mark else ""
 
 
-def _check_same(project: Project, before: Mark, wanted: Mark) -> None:
-    if before.context != wanted.context:
+def _check_same(project: Project, before: Mark, mark: Mark) -> None:
+    if before.context != mark.context:
         raise UsageError(
             f"project {project.id} was pushed with --context {before.context}: what annotators see must not "
             "change on the way; draw a new sample for another context"
         )
-    if wanted.person and before.person not in ("", wanted.person):
+    if mark.person and before.person not in ("", mark.person):
         raise UsageError(
-            f"project {project.id} is that of {before.person}: it can't become that of {wanted.person}; give "
+            f"project {project.id} is that of {before.person}: it can't become that of {mark.person}; give "
             "--annotator in the order of the first push"
         )
 

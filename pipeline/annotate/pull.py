@@ -54,7 +54,7 @@ def pull(store: Store, server: Server, sample: Sample) -> Pulled:
     return result
 
 
-def _from_gone(store: Store, server: str, sample: Sample, there: Sequence[Project]) -> list[str]:
+def _from_gone(store: Store, server: str, sample: Sample, projects: Sequence[Project]) -> list[str]:
     """What to say of ratings whose project is gone, for none of its tasks can take them back."""
     query = """
         SELECT codebook_version, external->'$.labelstudio' FROM current_ratings
@@ -71,7 +71,7 @@ def _from_gone(store: Store, server: str, sample: Sample, there: Sequence[Projec
         counts.update(
             at["project"]
             for at in places
-            if not any(is_of(at, server, project.id, project.created_at) for project in there)
+            if not any(is_of(at, server, project.id, project.created_at) for project in projects)
         )
     return [f"project {number} is gone: its ratings ({n}) count as before" for number, n in counts.items()]
 
@@ -92,36 +92,36 @@ def _pull(
     received = store.workspace.received
     last = last_pull(received, server.url, project.id)
     since = None
-    if last and not _freed(store, book, server.url, project.id, last["pulled"]):
+    if last and not _has_retraction(store, book, server.url, project.id, last["pulled"]):
         since = last["mark"]
-    touched = list(server.tasks(project.id, since=since and _earlier(since)))
-    alive = {task.id for task in (server.heads(project.id) if since else touched)}
+    tasks = list(server.tasks(project.id, since=since and _earlier(since)))
+    alive = {task.id for task in (server.heads(project.id) if since else tasks)}
     result.projects += 1
     whose = (users, result, mark, project.created_at)
     pulling = Pulling(store, sample, book, server.url, project.id, *whose)
-    pulling.take(touched, alive)
-    newest = max([task.updated_at for task in touched], default=since)
-    done = {"pulled": ledger.now(), "server": server.url, "project": project.id, "mark": newest}
-    received.append([canonical_json(done)])
+    pulling.take(tasks, alive)
+    newest = max([task.updated_at for task in tasks], default=since)
+    record = {"pulled": ledger.now(), "server": server.url, "project": project.id, "mark": newest}
+    received.append([canonical_json(record)])
 
 
 def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]) -> Pulled:
     """Take over a JSON export of Label Studio, made by hand; a task that isn't in it stays as it was."""
     store.admit_writes()
-    tasks = _exported(path)
+    tasks = _read_export(path)
     result = Pulled()
     for name, version in sorted({_book_of(task) for task in tasks if _book_of(task)[0]}):
         book = project_module.pushed_codebook(store.workspace, name, version)
         if book is None:
             result.reports.append(f"{path}: codebook {name}@{version} is not known here")
             continue
-        listed = [_from_file(task) for task in tasks if _book_of(task) == (name, version)]
-        project = next((a["project"] for t in listed for a in t.annotations if a.get("project")), 0)
+        book_tasks = [_from_file(task) for task in tasks if _book_of(task) == (name, version)]
+        project = next((a["project"] for t in book_tasks for a in t.annotations if a.get("project")), 0)
         result.projects += 1
-        result.reports += [*_unnamed(path, listed, people), *_not_blind(path, sample, listed)]
+        result.reports += [*_anonymous_notes(path, book_tasks, people), *_not_blind(path, sample, book_tasks)]
         pulling = Pulling(store, sample, book, FILE, project, people, result)
         with _one_at_a_time(store):
-            pulling.take(listed, None)
+            pulling.take(book_tasks, None)
     if (strange := sum(_book_of(task) == ("", "") for task in tasks)) and result.projects:
         result.reports.append(f"{path}: {strange} tasks carry no codebook of coaudit's: they are not counted")
     if not result.projects:
@@ -132,17 +132,17 @@ def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]
 
 def pulls(received: Ledger, server: str, project: int) -> list[dict[str, Any]]:
     """The finished pulls from a project, oldest first."""
-    done = [json.loads(line) for _, _, line in received.lines() if line.startswith(b'{"mark"')]
-    return [one for one in done if (one["server"], one["project"]) == (server, project)]
+    records = [json.loads(line) for _, _, line in received.lines() if line.startswith(b'{"mark"')]
+    return [one for one in records if (one["server"], one["project"]) == (server, project)]
 
 
 def last_pull(received: Ledger, server: str, project: int) -> dict[str, Any] | None:
     """The last finished pull from a project; its `mark` is updated_at of the newest task that it saw."""
-    done = pulls(received, server, project)
-    return done[-1] if done else None
+    records = pulls(received, server, project)
+    return records[-1] if records else None
 
 
-def _freed(store: Store, book: Codebook, server: str, project: int, since: str) -> bool:
+def _has_retraction(store: Store, book: Codebook, server: str, project: int, since: str) -> bool:
     """Whether an answer given elsewhere was taken back since: one here that it outdid may count again."""
     query = """
         SELECT external FROM ratings
@@ -180,7 +180,7 @@ class _Task(BaseModel):
     annotations: list[_Annotation]
 
 
-def _exported(path: Path) -> list[dict[str, Any]]:
+def _read_export(path: Path) -> list[dict[str, Any]]:
     """The tasks of a JSON export; SourceError names what of it is none."""
     no_export = f"{path}: not a JSON export of Label Studio (JSON, of its formats)"
     try:
@@ -198,7 +198,7 @@ def _exported(path: Path) -> list[dict[str, Any]]:
     return tasks  # type: ignore[return-value]
 
 
-def _unnamed(path: Path, tasks: list[Listed], people: dict[int, str]) -> list[str]:
+def _anonymous_notes(path: Path, tasks: list[Listed], people: dict[int, str]) -> list[str]:
     """People of whom the file has a number alone, which on another server is somebody else's."""
     by = [annotation.get("completed_by") for task in tasks for annotation in task.annotations]
     numbers = sorted({number for number in by if isinstance(number, int) and number not in people})
@@ -211,11 +211,11 @@ def _unnamed(path: Path, tasks: list[Listed], people: dict[int, str]) -> list[st
 
 def _not_blind(path: Path, sample: Sample, tasks: list[Listed]) -> Iterator[str]:
     """Label Studio shows every member every answer to a task; only who settles a dispute is to see them."""
-    given = [[a for a in task.annotations if not a.get("was_cancelled")] for task in tasks]
-    shared = sum(len({person(a.get("completed_by")) for a in answers}) > 1 for answers in given)
-    if shared and not adjudicates(sample):
+    by_task = [[a for a in task.annotations if not a.get("was_cancelled")] for task in tasks]
+    count = sum(len({person(a.get("completed_by")) for a in answers}) > 1 for answers in by_task)
+    if count and not adjudicates(sample):
         yield (
-            f"{path}: several people answered the same task ({shared} such), where the later could see what "
+            f"{path}: several people answered the same task ({count} such), where the later could see what "
             "the earlier had said: a project for each would be blind"
         )
 

@@ -67,7 +67,7 @@ def push(
     judge: str | None = None,
     people: Sequence[str] = (),
     reset_config: bool = False,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = lambda what, part, total: None,
 ) -> list[Pushed]:
     """Bring every project of the sample to what the sample says; done twice it changes nothing.
 
@@ -81,9 +81,9 @@ def push(
     with reported():
         server.check()
         return [
-            done
+            part
             for name in sample.design.codebooks
-            for done in _push(store, server, sample, name, context, judge, people, reset_config, progress)
+            for part in _push(store, server, sample, name, context, judge, people, reset_config, progress)
         ]
 
 
@@ -93,10 +93,10 @@ def invitation(server: Server) -> str:
         return server.invitation()
 
 
-def only_judge(store: Store, sample: Sample, named: str | None) -> str:
+def only_judge(store: Store, sample: Sample, name: str | None) -> str:
     """The judge whose labels go along: the one named, or the only one there is."""
     with store.reading() as connection:
-        return draw.only_judge(connection, list(sample.design.codebooks), named)
+        return draw.only_judge(connection, list(sample.design.codebooks), name)
 
 
 def _push(
@@ -113,20 +113,20 @@ def _push(
     book, units = book_of(sample, name, store.workspace)
     if not units:
         raise CoauditError(f"sample {sample.design.name!r} has no unit for codebook {name!r}")
-    asked = list(tasks_of(store, sample, book, units, context, judge))
-    tasks = [task for task in asked if not isinstance(task, str)]
-    left_out = [reason for reason in asked if isinstance(reason, str)]
+    results = list(tasks_of(store, sample, book, units, context, judge))
+    tasks = [task for task in results if not isinstance(task, str)]
+    left_out = [reason for reason in results if isinstance(reason, str)]
     config = label_config.label_config(book, adjudication=adjudicates(sample))
     client.check_config(config, [p["result"] for t in tasks for p in t.get("predictions", ())])
     keep_codebook(store.workspace, book)
     identity, digest = sample.design.identity, label_config.config_hash(config)
     common = Mark(identity, book.name, book.version, context, digest)
-    for mark, own, why in _shares(server, sample, units, common, people):
-        keys = {subject(sample, unit, book.version).key for unit in own}
-        wanted = [task for task in tasks if task["data"][labelstudio_tasks.KEY] in keys]
+    for mark, share, remarks in _shares(server, sample, units, common, people):
+        keys = {subject(sample, unit, book.version).key for unit in share}
+        own_tasks = [task for task in tasks if task["data"][labelstudio_tasks.KEY] in keys]
         project, notes = project_of(server, sample, book, config, mark, reset_config)
-        sent = client.upload_missing(
-            server, project.id, wanted, progress=lambda done, total: progress(name, done, total)
+        upload_count = client.upload_missing(
+            server, project.id, own_tasks, progress=lambda count, total: progress(name, count, total)
         )
         yield Pushed(
             codebook=book.name,
@@ -135,10 +135,10 @@ def _push(
             url=f"{server.url}/projects/{project.id}",
             title=project.title,
             annotator=mark.person or (mark_of(project) or mark).person or mark.annotator,
-            sent=sent,
-            already=len(wanted) - sent,
+            sent=upload_count,
+            already=len(own_tasks) - upload_count,
             left_out=left_out,
-            notes=why + notes,
+            notes=remarks + notes,
         )
         left_out = []
 
@@ -151,17 +151,17 @@ def _shares(
         return [(common, units, [])]
     before = [mark_of(project) for project in server.projects(common.head)]
     if before and not any(mark and mark.annotator for mark in before):
-        told = (
+        note = (
             "this sample was pushed as one project for everybody and stays so: annotators can see each "
             "other's answers there; a new sample gives each a project of their own"
         )
-        return [(common, units, [told])]
-    named = [*people, *[""] * sample.design.annotators]
+        return [(common, units, [note])]
+    addresses = [*people, *[""] * sample.design.annotators]
     shares = enumerate(assigned(sample, units), start=1)
     return [
-        (replace(common, annotator=str(number), person=named[number - 1]), own, [])
-        for number, own in shares
-        if own
+        (replace(common, annotator=str(number), person=addresses[number - 1]), share, [])
+        for number, share in shares
+        if share
     ]
 
 
@@ -189,22 +189,26 @@ def tasks_of(
     judge: str | None = None,
 ) -> Iterator[dict[str, Any] | str]:
     """The task of each unit in their order; in words, where a unit is no longer what was drawn."""
-    said = _judgments(store, book, judge) if judge else {}
-    disputed = disputes(store, book) if adjudicates(sample) else None
+    judgments = _judgments(store, book, judge) if judge else {}
+    open_disputes = disputes(store, book) if adjudicates(sample) else None
     for unit, source in _with_sources(store, book, units):
         place = (unit.trajectory, unit.event)
         task = _task(sample, book, unit, source, context)
-        if not isinstance(task, str) and disputed is not None:
-            task = _disputed(task, disputed[place]) if place in disputed else f"{unit_name(unit)}: {_AGREED}"
-        if not isinstance(task, str) and judge and place in said:
-            task["predictions"] = [_prediction(book, said[place], task, judge)]
+        if not isinstance(task, str) and open_disputes is not None:
+            task = (
+                _with_dispute(task, open_disputes[place])
+                if place in open_disputes
+                else f"{unit_name(unit)}: {_AGREED}"
+            )
+        if not isinstance(task, str) and judge and place in judgments:
+            task["predictions"] = [_prediction(book, judgments[place], task, judge)]
         yield task
 
 
-def _disputed(task: dict[str, Any], dispute: Dispute) -> dict[str, Any]:
+def _with_dispute(task: dict[str, Any], dispute: Dispute) -> dict[str, Any]:
     about = {labelstudio_tasks.DISPUTED: list(dispute.codes)}
-    given = {label_config.GIVEN: list(dispute.answers)}
-    return {**task, "data": {**task["data"], **about, **given}, "meta": {**task["meta"], **about}}
+    annotator_answers = {label_config.GIVEN: list(dispute.answers)}
+    return {**task, "data": {**task["data"], **about, **annotator_answers}, "meta": {**task["meta"], **about}}
 
 
 _AGREED = "no two people differ on it now"
@@ -227,14 +231,14 @@ def _with_sources(
     with store.reading() as connection:
         sizes = dict(connection.execute("SELECT id, n_events FROM trajectories").fetchall())
     ids = [key for key, _ in itertools.groupby(unit.trajectory for unit in units) if key in sizes]
-    loaded = itertools.chain.from_iterable(
+    trajectories = itertools.chain.from_iterable(
         stream(store, [(key, sizes[key]) for key in ids], AT_ONCE, states=True)
     )
-    ahead = next(loaded, None)
+    ahead = next(trajectories, None)
     for key, own in itertools.groupby(units, attrgetter("trajectory")):
         source = _Source(ahead, book) if ahead is not None and ahead.id == key else None
         yield from ((unit, source) for unit in own)
-        ahead = ahead if source is None else next(loaded, None)
+        ahead = ahead if source is None else next(trajectories, None)
 
 
 def _task(
@@ -248,8 +252,8 @@ def _task(
         return f"{where}: no longer a unit of codebook {book.name!r}"
     if unit_hash(book.unit, events) != unit.unit_hash:
         return f"{where}: changed since the sample was drawn"
-    asked = subject(sample, unit, book.version)
-    return dict(labelstudio_tasks.task(asked, source.log, events, book, context))
+    task_subject = subject(sample, unit, book.version)
+    return dict(labelstudio_tasks.task(task_subject, source.log, events, book, context))
 
 
 def _prediction(book: Codebook, ratings: list[Rating], task: dict[str, Any], judge: str) -> dict[str, Any]:
@@ -266,14 +270,14 @@ def _judgments(store: Store, book: Codebook, judge: str) -> dict[tuple[str, int 
     """
     with store.reading() as connection:
         rows = dictionaries(connection, query, [book.name, judge])
-    said: dict[tuple[str, int | None], list[Rating]] = {}
+    by_place: dict[tuple[str, int | None], list[Rating]] = {}
     for row in rows:
         place = (row.pop("trajectory_id"), row["event"])
         rating = Rating(
             trajectory=place[0], codebook=book.name, **{**row, "cites": tuple(row["cites"] or ())}
         )
-        said.setdefault(place, []).append(rating)
-    return said
+        by_place.setdefault(place, []).append(rating)
+    return by_place
 
 
 def export(
@@ -283,7 +287,7 @@ def export(
     words the units that are no longer what was drawn."""
     check_context(context)
     folder.mkdir(parents=True, exist_ok=True)
-    written: list[Path] = []
+    paths: list[Path] = []
     lacking: list[str] = []
     for name in sample.design.codebooks:
         book, units = book_of(sample, name, store.workspace)
@@ -295,8 +299,8 @@ def export(
         config, instruction = folder / f"{stem}.config.xml", folder / f"{stem}.instruction.html"
         config.write_text(label_config.label_config(book, adjudication=adjudicates(sample)), "utf-8")
         instruction.write_text(label_config.instruction(book), "utf-8")
-        written += [tasks, config, instruction]
-    return written, lacking
+        paths += [tasks, config, instruction]
+    return paths, lacking
 
 
 def _write(tasks: Iterable[dict[str, Any] | str], file: TextIO) -> list[str]:

@@ -79,60 +79,62 @@ class Pulling:
     created_at: str = ""
     """When the project was made, where that is known."""
 
-    def take(self, touched: Sequence[Listed], alive: set[int] | None) -> None:
+    def take(self, tasks: Sequence[Listed], alive: set[int] | None) -> None:
         """Ratings of the touched tasks into the ledger; `alive` tasks are all there are, where known."""
         subjects = {s.key: s for s in self._subjects()}
-        known = self._known()
-        self.users = {**self._who_left(known, touched), **self.users}
-        wanted: dict[Key, Rating] = {}
-        held: set[tuple[Any, Any]] = set()
-        for task in touched:
+        existing = self._known()
+        self.users = {**self._who_left(existing, tasks), **self.users}
+        ratings: dict[Key, Rating] = {}
+        refusal_ids: set[tuple[Any, Any]] = set()
+        for task in tasks:
             subject = subjects.get(task.key or "")
             if subject is None:
                 self._report(f"task {task.id} carries no key of this sample: its annotations are not counted")
                 continue
             refused = refusals(self.project, self.mark, task.id, task.annotations, self.users)
             self._refuse(refused.values())
-            held |= {(task.id, refusal.annotation) for refusal in refused.values()}
+            refusal_ids |= {(task.id, refusal.annotation) for refusal in refused.values()}
             for rating in self._ratings(task, subject, refused):
-                self._prefer(wanted, rating)
-        self._tell_shown(touched)
-        keep_raw(self.store.workspace.received, self.server, touched)
-        self._check_units(subjects, touched)
-        self._check_codebook(touched)
-        listed = {(task.id, task.created_at) for task in touched}
-        fresh = list(self._fresh(wanted, known, lambda at: self._is_there(at, held, listed, alive)))
-        live = {key: before for key, before in known.items() if not self._stays(before, held)}
-        gone = list(self._gone(wanted, live, listed, alive))
-        if fresh or gone:
+                self._prefer(ratings, rating)
+        self._tell_shown(tasks)
+        keep_raw(self.store.workspace.received, self.server, tasks)
+        self._check_units(subjects, tasks)
+        self._check_codebook(tasks)
+        places = {(task.id, task.created_at) for task in tasks}
+        fresh = list(
+            self._fresh(ratings, existing, lambda at: self._is_there(at, refusal_ids, places, alive))
+        )
+        live = {key: before for key, before in existing.items() if not self._stays(before, refusal_ids)}
+        retractions = list(self._gone(ratings, live, places, alive))
+        if fresh or retractions:
             with self.store.workspace.new_ratings() as file:
-                file.append([*fresh, *gone])
+                file.append([*fresh, *retractions])
         self.result.rated += sum(rating.label is not None for rating in fresh)
         self.result.errors += sum(rating.error is not None for rating in fresh)
-        self.result.retracted += len(gone)
+        self.result.retracted += len(retractions)
 
     def _subjects(self) -> Iterable[Subject]:
         for unit in self.sample.units:
             if unit.codebook == self.book.name:
                 yield project_module.subject(self.sample, unit, self.book.version)
 
-    def _who_left(self, known: dict[Key, _Known], touched: Sequence[Listed]) -> dict[int, str]:
+    def _who_left(self, existing: dict[Key, _Known], tasks: Sequence[Listed]) -> dict[int, str]:
         """People by number, as the ledger names them: the server forgets who is no member any more."""
-        named = {
+        raters = {
             before.at.get("annotation"): before.rating.rater.removeprefix("ls:")
-            for before in known.values()
+            for before in existing.values()
             if self.mark and self._is_ours(before.at) and before.rating.rater != GOLD
         }
-        given = [annotation for task in touched for annotation in task.annotations]
-        people = [(person(one.get("completed_by")), named.get(one.get("id"))) for one in given]
-        return {number: called for number, called in people if number is not None and called}
+        items = [annotation for task in tasks for annotation in task.annotations]
+        people = [(person(one.get("completed_by")), raters.get(one.get("id"))) for one in items]
+        return {number: rater for number, rater in people if number is not None and rater}
 
-    def _tell_shown(self, touched: Sequence[Listed]) -> None:
+    def _tell_shown(self, tasks: Sequence[Listed]) -> None:
         """Say how many answers somebody began from one that the page showed them."""
-        given = [annotation for task in touched for annotation in task.annotations]
-        if begun := sum(bool(annotation.get("parent_prediction")) for annotation in given):
+        items = [annotation for task in tasks for annotation in task.annotations]
+        if count := sum(bool(annotation.get("parent_prediction")) for annotation in items):
             self._report(
-                f"{begun} of {len(given)} annotations began from a prediction that Label Studio showed: they "
+                f"{count} of {len(items)} annotations began from a prediction that Label Studio showed: they "
                 "are not blind to whoever made it, and agree with it more than others would"
             )
 
@@ -141,10 +143,12 @@ class Pulling:
             self.result.refused.append(refusal)
             self._report(refusal.text())
 
-    def _stays(self, before: _Known, held: set[tuple[Any, Any]]) -> bool:
+    def _stays(self, before: _Known, refusal_ids: set[tuple[Any, Any]]) -> bool:
         """What was a person's own answer when it was pulled stays, though somebody changed it since."""
         ours = self._is_ours(before.at)
-        return ours and not before.mixed and (before.at.get("task"), before.at.get("annotation")) in held
+        return (
+            ours and not before.mixed and (before.at.get("task"), before.at.get("annotation")) in refusal_ids
+        )
 
     def _ratings(self, task: Listed, subject: Subject, refused: Mapping[int, Refusal]) -> Iterable[Rating]:
         by_rater: dict[str, list[dict[str, Any]]] = {}
@@ -155,20 +159,20 @@ class Pulling:
             self.result.annotations += 1
         if self.sample.design.method == ADJUDICATION:
             # Who settles a dispute has seen it, and is no further independent annotator.
-            last = [given[-1] for given in by_rater.values()]
-            answered = [annotation for annotation in last if not annotation.get("was_cancelled")]
-            yield from self._settled(task, subject, answered or last)
+            last = [group[-1] for group in by_rater.values()]
+            with_answer = [annotation for annotation in last if not annotation.get("was_cancelled")]
+            yield from self._settled(task, subject, with_answer or last)
             return
-        for rater, given in by_rater.items():
-            if len(given) > 1:
-                self._report(f"task {task.id}: {rater} labelled it {len(given)} times, the latest counts")
-            yield from self._of(task, subject, given[-1], rater)
+        for rater, group in by_rater.items():
+            if len(group) > 1:
+                self._report(f"task {task.id}: {rater} labelled it {len(group)} times, the latest counts")
+            yield from self._of(task, subject, group[-1], rater)
         yield from self._settled(task, subject, [a for a in task.annotations if a.get("ground_truth")])
 
-    def _settled(self, task: Listed, subject: Subject, given: Sequence[dict[str, Any]]) -> Iterable[Rating]:
-        if len(given) > 1:
-            self._report(f"task {task.id}: {len(given)} annotations settle it, the latest counts")
-        for annotation in sorted(given, key=_moment)[-1:]:
+    def _settled(self, task: Listed, subject: Subject, group: Sequence[dict[str, Any]]) -> Iterable[Rating]:
+        if len(group) > 1:
+            self._report(f"task {task.id}: {len(group)} annotations settle it, the latest counts")
+        for annotation in sorted(group, key=_moment)[-1:]:
             yield from self._of(task, subject, annotation, GOLD)
 
     def _of(self, task: Listed, subject: Subject, annotation: dict[str, Any], rater: str) -> Iterable[Rating]:
@@ -209,32 +213,39 @@ class Pulling:
         """Whether a rating came from this project."""
         return is_of(at, self.server, self.project, self.created_at)
 
-    def _prefer(self, wanted: dict[Key, Rating], rating: Rating) -> None:
+    def _prefer(self, ratings: dict[Key, Rating], rating: Rating) -> None:
         """Two tasks may ask about one unit, after a race or a re-import: the later annotation counts."""
         key = (rating.trajectory, rating.event, rating.code, rating.rater)
-        if key not in wanted or (wanted[key].created or "") <= (rating.created or ""):
-            wanted[key] = rating
+        if key not in ratings or (ratings[key].created or "") <= (rating.created or ""):
+            ratings[key] = rating
 
     def _is_there(
-        self, at: dict[str, Any], held: set[tuple[Any, Any]], touched: set[Place], alive: set[int] | None
+        self,
+        at: dict[str, Any],
+        refusal_ids: set[tuple[Any, Any]],
+        places: set[Place],
+        alive: set[int] | None,
     ) -> bool:
         """Whether an annotation that was pulled, and is not among those wanted now, is still there."""
         if not self._is_ours(at):
             return True
         task = at.get("task")
-        if _place(at) in touched:
-            return (task, at.get("annotation")) in held
+        if _place(at) in places:
+            return (task, at.get("annotation")) in refusal_ids
         return alive is None or task in alive
 
     def _fresh(
-        self, wanted: dict[Key, Rating], known: dict[Key, _Known], is_there: Callable[[dict[str, Any]], bool]
+        self,
+        ratings: dict[Key, Rating],
+        existing: dict[Key, _Known],
+        is_there: Callable[[dict[str, Any]], bool],
     ) -> Iterable[Rating]:
-        for key, rating in wanted.items():
-            before = known.get(key)
+        for key, rating in ratings.items():
+            before = existing.get(key)
             self._tell_rival(before, rating, is_there)
             if before is None:
                 yield rating
-            elif not before.retracted and before.said == _said(rating) and _same(before.at, _at(rating)):
+            elif not before.retracted and before.said == _content(rating) and _same(before.at, _at(rating)):
                 self.result.unchanged += 1
             elif before.retracted and not before.at and (rating.created or "") <= before.created:
                 self.result.unchanged += 1  # taken back by `ratings import`, after it was said
@@ -263,16 +274,20 @@ class Pulling:
             )
 
     def _gone(
-        self, wanted: dict[Key, Rating], known: dict[Key, _Known], touched: set[Place], alive: set[int] | None
+        self,
+        ratings: dict[Key, Rating],
+        existing: dict[Key, _Known],
+        places: set[Place],
+        alive: set[int] | None,
     ) -> Iterable[Rating]:
-        for key, before in known.items():
+        for key, before in existing.items():
             at = before.at
-            if before.retracted or key in wanted:
+            if before.retracted or key in ratings:
                 continue
             if not self._is_ours(at):
                 continue
             task = at.get("task")
-            if before.mixed or _place(at) in touched or (alive is not None and task not in alive):
+            if before.mixed or _place(at) in places or (alive is not None and task not in alive):
                 if alive is not None and task not in alive:
                     self._report(f"task {task} was deleted: the ratings from it are taken back", once=True)
                 yield Rating(
@@ -303,14 +318,14 @@ class Pulling:
 
     def _row(self, row: dict[str, Any]) -> _Known:
         fields = ("event", "unit_hash", "codebook", "codebook_version", "code", "rater", "rater_kind")
-        given = {name: row[name] for name in (*fields, *SAID, "retracted")}
-        rating = Rating(trajectory=row["trajectory_id"], **{**given, "cites": tuple(row["cites"] or ())})
+        values = {name: row[name] for name in (*fields, *SAID, "retracted")}
+        rating = Rating(trajectory=row["trajectory_id"], **{**values, "cites": tuple(row["cites"] or ())})
         external = json.loads(row["external"]) if row["external"] else {}
         at = external.get("labelstudio") or {}
-        return _Known(_said(rating), row["retracted"], row["created"] or "", at, rating)
+        return _Known(_content(rating), row["retracted"], row["created"] or "", at, rating)
 
-    def _check_units(self, subjects: dict[str, Subject], touched: Sequence[Listed]) -> None:
-        labelled = {task.key for task in touched if task.annotations}
+    def _check_units(self, subjects: dict[str, Subject], tasks: Sequence[Listed]) -> None:
+        labelled = {task.key for task in tasks if task.annotations}
         query = "SELECT trajectory_id, event, hash FROM units WHERE kind = ?"
         with self.store.reading() as connection:
             now = set(execute(connection, query, [self.book.unit]).fetchall())
@@ -321,10 +336,10 @@ class Pulling:
                     "annotations are kept and not counted"
                 )
 
-    def _check_codebook(self, touched: Sequence[Listed]) -> None:
-        told = project_module.changed(self.store, self.book.name, self.book.version)
-        if told and any(task.annotations for task in touched):
-            self._report(told)
+    def _check_codebook(self, tasks: Sequence[Listed]) -> None:
+        note = project_module.changed(self.store, self.book.name, self.book.version)
+        if note and any(task.annotations for task in tasks):
+            self._report(note)
 
     def _rater(self, annotation: dict[str, Any]) -> str:
         return f"ls:{name(self.users, annotation.get('completed_by'))}"
@@ -367,28 +382,28 @@ def _same(before: dict[str, Any], now: dict[str, Any]) -> bool:
     return all(before.get(name) == now.get(name) for name in ("server", "task", "annotation", "updated_at"))
 
 
-def _said(rating: Rating) -> tuple[Any, ...]:
+def _content(rating: Rating) -> tuple[Any, ...]:
     return tuple(getattr(rating, name) for name in SAID)
 
 
 def _moment(annotation: dict[str, Any]) -> str:
     """When an annotation was last changed, as the ledger writes moments."""
-    given = str(annotation.get("updated_at") or annotation.get("created_at") or "")
+    text = str(annotation.get("updated_at") or annotation.get("created_at") or "")
     try:
-        return _written(datetime.fromisoformat(given))
+        return _utc_text(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
         return UNDATED
 
 
-def _after(before: str, wanted: str | None) -> str:
+def _after(before: str, moment: str | None) -> str:
     """The wanted moment, or just after `before` where clocks disagree: the last word must be last."""
     try:
-        least = _written(datetime.fromisoformat(before) + timedelta(milliseconds=1))
+        least = _utc_text(datetime.fromisoformat(before) + timedelta(milliseconds=1))
     except (ValueError, OverflowError):
-        return wanted or ledger.now()
-    return max(wanted or "", least)
+        return moment or ledger.now()
+    return max(moment or "", least)
 
 
-def _written(moment: datetime) -> str:
+def _utc_text(moment: datetime) -> str:
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return aware.astimezone(UTC).isoformat(timespec="milliseconds")

@@ -26,7 +26,7 @@ def status(store: Store, server: Server, sample: Sample) -> list[dict[str, Any]]
         projects = server.projects(f"coaudit sample={sample.design.identity} ")
         rows = [_row(store, server, sample, project, users) for project in projects]
     marks = [mark for project in projects if (mark := project_module.mark_of(project))]
-    return rows + [row for name in sample.design.codebooks for row in _unpushed(sample, name, marks)]
+    return rows + [row for name in sample.design.codebooks for row in _missing_rows(sample, name, marks)]
 
 
 def _row(
@@ -35,22 +35,22 @@ def _row(
     mark = project_module.mark_of(project)
     name, version = (mark.codebook, mark.version) if mark else ("?", "?")
     tasks = list(server.tasks(project.id))
-    wanted = _wanted(sample, name, mark)
+    task_keys = _task_keys(sample, name, mark)
     keys = Counter(task.key for task in tasks)
     refused = {t.id: refusals(project.id, mark, t.id, t.annotations, users) for t in tasks}
-    done = [
+    answers = [
         [a for n, a in enumerate(t.annotations) if not a.get("was_cancelled") and n not in refused[t.id]]
         for t in tasks
     ]
-    by = Counter(users.get(a.get("completed_by"), "unknown") for given in done for a in given)  # type: ignore[arg-type]
+    by = Counter(users.get(a.get("completed_by"), "unknown") for group in answers for a in group)  # type: ignore[arg-type]
     notes = []
     if mark and config_hash(project.config) != mark.config:
         notes.append(f"project {project.id}: its labelling configuration was changed by hand")
-    if mark and (told := project_module.changed(store, mark.codebook, mark.version)):
-        notes.append(f"project {project.id}: {told}")
-    if doubled := sum(1 for key, n in keys.items() if key in wanted and n > 1):
-        notes.append(f"project {project.id}: {doubled} units have more than one task")
-    if foreign := sum(n for key, n in keys.items() if key not in wanted):
+    if mark and (note := project_module.changed(store, mark.codebook, mark.version)):
+        notes.append(f"project {project.id}: {note}")
+    if duplicates := sum(1 for key, n in keys.items() if key in task_keys and n > 1):
+        notes.append(f"project {project.id}: {duplicates} units have more than one task")
+    if foreign := sum(n for key, n in keys.items() if key not in task_keys):
         notes.append(f"project {project.id}: {foreign} tasks carry no key of this sample")
     notes += [
         f"project {project.id}: {one.text()}" for by_place in refused.values() for one in by_place.values()
@@ -62,12 +62,12 @@ def _row(
         "codebook": name,
         "version": version,
         "tasks": len(tasks),
-        "missing": len(wanted - set(keys)),
-        "annotated": sum(bool(given) for given in done),
-        "finished": sum(len(given) >= task.overlap for given, task in zip(done, tasks, strict=True)),
+        "missing": len(task_keys - set(keys)),
+        "annotated": sum(bool(group) for group in answers),
+        "finished": sum(len(group) >= task.overlap for group, task in zip(answers, tasks, strict=True)),
         "refused": sum(map(len, refused.values())),
         "skipped": sum(bool(a.get("was_cancelled")) for task in tasks for a in task.annotations),
-        "seconds": _pace([a for given in done for a in given]),
+        "seconds": _pace([a for group in answers for a in group]),
         "annotators": dict(sorted(by.items())),
         "last_pull": _last_pull(store, server, project.id),
         "notes": notes,
@@ -80,7 +80,7 @@ def _pace(annotations: list[dict[str, Any]]) -> float | None:
     return median(took) if took else None
 
 
-def _wanted(sample: Sample, name: str, mark: Mark | None) -> set[str | None]:
+def _task_keys(sample: Sample, name: str, mark: Mark | None) -> set[str | None]:
     """The keys of the tasks that a project is to have."""
     units = [unit for unit in sample.units if unit.codebook == name]
     if mark and mark.annotator:
@@ -89,19 +89,19 @@ def _wanted(sample: Sample, name: str, mark: Mark | None) -> set[str | None]:
 
 
 def _last_pull(store: Store, server: Server, project: int) -> str | None:
-    done = pull.pulls(store.workspace.received, server.url, project)
-    return str(done[-1]["pulled"]) if done else None
+    records = pull.pulls(store.workspace.received, server.url, project)
+    return str(records[-1]["pulled"]) if records else None
 
 
-def _unpushed(sample: Sample, name: str, marks: list[Mark]) -> Iterator[dict[str, Any]]:
+def _missing_rows(sample: Sample, name: str, marks: list[Mark]) -> Iterator[dict[str, Any]]:
     """A row for a codebook, or an annotator of it, without a project."""
     units = [unit for unit in sample.units if unit.codebook == name]
-    pushed = {mark.annotator for mark in marks if mark.codebook == name}
-    if not pushed:
+    annotators = {mark.annotator for mark in marks if mark.codebook == name}
+    if not annotators:
         yield _nothing(name, "", len(units), f"codebook {name}: not pushed yet")
-    elif "" not in pushed:
+    elif "" not in annotators:
         for number, share in enumerate(assigned(sample, units), start=1):
-            if share and str(number) not in pushed:
+            if share and str(number) not in annotators:
                 note = f"codebook {name}: annotator {number} has no project: push makes it"
                 yield _nothing(name, str(number), len(share), note)
 

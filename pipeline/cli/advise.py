@@ -70,26 +70,26 @@ def train(
     penalties = [price(value) for value in penalty or [PENALTY]]
     items = _trajectories(ctx, paths or [], condition)
     with progress("learning") as report:
-        made = training.train(items, penalties, outcome=outcome, seed=seed, report=report)
+        model = training.train(items, penalties, outcome=outcome, seed=seed, report=report)
     file = out or advisor.default(workspace(ctx))
-    advisor.save(made, file)
-    document = training.documents(made)
+    advisor.save(model, file)
+    document = training.documents(model)
     if json:
         emit({"file": str(file), **document})
         return
     for row in document["rows"]:
-        _learnt(row)
+        _print_training(row)
     for note in document["notes"]:
         tell(f"note: {note}")
     say(f"saved as {file}; `coaudit advise evaluate --policy {file} --tree FILE` tries it on other questions")
 
 
-def _learnt(row: Mapping[str, Any]) -> None:
+def _print_training(row: Mapping[str, Any]) -> None:
     """What was chosen, then the candidates by what they gained on held-out questions."""
     from ..advise.scores import LEAST_KNOWN
 
-    known = [one for one in row["candidates"] if one["chosen"] or one["effective"] >= LEAST_KNOWN - 1e-9]
-    shown = sorted(known, key=lambda one: (not one["chosen"], -(one["difference"] or 0.0)))
+    candidates = [one for one in row["candidates"] if one["chosen"] or one["effective"] >= LEAST_KNOWN - 1e-9]
+    ranking = sorted(candidates, key=lambda one: (not one["chosen"], -(one["difference"] or 0.0)))
     columns = ["policy", "kind", "reward", *_HUMAN, "gain", "error"]
     rows = [
         [
@@ -101,7 +101,7 @@ def _learnt(row: Mapping[str, Any]) -> None:
             number(one["difference"]),
             number(one["difference_error"]),
         ]
-        for one in shown
+        for one in ranking
         if one["chosen"] or one["difference"] is not None
     ]
     table(f"λ = {row['lambda']:g}, on questions that were held out", columns, rows[:15])
@@ -132,38 +132,38 @@ def evaluate(
     """What an advisor's choice earns on other questions, beside every baseline, rule and the oracle."""
     from ..advise import advisor, evaluation
 
-    opened = advisor.load(policy or advisor.default(workspace(ctx)))
+    model = advisor.load(policy or advisor.default(workspace(ctx)))
     items = _trajectories(ctx, tree or [], condition)
-    document = evaluation.evaluate(opened, items, penalty, outcome=outcome, keep_seen=keep_seen)
-    document["table_5"] = _published(items, document)
+    document = evaluation.evaluate(model, items, penalty, outcome=outcome, keep_seen=keep_seen)
+    document["table_5"] = _published_rows(items, document)
     if json:
         emit(document)
         return
-    _evaluated(document)
+    _print_evaluation(document)
 
 
-def _evaluated(document: Mapping[str, Any]) -> None:
+def _print_evaluation(document: Mapping[str, Any]) -> None:
     columns = ["policy", "kind", "reward", *_HUMAN, "gain over agent-only"]
     rows = [
         [
             ("→ " if row["chosen"] else "  ") + row["policy"],
             row["kind"],
-            _bounded(row, "reward", "low", "high"),
+            _with_bounds(row, "reward", "low", "high"),
             number(row["human_steps"], 2),
             number(row["human_intervention_rate"], 2),
-            _bounded(row, "difference", "difference_low", "difference_high"),
+            _with_bounds(row, "difference", "difference_low", "difference_high"),
         ]
         for row in document["rows"]
     ]
     table(f"{document['questions']} questions, λ = {document['lambda']:g}; → is chosen", columns, rows)
-    chosen = next(row for row in document["rows"] if row["chosen"])
+    choice = next(row for row in document["rows"] if row["chosen"])
     tell(
-        f"{chosen['policy']} gains {_interval(chosen, 'difference')} over agent-only (paired over questions)"
+        f"{choice['policy']} gains {_interval(choice, 'difference')} over agent-only (paired over questions)"
     )
     if document["share"] is not None:
         tell(f"that is {document['share']:.0%} of the way to the oracle")
-    tried = document["tried"]
-    tell(f"it was chosen among {tried['candidates']} configurations on its training questions alone")
+    counts = document["tried"]
+    tell(f"it was chosen among {counts['candidates']} configurations on its training questions alone")
     if document["table_5"]:
         names = ["row", "published: human %", "T", "R", "here: human %", "T", "R"]
         lines = [
@@ -182,7 +182,7 @@ def _evaluated(document: Mapping[str, Any]) -> None:
         tell(f"note: {note}")
 
 
-def _bounded(row: Mapping[str, Any], name: str, low: str, high: str) -> str:
+def _with_bounds(row: Mapping[str, Any], name: str, low: str, high: str) -> str:
     """A value with its interval, where it has one."""
     if row[name] is None or row[low] is None:
         return number(row[name])
@@ -194,7 +194,7 @@ _POINT = ("task_reward", "human_steps", "human_intervention_rate", "reward")
 _ROWS = {"Agent-only": "agent-only", "Human-only": "human-only", "Random": "random", "IL": "imitation"}
 
 
-def _published(items: Sequence[Trajectory], document: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _published_rows(items: Sequence[Trajectory], document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Table 5's rows of the data set that these are of, beside ours; none for another data set or λ."""
     from ..report.replicate.cells import load
 
@@ -211,9 +211,11 @@ def _published(items: Sequence[Trajectory], document: Mapping[str, Any]) -> list
         dataset, _, method = row.partition(" · ")
         here = ours.get("chosen" if method == "Ours" else _ROWS.get(method, ""), {})
         if dataset == name:
-            said = {key: None if here.get(key) is None else 100 * here[key] for key in _TABLE}
+            percentages = {key: None if here.get(key) is None else 100 * here[key] for key in _TABLE}
             label = "Ours (here: chosen)" if method == "Ours" else method
-            rows.append({"row": label, "published": dict(zip(_TABLE, values, strict=True)), "here": said})
+            rows.append(
+                {"row": label, "published": dict(zip(_TABLE, values, strict=True)), "here": percentages}
+            )
     return rows
 
 
@@ -250,11 +252,11 @@ def advise_next(
     """Whether a person should take the next step of a trajectory, with what that is expected to gain."""
     from ..advise import advice, advisor
 
-    opened = advisor.load(policy or advisor.default(workspace(ctx)))
+    model = advisor.load(policy or advisor.default(workspace(ctx)))
     item = trajectories.one(store(ctx), trajectory, states=True)
-    said = advice.advise(opened, item, penalty)
+    result = advice.advise(model, item, penalty)
     if json:
-        emit(advice.document(said))
+        emit(advice.document(result))
         return
-    for line in advice.lines(said):
+    for line in advice.lines(result):
         tell(line)

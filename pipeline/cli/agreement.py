@@ -40,7 +40,7 @@ def agreement(
     json: Json = False,
 ) -> None:
     """How far raters agree: people with people, judges with people, judges with judges."""
-    names, chosen = codebook or [], measuring.margins_named(margins)
+    names, population = codebook or [], measuring.margins_named(margins)
     if disagreements:
         _report_disagreements(measuring.disagreements(store(ctx), names), json)
         return
@@ -48,9 +48,9 @@ def agreement(
     if ratings is None and (labels or level != "nominal"):
         raise UsageError("--labels and --level are for --ratings FILE; in a workspace codebooks say them")
     if ratings is not None:
-        rows = measuring.of_csv(ratings, split(labels), level, chosen)
+        rows = measuring.of_csv(ratings, split(labels), level, population)
     else:
-        rows = measuring.of_workspace(store(ctx), names, chosen)
+        rows = measuring.of_workspace(store(ctx), names, population)
         confusions = measuring.confusions(store(ctx), names)
     if json:
         emit({"rows": [row.model_dump() for row in rows], "confusions": confusions})
@@ -110,9 +110,9 @@ def compare(
     json: Json = False,
 ) -> None:
     """Differences between groups of a system: shared instances paired, judges corrected by people."""
-    opened = store(ctx)
+    workspace_store = store(ctx)
     rows = comparing.compare(
-        opened,
+        workspace_store,
         by,
         metrics=metric or [],
         rater=rater,
@@ -120,7 +120,7 @@ def compare(
         estimator=estimator,
         pair=_pair(groups),
     )
-    without, every = comparing.ungrouped(opened, by)
+    without, every = comparing.ungrouped(workspace_store, by)
     if json:
         emit({"rows": rows, "without_group": without})
         return
@@ -128,9 +128,9 @@ def compare(
         tell(row["statement"])
     if without:
         say(f"{without} of {every} trajectories have no {by}: they are in no group")
-    crowded = comparing.crowded(opened) if rater is None else {}
-    for unasked, many in crowded.items():
-        say(f"{unasked}: {many} people rated a few units each: `--rater NAME` compares by one of them")
+    crowds = comparing.crowded(workspace_store) if rater is None else {}
+    for name, count in crowds.items():
+        say(f"{name}: {count} people rated a few units each: `--rater NAME` compares by one of them")
     if not rows:
         say(f"nothing to compare: within each system, all trajectories have one {by}; try another --by")
 
@@ -198,7 +198,9 @@ def _report_disagreements(rows: list[dict[str, Any]], json: bool) -> None:
         emit_rows(rows)
         return
     columns = ["trajectory", "event", "code", "labels"]
-    cells = [[row["native_id"], _event(row["event"]), row["code"], _said(row["labels"])] for row in rows]
+    cells = [
+        [row["native_id"], _event(row["event"]), row["code"], _labels_text(row["labels"])] for row in rows
+    ]
     table(f"{len(rows)} disagreements", columns, cells)
 
 
@@ -206,7 +208,7 @@ def _event(seq: int | None) -> str:
     return "" if seq is None else str(seq)
 
 
-def _said(labels: dict[str, str]) -> str:
+def _labels_text(labels: dict[str, str]) -> str:
     return ", ".join(f"{rater}: {label}" for rater, label in labels.items())
 
 
@@ -215,13 +217,13 @@ def _interval(low: float | None, high: float | None) -> str:
 
 
 def _agreement_cells(row: Agreement, code: str) -> list[str]:
-    shown = [called(row.raters, ", "), number(row.value), _interval(row.low, row.high)]
+    values = [called(row.raters, ", "), number(row.value), _interval(row.low, row.high)]
     note = "; ".join(text for text in (row.reason, row.population) if text)
-    return [code, row.coefficient, *shown, str(row.n_units), str(row.n_ratings), note]
+    return [code, row.coefficient, *values, str(row.n_units), str(row.n_ratings), note]
 
 
 def _rate_cells(row: Rate, code: str) -> list[str]:
     group = group_name(row.group or {})
-    shown = [number(row.judge_rate), number(row.rate), _interval(row.low, row.high), row.estimator or ""]
+    values = [number(row.judge_rate), number(row.rate), _interval(row.low, row.high), row.estimator or ""]
     note = row.reason or row.design or ""
-    return [code, group, row.judge or "", *shown, str(row.n_human), str(row.n_judged), note]
+    return [code, group, row.judge or "", *values, str(row.n_human), str(row.n_judged), note]

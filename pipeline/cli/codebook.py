@@ -25,11 +25,11 @@ app.add_typer(codebook_app, name="codebook")
 @codebook_app.command("list")
 def list_codebooks(ctx: typer.Context, json: Json = False) -> None:
     """The codebooks there are, the workspace's own included."""
-    own = workspace(ctx).codebooks
+    folder = workspace(ctx).codebooks
     rows = []
-    for name in codebooks.names(own):
+    for name in codebooks.names(folder):
         try:
-            book = codebooks.load(name, own)
+            book = codebooks.load(name, folder)
         except codebooks.CodebookError as error:
             say(str(error))
             continue
@@ -43,7 +43,7 @@ def list_codebooks(ctx: typer.Context, json: Json = False) -> None:
                 "codes": len(book.codes),
                 "version": book.version,
                 "applies_to": book.applies_to,
-                "own": (own / f"{name}.toml").is_file(),
+                "own": (folder / f"{name}.toml").is_file(),
             }
         )
     if json:

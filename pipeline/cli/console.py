@@ -58,10 +58,10 @@ def emit(document: Any) -> None:
 
 def emit_rows(rows: Iterable[Mapping[str, Any]]) -> None:
     """Print the document `{"rows": [...]}`, row by row, in any number."""
-    written = (visible_json(json.dumps(row, ensure_ascii=False, default=str)) for row in rows)
-    first = list(itertools.islice(written, 1))  # an error before any row leaves nothing on stdout
+    lines = (visible_json(json.dumps(row, ensure_ascii=False, default=str)) for row in rows)
+    first = list(itertools.islice(lines, 1))  # an error before any row leaves nothing on stdout
     sys.stdout.write('{"rows": [')
-    sys.stdout.writelines(itertools.chain(first, (f", {row}" for row in written)))
+    sys.stdout.writelines(itertools.chain(first, (f", {row}" for row in lines)))
     sys.stdout.write("]}\n")
 
 
@@ -84,7 +84,7 @@ def remark(message: str) -> None:
 def progress(title: str) -> Iterator[Progress]:
     """A progress bar on stderr that shows itself after a second; none where stderr is no terminal."""
     if not sys.stderr.isatty():
-        yield lambda what, done, total: None
+        yield lambda what, count, total: None
         return
     import time
 
@@ -97,10 +97,14 @@ def progress(title: str) -> Iterator[Progress]:
     task = bar.add_task(title, total=None, visible=False)
     began = time.monotonic()
 
-    def report(what: str, done: int, total: int) -> None:
-        shown = time.monotonic() - began > 1
+    def report(what: str, count: int, total: int) -> None:
+        is_visible = time.monotonic() - began > 1
         bar.update(
-            task, description=f"{title} {visible(what)[-60:]}", completed=done, total=total, visible=shown
+            task,
+            description=f"{title} {visible(what)[-60:]}",
+            completed=count,
+            total=total,
+            visible=is_visible,
         )
 
     with bar:
@@ -122,15 +126,15 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
 
     from .tables import Layout
 
-    asked = sys.stdout.isatty() or "COLUMNS" in os.environ
-    console = Console(width=None if asked else PIPED)
-    shown = ([visible(shortened(cell, CELL)).expandtabs() for cell in row] for row in rows)
-    head = list(itertools.islice(shown, MEASURED))
+    has_width = sys.stdout.isatty() or "COLUMNS" in os.environ
+    console = Console(width=None if has_width else PIPED)
+    clean_rows = ([visible(shortened(cell, CELL)).expandtabs() for cell in row] for row in rows)
+    head = list(itertools.islice(clean_rows, MEASURED))
     layout = Layout.of([columns, *head], console)
     if title:
         console.print(Text(visible(title), style="italic"))
     console.print(Text("\n".join(layout.lines(columns)), style="bold"), soft_wrap=True)
-    for row in itertools.chain(head, shown):
+    for row in itertools.chain(head, clean_rows):
         layout = layout.wider(row)
         sys.stdout.writelines(f"{line}\n" for line in layout.lines(row))
 
@@ -165,14 +169,14 @@ def allowance(value: float) -> float:
     return value
 
 
-def split(given: str) -> list[str]:
+def split(text: str) -> list[str]:
     """A comma-separated option as its parts."""
-    return [part.strip() for part in given.split(",") if part.strip()]
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def tags(given: list[str]) -> dict[str, str]:
+def tags(options: list[str]) -> dict[str, str]:
     """`key=value` options as a dictionary; UsageError for one without a `=`."""
-    for item in given:
+    for item in options:
         if "=" not in item.strip("="):
             raise UsageError(f"expected key=value, got {item!r}")
-    return {key: value for key, _, value in (item.partition("=") for item in given)}
+    return {key: value for key, _, value in (item.partition("=") for item in options)}

@@ -91,8 +91,8 @@ def _workspace(here: Store) -> Iterator[Finding]:
         try:
             with here.reading() as connection:
                 row = first_row(connection, "SELECT count(*) FROM trajectories")
-            held = counted(row[0] if row else 0, "trajectory", "trajectories")
-            yield Finding(name, "ok", f"{home}: {held}", "every command")
+            content = counted(row[0] if row else 0, "trajectory", "trajectories")
+            yield Finding(name, "ok", f"{home}: {content}", "every command")
         except CoauditError as error:
             yield Finding(name, "failed", str(error), "every command")
     above = next(folder for folder in (path.resolve(), *path.resolve().parents) if folder.exists())
@@ -105,9 +105,9 @@ def _workspace(here: Store) -> Iterator[Finding]:
 
 def _extras() -> Iterator[Finding]:
     yield _vllm()
-    for module, (use, how) in OPTIONAL.items():
-        there = util.find_spec(module) is not None
-        yield Finding(module, "ok" if there else "missing", "installed" if there else how, use)
+    for module, (use, hint) in OPTIONAL.items():
+        is_installed = util.find_spec(module) is not None
+        yield Finding(module, "ok" if is_installed else "missing", "installed" if is_installed else hint, use)
     yield _label_studio()
 
 
@@ -128,20 +128,20 @@ def _vllm() -> Finding:
 
     name, use, python = "vllm", "judge --engine vllm", os.environ.get(PYTHON)
     if not python:
-        there = util.find_spec(name) is not None
-        how = f"pip install 'coaudit[vllm]', or have {PYTHON} name the Python of an environment that has it"
-        return Finding(name, "ok" if there else "missing", "installed" if there else how, use)
+        is_installed = util.find_spec(name) is not None
+        hint = f"pip install 'coaudit[vllm]', or have {PYTHON} name the Python of an environment that has it"
+        return Finding(name, "ok" if is_installed else "missing", "installed" if is_installed else hint, use)
     where = f"{PYTHON}={python}"
     try:
-        asked = subprocess.run([python, "-c", _VERSION], capture_output=True, text=True, timeout=_SLOW)
+        process = subprocess.run([python, "-c", _VERSION], capture_output=True, text=True, timeout=_SLOW)
     except OSError as error:
         return Finding(name, "missing", f"{where}: cannot be run: {error.strerror}", use)
     except subprocess.TimeoutExpired:
         return Finding(name, "missing", f"{where}: does not answer within {_SLOW:.0f} s", use)
-    if asked.returncode == 0:
-        return Finding(name, "ok", f"{asked.stdout.strip()[:40]} at {where}", use)
-    why = (asked.stderr.strip().splitlines() or [f"exit {asked.returncode}"])[-1][:200]
-    return Finding(name, "missing", f"{where}: no vllm there ({why})", use)
+    if process.returncode == 0:
+        return Finding(name, "ok", f"{process.stdout.strip()[:40]} at {where}", use)
+    reason = (process.stderr.strip().splitlines() or [f"exit {process.returncode}"])[-1][:200]
+    return Finding(name, "missing", f"{where}: no vllm there ({reason})", use)
 
 
 _VERSION = "from importlib.metadata import version; print(version('vllm'))"

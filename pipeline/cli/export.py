@@ -23,9 +23,9 @@ def export(
     json: Json = False,
 ) -> None:
     """Write the audit tables, or the trajectories, for other programs."""
-    chosen = tuple(tables.split(",")) if tables else exporting.TABLES
-    written = [str(path) for path in exporting.export(store(ctx), out, format, chosen, hidden=hidden)]
+    names = tuple(tables.split(",")) if tables else exporting.TABLES
+    files = [str(path) for path in exporting.export(store(ctx), out, format, names, hidden=hidden)]
     if json:
-        emit({"files": written})
+        emit({"files": files})
     else:
-        tell("\n".join(written))
+        tell("\n".join(files))

@@ -125,24 +125,24 @@ def follow(
     books = judge or []
     if (model or rater) and not books:
         raise UsageError(f"{'--model' if model else '--rater'} is for --judge CODEBOOK, and there is none")
-    asked = None
+    language_model = None
     if model:
         name = (rater or "").strip() or model
-        asked = Model(model, name, Parameters(), concurrency, max_requests, max_cost)
-        asked = _approved(run.priced(asked), yes=yes)
+        language_model = Model(model, name, Parameters(), concurrency, max_requests, max_cost)
+        language_model = _with_consent(run.priced(language_model), yes=yes)
     if advise_above and not advise:
         raise UsageError("--advise-above is for --advise FILE, and there is none")
-    told = Told(alerts, webhook, unanswered, advise, finite(advise_above))
+    alerting = Told(alerts, webhook, unanswered, advise, finite(advise_above))
     if advise and not (alerts or webhook):
         raise UsageError("--advise raises alerts: give --alerts or --webhook too")
     try:
-        done = asyncio.run(_follow(ctx, plan, Asked(books, rater, asked, api_base), told))
+        counts = asyncio.run(_follow(ctx, plan, Asked(books, rater, language_model, api_base), alerting))
     except WriteError as error:
         raise WriteError(f"{error}; what came before is safe, follow again to go on") from error
     if json:
-        emit(done)
+        emit(counts)
     else:
-        say(", ".join(f"{value} {key}" for key, value in done.items()))
+        say(", ".join(f"{value} {key}" for key, value in counts.items()))
 
 
 @dataclass(frozen=True)
@@ -156,42 +156,42 @@ class Told:
     above: float = 0.0
 
 
-async def _follow(ctx: typer.Context, plan: Any, asked: Asked, told: Told) -> dict[str, float]:
+async def _follow(ctx: typer.Context, plan: Any, judging: Asked, alerting: Told) -> dict[str, float]:
     """Put the pieces together and run them."""
-    advisor = load(told.advise) if told.advise else None
+    advisor = load(alerting.advise) if alerting.advise else None
     workspace_store = store(ctx, for_ingest=True)
     follower = Follower(plan, workspace_store, say)
-    sent = Webhook(told.webhook, say) if told.webhook else None
-    if sent:
-        follower.beside.append(sent.run)
+    webhook = Webhook(alerting.webhook, say) if alerting.webhook else None
+    if webhook:
+        follower.beside.append(webhook.run)
 
     def emitted(alert: dict[str, Any]) -> None:
-        if told.lines:
+        if alerting.lines:
             print(line(alert), flush=True)
-        if sent:
-            sent(alert)
+        if webhook:
+            webhook(alert)
 
     async with AsyncExitStack() as stack:
-        judge = await stack.enter_async_context(_judging(follower, asked)) if asked.books else None
-        if told.lines or sent:
+        judge = await stack.enter_async_context(_judging(follower, judging)) if judging.books else None
+        if alerting.lines or webhook:
             before = frozenset(_ids(workspace_store))
-            follower.watchers.append(Alerts(emitted, told.unanswered, halts, before))
+            follower.watchers.append(Alerts(emitted, alerting.unanswered, halts, before))
             if advisor:
-                follower.watchers.append(Calls(emitted, advisor, told.above, before))
+                follower.watchers.append(Calls(emitted, advisor, alerting.above, before))
         await follower.run()
     return follower.summary() | (judge.summary() if judge else {})
 
 
 @asynccontextmanager
-async def _judging(follower: Follower, asked: Asked) -> AsyncIterator[LiveJudge | ModelJudge]:
+async def _judging(follower: Follower, judging: Asked) -> AsyncIterator[LiveJudge | ModelJudge]:
     """A judge that looks on."""
-    books = chosen(follower.sink.store, asked.books)
+    books = chosen(follower.sink.store, judging.books)
     judge: LiveJudge | ModelJudge
     async with AsyncExitStack() as stack:
-        if asked.model is None:
-            judge = LiveJudge(follower.sink, books, asked.rater)
+        if judging.model is None:
+            judge = LiveJudge(follower.sink, books, judging.rater)
         else:
-            judge = await _model_judge(follower, books, asked.model, asked.api_base, stack)
+            judge = await _model_judge(follower, books, judging.model, judging.api_base, stack)
             follower.beside.append(judge.run)
         stack.callback(judge.ledger.close)
         follower.watchers.append(judge)
@@ -215,7 +215,7 @@ async def _model_judge(
     return ModelJudge(follower.sink, Scope(books), model, complete, say, follower.plan.silence)
 
 
-def _approved(model: Model, *, yes: bool) -> Model:
+def _with_consent(model: Model, *, yes: bool) -> Model:
     """A model that costs something needs a person's consent: nobody knows how much there will be to ask."""
     prompt, completion = (1e6 * model.price.prompt, 1e6 * model.price.completion) if model.price else (0, 0)
     if (prompt or completion) and not yes:

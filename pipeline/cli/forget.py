@@ -23,11 +23,11 @@ def forget(
     json: Json = False,
 ) -> None:
     """Take a source or a trajectory out, also from rebuilds; ratings on it are kept and do not count."""
-    opened = store(ctx)
+    workspace_store = store(ctx)
     if undo:
-        names = forgetting.undo(opened, name)
+        names = forgetting.undo(workspace_store, name)
         with progress("reading") as report:
-            result = read_again(opened, names, report)
+            result = read_again(workspace_store, names, report)
         for line in complaints(result.quarantined):
             say(line)
         if json:
@@ -35,7 +35,7 @@ def forget(
         else:
             tell(f"{_runs(result.trajectories)} back")
         return
-    effect = forgetting.forget(opened, name)
+    effect = forgetting.forget(workspace_store, name)
     if json:
         emit({"sources": effect.sources, "trajectories": effect.trajectories, "ratings": effect.ratings})
     else:

@@ -22,8 +22,8 @@ def generate(
 ) -> None:
     """Write Co-Gym result folders with planted truth (truth.jsonl, which `ratings import` reads)."""
     with progress("generating") as report:
-        written = generating.generate(folder, sessions, seed, report)
+        counts = generating.generate(folder, sessions, seed, report)
     if json:
-        emit(written)
+        emit(counts)
     else:
-        tell(f"{written['sessions']} sessions with {written['utterances']} utterances in {folder}")
+        tell(f"{counts['sessions']} sessions with {counts['utterances']} utterances in {folder}")

@@ -115,7 +115,7 @@ def ingest(
             }
         )
     else:
-        tell(f"{_taken(result.trajectories, result.events)}; {result.unchanged} unchanged")
+        tell(f"{_amount(result.trajectories, result.events)}; {result.unchanged} unchanged")
         if result.again:
             records = "one record tells" if result.again == 1 else f"{result.again} records tell"
             say(f"{records} of one of these trajectories again; they count once, as the last one has them")
@@ -129,7 +129,7 @@ def ingest(
         raise CoauditError(f"nothing could be read{_advice(paths, system, result)}")
 
 
-def _taken(runs: int, events: int) -> str:
+def _amount(runs: int, events: int) -> str:
     return f"{counted(runs, 'trajectory', 'trajectories')} with {counted(events, 'event', 'events')}"
 
 
@@ -146,12 +146,12 @@ def _advice(paths: list[Path], system: str, result: Ingested) -> str:
 
 def complaints(items: Sequence[Quarantined]) -> Iterator[str]:
     """A line for what could not be read; of many that differ in numbers alone, one and how many more."""
-    alike: dict[tuple[str, str], list[Quarantined]] = {}
+    by_kind: dict[tuple[str, str], list[Quarantined]] = {}
     for item in items:
-        alike.setdefault((Path(item.source).suffix, re.sub(r"\d+", "0", item.reason)), []).append(item)
-    for many in alike.values():
-        for item in many if len(many) <= ALIKE else many[:1]:
-            more = f" (and {len(many) - 1} more like it)" if len(many) > ALIKE else ""
+        by_kind.setdefault((Path(item.source).suffix, re.sub(r"\d+", "0", item.reason)), []).append(item)
+    for group in by_kind.values():
+        for item in group if len(group) <= ALIKE else group[:1]:
+            more = f" (and {len(group) - 1} more like it)" if len(group) > ALIKE else ""
             yield f"{item}{more}"
 
 
@@ -167,16 +167,16 @@ def checked_mapping(name: str | None) -> str | None:
 
 def _preview(rows: list[Trajectory | Quarantined], json: bool) -> None:
     """Trajectories as they would be read, and what would not be."""
-    shown = [item for item in rows if isinstance(item, Trajectory)]
+    readable = [item for item in rows if isinstance(item, Trajectory)]
     for item in rows:
         if not isinstance(item, Trajectory):
             say(str(item))
     if json:
-        emit({"trajectories": [trajectories.document(trajectory) for trajectory in shown]})
+        emit({"trajectories": [trajectories.document(trajectory) for trajectory in readable]})
     else:
-        for trajectory in shown:
+        for trajectory in readable:
             show(trajectory)
-    if not shown:
+    if not readable:
         raise CoauditError("nothing could be read")
 
 
@@ -200,4 +200,4 @@ def rebuild(ctx: typer.Context, json: Json = False) -> None:
     if json:
         emit({"trajectories": result.trajectories, "events": result.events})
     else:
-        tell(_taken(result.trajectories, result.events))
+        tell(_amount(result.trajectories, result.events))

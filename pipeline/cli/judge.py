@@ -121,7 +121,7 @@ def judge(
         report(_without_model(workspace_store, rater or "rules", codebook or [], members, scope), json)
         return
     answering = _engine(workspace_store, engine, api_base, timeout, engine_args or [], workers)
-    asked = Model(
+    language_model = Model(
         name=model,
         rater=rater or model,
         parameters=Parameters(temperature=temperature, seed=seed),
@@ -131,7 +131,7 @@ def judge(
         context=context_tokens,
     )
     books = judging.chosen(workspace_store, codebook or [])
-    _with_model(workspace_store, scope.on(books), asked, answering, yes=yes, json=json)
+    _with_model(workspace_store, scope.on(books), language_model, answering, yes=yes, json=json)
 
 
 def approve(estimate: Estimate, *, yes: bool) -> None:
@@ -174,50 +174,50 @@ def report(summary: Summary, json: bool) -> None:
         emit(summary.document())
         return
     cost = "" if summary.cost_usd is None else f", ${summary.cost_usd:.4f}"
-    asked = f"; {summary.requests} requests{cost}" if summary.requests else ""
+    usage = f"; {summary.requests} requests{cost}" if summary.requests else ""
     tell(
         f"{summary.rated} rated, {summary.already} already, {summary.errors} errors"
-        f"{asked}; {summary.seconds:.1f} s"
+        f"{usage}; {summary.seconds:.1f} s"
     )
 
 
-def checked_context(given: str | None) -> ContextKind | None:
+def checked_context(value: str | None) -> ContextKind | None:
     """none, preceding, transcript or None; UsageError for anything else."""
     from typing import get_args
 
-    if given is None:
+    if value is None:
         return None
     for kind in get_args(ContextKind):
-        if kind == given:
+        if kind == value:
             return cast("ContextKind", kind)
-    raise UsageError(f"--context must be none, preceding or transcript, got {given!r}")
+    raise UsageError(f"--context must be none, preceding or transcript, got {value!r}")
 
 
-def _with_model(store: Store, scope: Scope, asked: Model, engine: Engine, *, yes: bool, json: bool) -> None:
+def _with_model(store: Store, scope: Scope, model: Model, engine: Engine, *, yes: bool, json: bool) -> None:
     from ...judges.clients import (
         engines,  # whose HTTP takes longer to load than rules to rate a hundred units
     )
 
-    asked = run.priced(asked)
+    model = run.priced(model)
     try:
-        asking = engines.client(engine, asked.name, asked.parameters)
+        client = engines.client(engine, model.name, model.parameters)
     except JudgeError as error:
         raise UsageError(str(error)) from error
     try:
-        done = run.judge(
-            store, scope, asked, asking, approve=lambda e: approve(e, yes=yes), show=shown(), say=say
+        summary = run.judge(
+            store, scope, model, client, approve=lambda e: approve(e, yes=yes), show=shown(), say=say
         )
     except run.Incomplete as error:
         report(error.summary, json)
         raise
-    report(done, json)
+    report(summary, json)
 
 
 def _engine(
-    store: Store, name: str, api_base: str | None, timeout: float, given: list[str], workers: int | None
+    store: Store, name: str, api_base: str | None, timeout: float, items: list[str], workers: int | None
 ) -> Engine:
     try:
-        options = arguments(given)
+        options = arguments(items)
         here = cores() if name == "ray" else 1
         return Engine(name, api_base, timeout, options, workers, here, store.workspace.path / "logs", say)
     except JudgeError as error:
@@ -226,8 +226,8 @@ def _engine(
 
 def _of_no_model(options: dict[str, object]) -> None:
     """UsageError for a given one of those that say how a model is asked: rules would rate in its place."""
-    for option, given in options.items():
-        if given:
+    for option, value in options.items():
+        if value:
             raise UsageError(f"{option} says how a model is asked, and there is none: give --model")
 
 
@@ -240,9 +240,9 @@ def _without_model(store: Store, rater: str, names: list[str], members: str, sco
         return embedded.judge(store, rater, names, scope, say)
     if scope.sample:
         raise UsageError("--sample is no option of a jury, which rates whatever its members have rated")
-    chosen = [name.strip() for name in members.split(",") if name.strip()]
-    books = judging.chosen(store, names, jury.rated_by(store, chosen, rater))
-    tried = jury.judge(store, scope.on(books), chosen, rater)
-    for (one, other), (same, n) in tried.agreement.items():
+    raters = [name.strip() for name in members.split(",") if name.strip()]
+    books = judging.chosen(store, names, jury.rated_by(store, raters, rater))
+    result = jury.judge(store, scope.on(books), raters, rater)
+    for (one, other), (same, n) in result.agreement.items():
         say(f"{one} and {other} agree on {same} of {n} ({same / n:.0%}); `coaudit agreement` says more")
-    return tried.summary
+    return result.summary

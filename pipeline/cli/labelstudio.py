@@ -60,14 +60,14 @@ def up(
             say("starting Label Studio; the first time takes half a minute, minutes on a busy machine")
             url = server.wait(process, port, log, say=say)
             say(_welcome(url, log))
-            status = _served(process)
+            status = _exit_status(process)
     except server.InstallError as error:
         raise CoauditError(str(error)) from error
     if status:
         raise CoauditError(f"Label Studio ended: {server.reason(log, status)} (its log: {log})")
 
 
-def _served(process: subprocess.Popen[bytes]) -> int:
+def _exit_status(process: subprocess.Popen[bytes]) -> int:
     """How it ended by itself; 0 where we were told to end it."""
     try:
         return process.wait()
@@ -114,29 +114,29 @@ def push(
     answers in another's project, or changes there, is listed by pull and status and never counted.
     """
     workspace_store = store(ctx)
-    chosen = samples.load(workspace_store.workspace, sample)
+    unit_sample = samples.load(workspace_store.workspace, sample)
     if judge and not with_predictions:
         raise UsageError("--judge goes with --with-predictions")
     with _server() as server, progress("pushing") as report:
-        done = annotating.push(
+        results = annotating.push(
             workspace_store,
             server,
-            chosen,
+            unit_sample,
             context=context,
-            judge=annotating.only_judge(workspace_store, chosen, judge) if with_predictions else None,
+            judge=annotating.only_judge(workspace_store, unit_sample, judge) if with_predictions else None,
             people=annotator or (),
             reset_config=reset_config,
             progress=report,
         )
         invitation = annotating.invitation(server)
     if json:
-        projects = [asdict(one) for one in done]
-        emit({"sample": chosen.design.name, "projects": projects, "invitation": invitation})
-    for one in done:
-        for note in (*one.notes, *(f"left out: {text}" for text in one.left_out)):
+        projects = [asdict(result) for result in results]
+        emit({"sample": unit_sample.design.name, "projects": projects, "invitation": invitation})
+    for result in results:
+        for note in (*result.notes, *(f"left out: {text}" for text in result.left_out)):
             remark(note)
         if not json:
-            tell(f"{_whose(one)}: {one.sent} tasks sent, {one.already} were there  {one.url}")
+            tell(f"{_whose(result)}: {result.sent} tasks sent, {result.already} were there  {result.url}")
     if not json:
         tell(f"annotators sign up at {invitation}, each with their own e-mail address")
 
@@ -187,8 +187,8 @@ def export(
 ) -> None:
     """Write tasks, configuration and instruction as files, for a Label Studio that we can't reach."""
     workspace_store = store(ctx)
-    chosen = samples.load(workspace_store.workspace, sample)
-    paths, left_out = annotating.export(workspace_store, chosen, folder, context)
+    unit_sample = samples.load(workspace_store.workspace, sample)
+    paths, left_out = annotating.export(workspace_store, unit_sample, folder, context)
     for text in left_out:
         say(f"left out: {text}")
     for path in paths:
@@ -207,13 +207,13 @@ def import_export(
 ) -> None:
     """Take over the annotations in a JSON export of Label Studio."""
     workspace_store = store(ctx)
-    chosen = samples.load(workspace_store.workspace, sample)
-    _report(pulling.import_file(workspace_store, chosen, file, _people(annotator or [])), json)
+    unit_sample = samples.load(workspace_store.workspace, sample)
+    _report(pulling.import_file(workspace_store, unit_sample, file, _people(annotator or [])), json)
 
 
-def _people(given: list[str]) -> dict[int, str]:
+def _people(options: list[str]) -> dict[int, str]:
     people = {}
-    for item in given:
+    for item in options:
         number, _, email = item.partition("=")
         if not number.strip().isdecimal() or not email.strip():
             raise UsageError(f"--annotator must be ID=EMAIL, got {item!r}")
@@ -221,15 +221,15 @@ def _people(given: list[str]) -> dict[int, str]:
     return people
 
 
-def _report(done: Pulled, json: bool) -> None:
+def _report(result: Pulled, json: bool) -> None:
     if json:
-        emit(asdict(done))
+        emit(asdict(result))
     else:
         tell(
-            f"{done.annotations} annotations read: {done.rated} new ratings, {done.errors} without a label, "
-            f"{done.retracted} taken back, {done.unchanged} unchanged"
+            f"{result.annotations} annotations read: {result.rated} new ratings, {result.errors} without a label, "
+            f"{result.retracted} taken back, {result.unchanged} unchanged"
         )
-    for report in done.reports:
+    for report in result.reports:
         say(report)
 
 

@@ -100,8 +100,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(value: bool) -> None:
+    if value:
         from importlib.metadata import version
 
         print(f"coaudit {version('coaudit')}")
@@ -130,7 +130,7 @@ def main() -> None:
     try:
         app()
     except CoauditError as error:
-        _told(str(error))
+        _print_message(str(error))
         sys.exit(error.status)
     except BrokenPipeError:
         sys.stderr.close()
@@ -140,7 +140,7 @@ def main() -> None:
             sys.exit(INTERRUPTED)
         if os.environ.get(DEBUG):
             raise
-        _told(explained(error))
+        _print_message(explained(error))
         sys.exit(1)
 
 
@@ -151,7 +151,7 @@ def _is_interrupt(error: Exception) -> bool:
     )
 
 
-def _told(message: str) -> None:
+def _print_message(message: str) -> None:
     print(visible(f"coaudit: {message}"), file=sys.stderr)
 
 

@@ -37,7 +37,7 @@ def map_logs(
     """Draft a mapping for logs of any shape, and show the first trajectories that come of it."""
     if not path.exists():
         raise CoauditError(f"{path}: no such file or folder")
-    with _unpacked(path) as folder:
+    with _log_folder(path) as folder:
         draft = drafting.draft(folder)
     if not draft.seen.records:
         raise CoauditError(f"{path}: {unread(path, draft.seen)}")
@@ -47,8 +47,8 @@ def map_logs(
     if json:
         emit(drafting.document(draft, [item for item in items if isinstance(item, Trajectory)]))
         return
-    if known := sorted({name for _, name in discover(path)}):
-        say(f"coaudit ingest reads this as {', '.join(known)} without a mapping; one says more of it")
+    if names := sorted({name for _, name in discover(path)}):
+        say(f"coaudit ingest reads this as {', '.join(names)} without a mapping; one says more of it")
     if paths:
         say("\n".join([draft.found(), *drafting.paths_listed(draft.seen), ""]))
     _show(draft, items)
@@ -61,7 +61,7 @@ def map_logs(
 
 
 @contextmanager
-def _unpacked(path: Path) -> Iterator[Path]:
+def _log_folder(path: Path) -> Iterator[Path]:
     """The place itself, or what an archive holds: of a folder with nothing else, its first one."""
     if path.is_dir() and (inside := archives_below(path)) and set(_files(path)) <= set(inside):
         path = inside[0]
@@ -83,14 +83,14 @@ def _read(path: Path, draft: drafting.Draft) -> list[Trajectory | Quarantined]:
 
 
 def _show(draft: drafting.Draft, items: list[Trajectory | Quarantined]) -> None:
-    shown = [item for item in items if isinstance(item, Trajectory)]
+    trajectories = [item for item in items if isinstance(item, Trajectory)]
     wrong = [item for item in items if isinstance(item, Quarantined)]
-    for trajectory in shown:
+    for trajectory in trajectories:
         say(opening(trajectory))
     for item in wrong[:COMPLAINTS]:
         say(f"not read: {item}")
     if len(wrong) > COMPLAINTS:
         say(f"not read: {len(wrong) - COMPLAINTS} more pieces on the way to these trajectories")
-    say(drafting.covered(draft, shown))
+    say(drafting.covered(draft, trajectories))
     for doubt in unclear(draft.seen, draft.made):
         say(f"not understood: {doubt}")

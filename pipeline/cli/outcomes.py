@@ -39,8 +39,8 @@ def report_import(result: Imported, json: bool) -> None:
         counts = {name: getattr(result, name) for name in ("imported", "changed", "unchanged")}
         emit({**counts, "contradicted": result.contradicted, "quarantined": quarantined})
     else:
-        changed = f", {result.changed} of them in place of another" if result.changed else ""
-        tell(f"{result.imported} imported{changed}; {result.unchanged} unchanged")
+        replacements = f", {result.changed} of them in place of another" if result.changed else ""
+        tell(f"{result.imported} imported{replacements}; {result.unchanged} unchanged")
         for sentence in result.contradicted[:SHOWN]:
             say(sentence)
         if len(result.contradicted) > SHOWN:

@@ -84,12 +84,12 @@ def fields() -> str:
         ("`[[categories]]`", Category),
         ("A rating", Rating),
     ):
-        said = _attribute_docstrings(model)
+        descriptions = _attribute_docstrings(model)
         parts += [f"## {title}\n", "| field | type | needed | what it says |", "|---|---|---|---|"]
         for name, field in model.model_fields.items():
             kind = str(model.__annotations__[name]).replace("|", "or")
             need = "yes" if field.is_required() else ""
-            parts.append(f"| `{name}` | {kind} | {need} | {' '.join(said.get(name, '').split())} |")
+            parts.append(f"| `{name}` | {kind} | {need} | {' '.join(descriptions.get(name, '').split())} |")
         parts.append("")
     return "\n".join(parts)
 

@@ -22,19 +22,17 @@ def replicate(
     json: Json = False,
 ) -> None:
     """A paper's result tables: every published cell beside what the workspace's records give."""
-    workspace_store = replication.replicate(
-        store(ctx), paper, definition=checked_definition(definition), rater=rater
-    )
+    result = replication.replicate(store(ctx), paper, definition=checked_definition(definition), rater=rater)
     if json:
-        emit(workspace_store.document())
+        emit(result.document())
         return
-    tell(f"{workspace_store.paper.title}. {workspace_store.paper.source}.")
-    for one in workspace_store.tables:
-        tell(f"\n{one.name} ({one.place}): {one.about}.")
-        if rows := replication.lines(one):
+    tell(f"{result.paper.title}. {result.paper.source}.")
+    for part in result.tables:
+        tell(f"\n{part.name} ({part.place}): {part.about}.")
+        if rows := replication.lines(part):
             table("", list(replication.COLUMNS), rows)
-        for remark in replication.remarks(one):
+        for remark in replication.remarks(part):
             tell(remark)
-    for left in workspace_store.left_out:
-        tell(f"\nIn no cell, {left.reason}: {len(left.records)} of the records.")
-    tell(f"\n{workspace_store.paper.records}")
+    for group in result.left_out:
+        tell(f"\nIn no cell, {group.reason}: {len(group.records)} of the records.")
+    tell(f"\n{result.paper.records}")

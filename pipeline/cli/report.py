@@ -47,31 +47,31 @@ def report(
     """
     import shutil
 
-    chosen = _format(format, out)
-    if chosen == "text" and not full and not figures:
+    kind = _format(format, out)
+    if kind == "text" and not full and not figures:
         _check_used(ctx)
         here = store(ctx)
         _put(brief(answers.answers(here), methods.facts(here), shutil.get_terminal_size().columns), out)
         return
-    made = reporting.build(store(ctx), rater=rater, penalty=penalty)
-    if chosen == "html":
-        text = html(made)
-    elif chosen == "md":
-        text = markdown(made)
-    elif chosen == "tex":
-        text = latex(made, None if figures is None else _from(out, figures))
-    elif chosen == "json":
-        text = visible_json(canonical_json(reporting.document(made))) + "\n"
+    document = reporting.build(store(ctx), rater=rater, penalty=penalty)
+    if kind == "html":
+        text = html(document)
+    elif kind == "md":
+        text = markdown(document)
+    elif kind == "tex":
+        text = latex(document, None if figures is None else _from(out, figures))
+    elif kind == "json":
+        text = visible_json(canonical_json(reporting.document(document))) + "\n"
     else:
-        text = terminal(made, shutil.get_terminal_size().columns)
+        text = terminal(document, shutil.get_terminal_size().columns)
     if figures:
-        say(f"{figures}: {_counted(_pictures(made, figures))}, each as SVG and PDF")
-    if chosen == "tex" and not figures and made.figures:
-        say(f"without its {_counted(len(made.figures))}; --figures FOLDER writes and sets them")
+        say(f"{figures}: {_figures_text(_pictures(document, figures))}, each as SVG and PDF")
+    if kind == "tex" and not figures and document.figures:
+        say(f"without its {_figures_text(len(document.figures))}; --figures FOLDER writes and sets them")
     if out or format or not figures:
         _put(text, out)
     if out:
-        say(f"{out}: {len(made.tables)} tables")
+        say(f"{out}: {len(document.tables)} tables")
 
 
 def _check_used(ctx: typer.Context) -> None:
@@ -93,20 +93,20 @@ def _from(out: Path | None, figures: Path) -> str:
     return folder
 
 
-def _counted(figures: int) -> str:
+def _figures_text(figures: int) -> str:
     return f"{figures} figure{'s' * (figures != 1)}"
 
 
-def _pictures(made: Report, folder: Path) -> int:
+def _pictures(document: Report, folder: Path) -> int:
     """Write the figures under their numbers and names; how many."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, figure in drawing.named(made.figures):
+        for name, figure in drawing.named(document.figures):
             (folder / f"{name}.svg").write_text(drawing.svg(figure), encoding="utf-8")
             (folder / f"{name}.pdf").write_bytes(drawing.pdf(figure))
     except OSError as error:
         raise CoauditError(f"{folder}: cannot write the figures: {error.strerror}") from error
-    return len(made.figures)
+    return len(document.figures)
 
 
 def _put(text: str, out: Path | None) -> None:
@@ -119,12 +119,12 @@ def _put(text: str, out: Path | None) -> None:
         raise CoauditError(f"{out}: cannot write the report: {error.strerror}") from error
 
 
-def _format(given: str | None, out: Path | None) -> str:
+def _format(name: str | None, out: Path | None) -> str:
     ending = {".html": "html", ".htm": "html", ".md": "md", ".tex": "tex", ".json": "json"}
     ending |= {"": "text", ".txt": "text"}
-    if out and not given and out.suffix.lower() not in ending:
+    if out and not name and out.suffix.lower() not in ending:
         raise UsageError(f"--out {out}: no report ends in {out.suffix}; print the .html, or name a --format")
-    chosen = given or (ending[out.suffix.lower()] if out else "text")
-    if chosen not in FORMATS:
-        raise UsageError(f"--format must be one of {', '.join(FORMATS)}, got {chosen!r}")
-    return chosen
+    kind = name or (ending[out.suffix.lower()] if out else "text")
+    if kind not in FORMATS:
+        raise UsageError(f"--format must be one of {', '.join(FORMATS)}, got {kind!r}")
+    return kind

@@ -66,40 +66,42 @@ def sample(
     workspace_store = store(ctx)
     path = workspace_store.workspace.samples / f"{name}.jsonl"
     existed = path.exists()
-    drawn = draw.draw(workspace_store, wish)
+    result = draw.draw(workspace_store, wish)
     if existed:
-        say(f"{path}: drawn by the same wish at {drawn.design.created}, and left as it was")
+        say(f"{path}: drawn by the same wish at {result.design.created}, and left as it was")
     rows: list[dict[str, Any]] = [
         {
             "codebook": book,
             "units": len(units),
-            "of": drawn.design.corpus[book],
+            "of": result.design.corpus[book],
             "trajectories": len({u.trajectory for u in units}),
             "labels": sum(u.overlap for u in units),
         }
-        for book in drawn.design.codebooks
-        for units in [[u for u in drawn.units if u.codebook == book]]
+        for book in result.design.codebooks
+        for units in [[u for u in result.units if u.codebook == book]]
     ]
     if json:
         emit({"sample": name, "path": str(path), "seed": seed, "rows": rows})
         return
     what = "units" if unit == "unit" else "trajectories"
     for row in rows:
-        asked = f"{row['codebook']}: {size} {what} were asked for"
+        request = f"{row['codebook']}: {size} {what} were asked for"
         if unit == "unit" and row["units"] < size:
-            say(f"{asked}, all {row['units']} that there are were drawn")
+            say(f"{request}, all {row['units']} that there are were drawn")
         elif unit == "unit" and method == samples.ADJUDICATION and row["units"] < row["of"]:
-            left = row["of"] - row["units"]
-            say(f"{row['codebook']}: {left} more that people dispute were left for another sample (--size)")
+            rest = row["of"] - row["units"]
+            say(f"{row['codebook']}: {rest} more that people dispute were left for another sample (--size)")
         elif row[what] > size:
-            say(f"{asked}, {row[what]} were drawn: two of each stratum are the least, or the one that it has")
+            say(
+                f"{request}, {row[what]} were drawn: two of each stratum are the least, or the one that it has"
+            )
     columns = ["codebook", "units", "of", "trajectories", "labels"]
     table(f"{path}", columns, [[str(value) for value in row.values()] for row in rows])
 
 
-def _conditions(given: list[str]) -> tuple[tuple[str, str], ...]:
-    pairs = [text.partition("=") for text in given]
-    for text, (name, _, value) in zip(given, pairs, strict=True):
+def _conditions(options: list[str]) -> tuple[tuple[str, str], ...]:
+    pairs = [text.partition("=") for text in options]
+    for text, (name, _, value) in zip(options, pairs, strict=True):
         if not name.strip() or not value.strip():
             raise UsageError(f"--where must be FIELD=VALUE, such as task=related_work, got {text!r}")
     return tuple((name.strip(), value.strip()) for name, _, value in pairs)

@@ -40,13 +40,13 @@ def run(folder: Path, say: Callable[[str], None]) -> tuple[Path, str]:
     say(f"  {read.trajectories} trajectories with {read.events} events, {read.unchanged} unchanged")
     say("Judging them with the embedded rules (no network, no key) ...")
     for rater in embedded.EMBEDDED:
-        judged = embedded.judge(store, rater, (), Scope(()), say)
-        say(f"  {rater}: {judged.rated} units rated, {judged.already} rated before")
+        summary = embedded.judge(store, rater, (), Scope(()), say)
+        say(f"  {rater}: {summary.rated} units rated, {summary.already} rated before")
     say("Adding the labels that come with the samples (made by language-model labellers, not by people) ...")
     for path in sorted((data / "labels").glob("*.jsonl")):
         imports.ratings(store, path)
     imports.outcomes(store, data / "cogym" / "real" / "outcomes.jsonl")
-    made = build.build(store)
+    document = build.build(store)
     page = folder / "report.html"
-    page.write_text(html(made), encoding="utf-8")
+    page.write_text(html(document), encoding="utf-8")
     return page, brief(answers.answers(store), methods.facts(store))

@@ -75,16 +75,16 @@ def put(
         tell(f"{place.home}/{name}: version {_version(content)} is there")
 
 
-def _put(place: Workspace, name: str, content: bytes, seen: Sequence[str]) -> None:
+def _put(place: Workspace, name: str, content: bytes, versions: Sequence[str]) -> None:
     """Put it there, or leave another one that nobody says to have seen."""
     home, target = f"{place.home}/{name}", place.path / name
     place.create()
     with FolderLocks(place.path / "locks").exclusive(f"put {name}", lambda holder: None):
-        there = place.remote.read(name) if place.remote else _content(target)
-        if there == content:
+        current = place.remote.read(name) if place.remote else _content(target)
+        if current == content:
             return
-        if there is not None and _version(there) not in seen:
-            version = _version(there)
+        if current is not None and _version(current) not in versions:
+            version = _version(current)
             raise UsageError(
                 f"{home}: another one is there, version {version}. Look at it ({target}), take over what you "
                 f"need, and put yours in its place with --replace {version}"
@@ -92,7 +92,7 @@ def _put(place: Workspace, name: str, content: bytes, seen: Sequence[str]) -> No
         if not place.remote:
             target.parent.mkdir(exist_ok=True)
             disk.put(target, content)
-        elif not (place.remote.create(name, content) or place.remote.replace(name, content, there or b"")):
+        elif not (place.remote.create(name, content) or place.remote.replace(name, content, current or b"")):
             raise UsageError(f"{home}: somebody has just put another one there; put yours again to see which")
 
 

@@ -28,13 +28,13 @@ class Layout:
         """As wide as these rows need. Where that is more than the terminal has, the widest give way, by words
         as far as that goes."""
         columns = list(zip(*rows, strict=True))
-        wanted = [max(map(_width, column)) for column in columns]
+        needs = [max(map(_width, column)) for column in columns]
         words = [max(_width("\n".join(cell.split(" "))) for cell in column) for column in columns]
         room = _room(console, columns)
-        widths = _levelled(wanted, _levelled(words, [1] * len(columns), room), room)
-        most_cut = max(range(len(columns)), key=lambda column: wanted[column] - widths[column])
+        widths = _level_widths(needs, _level_widths(words, [1] * len(columns), room), room)
+        most_cut = max(range(len(columns)), key=lambda column: needs[column] - widths[column])
         spare = max(0, room - sum(widths))
-        widths[most_cut] = min(wanted[most_cut], widths[most_cut] + spare)
+        widths[most_cut] = min(needs[most_cut], widths[most_cut] + spare)
         return cls(console, tuple(widths))
 
     def wider(self, row: Sequence[str]) -> Layout:
@@ -51,12 +51,12 @@ class Layout:
 
     def lines(self, row: Sequence[str]) -> Iterator[str]:
         """A row as one line of the terminal, or several."""
-        folded = [self._folded(cell, width) for cell, width in zip(row, self.widths, strict=True)]
-        for parts in zip_longest(*folded, fillvalue=""):
-            padded = [
+        cells = [self._folded(cell, width) for cell, width in zip(row, self.widths, strict=True)]
+        for parts in zip_longest(*cells, fillvalue=""):
+            texts = [
                 part + " " * (width - cell_len(part)) for part, width in zip(parts, self.widths, strict=True)
             ]
-            yield GAP.join(padded).rstrip()
+            yield GAP.join(texts).rstrip()
 
     def _folded(self, cell: str, width: int) -> list[str]:
         if _width(cell) <= width:
@@ -72,10 +72,10 @@ def _room(console: Console, columns: Sequence[object]) -> int:
     return console.width - len(GAP) * (len(columns) - 1)
 
 
-def _levelled(wanted: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+def _level_widths(needs: Sequence[int], least: Sequence[int], room: int) -> list[int]:
     """Widths of which none is more than it takes to fit into the room, and none less than its least."""
-    for most in range(max(wanted), 0, -1):
-        widths = [max(low, min(width, most)) for width, low in zip(wanted, least, strict=True)]
+    for most in range(max(needs), 0, -1):
+        widths = [max(low, min(width, most)) for width, low in zip(needs, least, strict=True)]
         if sum(widths) <= room:
             break
     return widths

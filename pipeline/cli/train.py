@@ -31,10 +31,10 @@ def train(
 
     workspace_store = store(ctx)
     (book,) = scope.chosen(workspace_store, [codebook])
-    done = training.train(workspace_store, book, rater, out)
+    result = training.train(workspace_store, book, rater, out)
     if json:
-        rows = [asdict(row) for row in done.rows]
-        emit({"codebook": done.codebook, "rater": done.rater, "file": str(done.file), "rows": rows})
+        rows = [asdict(row) for row in result.rows]
+        emit({"codebook": result.codebook, "rater": result.rater, "file": str(result.file), "rows": rows})
         return
     columns = ["code", "kappa", "n", "trajectories", "labels", "why null"]
     rows_ = [
@@ -46,7 +46,7 @@ def train(
             ", ".join(f"{label} {count}" for label, count in sorted(row.labels.items())),
             row.reason or "",
         ]
-        for row in done.rows
+        for row in result.rows
     ]
-    table(f"Learnt from {done.rater}, cross-validated by trajectory", columns, rows_)
-    say(f"saved as {done.file}; `coaudit judge --rater trained:{done.file}` rates with it")
+    table(f"Learnt from {result.rater}, cross-validated by trajectory", columns, rows_)
+    say(f"saved as {result.file}; `coaudit judge --rater trained:{result.file}` rates with it")

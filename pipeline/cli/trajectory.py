@@ -48,7 +48,7 @@ def show_trajectory(
 
 def opening(trajectory: Trajectory, events: int = 6) -> str:
     """The head of a trajectory and its first events, for a look at whether it was read as meant."""
-    shown = [" ".join(trajectories.line(event).splitlines())[:110] for event in trajectory.events[:events]]
+    lines = [" ".join(trajectories.line(event).splitlines())[:110] for event in trajectory.events[:events]]
     more = len(trajectory.events) - events
     team = ", ".join(f"{p.name} ({p.kind})" for p in trajectory.participants[:8])
     results = ", ".join(
@@ -56,7 +56,7 @@ def opening(trajectory: Trajectory, events: int = 6) -> str:
     )
     head = [f"{trajectory.native_id}: {team}", *([f"outcomes: {results}"] if results else [])]
     return "\n".join(
-        [*head, *shown, *([f"      … {more} more event{'s' * (more != 1)}"] if more > 0 else [])]
+        [*head, *lines, *([f"      … {more} more event{'s' * (more != 1)}"] if more > 0 else [])]
     )
 
 
@@ -71,5 +71,5 @@ def show(trajectory: Trajectory) -> None:
             tell(f"{'':>6}→ {result}")
     for outcome in trajectory.outcomes:
         value = outcome.text if outcome.value is None else number(outcome.value)
-        why = f" (inferred: {outcome.inferred})" if outcome.inferred else ""
-        tell(f"{outcome.name}: {outcome.reason if value is None else value}{why}")
+        remark = f" (inferred: {outcome.inferred})" if outcome.inferred else ""
+        tell(f"{outcome.name}: {outcome.reason if value is None else value}{remark}")

@@ -29,7 +29,7 @@ Emit = Callable[[Alert], None]
 
 
 @dataclass
-class _Seen:
+class _State:
     """How far a trajectory was looked at."""
 
     seq: int = -1
@@ -54,72 +54,72 @@ class Alerts:
     halts: Callable[[pa.StringArray], list[bool]]
     """Which texts are meant to halt an agent."""
     initial: frozenset[str] = frozenset()
-    _seen: dict[str, _Seen] = field(default_factory=dict)
+    _seen: dict[str, _State] = field(default_factory=dict)
 
-    async def __call__(self, saved: Sequence[Trajectory]) -> None:
+    async def __call__(self, trajectories: Sequence[Trajectory]) -> None:
         """Look at trajectories as they are now, and at the clock."""
-        halting = self._halting(saved)
-        for trajectory in saved:
+        halting = self._halting(trajectories)
+        for trajectory in trajectories:
             self._look(trajectory, halting)
-        for key, seen in self._seen.items():
-            self._late(key, seen)
+        for key, state in self._seen.items():
+            self._late(key, state)
 
-    def _halting(self, saved: Sequence[Trajectory]) -> set[str]:
+    def _halting(self, trajectories: Sequence[Trajectory]) -> set[str]:
         """Of what humans newly did, the texts that are meant to halt an agent: all are looked at together."""
         texts = {
             event.text or ""
-            for trajectory in saved
+            for trajectory in trajectories
             for kinds in [{p.name: p.kind for p in trajectory.participants}]
             for event in trajectory.events
-            if self._seen.get(trajectory.id, _Seen()).is_new(event)
+            if self._seen.get(trajectory.id, _State()).is_new(event)
             and event.kind == "message"
             and event.status is not None
             and kinds.get(event.actor) == "human"
         }
-        ordered = sorted(texts)
-        answers = self.halts(text_array(ordered)) if ordered else []
-        return {text for text, halts in zip(ordered, answers, strict=True) if halts}
+        messages = sorted(texts)
+        answers = self.halts(text_array(messages)) if messages else []
+        return {text for text, halts in zip(messages, answers, strict=True) if halts}
 
     def _look(self, trajectory: Trajectory, halting: Collection[str]) -> None:
-        known = trajectory.id in self._seen
-        seen = self._seen.setdefault(trajectory.id, _Seen())
-        quiet = not known and trajectory.id in self.initial
+        is_known = trajectory.id in self._seen
+        state = self._seen.setdefault(trajectory.id, _State())
+        quiet = not is_known and trajectory.id in self.initial
         kinds = {p.name: p.kind for p in trajectory.participants}
         for event in trajectory.events:
-            if event.live_only or not seen.is_new(event) or event.kind == "start":
+            if event.live_only or not state.is_new(event) or event.kind == "start":
                 continue
-            alerts = list(self._of(event, kinds.get(event.actor), seen, halting))
+            alerts = list(self._of(event, kinds.get(event.actor), state, halting))
             for alert in () if quiet else alerts:
                 self._raise(trajectory.id, trajectory.native_id, event, **alert)
-            seen.seq = max(seen.seq, event.seq)
+            state.seq = max(state.seq, event.seq)
         if any(o.name == "end_reason" and o.text not in (None, "unfinished") for o in trajectory.outcomes):
-            seen.waiting = None
+            state.waiting = None
 
     def _of(
-        self, event: Event, kind: str | None, seen: _Seen, halting: Collection[str]
+        self, event: Event, kind: str | None, state: _State, halting: Collection[str]
     ) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []
         if kind == "human" and event.kind == "message":
-            if event.seq > seen.seq:
-                seen.waiting = seen.waiting or (event, time.monotonic())
-            (seen.on_their_way.add if event.status is None else seen.on_their_way.discard)(event.seq)
+            if event.seq > state.seq:
+                state.waiting = state.waiting or (event, time.monotonic())
+            (state.on_their_way.add if event.status is None else state.on_their_way.discard)(event.seq)
             if event.status is not None and (event.text or "") in halting:
                 items.append({"alert": "halting_message", "text": event.text})
         elif kind == "agent":
-            seen.waiting = None
-            times = _repeated(event, seen)
+            state.waiting = None
+            times = _repetitions(event, state)
             if times == LOOP:
                 name = event.action.name if event.action else event.kind
                 items.append({"alert": "dead_loop", "action": name, "times": times})
         return items
 
-    def _late(self, key: str, seen: _Seen) -> None:
-        if seen.waiting is None or time.monotonic() - seen.waiting[1] < self.unanswered:
+    def _late(self, key: str, state: _State) -> None:
+        if state.waiting is None or time.monotonic() - state.waiting[1] < self.unanswered:
             return
-        event, since = seen.waiting
-        seen.waiting = None
-        waited = round(time.monotonic() - since, 1)
-        self._raise(key, None, event, alert="unanswered", seconds=waited, text=event.text)
+        event, since = state.waiting
+        state.waiting = None
+        seconds = round(time.monotonic() - since, 1)
+        self._raise(key, None, event, alert="unanswered", seconds=seconds, text=event.text)
 
     def _raise(self, key: str, native: str | None, event: Event, **what: Any) -> None:
         alert = {"time": ledger.now(), "trajectory": key, "native_id": native}
@@ -127,14 +127,14 @@ class Alerts:
         self.emit({k: v for k, v in (what | alert | about).items() if v is not None})
 
 
-def _repeated(event: Event, seen: _Seen) -> int:
+def _repetitions(event: Event, state: _State) -> int:
     """How often an agent has done the very same thing in a row; its messages in between don't break it."""
     if event.action is None:
         return 0
-    what = event.action.model_dump_json()
-    last, times = seen.loops.get(event.actor, ("", 0))
-    times = times + 1 if what == last else 1
-    seen.loops[event.actor] = (what, times)
+    action = event.action.model_dump_json()
+    last, times = state.loops.get(event.actor, ("", 0))
+    times = times + 1 if action == last else 1
+    state.loops[event.actor] = (action, times)
     return times
 
 

@@ -25,14 +25,14 @@ class Calls:
     _asked: dict[str, int] = field(default_factory=dict)
     """How many steps a trajectory had when it was last looked at."""
 
-    async def __call__(self, saved: Sequence[Trajectory]) -> None:
+    async def __call__(self, trajectories: Sequence[Trajectory]) -> None:
         """Look at trajectories as they are now."""
-        for trajectory in saved:
+        for trajectory in trajectories:
             number = len(steps(trajectory))
-            known = self._asked.get(trajectory.id)
+            previous = self._asked.get(trajectory.id)
             self._asked[trajectory.id] = number
-            quiet = known is None and trajectory.id in self.initial
-            if quiet or number == known or ended(trajectory):
+            quiet = previous is None and trajectory.id in self.initial
+            if quiet or number == previous or ended(trajectory):
                 continue
             advice = await asyncio.to_thread(advise, self.advisor, trajectory)
             if advice.gain > self.above:

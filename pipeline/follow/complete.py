@@ -19,9 +19,9 @@ def says_ended(trajectory: Trajectory) -> bool | None:
     return reasons[0] != "unfinished" if reasons else None
 
 
-def complete(trajectory: Trajectory, book: Codebook, *, ended: bool) -> Iterator[Unit]:
+def complete(trajectory: Trajectory, book: Codebook, *, is_over: bool) -> Iterator[Unit]:
     """The units that will stay as they are, with all that a judge sees of them."""
-    if not ended and (book.unit in ("trajectory", "participant") or book.context == "transcript"):
+    if not is_over and (book.unit in ("trajectory", "participant") or book.context == "transcript"):
         return
     live = says_ended(trajectory) is False
     first = min((e.seq for e in trajectory.events if live and _is_pending(e)), default=math.inf)
@@ -43,9 +43,9 @@ class Stillness:
     _changed: dict[str, float] = field(default_factory=dict)
     _still: set[str] = field(default_factory=set)
 
-    def note(self, saved: Sequence[Trajectory]) -> None:
+    def note(self, trajectories: Sequence[Trajectory]) -> None:
         """These have just changed."""
-        for trajectory in saved:
+        for trajectory in trajectories:
             self._still.discard(trajectory.id)
             self._changed.pop(trajectory.id, None)
             if says_ended(trajectory) is None:
@@ -67,5 +67,5 @@ class Stillness:
 
     def ended(self, trajectory: Trajectory) -> bool:
         """Whether no more is expected of it."""
-        said = says_ended(trajectory)
-        return trajectory.id in self._still if said is None else said
+        answer = says_ended(trajectory)
+        return trajectory.id in self._still if answer is None else answer

@@ -96,9 +96,9 @@ class Listener:
         for file, line, item in recording.lines(self.stream, since):
             place = Place(recording.number(file), line)
             if isinstance(item, Received):
-                fed = feed(self.sessions, item, file, line)
-                if isinstance(fed, Quarantined):
-                    self._quarantine(fed, place)
+                result = feed(self.sessions, item, file, line)
+                if isinstance(result, Quarantined):
+                    self._quarantine(result, place)
             elif isinstance(item, recording.Note):
                 self.sessions.noted(item.content)
             self._placed(place)
@@ -122,13 +122,13 @@ class Listener:
             self.left += 1
             return
         before = len(self.sessions.open)
-        known = self.sessions.open.get(message.channel.partition("/")[0])
-        lost = (known.recovered, known.missed) if known else (0, 0)
+        earlier = self.sessions.open.get(message.channel.partition("/")[0])
+        losses = (earlier.recovered, earlier.missed) if earlier else (0, 0)
         session = feed(self.sessions, message, self.recorder.path, place.line)
         if isinstance(session, Quarantined):
             self._quarantine(session, place)
             return
-        self._count(known, lost)
+        self._count(earlier, losses)
         self._placed(place)
         if not message.channel.endswith("/tick"):
             self.last = time.monotonic()
@@ -144,16 +144,16 @@ class Listener:
         """Count what a message showed to be lost, and say so."""
         if session is None or (session.recovered, session.missed) == before:
             return
-        recovered, missed = session.recovered - before[0], session.missed - before[1]
-        self.recovered, self.missed = self.recovered + recovered, self.missed + missed
-        if missed:
+        recoveries, losses = session.recovered - before[0], session.missed - before[1]
+        self.recovered, self.missed = self.recovered + recoveries, self.missed + losses
+        if losses:
             self.say(
-                f"{session.name}: {recovered} events came back with the chat, at least {missed} are missed"
+                f"{session.name}: {recoveries} events came back with the chat, at least {losses} are missed"
             )
 
-    def running(self, known: Iterable[tuple[str, str]]) -> None:
+    def running(self, sessions: Iterable[tuple[str, str]]) -> None:
         """Sessions, each with a member, that run although nothing was heard of them yet: to be asked."""
-        for session, member in known:
+        for session, member in sessions:
             if session not in self.sessions.open and session not in self.sessions.over:
                 self.sessions.strangers.setdefault(session, member)
 
@@ -186,18 +186,18 @@ class Listener:
     def hand_over(self) -> list[LiveSession]:
         """Give what has changed to the sink, once it is recorded; the sessions that did."""
         self.recorder.flush()
-        changed = list(self.sessions.changed.values())
+        sessions = list(self.sessions.changed.values())
         self.sessions.changed.clear()
-        self._handed += changed
+        self._handed += sessions
         self._refused_handed = len(self._refused)
-        for session in changed:
+        for session in sessions:
             if session.log.records:
                 self.sink.put(self.as_known(session), self.options)
             if session.doubtful:
                 self.unsettled.add(session.key)
             else:
                 self.unsettled.discard(session.key)
-        return changed
+        return sessions
 
     def as_known(self, session: LiveSession) -> Trajectory:
         """The session as a trajectory, under its folder's id where that turned out to be another."""
@@ -205,20 +205,20 @@ class Listener:
 
     def joined(self, folder: Path, log: Trajectory) -> None:
         """A folder was read: see that it and the session that announced it are one trajectory."""
-        awaited = self.awaited.get(folder)
-        if awaited is None or awaited.joined or not awaited.session.log.records:
+        entry = self.awaited.get(folder)
+        if entry is None or entry.joined or not entry.session.log.records:
             return
-        live = self.as_known(awaited.session)
+        live = self.as_known(entry.session)
         if log.id == live.id:
-            awaited.joined = True
-            self.unsettled.discard(awaited.session.key)
-        elif awaited.session.anonymous and merge.same_start(log, live):
-            awaited.joined = True
-            self.unsettled.discard(awaited.session.key)
-            self.recorder.note(session=awaited.session.key, id=log.id)
-            self._known[awaited.session.key] = log.id
+            entry.joined = True
+            self.unsettled.discard(entry.session.key)
+        elif entry.session.anonymous and merge.same_start(log, live):
+            entry.joined = True
+            self.unsettled.discard(entry.session.key)
+            self.recorder.note(session=entry.session.key, id=log.id)
+            self._known[entry.session.key] = log.id
             self.sink.replace(live.id)
-            self.sink.put(merge.join(log, self.as_known(awaited.session)) or log, self.options)
+            self.sink.put(merge.join(log, self.as_known(entry.session)) or log, self.options)
         else:
             self.say(f"{folder}: holds another run of {live.native_id} than the one that was followed")
 
@@ -230,13 +230,13 @@ class Listener:
 
     def _check(self) -> None:
         """Move the checkpoint behind what needs no replay."""
-        needed = [*self.sessions.open.values(), *self.sessions.changed.values(), *self._handed]
+        sessions = [*self.sessions.open.values(), *self.sessions.changed.values(), *self._handed]
         # Who fell silent may go on.
-        needed += [session for session in self.sessions.over.values() if session]
-        needed += [a.session for a in self.awaited.values() if not a.joined]
-        places = [self._places[s.key] for s in needed if s.key in self._places]
+        sessions += [session for session in self.sessions.over.values() if session]
+        sessions += [a.session for a in self.awaited.values() if not a.joined]
+        places = [self._places[s.key] for s in sessions if s.key in self._places]
         places += [*self._refused, *([self._left] if self._left else [])]
-        keep = {s.key for s in needed}
+        keep = {s.key for s in sessions}
         self._places = {key: place for key, place in self._places.items() if key in keep}
         checkpoint = min(places, default=Place(self.recorder.number, self.recorder.line + 1))
         if checkpoint != self._checkpoint and time.monotonic() - self._synced > SYNC:
@@ -252,11 +252,11 @@ class Listener:
     def give_up(self) -> list[Path]:
         """Folders that are not waited for any longer."""
         now = time.monotonic()
-        done = [path for path, awaited in self.awaited.items() if now > awaited.until]
-        for path in done:
+        folders = [path for path, entry in self.awaited.items() if now > entry.until]
+        for path in folders:
             if not self.awaited.pop(path).joined and not (path / records.LOG).is_file():
                 self.say(f"{path}: no {records.LOG} came; the session is kept as it was heard")
-        return done
+        return folders
 
     def close(self) -> None:
         """Have everything on disk."""
@@ -286,12 +286,12 @@ class Listener:
 
     def _folder(self, session: LiveSession) -> Path | None:
         """Where the session's folder is (going to be) here: the end of its path, under --results."""
-        given = Path(session.result_dir) if session.result_dir else None
-        if given is None or given.name != session.name:
+        path = Path(session.result_dir) if session.result_dir else None
+        if path is None or path.name != session.name:
             return None
         if self.results is None:
-            return given if given.parent.is_dir() else None
-        parts = given.parts[1:] if given.is_absolute() else given.parts
+            return path if path.parent.is_dir() else None
+        parts = path.parts[1:] if path.is_absolute() else path.parts
         ends = [self.results.joinpath(*parts[n:]) for n in range(len(parts))]
         return next((end for end in ends if end.is_dir()), self.results / session.name)
 

@@ -102,10 +102,10 @@ class ModelJudge:
         """Turns in a row in which the endpoint was gone."""
         self._told = False
 
-    async def __call__(self, saved: Sequence[Trajectory]) -> None:
+    async def __call__(self, trajectories: Sequence[Trajectory]) -> None:
         """Plan what has changed, if there is room for more; the asking is never waited for."""
-        self.still.note(saved)
-        self._changed |= dict.fromkeys([t.id for t in saved] + self.still.take())
+        self.still.note(trajectories)
+        self._changed |= dict.fromkeys([t.id for t in trajectories] + self.still.take())
         jobs = self._jobs
         room = self.model.waiting - jobs.qsize() if jobs else 0
         if jobs is None or self._full or room <= 0 or not self._changed:
@@ -115,17 +115,17 @@ class ModelJudge:
             del self._changed[key]
         self._planning = True
         try:
-            planned = await asyncio.to_thread(self._plan, some, room)
+            plan = await asyncio.to_thread(self._plan, some, room)
         finally:
             self._planning = False
         if self._jobs is not jobs:
             self._changed |= dict.fromkeys(some)
             return
-        self._changed |= dict.fromkeys(planned.unseen)
-        self._seen |= planned.seen
-        self._known |= planned.known
-        self._put_copied(planned)
-        for job in planned.jobs:
+        self._changed |= dict.fromkeys(plan.unseen)
+        self._seen |= plan.seen
+        self._known |= plan.known
+        self._put_copied(plan)
+        for job in plan.jobs:
             self._open |= {(u.trajectory_id, job.judge.codebook.name, u.event, u.hash) for u in job.units}
             jobs.put_nowait(job)
 
@@ -152,28 +152,28 @@ class ModelJudge:
             self._asking.cancel()
             await asyncio.wait([self._asking])
         await self._store()
-        if left := await asyncio.to_thread(self._left):
-            self.say(f"{left} units not judged yet: {self._command()} goes on")
+        if count := await asyncio.to_thread(self._left):
+            self.say(f"{count} units not judged yet: {self._command()} goes on")
 
     def summary(self) -> dict[str, float]:
         """What was asked and rated."""
         self.state.finish()
-        done = self.state.summary
-        cost = {} if done.cost_usd is None else {"cost_usd": done.cost_usd}
-        return {"rated": done.rated, "errors": done.errors, "requests": done.requests, **cost}
+        summary = self.state.summary
+        cost = {} if summary.cost_usd is None else {"cost_usd": summary.cost_usd}
+        return {"rated": summary.rated, "errors": summary.errors, "requests": summary.requests, **cost}
 
     async def _turn(self) -> None:
         while self.ledger.waits:  # what is known is what the store has
             await asyncio.sleep(TICK)
         self._forget()
-        asked = model_judging.askers(self.scope, self.model, self.complete, self.state, self._context)
+        askers = model_judging.askers(self.scope, self.model, self.complete, self.state, self._context)
         jobs: Jobs = asyncio.Queue()
         self._jobs, self._full = jobs, False
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._take_in(jobs))
                 for _ in range(self.model.workers):
-                    group.create_task(work(jobs, asked, self.state, self._put))
+                    group.create_task(work(jobs, askers, self.state, self._put))
         finally:
             self._jobs = None
             self._changed |= dict.fromkeys(sorted(key[0] for key in self._open))
@@ -238,10 +238,10 @@ class ModelJudge:
             self.ledger.write(ratings)
             self._open -= {(r.trajectory, r.codebook, r.event, r.unit_hash) for r in ratings}
 
-    def _put_copied(self, planned: Planned) -> None:
+    def _put_copied(self, plan: Planned) -> None:
         """What the ledger answered under another rater's name."""
-        self.ledger.write(planned.copied)
-        self.state.summary.rated += planned.units - sum(len(job.units) for job in planned.jobs)
+        self.ledger.write(plan.copied)
+        self.state.summary.rated += plan.units - sum(len(job.units) for job in plan.jobs)
 
     def _plan(self, ids: Sequence[str], room: float) -> Planned:
         """The jobs of these trajectories, whole trajectories until there is no more room.
@@ -251,31 +251,34 @@ class ModelJudge:
         fresh = [key for key in ids if key not in self._known]
         with self.sink.store.reading() as connection:
             trajectories = self.sink.store.load(connection, ids)
-            said = {book.name: known(connection, book, fresh) for book in self.scope.books}
-        planned = Planned()
-        planned.known = {key: {book: at.get(key, {}) for book, at in said.items()} for key in fresh}
+            by_book = {book.name: known(connection, book, fresh) for book in self.scope.books}
+        plan = Planned()
+        plan.known = {
+            key: {book: by_trajectory.get(key, {}) for book, by_trajectory in by_book.items()}
+            for key in fresh
+        }
         for trajectory in trajectories:
-            if len(planned.jobs) >= room:
-                planned.unseen.append(trajectory.id)
+            if len(plan.jobs) >= room:
+                plan.unseen.append(trajectory.id)
                 continue
-            about = self._known.get(trajectory.id) or planned.known[trajectory.id]
-            self._plan_one(trajectory, about, planned)
-        return planned
+            ratings = self._known.get(trajectory.id) or plan.known[trajectory.id]
+            self._plan_one(trajectory, ratings, plan)
+        return plan
 
-    def _plan_one(self, trajectory: Trajectory, said: Ratings, planned: Planned) -> None:
+    def _plan_one(self, trajectory: Trajectory, ratings: Ratings, plan: Planned) -> None:
         for judge, maker in self._makers:
             book = judge.codebook
             planner = Planner(judge, maker, self.scope, self._secret, Summary())
             units: list[tuple[Trajectory, Unit, list[Known]]] = []
-            for unit in complete(trajectory, book, ended=self.still.ended(trajectory)):
+            for unit in complete(trajectory, book, is_over=self.still.ended(trajectory)):
                 key = (trajectory.id, book.name, unit.event, unit.hash)
                 if key not in self._seen:
-                    planned.seen.add(key)
-                    at = said[book.name].get(unit.event, [])
-                    units.append((trajectory, unit, [k for k in at if k.unit_hash == unit.hash]))
-            planned.jobs += planner.jobs(units)
-            planned.copied += planner.copied
-            planned.units += planner.units
+                    plan.seen.add(key)
+                    candidates = ratings[book.name].get(unit.event, [])
+                    units.append((trajectory, unit, [k for k in candidates if k.unit_hash == unit.hash]))
+            plan.jobs += planner.jobs(units)
+            plan.copied += planner.copied
+            plan.units += planner.units
 
     def _may_ask(self) -> bool:
         return bool(self._asking and not self._asking.done() and not self._gone and not self.state.stopping)

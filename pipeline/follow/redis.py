@@ -68,20 +68,20 @@ class Channel:
         """
         import redis.asyncio as redis
 
-        lost: float | None = None
-        heard = began = time.monotonic()
-        pause, told = 0.1, False
+        gap_start: float | None = None
+        last = start = time.monotonic()
+        pause, is_reported = 0.1, False
         while not self._stopping.is_set():
             try:
                 async with redis.Redis(**_settings(self.url)) as client, client.pubsub() as pubsub:
                     await self._subscribe(pubsub)
                     self._client, self._pubsub = client, pubsub
-                    away = None if lost is None else time.monotonic() - lost
+                    away = None if gap_start is None else time.monotonic() - gap_start
                     yield Subscribed(away, await _running(client))
-                    lost, pause, told = None, 0.1, False
-                    heard = time.monotonic()
-                    async for message in _received(pubsub):
-                        heard = time.monotonic()
+                    gap_start, pause, is_reported = None, 0.1, False
+                    last = time.monotonic()
+                    async for message in _messages(pubsub):
+                        last = time.monotonic()
                         yield message
             except redis.AuthenticationError as error:
                 why = f"{self.name}: the server wants a password; give it in {PASSWORD}"
@@ -92,14 +92,14 @@ class Channel:
                 if self._client is not None:
                     # A server that cut us off did so some time before it shows: what came since the last
                     # message may be lost.
-                    self._client, lost, began = None, heard, time.monotonic()
+                    self._client, gap_start, start = None, last, time.monotonic()
                 if not self._stopping.is_set():
-                    await self._wait(error, began, pause, told)
-                pause, told = min(pause * 2, LONGEST_PAUSE), True
+                    await self._wait(error, start, pause, is_reported)
+                pause, is_reported = min(pause * 2, LONGEST_PAUSE), True
             else:
                 return
-        if lost is not None:
-            yield Lost(time.monotonic() - lost)
+        if gap_start is not None:
+            yield Lost(time.monotonic() - gap_start)
 
     async def stop(self) -> None:
         """Have `messages` end. The server's answer comes behind all that was published before it."""
@@ -118,11 +118,11 @@ class Channel:
         if answer is None or answer["type"] != "psubscribe":
             raise redis.ConnectionError("no answer to PSUBSCRIBE")
 
-    async def _wait(self, error: Exception, began: float, pause: float, told: bool) -> None:
+    async def _wait(self, error: Exception, start: float, pause: float, is_reported: bool) -> None:
         why = _plain(error, self.url)
-        if time.monotonic() - began > self.patience:
+        if time.monotonic() - start > self.patience:
             raise SourceError(f"{self.name}: no Redis answered for {self.patience:.0f} s: {why}") from error
-        if not told:
+        if not is_reported:
             self.say(f"{self.name}: {why}; trying again for {self.patience:.0f} s")
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), pause)
@@ -154,7 +154,7 @@ async def _running(client: Any) -> tuple[tuple[str, str], ...]:
     return tuple(members.items())
 
 
-async def _received(pubsub: Any) -> AsyncIterator[Received]:
+async def _messages(pubsub: Any) -> AsyncIterator[Received]:
     while True:
         message = await pubsub.get_message(timeout=POLL)
         if message is not None and message["type"] == "punsubscribe":

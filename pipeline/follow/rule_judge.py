@@ -45,11 +45,11 @@ class LiveJudge:
         self._done: OrderedDict[str, set[Key]] = OrderedDict()
         """By trajectory, the latest ones; of the others the store knows."""
 
-    async def __call__(self, saved: Sequence[Trajectory]) -> None:
+    async def __call__(self, trajectories: Sequence[Trajectory]) -> None:
         """Rate the units of these trajectories that are complete and new."""
-        self.still.note(saved)
-        if saved:
-            await asyncio.to_thread(self._rate, saved)
+        self.still.note(trajectories)
+        if trajectories:
+            await asyncio.to_thread(self._rate, trajectories)
         if still := self.still.take():
             await asyncio.to_thread(self._rate_still, still)
 
@@ -72,38 +72,38 @@ class LiveJudge:
             some = trajectories[start : start + BATCH]
             self._recall([t.id for t in some])
             self.shown.show(some)
-            for book, embedded in self.raters:
+            for book, rater in self.raters:
                 units = [unit for trajectory in some for unit in self._complete(trajectory, book)]
-                many = list(embedded.rater.rate(units))
-                self.ledger.write([rating for ratings in many for rating in ratings])
-                self.rated += sum(map(bool, many))
+                ratings_by_unit = list(rater.rater.rate(units))
+                self.ledger.write([rating for ratings in ratings_by_unit for rating in ratings])
+                self.rated += sum(map(bool, ratings_by_unit))
 
     def _recall(self, ids: Sequence[str]) -> None:
         """Learn what was rated of those that are not remembered; of the others the oldest are forgotten."""
-        stored = [key for key in ids if key not in self._done and key not in self.sink.new]
+        unread = [key for key in ids if key not in self._done and key not in self.sink.new]
         for key in ids:
             self._done.setdefault(key, set())
             self._done.move_to_end(key)
         while len(self._done) > max(REMEMBERED, len(ids)):
             self._done.popitem(last=False)
-        if not stored:
+        if not unread:
             return
         with self.sink.store.reading(synced=True) as connection:
-            for book, embedded in self.raters:
-                for key, units in known(connection, book, stored).items():
+            for book, rater in self.raters:
+                for key, units in known(connection, book, unread).items():
                     self._done[key] |= {
-                        (book.name, event, said.unit_hash or "")
-                        for event, many in units.items()
-                        for said in many
-                        if (said.rater, said.rater_version) == embedded.maker
+                        (book.name, event, rating.unit_hash or "")
+                        for event, ratings in units.items()
+                        for rating in ratings
+                        if (rating.rater, rating.rater_version) == rater.maker
                     }
 
     def _complete(self, trajectory: Trajectory, book: Codebook) -> Iterator[Unit]:
-        done = self._done[trajectory.id]
-        for unit in complete(trajectory, book, ended=self.still.ended(trajectory)):
+        keys = self._done[trajectory.id]
+        for unit in complete(trajectory, book, is_over=self.still.ended(trajectory)):
             key = (book.name, unit.event, unit.hash)
-            if key not in done:
-                done.add(key)
+            if key not in keys:
+                keys.add(key)
                 yield unit
 
 
@@ -144,7 +144,7 @@ class OfSystem:
         return result if result and result.system == self.system else None
 
 
-def chosen(book: Codebook, name: str | None, shown: Shown) -> Embedded:
+def chosen(book: Codebook, name: str | None, trajectories: Shown) -> Embedded:
     """The embedded rater of that name for a codebook, or else the one that it has; UsageError names them."""
     if name is not None and name not in raters.EMBEDDED:
         raise UsageError(
@@ -158,4 +158,4 @@ def chosen(book: Codebook, name: str | None, shown: Shown) -> Embedded:
             f"detectors {', '.join(by_detectors)}"
         )
     rater = name or (detectors.NAME if book.name in by_detectors else lexical.NAME)
-    return raters.embedded(book, rater, lambda book: OfSystem(shown, DETECTED[book.name].name))
+    return raters.embedded(book, rater, lambda book: OfSystem(trajectories, DETECTED[book.name].name))

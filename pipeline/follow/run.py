@@ -109,7 +109,7 @@ class Follower:
         self._named: set[str] = set()
         """What was said of files that are left out."""
         self._read: list[tuple[Path, Trajectory]] = []
-        self.tail = Tail(self.sink, plan.options, plan.system, lambda *grown: self._read.append(grown))
+        self.tail = Tail(self.sink, plan.options, plan.system, lambda *item: self._read.append(item))
         self.tail.roots.extend(plan.folders)
 
     async def run(self) -> None:
@@ -129,10 +129,10 @@ class Follower:
                     work = [group.create_task(w) for w in (self._folders(), self._write(), self._clock())]
                     await self.stopping.wait()
                     await self._handed_over()
-                    await _cancelled(tasks)
+                    await _cancel(tasks)
                     await asyncio.gather(*work)
                     await self._finish()
-                    await _cancelled(beside)
+                    await _cancel(beside)
         except ExceptionGroup as errors:
             # What is raised within `except*` comes out in a group of its own before Python 3.11.4.
             ours, others = errors.split(CoauditError)
@@ -201,10 +201,10 @@ class Follower:
             listener.away(message.away)
             return []
         listener.take(message)
-        asked = listener.to_ask()
-        for session, _ in asked:
+        sessions = listener.to_ask()
+        for session, _ in sessions:
             self.say(f"{session}: joined late; asking for its state")
-        return asked
+        return sessions
 
     async def _handed_over(self) -> None:
         """All that was published before the stop is taken in, or recorded where that takes too long."""
@@ -220,25 +220,25 @@ class Follower:
         for listener in (one for one in self.listeners if one.left):
             self.say(f"{listener.name}: {listener.left} messages are only recorded; follow again, or rebuild")
 
-    def _subscribed(self, listener: Listener, subscribed: Subscribed) -> list[tuple[str, str]]:
+    def _subscribed(self, listener: Listener, message: Subscribed) -> list[tuple[str, str]]:
         listener.last, listener.subscribed = time.monotonic(), True
-        listener.running(subscribed.running)
-        if subscribed.away is None:
+        listener.running(message.running)
+        if message.away is None:
             self.say(f"following {listener.name}")
             return listener.to_ask(everyone=True)
-        self.say(f"{listener.name}: back after {subscribed.away:.1f} s; asking for what was missed")
-        return listener.away(subscribed.away)
+        self.say(f"{listener.name}: back after {message.away:.1f} s; asking for what was missed")
+        return listener.away(message.away)
 
     async def _opened(self, listener: Listener) -> None:
         """Start to record; another process that records this stream is waited for, ready to take over."""
-        told = False
+        is_reported = False
         while True:
             try:
                 listener.open()
             except BusyError as busy:
-                if not told:
+                if not is_reported:
                     self.say(f"{busy}; waiting to take over")
-                    told = True
+                    is_reported = True
                 await asyncio.sleep(0.5)
             else:
                 self.listeners.append(listener)
@@ -279,9 +279,11 @@ class Follower:
     async def _folders(self) -> None:
         for folder in self.plan.folders:
             self.say(f"following {folder}")
-            if packed := [path for path in (folder, *archives_below(folder)) if is_archive(path)]:
-                some = "one archive is" if len(packed) == 1 else f"{len(packed)} archives are"
-                self.say(f"{some} not followed, the first {packed[0]}; `coaudit ingest` reads what is in it")
+            if archives := [path for path in (folder, *archives_below(folder)) if is_archive(path)]:
+                some = "one archive is" if len(archives) == 1 else f"{len(archives)} archives are"
+                self.say(
+                    f"{some} not followed, the first {archives[0]}; `coaudit ingest` reads what is in it"
+                )
         await self._looked()  # before the others are named, which of thousands of files takes seconds
         await self._name_left_out()
         while not self.stopping.is_set():
@@ -292,8 +294,8 @@ class Follower:
 
     async def _looked(self) -> float:
         """Look at all that may have grown; seconds until the next look is due."""
-        awaited = [path for listener in self.listeners for path in listener.awaited]
-        self.tail.roots[:] = [*self.plan.folders, *self._more, *awaited]
+        folders = [path for listener in self.listeners for path in listener.awaited]
+        self.tail.roots[:] = [*self.plan.folders, *self._more, *folders]
         pause = await asyncio.to_thread(self.tail.look)
         self._joined()
         return pause
@@ -322,16 +324,16 @@ class Follower:
         for listener in self.listeners:
             listener.hand_over()
             listener.sync()
-        saved = await asyncio.to_thread(self.sink.flush)
-        self.stored.update(trajectory.id for trajectory in saved)
+        trajectories = await asyncio.to_thread(self.sink.flush)
+        self.stored.update(trajectory.id for trajectory in trajectories)
         self.stored -= self.sink.gone
         for listener in self.listeners:
             listener.stored()
-        await self._watch(saved)
+        await self._watch(trajectories)
 
-    async def _watch(self, saved: Sequence[Trajectory]) -> None:
+    async def _watch(self, trajectories: Sequence[Trajectory]) -> None:
         for watcher in tuple(self.watchers):
-            if not await self._held(watcher(saved)):
+            if not await self._held(watcher(trajectories)):
                 self.watchers.remove(watcher)
 
     async def _held(self, looking: Awaitable[None]) -> bool:
@@ -350,16 +352,16 @@ class Follower:
         return True
 
     async def _clock(self) -> None:
-        began = time.monotonic()
+        start = time.monotonic()
         while not self.stopping.is_set():
             for listener in self.listeners:
                 listener.written()
                 listener.close_silent()
-            last = max([began, self.tail.changed, *(listener.last for listener in self.listeners)])
+            last = max([start, self.tail.changed, *(listener.last for listener in self.listeners)])
             # Who still waits for its server, or for its turn to record, is not idle.
-            here = len(self.plan.servers) == sum(listener.subscribed for listener in self.listeners)
+            is_connected = len(self.plan.servers) == sum(listener.subscribed for listener in self.listeners)
             limit = self.plan.stop_when_idle
-            if here and limit is not None and time.monotonic() - last > limit:
+            if is_connected and limit is not None and time.monotonic() - last > limit:
                 self.stopping.set()
             await self._pause(0.2)
 
@@ -374,7 +376,7 @@ def _left_out(folder: Path, system: str) -> list[str]:
     return [f"{folder}: {note}" for note in left_out(Tree(folder, str(folder)), files, places)]
 
 
-async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
+async def _cancel(tasks: Sequence[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task.cancel()
     if tasks:

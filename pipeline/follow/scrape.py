@@ -47,9 +47,9 @@ class Scraper:
         timeout = aiohttp.ClientTimeout(total=TIMEOUT)
         async with aiohttp.ClientSession(timeout=timeout) as session:
             while True:
-                began = time.monotonic()
+                start = time.monotonic()
                 self._keep(await self._scrape(session))
-                await asyncio.sleep(max(0.05, self.every - (time.monotonic() - began)))
+                await asyncio.sleep(max(0.05, self.every - (time.monotonic() - start)))
 
     async def _scrape(self, session: Any) -> dict[str, Any]:
         import aiohttp

@@ -66,10 +66,10 @@ class Changes:
 
     def without(self, outside: Outside) -> Changes:
         """The same without what is to be left out."""
-        heard = {key: one for key, one in self.heard.items() if key not in outside.trajectories}
+        sessions = {key: one for key, one in self.heard.items() if key not in outside.trajectories}
         return replace(
             self,
-            heard={key: one for key, one in heard.items() if one[0].source not in outside.sources},
+            heard={key: one for key, one in sessions.items() if one[0].source not in outside.sources},
             read=_but(self.read, outside.sources),
             sources=_but(self.sources, outside.sources),
             quarantined=_but(self.quarantined, outside.sources),
@@ -187,8 +187,8 @@ class Sink:
         if not changes:
             return []
         with self._paced():
-            saved = self._store(changes)
-        return saved
+            trajectories = self._store(changes)
+        return trajectories
 
     def derive(self, *, now: bool = False) -> None:
         """Refresh what is derived from what was stored, if that is due, or `now`, and no transaction did."""
@@ -202,23 +202,23 @@ class Sink:
         """Give the study the logs that were followed, so that other machines can read them again."""
         if not self.store.is_shared:
             return
-        there = {_copy_of(one) for one in noted(self.store.workspace)[0]}
-        copies = [copy for one in self._noted.values() if (copy := with_copy(self.store, one))]
-        copies = [copy for copy in copies if _copy_of(copy) not in there]
+        copies_before = {_copy_of(source) for source in noted(self.store.workspace)[0]}
+        copies = [copy for source in self._noted.values() if (copy := with_copy(self.store, source))]
+        copies = [copy for copy in copies if _copy_of(copy) not in copies_before]
         if copies:
             with self.store.writing() as connection:
                 keep(self.store, connection, copies, copies)
 
     @contextmanager
     def _paced(self) -> Iterator[None]:
-        began = time.monotonic()
+        start = time.monotonic()
         try:
             yield
         except duckdb.Error as error:
             raise WriteError(f"{self.store.workspace.store_url}: cannot store: {error}") from error
         finally:
-            took = time.monotonic() - began
-            self._rest_until = time.monotonic() + min(LONGEST_REST, max(PACE, (SHARE - 1) * took))
+            seconds = time.monotonic() - start
+            self._rest_until = time.monotonic() + min(LONGEST_REST, max(PACE, (SHARE - 1) * seconds))
 
     def _store(self, changes: Changes) -> list[Trajectory]:
         with self.store.writing() as connection:
@@ -227,77 +227,85 @@ class Sink:
             changes = changes.without(left_out)
             clear(connection, changes.replaced)
             before = given_by(connection, [*changes.read, *changes.sources])
-            given = dict(before)
-            saved = self._save(connection, changes, given, left_out.trajectories)
-            self._note(connection, changes, given)
+            ids_by_source = dict(before)
+            trajectories = self._save(connection, changes, ids_by_source, left_out.trajectories)
+            self._note(connection, changes, ids_by_source)
             now = [
-                source.model_copy(update={"trajectory_ids": given[path]})
+                source.model_copy(update={"trajectory_ids": ids_by_source[path]})
                 for path, (source, _) in changes.read.items()
             ]
-            gone = set().union(*superseded(connection, now, before).values())
-            self.gone = {*changes.replaced, *gone} - {t.id for t in saved}
+            superseded_ids = set().union(*superseded(connection, now, before).values())
+            self.gone = {*changes.replaced, *superseded_ids} - {t.id for t in trajectories}
             remove(connection, self.gone)
             self._quarantine(connection, changes)
             for work in changes.more:
                 work(connection)
             due = time.monotonic() >= self._derive_at
             if due:
-                self.store.catch_up(connection, {t.id for t in saved})
+                self.store.catch_up(connection, {t.id for t in trajectories})
             else:
-                self.store.postpone(connection, {t.id for t in saved}, time.time() + OVERDUE)
+                self.store.postpone(connection, {t.id for t in trajectories}, time.time() + OVERDUE)
             if changes.moment:
                 connection.execute("DELETE FROM meta WHERE key = 'live'")
                 execute(connection, "INSERT INTO meta VALUES ('live', ?)", [changes.moment])
         self._derive_at = math.inf if due else min(self._derive_at, time.monotonic() + DERIVE)
-        self._written |= {t.id: digest(t) for t in saved if merge.is_heard(t)}
+        self._written |= {t.id: digest(t) for t in trajectories if merge.is_heard(t)}
         while len(self._written) > REMEMBERED:
             del self._written[next(iter(self._written))]
-        return saved
+        return trajectories
 
     def _save(
         self,
         connection: duckdb.DuckDBPyConnection,
         changes: Changes,
-        given: dict[str, tuple[str, ...]],
-        forgotten: Collection[str],
+        ids_by_source: dict[str, tuple[str, ...]],
+        excluded_ids: Collection[str],
     ) -> list[Trajectory]:
         """Store what is new or has grown; `given`, what each source gave before, says what it gives now."""
-        read = [one for _, some in changes.read.values() for one in some]
-        stored = known_by_id(connection, [*changes.heard, *(one.id for one in read)])
-        self.new = {key for key in (*changes.heard, *(one.id for one in read)) if key not in stored}
+        trajectories = [trajectory for _, some in changes.read.values() for trajectory in some]
+        records = known_by_id(connection, [*changes.heard, *(trajectory.id for trajectory in trajectories)])
+        self.new = {
+            key
+            for key in (*changes.heard, *(trajectory.id for trajectory in trajectories))
+            if key not in records
+        }
         sessions = Sessions(self.store, connection)
         result = Ingested()
-        for key, (one, options) in changes.heard.items():
+        for key, (trajectory, options) in changes.heard.items():
             # What this process wrote last and nobody touched since needs no comparison.
-            mine = key in stored and stored[key].digest == self._written.get(key) and merge.is_heard(one)
-            whole = one if mine else settled(sessions, one, options, result)[1]
+            mine = (
+                key in records
+                and records[key].digest == self._written.get(key)
+                and merge.is_heard(trajectory)
+            )
+            whole = trajectory if mine else settled(sessions, trajectory, options, result)[1]
             if whole is not None:
                 sessions.keep(whole)
-        heard = names_heard(connection, {one.native_id for one in read})
-        heard |= {one.native_id for one, _ in changes.heard.values()}
+        live_names = names_heard(connection, {trajectory.native_id for trajectory in trajectories})
+        live_names |= {trajectory.native_id for trajectory, _ in changes.heard.values()}
         late: list[tuple[Source, Trajectory]] = []
         for source, some in changes.read.values():
-            late += _fresh_kept(sessions, source, some, stored, heard, given)
-        sessions.expect([one.id for _, one in late])
-        for source, one in late:
-            now = given[source.path]
+            late += _keep_fresh(sessions, source, some, records, live_names, ids_by_source)
+        sessions.expect([trajectory.id for _, trajectory in late])
+        for source, trajectory in late:
+            now = ids_by_source[source.path]
             contents = {source.path: source.content_hash}
-            key, whole = settled(sessions, one, source.options, result, contents, now)
-            given[source.path] = (*now, key)
+            key, whole = settled(sessions, trajectory, source.options, result, contents, now)
+            ids_by_source[source.path] = (*now, key)
             if whole is not None:
                 sessions.keep(whole)
-        return sessions.save(but=forgotten)
+        return sessions.save(but=excluded_ids)
 
     def _note(
         self,
         connection: duckdb.DuckDBPyConnection,
         changes: Changes,
-        given: Mapping[str, tuple[str, ...]],
+        ids_by_source: Mapping[str, tuple[str, ...]],
     ) -> None:
         """Have the sources in the table with what they give, and those that are to be noted in the ledger."""
         sources = {path: source for path, (source, _) in changes.read.items()} | changes.sources
         now = {
-            path: source.model_copy(update={"trajectory_ids": given.get(path, ())})
+            path: source.model_copy(update={"trajectory_ids": ids_by_source.get(path, ())})
             for path, source in sources.items()
         }
         keep(self.store, connection, list(now.values()), [now[path] for path in changes.sources])
@@ -316,31 +324,33 @@ class Sink:
             insert(connection, "quarantine", [{**q.model_dump(), "read_from": source} for q in items])
 
 
-def _fresh_kept(
+def _keep_fresh(
     sessions: Sessions,
     source: Source,
     trajectories: Sequence[Trajectory],
-    stored: Mapping[str, Known],
-    heard: Collection[str],
-    given: dict[str, tuple[str, ...]],
+    records: Mapping[str, Known],
+    live_names: Collection[str],
+    ids_by_source: dict[str, tuple[str, ...]],
 ) -> Iterator[tuple[Source, Trajectory]]:
     """Keep what is new of a source's trajectories; those that must be held against others, under the ids by
     which the store has them.
     """
-    suffixed = with_suffixes(set(given.get(source.path, ())))
+    ids_with_suffix = with_suffixes(set(ids_by_source.get(source.path, ())))
     now: list[str] = []
-    for one in trajectories:
-        before = stored.get(one.id)
+    for trajectory in trajectories:
+        before = records.get(trajectory.id)
         condition = source.options.condition
-        if one.id in suffixed:
-            yield source, one.model_copy(update={"id": suffixed[one.id]})
-        elif sessions.waits(one.id) or one.native_id in heard or merge.was_heard(one):
-            yield source, one
+        if trajectory.id in ids_with_suffix:
+            yield source, trajectory.model_copy(update={"id": ids_with_suffix[trajectory.id]})
+        elif (
+            sessions.waits(trajectory.id) or trajectory.native_id in live_names or merge.was_heard(trajectory)
+        ):
+            yield source, trajectory
         elif before is None:
-            sessions.keep(one)
-            now.append(one.id)
-        elif before.digest == digest(one) and condition in (None, before.condition):
-            now.append(one.id)
+            sessions.keep(trajectory)
+            now.append(trajectory.id)
+        elif before.digest == digest(trajectory) and condition in (None, before.condition):
+            now.append(trajectory.id)
         else:
-            yield source, one
-    given[source.path] = tuple(now)
+            yield source, trajectory
+    ids_by_source[source.path] = tuple(now)

@@ -66,21 +66,21 @@ class Tail:
 
     def look(self) -> float:
         """Read what has changed; seconds that the next look should wait."""
-        began = time.monotonic()
+        start = time.monotonic()
         for root in self.roots:
             with contextlib.suppress(OSError):
                 for path, system in discover.discover(root, self.system, self._refuse):
                     self._check(path, system)
-        return max(0.25, min(5.0, REST * (time.monotonic() - began)))
+        return max(0.25, min(5.0, REST * (time.monotonic() - start)))
 
     def settle(self) -> None:
         """Count every source as complete, as at the end of following."""
-        for path, watched in self.watched.items():
+        for path, entry in self.watched.items():
             with contextlib.suppress(OSError):
-                if (signature := _signature(path, watched.system)) != watched.signature:
-                    self._read(path, watched, signature)
-            if not watched.settled:
-                self._settle(path, watched)
+                if (signature := _signature(path, entry.system)) != entry.signature:
+                    self._read(path, entry, signature)
+            if not entry.settled:
+                self._settle(path, entry)
 
     def announce(self, path: Path, system: str) -> None:
         """Have the ledger know of a log before anything is in it; whose it is shows once it is read."""
@@ -100,35 +100,35 @@ class Tail:
         except OSError:
             return
         self._refused.discard(path)
-        watched = self.watched.get(path)
-        if watched is None or watched.system != system:
-            watched = self._met(path, system, signature, now)
-        if signature != watched.signature:
+        entry = self.watched.get(path)
+        if entry is None or entry.system != system:
+            entry = self._met(path, system, signature, now)
+        if signature != entry.signature:
             # What takes long to read is read less often while it grows.
-            if now - watched.read_at < REST * watched.cost:
+            if now - entry.read_at < REST * entry.cost:
                 return
-            self._read(path, watched, signature)
+            self._read(path, entry, signature)
             self.changed = now
-        elif not watched.settled and now - watched.since > STILL:
-            self._settle(path, watched)
+        elif not entry.settled and now - entry.since > STILL:
+            self._settle(path, entry)
 
     def _met(self, path: Path, system: str, signature: Signature, now: float) -> Watched:
-        watched = self.watched[path] = Watched(system, (), now)
-        known = self._known.get(str(path.absolute()))
-        if known is None or known.options != content_hash(self.options.model_dump()):
+        entry = self.watched[path] = Watched(system, (), now)
+        record = self._known.get(str(path.absolute()))
+        if record is None or record.options != content_hash(self.options.model_dump()):
             # The ledger knows of a source before the store does, so that a rebuild finds it again.
-            self.sink.note(self._source(path, watched, ""))
-            return watched
-        source = self._source(path, watched, sources.content(Place(path, str(path), system)))
-        if known.holds(source):
-            watched.signature, watched.settled = signature, True
-            self.sink.met(source.model_copy(update={"trajectory_ids": known.ids}))
-        return watched
+            self.sink.note(self._source(path, entry, ""))
+            return entry
+        source = self._source(path, entry, sources.content(Place(path, str(path), system)))
+        if record.holds(source):
+            entry.signature, entry.settled = signature, True
+            self.sink.met(source.model_copy(update={"trajectory_ids": record.ids}))
+        return entry
 
-    def _read(self, path: Path, watched: Watched, signature: Signature) -> None:
+    def _read(self, path: Path, entry: Watched, signature: Signature) -> None:
         """Read a source that looked so; what came to it since is read the next time."""
-        began = time.monotonic()
-        place = Place(path, str(path), watched.system)
+        start = time.monotonic()
+        place = Place(path, str(path), entry.system)
         content = ""
         # Runs without times are told apart by what their files hold, where conditions were given. What comes
         # while it is read is not in the hash: else whoever reads on after a kill would take it for known.
@@ -136,32 +136,32 @@ class Tail:
             with contextlib.suppress(OSError):  # its reading says so
                 content = sources.content(place)
         items = list(sources.read(place, self.options))
-        watched.quarantined = [i for i in items if isinstance(i, Quarantined)]
+        entry.quarantined = [i for i in items if isinstance(i, Quarantined)]
         trajectories = [i for i in items if isinstance(i, Trajectory)]
         if trajectories:
-            self.sink.take(self._source(path, watched, content), trajectories)
+            self.sink.take(self._source(path, entry, content), trajectories)
             self.sink.heard(ledger.now())
         for trajectory in trajectories:
             self.on_read(path, trajectory)
-        watched.signature, watched.since, watched.settled = signature, began, False
-        watched.read_at, watched.cost = time.monotonic(), time.monotonic() - began
+        entry.signature, entry.since, entry.settled = signature, start, False
+        entry.read_at, entry.cost = time.monotonic(), time.monotonic() - start
 
-    def _settle(self, path: Path, watched: Watched) -> None:
-        watched.settled = True
+    def _settle(self, path: Path, entry: Watched) -> None:
+        entry.settled = True
         with contextlib.suppress(OSError):
-            content = sources.content(Place(path, str(path), watched.system))
+            content = sources.content(Place(path, str(path), entry.system))
             # What came since it was read is not known.
-            is_read = _signature(path, watched.system) == watched.signature
-            self.sink.note(self._source(path, watched, content if is_read else ""))
-            self.sink.quarantine(str(path), watched.quarantined, anew=True)
+            is_read = _signature(path, entry.system) == entry.signature
+            self.sink.note(self._source(path, entry, content if is_read else ""))
+            self.sink.quarantine(str(path), entry.quarantined, anew=True)
 
-    def _source(self, path: Path, watched: Watched, content: str) -> Source:
+    def _source(self, path: Path, entry: Watched, content: str) -> Source:
         """A source; one that was recorded in the workspace itself is found there wherever that is moved."""
         above = self.sink.store.workspace.path.absolute()
         inside = path.absolute().is_relative_to(above)
         return Source(
             path=str(path.absolute()),
-            system=watched.system,
+            system=entry.system,
             content_hash=content,
             options=self.options,
             ingested=ledger.now(),

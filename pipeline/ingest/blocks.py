@@ -93,12 +93,12 @@ def blocks(readings: Iterable[Reading], references: Mapping[str, References]) ->
                 continue
             place = _behind(layers, item)
             if place == LAYERS or sum(layer.events for layer in layers) >= BLOCK_EVENTS:
-                yield from _of(layers, began, source)
+                yield from _blocks_of(layers, began, source)
                 layers, began, place = [], source, 0
             if place == len(layers):
                 layers.append(_Making(references))
             layers[place].add(item, reading.source)
-    yield from _of(layers, began, source)
+    yield from _blocks_of(layers, began, source)
 
 
 def _behind(layers: Sequence[_Making], trajectory: Trajectory) -> int:
@@ -109,7 +109,7 @@ def _behind(layers: Sequence[_Making], trajectory: Trajectory) -> int:
     return 0
 
 
-def _of(layers: Sequence[_Making], began: int | None, source: int | None) -> Iterator[Block]:
+def _blocks_of(layers: Sequence[_Making], began: int | None, source: int | None) -> Iterator[Block]:
     """The block of each layer. Until the last one is stored, no source is read whole but those before the
     first that has a part in them, and what is wrong with the others is not to be said yet."""
     *before, last = layers
@@ -155,8 +155,8 @@ class _Making:
             return
         self.loose.append((trajectory, measures, source))
         timed = row["started"] is not None
-        known = Known(row["digest"], row["condition"], row["source"], timed, row["n_events"])
-        head = Head(row["id"], row["native_id"], merge.was_heard(trajectory), source, known)
+        entry = Known(row["digest"], row["condition"], row["source"], timed, row["n_events"])
+        head = Head(row["id"], row["native_id"], merge.was_heard(trajectory), source, entry)
         self.heads[head.id] = head
         self.names.setdefault(head.native_id, []).append(head)
         self.events += len(trajectory.events)

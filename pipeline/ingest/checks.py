@@ -116,17 +116,17 @@ class Checker:
 
     def claim(self, line: dict[str, Any]) -> Claim:
         """A line by itself."""
-        who = line.get("participant")
-        said = {key: value for key, value in line.items() if key != "participant"}
-        if isinstance(name := said.get("rater"), str):
-            said["rater"] = name.strip()
-        if said.get("created") is not None:
-            said["created"] = moment(said["created"])
-        given = Rating.model_validate({"rater_kind": "human", **said})
-        book = self._book(given.codebook)
-        code = _code(book, given.code)
-        trajectory = self.trajectory(given.trajectory)
-        return Claim(given.model_copy(update={"trajectory": trajectory, "code": code}), book, who)
+        participant = line.get("participant")
+        values = {key: value for key, value in line.items() if key != "participant"}
+        if isinstance(name := values.get("rater"), str):
+            values["rater"] = name.strip()
+        if values.get("created") is not None:
+            values["created"] = moment(values["created"])
+        rating = Rating.model_validate({"rater_kind": "human", **values})
+        book = self._book(rating.codebook)
+        code = _code(book, rating.code)
+        trajectory = self.trajectory(rating.trajectory)
+        return Claim(rating.model_copy(update={"trajectory": trajectory, "code": code}), book, participant)
 
     def trajectory(self, name: str) -> str:
         """The id that a name stands for; ValueError where it stands for none, or several."""
@@ -141,33 +141,33 @@ class Checker:
         citing = listed({claim.rating.trajectory for claim in claims if claim.rating.cites})
         with self._store.reading(synced=True) as connection:
             actors, events = _actors(connection, acting), _events(connection, citing)
-            at = {(claim.rating.trajectory, claim.rating.event) for claim in claims}
-            at |= {(key, event) for key, own in actors.items() for event in own.values()}
-            with offered(connection, "places", _places(at)):
-                known = dict(_said(connection, ours, "current_ratings"))
-                earlier = frozenset(_said(connection, ours, "earlier_ratings"))
+            addresses = {(claim.rating.trajectory, claim.rating.event) for claim in claims}
+            addresses |= {(key, event) for key, own in actors.items() for event in own.values()}
+            with offered(connection, "places", _places(addresses)):
+                current = dict(_statements(connection, ours, "current_ratings"))
+                earlier = frozenset(_statements(connection, ours, "earlier_ratings"))
                 units, copies = _units(connection, ours), _copies(connection, ours)
-                return Facts(units, copies, actors, events, known, earlier)
+                return Facts(units, copies, actors, events, current, earlier)
 
     def rating(self, claim: Claim, facts: Facts) -> Rating:
         """A claim as the rating of a unit that is there."""
-        given, book = claim.rating, claim.book
+        rating, book = claim.rating, claim.book
         if claim.who is not None:
-            given = given.model_copy(update={"event": _first_event(claim, facts)})
-        unit = facts.units.get((given.trajectory, book.unit, given.event))
+            rating = rating.model_copy(update={"event": _first_event(claim, facts)})
+        unit = facts.units.get((rating.trajectory, book.unit, rating.event))
         if unit is None:
-            if original := facts.copies.get(given.trajectory):
+            if original := facts.copies.get(rating.trajectory):
                 raise ValueError(f"its trajectory is a shorter copy of record {original}, and has no units")
-            where = "the whole trajectory" if given.event is None else f"event {given.event}"
+            where = "the whole trajectory" if rating.event is None else f"event {rating.event}"
             raise ValueError(f"{where} is no unit of codebook {book.name!r}, which rates each {book.unit}")
-        _check_counts(given, unit, book, facts.events.get(given.trajectory, set()))
-        self._check_kind(given)
-        return given.model_copy(
+        _check_counts(rating, unit, book, facts.events.get(rating.trajectory, set()))
+        self._check_kind(rating)
+        return rating.model_copy(
             update={
-                "label": None if given.label is None else book.label(given.label),
+                "label": None if rating.label is None else book.label(rating.label),
                 "unit_hash": unit,
                 "codebook_version": book.version,
-                "created": _utc(given.created) if given.created else ledger.now(),
+                "created": _utc(rating.created) if rating.created else ledger.now(),
             }
         )
 
@@ -185,15 +185,15 @@ class Checker:
             for trajectory, name in abouts
         }
 
-    def _check_kind(self, given: Rating) -> None:
+    def _check_kind(self, rating: Rating) -> None:
         """ValueError where a name is that of a rater of another kind, whose word this would be taken for."""
-        if given.retracted:
+        if rating.retracted:
             return
-        kind = self._kinds.setdefault(given.rater, given.rater_kind)
-        if kind != given.rater_kind:
+        kind = self._kinds.setdefault(rating.rater, rating.rater_kind)
+        if kind != rating.rater_kind:
             other = "give one of them another name, or take its ratings back (`retracted`)"
             raise ValueError(
-                f"rater_kind: {given.rater!r} is {kind!r} here, got {given.rater_kind!r}; {other}"
+                f"rater_kind: {rating.rater!r} is {kind!r} here, got {rating.rater_kind!r}; {other}"
             )
 
     def _book(self, name: str) -> Codebook:
@@ -236,12 +236,12 @@ def _copies(connection: duckdb.DuckDBPyConnection, ours: str) -> dict[str, str]:
     return dict(connection.execute(query).fetchall())
 
 
-def _said(connection: duckdb.DuckDBPyConnection, ours: str, view: str) -> Iterator[tuple[Key, Said]]:
+def _statements(connection: duckdb.DuckDBPyConnection, ours: str, view: str) -> Iterator[tuple[Key, Said]]:
     columns = ", ".join(f"t.{name}" for name in ("trajectory_id", *Key._fields[1:], *Said._fields))
     query = f"SELECT {columns} FROM {view} t {_AT} WHERE t.trajectory_id IN ({ours})"
-    split = len(Key._fields)
+    width = len(Key._fields)
     for row in connection.execute(query).fetchall():
-        yield Key(*row[:split]), Said(*row[split:])
+        yield Key(*row[:width]), Said(*row[width:])
 
 
 def _actors(connection: duckdb.DuckDBPyConnection, ours: str) -> dict[str, dict[str, int]]:
@@ -268,26 +268,26 @@ def _first_event(claim: Claim, facts: Facts) -> int:
     book = claim.book
     if book.unit != "participant" or claim.rating.event is not None:
         raise ValueError(f"participant: codebook {book.name!r} rates each {book.unit}, by its event")
-    known = facts.actors.get(claim.rating.trajectory, {})
+    actors = facts.actors.get(claim.rating.trajectory, {})
     name = str(claim.who).strip()
-    by_case = {actor.casefold(): actor for actor in known}
-    actor = name if name in known else by_case.get(name.casefold())
+    by_case = {actor.casefold(): actor for actor in actors}
+    actor = name if name in actors else by_case.get(name.casefold())
     if actor is None:
         raise ValueError(
-            f"participant: nobody called {name[:80]!r} did anything, expected one of {', '.join(known)}"
+            f"participant: nobody called {name[:80]!r} did anything, expected one of {', '.join(actors)}"
         )
-    return known[actor]
+    return actors[actor]
 
 
-def _check_counts(given: Rating, unit: str, book: Codebook, events: set[int]) -> None:
+def _check_counts(rating: Rating, unit: str, book: Codebook, events: set[int]) -> None:
     """ValueError for what would be stored and never count."""
-    if given.unit_hash not in (None, unit):
-        raise ValueError(f"unit_hash: the unit has changed, it is {unit} now, got {given.unit_hash!r}")
-    if given.codebook_version not in (None, book.version):
+    if rating.unit_hash not in (None, unit):
+        raise ValueError(f"unit_hash: the unit has changed, it is {unit} now, got {rating.unit_hash!r}")
+    if rating.codebook_version not in (None, book.version):
         now = f"codebook {book.name!r} is {book.version} now"
-        raise ValueError(f"codebook_version: {now}, got {given.codebook_version!r}")
-    if strange := [seq for seq in given.cites if seq not in events]:
-        raise ValueError(f"cites: trajectory {given.trajectory} has no event {strange[0]}")
+        raise ValueError(f"codebook_version: {now}, got {rating.codebook_version!r}")
+    if strange := [seq for seq in rating.cites if seq not in events]:
+        raise ValueError(f"cites: trajectory {rating.trajectory} has no event {strange[0]}")
 
 
 def _code(book: Codebook, name: str) -> str:
@@ -300,10 +300,10 @@ def _code(book: Codebook, name: str) -> str:
 def _utc(moment: str) -> str:
     """A time in UTC, with milliseconds; ValueError for one that is none, or that is still to come."""
     try:
-        parsed = datetime.fromisoformat(moment)
-        parsed = parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+        time = datetime.fromisoformat(moment)
+        time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
     except (ValueError, OverflowError) as error:
         raise ValueError(f"created: expected an ISO 8601 time, got {moment[:40]!r}") from error
-    if parsed > datetime.now(UTC) + AHEAD:
+    if time > datetime.now(UTC) + AHEAD:
         raise ValueError(f"created: {moment[:40]!r} is still to come")
-    return parsed.isoformat(timespec="milliseconds")
+    return time.isoformat(timespec="milliseconds")

@@ -8,7 +8,7 @@ import duckdb
 
 from ..store import AMONG, execute, texts
 
-_SAID = """
+_CONTENTS = """
     SELECT t.source, t.system, min(t.condition) AS condition, count(*) AS n,
         sum(hash(u.hash, t.started, t.ended)) AS mark
     FROM trajectories t JOIN units u ON u.trajectory_id = t.id AND u.kind = 'trajectory'
@@ -32,7 +32,7 @@ def copies(connection: duckdb.DuckDBPyConnection, sources: Iterable[str]) -> lis
     Of two among the `sources` the later name is the copy.
     """
     query = f"""
-        WITH said AS ({_SAID}), came AS ({_CAME}),
+        WITH said AS ({_CONTENTS}), came AS ({_CAME}),
             whole AS (SELECT said.*, came.mark AS came FROM said JOIN came USING (source))
         SELECT a.source, min(b.source), bool_or(a.condition IS NOT DISTINCT FROM b.condition)
         FROM whole a JOIN whole b
@@ -40,6 +40,6 @@ def copies(connection: duckdb.DuckDBPyConnection, sources: Iterable[str]) -> lis
         WHERE a.source {AMONG} AND (b.source < a.source OR NOT b.source {AMONG})
         GROUP BY ALL ORDER BY ALL
     """
-    wanted = texts(sources)
-    rows: list[tuple[str, str, bool]] = execute(connection, query, [wanted, wanted]).fetchall()
+    names = texts(sources)
+    rows: list[tuple[str, str, bool]] = execute(connection, query, [names, names]).fetchall()
     return rows

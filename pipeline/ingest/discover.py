@@ -31,8 +31,8 @@ def recognised(path: Path, system: str = "auto") -> str | None:
     """The system whose source `path` is; None where it is none's, or not that system's."""
     if is_packed(path):
         return None
-    asked = SYSTEMS.values() if system == "auto" else [system_of(system)]
-    candidates = (one for one in asked if system != "auto" or not one.on_request)
+    systems = SYSTEMS.values() if system == "auto" else [system_of(system)]
+    candidates = (one for one in systems if system != "auto" or not one.on_request)
     return next((one.name for one in candidates if one.recognises(path)), None)
 
 
@@ -84,8 +84,8 @@ def _checked_name(path: Path) -> None:
 
 def unreadable(name: str, error: OSError) -> Quarantined:
     """What is wrong with a place of that name which could not be looked into."""
-    said = name.encode("utf-8", "backslashreplace").decode()
-    return Quarantined(source=said, reason=f"cannot be read: {error.strerror or error}")
+    source = name.encode("utf-8", "backslashreplace").decode()
+    return Quarantined(source=source, reason=f"cannot be read: {error.strerror or error}")
 
 
 def unrecognised(root: Path, system: str, name: str) -> str:
@@ -97,7 +97,7 @@ def unrecognised(root: Path, system: str, name: str) -> str:
     if root.is_dir() and not any(path.is_file() for path in walk(root)):
         links = any(is_linked_folder(path) for path in walk(root) if path != root)
         return f"the folder {'has only links to folders, which are not followed' if links else 'is empty'}"
-    known = f"known are {', '.join(SYSTEMS)}"
+    choices = f"known are {', '.join(SYSTEMS)}"
     if system != "auto":
-        return f"no logs of a known system in it ({known})"
-    return f"no logs of a known system in it: {looks_like(root, name)} ({known})"
+        return f"no logs of a known system in it ({choices})"
+    return f"no logs of a known system in it: {looks_like(root, name)} ({choices})"

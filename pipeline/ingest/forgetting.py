@@ -59,14 +59,14 @@ class Effect:
 def outside(workspace: Workspace) -> Outside:
     """What is forgotten, by the last word on each."""
     sources, trajectories = set[str](), set[str]()
-    for one in _noted(workspace):
-        for name, names in ((one.source, sources), (one.trajectory, trajectories)):
+    for entry in _entries(workspace):
+        for name, names in ((entry.source, sources), (entry.trajectory, trajectories)):
             if name is not None:
-                (names.discard if one.undo else names.add)(name)
+                (names.discard if entry.undo else names.add)(name)
     return Outside(frozenset(sources), frozenset(trajectories))
 
 
-def _noted(workspace: Workspace) -> Iterator[Forgotten]:
+def _entries(workspace: Workspace) -> Iterator[Forgotten]:
     for _, _, line in workspace.forgotten.lines():
         with suppress(ValidationError):  # cut off by a kill, so it never counted
             yield Forgotten.model_validate_json(line)
@@ -77,8 +77,8 @@ def undone(workspace: Workspace, offsets: Mapping[str, int]) -> list[str]:
     names = []
     for _, _, line in workspace.forgotten.lines(offsets):
         with suppress(ValidationError):
-            one = Forgotten.model_validate_json(line)
-            names += [name for name in (one.source, one.trajectory) if one.undo and name is not None]
+            entry = Forgotten.model_validate_json(line)
+            names += [name for name in (entry.source, entry.trajectory) if entry.undo and name is not None]
     return names
 
 
@@ -91,8 +91,8 @@ def forget(store: Store, name: str) -> Effect:
         trajectory = None if sources else resolve(connection, name)
     lines = [Forgotten(source=one, time=ledger.now()) for one in sources]
     if trajectory is not None:
-        called = None if trajectory.startswith(name) else name
-        lines = [Forgotten(trajectory=trajectory, called=called, time=ledger.now())]
+        alias = None if trajectory.startswith(name) else name
+        lines = [Forgotten(trajectory=trajectory, called=alias, time=ledger.now())]
     _append(store.workspace, lines)
     effect = enforce(store)
     effect.sources = sources
@@ -103,12 +103,12 @@ def undo(store: Store, name: str) -> list[str]:
     """Take back what was forgotten under a name; the sources that are to be read again."""
     store.admit_writes()
     _check(name)
-    given = outside(store.workspace)
-    sources = [one for one in given.sources if one in _spellings(name) or _is_below(one, name)]
-    called = {one.trajectory for one in _noted(store.workspace) if one.called == name}
-    trajectories = [one for one in given.trajectories if one.startswith(name) or one in called]
+    exclusions = outside(store.workspace)
+    sources = [one for one in exclusions.sources if one in _spellings(name) or _is_below(one, name)]
+    by_alias = {one.trajectory for one in _entries(store.workspace) if one.called == name}
+    trajectories = [one for one in exclusions.trajectories if one.startswith(name) or one in by_alias]
     if not sources and not trajectories:
-        some = ", ".join(sorted(given.sources | given.trajectories)[:5]) or "nothing"
+        some = ", ".join(sorted(exclusions.sources | exclusions.trajectories)[:5]) or "nothing"
         raise UsageError(f"{name!r} is not forgotten; forgotten are (sources and ids): {some}")
     now = ledger.now()
     lines = [Forgotten(source=one, undo=True, time=now) for one in sources]
@@ -119,14 +119,14 @@ def undo(store: Store, name: str) -> list[str]:
 
 def enforce(store: Store) -> Effect:
     """Take what is forgotten out of the tables, wherever it came from since."""
-    given = outside(store.workspace)
-    if not given or not store.has_tables():
+    exclusions = outside(store.workspace)
+    if not exclusions or not store.has_tables():
         return Effect()
     with store.writing() as connection:
-        owned = _owned(connection, given.sources)
-        delete(connection, "sources", "path", list(given.sources))
-        delete(connection, "quarantine", "read_from", list(given.sources))
-        ids = unowned(connection, owned) | there(connection, given.trajectories)
+        owned = _trajectory_ids(connection, exclusions.sources)
+        delete(connection, "sources", "path", list(exclusions.sources))
+        delete(connection, "quarantine", "read_from", list(exclusions.sources))
+        ids = unowned(connection, owned) | there(connection, exclusions.trajectories)
         effect = Effect(trajectories=sorted(ids), ratings=ratings_on(connection, ids))
         remove(connection, ids)
     return effect
@@ -136,9 +136,9 @@ def replace(store: Store, path: str, ids: Collection[str]) -> Effect:
     """Take out what a source gave under another mapping, before it is read anew."""
     with store.writing() as connection:
         delete(connection, "sources", "path", [path])
-        gone = unowned(connection, ids)
-        effect = Effect([path], sorted(gone), ratings_on(connection, gone))
-        remove(connection, gone)
+        orphans = unowned(connection, ids)
+        effect = Effect([path], sorted(orphans), ratings_on(connection, orphans))
+        remove(connection, orphans)
     return effect
 
 
@@ -166,7 +166,7 @@ def _is_below(path: str, name: str) -> bool:
     return any(path.startswith((f"{one.rstrip('/')}/", f"{one}!")) for one in _spellings(name))
 
 
-def _owned(connection: duckdb.DuckDBPyConnection, paths: Collection[str]) -> set[str]:
+def _trajectory_ids(connection: duckdb.DuckDBPyConnection, paths: Collection[str]) -> set[str]:
     query = f"SELECT unnest(trajectory_ids) FROM sources WHERE path {AMONG}"
     return {row[0] for row in execute(connection, query, [texts(paths)]).fetchall()}
 

@@ -66,11 +66,11 @@ class Sessions:
         if key in self._waiting:
             return self._waiting[key]
         if key in self._ahead:
-            self._stored = {one.id: one for one in self._load(self._next(key))}
-        one = self._stored.get(key) or self._load([key])[0]
-        return self._load([key], states=True)[0] if states and any(columns(one).states) else one
+            self._stored = {trajectory.id: trajectory for trajectory in self._load(self._next(key))}
+        trajectory = self._stored.get(key) or self._load([key])[0]
+        return self._load([key], states=True)[0] if states and any(columns(trajectory).states) else trajectory
 
-    def alike(self, given: Trajectory) -> Trajectory | None:
+    def alike(self, trajectory: Trajectory) -> Trajectory | None:
         """One that is the same session, of which one was heard and one logged.
 
         The id of a session without an opening query rests on when it began, by two clocks; that of one joined
@@ -81,18 +81,18 @@ class Sessions:
             WHERE t.native_id = ? AND t.system = ?
                 AND (? OR EXISTS (SELECT 1 FROM outcomes o WHERE o.trajectory_id = t.id AND o.name = ?))
         """
-        heard = merge.was_heard(given)
-        named = [given.native_id, given.system]
-        found = execute(self.connection, query, [*named, heard, merge.HEARD]).fetchall()
-        stored = [key for (key,) in found if key not in self._waiting]
+        is_heard = merge.was_heard(trajectory)
+        parameters = [trajectory.native_id, trajectory.system]
+        result = execute(self.connection, query, [*parameters, is_heard, merge.HEARD]).fetchall()
+        ids = [key for (key,) in result if key not in self._waiting]
         waiting = [
             one
             for one in self._waiting.values()
-            if [one.native_id, one.system] == named and (heard or merge.was_heard(one))
+            if [one.native_id, one.system] == parameters and (is_heard or merge.was_heard(one))
         ]
-        others = [*waiting, *(self._load(stored) if stored else ())]
-        same = [one for one in others if merge.same_start(one, given) and merge.agree(one, given)]
-        return min(same, key=lambda one: (merge.apart(one, given), one.id), default=None)
+        others = [*waiting, *(self._load(ids) if ids else ())]
+        same = [one for one in others if merge.same_start(one, trajectory) and merge.agree(one, trajectory)]
+        return min(same, key=lambda one: (merge.apart(one, trajectory), one.id), default=None)
 
     def keep(self, trajectory: Trajectory) -> None:
         """Have a trajectory wait, in place of what there is of its id."""
@@ -104,10 +104,10 @@ class Sessions:
 
     def save(self, but: Collection[str] = ()) -> list[Trajectory]:
         """Store those that wait, `but` some; the caller sees to what is derived from them."""
-        saved = [one for one in self._waiting.values() if one.id not in but]
-        save(self._store, saved, self.connection, refresh=False)
+        trajectories = [one for one in self._waiting.values() if one.id not in but]
+        save(self._store, trajectories, self.connection, refresh=False)
         self._waiting, self._stored, self._known, self._ahead = {}, {}, {}, []
-        return saved
+        return trajectories
 
     def _look_up(self, ids: Sequence[str]) -> None:
         there = known_by_id(self.connection, ids)
@@ -123,8 +123,8 @@ class Sessions:
         return some
 
     def _events(self, key: str) -> int:
-        known = self._known[key]
-        return known.events if known else 0
+        entry = self._known[key]
+        return entry.events if entry else 0
 
     def _load(self, ids: Sequence[str], *, states: bool = False) -> list[Trajectory]:
         return self._store.load(self.connection, ids, states=states)
@@ -136,7 +136,7 @@ def known_by_id(connection: duckdb.DuckDBPyConnection, ids: Iterable[str]) -> di
         SELECT id, digest, condition, source, started IS NOT NULL, n_events
         FROM trajectories WHERE id {AMONG}
     """
-    return {key: Known(*told) for key, *told in execute(connection, query, [texts(ids)]).fetchall()}
+    return {key: Known(*fields) for key, *fields in execute(connection, query, [texts(ids)]).fetchall()}
 
 
 def names_heard(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> set[str]:
@@ -154,7 +154,7 @@ def settled(
     options: ReadOptions,
     result: Ingested,
     contents: Mapping[str, str] = MappingProxyType({}),
-    told: Collection[str] | None = None,
+    run_ids: Collection[str] | None = None,
 ) -> tuple[str, Trajectory | None]:
     """Its id, and the trajectory as it should be stored; None where the store has it, or a longer copy of it.
 
@@ -182,31 +182,31 @@ def settled(
                 arm = content_hash(options.condition)[:6]
                 trajectory = trajectory.model_copy(update={"id": f"{trajectory.id.partition('-')[0]}-{arm}"})
                 continue
-        stored = sessions.whole(trajectory.id)
-        if together := merge.settled(stored, trajectory):
+        previous = sessions.whole(trajectory.id)
+        if together := merge.settled(previous, trajectory):
             return trajectory.id, None if digest(together) == before.digest else together
-        old, new = rows.event_digests(stored.events), rows.event_digests(trajectory.events)
+        old, new = rows.event_digests(previous.events), rows.event_digests(trajectory.events)
         if new == old[: len(new)] and len(new) < len(old):
             return trajectory.id, None
         if old == new[: len(old)]:
-            updated = _updated(stored, trajectory, options)
+            updated = _merge_stored(previous, trajectory, options)
             same_again = before.digest == digest(updated) and updated.condition == before.condition
             return trajectory.id, None if same_again else updated
         differs = next(i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b)
-        renamed = f"{trajectory.id.partition('-')[0]}-{new[differs][:6]}"
-        same_run = options.condition in (None, stored.condition) and sessions.known(renamed) is None
-        if same_run and _mended(sessions.connection, stored, trajectory, told):
+        new_id = f"{trajectory.id.partition('-')[0]}-{new[differs][:6]}"
+        same_run = options.condition in (None, previous.condition) and sessions.known(new_id) is None
+        if same_run and _is_mended(sessions.connection, previous, trajectory, run_ids):
             result.notes.append(f"{trajectory.source}: says otherwise than before from event {differs} on")
-            return trajectory.id, _updated(stored, trajectory, options)
-        shared = (
-            f"same session as {stored.source} up to event {differs}, then another"
+            return trajectory.id, _merge_stored(previous, trajectory, options)
+        remark = (
+            f"same session as {previous.source} up to event {differs}, then another"
             if differs
-            else f"has the id of a session of {stored.source} whose first event, or its time, is another"
+            else f"has the id of a session of {previous.source} whose first event, or its time, is another"
         )
-        result.notes.append(f"{trajectory.source}: {shared}; kept as a trajectory of its own")
-        if renamed == trajectory.id:
+        result.notes.append(f"{trajectory.source}: {remark}; kept as a trajectory of its own")
+        if new_id == trajectory.id:
             return trajectory.id, None
-        trajectory = trajectory.model_copy(update={"id": renamed})
+        trajectory = trajectory.model_copy(update={"id": new_id})
 
 
 def with_suffixes(ids: Collection[str]) -> dict[str, str]:
@@ -223,18 +223,18 @@ def _apart(
     connection: duckdb.DuckDBPyConnection, before: str, trajectory: Trajectory, contents: Mapping[str, str]
 ) -> bool:
     """Whether a trajectory comes from a source of another content than the one that it was stored from."""
-    stored, own = content_of(connection, before, contents), contents.get(trajectory.source)
-    return before != trajectory.source and None not in (stored, own) and stored != own
+    stored_hash, own_hash = content_of(connection, before, contents), contents.get(trajectory.source)
+    return before != trajectory.source and None not in (stored_hash, own_hash) and stored_hash != own_hash
 
 
-def _mended(
+def _is_mended(
     connection: duckdb.DuckDBPyConnection,
-    stored: Trajectory,
+    previous: Trajectory,
     trajectory: Trajectory,
-    told: Collection[str] | None,
+    run_ids: Collection[str] | None,
 ) -> bool:
     """Whether a log says of a session otherwise than it said itself, and no other gave that."""
-    if told is None or trajectory.id in told or stored.source != trajectory.source:
+    if run_ids is None or trajectory.id in run_ids or previous.source != trajectory.source:
         return False
     query = "SELECT path FROM sources WHERE list_contains(trajectory_ids, ?)"
     paths = {path for (path,) in execute(connection, query, [trajectory.id]).fetchall()}
@@ -244,28 +244,28 @@ def _mended(
 def content_of(connection: duckdb.DuckDBPyConnection, path: str, contents: Mapping[str, str]) -> str | None:
     """Hash of what a source held when it was last noted; of one that is not noted yet, in this run."""
     query = "SELECT content_hash FROM sources WHERE path = ? ORDER BY ingested DESC LIMIT 1"
-    noted = execute(connection, query, [path]).fetchall()
-    return noted[0][0] if noted else contents.get(path)
+    result = execute(connection, query, [path]).fetchall()
+    return result[0][0] if result else contents.get(path)
 
 
-def _updated(stored: Trajectory, read: Trajectory, options: ReadOptions) -> Trajectory:
+def _merge_stored(previous: Trajectory, read: Trajectory, options: ReadOptions) -> Trajectory:
     """What was read, with what is known from elsewhere: the first source, and what only live traffic told.
 
     Whose copy it is, the last reading tells, as it does its outcomes: another log may have gone, or this one
     have gone on in another way.
     """
-    live = [event for event in stored.events if event.live_only]
+    live = [event for event in previous.events if event.live_only]
     events = sorted([*read.events, *live], key=lambda event: (event.seq, event.sub))
-    kept: dict[str, object] = {
-        "source": stored.source,
+    fields: dict[str, object] = {
+        "source": previous.source,
         "events": tuple(events),
-        "hidden": read.hidden or stored.hidden,
+        "hidden": read.hidden or previous.hidden,
     }
     for name in ("condition", "agent"):
         if getattr(options, name) is None:
-            kept[name] = getattr(stored, name) or getattr(read, name)
+            fields[name] = getattr(previous, name) or getattr(read, name)
     if options.setting is None and read.setting is None:
-        kept["setting"] = stored.setting
+        fields["setting"] = previous.setting
     if not options.tags:
-        kept["tags"] = read.tags | {key: value for key, value in stored.tags.items() if key != COPY}
-    return read.model_copy(update=kept)
+        fields["tags"] = read.tags | {key: value for key, value in previous.tags.items() if key != COPY}
+    return read.model_copy(update=fields)

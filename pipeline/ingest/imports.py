@@ -37,7 +37,7 @@ AT_ONCE = 20_000
 MARKS = 200
 """Likewise what was marked in a trajectory, of which each stands for a rating of each of its units."""
 Checked = TypeVar("Checked")
-_Marked = tuple[str, str, str, str]
+_MarkKey = tuple[str, str, str, str]
 """Trajectory, codebook, code and rater of what is marked."""
 _About = tuple[str, str, str | None]
 """Which outcome of a trajectory, and over what it was preferred."""
@@ -105,7 +105,7 @@ def ratings(store: Store, path: Path, mapping: labels.LabelMapping | None = None
         raise SourceError(f"{path}: no such file")
     if mapping is None:
         return taken(store, (Given(str(path), *line) for line in _objects(path, result, TABLE)), result)
-    return taken(store, _mapped(path, mapping), result)
+    return taken(store, _mapped_lines(path, mapping), result)
 
 
 def taken(store: Store, lines: Iterable[Given | Quarantined], result: Imported) -> Imported:
@@ -129,8 +129,8 @@ class _Intake:
         self._known: dict[Key, Said | None] = {}
         """What is said there before it."""
         self._earlier: set[tuple[Key, Said]] = set()
-        self._marks: dict[_Marked, Mark] = {}
-        self._left_out: dict[_Marked, set[int | None]] = {}
+        self._marks: dict[_MarkKey, Mark] = {}
+        self._left_out: dict[_MarkKey, set[int | None]] = {}
         """The units of what a mapping leaves out."""
         self._doubted: set[tuple[str, Any, Any]] = set()
         """Trajectory, codebook and rater (None: whoever) of lines that were refused."""
@@ -143,11 +143,11 @@ class _Intake:
         self._result.quarantined.extend(unread)
         self._unread = self._unread or next((one for one in unread if one.line is not None), None)
         lines = [line for line in some if isinstance(line, Given)]
-        claims = [_tried(line, partial(self._checker.claim, _claimed(line))) for line in lines]
+        claims = [_check_line(line, partial(self._checker.claim, _claim_values(line))) for line in lines]
         facts = self._checker.facts([claim for claim in claims if isinstance(claim, Claim)])
         for line, claim in zip(lines, claims, strict=True):
             rating = (
-                _tried(line, partial(self._checker.rating, claim, facts))
+                _check_line(line, partial(self._checker.rating, claim, facts))
                 if isinstance(claim, Claim)
                 else claim
             )
@@ -163,24 +163,24 @@ class _Intake:
 
     def _hear(self, line: Given, rating: Rating, dated: bool, facts: Facts) -> None:
         """Note a rating: of two of one rater the last counts, or the later where both say when."""
-        key, said = key_of(rating), said_of(rating)
+        key, statement = key_of(rating), said_of(rating)
         if key not in self._words:
             self._words[key], self._known[key] = {}, facts.known.get(key)
         words = self._words[key]
-        if (key, said) in facts.earlier:
-            self._earlier.add((key, said))
+        if (key, statement) in facts.earlier:
+            self._earlier.add((key, statement))
         created = rating.created if dated else None
-        word = Word(line.line, said, rating.retracted, created, ledger.line(rating))
+        word = Word(line.line, statement, rating.retracted, created, ledger.line(rating))
         version = None if rating.rater_kind == "human" else rating.rater_version
         end = next((one for one in words.values() if one.retracted and word.is_before(one)), None)
         before = next(reversed(words.values()), None) if rating.retracted else words.get(version, end)
-        if before and before.said == said:
+        if before and before.said == statement:
             self._result.unchanged += 1
             if before.is_before(word):
                 words[version] = word
             return
         late = bool(before and word.is_before(before))
-        if before and before.said.label != said.label:
+        if before and before.said.label != statement.label:
             self._result.contradicted.append(_contradiction(line, rating, before, late))
         if late:
             return
@@ -203,11 +203,11 @@ class _Intake:
         *former, last = words
         if last.said == there and all(one.retracted or (key, one.said) in self._earlier for one in former):
             return
-        spoken = False
+        has_begun = False
         for word in words:
-            if not spoken and (key, word.said) in self._earlier:
+            if not has_begun and (key, word.said) in self._earlier:
                 continue
-            spoken = True
+            has_begun = True
             if word.said == there or (word.retracted and there is None):
                 continue
             self._result.changed += there is not None
@@ -220,20 +220,20 @@ class _Intake:
             rater = line.said.get("rater")
             with suppress(ValueError):
                 trajectory = self._checker.trajectory(str(line.said.get("trajectory")))
-                named = rater.strip() if isinstance(rater, str) else None
-                self._doubted.add((trajectory, line.said.get("codebook"), named))
+                name = rater.strip() if isinstance(rater, str) else None
+                self._doubted.add((trajectory, line.said.get("codebook"), name))
 
     def _leave_out(self, line: Given, rating: Rating | Quarantined) -> None:
         """Note the unit of a line that does not count. One that names none is about none, unless its label
         was left out: that was said of something."""
         if isinstance(rating, Rating):
-            self._left_out.setdefault(_marked(rating), set()).add(rating.event)
+            self._left_out.setdefault(_mark_key(rating), set()).add(rating.event)
         elif line.said.get("label") == "":
             self._result.quarantined.append(rating)
             self._doubt(line)
 
     def _mark(self, rating: Rating, line: Given, book: Codebook) -> None:
-        about = _marked(rating)
+        about = _mark_key(rating)
         if about not in self._marks:
             try:
                 self._marks[about] = Mark(line.source, rating, book.label(line.rest or ""))
@@ -252,13 +252,13 @@ class _Intake:
             self._result.quarantined.append(Quarantined(source=self._unread.source, reason=reason))
             return
         self._spare()
-        told = set()
+        keys = set()
         for mark in self._marks.values():
             trajectory, book, rater = mark.rating.trajectory, mark.rating.codebook, mark.rating.rater
             if not self._doubted & {(trajectory, book, rater), (trajectory, book, None)}:
                 yield mark
-            elif (trajectory, book, rater) not in told:
-                told.add((trajectory, book, rater))
+            elif (trajectory, book, rater) not in keys:
+                keys.add((trajectory, book, rater))
                 reason = (
                     f"[constants] rest: a line of {rater} on {book} of {trajectory} was refused: what they "
                     "left unmarked there is not known"
@@ -283,29 +283,29 @@ class _Intake:
     def take_rest(self, marks: Sequence[Mark]) -> None:
         """Note the label of what nobody marked, one for each rater, code and unit."""
         fields = {"trajectory", "codebook", "code", "rater", "rater_kind"}
-        said = [(mark, mark.rating.model_dump(include=fields)) for mark in marks]
+        pairs = [(mark, mark.rating.model_dump(include=fields)) for mark in marks]
         places = self._checker.places([mark.rating for mark in marks])
         self.take(
             [
-                Given("", None, {**given, "event": event, "label": mark.rest})
-                for mark, given in said
+                Given("", None, {**values, "event": event, "label": mark.rest})
+                for mark, values in pairs
                 for event in places[mark.rating.trajectory, mark.rating.codebook]
                 if event not in mark.events
             ]
         )
 
 
-def _marked(rating: Rating) -> _Marked:
+def _mark_key(rating: Rating) -> _MarkKey:
     """What a rating marks something of."""
     return rating.trajectory, rating.codebook, rating.code, rating.rater
 
 
-def _claimed(line: Given) -> dict[str, Any]:
+def _claim_values(line: Given) -> dict[str, Any]:
     """What a line claims: of one that does not count, that its rater said something of its unit."""
     return line.said if line.counts else {**line.said, "label": None, "error": "left out"}
 
 
-def _tried(line: Given, check: Callable[[], Checked]) -> Checked | Quarantined:
+def _check_line(line: Given, check: Callable[[], Checked]) -> Checked | Quarantined:
     """What a check makes of a line, or why the line does not fit."""
     try:
         return check()
@@ -326,12 +326,12 @@ def _contradiction(line: Given, rating: Rating, before: Word, late: bool) -> str
     )
 
 
-def _answer(said: Said, retracted: bool) -> str:
+def _answer(statement: Said, retracted: bool) -> str:
     """What was said, in words."""
-    return "taken back" if retracted else "an error" if said.label is None else repr(said.label)
+    return "taken back" if retracted else "an error" if statement.label is None else repr(statement.label)
 
 
-def _mapped(path: Path, mapping: labels.LabelMapping) -> Iterator[Given | Quarantined]:
+def _mapped_lines(path: Path, mapping: labels.LabelMapping) -> Iterator[Given | Quarantined]:
     for item in labels.read(path, mapping):
         if isinstance(item, Quarantined):
             yield item
@@ -344,29 +344,29 @@ def outcomes(store: Store, path: Path) -> Imported:
     result = Imported()
     with store.reading() as connection:
         names = Names(connection)
-    known = _given(store)
-    said: dict[_About, tuple[int | None, GivenOutcome]] = {}
+    existing = _existing_outcomes(store)
+    latest: dict[_About, tuple[int | None, GivenOutcome]] = {}
     for number, line in _outcomes(path, result):
         try:
-            given = GivenOutcome.model_validate(line)
-            given = given.model_copy(update={"trajectory": names.resolve(given.trajectory)})
+            outcome = GivenOutcome.model_validate(line)
+            outcome = outcome.model_copy(update={"trajectory": names.resolve(outcome.trajectory)})
         except (ValueError, ValidationError) as error:
             result.quarantined.append(Quarantined(source=str(path), line=number, reason=_reason(error)))
             continue
-        before = said.get(about := _about(given))
-        if before and before[1] == given:
+        before = latest.get(about := _about(outcome))
+        if before and before[1] == outcome:
             result.unchanged += 1
         elif before:
-            result.contradicted.append(_otherwise(path, number, given, *before))
-        said[about] = (number, given)
-    fresh = [given for about, (_, given) in said.items() if known.get(about) != given]
+            result.contradicted.append(_otherwise(path, number, outcome, *before))
+        latest[about] = (number, outcome)
+    fresh = [outcome for about, (_, outcome) in latest.items() if existing.get(about) != outcome]
     if fresh:
         store.admit_writes()
-        store.workspace.outcomes.append(given.model_dump_json() for given in fresh)
+        store.workspace.outcomes.append(outcome.model_dump_json() for outcome in fresh)
         store.sync(lags=True)
     result.imported = len(fresh)
-    result.changed = sum(_about(given) in known for given in fresh)
-    result.unchanged += len(said) - len(fresh)
+    result.changed = sum(_about(outcome) in existing for outcome in fresh)
+    result.unchanged += len(latest) - len(fresh)
     return result
 
 
@@ -380,10 +380,10 @@ def _outcomes(path: Path, result: Imported) -> Iterator[tuple[int | None, dict[s
         if wrong := _wrong_columns(row):
             result.quarantined.append(Quarantined(source=str(path), reason=f"{wrong}; {OUTCOME}"))
             return
-        said = {name: value for name, value in row.items() if value not in (None, "")}
+        values = {name: value for name, value in row.items() if value not in (None, "")}
         yield (
             number,
-            {name: value if name == "value" else labels.plain(value) for name, value in said.items()},
+            {name: value if name == "value" else labels.plain(value) for name, value in values.items()},
         )
 
 
@@ -397,22 +397,22 @@ def _wrong_columns(row: dict[str, Any]) -> str | None:
     return f"the column {more[0]!r} is none of {', '.join(fields)}" if more else None
 
 
-def _about(given: GivenOutcome) -> _About:
-    return given.trajectory, given.name, given.baseline
+def _about(outcome: GivenOutcome) -> _About:
+    return outcome.trajectory, outcome.name, outcome.baseline
 
 
 def _otherwise(
-    path: Path, line: int | None, given: GivenOutcome, before: int | None, earlier: GivenOutcome
+    path: Path, line: int | None, outcome: GivenOutcome, before: int | None, earlier: GivenOutcome
 ) -> str:
     """A sentence on a line that gives another value than an earlier one."""
-    over = "" if given.baseline is None else f" over {given.baseline}"
+    over = "" if outcome.baseline is None else f" over {outcome.baseline}"
     return (
-        f"{path}:{line}: {given.name}{over} of {given.trajectory} is {given.value:g} here and "
+        f"{path}:{line}: {outcome.name}{over} of {outcome.trajectory} is {outcome.value:g} here and "
         f"{earlier.value:g} in line {before}; the last counts"
     )
 
 
-def _given(store: Store) -> dict[_About, GivenOutcome]:
+def _existing_outcomes(store: Store) -> dict[_About, GivenOutcome]:
     """What the ledger of outcomes holds, the last of each."""
     items = [item for _, _, item in ledger.outcomes(store.workspace.outcomes)]
     return {_about(one): one for one in items if not isinstance(one, Quarantined)}
@@ -426,8 +426,8 @@ def exported(store: Store) -> Iterator[str]:
         ORDER BY codebook, code, rater, trajectory_id, event, repeat, ledger, line
     """
     with store.reading() as connection:
-        held = aside(connection, query)
-    return (rows.to_rating(row).model_dump_json(exclude_defaults=True) + "\n" for row in held)
+        records = aside(connection, query)
+    return (rows.to_rating(row).model_dump_json(exclude_defaults=True) + "\n" for row in records)
 
 
 def uncounted(store: Store) -> list[dict[str, Any]]:
@@ -521,5 +521,5 @@ def _reason(error: Exception) -> str:
 def _wrong(error: Any) -> str:
     """What is wrong with a field, with its value where that is a plain one."""
     place, value = ".".join(map(str, error["loc"])) or "line", error["input"]
-    said = f", got {str(value)[:40]!r}" if isinstance(value, str) and error["type"] != "value_error" else ""
-    return f"{place}: {error['msg']}{said}"
+    detail = f", got {str(value)[:40]!r}" if isinstance(value, str) and error["type"] != "value_error" else ""
+    return f"{place}: {error['msg']}{detail}"

@@ -153,36 +153,36 @@ class Intake:
             return
         apart = {one.path for one in sources if one.options.condition is not None}
         with self.store.reading(synced=True) as connection:
-            told = [
+            pairs = [
                 (path, other)
                 for path, other, alike in copies(connection, [one.path for one in sources])
                 if alike or path not in apart
             ]
-        for path, other in told[:NAMED]:
+        for path, other in pairs[:NAMED]:
             self.result.notes.append(
                 f"{path}: says to the word what {other} says, and counts beside it; if it is a copy, "
                 "`coaudit forget` it"
             )
-        if len(told) > NAMED:
-            self.result.notes.append(f"{len(told) - NAMED} more files say to the word what others say")
+        if len(pairs) > NAMED:
+            self.result.notes.append(f"{len(pairs) - NAMED} more files say to the word what others say")
 
     def _tell_pieces(self) -> None:
         """Say which logs go on with sessions that another one began, which are named by the log itself."""
         sources = [self._expected[number].source for number in self._gave]
-        named = [one.path for one in sources if one.system in CUT]
-        if not named:
+        paths = [one.path for one in sources if one.system in CUT]
+        if not paths:
             return
         with self.store.reading(synced=True) as connection:
-            told = pieces(connection, named)
-        for one in told[:NAMED]:
+            parts = pieces(connection, paths)
+        for one in parts[:NAMED]:
             more = f" and {one.sessions - 1} more" if one.sessions > 1 else ""
             self.result.notes.append(
                 f"{one.source}: sessions have the names of those of {one.before} ({one.name}{more}), begin "
                 "after these ended, and count beside them; if they go on with them, join the files into one"
             )
-        if len(told) > NAMED:
+        if len(parts) > NAMED:
             self.result.notes.append(
-                f"{len(told) - NAMED} more pairs of files have sessions of the same names"
+                f"{len(parts) - NAMED} more pairs of files have sessions of the same names"
             )
 
     def _tell_alike(self) -> None:
@@ -190,22 +190,22 @@ class Intake:
         if not self._alike:
             return
         contents = self._contents()
-        told = 0
+        count = 0
         with self.store.reading(synced=True) as connection:
             for (number, before), n in self._alike.items():
                 source = self._expected[number].source
                 if content_of(connection, before, contents) in (None, source.content_hash):
                     continue
-                told += 1
-                if told <= NAMED:
+                count += 1
+                if count <= NAMED:
                     self.result.notes.append(
                         f"{source.path}: {n} of its trajectories say the same as those of {before}, "
                         "without any times: they count once; if they are other runs, give "
                         "each file its own --condition"
                     )
-        if told > NAMED:
+        if count > NAMED:
             self.result.notes.append(
-                f"{told - NAMED} more pairs of files say in part the same, without any times"
+                f"{count - NAMED} more pairs of files say in part the same, without any times"
             )
 
     def _contents(self) -> Mapping[str, str]:
@@ -245,59 +245,59 @@ class Intake:
             or self._sizes["states"] > FLUSH_BYTES
         )
 
-    def _flush(self, reached: int | None) -> None:
+    def _flush(self, position: int | None) -> None:
         """Store what has come together; `reached` is the source being read, None behind the last one."""
-        opened, noted = (len(self._expected),) * 2 if reached is None else (reached + 1, reached)
+        release_end, note_end = (len(self._expected),) * 2 if position is None else (position + 1, position)
         for block in self._blocks:
-            said = [(item, self._expected[n].source.path, n) for item, n in block.quarantined]
-            self._wrong.extend((item, path) for item, path, n in said if self._last[path] == n)
+            items = [(item, self._expected[n].source.path, n) for item, n in block.quarantined]
+            self._wrong.extend((item, path) for item, path, n in items if self._last[path] == n)
         with self.store.writing() as connection:
-            stored = self._save(connection)
+            ids = self._save(connection)
             release(connection)
-            _release(connection, self._expected[self._opened : opened])
+            _release(connection, self._expected[self._opened : release_end])
             insert(
                 connection,
                 "quarantine",
                 [{**item.model_dump(), "read_from": path} for item, path in self._wrong],
             )
-            self._note(connection, noted)
-            self._derive(connection, stored, last=self._derives and reached is None)
+            self._note(connection, note_end)
+            self._derive(connection, ids, last=self._derives and position is None)
             release(connection)
         self.result.quarantined.extend(item for item, _ in self._wrong)
         self._wrong = []
-        self._opened, self._noted = opened, noted
+        self._opened, self._noted = release_end, note_end
 
     def _note(self, connection: duckdb.DuckDBPyConnection, end: int) -> None:
         """Note the sources before the `end` that gave something; one that gave nothing is read, and says why,
         every time.
         """
-        whole = [one for one in self._expected[self._noted : end] if one.ids]
+        readings = [one for one in self._expected[self._noted : end] if one.ids]
         unnoted = {key for one in self._expected[end:] for key in one.ids}
-        sources = [one.source.model_copy(update={"trajectory_ids": tuple(one.ids)}) for one in whole]
-        fresh = [source for source, one in zip(sources, whole, strict=True) if one.fresh]
-        given = provenance.given_by(connection, [source.path for source in sources])
+        sources = [one.source.model_copy(update={"trajectory_ids": tuple(one.ids)}) for one in readings]
+        fresh = [source for source, one in zip(sources, readings, strict=True) if one.fresh]
+        before = provenance.given_by(connection, [source.path for source in sources])
         provenance.keep(self.store, connection, sources, fresh)
-        self._leave(connection, superseded(connection, sources, given), unnoted)
+        self._leave(connection, superseded(connection, sources, before), unnoted)
 
     def _leave(
-        self, connection: duckdb.DuckDBPyConnection, left: Mapping[str, set[str]], unnoted: Collection[str]
+        self, connection: duckdb.DuckDBPyConnection, by_path: Mapping[str, set[str]], unnoted: Collection[str]
     ) -> None:
         """Take out what sources gave before, since what they give now stands in its place; not what sources
         give that are `unnoted` yet."""
-        left = {path: gone for path, ids in left.items() if (gone := ids - set(unnoted))}
-        gone = set().union(*left.values())
-        if not gone:
+        by_path = {path: orphans for path, ids in by_path.items() if (orphans := ids - set(unnoted))}
+        orphans = set().union(*by_path.values())
+        if not orphans:
             return
-        said = forgetting.kept(forgetting.ratings_on(connection, gone))
-        remove(connection, gone)
-        self.leave_out(gone)
-        first = next(iter(left))
-        before = counted(len(gone), "trajectory", "trajectories")
+        remark = forgetting.kept(forgetting.ratings_on(connection, orphans))
+        remove(connection, orphans)
+        self.leave_out(orphans)
+        first = next(iter(by_path))
+        before = counted(len(orphans), "trajectory", "trajectories")
         what = f"{first}: what it holds now replaces {before} that it gave before"
-        if len(left) > 1:
-            others = counted(len(left) - 1, "more file", "more files")
+        if len(by_path) > 1:
+            others = counted(len(by_path) - 1, "more file", "more files")
             what = f"{first} and {others}: what they hold now replaces {before} that they gave before"
-        self.result.notes.append(what + said)
+        self.result.notes.append(what + remark)
 
     def _derive(self, connection: duckdb.DuckDBPyConnection, ids: Collection[str], *, last: bool) -> None:
         """Derive from all that was stored, once; until then it is noted as waiting for that.
@@ -317,7 +317,10 @@ class Intake:
     def _save(self, connection: duckdb.DuckDBPyConnection) -> list[str]:
         """Store the blocks that wait; the ids of what is new or has grown."""
         heads = [head for block in self._blocks for head in block.heads]
-        stored, heard = known_by_id(connection, [head.id for head in heads]), _heard(connection, heads)
+        existing, heard_names = (
+            known_by_id(connection, [head.id for head in heads]),
+            _heard_names(connection, heads),
+        )
         fresh: dict[str, Known] = {}
         clean: list[Parcel] = []
         late: list[tuple[Parcel, dict[str, Head]]] = []
@@ -327,24 +330,24 @@ class Intake:
             out: set[str] = set()
             again: dict[str, Head] = {}
             for head in block.heads:
-                known = head.known
-                expected = self._expected[head.source]
-                condition = expected.source.options.condition
-                before = fresh.get(head.id) or stored.get(head.id)
-                if head.id in expected.suffixed:
+                entry = head.known
+                reading = self._expected[head.source]
+                condition = reading.source.options.condition
+                before = fresh.get(head.id) or existing.get(head.id)
+                if head.id in reading.suffixed:
                     again[head.id] = head
-                elif before and before.digest == known.digest and condition in (None, before.condition):
+                elif before and before.digest == entry.digest and condition in (None, before.condition):
                     # A line that stands twice in one file is no second trajectory.
                     self.result.unchanged += self._told_by.get(head.id) != head.source
-                    if not known.timed and known.source != before.source:
+                    if not entry.timed and entry.source != before.source:
                         self._alike[head.source, before.source] += 1
                     out.add(head.id)
-                    expected.ids.append(head.id)
-                elif before or head.native_id in heard:
+                    reading.ids.append(head.id)
+                elif before or head.native_id in heard_names:
                     again[head.id] = head
                 else:
-                    fresh[head.id] = known
-                    expected.ids.append(head.id)
+                    fresh[head.id] = entry
+                    reading.ids.append(head.id)
                     self._count(head.id, head.source, head.known.events)
                 self._told_by[head.id] = head.source
             if not (out or again):
@@ -370,21 +373,21 @@ class Intake:
         for some in _few(late):
             sessions.expect([self._named(one) for one in some])
             for one in some:
-                expected = self._expected[one.head.source]
+                reading = self._expected[one.head.source]
                 read = one.trajectory.model_copy(update={"id": self._named(one)})
-                options, told = expected.source.options, expected.ids
-                key, whole = settled(sessions, read, options, self.result, contents, told)
-                expected.ids.append(key)
-                if whole is None:
+                options, run_ids = reading.source.options, reading.ids
+                key, trajectory = settled(sessions, read, options, self.result, contents, run_ids)
+                reading.ids.append(key)
+                if trajectory is None:
                     self.result.unchanged += 1
                     continue
-                ids.append(whole.id)
-                if whole.id in self._taken:
-                    self.result.remarks.drop(Remarks.of(sessions.whole(whole.id, states=True)))
-                events = sum(not event.live_only for event in whole.events)
-                self._count(whole.id, one.head.source, events)
-                self.result.remarks.add(Remarks.of(whole))
-                sessions.keep(whole)
+                ids.append(trajectory.id)
+                if trajectory.id in self._taken:
+                    self.result.remarks.drop(Remarks.of(sessions.whole(trajectory.id, states=True)))
+                events = sum(not event.live_only for event in trajectory.events)
+                self._count(trajectory.id, one.head.source, events)
+                self.result.remarks.add(Remarks.of(trajectory))
+                sessions.keep(trajectory)
             if sessions.events >= LATE_EVENTS:
                 sessions.save()
         sessions.save()
@@ -433,7 +436,7 @@ def _few(late: Iterable[_Late]) -> Iterator[list[_Late]]:
         yield some
 
 
-def _heard(connection: duckdb.DuckDBPyConnection, heads: Collection[Head]) -> set[str]:
+def _heard_names(connection: duckdb.DuckDBPyConnection, heads: Collection[Head]) -> set[str]:
     """Names of sessions that were heard, now or before: their ids may not be those of their logs."""
     return names_heard(connection, (head.native_id for head in heads)) | {
         h.native_id for h in heads if h.heard

@@ -121,8 +121,8 @@ class LabelMapping(Model):
             raise ValueError(f"rating: items of {at} are values ({at}[]) or have fields ({at}[].…), got both")
         for pattern in self.patterns.values():
             expression(pattern)
-        for wanted in itertools.chain(*(condition.values() for condition in self._conditions())):
-            for one in wanted if isinstance(wanted, list) else [wanted]:
+        for values in itertools.chain(*(condition.values() for condition in self._conditions())):
+            for one in values if isinstance(values, list) else [values]:
                 check_pattern(one)
 
     def paths(self) -> Iterator[tuple[str, str]]:
@@ -156,12 +156,12 @@ class Labelled:
 def parse(text: str, name: str) -> LabelMapping:
     """A mapping of labels from its TOML; SourceError names the file, the key and the rule."""
     try:
-        given = toml.parse(text)
-        if "rating" not in given:
-            of_logs = given.keys() & {"event", "messages", "spans"}
+        document = toml.parse(text)
+        if "rating" not in document:
+            of_logs = document.keys() & {"event", "messages", "spans"}
             kind = "a mapping of logs, for `ingest`" if of_logs else "no mapping of labels"
             raise ValueError(f"{kind}: one of labels has a table [rating] (docs/labels.md)")
-        mapping = LabelMapping.model_validate(given)
+        mapping = LabelMapping.model_validate(document)
         mapping.check()
     except ValidationError as error:
         raise SourceError(f"{name}: {explained(error, LabelMapping)}") from error
@@ -227,9 +227,9 @@ class _Reading:
         there = ", ".join(map(repr, itertools.islice(self.columns, NAMED)))
         for key, path in self.mapping.paths():
             if records and (key, path) in self.unmet:
-                written = f"a column of that name is written {escaped(path)}"
-                told = written if path in self.columns and escaped(path) != path else f"they have {there}"
-                yield f"{key}: none of {records} records has anything at {path!r}; {told}"
+                spelling = f"a column of that name is written {escaped(path)}"
+                hint = spelling if path in self.columns and escaped(path) != path else f"they have {there}"
+                yield f"{key}: none of {records} records has anything at {path!r}; {hint}"
         if records and not self.taken and self.conditions:
             yield f"filter: takes no label of {records} records"
 
@@ -253,39 +253,43 @@ class _Reading:
                 self.unmet = {key: at for key, at in self.unmet.items() if at(record, item) in (None, "")}
                 takes = self._takes(record, item)
                 self.taken += takes
-                for said in self._of(record, item):
-                    yield Labelled(number, said, counts=takes and said["label"] != "")
+                for values in self._of(record, item):
+                    yield Labelled(number, values, counts=takes and values["label"] != "")
             else:
                 yield f"{self.at}: expected objects in the list"
 
     def _of(self, record: dict[str, Any], item: Any) -> Iterator[dict[str, Any]]:
         """What is said; an empty label where `[labels]` leaves out what was."""
         constants = self.mapping.constants
-        said = {name: self._said(name, at(record, item)) for name, at in self.fields.items()}
-        said = {name: value for name, value in said.items() if value not in (None, "")}
+        values = {name: self._said(name, at(record, item)) for name, at in self.fields.items()}
+        values = {name: value for name, value in values.items() if value not in (None, "")}
         base = {
             "codebook": constants.codebook,
             "rater_kind": constants.rater_kind,
-            **{name: given for name in ("code", "rater", "label") if (given := getattr(constants, name))},
-            **said,
+            **{
+                name: constant
+                for name in ("code", "rater", "label")
+                if (constant := getattr(constants, name))
+            },
+            **values,
         }
         for rater, at_rater in (self.raters or {"": None}).items():
             for code, at_code in (self.codes or {"": None}).items():
-                own = at_rater or at_code
-                value = self._said("label", own(record, item)) if own else base.get("label")
+                lookup = at_rater or at_code
+                value = self._said("label", lookup(record, item)) if lookup else base.get("label")
                 label = None if value is None else self._label(value)
                 if label is not None and (value, label) != ("", ""):
                     names = {**({"rater": rater} if rater else {}), **({"code": code} if code else {})}
                     yield {**base, **names, "label": label}
 
     def _takes(self, record: dict[str, Any], item: Any) -> bool:
-        chosen = self.mapping.filter
+        rules = self.mapping.filter
 
         def at(path: str) -> Any:
             return self.conditions[path](record, item)
 
-        kept = not chosen.keep or any(fits(condition, at) for condition in chosen.keep)
-        return kept and not any(fits(condition, at) for condition in chosen.skip)
+        is_kept = not rules.keep or any(fits(condition, at) for condition in rules.keep)
+        return is_kept and not any(fits(condition, at) for condition in rules.skip)
 
     def _getter(self, path: str | None) -> Any:
         if path is None:
@@ -305,8 +309,8 @@ class _Reading:
         """
         if name in self.patterns and isinstance(value, str):
             match = self.patterns[name].search(value)
-            cut = match and (match[1] if match.re.groups else match[0])
-            value = value if name == "label" and cut is None else cut
+            part = match and (match[1] if match.re.groups else match[0])
+            value = value if name == "label" and part is None else part
         if name == "event" and isinstance(value, str) and (whole := _WHOLE.fullmatch(value.strip())):
             return int(whole[1])
         if name == "event" and isinstance(value, float) and value.is_integer():

@@ -121,16 +121,16 @@ class ReferencesTaken:
 def read_references(store: Store, folder: Path) -> ReferencesTaken:
     """Keep the references of a folder and measure anew what they concern."""
     unread: list[Quarantined] = []
-    tasks = measured = 0
+    tasks = count = 0
     for system in SYSTEMS.values():
         references, quarantined = system.read_references(folder)
         unread += quarantined
         if references:
             with store.writing() as connection:
                 _save_references(connection, system.name, references, str(folder))
-                measured += _measure_anew(store, connection, system.name, references)
+                count += _measure_anew(store, connection, system.name, references)
             tasks += len(references)
-    return ReferencesTaken(tasks, measured, unread)
+    return ReferencesTaken(tasks, count, unread)
 
 
 def _save_references(
@@ -138,11 +138,11 @@ def _save_references(
 ) -> None:
     query = f"DELETE FROM refs WHERE system = ? AND name {AMONG}"
     execute(connection, query, [system, texts(references)])
-    kept = [
+    rows = [
         {"system": system, "name": name, "content": one.model_dump_json(), "source": source}
         for name, one in references.items()
     ]
-    insert(connection, "refs", kept)
+    insert(connection, "refs", rows)
 
 
 def _measure_anew(

@@ -42,12 +42,12 @@ def pieces(connection: duckdb.DuckDBPyConnection, sources: Iterable[str]) -> lis
         WHERE later AND source <> before AND (source {AMONG} OR before {AMONG})
         GROUP BY ALL ORDER BY ALL
     """
-    wanted = texts(sources)
-    told = list[Pieces]()
-    for source, before, names in execute(connection, query, [wanted, wanted]).fetchall():
-        if own := [name for name in names if not _is_of_place(name, Path(source))]:
-            told.append(Pieces(source, before, len(own), own[0]))
-    return told
+    paths = texts(sources)
+    result = list[Pieces]()
+    for source, before, names in execute(connection, query, [paths, paths]).fetchall():
+        if common := [name for name in names if not _is_of_place(name, Path(source))]:
+            result.append(Pieces(source, before, len(common), common[0]))
+    return result
 
 
 def _is_of_place(name: str, path: Path) -> bool:

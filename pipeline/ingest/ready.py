@@ -20,58 +20,58 @@ Shown = Callable[[str], "AbstractContextManager[Progress]"]
 """Shows how far something is, under a title."""
 
 
-def ready(workspace: Workspace, say: Say, shown: Shown, *, for_ingest: bool = False) -> Store:
+def ready(workspace: Workspace, say: Say, progress: Shown, *, for_ingest: bool = False) -> Store:
     """The store of a workspace. A database that was deleted is made again from the ledgers first."""
     workspace.pull()
-    opened = Store(workspace)
-    standing = opened.standing()
-    forgotten = standing and not opened.only_looks and workspace.forgotten.exists()
+    store = Store(workspace)
+    standing = store.standing()
+    forgotten = standing and not store.only_looks and workspace.forgotten.exists()
     if standing is None and workspace.sources.exists():
         from .rebuild import rebuild
 
-        say(f"{opened.tables}: no database; making it anew from the ledgers")
-        with shown("rebuilding") as report:
-            _tell_gone(rebuild(opened, report, unless_made=True), say)
+        say(f"{store.tables}: no database; making it anew from the ledgers")
+        with progress("rebuilding") as report:
+            _tell_gone(rebuild(store, report, unless_made=True), say)
     elif standing and standing.lacks_sources:
         from .rebuild import catch_up
 
-        say(f"{opened.tables}: behind {workspace.sources.folder}; reading what it lacks")
-        with shown("reading") as report:
-            _tell_gone(catch_up(opened, report), say)
+        say(f"{store.tables}: behind {workspace.sources.folder}; reading what it lacks")
+        with progress("reading") as report:
+            _tell_gone(catch_up(store, report), say)
     if forgotten:
-        _heed_forgotten(opened)
+        _heed_forgotten(store)
     if standing is None or standing.lacks_sources or standing.lags or forgotten:
         if not for_ingest:
-            opened.sync()
-        standing = opened.standing()
+            store.sync()
+        standing = store.standing()
     for line in standing.set_aside if standing else ():
         say(line)
-    return opened
+    return store
 
 
 def _tell_gone(result: Ingested, say: Say) -> None:
     """Name sessions that are missing since their logs are."""
     from .rebuild import GONE
 
-    gone = [item.source for item in result.quarantined if item.reason == GONE]
-    if gone:
-        say(f"{len(gone)} logs are gone, their ratings are kept; the first: {gone[0]}")
+    sources = [item.source for item in result.quarantined if item.reason == GONE]
+    if sources:
+        say(f"{len(sources)} logs are gone, their ratings are kept; the first: {sources[0]}")
 
 
-def _heed_forgotten(opened: Store) -> None:
+def _heed_forgotten(store: Store) -> None:
     """Leave out what another machine had forgotten, and read again what it took back."""
-    noted = opened.workspace.forgotten
-    with opened.reading(synced=True) as connection:
+    ledger = store.workspace.forgotten
+    with store.reading(synced=True) as connection:
         before = reached(connection)
-    if not noted.grown(before):
+    if not ledger.grown(before):
         return
     from . import forgetting
     from .rebuild import read_again
 
-    ends = noted.ends(before)
-    back = forgetting.undone(opened.workspace, before)
-    forgetting.enforce(opened)
+    ends = ledger.ends(before)
+    back = forgetting.undone(store.workspace, before)
+    forgetting.enforce(store)
     if back:
-        read_again(opened, back)
-    with opened.writing() as connection:
+        read_again(store, back)
+    with store.writing() as connection:
         reach(connection, ends)

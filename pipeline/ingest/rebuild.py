@@ -36,7 +36,7 @@ def rebuild(store: Store, progress: Progress | None = None, *, unless_made: bool
     with store.tables.locks.exclusive("rebuild", lambda holder: None):
         if unless_made and store.has_tables():
             return Ingested()
-        return _replaced(store, progress)
+        return _replace(store, progress)
 
 
 def catch_up(store: Store, progress: Progress | None = None) -> Ingested:
@@ -45,20 +45,20 @@ def catch_up(store: Store, progress: Progress | None = None) -> Ingested:
     with store.reading(synced=True) as connection:
         before = reached(connection)
     ends = ledger.ends(before)
-    sources, broken = provenance.noted(store.workspace, before)
-    result = _filled(store, sources, progress)
+    sources, bad_lines = provenance.noted(store.workspace, before)
+    result = _fill(store, sources, progress)
     with store.writing() as connection:
         now = reached(connection)
         first = {n for n in ends if now.get(n, 0) == before.get(n, 0)}  # else another process has said so
-        named = [(Path(item.source).name, item) for item in broken]
-        rows = [{**item.model_dump(), "read_from": name} for name, item in named if name in first]
+        items = [(Path(item.source).name, item) for item in bad_lines]
+        rows = [{**item.model_dump(), "read_from": name} for name, item in items if name in first]
         insert(connection, "quarantine", rows)
         reach(connection, {n: end for n, end in ends.items() if now.get(n, 0) <= end})
-    result.quarantined.extend(broken)
+    result.quarantined.extend(bad_lines)
     return result
 
 
-def _replaced(store: Store, progress: Progress | None) -> Ingested:
+def _replace(store: Store, progress: Progress | None) -> Ingested:
     aside = store.beside()
     try:
         result = _made_anew(aside, progress)
@@ -69,8 +69,8 @@ def _replaced(store: Store, progress: Progress | None) -> Ingested:
             if store.is_shared:
                 _keep_scrapes(store, aside)
             _keep_refused(store, aside)
-            if changed := _changed_since(store, aside):
-                _filled(aside, changed, None)  # what is wrong with them was said above
+            if sources := _changed_since(store, aside):
+                _fill(aside, sources, None)  # what is wrong with them was said above
             _name_overwritten(store, aside, result)
             store.tables.replace()
         return result
@@ -113,7 +113,7 @@ def _made_anew(aside: Store, progress: Progress | None) -> Ingested:
         pass
     if aside.workspace.sources.exists():
         return catch_up(aside, progress)
-    return _filled(aside, (), progress)
+    return _fill(aside, (), progress)
 
 
 def _changed_since(store: Store, aside: Store) -> list[Source]:
@@ -127,8 +127,8 @@ def _changed_since(store: Store, aside: Store) -> list[Source]:
             owners = connection.execute("SELECT path, trajectory_ids FROM sources").fetchall()
     except (StoreError, duckdb.Error):  # an old database that cannot be read is what a rebuild is for
         return []
-    changed = {key for key, digest in old.items() if new.get(key) != digest}
-    paths = {path for path, ids in owners if changed & set(ids)}
+    keys = {key for key, digest in old.items() if new.get(key) != digest}
+    paths = {path for path, ids in owners if keys & set(ids)}
     return [source for source in provenance.noted(store.workspace)[0] if source.path in paths]
 
 
@@ -139,18 +139,18 @@ def _digests(store: Store) -> dict[str, str]:
         return dict(connection.execute("SELECT id, digest FROM trajectories").fetchall())
 
 
-def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) -> Ingested:
+def _fill(store: Store, sources: Sequence[Source], progress: Progress | None) -> Ingested:
     """Read sources into a store, and the ledgers of ratings and outcomes after them."""
     result = Ingested()
-    gone = forgetting.outside(store.workspace)
-    logs = [source for source in sources if not source.reference and source.path not in gone.sources]
+    exclusions = forgetting.outside(store.workspace)
+    logs = [source for source in sources if not source.reference and source.path not in exclusions.sources]
     with Readers() as readers:
         readers.expect(sum(source.bytes or 0 for source in logs if source.copied or exists(source.path)))
         intake = Intake(store, result, readers, derives=False)
         for item in _references(store, (one for one in sources if one.reference)):
             intake.refuse(item, item.source)
         last = {source.path: source for source in logs}
-        lost = [source for source in logs if _is_written_over(source, last[source.path])]
+        missing = [source for source in logs if _is_written_over(source, last[source.path])]
         logs = [source for source in logs if not _is_written_over(source, last[source.path])]
         places = [provenance.found_again(store.workspace, source) for source in logs]
         there = {source.path for source, place in zip(logs, places, strict=True) if place}
@@ -158,9 +158,9 @@ def _filled(store: Store, sources: Sequence[Source], progress: Progress | None) 
             if place is not None:
                 intake.expect(source, place, before=source.trajectory_ids, fresh=False)
             elif source.path not in there:  # else another line notes a copy
-                lost.append(source)
+                missing.append(source)
         intake.run(progress)
-    _name_lost(store, result, lost)
+    _name_lost(store, result, missing)
     with store.writing() as connection:
         serving.replay(store, connection)
     store.sync(lags=True)
@@ -178,11 +178,11 @@ def _name_lost(store: Store, result: Ingested, sources: Sequence[Source]) -> Non
     """Quarantine the sources that are gone, but logs that were moved: another one holds their sessions."""
     if not sources:
         return
-    known = _digests(store)
-    lost = [source for source in sources if not all(key in known for key in source.trajectory_ids)]
+    digests = _digests(store)
+    missing = [source for source in sources if not all(key in digests for key in source.trajectory_ids)]
     with Readers() as readers:
         intake = Intake(store, result, readers, derives=False)
-        for source in lost:
+        for source in missing:
             intake.refuse(Quarantined(source=source.path, reason=GONE), source.path)
         intake.run()
 
@@ -196,12 +196,12 @@ def _name_overwritten(store: Store, aside: Store, result: Ingested) -> None:
     except (StoreError, duckdb.Error):  # an old database that cannot be read is what a rebuild is for
         return
     new, outside = _sources(aside), forgetting.outside(store.workspace)
-    named = {item.source for item in result.quarantined if item.reason == GONE} | outside.sources
-    lost = Counter(old[key] for key in old.keys() - new.keys() - outside.trajectories)
+    paths = {item.source for item in result.quarantined if item.reason == GONE} | outside.sources
+    losses = Counter(old[key] for key in old.keys() - new.keys() - outside.trajectories)
     items = [
         Quarantined(source=source, reason=f"no longer holds {sessions} that it gave; ratings are kept")
-        for source, sessions in sorted((one, counted(n, "session", "sessions")) for one, n in lost.items())
-        if named.isdisjoint({source, *map(str, Path(source).parents)})
+        for source, sessions in sorted((one, counted(n, "session", "sessions")) for one, n in losses.items())
+        if paths.isdisjoint({source, *map(str, Path(source).parents)})
     ]
     with aside.writing() as connection:
         insert(connection, "quarantine", [{**item.model_dump(), "read_from": item.source} for item in items])
@@ -218,13 +218,13 @@ def _sources(store: Store) -> dict[str, str]:
 
 def read_again(store: Store, names: Sequence[str], progress: Progress | None = None) -> Ingested:
     """Read the noted sources of these paths, or that gave these trajectories, once more."""
-    wanted = set(names)
+    targets = set(names)
     sources = [
         source
         for source in provenance.noted(store.workspace)[0]
-        if source.path in wanted or wanted & set(source.trajectory_ids)
+        if source.path in targets or targets & set(source.trajectory_ids)
     ]
-    return _filled(store, sources, progress)
+    return _fill(store, sources, progress)
 
 
 def _references(store: Store, sources: Iterable[Source]) -> list[Quarantined]:

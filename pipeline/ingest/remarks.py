@@ -61,14 +61,14 @@ class Remarks:
         self.messages += len(texts)
         self.wordless += len(texts) - sum(map(bool, texts))
         times = list(filter(None, events.time))
-        undated = _undated(times)
+        undated = _undated_times(times)
         self.timed += len(times)
         self.undated += len(undated)
         self.undated_as = self.undated_as or next(iter(undated), "")
         if any(events.states):
             for place, kind in enumerate(events.kind):
-                if kind in ("action", "finish") and (seen := events.states[place].get("public")) is not None:
-                    self._result(events.status[place], trajectory.states.get(seen))
+                if kind in ("action", "finish") and (state := events.states[place].get("public")) is not None:
+                    self._result(events.status[place], trajectory.states.get(state))
 
     def add(self, other: Remarks) -> None:
         """Count in what others counted."""
@@ -157,13 +157,13 @@ class Remarks:
 
 def _some(counts: Counter[str]) -> str:
     """The names that come most often, and how many more there are."""
-    named = counts.most_common(NAMES)
-    more = len(counts) - len(named)
-    shown = [shortened(" ".join(name.split()), NAME) for name, _ in named]
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    top = counts.most_common(NAMES)
+    more = len(counts) - len(top)
+    names = [shortened(" ".join(name.split()), NAME) for name, _ in top]
+    return ", ".join(names) + (f" and {more} more" if more else "")
 
 
-def _undated(times: Sequence[str]) -> list[str]:
+def _undated_times(times: Sequence[str]) -> list[str]:
     """Those that are not ISO 8601."""
     try:
         deque(map(datetime.fromisoformat, times), maxlen=0)  # all at once, which takes half the time

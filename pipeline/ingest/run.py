@@ -56,12 +56,12 @@ def ingest(
             raise SourceError(f"{reference}: no such file or folder")
         _take_references(store, reference, copy or store.is_shared, result)
     with Readers() as readers:
-        for given in _with_archives(paths, system):
-            path = Path(os.path.abspath(given))
+        for item in _with_archives(paths, system):
+            path = Path(os.path.abspath(item))
             if not path.exists():
-                result.quarantined.append(Quarantined(source=str(given), reason="no such file or folder"))
+                result.quarantined.append(Quarantined(source=str(item), reason="no such file or folder"))
             elif is_archive(path) and recognised(path, system) is None:
-                for tree, refused in _opened(path, str(path), system):
+                for tree, refused in _archive_trees(path, str(path), system):
                     result.quarantined.extend(refused)
                     # What was unpacked is gone afterwards, so it is always kept.
                     if tree is not None:
@@ -76,22 +76,22 @@ def preview(
 ) -> list[Trajectory | Quarantined]:
     """The first trajectories as they would be read, with what could not be on the way there."""
     items: list[Trajectory | Quarantined] = []
-    left = count
+    rest = count
     for item in _read_all(paths, options, system):
         items.append(item)
-        left -= isinstance(item, Trajectory)
-        if not left:
+        rest -= isinstance(item, Trajectory)
+        if not rest:
             break
     return items
 
 
 def _read_all(paths: Sequence[Path], options: ReadOptions, system: str) -> Iterator[Trajectory | Quarantined]:
-    for given in _with_archives(paths, system):
-        path = Path(os.path.abspath(given))
+    for item in _with_archives(paths, system):
+        path = Path(os.path.abspath(item))
         if not path.exists():
-            yield Quarantined(source=str(given), reason="no such file or folder")
+            yield Quarantined(source=str(item), reason="no such file or folder")
         elif is_archive(path) and recognised(path, system) is None:
-            for tree, refused in _opened(path, str(path), system):
+            for tree, refused in _archive_trees(path, str(path), system):
                 yield from refused
                 if tree is not None:
                     yield from _read_tree(tree, options, system)
@@ -99,7 +99,7 @@ def _read_all(paths: Sequence[Path], options: ReadOptions, system: str) -> Itera
             yield from _read_tree(Tree(path, str(path)), options, system)
 
 
-def _opened(
+def _archive_trees(
     path: Path, name: str, system: str, depth: int = NESTED
 ) -> Iterator[tuple[Tree | None, list[Quarantined]]]:
     """What is in an archive, then in each archive in it, unpacked until the next; and what was refused.
@@ -110,11 +110,11 @@ def _opened(
         refused = [q.model_copy(update={"source": name + q.source.removeprefix(str(path))}) for q in wrong]
         inside = {f"{name}!{inner.relative_to(folder)}": inner for inner in archives_below(folder)}
         if not depth:
-            refused += [Quarantined(source=called, reason=TOO_DEEP) for called in inside]
-        own = next(discover(folder, system), None) if inside else any(folder.iterdir()) or not refused
-        yield Tree(folder, name, archive=True) if own else None, refused
-        for called, inner in inside.items() if depth else ():
-            yield from _opened(inner, called, system, depth - 1)
+            refused += [Quarantined(source=address, reason=TOO_DEEP) for address in inside]
+        has_logs = next(discover(folder, system), None) if inside else any(folder.iterdir()) or not refused
+        yield Tree(folder, name, archive=True) if has_logs else None, refused
+        for address, inner in inside.items() if depth else ():
+            yield from _archive_trees(inner, address, system, depth - 1)
 
 
 def _with_archives(paths: Sequence[Path], system: str) -> Iterator[Path]:
@@ -145,11 +145,11 @@ def _ingest_tree(
     result: Ingested,
     readers: Readers,
 ) -> None:
-    def refused(path: Path, error: OSError) -> None:
+    def refuse(path: Path, error: OSError) -> None:
         result.quarantined.append(unreadable(tree.called(path), error))
 
     others: list[Path] = []
-    sources = list(discover(tree.root, system, refused, others.append))
+    sources = list(discover(tree.root, system, refuse, others.append))
     if not sources:
         reason = unrecognised(tree.root, system, tree.name)
         result.quarantined.append(Quarantined(source=tree.name, reason=reason))
@@ -157,44 +157,44 @@ def _ingest_tree(
     result.found += len(sources)
     places = [Place(path, tree.called(path), name) for path, name in sources]
     links = [path for path in others if is_linked_folder(path)]
-    if shown := [path for path in links if not path.name.startswith(".")]:
-        result.notes.append(_not_followed(tree, shown))
+    if visible := [path for path in links if not path.name.startswith(".")]:
+        result.notes.append(_not_followed(tree, visible))
     if system == "auto":
         result.notes.extend(left_out(tree, [path for path in others if path not in links], places))
-    known, wrong = known_sources(store), quarantined_sources(store)
-    ways, gone = provenance.ways(store.workspace), forgetting.outside(store.workspace)
-    fresh = [place for place in places if place.name not in known and place.name not in gone.sources]
+    existing, wrong = known_sources(store), quarantined_sources(store)
+    ways, exclusions = provenance.ways(store.workspace), forgetting.outside(store.workspace)
+    fresh = [place for place in places if place.name not in existing and place.name not in exclusions.sources]
     readers.expect(sum(map(provenance.size, fresh)))
     intake = Intake(store, result, readers)
-    for done, place in enumerate(places):
+    for index, place in enumerate(places):
         if progress:
-            progress(place.name, done, len(sources))
+            progress(place.name, index, len(sources))
         try:
             source = _source(place, options)
-            if source.path in gone.sources:
+            if source.path in exclusions.sources:
                 result.notes.append(f"{source.path}: forgotten; `coaudit forget --undo` brings it back")
                 continue
-            before = known.get(source.path)
+            before = existing.get(source.path)
             otherwise = before is not None and ways.get(source.path, source.way) != source.way
             if before and otherwise and provenance.gives_anything(place, options):
                 effect = forgetting.replace(store, source.path, before.ids)
-                result.notes.append(_replaced(source.path, effect))
+                result.notes.append(_replacement_note(source.path, effect))
                 before = None
             if before and before.holds(source):
-                result.unchanged += sum(key not in gone.trajectories for key in before.ids)
+                result.unchanged += sum(key not in exclusions.trajectories for key in before.ids)
                 result.quarantined += wrong.get(source.path, [])  # said again as long as it is so
                 continue
-            grown = before and provenance.growth(before, source, place)
+            growth = before and provenance.growth(before, source, place)
             if copy or store.is_shared:
-                kept = provenance.copied(store.workspace, place, source.content_hash)
-                source = source.model_copy(update={"copied": kept})
+                copy_path = provenance.copied(store.workspace, place, source.content_hash)
+                source = source.model_copy(update={"copied": copy_path})
         except OSError as error:
-            refused(place.path, error)
+            refuse(place.path, error)
             continue
-        if before and grown:
-            intake.expect(source, place, grown, before.ids)
-            result.unchanged += sum(key not in gone.trajectories for key in before.ids)
-            result.quarantined += [q for q in wrong.get(source.path, []) if q.line and q.line < grown.line]
+        if before and growth:
+            intake.expect(source, place, growth, before.ids)
+            result.unchanged += sum(key not in exclusions.trajectories for key in before.ids)
+            result.quarantined += [q for q in wrong.get(source.path, []) if q.line and q.line < growth.line]
         else:
             intake.expect(source, place, before=before.ids if before else ())
     intake.run(progress)
@@ -207,19 +207,19 @@ def left_out(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Iter
 
     What is read with a source is none of them, references are a hint of their own.
     """
-    shown = [path for path in files if not path.name.startswith(".") and not is_archive(path)]
-    if not shown:
+    visible = [path for path in files if not path.name.startswith(".") and not is_archive(path)]
+    if not visible:
         return
-    taken = {path for place in places for path in provenance.files_beside(place)}
-    taken.update(other for path in files if is_archive(path) for other in read_with(path))
-    references = [path for path in shown if any(system.is_reference(path) for system in SYSTEMS.values())]
+    companions = {path for place in places for path in provenance.files_beside(place)}
+    companions.update(other for path in files if is_archive(path) for other in read_with(path))
+    references = [path for path in visible if any(system.is_reference(path) for system in SYSTEMS.values())]
     if references:
         folder = tree.called(Path(os.path.commonpath([path.parent for path in references])))
         yield (
             f"{len(references)} reference{'s and recipes' if len(references) > 1 else ''} of tasks; "
             f"`coaudit ingest {shlex.quote(tree.name)} --reference {shlex.quote(folder)}` measures by them"
         )
-    names = [_below(tree, path) for path in shown if path not in taken and path not in references]
+    names = [_below(tree, path) for path in visible if path not in companions and path not in references]
     if names:
         some = "one file is" if len(names) == 1 else f"{len(names)} files are"
         yield (
@@ -245,9 +245,9 @@ def _some(names: Sequence[str]) -> str:
     return f"{', '.join(names[:NAMED])}{more}"
 
 
-def _replaced(path: str, effect: forgetting.Effect) -> str:
-    replaced = counted(len(effect.trajectories), "trajectory is", "trajectories are")
-    return f"{path}: read in another way, {replaced} replaced{forgetting.kept(effect.ratings)}"
+def _replacement_note(path: str, effect: forgetting.Effect) -> str:
+    count = counted(len(effect.trajectories), "trajectory is", "trajectories are")
+    return f"{path}: read in another way, {count} replaced{forgetting.kept(effect.ratings)}"
 
 
 def _source(place: Place, options: ReadOptions) -> Source:
@@ -264,18 +264,18 @@ def _source(place: Place, options: ReadOptions) -> Source:
 
 def _take_references(store: Store, folder: Path, copy: bool, result: Ingested) -> None:
     """Keep the reference trajectories of a folder, and note it in the ledger unless it is there already."""
-    taken = read_references(store, folder)
-    if not taken.tasks and not taken.unread:
+    references = read_references(store, folder)
+    if not references.tasks and not references.unread:
         raise SourceError(f"{folder}: holds neither reference action trajectories nor recipes")
-    result.quarantined.extend(taken.unread)
-    anew = counted(taken.measured, "stored trajectory is", "stored trajectories are")
-    stored = f", by which {anew} measured anew" if taken.measured else ""
-    result.notes.append(f"{folder}: references of {counted(taken.tasks, 'task', 'tasks')}{stored}")
+    result.quarantined.extend(references.unread)
+    anew = counted(references.measured, "stored trajectory is", "stored trajectories are")
+    remark = f", by which {anew} measured anew" if references.measured else ""
+    result.notes.append(f"{folder}: references of {counted(references.tasks, 'task', 'tasks')}{remark}")
     place = Place(folder, os.path.abspath(folder), "overcooked")
     source = _source(place, ReadOptions()).model_copy(update={"reference": True})
     if copy:
-        kept = provenance.copied(store.workspace, place, source.content_hash)
-        source = source.model_copy(update={"copied": kept})
+        copy_path = provenance.copied(store.workspace, place, source.content_hash)
+        source = source.model_copy(update={"copied": copy_path})
     there = {(*one.key, one.copied) for one in provenance.noted(store.workspace)[0] if one.reference}
     if (*source.key, source.copied) not in there:
         with store.writing() as connection:

@@ -41,16 +41,16 @@ def bring(
     if not sources:
         raise SourceError(f"{folder}: no files of {name} in it; {looks_like(folder, str(folder))}")
     result = Brought(ingest(store, [folder], options, system=name, progress=progress))
-    taken(store, _given(name, sources, result.labels), result.labels)
+    taken(store, _label_lines(name, sources, result.labels), result.labels)
     return result
 
 
-def _given(name: str, sources: list[Path], result: Imported) -> Iterator[Given]:
+def _label_lines(name: str, sources: list[Path], result: Imported) -> Iterator[Given]:
     """The labels of all sources; what is none of them is quarantined."""
     for path in sources:
         for item in SYSTEMS[name].labels(path):
             if isinstance(item, Quarantined):
                 result.quarantined.append(item)
             else:
-                said = {key: value for key, value in item.said.items() if value is not None}
-                yield Given(str(path), None, said, item.rest)
+                values = {key: value for key, value in item.said.items() if value is not None}
+                yield Given(str(path), None, values, item.rest)

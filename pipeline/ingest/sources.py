@@ -82,7 +82,7 @@ def read(place: Place, options: ReadOptions, span: Span | None = None) -> Iterat
         else:
             items = system.read(place.path, options)
         for item in items:
-            name = _called(item.source, place)
+            name = _original_path(item.source, place)
             yield item if name == item.source else item.model_copy(update={"source": name})
     except OSError as error:
         yield Quarantined(source=place.name, reason=f"cannot be read: {error.strerror or error}")
@@ -95,10 +95,10 @@ def content(place: Place) -> str:
     """Hash of a source's files, names included, with what its reading depends on beside it."""
     state = blake2b(digest_size=16)
     beside = [(str(file), _name(str(file), place.path)) for file in files_beside(place)]
-    for path, name in [*_named(place), *beside]:
+    for path, name in [*_file_names(place), *beside]:
         state.update(_bytes(name))
-        with open(path, "rb") as opened:
-            while block := opened.read(1 << 20):
+        with open(path, "rb") as stream:
+            while block := stream.read(1 << 20):
                 state.update(block)
     return state.hexdigest()
 
@@ -113,13 +113,13 @@ def size(place: Place) -> int:
 
 def copied(workspace: Workspace, place: Place, content: str) -> str:
     """Copy a source under raw/, whole or not at all; where it lies then, relative to the workspace."""
-    kept = [part for part in re.split(r"[/!]", place.name) if part][-_FOLDERS_KEPT:]
+    tail = [part for part in re.split(r"[/!]", place.name) if part][-_FOLDERS_KEPT:]
     final = workspace.raw / "copied" / content
     if not final.exists():
         _remove_abandoned(final.parent)
         part = final.with_name(f"{content}.{disk.own()}.part")
         try:
-            _copy(place, part, kept)
+            _copy(place, part, tail)
             part.rename(final)
         except OSError:
             if not final.exists():  # else another process was faster
@@ -128,7 +128,7 @@ def copied(workspace: Workspace, place: Place, content: str) -> str:
             shutil.rmtree(part, ignore_errors=True)
     if workspace.remote:
         workspace.remote.logs.keep(content, final)
-    return str(final.joinpath(*kept).relative_to(workspace.path))
+    return str(final.joinpath(*tail).relative_to(workspace.path))
 
 
 def _remove_abandoned(folder: Path) -> None:
@@ -172,7 +172,7 @@ def noted(
     before the byte offset of their file are left out.
     """
     last: dict[tuple[str, str, str | None], Source] = {}
-    broken = []
+    bad_lines = []
     for path, number, line in workspace.sources.lines(offsets):
         try:
             source = Source.model_validate_json(line)
@@ -180,12 +180,12 @@ def noted(
             if error.errors()[0]["type"] == "extra_forbidden":
                 raise StoreError(f"{path}:{number}: written by a newer coaudit; update it") from error
             reason = "a line that was cut off; what it noted is not known"
-            broken.append(Quarantined(source=str(path), line=number, reason=reason))
+            bad_lines.append(Quarantined(source=str(path), line=number, reason=reason))
             continue
         key = (source.path, content_hash(source.options.model_dump()), source.copied)
         last.pop(key, None)
         last[key] = source
-    return _one_mapping(list(last.values())), broken
+    return _one_mapping(list(last.values())), bad_lines
 
 
 def _one_mapping(sources: Sequence[Source]) -> list[Source]:
@@ -212,8 +212,10 @@ def given_by(connection: duckdb.DuckDBPyConnection, paths: Iterable[str]) -> dic
 
 def unowned(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
     """Those of the trajectories that are there and that no source gives any more."""
-    left = {row[0] for row in connection.execute("SELECT unnest(trajectory_ids) FROM sources").fetchall()}
-    return there(connection, set(ids) - left)
+    owned_ids = {
+        row[0] for row in connection.execute("SELECT unnest(trajectory_ids) FROM sources").fetchall()
+    }
+    return there(connection, set(ids) - owned_ids)
 
 
 def there(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> set[str]:
@@ -240,7 +242,7 @@ def keep(
             reach(connection, {path.name: end})
 
 
-def _called(source: str, place: Place) -> str:
+def _original_path(source: str, place: Place) -> str:
     """A path at or beside `place` as it would read where the source was found."""
     own, above = str(place.path), str(place.path.parent)
     if source.startswith(own):
@@ -260,15 +262,15 @@ def files_beside(place: Place) -> list[Path]:
     return list(system_of(place.system).beside(place.path))
 
 
-def _copy(place: Place, part: Path, kept: Sequence[str]) -> None:
+def _copy(place: Place, part: Path, tail: Sequence[str]) -> None:
     """Copy a source's files under the last parts of its name, and those beside it that lie below these."""
     if place.path.is_dir():
-        target, links = part.joinpath(*kept), partial(_links, system_of(place.system).linked)
+        target, links = part.joinpath(*tail), partial(_links, system_of(place.system).linked)
         shutil.copytree(place.path, target, ignore=links, copy_function=_copied_file)
     else:
-        disk.copy(place.path, part.joinpath(*kept))
+        disk.copy(place.path, part.joinpath(*tail))
     for file in files_beside(place):
-        target = Path(os.path.normpath(part.joinpath(*kept, os.path.relpath(file, place.path))))
+        target = Path(os.path.normpath(part.joinpath(*tail, os.path.relpath(file, place.path))))
         if target.is_relative_to(part):
             disk.copy(file, target)
 
@@ -330,29 +332,29 @@ def known_sources(store: Store) -> dict[str, Known]:
     return {path: Known(content, options, size, tuple(ids)) for path, content, options, size, ids in rows}
 
 
-def growth(known: Known, source: Source, place: Place) -> Span | None:
+def growth(before: Known, source: Source, place: Place) -> Span | None:
     """What a file of lines has beyond what is known of it; None where that is not how it has changed.
 
     Nothing before may be another, down to the bytes, and the last line known must have been whole.
     """
     system, path = system_of(place.system), place.path
-    if source.key[2] != known.options or not known.bytes or not source.bytes or source.bytes < known.bytes:
+    if source.key[2] != before.options or not before.bytes or not source.bytes or source.bytes < before.bytes:
         return None
     if system.read_span is None or files_beside(place) or not system.lines_apart(path, source.options):
         return None
     state = blake2b(_bytes(_name(str(path), path)), digest_size=16)
-    left, lines, block = known.bytes, 0, b""
+    rest, lines, block = before.bytes, 0, b""
     with path.open("rb") as file:
-        while left and (block := file.read(min(left, 1 << 20))):
+        while rest and (block := file.read(min(rest, 1 << 20))):
             state.update(block)
             lines += block.count(b"\n")
-            left -= len(block)
-    if state.hexdigest() != known.content_hash or not block.endswith(b"\n"):
+            rest -= len(block)
+    if state.hexdigest() != before.content_hash or not block.endswith(b"\n"):
         return None
-    return Span(known.bytes, source.bytes, lines + 1)
+    return Span(before.bytes, source.bytes, lines + 1)
 
 
-def _named(place: Place) -> list[tuple[str, str]]:
+def _file_names(place: Place) -> list[tuple[str, str]]:
     """Path and name of each of a source's files."""
     source = place.path
     if source.name in ("", ".."):  # whose parent is not what holds it

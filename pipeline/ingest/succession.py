@@ -66,24 +66,28 @@ def superseded(
     the same name all of whose events it has: what is another run stays.
     """
     now = {path: set(ids) for path, ids in before.items()}
-    left: list[tuple[str, bool, set[str], set[str]]] = []
+    candidates: list[tuple[str, bool, set[str], set[str]]] = []
     for source in sources:
         if source.system is not None:
             earlier, ids = now.get(source.path, set()), set(source.trajectory_ids)
             whole = system_of(source.system).written_whole
             if earlier - ids:
-                left.append((source.path, whole, earlier - ids, ids if whole else ids - earlier))
+                candidates.append((source.path, whole, earlier - ids, ids if whole else ids - earlier))
             now[source.path] = ids
-    if not left:
+    if not candidates:
         return {}
-    gone = unowned(connection, set().union(*(lost for _, _, lost, _ in left)))
-    found: dict[str, set[str]] = {}
+    orphans = unowned(connection, set().union(*(missing for _, _, missing, _ in candidates)))
+    result: dict[str, set[str]] = {}
     for query, is_whole in ((_WHOLE, True), (_GROWN, False)):
-        some = [(at, lost & gone, new) for at, (_, whole, lost, new) in enumerate(left) if whole == is_whole]
-        old = [(at, key, False) for at, lost, _ in some for key in lost]
+        some = [
+            (at, missing & orphans, new)
+            for at, (_, whole, missing, new) in enumerate(candidates)
+            if whole == is_whole
+        ]
+        old = [(at, key, False) for at, missing, _ in some for key in missing]
         later = [(at, key, True) for at, _, new in some for key in new]
         if old and later:
             sides = [json.dumps(column) for column in zip(*old, *later, strict=True)]
             for at, key in execute(connection, query, sides).fetchall():
-                found.setdefault(left[at][0], set()).add(key)
-    return found
+                result.setdefault(candidates[at][0], set()).add(key)
+    return result

@@ -153,13 +153,13 @@ class Readers:
             yield from first.blocks
             return
         try:
-            made = first.future.result()
+            result = first.future.result()
         except BrokenExecutor:
             for reading in first.readings:
                 yield from _alone(reading, references, self.folder)
             return
         # None: somebody has made its claim who is not of this run. It is read all the same.
-        yield from _read(first.readings, references, self.folder) if made is None else made
+        yield from _read(first.readings, references, self.folder) if result is None else result
 
 
 def shares(readings: Sequence[Reading]) -> Iterator[Share]:

@@ -62,9 +62,9 @@ class Elsewhere:
 
     def add(self, book: Codebook, to: dict[str, KnownUnits], ids: Sequence[str]) -> None:
         """Add what is known by now of these trajectories."""
-        for one in ids:
-            for event, said in self._known.get((book.name, book.version, one), {}).items():
-                to.setdefault(one, {}).setdefault(event, []).extend(said)
+        for trajectory in ids:
+            for event, ratings in self._known.get((book.name, book.version, trajectory), {}).items():
+                to.setdefault(trajectory, {}).setdefault(event, []).extend(ratings)
 
     def _read(self) -> None:
         self.store.workspace.pull(at_once=True)
@@ -75,7 +75,7 @@ class Elsewhere:
                 self._offsets[path.name] = behind
                 if isinstance(item, Rating) and not item.retracted:
                     about = (item.codebook, item.codebook_version, item.trajectory)
-                    self._known.setdefault(about, {}).setdefault(item.event, []).append(_known(item))
+                    self._known.setdefault(about, {}).setdefault(item.event, []).append(_to_known(item))
                     self._count += 1
 
 
@@ -95,31 +95,31 @@ class Claimed:
         self.done: set[tuple[str, str]] = set()
         """Codebook and trajectory of which all that was asked is answered."""
 
-    def batches(self, store: Store, book: Codebook, asking: str, left: Sequence[Size]) -> Iterator[Batch]:
+    def batches(self, store: Store, book: Codebook, asking: str, sizes: Sequence[Size]) -> Iterator[Batch]:
         """These trajectories of the store; those that other runs hold come last, once they let go.
 
         Fewer at a time towards the end, so that runs that share the work end together; many where nothing
         was left to ask, as each look at the store has its price.
         """
-        asked = -1
-        while left and not self.stopping():
-            ahead = Ahead(store, left)
-            held: list[Size] = []
+        units = -1
+        while sizes and not self.stopping():
+            ahead = Ahead(store, sizes)
+            rest: list[Size] = []
             start = 0
-            while start < len(left):
-                settled, asked = asked == self._asked, self._asked
-                bite = BATCH if settled else max(FEW, min(BATCH, (len(left) - start) // SHARE))
-                some = left[start : start + bite]
+            while start < len(sizes):
+                is_idle, units = units == self._asked, self._asked
+                bite = BATCH if is_idle else max(FEW, min(BATCH, (len(sizes) - start) // SHARE))
+                chunk = sizes[start : start + bite]
                 start += bite
-                mine = self._take(book, asking, [key for key, _ in some])
-                held += [one for one in some if one[0] not in mine]
+                mine = self._take(book, asking, [key for key, _ in chunk])
+                rest += [one for one in chunk if one[0] not in mine]
                 if mine:
-                    yield self._batch(ahead, book, [key for key, _ in some if key in mine])
+                    yield self._batch(ahead, book, [key for key, _ in chunk if key in mine])
                 else:
-                    asked = -1
-            if len(held) == len(left):
+                    units = -1
+            if len(rest) == len(sizes):
                 time.sleep(AGAIN)
-            left = held
+            sizes = rest
 
     def asked(self, book: str, trajectory: str, units: int) -> None:
         """So many more units wait for an answer."""
@@ -142,33 +142,33 @@ class Claimed:
         with self._turn:
             return frozenset(self._planned)
 
-    def give_back(self, settled: frozenset[tuple[str, str]]) -> None:
+    def give_back(self, plan: frozenset[tuple[str, str]]) -> None:
         """Let go of what of that is answered."""
         with self._turn:
-            done = [one for one in settled & self._planned if not self._left.get(one)]
-            self._planned.difference_update(done)
-            self.done.update(done)
-            names = [self._names.pop(one) for one in done]
-            for one in done:
-                self._left.pop(one, None)
+            pairs = [pair for pair in plan & self._planned if not self._left.get(pair)]
+            self._planned.difference_update(pairs)
+            self.done.update(pairs)
+            names = [self._names.pop(pair) for pair in pairs]
+            for pair in pairs:
+                self._left.pop(pair, None)
         self.claims.release(names)
 
     def _take(self, book: Codebook, asking: str, ids: Sequence[str]) -> set[str]:
         names = {f"{book.name}\0{book.version}\0{asking}\0{one}": one for one in ids}
-        taken = self.claims.take(list(names))
+        grants = self.claims.take(list(names))
         with self._turn:
-            self._names |= {(book.name, names[name]): name for name in taken}
-        return {names[name] for name in taken}
+            self._names |= {(book.name, names[name]): name for name in grants}
+        return {names[name] for name in grants}
 
     def _batch(self, ahead: Ahead, book: Codebook, ids: Sequence[str]) -> Batch:
         self.elsewhere.read()
-        rated = self.elsewhere.rated(book, ids)
-        said: dict[str, KnownUnits] = {}
-        if rated:
+        hits = self.elsewhere.rated(book, ids)
+        history: dict[str, KnownUnits] = {}
+        if hits:
             with ahead.store.reading(synced=True) as connection:
-                said = known(connection, book, rated)
-        self.elsewhere.add(book, said, ids)
-        return Batch(book, ahead.take(ids), said)
+                history = known(connection, book, hits)
+        self.elsewhere.add(book, history, ids)
+        return Batch(book, ahead.take(ids), history)
 
 
 class Ahead:
@@ -184,7 +184,7 @@ class Ahead:
 
     def take(self, ids: Sequence[str]) -> list[Trajectory]:
         """The trajectories of these ids; one that is no longer there is left out."""
-        return [found for one in ids if (found := self._take(self._place[one]))]
+        return [trajectory for one in ids if (trajectory := self._take(self._place[one]))]
 
     def _take(self, place: int) -> Trajectory | None:
         if place < self._at:
@@ -192,17 +192,17 @@ class Ahead:
             self._advance()
         while self._at < place:
             self._advance()
-        found = self._next if self._at == place else None
-        if found:
+        trajectory = self._next if self._at == place else None
+        if trajectory:
             self._advance()
-        return found
+        return trajectory
 
     def _advance(self) -> None:
         self._next = next(self._read, None)
         self._at = len(self.sizes) if self._next is None else self._place[self._next.id]
 
 
-def _known(rating: Rating) -> Known:
+def _to_known(rating: Rating) -> Known:
     return Known(
         rater=rating.rater,
         rater_version=rating.rater_version,

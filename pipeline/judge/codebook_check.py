@@ -40,21 +40,21 @@ def check(file: Path) -> tuple[list[str], list[str]]:
     except OSError as error:
         raise SourceError(f"{file}: cannot be read: {error.strerror}") from error
     try:
-        given = toml.parse(content)
+        document = toml.parse(content)
     except ValueError as error:
         return [f"{file}: {error}"], []
     problems = []
     book = None
     try:
-        book = Codebook.model_validate(given)
+        book = Codebook.model_validate(document)
     except ValidationError as error:
-        problems = [_problem(file, given, result) for result in error.errors()]
-    if isinstance(given.get("name"), str) and given["name"] != file.stem:
-        problems.append(f"{file}: name: is {given['name']!r}, must be {file.stem!r} as the file is called")
+        problems = [_problem(file, document, result) for result in error.errors()]
+    if isinstance(document.get("name"), str) and document["name"] != file.stem:
+        problems.append(f"{file}: name: is {document['name']!r}, must be {file.stem!r} as the file is called")
     return problems, _notes(file, book) if book and not problems else []
 
 
-def _problem(file: Path, given: dict[str, Any], result: Any) -> str:
+def _problem(file: Path, document: dict[str, Any], result: Any) -> str:
     path = [str(part) for part in result["loc"]]
     place = ".".join(path) or "codebook"
     field = path[-1] if path else ""
@@ -64,8 +64,8 @@ def _problem(file: Path, given: dict[str, Any], result: Any) -> str:
     help_ = f" (expected {_HELP[field]})" if field in _HELP and len(path) == 1 else ""
     if result["type"] == "missing":
         return f"{file}: {place}: is missing{help_}"
-    got = f", got {str(result['input'])[:60]!r}" if path and result["type"] != "value_error" else ""
-    return f"{file}: {place}: {message}{got}{help_}"
+    value = f", got {str(result['input'])[:60]!r}" if path and result["type"] != "value_error" else ""
+    return f"{file}: {place}: {message}{value}{help_}"
 
 
 def _fields(path: list[str]) -> list[str]:

@@ -69,9 +69,9 @@ class SystemDetectors(ByUnit):
         result = findings(self.codebook.name, trajectory, self.trajectories.references)
         if result is None:
             return
-        listed = list(result)
+        rows = list(result)
         for code in self.codebook.codes:
-            yield self.maker.rating(unit, _verdict(self.codebook, code.code, listed))
+            yield self.maker.rating(unit, _verdict(self.codebook, code.code, rows))
 
 
 def _verdict(book: Codebook, code: str, rows: list[Finding]) -> Verdict:

@@ -56,19 +56,19 @@ ANSWERED = """
 """A question's reply is the utterance after it (pipeline/units.py)."""
 
 
-def judge_dialogue(store: Store, scope: Scope, many: Sequence[Rules], say: Say) -> Summary:
+def judge_dialogue(store: Store, scope: Scope, rule_sets: Sequence[Rules], say: Say) -> Summary:
     """Rate with the rules of each codebook."""
     summary = Summary()
     with turn(store, NAME, summary, say) as ledger, tempfile.TemporaryDirectory(dir=spill()) as folder:
-        for rules in many:
-            said = Path(folder) / f"{rules.codebook.name}.parquet"
-            summary.already += _write(store, scope.less(summary.rated), rules.codebook, said)
-            if not said.exists():
+        for rules in rule_sets:
+            file = Path(folder) / f"{rules.codebook.name}.parquet"
+            summary.already += _write(store, scope.less(summary.rated), rules.codebook, file)
+            if not file.exists():
                 continue
-            for lines, rated in _rated(rules, _read(said)):
+            for lines, count in _ledger_lines(rules, _read(file)):
                 ledger.write_text(lines)
                 ledger.flush()
-                summary.rated += rated
+                summary.rated += count
             _release()
     return summary
 
@@ -80,7 +80,7 @@ def _release() -> None:
     pa.default_memory_pool().release_unused()
 
 
-def _rated(rules: Rules, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[memoryview, int]]:
+def _ledger_lines(rules: Rules, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[memoryview, int]]:
     """The ledger's lines of each batch, in order, and how many. Several threads rate: Arrow lets others work
     while it looks through texts."""
     threads = min(cores(), THREADS)
@@ -94,7 +94,7 @@ def _rated(rules: Rules, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[me
             yield rating.popleft().result()
 
 
-def _write(store: Store, scope: Scope, book: Codebook, said: Path) -> int:
+def _write(store: Store, scope: Scope, book: Codebook, file: Path) -> int:
     """Have a file of what was said in each unit that is left, in the order in which trajectories began, where
     there is any; how many units are rated already.
 
@@ -106,21 +106,21 @@ def _write(store: Store, scope: Scope, book: Codebook, said: Path) -> int:
         COPY (
             {ANSWERED if book.unit == "question_reply" else SAID}
             ORDER BY t.started, t.native_id, t.id, u.event {limit}
-        ) TO {constant(str(said))} (FORMAT parquet, ROW_GROUP_SIZE {AT_ONCE})
+        ) TO {constant(str(file))} (FORMAT parquet, ROW_GROUP_SIZE {AT_ONCE})
     """
     with store.reading(synced=True) as connection:
         execute(connection, f"CREATE OR REPLACE TEMP TABLE wanted AS {units}", parameters)
         counts = "SELECT count(*) FILTER (is_left), count(*) FILTER (NOT is_left) FROM wanted"
-        ((left, already),) = connection.execute(counts).fetchall()
-        if left:
+        ((rest, already),) = connection.execute(counts).fetchall()
+        if rest:
             write_out(connection, query, MEMORY)
         connection.execute("DROP TABLE wanted")
     return int(already)
 
 
-def _read(said: Path) -> Iterator[pa.RecordBatch]:
+def _read(file: Path) -> Iterator[pa.RecordBatch]:
     """The file's units, some at a time."""
-    for batch in batches(said, AT_ONCE):
+    for batch in batches(file, AT_ONCE):
         yield from _parts(batch)
 
 
@@ -139,16 +139,16 @@ def _lines(rules: Rules, batch: pa.RecordBatch) -> tuple[memoryview, int]:
     import pyarrow.compute as pc
 
     book = rules.codebook
-    shared = rules.maker.rating_at(("", None, None), Verdict(book.codes[0].code, UNCLEAR))
-    same = shared.model_dump_json(exclude_defaults=True, exclude={"trajectory", "label"})
+    template = rules.maker.rating_at(("", None, None), Verdict(book.codes[0].code, UNCLEAR))
+    fields = template.model_dump_json(exclude_defaults=True, exclude={"trajectory", "label"})
     columns = ["text", "replied"] if book.unit == "question_reply" else ["text"]
     labels = rules.labels([batch[name] for name in columns])
     event = batch["event"].cast("string")
     cites = [event] if len(columns) == 1 else [event, ",", batch["reply"].cast("string")]
     parts = [
-        *('{"trajectory":', _quoted(batch["trajectory_id"]), ',"event":', event),
-        *(',"unit_hash":', _quoted(batch["hash"]), f",{same[1:-1]}"),
-        *(',"label":', _quoted(pa.array(labels, "string")), ',"cites":[', *cites, "]}\n"),
+        *('{"trajectory":', _json_strings(batch["trajectory_id"]), ',"event":', event),
+        *(',"unit_hash":', _json_strings(batch["hash"]), f",{fields[1:-1]}"),
+        *(',"label":', _json_strings(pa.array(labels, "string")), ',"cites":[', *cites, "]}\n"),
     ]
     lines = pc.binary_join_element_wise(*parts, "")
     offsets, text = lines.buffers()[1:]
@@ -156,11 +156,11 @@ def _lines(rules: Rules, batch: pa.RecordBatch) -> tuple[memoryview, int]:
     return memoryview(text)[first:last], len(lines)
 
 
-def _quoted(texts: pa.StringArray) -> pa.StringArray:
+def _json_strings(texts: pa.StringArray) -> pa.StringArray:
     """Texts as JSON has them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     words = pc.dictionary_encode(texts)
-    quoted = [to_json(word).decode() for word in words.dictionary.to_pylist()]
-    return pa.array(quoted, "string").take(words.indices)
+    literals = [to_json(word).decode() for word in words.dictionary.to_pylist()]
+    return pa.array(literals, "string").take(words.indices)

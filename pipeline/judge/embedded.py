@@ -38,7 +38,7 @@ def embedded(book: Codebook, name: str, logs: Callable[[Codebook], Trajectories]
     """
     if name == lexical.NAME:
         return Embedded(rules_of(book), (name, lexical.VERSION))
-    with _explained(book, name):
+    with _usage_errors(book, name):
         if book.name in DETECTED:
             return Embedded(SystemDetectors(book, logs(book)), (name, VERSION))
         return Embedded(detectors.Detectors(book), (name, detectors.VERSION))
@@ -46,12 +46,12 @@ def embedded(book: Codebook, name: str, logs: Callable[[Codebook], Trajectories]
 
 def rules_of(book: Codebook) -> lexical.Rules:
     """The rules of a codebook; UsageError where there are none."""
-    with _explained(book, lexical.NAME):
+    with _usage_errors(book, lexical.NAME):
         return lexical.Rules(book)
 
 
 @contextmanager
-def _explained(book: Codebook, name: str) -> Iterator[None]:
+def _usage_errors(book: Codebook, name: str) -> Iterator[None]:
     try:
         yield
     except JudgeError as error:
@@ -70,14 +70,14 @@ def judge(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say
         return _rules(store, scope.on(judging.chosen(store, names)), say)
     if rater == detectors.NAME:
         return _detectors(store, names, scope, say)
-    known = training.trained_names(store)
-    if not rater.startswith(training.PREFIX) and rater not in known:
-        trained = "".join(f", {training.PREFIX}{name}" for name in known)
+    choices = training.trained_names(store)
+    if not rater.startswith(training.PREFIX) and rater not in choices:
+        listing = "".join(f", {training.PREFIX}{name}" for name in choices)
         raise UsageError(
-            f"unknown rater {rater!r}, expected {', '.join(EMBEDDED)}, jury{trained or ', trained:FILE'}; "
+            f"unknown rater {rater!r}, expected {', '.join(EMBEDDED)}, jury{listing or ', trained:FILE'}; "
             "a language model needs --model"
         )
-    return _trained(store, rater, names, scope, say)
+    return _judge_with_trained(store, rater, names, scope, say)
 
 
 def _rules(store: Store, scope: Scope, say: Say) -> Summary:
@@ -91,22 +91,22 @@ def _detectors(store: Store, names: Sequence[str], scope: Scope, say: Say) -> Su
     special = tuple(book for book in books if book.name in DETECTED)
     summary = Summary()
     if general:
-        summary = _embedded(store, scope.on(general), say, None)
+        summary = _judge_with_detectors(store, scope.on(general), say, None)
     if special:
-        left = scope.less(summary.rated).on(special)
-        summary = summary.plus(_embedded(store, left, say, Shown(store)))
+        rest = scope.less(summary.rated).on(special)
+        summary = summary.plus(_judge_with_detectors(store, rest, say, Shown(store)))
     return summary
 
 
-def _embedded(store: Store, scope: Scope, say: Say, shown: Shown | None) -> Summary:
-    items = [embedded(book, detectors.NAME, lambda _: shown or Shown(store)) for book in scope.books]
+def _judge_with_detectors(store: Store, scope: Scope, say: Say, trajectories: Shown | None) -> Summary:
+    items = [embedded(book, detectors.NAME, lambda _: trajectories or Shown(store)) for book in scope.books]
     raters = [one.rater for one in items]
     systems = {book.name: DETECTED[book.name].name for book in scope.books if book.name in DETECTED}
-    show = shown.show if shown else None
+    show = trajectories.show if trajectories else None
     return judge_locally(store, scope, raters, items[0].maker, say, show, systems)
 
 
-def _trained(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say) -> Summary:
+def _judge_with_trained(store: Store, rater: str, names: Sequence[str], scope: Scope, say: Say) -> Summary:
     result = training.trained(store, rater)
     books = judging.chosen(store, names, (result.codebook.name,))
     if [book.name for book in books] != [result.codebook.name]:

@@ -55,22 +55,22 @@ def estimate(store: Store, scope: Scope, model: Model) -> Estimate:
     """What is left for a model to rate under all codebooks of a scope."""
     answers = requests = prompt = completion = 0
     for book in scope.books:
-        units, left = _left(store, book, scope, model)
+        units, pending = _pending_counts(store, book, scope, model)
         if scope.limit is not None and units > scope.limit:
-            units, left = scope.limit, round(left * scope.limit / units)
-        sampled, asked = _sample(store, book, scope, model) if left > 0 else (0, [])
+            units, pending = scope.limit, round(pending * scope.limit / units)
+        sample_size, tokens = _sample(store, book, scope, model) if pending > 0 else (0, [])
         scope = scope.less(units)
-        a_unit = left / sampled if sampled else 0
-        questions = round(a_unit * sum(map(len, asked)))
-        answers += left
+        a_unit = pending / sample_size if sample_size else 0
+        questions = round(a_unit * sum(map(len, tokens)))
+        answers += pending
         requests += questions
-        prompt += int(a_unit * sum(map(sum, asked)))
+        prompt += int(a_unit * sum(map(sum, tokens)))
         codes = len(book.codes)
         completion += questions * (TOKENS_OF_A_CHOICE if codes == 1 else TOKENS_OF_A_FINDING * codes)
     return Estimate(answers, requests, prompt, completion, model.price, scope.repeats)
 
 
-def _left(store: Store, book: Codebook, scope: Scope, model: Model) -> tuple[int, int]:
+def _pending_counts(store: Store, book: Codebook, scope: Scope, model: Model) -> tuple[int, int]:
     """Units that this rater has not rated with these parameters, with which it is not asked again, and how
     many answers they take.
 
@@ -97,11 +97,11 @@ def _left(store: Store, book: Codebook, scope: Scope, model: Model) -> tuple[int
     """
     where = [scope.repeats, book.name, scope.include_query, scope.sample, scope.sample, book.name]
     maker = model.maker(model.judge(book, scope))
-    asked = canonical_json(maker.made["parameters"])
+    parameters = canonical_json(maker.made["parameters"])
     again = scope.retry_errors
-    given = [*where, book.name, book.version, asked, again, model.rater, maker.version, again]
+    values = [*where, book.name, book.version, parameters, again, model.rater, maker.version, again]
     with store.reading(synced=True) as connection:
-        row = first_row(connection, query, given)
+        row = first_row(connection, query, values)
     return (int(row[0]), int(row[1])) if row else (0, 0)
 
 
@@ -122,7 +122,7 @@ def _sample(store: Store, book: Codebook, scope: Scope, model: Model) -> tuple[i
 
 def _questions(judge: LLMJudge, job: Job, context: Context) -> list[int]:
     try:
-        asked = [piece.question for piece in judge.pieces(job.case, context)]
+        questions = [piece.question for piece in judge.pieces(job.case, context)]
     except ContextTooSmall:
         return []
-    return [context.tokens(question) - question.form.max_tokens for question in asked]
+    return [context.tokens(question) - question.form.max_tokens for question in questions]

@@ -29,29 +29,29 @@ from .scope import Batch, Scope
 async def run(store: Store, scope: Scope, model: Model, complete: Client, state: State) -> None:
     """Judge everything in scope; what was answered is on disk when this returns or raises."""
     context = Context(model.context)
-    asked = askers(scope, model, complete, state, context)
+    askers_by_book = askers(scope, model, complete, state, context)
     jobs: Jobs = asyncio.Queue(maxsize=model.waiting)
     with store.workspace.new_ratings() as ledger, closing(store.claims()) as claims:
-        claimed = Claimed(claims, Elsewhere(store, ledger), lambda: state.stopping is not None)
-        sink = Sink(ledger, state, claimed)
-        found: dict[str, settled.Left] = {}
+        run_claims = Claimed(claims, Elsewhere(store, ledger), lambda: state.stopping is not None)
+        sink = Sink(ledger, state, run_claims)
+        pending: dict[str, settled.Left] = {}
         flushing = asyncio.create_task(sink.keep_flushing())
         try:
             with interruptible(state):
                 async with asyncio.TaskGroup() as group:
                     start = Start(complete, context)
-                    group.create_task(_feed(store, scope, model, asked, jobs, sink, start, found))
+                    group.create_task(_feed(store, scope, model, askers_by_book, jobs, sink, start, pending))
                     for _ in range(model.workers):
-                        group.create_task(work(jobs, asked, state, sink.put))
+                        group.create_task(work(jobs, askers_by_book, state, sink.put))
         finally:
             flushing.cancel()
             await asyncio.wait([flushing])
             sink.flush()
             state.finish()
     if not state.stopping and scope.limit is None and scope.sample is None:
-        for name, about in found.items():
-            done = {trajectory for book, trajectory in claimed.done if book == name}
-            await asyncio.to_thread(settled.note, store, about, done)
+        for name, about in pending.items():
+            ids = {trajectory for book, trajectory in run_claims.done if book == name}
+            await asyncio.to_thread(settled.note, store, about, ids)
 
 
 @dataclass
@@ -86,10 +86,10 @@ class Start:
 class Sink:
     """Takes ratings: written at the end of the loop's turn, on disk and counted a little later."""
 
-    def __init__(self, ledger: RatingLedger, state: State, claimed: Claimed) -> None:
+    def __init__(self, ledger: RatingLedger, state: State, run_claims: Claimed) -> None:
         self.ledger = ledger
         self.state = state
-        self.claimed = claimed
+        self.claimed = run_claims
         self._fresh: list[list[Rating]] = []
         """By unit, what is not handed to the system yet."""
         self._written: list[list[Rating]] = []
@@ -107,17 +107,17 @@ class Sink:
 
     def flush(self) -> None:
         """Have everything on disk, and count it."""
-        settled = self.claimed.settled()
+        plan = self.claimed.settled()
         units = self._take()
         self.ledger.flush()
-        self._counted(units, settled)
+        self._counted(units, plan)
 
     async def keep_flushing(self) -> None:
         """Bring to disk now and then, in a thread; the loop goes on meanwhile."""
         while True:
             await asyncio.sleep(self.ledger.pause)
-            settled = self.claimed.settled()
-            if (units := self._take()) or settled:
+            plan = self.claimed.settled()
+            if (units := self._take()) or plan:
                 try:
                     await asyncio.to_thread(self.ledger.flush)
                 except Exception as error:
@@ -127,7 +127,7 @@ class Sink:
                     self._written = [*units, *self._written]  # the last flush counts them
                     raise
                 else:
-                    self._counted(units, settled)
+                    self._counted(units, plan)
 
     def copy(self, ratings: list[Rating]) -> None:
         """Ratings that no request was needed for, counted already."""
@@ -160,19 +160,19 @@ class Sink:
 
     def _refused(self, error: Exception) -> None:
         """Ask no more: answers that nobody can keep are paid for nothing."""
-        said = str(error) if isinstance(error, StoreError) else f"the ledger cannot be written: {error!r}"
-        self.state.fail(Fatal(said))
+        message = str(error) if isinstance(error, StoreError) else f"the ledger cannot be written: {error!r}"
+        self.state.fail(Fatal(message))
 
     def _take(self) -> list[list[Rating]]:
         self._write()
         units, self._written = self._written, []
         return units
 
-    def _counted(self, units: list[list[Rating]], settled: frozenset[tuple[str, str]]) -> None:
+    def _counted(self, units: list[list[Rating]], plan: frozenset[tuple[str, str]]) -> None:
         for ratings in units:
             self.state.summary.count(ratings)
             self.claimed.answered(ratings[0].codebook, ratings[0].trajectory)
-        self.claimed.give_back(settled)
+        self.claimed.give_back(plan)
 
 
 async def _feed(
@@ -183,23 +183,23 @@ async def _feed(
     jobs: Jobs,
     sink: Sink,
     start: Start,
-    found: dict[str, settled.Left],
+    pending: dict[str, settled.Left],
 ) -> None:
     secret = store.workspace.secret()
-    left = scope
+    rest = scope
     for book in scope.books:
         judge = askers[book.name].judge
-        planner = Planner(judge, model.maker(judge), left, secret, sink.state.summary)
-        about = await asyncio.to_thread(settled.left, store, planner.maker, left, secret)
+        planner = Planner(judge, model.maker(judge), rest, secret, sink.state.summary)
+        about = await asyncio.to_thread(settled.left, store, planner.maker, rest, secret)
         sink.state.summary.already += about.already
-        found[book.name] = about
+        pending[book.name] = about
         asking = canonical_json(planner.maker.made["parameters"])
         source = sink.claimed.batches(store, book, asking, about.sizes)
         while not sink.state.stopping and not planner.full:
             batch: Batch | None = await asyncio.to_thread(next, source, None)
             if batch is None:
                 break
-            for job in planner.jobs(batch.units(left)):
+            for job in planner.jobs(batch.units(rest)):
                 if sink.state.stopping or not await start(sink.state):
                     break
                 sink.claimed.asked(book.name, job.units[0].trajectory_id, len(job.units))
@@ -207,6 +207,6 @@ async def _feed(
             sink.copy(planner.copied)
             planner.copied = []
             sink.claimed.planned(batch)
-        left = left.less(planner.units)
+        rest = rest.less(planner.units)
     for _ in range(model.workers):
         await jobs.put(None)

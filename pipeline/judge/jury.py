@@ -47,17 +47,19 @@ def judge(store: Store, scope: Scope, members: Sequence[str], rater: str = NAME)
     kinds = _kinds(store, members, rater)
     kind: RaterKind = kinds.pop() if len(kinds) == 1 else "rule"
     version = content_hash("jury", 1, sorted(members))[:12]
-    tried = Tried(Summary())
+    result = Tried(Summary())
     with store.workspace.new_ratings() as ledger:
         for book in scope.books:
             maker = Maker(rater, kind, version, book, {"parameters": {"members": sorted(members)}})
-            ledger.append(_rated(store, book, members, maker, tried))
+            ledger.append(_new_ratings(store, book, members, maker, result))
     store.sync()
-    tried.summary.seconds = round(time.monotonic() - began, 3)
-    return tried
+    result.summary.seconds = round(time.monotonic() - began, 3)
+    return result
 
 
-def _rated(store: Store, book: Codebook, members: Sequence[str], maker: Maker, tried: Tried) -> list[Rating]:
+def _new_ratings(
+    store: Store, book: Codebook, members: Sequence[str], maker: Maker, result: Tried
+) -> list[Rating]:
     query = f"""
         SELECT trajectory_id, event, unit_hash, code, rater, rater_version, label, asked = ? AS own
         FROM counted_ratings
@@ -66,33 +68,33 @@ def _rated(store: Store, book: Codebook, members: Sequence[str], maker: Maker, t
     """
     with store.reading(synced=True) as connection:
         rows = dictionaries(connection, query, [maker.rater, book.name, texts(members), maker.rater])
-    said: dict[tuple[str, int | None, str, str], dict[str, str]] = {}
+    labels: dict[tuple[str, int | None, str, str], dict[str, str]] = {}
     before: dict[tuple[str, int | None, str, str], tuple[str, str]] = {}
     for row in rows:
         key = (row["trajectory_id"], row["event"], row["unit_hash"], row["code"])
         if row["own"]:
             before[key] = (row["rater_version"], row["label"])
         else:
-            said.setdefault(key, {})[row["rater"]] = row["label"]
-    for pair, (same, n) in jury.agreement(list(said.values())).items():
-        old = tried.agreement.get(pair, (0, 0))
-        tried.agreement[pair] = (old[0] + same, old[1] + n)
-    fresh, rated, already, lapsed = [], set(), set(), set()
-    for key in {**said, **before}:
-        verdict = jury.verdict(key[3], said.get(key, {}), book.answers)
+            labels.setdefault(key, {})[row["rater"]] = row["label"]
+    for pair, (same, n) in jury.agreement(list(labels.values())).items():
+        old = result.agreement.get(pair, (0, 0))
+        result.agreement[pair] = (old[0] + same, old[1] + n)
+    fresh, units, already, lapses = [], set(), set(), set()
+    for key in {**labels, **before}:
+        verdict = jury.verdict(key[3], labels.get(key, {}), book.answers)
         version, label = before.get(key, (None, None))
         if verdict is None:
             if version == maker.version:
-                lapsed.add(key[:2])
+                lapses.add(key[:2])
                 fresh.append(maker.rating_at(key[:3], Verdict(key[3], error=LAPSED)))
         elif (version, label) == (maker.version, verdict.label):
             already.add(key[:2])
         else:
-            rated.add(key[:2])
+            units.add(key[:2])
             fresh.append(maker.rating_at(key[:3], verdict))
-    tried.summary.rated += len(rated)
-    tried.summary.already += len(already - rated)
-    tried.summary.errors += len(lapsed - rated)
+    result.summary.rated += len(units)
+    result.summary.already += len(already - units)
+    result.summary.errors += len(lapses - units)
     return fresh
 
 
@@ -107,11 +109,11 @@ def _kinds(store: Store, members: Sequence[str], rater: str) -> set[RaterKind]:
     result = dict(rows)
     unknown = [name for name in members if name not in result]
     if unknown or len(set(members)) < jury.FEWEST or rater in members:
-        there = ", ".join(sorted(name for name in result if name != rater)) or "none yet"
+        choices = ", ".join(sorted(name for name in result if name != rater)) or "none yet"
         what = (
             f"no ratings by {', '.join(unknown)}" if unknown else "a jury has two members or more, not itself"
         )
-        raise UsageError(f"{what}: give --members a,b,c of {there}")
+        raise UsageError(f"{what}: give --members a,b,c of {choices}")
     if people := [name for name in members if result[name] == "human" or name == GOLD]:
         raise UsageError(
             f"a jury is of judges, not of {', '.join(people)}: held against people it would agree with "

@@ -49,11 +49,11 @@ class Unrated:
     def units(self, trajectories: Iterable[Trajectory]) -> Iterator[Unit]:
         """The units that are left of these trajectories."""
         for trajectory in trajectories:
-            if left := self.hashes.get(trajectory.id):
+            if hashes := self.hashes.get(trajectory.id):
                 # The opening query is none of those left unless it is wanted.
                 for unit in cut(trajectory, self.book, include_query=True):
-                    if unit.event in left:
-                        vars(unit)["hash"] = left[unit.event]  # known, and long to find for a whole session
+                    if unit.event in hashes:
+                        vars(unit)["hash"] = hashes[unit.event]  # known, and long to find for a whole session
                         yield unit
 
 
@@ -91,25 +91,27 @@ def judge_locally(
     summary = Summary()
     with turn(store, maker[0], summary, say) as ledger:
         pairs = zip(scope.books, raters, strict=True)
-        left = [_unrated(store, scope, book, rater, maker, systems.get(book.name)) for book, rater in pairs]
-        summary.already = sum(unrated.already for unrated in left)
+        pending = [
+            _load_unrated(store, scope, book, rater, maker, systems.get(book.name)) for book, rater in pairs
+        ]
+        summary.already = sum(unrated.already for unrated in pending)
         # A limit takes the first units of the first codebook, so that then each is passed through alone.
-        for together in [left] if scope.limit is None else [[unrated] for unrated in left]:
+        for together in [pending] if scope.limit is None else [[unrated] for unrated in pending]:
             for trajectories in _trajectories(store, together, states=show is not None):
                 if show:
                     show(trajectories)
-                ledger.append(_rated(together, trajectories, scope, summary))
+                ledger.append(_ratings(together, trajectories, scope, summary))
                 if is_full(scope, summary):
                     break
     return summary
 
 
 @few_collections()
-def _rated(
-    left: Sequence[Unrated], trajectories: Sequence[Trajectory], scope: Scope, summary: Summary
+def _ratings(
+    pending: Sequence[Unrated], trajectories: Sequence[Trajectory], scope: Scope, summary: Summary
 ) -> list[Rating]:
     fresh: list[Rating] = []
-    for unrated in left:
+    for unrated in pending:
         for ratings in unrated.rater.rate(list(unrated.units(trajectories))):
             if is_full(scope, summary):
                 break
@@ -145,12 +147,12 @@ def units_of(book: Codebook, maker: Made, scope: Scope) -> tuple[str, list[objec
                     AND s.event IS NOT DISTINCT FROM u.event
             ))
     """
-    rated = [book.name, book.version, *maker, scope.retry_errors]
+    by_rater = [book.name, book.version, *maker, scope.retry_errors]
     within = [book.name, scope.include_query, scope.sample, scope.sample, book.name]
-    return query, [*rated, *within]
+    return query, [*by_rater, *within]
 
 
-def _unrated(
+def _load_unrated(
     store: Store, scope: Scope, book: Codebook, rater: LocalRater, maker: Made, system: str | None
 ) -> Unrated:
     units, parameters = units_of(book, maker, scope)
@@ -162,17 +164,17 @@ def _unrated(
     """
     with store.reading(synced=True) as connection:
         rows = execute(connection, query, [*parameters, system, system]).fetchall()
-    hashes = {key: dict(left) for key, left, _ in rows if left}
-    seen = book.model_copy(update={"context": scope.context or book.context})
-    return Unrated(seen, rater, hashes, sum(already for _, _, already in rows))
+    hashes = {key: dict(pairs) for key, pairs, _ in rows if pairs}
+    book_in_context = book.model_copy(update={"context": scope.context or book.context})
+    return Unrated(book_in_context, rater, hashes, sum(already for _, _, already in rows))
 
 
-def _trajectories(store: Store, left: Sequence[Unrated], *, states: bool) -> Iterator[list[Trajectory]]:
+def _trajectories(store: Store, pending: Sequence[Unrated], *, states: bool) -> Iterator[list[Trajectory]]:
     """Those with units that are left, some at a time, in the order they began."""
-    wanted = {key for unrated in left for key in unrated.hashes}
-    if not wanted:
+    ids = {key for unrated in pending for key in unrated.hashes}
+    if not ids:
         return
     with store.reading(synced=True) as connection:
         query = "SELECT id, n_events FROM trajectories ORDER BY started, native_id, id"
-        rows = [row for row in connection.execute(query).fetchall() if row[0] in wanted]
+        rows = [row for row in connection.execute(query).fetchall() if row[0] in ids]
     yield from stream(store, rows, HELD, states=states)

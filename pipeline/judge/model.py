@@ -71,8 +71,8 @@ class Model:
         if self.parameters.seed is not None:
             parameters["seed"] = self.parameters.seed
         version = content_hash(judge.version, judge.codebook.version, parameters)[:12]
-        made = {"parameters": parameters, "seed": self.parameters.seed}
-        return Maker(self.rater, "llm", version, judge.codebook, made)
+        fields = {"parameters": parameters, "seed": self.parameters.seed}
+        return Maker(self.rater, "llm", version, judge.codebook, fields)
 
 
 @dataclass
@@ -118,12 +118,12 @@ class State:
     def line(self) -> str:
         """How far it is: rate, in flight, errors, cost, time left."""
         rate = self.rate()
-        left = f"{max(0, self.expected - self.answered) / rate:.0f} s left" if rate else "no answer yet"
+        time_left = f"{max(0, self.expected - self.answered) / rate:.0f} s left" if rate else "no answer yet"
         cost = f", ${self.budget.cost:.4f}" if self.budget.price else ""
         trouble = f"; asked again: {shortened(self.trouble, TROUBLE)}" if self.trouble else ""
         return (
             f"{self.answered} of {self.expected} answered, {rate:.0f}/s, {self.limiter.in_flight} in flight, "
-            f"{self.failed} errors{cost}, {left}{trouble}"
+            f"{self.failed} errors{cost}, {time_left}{trouble}"
         )
 
     def tell(self, trouble: str | None) -> None:

@@ -51,11 +51,11 @@ class Job:
             *(self._rated(u, outcome, [{"external": {"same_prompt_as": first.event}}] * codes) for u in same),
         ]
 
-    def _rated(self, unit: Unit, outcome: Outcome, made: list[dict[str, Any]]) -> list[Rating]:
-        shared = {"prompt_hash": self.prompt_hash, "model": outcome.model, "seconds": outcome.seconds}
-        shared |= {"repeat": self.repeat} if self.repeat else {}
-        pairs = zip(outcome.verdicts, made, strict=True)
-        return [self.maker.rating(unit, v, **shared, **m) for v, m in pairs]
+    def _rated(self, unit: Unit, outcome: Outcome, extras: list[dict[str, Any]]) -> list[Rating]:
+        common = {"prompt_hash": self.prompt_hash, "model": outcome.model, "seconds": outcome.seconds}
+        common |= {"repeat": self.repeat} if self.repeat else {}
+        pairs = zip(outcome.verdicts, extras, strict=True)
+        return [self.maker.rating(unit, v, **common, **m) for v, m in pairs]
 
 
 @dataclass
@@ -85,7 +85,7 @@ class Planner:
         """The questions that are left of units with what is known of them, those of a trajectory together."""
         waiting: dict[tuple[str, int], Job] = {}
         current = ""
-        for trajectory, unit, known in units:
+        for trajectory, unit, ratings in units:
             if trajectory.id != current:  # the marker differs, so only units of one trajectory share a prompt
                 yield from waiting.values()
                 waiting.clear()
@@ -93,26 +93,28 @@ class Planner:
             if self.full:
                 break
             case = Case(unit, nonce(self.secret, trajectory.id), result_of(trajectory))
-            key, copied = self._hashes.of(case), len(self.copied)
-            left = [
-                repeat for repeat in range(self.scope.repeats) if not self._is_known(unit, key, known, repeat)
+            key, copies_before = self._hashes.of(case), len(self.copied)
+            repeats = [
+                repeat
+                for repeat in range(self.scope.repeats)
+                if not self._is_known(unit, key, ratings, repeat)
             ]
-            self.units += bool(left) or len(self.copied) > copied
-            for repeat in left:
+            self.units += bool(repeats) or len(self.copied) > copies_before
+            for repeat in repeats:
                 job = waiting.setdefault((key, repeat), Job(self.judge, self.maker, case, key, repeat))
                 job.units.append(unit)
         yield from waiting.values()
 
-    def _is_known(self, unit: Unit, key: str, known: list[Known], repeat: int) -> bool:
-        same = [k for k in known if k.prompt_hash == key and k.parameters == self._parameters]
-        asked = [k for k in same if k.repeat == repeat]
-        mine = [k for k in asked if k.rater == self.maker.rater and k.current]
+    def _is_known(self, unit: Unit, key: str, ratings: list[Known], repeat: int) -> bool:
+        same = [k for k in ratings if k.prompt_hash == key and k.parameters == self._parameters]
+        answers = [k for k in same if k.repeat == repeat]
+        mine = [k for k in answers if k.rater == self.maker.rater and k.current]
         if self._covers(mine):
             if self.scope.retry_errors and any(k.failed for k in mine):
                 return False
             self.summary.already += 1
             return True
-        usable = [k for k in asked if not k.failed]
+        usable = [k for k in answers if not k.failed]
         if repeat or not self._covers(usable):
             return False
         by_code = {k.rest["code"]: k for k in usable}
@@ -120,22 +122,22 @@ class Planner:
         self.summary.rated += 1
         return True
 
-    def _covers(self, known: list[Known]) -> bool:
-        return {code.code for code in self.judge.codebook.codes} <= {k.rest["code"] for k in known}
+    def _covers(self, ratings: list[Known]) -> bool:
+        return {code.code for code in self.judge.codebook.codes} <= {k.rest["code"] for k in ratings}
 
-    def _copy(self, unit: Unit, known: Known) -> Rating:
-        rest = known.rest
+    def _copy(self, unit: Unit, rating: Known) -> Rating:
+        rest = rating.rest
         verdict = Verdict(
             code=rest["code"],
-            label=known.label,
+            label=rating.label,
             cites=tuple(rest["cites"] or ()),
             quote=rest["quote"],
             error_source=rest["error_source"],
             rationale=rest["rationale"],
             probability=rest["probability"],
         )
-        made = {"model": rest["model"], "prompt_hash": known.prompt_hash}
-        return self.maker.rating(unit, verdict, **made, external={"answered_for": known.rater})
+        fields = {"model": rest["model"], "prompt_hash": rating.prompt_hash}
+        return self.maker.rating(unit, verdict, **fields, external={"answered_for": rating.rater})
 
     @property
     def _parameters(self) -> str:

@@ -74,7 +74,7 @@ def judge(
         store.sync()  # what a run before us wrote while we waited
         state = State(Summary(), Budget(), Limiter(model.concurrency))
         try:
-            with _explained():
+            with _readable_errors():
                 asyncio.run(_judge(store, scope, model, client, state, approve, show))
         except asyncio.CancelledError:
             state.stop("interrupted")
@@ -92,7 +92,7 @@ async def met(complete: Client, model: Model) -> Model:
 
     An endpoint may take names that it does not list: one that is not listed is tried with a question.
     """
-    with _explained():
+    with _readable_errors():
         offer = await complete.offer()
         if offer.models and not any(f"/{model.name}".endswith(f"/{name}") for name in offer.models):
             try:
@@ -108,7 +108,7 @@ _TRIAL = Question((Message("user", "Answer yes."),), Form(("yes", "no")))
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _readable_errors() -> Iterator[None]:
     try:
         yield
     except UnknownModel as error:
@@ -121,8 +121,8 @@ class Incomplete(CoauditError):
     """A run that was broken off; what it did is in `summary`."""
 
     def __init__(self, state: State) -> None:
-        kept = f"{state.summary.rated} rated in this run are kept; run it again to go on"
-        super().__init__(f"{state.fatal or state.stopping} ({kept})")
+        hint = f"{state.summary.rated} rated in this run are kept; run it again to go on"
+        super().__init__(f"{state.fatal or state.stopping} ({hint})")
         if not state.fatal:
             self.status = INTERRUPTED
         self.summary = state.summary
@@ -140,9 +140,9 @@ async def _judge(
     async with client as complete:
         offer = await complete.offer()
         model = replace(model, context=model.context or offer.context)
-        expected = estimate(store, scope, model)
-        approve(expected)
-        state.start(expected.units, model)
+        forecast = estimate(store, scope, model)
+        approve(forecast)
+        state.start(forecast.units, model)
         watching = asyncio.create_task(_watch(state, show))
         try:
             await feed.run(store, scope, model, complete, state)

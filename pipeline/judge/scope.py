@@ -143,30 +143,30 @@ class Batch:
     def units(self, scope: Scope) -> Iterator[tuple[Trajectory, Unit, list[Known]]]:
         """Each unit with what is known of it as it is now."""
         context = scope.context or self.book.context
-        seen = self.book.model_copy(update={"context": context})
+        book_in_context = self.book.model_copy(update={"context": context})
         for trajectory in self.trajectories:
-            known = self.known.get(trajectory.id, {})
-            for unit in cut(trajectory, seen, include_query=scope.include_query):
+            history = self.known.get(trajectory.id, {})
+            for unit in cut(trajectory, book_in_context, include_query=scope.include_query):
                 if scope.sample and (trajectory.id, unit.event) not in scope.sampled.get(self.book.name, ()):
                     continue
-                said = known.get(unit.event, [])
-                yield trajectory, unit, [k for k in said if k.unit_hash == unit.hash] if said else []
+                ratings = history.get(unit.event, [])
+                yield trajectory, unit, [k for k in ratings if k.unit_hash == unit.hash] if ratings else []
 
 
 def chosen(
     store: Store, names: Sequence[str], default: Sequence[str] = codebooks.PROCESS
 ) -> tuple[Codebook, ...]:
     """The codebooks of these names (commas part them too); UsageError names the choices."""
-    wanted = [name.strip() for given in names for name in given.split(",") if name.strip()]
-    return tuple(codebooks.load(n, store.workspace.codebooks) for n in dict.fromkeys(wanted or default))
+    selection = [name.strip() for text in names for name in text.split(",") if name.strip()]
+    return tuple(codebooks.load(n, store.workspace.codebooks) for n in dict.fromkeys(selection or default))
 
 
 def batches(store: Store, book: Codebook, sizes: Sequence[Size]) -> Iterator[Batch]:
     """These trajectories, in this order, with what is known of each."""
     for trajectories in stream(store, sizes, HELD):
         with store.reading(synced=True) as connection:
-            said = known(connection, book, [one.id for one in trajectories])
-        yield Batch(book, trajectories, said)
+            history = known(connection, book, [one.id for one in trajectories])
+        yield Batch(book, trajectories, history)
 
 
 def waiting_for(rater: str, say: Say) -> Callable[[str], None]:
@@ -193,7 +193,7 @@ def known(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[str, Know
     """
     by_name: dict[str, KnownUnits] = {}
     for row in dictionaries(connection, query, [book.name, book.name, book.version]):
-        known = Known(
+        rating = Known(
             rater=row["rater"],
             rater_version=row["rater_version"],
             unit_hash=row["unit_hash"],
@@ -205,5 +205,5 @@ def known(connection: Any, book: Codebook, ids: Sequence[str]) -> dict[str, Know
             label=row["label"],
             rest={key: row[key] for key in REST},
         )
-        by_name.setdefault(row["trajectory_id"], {}).setdefault(row["event"], []).append(known)
+        by_name.setdefault(row["trajectory_id"], {}).setdefault(row["event"], []).append(rating)
     return by_name

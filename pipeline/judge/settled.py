@@ -69,16 +69,16 @@ def left(store: Store, maker: Maker, scope: Scope, secret: bytes) -> Left:
     book = maker.book
     asking = content_hash(book.name, maker.rater, maker.version, scope.include_query, secret.hex())
     parameters = canonical_json(maker.made["parameters"])
-    rated = [book.name, book.version, maker.rater, maker.version, parameters]
+    by_rater = [book.name, book.version, maker.rater, maker.version, parameters]
     enough = [scope.repeats, scope.retry_errors, scope.repeats * len(book.codes)]
     within = [book.name, scope.include_query, scope.sample, scope.sample, book.name]
     with store.reading(synced=True) as connection:
-        rows = execute(connection, _UNITS, [*rated, *enough, *within, asking]).fetchall()
-    left = [row for row in rows if row[4] or not row[5]]
+        rows = execute(connection, _UNITS, [*by_rater, *enough, *within, asking]).fetchall()
+    open_rows = [row for row in rows if row[4] or not row[5]]
     return Left(
         asking,
-        [(key, events) for key, events, *_ in left],
-        {key: digest for key, _, digest, *_ in left},
+        [(key, events) for key, events, *_ in open_rows],
+        {key: digest for key, _, digest, *_ in open_rows},
         sum(scope.repeats * units for *_, units, is_open, is_noted in rows if is_noted and not is_open),
         [(key, events) for key, events, _, _, is_open, _ in rows if is_open],
     )
@@ -98,11 +98,11 @@ def note(store: Store, about: Left, ids: Collection[str]) -> None:
             f"DELETE FROM settled WHERE asking = ? AND trajectory_id {AMONG}",
             [about.asking, among],
         )
-        there = execute(connection, f"SELECT id, digest FROM trajectories WHERE id {AMONG}", [among])
-        same = [key for key, digest in there.fetchall() if digest == about.digests[key]]
-        noted = datetime.now(UTC).isoformat(timespec="milliseconds")  # as ratings have it
+        cursor = execute(connection, f"SELECT id, digest FROM trajectories WHERE id {AMONG}", [among])
+        same = [key for key, digest in cursor.fetchall() if digest == about.digests[key]]
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds")  # as ratings have it
         rows = [
-            {"asking": about.asking, "trajectory_id": key, "digest": about.digests[key], "noted": noted}
+            {"asking": about.asking, "trajectory_id": key, "digest": about.digests[key], "noted": moment}
             for key in same
         ]
         insert(connection, "settled", rows)

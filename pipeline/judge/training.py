@@ -48,23 +48,23 @@ def train(store: Store, book: Codebook, rater: str | None, out: Path | None) -> 
     teacher = _teacher(store, book, rater)
     labels = _labels(store, book, teacher)
     examples = _examples(store, book, labels)
-    learnt = [learn(book, code.code, examples.get(code.code, [])) for code in book.codes]
-    by_name = {about.code: model for model, about in learnt if model is not None}
+    results = [learn(book, code.code, examples.get(code.code, [])) for code in book.codes]
+    by_name = {about.code: model for model, about in results if model is not None}
     if not by_name:
-        reasons = "; ".join(f"{about.code}: {about.reason}" for _, about in learnt[:5])
+        reasons = "; ".join(f"{about.code}: {about.reason}" for _, about in results[:5])
         raise CoauditError(f"rater {teacher!r} teaches nothing about codebook {book.name!r}: {reasons}")
     path = out or models(store) / f"{book.name}{SUFFIX}"
-    save(path, book, by_name, [about for _, about in learnt])
-    return Training(book.name, teacher, path, [about for _, about in learnt])
+    save(path, book, by_name, [about for _, about in results])
+    return Training(book.name, teacher, path, [about for _, about in results])
 
 
 def trained(store: Store, name: str) -> Trained:
     """The trained judge of that name or file; UsageError names the ones there are."""
-    given = name.removeprefix(PREFIX)
-    path = Path(given) if given.endswith(SUFFIX) else models(store) / f"{given}{SUFFIX}"
+    model = name.removeprefix(PREFIX)
+    path = Path(model) if model.endswith(SUFFIX) else models(store) / f"{model}{SUFFIX}"
     if not path.is_file():
         names = ", ".join(trained_names(store)) or "none yet: run `coaudit train`"
-        raise UsageError(f"no trained judge {given!r}, expected a {SUFFIX} file or one of {names}")
+        raise UsageError(f"no trained judge {model!r}, expected a {SUFFIX} file or one of {names}")
     try:
         about, _, _ = load(path)
         book = codebooks.load(about, store.workspace.codebooks)
@@ -106,26 +106,26 @@ def _labels(store: Store, book: Codebook, rater: str) -> Labels:
 
 
 def _examples(store: Store, book: Codebook, labels: Labels) -> dict[str, list[Example]]:
-    wanted = {(trajectory, event) for trajectory, event, _ in labels}
+    places = {(trajectory, event) for trajectory, event, _ in labels}
     by_name: dict[str, list[Example]] = {}
-    for seen, trajectory, event, name in _seen(store, book, wanted):
+    for unit_features, trajectory, event, name in _feature_rows(store, book, places):
         for code in book.codes:
             label = labels.get((trajectory, event, code.code))
             if label is not None:
-                by_name.setdefault(code.code, []).append(Example(seen, label, trajectory, name))
+                by_name.setdefault(code.code, []).append(Example(unit_features, label, trajectory, name))
     return by_name
 
 
-def _seen(
-    store: Store, book: Codebook, wanted: set[tuple[str, int | None]]
+def _feature_rows(
+    store: Store, book: Codebook, places: set[tuple[str, int | None]]
 ) -> list[tuple[Features, str, int | None, str]]:
     scope = Scope((book,), context="transcript", include_query=True)
     with store.reading(synced=True) as connection:
         query = f"SELECT id, n_events FROM trajectories WHERE id {AMONG} ORDER BY started, native_id, id"
-        sizes = execute(connection, query, [texts({key for key, _ in wanted})]).fetchall()
+        sizes = execute(connection, query, [texts({key for key, _ in places})]).fetchall()
     return [
         (features(unit), trajectory.id, unit.event, name_of(unit))
         for batch in batches(store, book, sizes)
         for trajectory, unit, _ in batch.units(scope)
-        if (trajectory.id, unit.event) in wanted
+        if (trajectory.id, unit.event) in places
     ]

@@ -45,10 +45,10 @@ SUBSTANTIAL = 0.6
 def answers(store: Store, only: Selection | None = None) -> tuple[Answer, Answer, Answer]:
     """How the team worked, where it failed, and what the judge is worth."""
     with store.held():
-        judged = trust(agreement.of_workspace(store), rates.rates(store))
+        verdict = trust(agreement.of_workspace(store), rates.rates(store))
         if only:
-            judged = replace(judged, sentences=(*judged.sentences, UNFILTERED))
-        return teamwork(store, only), failure(store, only), judged
+            verdict = replace(verdict, sentences=(*verdict.sentences, UNFILTERED))
+        return teamwork(store, only), failure(store, only), verdict
 
 
 def teamwork(store: Store, only: Selection | None = None) -> Answer:
@@ -61,32 +61,32 @@ def teamwork(store: Store, only: Selection | None = None) -> Answer:
             key = (name_of(row.group["system"]), name_of(row.group["condition"]))
             arms.setdefault(key, {}).setdefault(row.metric, row)
     if not arms:
-        return Answer(question, *_unmeasured(store, only))
+        return Answer(question, *_empty_teamwork(store, only))
     sizes = {arm: max(row.n + row.missing for row in own.values()) for arm, own in arms.items()}
-    shown = sorted(sorted(arms, key=lambda arm: -sizes[arm])[:ARMS])
+    top = sorted(sorted(arms, key=lambda arm: -sizes[arm])[:ARMS])
     goals = {system: _goal([own for (name, _), own in arms.items() if name == system]) for system, _ in arms}
     table = Table(
         name="teamwork",
         title=question,
         caption=f"Shares with their 95 % intervals.{f' {DELIVERED}' if GOALS[-1] in goals.values() else ''}",
         columns=("System", "Condition", "Runs", *HEADLINES),
-        rows=tuple((*arm, count(sizes[arm]), *_headlines(arms[arm], goals[arm[0]])) for arm in shown),
+        rows=tuple((*arm, count(sizes[arm]), *_headlines(arms[arm], goals[arm[0]])) for arm in top),
         heads=2,
     )
-    left = len(arms) - len(shown)
-    more: tuple[str, ...] = (f"{len(arms)} arms ran; the {ARMS} with most runs stand here.",) if left else ()
+    rest = len(arms) - len(top)
+    more: tuple[str, ...] = (f"{len(arms)} arms ran; the {ARMS} with most runs stand here.",) if rest else ()
     if not any(own.get(name) for own in arms.values() for name in GOALS):
         more += ("No log says whether the goal was reached; coaudit outcomes import FILE adds it.",)
     return Answer(question, (*_extremes(arms, goals), *more), table, "coaudit metrics --by system,condition")
 
 
-def _unmeasured(store: Store, only: Selection | None) -> tuple[tuple[str], None, str]:
+def _empty_teamwork(store: Store, only: Selection | None) -> tuple[tuple[str], None, str]:
     """Why there is nothing to tell of teams, and what to run, if anything helps."""
-    found = dict(facts(store, only))["Trajectories"]
-    if found != "0":
-        runs = counted(found, "trajectory", "trajectories")
-        said = f"Of {runs} no log says who took a step, whether it failed or what came of it."
-        return (said,), None, "coaudit trajectory list"
+    number = dict(facts(store, only))["Trajectories"]
+    if number != "0":
+        runs = counted(number, "trajectory", "trajectories")
+        sentence = f"Of {runs} no log says who took a step, whether it failed or what came of it."
+        return (sentence,), None, "coaudit trajectory list"
     if only:
         return (UNFIT,), None, ""
     return ("No trajectory is here yet.",), None, "coaudit ingest PATH"
@@ -94,10 +94,10 @@ def _unmeasured(store: Store, only: Selection | None) -> tuple[tuple[str], None,
 
 def _goal(arms: Sequence[Arm]) -> str:
     """The metric that says of each of a system's arms how often it reached the goal."""
-    known = {name for own in arms for name, row in own.items() if row.value is not None}
+    with_value = {name for own in arms for name, row in own.items() if row.value is not None}
     # Where none is known, one that logs tell of in vain says why.
-    told = {name for own in arms for name in own}
-    return next((name for some in (known, told) for name in GOALS if name in some), GOALS[-1])
+    names = {name for own in arms for name in own}
+    return next((name for some in (with_value, names) for name in GOALS if name in some), GOALS[-1])
 
 
 def _headlines(own: Arm, goal: str) -> Iterable[Cell]:
@@ -110,26 +110,28 @@ def _extremes(arms: dict[tuple[str, str], Arm], goals: dict[str, str]) -> tuple[
     """Who reached the goal most and least often, of a system's arms that are large enough for an interval."""
     sentences = []
     for system, goal in sorted(goals.items()):
-        did = "delivered" if goal == GOALS[-1] else "reached the goal"
-        reached = [
+        verb = "delivered" if goal == GOALS[-1] else "reached the goal"
+        cells = [
             (next(iter(_headlines(own, goal))), condition)
             for (name, condition), own in arms.items()
             if name == system
         ]
-        told = [(cell, name) for cell, name in reached if isinstance(cell, Number) and cell.interval]
-        if len(told) > 1:
-            (low, worst), *_, (high, best) = sorted(told, key=lambda one: (one[0].value or 0, one[1]))
+        numbers = [(cell, name) for cell, name in cells if isinstance(cell, Number) and cell.interval]
+        if len(numbers) > 1:
+            (low, worst), *_, (high, best) = sorted(numbers, key=lambda one: (one[0].value or 0, one[1]))
             if low.value != high.value:
-                first, last = best + _level(high, told), worst + _level(low, told)
-                said = f"{first} {did} most often, {_said(high)}; {last} least, {_said(low)}."
+                first, last = best + _level(high, numbers), worst + _level(low, numbers)
+                sentence = (
+                    f"{first} {verb} most often, {_number_text(high)}; {last} least, {_number_text(low)}."
+                )
                 apart = (low.high or 0) < (high.low or 0)
-                sentences.append(f"{system}: {said}{'' if apart else ' Their intervals overlap.'}")
+                sentences.append(f"{system}: {sentence}{'' if apart else ' Their intervals overlap.'}")
     return tuple(sentences)
 
 
-def _level(cell: Number, told: Sequence[tuple[Number, str]]) -> str:
+def _level(cell: Number, numbers: Sequence[tuple[Number, str]]) -> str:
     """How many others reached it as often."""
-    others = sum(other.value == cell.value for other, _ in told) - 1
+    others = sum(other.value == cell.value for other, _ in numbers) - 1
     return f" and {others} other{'s' * (others > 1)}" if others else ""
 
 
@@ -146,10 +148,10 @@ def failure(store: Store, only: Selection | None = None) -> Answer:
     shares = [s for s in findings.shares(store, only=only) if s.rater == rater]
     book = codebooks.load(findings.FAILURES, store.workspace.codebooks)
     names = {code.code: code.name for code in book.codes}
-    seen = sorted(
+    present = sorted(
         (s for s in shares if s.present and s.code in names), key=lambda s: (-(s.rate or 0), s.code)
     )
-    corrected = {} if kind == "human" else _corrected(store, rater, only)
+    corrected = {} if kind == "human" else _corrected_rates(store, rater, only)
     table = Table(
         name="worst_modes",
         title=question,
@@ -162,43 +164,45 @@ def failure(store: Store, only: Selection | None = None) -> Answer:
                 Number(s.rate, *s.interval, s.n, percent=True),
                 *([corrected.get(s.code, "")] if corrected else []),
             )
-            for s in seen[:MODES]
+            for s in present[:MODES]
         ),
         heads=2,
     )
     own = [s for s in shares if s.code in names]
-    said = _looked(rater, own, len(names), len(seen))
-    if not seen:
-        return Answer(question, said, None, _further(rater, kind, any(s.n for s in own)))
-    first = Number(seen[0].rate, *seen[0].interval, seen[0].n, percent=True)
-    worst = f"The most common is {seen[0].code} {names[seen[0].code]}: {_said(first)}."
+    sentences = _search_sentences(rater, own, len(names), len(present))
+    if not present:
+        return Answer(question, sentences, None, _further(rater, kind, any(s.n for s in own)))
+    first = Number(present[0].rate, *present[0].interval, present[0].n, percent=True)
+    worst = f"The most common is {present[0].code} {names[present[0].code]}: {_number_text(first)}."
     worst += _apart(findings.shares(store, by=ARM, only=only), rater, names)
     if not corrected and kind != "human":
         worst += " Nobody has labelled any of it, so these are the judge's own rates, not corrected ones."
     further = "coaudit compare --by condition" if corrected else "coaudit sample --codebook failures"
-    return Answer(question, (*said, worst), table, further)
+    return Answer(question, (*sentences, worst), table, further)
 
 
-def _further(rater: str, kind: str, answered: bool) -> str:
+def _further(rater: str, kind: str, has_answers: bool) -> str:
     """What to run where nothing was found: the same again where it failed, else a judge of all modes."""
     if kind == "rule":
         return "coaudit judge --codebook failures --model MODEL"
     again = f"coaudit judge --codebook failures --rater {shlex.quote(rater)} --model MODEL --retry-errors"
-    return again if kind == "llm" and not answered else "coaudit report --full"
+    return again if kind == "llm" and not has_answers else "coaudit report --full"
 
 
-def _looked(rater: str, asked: Sequence[findings.Share], modes: int, found: int) -> tuple[str, ...]:
+def _search_sentences(rater: str, shares: Sequence[findings.Share], modes: int, hits: int) -> tuple[str, ...]:
     """For how many modes a rater looked, in how many trajectories, how many it found and left open."""
-    answered, open_ = [s for s in asked if s.n], sum(s.missing for s in asked)
-    if not answered:
+    with_answers, open_ = [s for s in shares if s.n], sum(s.missing for s in shares)
+    if not with_answers:
         return (f"{rater} answered nothing: all {open_:,} answers failed or are unclear.",)
-    of = f"{modes} modes" if len(answered) == modes else f"{len(answered)} of the {modes} modes"
-    sizes = {s.n for s in answered}
+    modes_text = (
+        f"{modes} modes" if len(with_answers) == modes else f"{len(with_answers)} of the {modes} modes"
+    )
+    sizes = {s.n for s in with_answers}
     most = max(sizes)
     runs = f"{'up to ' if len(sizes) > 1 else ''}{most:,} {'trajectory' if most == 1 else 'trajectories'}"
-    said = f"{rater} looked for {of} in {runs} and found {found or 'none'} of them."
+    sentence = f"{rater} looked for {modes_text} in {runs} and found {hits or 'none'} of them."
     lacking = f"{open_:,} of its answers failed or are unclear, and count as neither."
-    return (said, *([lacking] if open_ else []))
+    return (sentence, *([lacking] if open_ else []))
 
 
 def _apart(shares: Sequence[findings.Share], rater: str, names: dict[str, str]) -> str:
@@ -214,17 +218,17 @@ def _apart(shares: Sequence[findings.Share], rater: str, names: dict[str, str]) 
     gap, most, least = max(gaps, key=lambda one: (one[0], one[1].code), default=(0, None, None))
     if most is None or least is None or not gap:
         return ""
-    said = " against ".join(
-        f"{_said(Number(share.rate, *share.interval, percent=True))} in {share.group[1]}"
+    comparison = " against ".join(
+        f"{_number_text(Number(share.rate, *share.interval, percent=True))} in {share.group[1]}"
         for share in (most, least)
     )
     apart = least.interval[1] is not None and least.interval[1] < (most.interval[0] or 0)
     where = f" ({most.group[0]})"
     verdict = "" if apart else " Their intervals overlap."
-    return f" Most apart are arms on {most.code} {names[most.code]}: {said}{where}.{verdict}"
+    return f" Most apart are arms on {most.code} {names[most.code]}: {comparison}{where}.{verdict}"
 
 
-def _corrected(store: Store, judge: str, only: Selection | None) -> dict[str, Number]:
+def _corrected_rates(store: Store, judge: str, only: Selection | None) -> dict[str, Number]:
     rows = rates.rates(store, [findings.FAILURES], judge=judge, only=only)
     return {row.code: _rate(row) for row in rows if row.n_human}
 
@@ -238,8 +242,8 @@ def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
     question = "How far can the judge be trusted?"
     codes = {(row.codebook, row.code) for row in rows}  # no category: of these there are rates alone
     labelled = [r for r in every if r.n_human and r.judge and (r.codebook, r.code) in codes]
-    rated = {(r.codebook, r.code) for r in every}  # what has more than two labels has no rate
-    others = {place: row for place, row in agreement.judged(rows).items() if place[:2] not in rated}
+    places = {(r.codebook, r.code) for r in every}  # what has more than two labels has no rate
+    others = {place: row for place, row in agreement.judged(rows).items() if place[:2] not in places}
     titles = codebooks.titles([*((r.codebook, r.code) for r in labelled), *(place[:2] for place in others)])
     corrected = {(titles[r.codebook, r.code], r.judge or ""): r for r in labelled}
     kappas = {key: row for key, rate in corrected.items() if (row := _kappa(rows, rate))}
@@ -296,7 +300,7 @@ def _judgement(
 ) -> tuple[str, ...]:
     """What the labels show, counted judge by judge; below an interval's lower limit nothing is claimed."""
     judges = list(dict.fromkeys(judge for _, judge in labelled))
-    sentences = [_counted(judge, kappas, labelled, alone=len(judges) == 1) for judge in judges]
+    sentences = [_agreement_sentence(judge, kappas, labelled, alone=len(judges) == 1) for judge in judges]
     off = [
         key
         for key, row in corrected.items()
@@ -307,15 +311,15 @@ def _judgement(
     ]
     if off:
         codes = sorted({code for code, _ in off})
-        named = ", ".join(codes[:3]) + (" …" if len(codes) > 3 else "")
+        listing = ", ".join(codes[:3]) + (" …" if len(codes) > 3 else "")
         whose = "its own" if len(judges) == 1 else "a judge's own"
         sentences.append(
-            f"On {len(off)} {whose} rate lies outside the corrected interval ({named}): do not print it."
+            f"On {len(off)} {whose} rate lies outside the corrected interval ({listing}): do not print it."
         )
     return tuple(sentences)
 
 
-def _counted(
+def _agreement_sentence(
     judge: str,
     kappas: dict[tuple[str, str], Agreement],
     labelled: Sequence[tuple[str, str]],
@@ -339,12 +343,14 @@ def _open(question: str, rows: Sequence[Agreement], every: Sequence[Rate]) -> An
     books += [str(row.codebook) for row in rows if _whole(row, agreement.PEOPLE)]
     if books:
         sentence = "No judge rated what people labelled, so nothing is known of how often one is right."
-        said = _among(rows, agreement.PEOPLE, "People among themselves agree {}.")
-        return Answer(question, (sentence, *said), None, f"coaudit judge --codebook {books[0]} --model MODEL")
+        sentences = _among(rows, agreement.PEOPLE, "People among themselves agree {}.")
+        return Answer(
+            question, (sentence, *sentences), None, f"coaudit judge --codebook {books[0]} --model MODEL"
+        )
     sentence = "Nobody has labelled a unit, so nothing is known of how often the judge is right."
     alike = "Judges among themselves agree {}, which is no proof: they may err alike."
-    said = _among(rows, agreement.JUDGES, alike)
-    return Answer(question, (sentence, *said), None, "coaudit sample --codebook CODEBOOK")
+    sentences = _among(rows, agreement.JUDGES, alike)
+    return Answer(question, (sentence, *sentences), None, "coaudit sample --codebook CODEBOOK")
 
 
 def _among(rows: Sequence[Agreement], population: str, sentence: str) -> tuple[str, ...]:
@@ -362,6 +368,6 @@ def _whole(row: Agreement, population: str) -> bool:
     return row.coefficient == "krippendorff_alpha" and (row.population or "").startswith(population)
 
 
-def _said(number: Number) -> str:
+def _number_text(number: Number) -> str:
     """A value with its interval, or with why there is none."""
     return f"{number.text} {number.bounds}".strip()

@@ -56,8 +56,8 @@ def build(
     with store.held():
         audit, raters = collaboration(store, only, rater, penalty)
         table_4, corrected, books = modes.failures(store, only), rates.rates(store), trust.agreed(store)
-        judged = answers.trust([row for _, rows in books for row in rows], corrected)
-        questions = (answers.teamwork(store, only), answers.failure(store, only), judged)
+        verdict = answers.trust([row for _, rows in books for row in rows], corrected)
+        questions = (answers.teamwork(store, only), answers.failure(store, only), verdict)
         return Report(
             created=ledger.now(),
             workspace=str(store.workspace.remote or store.workspace.path),
@@ -100,13 +100,13 @@ def one_rater(rows: Sequence[Metric]) -> list[Metric]:
 
     What they have not rated is null and says so, for a row that mixes raters compares nothing.
     """
-    chosen = best_rater(rows)
-    kept = [row for row in rows if row.rater in (None, chosen)]
-    rated = {row.metric for row in kept if row.rater}
-    others = {(row.metric, str(row.group)): row for row in rows if row.rater and row.metric not in rated}
-    reason = f"not rated by {chosen}"
+    rater = best_rater(rows)
+    own_rows = [row for row in rows if row.rater in (None, rater)]
+    names = {row.metric for row in own_rows if row.rater}
+    others = {(row.metric, str(row.group)): row for row in rows if row.rater and row.metric not in names}
+    reason = f"not rated by {rater}"
     nothing = {"rater": None, "value": None, "low": None, "high": None, "reason": reason, "note": None}
-    return kept + [
+    return own_rows + [
         row.model_copy(update={**nothing, "n": 0, "missing": row.n + row.missing}) for row in others.values()
     ]
 
@@ -134,9 +134,9 @@ def simulated(rows: Sequence[Metric], better: Mapping[tuple[str, str, str, str],
         for row in own
         if row.scoring in (None, "automatic")
     }
-    for (condition, setting, task, model), compared in better.items():
+    for (condition, setting, task, model), comparison in better.items():
         key = ((condition, model, setting), (task,), "task_performance")
-        if key in result and compared.better:
+        if key in result and comparison.better:
             result[key] = replace(result[key], mark="*")
     arms = sorted({key[0] for key in result})
     tasks = sorted({key[1] for key in result})
@@ -173,8 +173,8 @@ def real(rows: Sequence[Metric]) -> Table:
 
     Many tasks and conditions are rows instead, and metrics columns.
     """
-    own = [row for row in rows if _cogym(row, real=True) and _scored(row) in TABLE_3]
-    by_name = {(_scored(row), _group(row, "task", "condition")): of_metric(row) for row in own}
+    own = [row for row in rows if _cogym(row, real=True) and _metric_name(row) in TABLE_3]
+    by_name = {(_metric_name(row), _group(row, "task", "condition")): of_metric(row) for row in own}
     arms = sorted({arm for _, arm in by_name})
     alone = len({condition for _, condition in arms}) == 1
     title = "Collaboration with real users (Co-Gym, table 3)"
@@ -234,7 +234,7 @@ def _cogym(row: Metric, *, real: bool) -> bool:
     return group["system"] == "cogym" and (group["setting"] == "real") == real
 
 
-def _scored(row: Metric) -> str:
+def _metric_name(row: Metric) -> str:
     """A metric with its scoring, as TABLE_3 names it."""
     return f"{row.metric} {row.scoring}" if row.scoring else row.metric
 

@@ -39,18 +39,20 @@ class Figure:
 
 def figures(answers: Sequence[Answer], failures: Table) -> tuple[Figure, ...]:
     """A figure for each answer that has intervals, and the failure modes as a heatmap."""
-    drawn = [intervals(answer.table) for answer in answers if answer.table]
-    return tuple(figure for figure in (*drawn, heatmap(failures)) if figure)
+    charts = [intervals(answer.table) for answer in answers if answer.table]
+    return tuple(figure for figure in (*charts, heatmap(failures)) if figure)
 
 
 def intervals(table: Table) -> Figure | None:
     """Each number with its interval, a row a line of the table and a panel a column; None without any."""
     names = _names(table)
     columns = {name: _numbers(table, names, at) for at, name in enumerate(table.columns)}
-    shown = {name: own for name, own in columns.items() if any(cell.interval for cell in own.values())}
-    if not shown:
+    with_intervals = {
+        name: own for name, own in columns.items() if any(cell.interval for cell in own.values())
+    }
+    if not with_intervals:
         return None
-    panels = [_panel(names, own, name, first=not i) for i, (name, own) in enumerate(shown.items())]
+    panels = [_panel(names, own, name, first=not i) for i, (name, own) in enumerate(with_intervals.items())]
     spec = {"hconcat": panels, "spacing": 24, "config": _look()}
     lines = "" if "interval" in table.caption else " Lines are 95 % intervals."
     return Figure(table.name, table.title, table.caption + lines, spec)
@@ -97,8 +99,8 @@ def svg(figure: Figure) -> str:
     """The figure as one `svg` element."""
     import vl_convert
 
-    drawn: str = vl_convert.vegalite_to_svg(json.dumps(_drawable(figure.spec)), vl_version=_version())
-    return drawn
+    text: str = vl_convert.vegalite_to_svg(json.dumps(_drawable(figure.spec)), vl_version=_version())
+    return text
 
 
 def pdf(figure: Figure) -> bytes:
@@ -106,8 +108,8 @@ def pdf(figure: Figure) -> bytes:
     import vl_convert
 
     black = json.dumps(_drawable(figure.spec)).replace(INK, "#000000")
-    drawn: bytes = vl_convert.vegalite_to_pdf(black, vl_version=_version())
-    return drawn
+    content: bytes = vl_convert.vegalite_to_pdf(black, vl_version=_version())
+    return content
 
 
 def _drawable(value: Any) -> Any:
@@ -138,7 +140,7 @@ def _numbers(table: Table, names: list[str], at: int) -> dict[str, Number]:
 
 def _panel(names: list[str], own: dict[str, Number], name: str, *, first: bool) -> dict[str, Any]:
     rows = [
-        {"row": said, "value": cell.value, "low": cell.low, "high": cell.high} for said, cell in own.items()
+        {"row": label, "value": cell.value, "low": cell.low, "high": cell.high} for label, cell in own.items()
     ]
     percent = any(cell.percent for cell in own.values())
     ticks = {"format": "%", "values": [0, 0.25, 0.5, 0.75, 1]} if percent else {"tickCount": 5}

@@ -34,8 +34,8 @@ def interventions(
     """
     if longest is None:
         longest = metrics.MAX_STATE if definition == "released" else 0
-    wanted, values = (only or Selection()).where()
-    query = f"SELECT t.id FROM trajectories t WHERE t.system = 'rehac' AND {wanted} ORDER BY t.id"
+    where, values = (only or Selection()).where()
+    query = f"SELECT t.id FROM trajectories t WHERE t.system = 'rehac' AND {where} ORDER BY t.id"
     with store.reading() as connection:
         rows = execute(connection, query, values).fetchall()
         result = store.load(connection, [row[0] for row in rows], states=True)
@@ -44,13 +44,13 @@ def interventions(
         by_condition.setdefault(trajectory.condition, []).append(trajectory)
     by_id = {trajectory.id: trajectory for trajectory in result}
 
-    def states(many: Iterable[Trajectory]) -> list[State]:
-        return metrics.monte_carlo(many, penalty, longest or None)
+    def states(group: Iterable[Trajectory]) -> list[State]:
+        return metrics.monte_carlo(group, penalty, longest or None)
 
-    said = {"definition": definition, "longest_state": longest or None}
+    settings = {"definition": definition, "longest_state": longest or None}
     return [
-        said | _condition(name, states(many), penalty, top, by_id, definition)
-        for name, many in sorted(by_condition.items(), key=lambda item: str(item[0]))
+        settings | _condition(name, states(group), penalty, top, by_id, definition)
+        for name, group in sorted(by_condition.items(), key=lambda item: str(item[0]))
     ]
 
 
@@ -183,12 +183,15 @@ def lines(document: dict[str, Any]) -> list[str]:
         f"a human step was better in {document['human_better']}, as good in {document['ties']} "
         f"(λ = {document['penalty']}, {document['definition']})"
     )
-    shown = [head, *(f"  {n} states without a comparison: {why}" for why, n in document["undefined"].items())]
+    result = [
+        head,
+        *(f"  {n} states without a comparison: {reason}" for reason, n in document["undefined"].items()),
+    ]
     for kind, title in (("helped", "helped most"), ("wasted", "was wasted")):
         if document[kind]:
-            shown.append(f"  where a person's step {title}:")
-            shown.extend(f"    {_line(state)}" for state in document[kind])
-    return shown
+            result.append(f"  where a person's step {title}:")
+            result.extend(f"    {_line(state)}" for state in document[kind])
+    return result
 
 
 def _line(state: dict[str, Any]) -> str:

@@ -113,9 +113,9 @@ def _tables(table: Table, part: Table, name: str, label: str) -> Iterator[str]:
         )
 
 
-def _caption(title: str, said: str) -> str:
+def _caption(title: str, text: str) -> str:
     end = "" if title[-1:] in tuple(".?!") else "."
-    return escaped(_fitted(f"{title}{end} {said}".replace("`", ""), ROW))
+    return escaped(_fit_width(f"{title}{end} {text}".replace("`", ""), ROW))
 
 
 def _line(cells: list[str]) -> str:
@@ -127,11 +127,11 @@ def _line(cells: list[str]) -> str:
 def _cell(cell: Cell, longest: int) -> str:
     """A value with its interval; why there is none stands in the report, not in a paper's table."""
     if isinstance(cell, str):
-        return escaped(_fitted(cell, longest))
+        return escaped(_fit_width(cell, longest))
     return escaped(f"{cell.text} {cell.bounds}".strip())
 
 
-def _fitted(text: str, most: int) -> str:
+def _fit_width(text: str, most: int) -> str:
     """A text of so many signs at the most as it is set: one that goes by its number takes several."""
     widths = itertools.accumulate(len(f"U+{ord(sign):04X}") if _is_other(sign) else 1 for sign in text)
     return shortened(text, max(1, sum(1 for _ in itertools.takewhile(lambda width: width <= most, widths))))

@@ -20,21 +20,21 @@ def facts(store: Store, only: Selection | None = None) -> tuple[tuple[str, str],
 
     Of a selection what its trajectories have alone: sources, and what could not be read, are of the whole.
     """
-    wanted, values = (only or Selection()).where()
+    where, values = (only or Selection()).where()
     query = f"""
         SELECT count(*) AS trajectories, coalesce(sum(n_events), 0)::BIGINT AS events,
             min({day_of("started")}) AS first, max({day_of("ended")}) AS last
-        FROM trajectories t WHERE {wanted}
+        FROM trajectories t WHERE {where}
     """
-    rated = f"""
-        SELECT count(*) FROM counted_ratings c JOIN trajectories t ON t.id = c.trajectory_id WHERE {wanted}
+    rating_query = f"""
+        SELECT count(*) FROM counted_ratings c JOIN trajectories t ON t.id = c.trajectory_id WHERE {where}
     """
     with store.reading() as connection:
         rows = dictionaries(connection, query, values)[0]
-        ratings = execute(connection, rated, values).fetchall()[0][0]
+        ratings = execute(connection, rating_query, values).fetchall()[0][0]
         sources = connection.execute("SELECT count(*), max(ingested) FROM sources").fetchall()[0]
         bad = connection.execute("SELECT count(*) FROM quarantine").fetchall()[0][0]
-    selected = (
+    pairs = (
         ("Trajectories", f"{rows['trajectories']:,}"),
         ("Events", f"{rows['events']:,}"),
         ("Ratings", f"{ratings:,}"),
@@ -42,9 +42,9 @@ def facts(store: Store, only: Selection | None = None) -> tuple[tuple[str, str],
         ("to", rows["last"] or "–"),
     )
     if only:
-        return selected
+        return pairs
     return (
-        *selected,
+        *pairs,
         ("Sources", f"{sources[0]:,}"),
         ("Last ingested", (sources[1] or "–")[:16].replace("T", " ")),
         ("Quarantined lines", f"{bad:,}"),
@@ -53,12 +53,12 @@ def facts(store: Store, only: Selection | None = None) -> tuple[tuple[str, str],
 
 def contents(store: Store, only: Selection | None = None) -> Table:
     """What is in the workspace, by system, setting, condition and task."""
-    wanted, values = (only or Selection()).where()
+    where, values = (only or Selection()).where()
     query = f"""
         SELECT coalesce(system, '–') AS system, coalesce(setting, '–') AS setting,
             coalesce(condition, '–') AS condition, coalesce(task, '–') AS task,
             count(*) AS trajectories, sum(n_events)::BIGINT AS events
-        FROM trajectories t WHERE {wanted} GROUP BY ALL ORDER BY ALL
+        FROM trajectories t WHERE {where} GROUP BY ALL ORDER BY ALL
     """
     with store.reading() as connection:
         rows = dictionaries(connection, query, values)
@@ -118,12 +118,12 @@ def _provenance(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def _several(values: list[str], noun: str = "") -> str:
     """The values, or the first one and how many more, for a cell."""
-    given = [value for value in values or [] if value is not None]
-    if not given:
+    present = [value for value in values or [] if value is not None]
+    if not present:
         return "–"
-    if len(given) <= 2:
-        return ", ".join(given)
-    return f"{given[0]} and {len(given) - 1:,} more {noun}".strip()
+    if len(present) <= 2:
+        return ", ".join(present)
+    return f"{present[0]} and {len(present) - 1:,} more {noun}".strip()
 
 
 def prompts(store: Store) -> Table:
@@ -206,13 +206,13 @@ def _data(store: Store, only: Selection | None) -> str:
     for row in rows:
         trajectories = row[4].value if isinstance(row[4], Number) else None
         systems[str(row[0])] = systems.get(str(row[0]), 0) + int(trajectories or 0)
-    named = ", ".join(f"{n:,} of {system}" for system, n in systems.items()) or "none yet"
-    known = dict(facts(store, only))
-    first, last = known["Sessions from"], known["to"]
+    listing = ", ".join(f"{n:,} of {system}" for system, n in systems.items()) or "none yet"
+    by_label = dict(facts(store, only))
+    first, last = by_label["Sessions from"], by_label["to"]
     days = "" if first == last == "–" else f", of sessions from {first} to {last}"
-    runs = counted(known["Trajectories"], "trajectory", "trajectories")
-    events = counted(known["Events"], "event", "events")
-    return f"The audit covers {runs} ({named}) with {events}{days}."
+    runs = counted(by_label["Trajectories"], "trajectory", "trajectories")
+    events = counted(by_label["Events"], "event", "events")
+    return f"The audit covers {runs} ({listing}) with {events}{days}."
 
 
 def _judge(row: dict[str, Any]) -> str:
@@ -228,9 +228,9 @@ def _judge(row: dict[str, Any]) -> str:
         f"parameters {'; '.join(row['parameters'][:2])}" if row["parameters"] else "",
         f"{row['repeats'] + 1} times each" if row["repeats"] else "",
     ]
-    made = "; ".join(part for part in parts if part)
+    details = "; ".join(part for part in parts if part)
     return (
-        f"{row['rater']} ({kind}{f'; {made}' if made else ''}) rated {', '.join(row['books'])}: "
+        f"{row['rater']} ({kind}{f'; {details}' if details else ''}) rated {', '.join(row['books'])}: "
         f"{row['answers']:,} answers and {row['errors']:,} errors."
     )
 
@@ -239,7 +239,7 @@ def _people(rows: Sequence[dict[str, Any]]) -> str:
     """Who labelled how much; of a crowd how many people, of whom gold is none."""
     people = [row for row in rows if row["rater"] != GOLD]
     crowd = people if len(people) > CROWD else []
-    said = [
+    clauses = [
         f"{row['rater']} gave {row['answers']:,} on {', '.join(row['books'])}"
         for row in rows
         if row not in crowd
@@ -248,8 +248,8 @@ def _people(rows: Sequence[dict[str, Any]]) -> str:
         answers = [row["answers"] for row in crowd]
         books = ", ".join(sorted({name for row in crowd for name in row["books"]}))
         each = _span(f"{min(answers):,}", f"{max(answers):,}")
-        said.insert(0, f"{len(crowd):,} people gave {sum(answers):,} on {books}, {each} each")
-    return f"Labels by people: {'; '.join(said)}."
+        clauses.insert(0, f"{len(crowd):,} people gave {sum(answers):,} on {books}, {each} each")
+    return f"Labels by people: {'; '.join(clauses)}."
 
 
 def _pace(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
@@ -257,8 +257,8 @@ def _pace(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     by_book: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_book.setdefault(row["codebook"], []).append(row)
-    said = "; ".join(_paces(book, own) for book, own in by_book.items())
-    return (f"Time for labelling, as measured in the browser: {said}.",) if said else ()
+    paces = "; ".join(_paces(book, own) for book, own in by_book.items())
+    return (f"Time for labelling, as measured in the browser: {paces}.",) if paces else ()
 
 
 def _paces(book: str, rows: Sequence[dict[str, Any]]) -> str:
@@ -294,13 +294,13 @@ def _estimators(corrected: Sequence[Rate]) -> tuple[str, ...]:
     )
     if not counts:
         return ()
-    named = (
+    clauses = (
         f"{estimator.replace('_', ' ')}{f' ({design})' if design else ''} for {n:,}"
         for (estimator, design), n in counts.most_common()
         if estimator
     )
     return (
-        f"Corrected rates in this report are by these estimators: {', '.join(named)} codes and categories.",
+        f"Corrected rates in this report are by these estimators: {', '.join(clauses)} codes and categories.",
     )
 
 

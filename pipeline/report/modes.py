@@ -40,14 +40,14 @@ def failures(
     rater = rater or (who[0]["rater"] if who else None)
     shares = [s for s in findings.shares(store, by=by, only=only) if s.rater == rater]
     by_name = {(s.code, s.group): s for s in shares}
-    corrected = _corrected(store, who, rater, by, only) if correct else {}
+    corrected = _corrected_rates(store, who, rater, by, only) if correct else {}
     groups = sorted({s.group for s in shares})
     names = {group: group_name(group, groups) for group in groups}
-    whole = next((name for name in ALL if name not in names.values()), ALL[-1])
+    total = next((name for name in ALL if name not in names.values()), ALL[-1])
     if len(groups) > 1:
         shares = [s for s in findings.shares(store, only=only) if s.rater == rater]
         by_name |= {(s.code, s.group): s for s in shares}
-        corrected |= _corrected(store, who, rater, (), only) if correct else {}
+        corrected |= _corrected_rates(store, who, rater, (), only) if correct else {}
         groups = [(), *groups]
     cells = {
         (code, group): _share(share, by if group else (), corrected.get((code, group)))
@@ -56,15 +56,15 @@ def failures(
     rows = [(*head, *(cells.get((head[0], group), "") for group in groups)) for head in _heads(book)]
     others = [w["rater"] for w in who if w["rater"] != rater]
     elsewhere = ": what they make of it stands under “Corrected rates”" if corrected else ""
-    drawn = _UNEVEN if rater and findings.uneven(store, rater) else ""
+    caveat = _UNEVEN if rater and findings.uneven(store, rater) else ""
     beside = f" Also rated by {called(others, ', ')}: the page Failures shows each." if others else ""
     return Table(
         name="failures",
         title="Failure modes (Co-Gym, table 4)",
         caption=f"Share of trajectories in which {rater or 'a rater'} found the mode, with its 95 % "
         "interval. A category is the union of its modes, not their sum, of trajectories with an answer to "
-        f"each. Not corrected by people's labels{elsewhere}.{drawn}{beside}",
-        columns=("Code", "Failure mode", "Usual source", *(names.get(group) or whole for group in groups)),
+        f"each. Not corrected by people's labels{elsewhere}.{caveat}{beside}",
+        columns=("Code", "Failure mode", "Usual source", *(names.get(group) or total for group in groups)),
         rows=tuple(rows) if shares else (),
         heads=3,
         shaded=True,
@@ -81,7 +81,7 @@ def _heads(book: Codebook) -> Iterator[tuple[str, str, str]]:
                 yield code.code, code.name, code.error_source or ""
 
 
-def _corrected(
+def _corrected_rates(
     store: Store, who: list[dict[str, Any]], rater: str | None, by: Sequence[str], only: Selection | None
 ) -> dict[tuple[str, tuple[str, ...]], Number]:
     """(Code or category, group) -> the corrected rate of a judge, where people labelled."""
@@ -97,14 +97,14 @@ def _corrected(
     }
 
 
-def _undefined(share: findings.Share) -> str:
+def _undefined_reason(share: findings.Share) -> str:
     if share.category is None:
         return "no trajectory has an answer to all of its modes"
     return "unclear or failed in every trajectory"
 
 
 def _share(share: findings.Share, by: Sequence[str], corrected: Number | None = None) -> Number:
-    reason = None if share.n else _undefined(share)
+    reason = None if share.n else _undefined_reason(share)
     of = [place(name, value) for name, value in zip(by, share.group, strict=True)]
     of += [("code", share.code), ("codebook", findings.FAILURES), ("found_by", share.rater)]
     return Number(

@@ -78,9 +78,9 @@ def coverage(store: Store, only: Selection | None = None) -> list[Row]:
     with store.reading() as connection:
         rows = dictionaries(connection, _RATERS.replace("{where}", where), values)
         samples = dictionaries(connection, _SAMPLED.replace("{where}", where), values)
-    of = {row["codebook"]: row for row in samples}
+    by_codebook = {row["codebook"]: row for row in samples}
     nothing = {"drawn": 0, "labelled": 0}
-    return [{**nothing, **of.get(row["codebook"], {}), **row} for row in rows]
+    return [{**nothing, **by_codebook.get(row["codebook"], {}), **row} for row in rows]
 
 
 def to_do(rows: Sequence[Row]) -> Table:
@@ -88,7 +88,7 @@ def to_do(rows: Sequence[Row]) -> Table:
     books: dict[str, list[Row]] = {}
     for row in rows:
         books.setdefault(row["codebook"], []).append(row)
-    lines = [line for book in sorted(books.values(), key=_untouched) for line in _book(book)]
+    lines = [line for book in sorted(books.values(), key=_is_untouched) for line in _book(book)]
     return Table(
         name="to_do",
         title="What is left to do",
@@ -101,7 +101,7 @@ def to_do(rows: Sequence[Row]) -> Table:
     )
 
 
-def _untouched(book: Sequence[Row]) -> bool:
+def _is_untouched(book: Sequence[Row]) -> bool:
     return all(row["rater"] is None for row in book)
 
 
@@ -110,7 +110,7 @@ def _book(rows: Sequence[Row]) -> list[tuple[Cell, ...]]:
     people = [row for row in rows if row["kind"] == "human"]
     first = rows[0]
     lines = [_judge(row) for row in judges] or [_nobody(first)]
-    return lines if _untouched(rows) and not first["drawn"] else [*lines, _people(first, people)]
+    return lines if _is_untouched(rows) and not first["drawn"] else [*lines, _people(first, people)]
 
 
 def _nobody(row: Row) -> tuple[Cell, ...]:
@@ -119,28 +119,28 @@ def _nobody(row: Row) -> tuple[Cell, ...]:
 
 
 def _judge(row: Row) -> tuple[Cell, ...]:
-    left = row["questions"] - row["answers"] - row["errors"]
+    open_count = row["questions"] - row["answers"] - row["errors"]
     partial = (row["kind"] == "rule" and row["rater"] != WHOLE) or bool(FORMER.search(row["rater"]))
     again = bool(row["errors"]) and not FORMER.search(row["rater"])
-    what = "" if (left <= 0 or partial) and not again else _command(row, again=again)
-    rest: Cell = "" if partial else count(max(0, left))
+    what = "" if (open_count <= 0 or partial) and not again else _command(row, again=again)
+    rest: Cell = "" if partial else count(max(0, open_count))
     return (row["title"], row["rater"], row["kind"], count(row["answers"]), count(row["errors"]), rest, what)
 
 
 def _command(row: Row, *, again: bool) -> str:
     """The very rater's: its ratings go on under its name and with its model."""
     rater, model = row["rater"], row["model"]
-    named = "" if model and model == rater else f" --rater {shlex.quote(rater)}"
-    asked = f" --model {shlex.quote(model) if model else 'MODEL'}" if row["kind"] == "llm" else ""
+    rater_option = "" if model and model == rater else f" --rater {shlex.quote(rater)}"
+    model_option = f" --model {shlex.quote(model) if model else 'MODEL'}" if row["kind"] == "llm" else ""
     members = " --members RATERS" if rater == "jury" else ""
     retry = " --retry-errors" * again
-    return f"coaudit judge --codebook {row['codebook']}{named}{members}{asked}{retry}"
+    return f"coaudit judge --codebook {row['codebook']}{rater_option}{members}{model_option}{retry}"
 
 
 def _people(book: Row, people: Sequence[Row]) -> tuple[Cell, ...]:
-    left = book["drawn"] - book["labelled"]
+    open_count = book["drawn"] - book["labelled"]
     what = ""
-    if left:
+    if open_count:
         what = "label in Label Studio, then coaudit labelstudio pull"
         what = what if people else f"coaudit labelstudio push, {what}"
     elif not people:
@@ -153,6 +153,6 @@ def _people(book: Row, people: Sequence[Row]) -> tuple[Cell, ...]:
         "people",
         count(answers),
         count(0),
-        count(left) if book["drawn"] else "",
+        count(open_count) if book["drawn"] else "",
         what,
     )

@@ -115,7 +115,7 @@ class Table:
     def left(self) -> frozenset[int]:
         """Columns that begin at the left: the heads, and those of words alone."""
         columns = enumerate(zip(*self.rows, strict=True))
-        return frozenset(range(self.heads)) | {i for i, column in columns if _told(column)}
+        return frozenset(range(self.heads)) | {i for i, column in columns if _is_text(column)}
 
     def parts(self, width: int = 0) -> list[tuple[str, Table]]:
         """One table a group, for formats without room for columns side by side; under a name, if any.
@@ -146,7 +146,7 @@ class Table:
         return group or f"Columns {start - self.heads + 1} to {end - self.heads}"
 
 
-def _told(column: tuple[Cell, ...]) -> bool:
+def _is_text(column: tuple[Cell, ...]) -> bool:
     words = [cell for cell in column if cell != ""]
     return bool(words) and all(isinstance(cell, str) and cell[0].isalpha() for cell in words)
 
@@ -160,15 +160,15 @@ def figure(value: float | None, *, percent: bool = False, whole: bool = False, d
     if value is None:
         return "–"
     if percent:
-        return f"{_rounded(100 * value, digits)} %"
+        return f"{_decimals(100 * value, digits)} %"
     if whole:
         if value == int(value):
             return f"{value:,.0f}"
         return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.2f}"
-    return _rounded(value, 3) if abs(value) <= 1 else f"{value:,.2f}"
+    return _decimals(value, 3) if abs(value) <= 1 else f"{value:,.2f}"
 
 
-def _rounded(value: float, digits: int) -> str:
+def _decimals(value: float, digits: int) -> str:
     """With so many decimals; what rounds to 0 has no sign."""
     return f"{round(value, digits) + 0.0:.{digits}f}"
 
@@ -201,14 +201,14 @@ def plain(cell: Cell) -> dict[str, Any] | str:
     """A cell as JSON."""
     if isinstance(cell, str):
         return cell
-    said = {
+    fields = {
         key: value
         for key, value in vars(cell).items()
         if key == "value"
         or (key in ("low", "high", "n") and value is not None)
         or (value and key in ("missing", "reason", "mark"))
     }
-    return said | ({"corrected": plain(cell.corrected)} if cell.corrected else {})
+    return fields | ({"corrected": plain(cell.corrected)} if cell.corrected else {})
 
 
 @dataclass(frozen=True)
@@ -228,20 +228,20 @@ def column_names(table: Table, ends: Sequence[str] = ()) -> list[str]:
     Where names of others are alike, the second is `a · b (2)`.
     """
     names = list(table.columns[: table.heads])
-    at = table.heads
+    start = table.heads
     for group, width in table.groups:
-        names += [f"{group} · {name}" for name in table.columns[at : at + width]]
-        at += width
-    taken: set[str] = set()
-    return [_free(name, ends, taken) for name in (*names, *table.columns[at:])]
+        names += [f"{group} · {name}" for name in table.columns[start : start + width]]
+        start += width
+    earlier: set[str] = set()
+    return [_free(name, ends, earlier) for name in (*names, *table.columns[start:])]
 
 
-def _free(name: str, ends: Sequence[str], taken: set[str]) -> str:
+def _free(name: str, ends: Sequence[str], earlier: set[str]) -> str:
     """A column's name, which is taken from now on with all its `ends`."""
     tries = itertools.chain((name,), (f"{name} ({number})" for number in itertools.count(2)))
-    own = next(one for one in tries if taken.isdisjoint((one, *(one + end for end in ends))))
-    taken |= {own, *(own + end for end in ends)}
-    return own
+    free_name = next(one for one in tries if earlier.isdisjoint((one, *(one + end for end in ends))))
+    earlier |= {free_name, *(free_name + end for end in ends)}
+    return free_name
 
 
 def marked(text: str) -> list[tuple[bool, str]]:

@@ -30,13 +30,13 @@ def markdown(report: Report) -> str:
     for answer in report.answers:
         parts += [f"## {escaped(answer.question)}", _sentence(" ".join(answer.sentences))]
         parts += [_pipes(answer.table)] if answer.table else []
-    parts += [part for table in report.main for part in _titled(table)]
+    parts += [part for table in report.main for part in _section(table)]
     parts += ["## Methods", *map(_sentence, report.methods)]
-    parts += [part for table in report.appendix for part in _titled(table)]
+    parts += [part for table in report.appendix for part in _section(table)]
     return "\n\n".join(parts) + "\n"
 
 
-def _titled(table: Table) -> list[str]:
+def _section(table: Table) -> list[str]:
     """A table under its title and caption, or what to run for it."""
     parts = [f"## {escaped(table.title)}", _sentence(table.caption if table.rows else table.empty)]
     for name, part in table.parts() if table.rows else []:
@@ -48,7 +48,7 @@ def _titled(table: Table) -> list[str]:
 def _pipes(table: Table) -> str:
     rule = ["---" if i in table.left else "---:" for i in range(len(table.columns))]
     lines = [[escaped(name) for name in table.columns], rule]
-    lines += [[escaped(_spoken(cell)) for cell in row] for row in table.rows]
+    lines += [[escaped(_cell_line(cell)) for cell in row] for row in table.rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -62,7 +62,7 @@ def _sentence(text: str) -> str:
     return "".join(f"`{piece}`" if command else escaped(piece) for command, piece in marked(text))
 
 
-def _spoken(cell: Cell) -> str:
+def _cell_line(cell: Cell) -> str:
     """A cell in one line: the value, and in brackets its interval and n or why there is none."""
     if isinstance(cell, str):
         return cell
@@ -125,14 +125,14 @@ def _grid(name: str, table: Table, *, inline: bool = False) -> object:
     from rich.table import Table as Grid
     from rich.text import Text
 
-    drawn = Grid(title=Text(name) if name else None, title_justify="left", box=None, pad_edge=False)
+    grid = Grid(title=Text(name) if name else None, title_justify="left", box=None, pad_edge=False)
     for i, column in enumerate(table.columns):
-        drawn.add_column(
+        grid.add_column(
             Text(visible(column)), justify="left" if i in table.left else "right", overflow="fold"
         )
     for row in table.rows:
-        drawn.add_row(*(Text(visible(_short(cell) if inline else _stacked(cell))) for cell in row))
-    return drawn
+        grid.add_row(*(Text(visible(_short(cell) if inline else _two_lines(cell))) for cell in row))
+    return grid
 
 
 def _short(cell: Cell) -> str:
@@ -142,7 +142,7 @@ def _short(cell: Cell) -> str:
     return f"{cell.text} {cell.bounds}" if cell.interval else cell.text
 
 
-def _stacked(cell: Cell) -> str:
+def _two_lines(cell: Cell) -> str:
     if isinstance(cell, str):
         return cell
     if cell.plain or cell.value is None:

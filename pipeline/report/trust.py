@@ -58,9 +58,9 @@ def tables(store: Store, books: Agreed, corrected: Iterable[Rate]) -> tuple[Tabl
     query = "SELECT DISTINCT rater FROM counted_ratings WHERE rater_kind = 'human'"
     with store.reading() as connection:
         people = frozenset(name for (name,) in connection.execute(query).fetchall())
-    whole = tuple(_codebook(book, rows, people) for book, rows in books if rows)
+    rows_of_books = tuple(_codebook(book, rows, people) for book, rows in books if rows)
     every = agreement_table([row for _, rows in books for row in rows])
-    return codebook_table(whole), rate_table(corrected), replace(every, appendix=True)
+    return codebook_table(rows_of_books), rate_table(corrected), replace(every, appendix=True)
 
 
 def codebook_table(rows: tuple[tuple[Cell, ...], ...]) -> Table:
@@ -135,7 +135,7 @@ def agreement_table(rows: Iterable[Agreement]) -> Table:
         if name in COEFFICIENTS:
             key = titles[row.codebook, row.code], row.raters, row.population or "all"
             by_name.setdefault(key, {})[name] = row
-    whole = {key: row for key, row in by_name.items() if len(row) > 1 or "kappa" not in row}
+    sets = {key: row for key, row in by_name.items() if len(row) > 1 or "kappa" not in row}
     lines = [
         (
             code,
@@ -144,7 +144,7 @@ def agreement_table(rows: Iterable[Agreement]) -> Table:
             _units(row),
             population,
         )
-        for (code, raters, population), row in whole.items()
+        for (code, raters, population), row in sets.items()
     ]
     return Table(
         name="agreement_codes",

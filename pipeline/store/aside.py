@@ -50,5 +50,5 @@ def batches(path: Path, rows: int) -> Iterator[pa.RecordBatch]:
 
 def parts(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """The items in order, so many at a time."""
-    left = iter(items)
-    return iter(lambda: list(itertools.islice(left, size)), [])
+    iterator = iter(items)
+    return iter(lambda: list(itertools.islice(iterator, size)), [])

@@ -59,8 +59,8 @@ def kind_of(url: str) -> tuple[str, str]:
     """The kind of a lake's catalog, and where it lies; StoreError for a kind that there is not."""
     kind, _, place = url.removeprefix(PREFIX).partition(":")
     if kind not in _CATALOGS:
-        known = ", ".join(_CATALOGS)
-        raise StoreError(f"{without_password(url)}: the catalog must be one of {known}, got {kind!r}")
+        kinds = ", ".join(_CATALOGS)
+        raise StoreError(f"{without_password(url)}: the catalog must be one of {kinds}, got {kind!r}")
     return kind, place
 
 
@@ -69,12 +69,12 @@ def shared(
     place: Place, *, read_only: bool, create: bool, **settings: str
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to a lake that this process has attached, or attaches now."""
-    given = tuple(sorted(settings.items()))
-    key = (os.getpid(), place, read_only, given)
+    options = tuple(sorted(settings.items()))
+    key = (os.getpid(), place, read_only, options)
     with _attaching:
         base, identity = _attached_lakes.get(key, (None, None))
         if base is None or identity is None or _identity(base, place) != identity:
-            base = _attached(place, read_only=read_only, create=create, settings=given)
+            base = _attached_connection(place, read_only=read_only, create=create, settings=options)
             _attached_lakes[key] = base, _identity(base, place)
         cursor = quiet(base.cursor())
     with closing(cursor):
@@ -85,17 +85,17 @@ def shared(
 def as_it_was(place: Place, snapshot: int) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to a lake as it was at a snapshot, which is left afterwards."""
     with (
-        closing(_attached(place, read_only=True, snapshot=snapshot)) as base,
+        closing(_attached_connection(place, read_only=True, snapshot=snapshot)) as base,
         closing(quiet(base.cursor())) as connection,
     ):
         yield connection
 
 
-def _loaded(kind: str, settings: Settings) -> duckdb.DuckDBPyConnection:
+def _connection_with_extensions(kind: str, settings: Settings) -> duckdb.DuckDBPyConnection:
     """A connection with the extensions that a kind of lake takes."""
     # Threads are told from the start: to set them while others use the instance has both wait for ever.
-    given = {"python_enable_replacements": False, "threads": max(1, cores() // 2), **dict(settings)}
-    connection = quiet(duckdb.connect(config=given))
+    config = {"python_enable_replacements": False, "threads": max(1, cores() // 2), **dict(settings)}
+    connection = quiet(duckdb.connect(config=config))
     try:
         for extension in ("ducklake", _CATALOGS[kind]):
             load(connection, extension)
@@ -126,7 +126,7 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version.partition("-")[0]))
 
 
-def _attached(
+def _attached_connection(
     place: Place,
     *,
     read_only: bool,
@@ -140,7 +140,7 @@ def _attached(
     a place that is not there, without any password.
     """
     kind, _ = kind_of(place.url)
-    connection = _loaded(kind, settings)
+    connection = _connection_with_extensions(kind, settings)
     mode = ["READ_ONLY"] if read_only else []
     mode += [] if snapshot is None else [f"SNAPSHOT_VERSION {snapshot}"]
     mode += [f"META_BUSY_TIMEOUT {PATIENCE * 1000:.0f}"] if kind == "sqlite" else []
@@ -256,17 +256,17 @@ def _reach(connection: duckdb.DuckDBPyConnection, place: str) -> None:
 
 def _access() -> list[str]:
     """How S3 is reached, from the environment that its other tools read."""
-    given = os.environ.get
-    region = given("AWS_REGION") or given("AWS_DEFAULT_REGION") or "us-east-1"
+    variable_of = os.environ.get
+    region = variable_of("AWS_REGION") or variable_of("AWS_DEFAULT_REGION") or "us-east-1"
     options = ["TYPE s3", f"REGION {constant(region)}"]
     for option, variable in (
         ("KEY_ID", "AWS_ACCESS_KEY_ID"),
         ("SECRET", "AWS_SECRET_ACCESS_KEY"),
         ("SESSION_TOKEN", "AWS_SESSION_TOKEN"),
     ):
-        if value := given(variable):
+        if value := variable_of(variable):
             options.append(f"{option} {constant(value)}")
-    if endpoint := given("AWS_ENDPOINT_URL_S3") or given("AWS_ENDPOINT_URL"):
+    if endpoint := variable_of("AWS_ENDPOINT_URL_S3") or variable_of("AWS_ENDPOINT_URL"):
         scheme, _, host = endpoint.rstrip("/").rpartition("://")
         options += [f"ENDPOINT {constant(host)}", "URL_STYLE 'path'", f"USE_SSL {scheme != 'http'}"]
     return options

@@ -53,9 +53,9 @@ class Bucket:
         self.url = f"{self.scheme}://{place.strip('/')}"
         self._store: Any = None
         if self.scheme not in SCHEMES or not place.strip("/") or shown_url(url) != url:
-            known = ", ".join(f"{one}://BUCKET/NAME" for one in SCHEMES)
+            places = ", ".join(f"{one}://BUCKET/NAME" for one in SCHEMES)
             raise StoreError(
-                f"{shown_url(url)}: a workspace is a folder or lies at {known}; "
+                f"{shown_url(url)}: a workspace is a folder or lies at {places}; "
                 "keys come from the environment"
             )
         try:
@@ -81,8 +81,8 @@ class Bucket:
             pass  # an answer that got lost, or the same log from elsewhere
         with self._explained(name):
             try:
-                there = self._client.head(name)["size"]
-                same = there == size and (size > _READ_BACK or self._read(name) == path.read_bytes())
+                actual = self._client.head(name)["size"]
+                same = actual == size and (size > _READ_BACK or self._read(name) == path.read_bytes())
             except (FileNotFoundError, BaseError) as error:
                 raise StoreError(f"{self}/{name}: was written and is not there: {_short(error)}") from error
         if not same:
@@ -107,10 +107,12 @@ class Bucket:
         from obstore.exceptions import PreconditionError
 
         with self._explained(name), suppress(FileNotFoundError, PreconditionError):
-            held = self._client.get(name)
-            if bytes(held.bytes()) == there:
-                seen = {word: held.meta[word] for word in ("e_tag", "version") if held.meta.get(word)}
-                self._client.put(name, content, mode=seen, use_multipart=False)
+            current = self._client.get(name)
+            if bytes(current.bytes()) == there:
+                version = {
+                    word: current.meta[word] for word in ("e_tag", "version") if current.meta.get(word)
+                }
+                self._client.put(name, content, mode=version, use_multipart=False)
                 return True
         return False
 
@@ -132,8 +134,8 @@ class Bucket:
         """Write a small object again; what time it is then by the object store's clock."""
         with self._explained(name):
             self._client.put(name, b"-")
-            at: datetime = self._client.head(name)["last_modified"]
-        return at
+            time: datetime = self._client.head(name)["last_modified"]
+        return time
 
     def delete(self, names: Sequence[str]) -> None:
         """Take objects away that never were part of a ledger."""
@@ -144,7 +146,7 @@ class Bucket:
         """The objects that lie in no folder."""
         with self._explained(""):
             objects = self._client.list_with_delimiter()["objects"]
-        return {meta["path"]: _listed(meta) for meta in objects}
+        return {meta["path"]: _entry(meta) for meta in objects}
 
     def listed(self, folder: str) -> dict[str, Listed]:
         """The objects of a folder."""
@@ -154,7 +156,7 @@ class Bucket:
         """The objects of a folder as they come, those behind one of its names where one is given."""
         with self._explained(folder):
             for batch in self._client.list(folder, offset=after, chunk_size=_CHUNK):
-                yield from [(meta["path"], _listed(meta)) for meta in batch]
+                yield from [(meta["path"], _entry(meta)) for meta in batch]
 
     def send(self, name: str, path: Path) -> None:
         """Write a file as an object, in place of one that is there; StoreError where it is not there then."""
@@ -170,11 +172,11 @@ class Bucket:
         with self._explained(name), aside.open("wb") as file:
             for block in self._client.get(name).stream():
                 file.write(block)
-        got = aside.stat().st_size
-        if size not in (None, got):
+        actual = aside.stat().st_size
+        if size not in (None, actual):
             aside.unlink()
             raise StoreError(
-                f"{self}/{name}: the object store gave {got} bytes and says that it holds {size}"
+                f"{self}/{name}: the object store gave {actual} bytes and says that it holds {size}"
             )
         aside.replace(target)
 
@@ -182,10 +184,10 @@ class Bucket:
         """Whether there is an object of that name, and of that size where one is given."""
         with self._explained(name):
             try:
-                there = self._client.head(name)["size"]
+                actual = self._client.head(name)["size"]
             except FileNotFoundError:
                 return False
-        return size is None or there == size
+        return size is None or actual == size
 
     @cached_property
     def side_by_side(self) -> ThreadPoolExecutor:
@@ -229,7 +231,7 @@ def endpoint() -> str:
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
 
 
-def _listed(meta: Mapping[str, Any]) -> Listed:
+def _entry(meta: Mapping[str, Any]) -> Listed:
     return Listed(_tag(meta), int(meta["size"]))
 
 

@@ -48,13 +48,15 @@ class FolderClaims:
         os.close(self._file)
 
     def _lock(self, name: str, kind: int) -> bool:
-        at = key(name) & (2**62 - 1)
+        offset = key(name) & (2**62 - 1)
         try:
             if hasattr(fcntl, "F_OFD_SETLK"):  # held by this opening of the file, not by the whole process
-                fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, struct.pack("hhqqi", kind, os.SEEK_SET, at, 1, 0))
+                fcntl.fcntl(
+                    self._file, fcntl.F_OFD_SETLK, struct.pack("hhqqi", kind, os.SEEK_SET, offset, 1, 0)
+                )
             else:
-                how = fcntl.LOCK_UN if kind == fcntl.F_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB
-                fcntl.lockf(self._file, how, 1, at)
+                operation = fcntl.LOCK_UN if kind == fcntl.F_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB
+                fcntl.lockf(self._file, operation, 1, offset)
         except OSError:
             return False
         return True

@@ -31,9 +31,9 @@ Tables = dict[str, "pa.Table"]
 """Name of a table of the store -> its rows."""
 
 _HEAD = ("native_id", "source", "system", "setting", "condition", "task", "instance", "agent", "agent_model")
-_LISTED = ("participants", "outcomes")
+_LISTS = ("participants", "outcomes")
 """What a log says of a trajectory as lists of objects."""
-_SAID = fields_beside(Trajectory, "id", "source", "condition", "states", "events", *_LISTED)
+_FIELDS = fields_beside(Trajectory, "id", "source", "condition", "states", "events", *_LISTS)
 """What else it says, but who did what."""
 
 
@@ -107,22 +107,22 @@ class Columns:
 
         Returns its row of `trajectories`. TypeError and ValueError for what has no JSON.
         """
-        own = _Own.of(trajectory)
-        head = _head(trajectory, own)
+        cells = _EventCells.of(trajectory)
+        head = _head(trajectory, cells)
         fresh = [key for key in trajectory.states if key not in self._hashes]
         parts: dict[str, Sequence[Sequence[Any]]] = {
             "trajectories": [[value] for value in head],
             "participants": _participants(trajectory.id, trajectory.participants),
-            "events": _events(trajectory.id, own),
+            "events": _events(trajectory.id, cells),
             "outcomes": _outcomes(trajectory.id, trajectory.outcomes),
-            "units": _units(trajectory, own),
-            "computed": _computed(measures),
+            "units": _units(trajectory, cells),
+            "computed": _measure_columns(measures),
             "states": [fresh, [_state(trajectory.states[key]) for key in fresh]],
         }
         for table, columns in parts.items():
             self._parts[table].append(columns)
         self._hashes.update(fresh)
-        self.events += len(own.events)
+        self.events += len(cells.events)
         return dict(zip(SCHEMAS["trajectories"], head, strict=True))
 
     @without_pandas()
@@ -153,12 +153,12 @@ def trajectories(tables: Tables, ids: Sequence[str]) -> list[Trajectory]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    wanted = pa.array(ids, "string")
+    keys = pa.array(ids, "string")
 
     def rows(name: str, key: str = "trajectory_id") -> list[dict[str, Any]]:
         table = tables[name]
-        chosen: list[dict[str, Any]] = table.filter(pc.is_in(table[key], wanted)).to_pylist()
-        return chosen
+        records: list[dict[str, Any]] = table.filter(pc.is_in(table[key], keys)).to_pylist()
+        return records
 
     parts = {name: rows(name) for name in ("participants", "events", "outcomes")}
     hashes = pa.array(sorted(hashes_of(parts["events"])), "string")
@@ -167,20 +167,20 @@ def trajectories(tables: Tables, ids: Sequence[str]) -> list[Trajectory]:
     return to_trajectories(ids, rows("trajectories", "id"), parts, contents)
 
 
-def together(many: Sequence[Tables]) -> Tables:
+def together(parts: Sequence[Tables]) -> Tables:
     """Tables of the same names as one."""
     import pyarrow as pa
 
-    return {name: pa.concat_tables([tables[name] for tables in many]) for name in SCHEMAS}
+    return {name: pa.concat_tables([tables[name] for tables in parts]) for name in SCHEMAS}
 
 
 def digest(trajectory: Trajectory) -> str:
     """Hash of what a log says, without where it was read."""
-    return _digest(trajectory, _Own.of(trajectory))
+    return _digest(trajectory, _EventCells.of(trajectory))
 
 
 @dataclass(frozen=True)
-class _Own:
+class _EventCells:
     """The events of a trajectory with what several tables are made of."""
 
     events: EventColumns
@@ -193,7 +193,7 @@ class _Own:
     notices: list[str | None]
 
     @classmethod
-    def of(cls, trajectory: Trajectory) -> _Own:
+    def of(cls, trajectory: Trajectory) -> _EventCells:
         events = columns_of(trajectory)
         arguments = arguments_json(events)
         return cls(
@@ -202,15 +202,15 @@ class _Own:
             all_said(events, arguments),
             [canonical_json(one) if one else None for one in events.states],
             [
-                canonical_json([notice.model_dump() for notice in many]) if many else None
-                for many in events.notices
+                canonical_json([notice.model_dump() for notice in items]) if items else None
+                for items in events.notices
             ],
         )
 
 
-def _head(trajectory: Trajectory, own: _Own) -> list[Any]:
-    logged = list(map(not_, own.events.live_only))
-    times = [time for time in itertools.compress(own.events.time, logged) if time]
+def _head(trajectory: Trajectory, cells: _EventCells) -> list[Any]:
+    mask = list(map(not_, cells.events.live_only))
+    times = [time for time in itertools.compress(cells.events.time, mask) if time]
     return [
         trajectory.id,
         *[getattr(trajectory, name) for name in _HEAD],
@@ -218,59 +218,70 @@ def _head(trajectory: Trajectory, own: _Own) -> list[Any]:
         None if trajectory.hidden is None else canonical_json(trajectory.hidden),
         times[0] if times else None,
         times[-1] if times else None,
-        sum(logged),
-        _digest(trajectory, own),
+        sum(mask),
+        _digest(trajectory, cells),
     ]
 
 
-def _participants(key: str, many: Sequence[Participant]) -> list[list[Any]]:
+def _participants(key: str, participants: Sequence[Participant]) -> list[list[Any]]:
     return [
-        [key] * len(many),
-        *[[getattr(one, name) for one in many] for name in ("name", "kind", "model", "simulated")],
-        *[[one.tokens.get(name) for one in many] for name in TOKENS],
+        [key] * len(participants),
+        *[[getattr(one, name) for one in participants] for name in ("name", "kind", "model", "simulated")],
+        *[[one.tokens.get(name) for one in participants] for name in TOKENS],
     ]
 
 
-def _events(key: str, own: _Own) -> list[Sequence[Any]]:
-    events = own.events
+def _events(key: str, cells: _EventCells) -> list[Sequence[Any]]:
+    events = cells.events
     return [
         [key] * len(events),
         *(events.seq, events.sub, events.live_only, events.time, events.actor, events.kind, events.text),
-        *(events.action, own.arguments, events.raw, events.status, events.error, own.states, own.notices),
+        *(
+            events.action,
+            cells.arguments,
+            events.raw,
+            events.status,
+            events.error,
+            cells.states,
+            cells.notices,
+        ),
     ]
 
 
-def _outcomes(key: str, many: Sequence[Outcome]) -> list[list[Any]]:
+def _outcomes(key: str, outcomes: Sequence[Outcome]) -> list[list[Any]]:
     return [
-        [key] * len(many),
-        *[[getattr(one, name) for one in many] for name in ("name", "value", "text", "baseline", "reason")],
-        [None if one.data is None else canonical_json(one.data) for one in many],
-        [False] * len(many),
+        [key] * len(outcomes),
+        *[
+            [getattr(one, name) for one in outcomes]
+            for name in ("name", "value", "text", "baseline", "reason")
+        ],
+        [None if one.data is None else canonical_json(one.data) for one in outcomes],
+        [False] * len(outcomes),
     ]
 
 
-def _units(trajectory: Trajectory, own: _Own) -> list[Sequence[Any]]:
+def _units(trajectory: Trajectory, cells: _EventCells) -> list[Sequence[Any]]:
     opening = opening_query(trajectory)
-    seqs, actors, words = own.events.seq, own.events.actor, own.words
+    seqs, actors, words = cells.events.seq, cells.events.actor, cells.words
     columns: list[list[Any]] = [[], [], [], [], []]
-    kinds, firsts, hashes, who, openings = columns
+    kinds, firsts, hashes, participants, openings = columns
     for kind, units in places_by_kind(trajectory):
         kinds += [kind] * len(units)
         hashes += said_hashes(kind, words, units)
         if kind == "trajectory":
             firsts.append(None)
-            who.append(None)
+            participants.append(None)
             openings.append(False)
             continue
         first = [places[0] for places in units]
         addresses = [seqs[place] for place in first]
         firsts += addresses
-        who += [actors[place] for place in first]
+        participants += [actors[place] for place in first]
         openings += [kind != "participant" and address == opening for address in addresses]
     return [[trajectory.id] * len(kinds), *columns]
 
 
-def _computed(measures: Iterable[Measure]) -> list[list[Any]]:
+def _measure_columns(measures: Iterable[Measure]) -> list[list[Any]]:
     columns: dict[str, list[Any]] = defaultdict(list)
     for measure in measures:
         columns["trajectory_id"].append(measure.trajectory)
@@ -279,16 +290,24 @@ def _computed(measures: Iterable[Measure]) -> list[list[Any]]:
     return [columns[name] for name in SCHEMAS["computed"]]
 
 
-def _digest(given: Trajectory, own: _Own) -> str:
+def _digest(trajectory: Trajectory, cells: _EventCells) -> str:
     """Hash of a trajectory's head, of who did what, and of what else the columns of events say."""
-    head = fields_of(given, _SAID)
-    head |= {name: [vars(one) for one in getattr(given, name)] for name in _LISTED}
-    events = own.events
-    more = (events.sub, events.live_only, events.time, events.status, events.error, own.states, own.notices)
+    head = fields_of(trajectory, _FIELDS)
+    head |= {name: [vars(one) for one in getattr(trajectory, name)] for name in _LISTS}
+    events = cells.events
+    more = (
+        events.sub,
+        events.live_only,
+        events.time,
+        events.status,
+        events.error,
+        cells.states,
+        cells.notices,
+    )
     beside = [_brief(column) for column in more]
-    made = hashlib.blake2b(b"\n".join(own.words), digest_size=16)
-    made.update(f"\n{canonical_json(head)}\n{beside!r}".encode("utf-8", "surrogatepass"))
-    return made.hexdigest()
+    hasher = hashlib.blake2b(b"\n".join(cells.words), digest_size=16)
+    hasher.update(f"\n{canonical_json(head)}\n{beside!r}".encode("utf-8", "surrogatepass"))
+    return hasher.hexdigest()
 
 
 def _brief(column: Sequence[Any]) -> Sequence[Any]:

@@ -55,7 +55,7 @@ _TYPES = {
     "BOOLEAN": "bool",
 }
 """Of a column -> Arrow's name for it."""
-_LOCKED = (
+_LOCK_MESSAGES = (
     "Could not set lock",
     "Conflicting lock",
     "being used by another process",
@@ -109,9 +109,9 @@ def append(
 
 def taken(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Each batch, which is forgotten as soon as it is given."""
-    left = deque(batches)
-    while left:
-        yield left.popleft()
+    queue = deque(batches)
+    while queue:
+        yield queue.popleft()
 
 
 class Batches:
@@ -172,8 +172,8 @@ def listed(values: Iterable[str]) -> str:
 
 def constant(text: str) -> str:
     """A text as a query has it; DuckDB reads no query beyond a NUL."""
-    quoted = "'" + text.replace("'", "''") + "'"
-    return "(" + quoted.replace("\0", "' || chr(0) || '") + ")" if "\0" in text else quoted
+    literal = "'" + text.replace("'", "''") + "'"
+    return "(" + literal.replace("\0", "' || chr(0) || '") + ")" if "\0" in text else literal
 
 
 def execute(
@@ -248,15 +248,15 @@ def connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyCon
     while True:
         try:
             # Looking for tables among Python's variables would import pandas, which takes two seconds.
-            given = {
+            config = {
                 "python_enable_replacements": False,
                 "storage_compatibility_version": STORAGE,
                 "write_buffer_row_group_count": "1",
                 **settings,
             }
-            return quiet(duckdb.connect(url, read_only=read_only, config=given))
+            return quiet(duckdb.connect(url, read_only=read_only, config=config))
         except duckdb.Error as error:
-            if not any(mark in str(error) for mark in _LOCKED):
+            if not any(mark in str(error) for mark in _LOCK_MESSAGES):
                 reason = str(error).splitlines()[0]
                 raise StoreError(
                     f"{url}: cannot open the store: {reason}; `coaudit rebuild` makes a new one"
@@ -289,10 +289,10 @@ def version(connection: duckdb.DuckDBPyConnection) -> int | None:
     """
     (schema,) = first_row(connection, "SELECT current_schema()") or ("",)
     if schema not in _versions:
-        there = _asked_version(connection)
-        if there is None or not schema.startswith(OWN_SCHEMA):
-            return there
-        _versions[schema] = there
+        number = _asked_version(connection)
+        if number is None or not schema.startswith(OWN_SCHEMA):
+            return number
+        _versions[schema] = number
     return _versions[schema]
 
 

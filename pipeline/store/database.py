@@ -94,9 +94,9 @@ class Store:
     @contextmanager
     def reading(self, *, synced: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         """A read-only connection that sees every line the ledgers hold; `synced` ones take that as done."""
-        held: Reading | None = getattr(self._held, "reading", None)
-        if held is not None:
-            with held() as connection:
+        snapshot: Reading | None = getattr(self._held, "reading", None)
+        if snapshot is not None:
+            with snapshot() as connection:
                 yield connection
             return
         if not synced:
@@ -115,8 +115,8 @@ class Store:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Stay open in this thread, so that all that is read inside is of one state; no write meanwhile."""
-        with self.reading() as connection, self.tables.held(connection) as kept:
-            self._held.reading = kept
+        with self.reading() as connection, self.tables.held(connection) as snapshot:
+            self._held.reading = snapshot
             try:
                 yield
             finally:
@@ -135,9 +135,9 @@ class Store:
         self.workspace.create()
         self._said = None
         with self.tables.turn(), self._open(read_only=False) as connection:
-            made = version(connection) is not None
+            has_tables = version(connection) is not None
             connection.begin()
-            if not made:
+            if not has_tables:
                 self._make(connection)
             try:
                 yield connection
@@ -193,7 +193,7 @@ class Store:
     def catch_up(
         self,
         connection: duckdb.DuckDBPyConnection,
-        changed: Collection[str] = (),
+        trajectory_ids: Collection[str] = (),
         *,
         most: int | None = None,
     ) -> bool:
@@ -203,24 +203,26 @@ class Store:
         the `most` ratings, nothing is derived yet, and false: it takes another transaction.
         """
         fresh = sync.load_ledgers(self.workspace, connection, most)
-        touched = {*changed, *fresh.trajectories}
+        ids = {*trajectory_ids, *fresh.trajectories}
         if not fresh.whole:
-            self._wait(connection, touched, time.time() + derived.OVERDUE)
+            self._wait(connection, ids, time.time() + derived.OVERDUE)
             return False
         everything = sync.load_codebooks(self.workspace, connection)
         waiting = connection.execute("SELECT DISTINCT trajectory_id FROM postponed").fetchall()
         connection.execute("DELETE FROM postponed")
-        touched.update(row[0] for row in waiting)
-        derived.refresh(connection, None if everything else touched)
+        ids.update(row[0] for row in waiting)
+        derived.refresh(connection, None if everything else ids)
         return True
 
-    def postpone(self, connection: duckdb.DuckDBPyConnection, changed: Collection[str], until: float) -> None:
+    def postpone(
+        self, connection: duckdb.DuckDBPyConnection, trajectory_ids: Collection[str], until: float
+    ) -> None:
         """Load what the ledgers hold; what is derived from it and the `changed` waits for a `catch_up`.
 
         Should none have come by `until` (Unix seconds), the next one who reads does it.
         """
         fresh = sync.load_ledgers(self.workspace, connection)
-        self._wait(connection, {*changed, *fresh.trajectories}, until)
+        self._wait(connection, {*trajectory_ids, *fresh.trajectories}, until)
 
     def _wait(self, connection: duckdb.DuckDBPyConnection, late: Collection[str], until: float) -> None:
         delete(connection, "postponed", "trajectory_id", late)
@@ -261,8 +263,8 @@ class Store:
         if not self.is_made:
             return None
         with self._open(read_only=True) as connection:
-            known = self._known(connection)
-            return sync.standing(self.workspace, connection, known) if known else None
+            tables = self._known(connection)
+            return sync.standing(self.workspace, connection, tables) if tables else None
 
     def behind(self) -> bool:
         """Whether the ledgers or codebooks hold what the database does not have yet."""
@@ -271,10 +273,10 @@ class Store:
 
     def _known(self, connection: duckdb.DuckDBPyConnection) -> Known | None:
         """What the tables say of themselves, which is read once as long as nothing is stored."""
-        word, said = self.tables.word(connection), self._said
-        if said is None or said[0] != word:
-            self._said = said = word, sync.known(connection)
-        return said[1]
+        word, cache = self.tables.word(connection), self._said
+        if cache is None or cache[0] != word:
+            self._said = cache = word, sync.known(connection)
+        return cache[1]
 
     def _limits(self) -> dict[str, str]:
         """Settings of a process that only looks: what does not fit in memory spills outside the workspace."""
@@ -317,19 +319,19 @@ def _rolled_back(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
     try:
-        there = version(connection)
+        number = version(connection)
     except ValueError as error:
         raise StoreError(
             f"{url}: the tables' version is no number ({error}); run `coaudit rebuild`"
         ) from error
-    if there is None:
+    if number is None:
         return
-    if there > VERSION:
+    if number > VERSION:
         raise StoreError(
-            f"{url}: written by a newer coaudit (tables {there}, this one knows {VERSION}); update it"
+            f"{url}: written by a newer coaudit (tables {number}, this one knows {VERSION}); update it"
         )
-    if there < VERSION:
-        raise StoreError(f"{url}: written by an older coaudit (tables {there}); run `coaudit rebuild`")
+    if number < VERSION:
+        raise StoreError(f"{url}: written by an older coaudit (tables {number}); run `coaudit rebuild`")
 
 
 def _save_states(connection: duckdb.DuckDBPyConnection, rows: Iterable[pa.RecordBatch]) -> None:

@@ -40,18 +40,18 @@ def refresh(connection: Any, trajectories: Collection[str] | None = None) -> Non
         return
     before = _raters(connection)
     _count(connection, trajectories)
-    counted = _raters(connection)
-    if trajectories is not None and _any_of_several(connection, _lasting(counted) - _lasting(before)):
+    raters = _raters(connection)
+    if trajectories is not None and _any_of_several(connection, _lasting(raters) - _lasting(before)):
         # Of a version that has the last word again, what it said elsewhere counts again, too.
         _count(connection, None)
-        counted = _raters(connection)
-    _leave_out(connection, {one[:3] for one in counted} - _lasting(counted))
+        raters = _raters(connection)
+    _leave_out(connection, {one[:3] for one in raters} - _lasting(raters))
     _name_versions(connection)
     # A rater who is new to a codebook has rated no other trajectory yet: those count as missing from now on.
     # Neither has a version that now bears the name which another bore.
-    touched = trajectories if _named(_raters(connection)) == _named(before) else None
-    _fill(connection, "processed", "processing", touched)
-    _fill(connection, "measured", "measuring", touched)
+    affected_ids = trajectories if _names(_raters(connection)) == _names(before) else None
+    _fill(connection, "processed", "processing", affected_ids)
+    _fill(connection, "measured", "measuring", affected_ids)
 
 
 def _count(connection: Any, trajectories: Collection[str] | None) -> None:
@@ -146,7 +146,7 @@ def _raters(connection: Any) -> set[_Rater]:
     return set(connection.execute(query).fetchall())
 
 
-def _named(raters: Collection[_Rater]) -> set[tuple[_Version, str]]:
+def _names(raters: Collection[_Rater]) -> set[tuple[_Version, str]]:
     return {(one[:3], one[3]) for one in raters}
 
 

@@ -34,7 +34,7 @@ class AppendOnly:
         try:
             self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError as error:
-            raise _refused(path, error) from error
+            raise _write_error(path, error) from error
         if alone:
             fcntl.flock(self._file, fcntl.LOCK_EX)
         if fresh:
@@ -57,14 +57,14 @@ class AppendOnly:
         A line that a kill or a full disk cut off stands alone, so that no later one fuses with it.
         """
         end = os.fstat(self._file).st_size
-        left = memoryview(b"\n" + lines if self._cut else lines)
+        rest = memoryview(b"\n" + lines if self._cut else lines)
         try:
-            while left:
+            while rest:
                 fault("write", self.path)
-                left = left[os.write(self._file, left) :]
+                rest = rest[os.write(self._file, rest) :]
         except OSError as error:
             self._take_back(end)
-            raise _refused(self.path, error) from error
+            raise _write_error(self.path, error) from error
         self._cut = False
 
     def sync(self) -> None:
@@ -73,7 +73,7 @@ class AppendOnly:
             fault("sync", self.path)
             os.fsync(self._file)
         except OSError as error:
-            raise _refused(self.path, error) from error
+            raise _write_error(self.path, error) from error
 
     def close(self) -> None:
         """Close the file."""
@@ -179,7 +179,7 @@ def copy(path: Path, target: Path) -> Path:
         return Path(shutil.copy2(path, target))
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise _refused(target, error) from error
+            raise _write_error(target, error) from error
         raise
 
 
@@ -195,7 +195,7 @@ def rename(path: Path, target: Path) -> None:
         path.rename(target)
         _sync_folder(target.parent)
     except OSError as error:
-        raise _refused(target, error) from error
+        raise _write_error(target, error) from error
 
 
 def _sync_folder(folder: Path) -> None:
@@ -206,5 +206,5 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _refused(path: Path, error: OSError) -> WriteError:
+def _write_error(path: Path, error: OSError) -> WriteError:
     return WriteError(f"{path}: cannot write: {error.strerror or error}")

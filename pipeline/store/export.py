@@ -36,8 +36,8 @@ AT_ONCE = 5_000
 """Events that are in memory at a time, unless a single trajectory has more."""
 _ORDER = {"measures": " ORDER BY ALL"}
 """Of what is counted anew, in whatever order its groups come: what is exported twice is the same."""
-_REQUIRED = {name for name, field in Event.model_fields.items() if field.is_required()}
-_GRANTED: tuple[object, ...] = (None, 0, False, {}, ())
+_REQUIRED_FIELDS = {name for name, field in Event.model_fields.items() if field.is_required()}
+_DEFAULTS: tuple[object, ...] = (None, 0, False, {}, ())
 """What the other fields are where nothing is said."""
 MEMORY = "200MB"
 """Tables stream to their files: a larger workspace needs no more."""
@@ -88,17 +88,19 @@ def lines(store: Store, *, hidden: bool = False) -> Iterator[str]:
                 yield _line("outcome", {"trajectory": trajectory.id, **rest})
 
 
-def _events(given: EventColumns) -> Iterator[dict[str, object]]:
+def _events(events: EventColumns) -> Iterator[dict[str, object]]:
     """What an event says beyond what would be taken for granted, in the order of its fields."""
-    for event in given.dictionaries():
-        said = {name: value for name, value in event.items() if name in _REQUIRED or value not in _GRANTED}
-        if (action := said.get("action")) is not None:
-            said["action"] = {
-                key: value for key, value in action.items() if key == "name" or value not in _GRANTED
+    for event in events.dictionaries():
+        record = {
+            name: value for name, value in event.items() if name in _REQUIRED_FIELDS or value not in _DEFAULTS
+        }
+        if (action := record.get("action")) is not None:
+            record["action"] = {
+                key: value for key, value in action.items() if key == "name" or value not in _DEFAULTS
             }
-        if "notices" in said:
-            said["notices"] = [notice.model_dump() for notice in event["notices"]]
-        yield said
+        if "notices" in record:
+            record["notices"] = [notice.model_dump() for notice in event["notices"]]
+        yield record
 
 
 def _line(kind: str, rest: dict[str, object]) -> str:
@@ -118,10 +120,10 @@ def _trajectories(store: Store, out: Path, hidden: bool) -> Path:
 
 def _table(connection: duckdb.DuckDBPyConnection, name: str, path: Path, form: str) -> Path:
     column = _plain if form == "parquet" else _harmless
-    described = connection.execute(f"DESCRIBE {name}").fetchall()
-    wanted = ", ".join(column(n, kind) for n, kind, *_ in described if n != "hidden")
+    description = connection.execute(f"DESCRIBE {name}").fetchall()
+    expressions = ", ".join(column(n, kind) for n, kind, *_ in description if n != "hidden")
     target = constant(str(path))
-    rows = f"SELECT {wanted} FROM {name}{_ORDER.get(name, '')}"
+    rows = f"SELECT {expressions} FROM {name}{_ORDER.get(name, '')}"
     write_out(connection, f"COPY ({rows}) TO {target} (FORMAT {form})", MEMORY)
     return path
 

@@ -58,11 +58,11 @@ class File:
     def connected(self, *, read_only: bool, **settings: str) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection, once no other process or thread is in the way."""
         here = turns(self.path, None if self._aside else self._folder / GATE)
-        with here.reading(self.path) if read_only else here.writing(self.path) as opened:
-            made = self.path.exists()
+        with here.reading(self.path) if read_only else here.writing(self.path) as release:
+            exists = self.path.exists()
             with closing(connect(str(self.path), read_only=read_only, **settings)) as connection:
-                opened()
-                if not made:
+                release()
+                if not exists:
                     self.path.chmod(0o600)
                 limited(connection, read_only=read_only)
                 yield connection

@@ -34,37 +34,37 @@ class Gate:
 
         Open where another writer keeps it closed for longer than the patience, as is what cannot be locked.
         """
-        with ExitStack() as kept:
+        with ExitStack() as stack:
             with suppress(OSError):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                file = kept.enter_context(_opened(self.path, os.O_RDWR | os.O_CREAT))
-                _attempted(file, fcntl.LOCK_EX, patience)
+                file = stack.enter_context(_open_file(self.path, os.O_RDWR | os.O_CREAT))
+                _try_lock(file, fcntl.LOCK_EX, patience)
                 # A process that was forked meanwhile has the file open, too.
-                kept.callback(fcntl.flock, file, fcntl.LOCK_UN)
-            yield kept.close
+                stack.callback(fcntl.flock, file, fcntl.LOCK_UN)
+            yield stack.close
 
     def pass_through(self) -> None:
         """Return once nobody waits to write, or the courtesy is over; at once where nobody ever wrote."""
         if time.monotonic() < self._open_until:
             return
-        with suppress(OSError), _opened(self.path, os.O_RDONLY) as file:
-            if not _attempted(file, fcntl.LOCK_SH, COURTESY):
+        with suppress(OSError), _open_file(self.path, os.O_RDONLY) as file:
+            if not _try_lock(file, fcntl.LOCK_SH, COURTESY):
                 self._open_until = time.monotonic() + COURTESY
             fcntl.flock(file, fcntl.LOCK_UN)
 
 
 @contextmanager
-def _opened(path: Path, how: int) -> Iterator[int]:
-    with closing(os.fdopen(os.open(path, how, 0o666))) as file:
+def _open_file(path: Path, flags: int) -> Iterator[int]:
+    with closing(os.fdopen(os.open(path, flags, 0o666))) as file:
         yield file.fileno()
 
 
-def _attempted(file: int, how: int, patience: float) -> bool:
+def _try_lock(file: int, operation: int, patience: float) -> bool:
     """Take a lock, where it is to be had within so many seconds; whether it was."""
     deadline = time.monotonic() + patience
     while True:
         try:
-            fcntl.flock(file, how | fcntl.LOCK_NB)
+            fcntl.flock(file, operation | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
                 return False

@@ -70,8 +70,8 @@ class Lake:
         query = "SELECT max(epoch(snapshot_time)) FROM lake.snapshots()"
         try:
             with self.connected(read_only=True) as connection:
-                (at,) = first_row(connection, query) or (None,)
-                return self.word(connection), at
+                (time,) = first_row(connection, query) or (None,)
+                return self.word(connection), time
         except NoLake:
             return "none", None
 
@@ -86,9 +86,9 @@ class Lake:
         where the catalog fails meanwhile: what DuckDB says of that may hold its password.
         """
         with self._named(), self._opened(read_only=read_only, **settings) as connection:
-            known = {} if self._aside else self._names(connection)
-            self._check_study(known, read_only=read_only)
-            if schema := known.get("schema") or self._schema:
+            labels = {} if self._aside else self._names(connection)
+            self._check_study(labels, read_only=read_only)
+            if schema := labels.get("schema") or self._schema:
                 use(connection, schema)
             elif not self._aside:
                 connection.execute("USE lake")
@@ -125,13 +125,13 @@ class Lake:
 
     def tidy(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Merge what many small commits have left in many files; who reads goes on with what it has."""
-        scattered = execute(connection, _SCATTERED, [_SMALL, MANY_FILES]).fetchall()
-        for schema, table in scattered:
+        tables = execute(connection, _SCATTERED, [_SMALL, MANY_FILES]).fetchall()
+        for schema, table in tables:
             place = f"'lake', '{table}', schema => '{schema}'"
             with suppress(duckdb.Error):  # what was committed is there; the next one tries again
                 connection.execute(f"CALL ducklake_rewrite_data_files({place}, delete_threshold => 0.1)")
                 connection.execute(f"CALL ducklake_merge_adjacent_files({place}, max_file_size => {_SMALL})")
-        if scattered:
+        if tables:
             _expire(connection)
 
     @contextmanager
@@ -174,16 +174,20 @@ class Lake:
 
     @property
     def _place(self) -> Place:
-        beside, said = self.workspace.beside, str(self.workspace.settings.get("data") or "")
-        moves = not said.startswith("/") and "://" not in said
-        return Place(self.url, beside(said) if said else None, beside(said if said and moves else "lake"))
+        beside, location = self.workspace.beside, str(self.workspace.settings.get("data") or "")
+        moves = not location.startswith("/") and "://" not in location
+        return Place(
+            self.url,
+            beside(location) if location else None,
+            beside(location if location and moves else "lake"),
+        )
 
     def _opened(
         self, *, read_only: bool, **settings: str
     ) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
         """A connection of its own; those who only look never make or change anything."""
-        own = self.workspace.has_begun or not read_only
-        return shared(self._place, read_only=not own, create=not read_only, **settings)
+        writable = self.workspace.has_begun or not read_only
+        return shared(self._place, read_only=not writable, create=not read_only, **settings)
 
     def _names(self, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
         """`names`, which are read from a file: only where something was stored since they were."""
@@ -199,16 +203,16 @@ class Lake:
         except NoLake:
             return False
 
-    def _check_study(self, known: dict[str, str], *, read_only: bool) -> None:
-        if not known or (read_only and not self.workspace.has_begun):
+    def _check_study(self, labels: dict[str, str], *, read_only: bool) -> None:
+        if not labels or (read_only and not self.workspace.has_begun):
             return
         if not self.workspace.has_begun:
             # Another machine may have begun the study since this one looked.
             self.workspace.pull(at_once=True)
-        if not self.workspace.has_begun or known["study"] != self.workspace.study:
+        if not self.workspace.has_begun or labels["study"] != self.workspace.study:
             raise StoreError(
-                f"{self}: these tables are another study's, whose ledgers lie in {known['home']}: work there "
-                f"(--workspace {known['home']}), or give {self.workspace.path} a catalog of its own"
+                f"{self}: these tables are another study's, whose ledgers lie in {labels['home']}: work there "
+                f"(--workspace {labels['home']}), or give {self.workspace.path} a catalog of its own"
             )
 
     def _name(self, connection: duckdb.DuckDBPyConnection, schema: str) -> None:
@@ -268,11 +272,11 @@ def _patient(holder: str) -> None:
 
 def _schemas(connection: duckdb.DuckDBPyConnection) -> set[str]:
     query = "SELECT schema_name FROM information_schema.schemata WHERE catalog_name = 'lake'"
-    there = {str(row[0]) for row in connection.execute(query).fetchall()}
-    return {one for one in there if one.startswith(OWN_SCHEMA)}
+    schemas = {str(row[0]) for row in connection.execute(query).fetchall()}
+    return {one for one in schemas if one.startswith(OWN_SCHEMA)}
 
 
 def _expire(connection: duckdb.DuckDBPyConnection) -> None:
     """Take away files that nobody has needed for long."""
-    for what in ("expire_snapshots", "cleanup_old_files"):
-        connection.execute(f"CALL ducklake_{what}('lake', older_than => now() - INTERVAL '{_KEPT}')")
+    for procedure in ("expire_snapshots", "cleanup_old_files"):
+        connection.execute(f"CALL ducklake_{procedure}('lake', older_than => now() - INTERVAL '{_KEPT}')")

@@ -44,11 +44,11 @@ class ObjectClaims:
         there = self._there()
         if is_first:
             self._clear(there, beats, now)
-        by_hash = {_hashed(name): name for name in names}
+        by_hash = {_digest(name): name for name in names}
         return {by_hash[one] for one in self._claimed(list(by_hash), there, beats, now)}
 
     def release(self, names: Collection[str]) -> None:
-        self._give_back([_hashed(name) for name in names])
+        self._give_back([_digest(name) for name in names])
 
     def close(self) -> None:
         self._stopping.set()
@@ -59,8 +59,8 @@ class ObjectClaims:
 
     def _there(self) -> Made:
         claims: Made = {}
-        for name, seen in self.remote.seen("claims").items():
-            claims.setdefault(name.removeprefix("claims/").partition(".")[0], {})[name] = seen
+        for name, entry in self.remote.seen("claims").items():
+            claims.setdefault(name.removeprefix("claims/").partition(".")[0], {})[name] = entry
         return claims
 
     def _claimed(
@@ -68,25 +68,25 @@ class ObjectClaims:
     ) -> list[str]:
         """Which of these hashes are this process's from now on."""
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-            made = pool.map(lambda one: self._made(there.get(one, {}), one, beats, now), hashes)
-            mine = {one: name for one, name in zip(hashes, made, strict=True) if name}
+            claims = pool.map(lambda one: self._made(there.get(one, {}), one, beats, now), hashes)
+            mine = {one: name for one, name in zip(hashes, claims, strict=True) if name}
         if not mine:
             return []
         after = self._there()
         alone = {one for one in mine if _is_alone(mine[one], there.get(one, {}), after.get(one, {}))}
         self._held |= {one: [*there.get(one, {}), mine[one]] for one in alone}
-        if retracted := [name for one, name in mine.items() if one not in alone]:
-            self.remote.delete(retracted)
+        if surplus := [name for one, name in mine.items() if one not in alone]:
+            self.remote.delete(surplus)
         return list(alone)
 
     def _made(
-        self, before: Mapping[str, Seen], hashed: str, beats: Mapping[str, Seen], now: datetime
+        self, before: Mapping[str, Seen], digest: str, beats: Mapping[str, Seen], now: datetime
     ) -> str | None:
         """The object that says that this process has claimed; None where another one has."""
         last = max(before, key=_turn, default=None)
         if last and self._is_held(last, beats, now):
             return None
-        mine = f"claims/{hashed}.{_turn(last) + 1 if last else 0}"
+        mine = f"claims/{digest}.{_turn(last) + 1 if last else 0}"
         return mine if self.remote.create(mine, self._me.encode()) else None
 
     def _is_held(self, claim: str, beats: Mapping[str, Seen], now: datetime) -> bool:
@@ -96,8 +96,8 @@ class ObjectClaims:
         last = beats.get(f"writers/{holder.decode('ascii', 'replace')}")
         return last is not None and self._is_fresh(last, now)
 
-    def _is_fresh(self, seen: Seen, now: datetime) -> bool:
-        return (now - seen.at).total_seconds() < self.lease
+    def _is_fresh(self, entry: Seen, now: datetime) -> bool:
+        return (now - entry.at).total_seconds() < self.lease
 
     def _give_back(self, hashes: Collection[str]) -> None:
         objects = [name for one in hashes for name in self._held.pop(one, [])]
@@ -106,13 +106,15 @@ class ObjectClaims:
 
     def _clear(self, there: Made, beats: Mapping[str, Seen], now: datetime) -> None:
         """Take away what dead processes left: their claims are taken over and given back."""
-        old = [one for one, made in there.items() if not any(self._is_fresh(s, now) for s in made.values())]
-        cleared = self._claimed(old, there, beats, now)
-        self._give_back(cleared)
-        for one in cleared:
+        old = [
+            one for one, claims in there.items() if not any(self._is_fresh(s, now) for s in claims.values())
+        ]
+        hashes = self._claimed(old, there, beats, now)
+        self._give_back(hashes)
+        for one in hashes:
             del there[one]
-        if gone := [name for name, seen in beats.items() if not self._is_fresh(seen, now)]:
-            self.remote.delete(gone)
+        if names := [name for name, entry in beats.items() if not self._is_fresh(entry, now)]:
+            self.remote.delete(names)
 
     def _beat(self) -> datetime:
         """Show that this process lives; the object store's own time."""
@@ -130,11 +132,11 @@ class ObjectClaims:
 def _is_alone(mine: str, before: Mapping[str, Seen], after: Mapping[str, Seen]) -> bool:
     """Whether all that is there beside the own object was there before, and is the same."""
     return all(
-        other in before and before[other].tag == seen.tag for other, seen in after.items() if other != mine
+        other in before and before[other].tag == entry.tag for other, entry in after.items() if other != mine
     )
 
 
-def _hashed(name: str) -> str:
+def _digest(name: str) -> str:
     return blake2b(name.encode(), digest_size=12).hexdigest()
 
 

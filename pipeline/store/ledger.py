@@ -124,8 +124,8 @@ class Ledger:
         return {**{path.name: path.stat().st_size for path in self._shared()}, **sizes(self.folder)}
 
     def _shared(self) -> list[Path]:
-        shared = self.folder.with_suffix(".jsonl")
-        return [shared] if shared.exists() else []
+        path = self.folder.with_suffix(".jsonl")
+        return [path] if path.exists() else []
 
 
 class RatingLedger:
@@ -297,8 +297,8 @@ def files(folder: Path) -> list[Path]:
 
 def sizes(folder: Path) -> dict[str, int]:
     """Name -> bytes of the ledger files of a folder, oldest first."""
-    found = disk.sizes(folder)
-    return {name: found[name] for name in sorted(found) if name.endswith(_ENDS)}
+    by_name = disk.sizes(folder)
+    return {name: by_name[name] for name in sorted(by_name) if name.endswith(_ENDS)}
 
 
 def changed(folder: Path, offsets: Mapping[str, int]) -> list[Path]:
@@ -321,8 +321,8 @@ def writer(folder: Path) -> str:
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     last = max(_names(folder), default="").split("-")[0]
     if now <= last:
-        counted = re.fullmatch(r"(.*~)(\d{6})", last)
-        now = f"{counted[1]}{int(counted[2]) + 1:06d}" if counted else f"{last}~000001"
+        match = re.fullmatch(r"(.*~)(\d{6})", last)
+        now = f"{match[1]}{int(match[2]) + 1:06d}" if match else f"{last}~000001"
     machine = re.sub(r"[^A-Za-z0-9_]+", "_", socket.gethostname())[:20]
     return f"{now}-{machine}-{os.getpid()}-{secrets.token_hex(4)}"
 

@@ -37,24 +37,29 @@ def columns(lines: Sequence[bytes], ledgers: Sequence[str], numbers: Sequence[in
     if len(rows) != len(lines) or not all(map(_has_one_answer, rows)) or not _named_rightly(rows):
         return None
     fields = set(_ALWAYS).union(*rows)
-    found: Columns = {name: [row.get(name, default) for row in rows] for name, default in _defaults(fields)}
+    values: Columns = {name: [row.get(name, default) for row in rows] for name, default in _defaults(fields)}
     for name in fields.intersection(_JSON):
-        found[name] = [canonical_json(value) if value else None for value in found[name]]
-    return {"ledger": ledgers, "line": numbers, "trajectory_id": found.pop("trajectory"), **found}
+        values[name] = [canonical_json(value) if value else None for value in values[name]]
+    return {"ledger": ledgers, "line": numbers, "trajectory_id": values.pop("trajectory"), **values}
 
 
 def _defaults(fields: set[str]) -> list[tuple[str, Any]]:
-    known = Rating.model_fields
+    model_fields = Rating.model_fields
     return [
-        (name, None if known[name].is_required() else known[name].get_default(call_default_factory=True))
-        for name in known
+        (
+            name,
+            None
+            if model_fields[name].is_required()
+            else model_fields[name].get_default(call_default_factory=True),
+        )
+        for name in model_fields
         if name in fields
     ]
 
 
 def _has_one_answer(row: Mapping[str, Any]) -> bool:
-    given = (row.get("label") is not None) + (row.get("error") is not None) + row.get("retracted", False)
-    return bool(given == 1)
+    count = (row.get("label") is not None) + (row.get("error") is not None) + row.get("retracted", False)
+    return bool(count == 1)
 
 
 def _named_rightly(rows: Sequence[Mapping[str, Any]]) -> bool:
@@ -71,7 +76,7 @@ def _adapter() -> TypeAdapter[list[dict[str, Any]]]:
         ]
         for name, field in Rating.model_fields.items()
     }
-    typed: Any = TypedDict  # for type checkers its fields would have to be written out
-    row = typed("row", fields)
+    make_type: Any = TypedDict  # for type checkers its fields would have to be written out
+    row = make_type("row", fields)
     row.__pydantic_config__ = ConfigDict(extra="forbid")
     return TypeAdapter(list[row])  # type: ignore[valid-type]

@@ -30,34 +30,42 @@ class Span(NamedTuple):
     last: str | None
 
 
-def listing(bucket: Bucket, known: Mapping[str, Sequence[str]]) -> dict[str, Listed]:
+def listing(bucket: Bucket, names_by_folder: Mapping[str, Sequence[str]]) -> dict[str, Listed]:
     """The objects of folders; `known` are names of each in order, none of a folder that is new."""
     in_order = bucket.scheme in ORDERED and UNORDERED not in bucket.url
-    spans = [span for folder, names in known.items() for span in _spans(folder, names if in_order else ())]
-    parts = bucket.side_by_side.map(lambda span: _listed(bucket, span), spans)
-    there = {name: listed for part in parts for name, listed in part.items()}
+    spans = [
+        span
+        for folder, names in names_by_folder.items()
+        for span in _spans(folder, names if in_order else ())
+    ]
+    parts = bucket.side_by_side.map(lambda span: _list_span(bucket, span), spans)
+    objects = {name: entry for part in parts for name, entry in part.items()}
     # What a list in another order would have passed over is most likely known: then nothing is sure.
-    doubtful = [folder for folder, names in known.items() if any(f"{folder}/{n}" not in there for n in names)]
-    for whole in bucket.side_by_side.map(bucket.listed, doubtful):
-        there |= whole
-    return there
+    doubtful = [
+        folder
+        for folder, names in names_by_folder.items()
+        if any(f"{folder}/{n}" not in objects for n in names)
+    ]
+    for entries in bucket.side_by_side.map(bucket.listed, doubtful):
+        objects |= entries
+    return objects
 
 
 def _spans(folder: str, names: Sequence[str]) -> Iterator[Span]:
     """Spans of whole pages, as many as are listed at once; the last one has no end."""
     pages = -(-len(names) // PAGE)
     each = PAGE * max(1, -(-pages // SIDE_BY_SIDE))
-    cuts = [f"{folder}/{names[at]}" for at in range(each - 1, len(names), each)]
+    cuts = [f"{folder}/{names[number]}" for number in range(each - 1, len(names), each)]
     for after, last in pairwise([None, *cuts, None]):
         yield Span(folder, after, last)
 
 
-def _listed(bucket: Bucket, span: Span) -> dict[str, Listed]:
-    found: dict[str, Listed] = {}
-    for name, listed in bucket.names(span.folder, span.after):
+def _list_span(bucket: Bucket, span: Span) -> dict[str, Listed]:
+    entries: dict[str, Listed] = {}
+    for name, entry in bucket.names(span.folder, span.after):
         if span.last is not None and name > span.last:
             break
-        found[name] = listed
+        entries[name] = entry
         if name == span.last:
             break
-    return found
+    return entries

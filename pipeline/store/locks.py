@@ -45,18 +45,18 @@ class FolderLocks:
     @contextmanager
     def exclusive(self, name: str, waiting: Waiting) -> Iterator[None]:
         with self._opened(name) as file:
-            told = False
-            while holder := _taken(file):
-                if not told:
+            is_reported = False
+            while holder := _take_lock(file):
+                if not is_reported:
                     waiting(holder)
-                    told = True
+                    is_reported = True
                 time.sleep(0.2)
             yield
 
     @contextmanager
     def shared(self, name: str, waiting: Waiting = lambda holder: None) -> Iterator[None]:
         with self._opened(name) as file:
-            if holder := _taken(file, fcntl.LOCK_SH):
+            if holder := _take_lock(file, fcntl.LOCK_SH):
                 waiting(holder)
                 fcntl.flock(file.fileno(), fcntl.LOCK_SH)
             yield
@@ -64,7 +64,7 @@ class FolderLocks:
     @contextmanager
     def attempt(self, name: str) -> Iterator[str | None]:
         with self._opened(name) as file:
-            yield _taken(file)
+            yield _take_lock(file)
 
     def _opened(self, name: str) -> TextIO:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -95,10 +95,10 @@ def key(name: str) -> int:
     return int.from_bytes(blake2b(f"coaudit {name}".encode(), digest_size=8).digest(), "big", signed=True)
 
 
-def _taken(file: TextIO, how: int = fcntl.LOCK_EX) -> str | None:
+def _take_lock(file: TextIO, operation: int = fcntl.LOCK_EX) -> str | None:
     """Take the lock; who holds it where that cannot be."""
     try:
-        fcntl.flock(file.fileno(), how | fcntl.LOCK_NB)
+        fcntl.flock(file.fileno(), operation | fcntl.LOCK_NB)
     except BlockingIOError:
         file.seek(0)
         return file.read().strip() or "unknown"

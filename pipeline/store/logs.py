@@ -38,10 +38,10 @@ class Logs:
         if self._bucket.has(name):
             return
         with tempfile.TemporaryDirectory(dir=self._aside) as aside:
-            packed = Path(aside) / "log.tar.gz"
-            with tarfile.open(packed, "w:gz", compresslevel=1) as archive:
+            tarball = Path(aside) / "log.tar.gz"
+            with tarfile.open(tarball, "w:gz", compresslevel=1) as archive:
                 archive.add(folder, arcname=".", filter=_nobodys)
-            self._bucket.send(name, packed)
+            self._bucket.send(name, tarball)
 
     def fetch(self, content: str, folder: Path) -> bool:
         """Bring the files of a log here; whether the study holds it."""
@@ -50,16 +50,16 @@ class Logs:
             return False
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as aside:
-            packed, unpacked = Path(aside) / "log.tar.gz", Path(aside) / "log"
-            self._bucket.fetch(name, packed)
+            tarball, contents = Path(aside) / "log.tar.gz", Path(aside) / "log"
+            self._bucket.fetch(name, tarball)
             try:
-                with opened(packed) as archive:
+                with opened(tarball) as archive:
                     for member in members(archive):
-                        extract(archive, member, unpacked)
+                        extract(archive, member, contents)
             except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
                 raise StoreError(f"{self._bucket}/{name}: damaged: {error}") from error
             if not folder.exists():
-                unpacked.rename(folder)
+                contents.rename(folder)
         return True
 
 

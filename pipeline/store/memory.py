@@ -53,8 +53,8 @@ def bounded(connection: duckdb.DuckDBPyConnection, memory: str | None) -> None:
         connection.execute("SET threads = 1")
     most = memory or f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') // 5 * 4 >> 20}MiB"
     connection.execute(f"SET memory_limit = '{most}'")  # RESET shows the limit of old and keeps this one
-    there = first_row(connection, "SELECT current_setting('temp_directory')")
-    if there != (spill(),):  # one that has been used stays
+    setting = first_row(connection, "SELECT current_setting('temp_directory')")
+    if setting != (spill(),):  # one that has been used stays
         connection.execute(f"SET temp_directory = {constant(spill())}")
 
 

@@ -99,8 +99,8 @@ class Parcel:
             table = self._held[name]
             yield from self._kept(name, (table if columns is None else table.select(columns)).to_batches())
             return
-        wanted = [list(SCHEMAS[name]).index(column) for column in columns or ()]
-        options = pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
+        indices = [list(SCHEMAS[name]).index(column) for column in columns or ()]
+        options = pa.ipc.IpcReadOptions(included_fields=indices, use_threads=False)
         with pa.OSFile(str(self._file)) as file:
             file.seek(self._places[name])
             yield from self._kept(name, pa.ipc.open_stream(file, options=options))

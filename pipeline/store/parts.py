@@ -48,8 +48,8 @@ class Parts:
         final = part.with_name(part.name.removesuffix(PART))
         for content, folder in self._noted(part):
             self._logs.hold(content, folder)
-        whole = part.read_bytes().rpartition(b"\n")
-        os.truncate(part, len(whole[0]) + len(whole[1]))  # a line that was cut off never counted
+        lines = part.read_bytes().rpartition(b"\n")
+        os.truncate(part, len(lines[0]) + len(lines[1]))  # a line that was cut off never counted
         if final.exists() or not part.stat().st_size:
             part.unlink()  # it was published, and the kill came before the name
         else:

@@ -101,7 +101,7 @@ class CatalogClaims:
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """One process at a time, and one thread of it: who is not seen to hold its lock then is gone."""
-        with self._alone, _explained(), self._connection.transaction():
+        with self._alone, _explain_errors(), self._connection.transaction():
             self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [key("claims")])
             yield
 
@@ -134,7 +134,7 @@ def _holder(connection: psycopg.Connection[tuple[object, ...]], name: str) -> st
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _explain_errors() -> Iterator[None]:
     import psycopg
 
     try:

@@ -52,20 +52,20 @@ class Remote(Bucket):
 
     def pull(self, *, at_once: bool = False) -> None:
         """Bring every object that is not here into the mirror; one look holds for a while."""
-        began = time.monotonic()
-        if not at_once and began < self._fresh:
+        start = time.monotonic()
+        if not at_once and start < self._fresh:
             return
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         here = {folder: disk.sizes(self.folder / folder) for folder in MIRRORED}
         there = self._listed(here)
         lacking = self._lacking(here, there)
-        took = time.monotonic() - began
+        seconds = time.monotonic() - start
         for _ in self.side_by_side.map(self._bring, lacking, lacking.values()):
             pass
         self._there = there
         if not self._fresh:
             self._parts.hand_over(MIRRORED)
-        self._fresh = time.monotonic() + max(FRESH, PATIENCE * took)
+        self._fresh = time.monotonic() + max(FRESH, PATIENCE * seconds)
 
     def publish(self, part: Path) -> Path:
         """Have the object store hold a part; it bears its name from then on, which is returned."""
@@ -77,21 +77,21 @@ class Remote(Bucket):
         StoreError where the object store creates what is there already: no claim could be relied on.
         """
         self.create("secret", secrets.token_bytes(32))
-        held = self.read("secret") or b""
-        if self.create("secret", held):
+        content = self.read("secret") or b""
+        if self.create("secret", content):
             raise StoreError(
                 f"{self}: the object store overwrites what is only to be created where nothing is "
                 "(`If-None-Match: *`): two machines would take each other's work, so no study can live there"
             )
-        return held
+        return content
 
     def _listed(self, here: Mapping[str, Mapping[str, int]]) -> dict[str, Listed]:
         """What a mirror is to hold, which has got these files."""
         above = self.above()  # first and alone: it makes the client that the others use
-        listed = {name: one for name, one in above.items() if name in SETTINGS}
-        known = {folder: sorted(sizes) if _is_final(f"{folder}/") else () for folder, sizes in here.items()}
-        there = listing(self, known)
-        return listed | {name: one for name, one in there.items() if _is_safe(name)}
+        entries = {name: one for name, one in above.items() if name in SETTINGS}
+        names = {folder: sorted(sizes) if _is_final(f"{folder}/") else () for folder, sizes in here.items()}
+        there = listing(self, names)
+        return entries | {name: one for name, one in there.items() if _is_safe(name)}
 
     def _lacking(self, here: Mapping[str, Mapping[str, int]], there: Mapping[str, Listed]) -> dict[str, int]:
         """Name -> bytes of what the mirror has not got as it is there, or not all of it.
@@ -100,17 +100,19 @@ class Remote(Bucket):
         here.
         """
         names = {f"{folder}/{name}": size for folder, sizes in here.items() for name, size in sizes.items()}
-        gone = sorted(name for name in names.keys() - there.keys() if _is_final(name) and _is_ledger(name))
-        if gone:
+        lost_names = sorted(
+            name for name in names.keys() - there.keys() if _is_final(name) and _is_ledger(name)
+        )
+        if lost_names:
             raise StoreError(
-                f"{self}: {len(gone)} files of its ledgers are gone from there, {gone[0]} among them: bring "
+                f"{self}: {len(lost_names)} files of its ledgers are gone from there, {lost_names[0]} among them: bring "
                 f"them back from {self.folder}, or have another folder for what is there now ({MIRRORS})"
             )
         names |= disk.sizes(self.folder)
         return {
-            name: listed.size
-            for name, listed in there.items()
-            if names.get(name) != listed.size or not (_is_final(name) or self._there.get(name) == listed)
+            name: entry.size
+            for name, entry in there.items()
+            if names.get(name) != entry.size or not (_is_final(name) or self._there.get(name) == entry)
         }
 
     def _bring(self, name: str, size: int) -> None:

@@ -31,20 +31,22 @@ def event_digests(events: Iterable[Event]) -> list[str]:
     return [event.digest() for event in events if not event.live_only]
 
 
-def outcome(trajectory_id: str, given: Outcome, *, imported: bool) -> Row:
+def outcome(trajectory_id: str, record: Outcome, *, imported: bool) -> Row:
     """A row of `outcomes`; `imported` ones come from `outcomes import` and outlive a new ingest."""
-    data = None if given.data is None else canonical_json(given.data)
+    data = None if record.data is None else canonical_json(record.data)
     return {
         "trajectory_id": trajectory_id,
-        **fields_of(given, _OUTCOME),
+        **fields_of(record, _OUTCOME),
         "data": data,
         "imported": imported,
     }
 
 
-def ratings(many: Sequence[Rating], ledgers: Sequence[str], lines: Sequence[int]) -> dict[str, Sequence[Any]]:
+def ratings(
+    records: Sequence[Rating], ledgers: Sequence[str], lines: Sequence[int]
+) -> dict[str, Sequence[Any]]:
     """Columns of `ratings`, each of which stands in that line of that file of the ledger."""
-    values = zip(*map(_RATING_VALUES, many), strict=True)
+    values = zip(*map(_RATING_VALUES, records), strict=True)
     columns: dict[str, Sequence[Any]] = dict(zip(_RATING, values, strict=True))
     for name in ("parameters", "external"):
         columns[name] = [canonical_json(value) if value else None for value in columns[name]]
@@ -58,10 +60,10 @@ def ratings(many: Sequence[Rating], ledgers: Sequence[str], lines: Sequence[int]
 
 def to_rating(row: dict[str, Any]) -> Rating:
     """A rating back from its row, which was checked when it came in."""
-    said = {name: row[name] for name in _RATING if name in row}
-    said |= {name: json.loads(row[name]) if row[name] else {} for name in ("parameters", "external")}
+    fields = {name: row[name] for name in _RATING if name in row}
+    fields |= {name: json.loads(row[name]) if row[name] else {} for name in ("parameters", "external")}
     return Rating.model_construct(
-        **{**said, "trajectory": row["trajectory_id"], "cites": tuple(row["cites"] or ())}
+        **{**fields, "trajectory": row["trajectory_id"], "cites": tuple(row["cites"] or ())}
     )
 
 
@@ -91,9 +93,9 @@ def scopes(book: Codebook) -> list[Row]:
     ]
 
 
-def measure(given: Measure) -> Row:
+def measure(record: Measure) -> Row:
     """A row of `computed`."""
-    return {"trajectory_id": given.trajectory, **fields_of(given, MEASURE)}
+    return {"trajectory_id": record.trajectory, **fields_of(record, MEASURE)}
 
 
 def to_trajectories(
@@ -104,13 +106,15 @@ def to_trajectories(
 ) -> list[Trajectory]:
     """The trajectories of these ids, in this order, from the rows of all; unknown ids are left out."""
     by_id = {row["id"]: row for row in heads}
-    groups = {name: _grouped(rows) for name, rows in parts.items()}
+    groups = {name: _by_trajectory(rows) for name, rows in parts.items()}
     items = []
     for key in ids:
         if key in by_id:
-            own = {name: groups[name].get(key, []) for name in ("participants", "events", "outcomes")}
-            contents = {h: states[h] for h in sorted(hashes_of(own["events"])) if h in states}
-            items.append(to_trajectory(by_id[key], **own, states=contents))
+            rows_by_part = {
+                name: groups[name].get(key, []) for name in ("participants", "events", "outcomes")
+            }
+            contents = {h: states[h] for h in sorted(hashes_of(rows_by_part["events"])) if h in states}
+            items.append(to_trajectory(by_id[key], **rows_by_part, states=contents))
     return items
 
 
@@ -119,9 +123,9 @@ def hashes_of(events: Iterable[dict[str, Any]]) -> set[str]:
     return {h for row in events if row["states"] for h in json.loads(row["states"]).values()}
 
 
-def _grouped(many: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def _by_trajectory(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     groups: dict[str, list[dict[str, Any]]] = {}
-    for row in many:
+    for row in rows:
         groups.setdefault(row["trajectory_id"], []).append(row)
     return groups
 
@@ -147,16 +151,16 @@ def to_trajectory(
 
 def to_events(rows: Sequence[dict[str, Any]]) -> Events:
     """Events from their rows (dictionaries by column)."""
-    given = {name: [row[name] for row in rows] for name in _EVENT}
-    given["arguments"] = [
+    values = {name: [row[name] for row in rows] for name in _EVENT}
+    values["arguments"] = [
         None if name is None else {} if text in (None, "{}") else json.loads(text)
-        for name, text in zip(given["action"], given["arguments"], strict=True)
+        for name, text in zip(values["action"], values["arguments"], strict=True)
     ]
-    given["states"] = [json.loads(text) if text else {} for text in given["states"]]
-    given["notices"] = [
-        tuple(Notice(**notice) for notice in json.loads(text)) if text else () for text in given["notices"]
+    values["states"] = [json.loads(text) if text else {} for text in values["states"]]
+    values["notices"] = [
+        tuple(Notice(**notice) for notice in json.loads(text)) if text else () for text in values["notices"]
     ]
-    columns = EventColumns(**given)
+    columns = EventColumns(**values)
     return Events(columns) if columns.are_events() else Events(rows=columns.validated())
 
 
@@ -175,9 +179,9 @@ TOKENS = ("prompt_tokens", "completion_tokens")
 MEASURE = tuple(field.name for field in dataclasses.fields(Measure) if field.name != "trajectory")
 
 
-def fields_of(given: object, names: Iterable[str]) -> dict[str, Any]:
+def fields_of(record: object, names: Iterable[str]) -> dict[str, Any]:
     """Those fields of an object, by name."""
-    return {name: getattr(given, name) for name in names}
+    return {name: getattr(record, name) for name in names}
 
 
 def _to_participant(row: dict[str, Any]) -> Participant:

@@ -125,13 +125,15 @@ def save(workspace: Workspace, sample: Sample) -> Path:
 
 def load(workspace: Workspace, name: str | None) -> Sample:
     """The sample of that name, or the only one there is."""
-    known = names(workspace)
+    existing = names(workspace)
     if name is None:
-        if len(known) != 1:
-            raise UsageError(f"--sample must name one of {', '.join(known) or '(none yet: coaudit sample)'}")
-        name = known[0]
-    if name not in known:
-        raise UsageError(f"no sample {name!r}, expected one of {', '.join(known) or '(none yet)'}")
+        if len(existing) != 1:
+            raise UsageError(
+                f"--sample must name one of {', '.join(existing) or '(none yet: coaudit sample)'}"
+            )
+        name = existing[0]
+    if name not in existing:
+        raise UsageError(f"no sample {name!r}, expected one of {', '.join(existing) or '(none yet)'}")
     return read(path(workspace, name))
 
 
@@ -157,7 +159,7 @@ def read(file: Path) -> Sample:
 def rows(sample: Sample) -> Iterator[Row]:
     """The rows of the table `samples`."""
     design = sample.design
-    how = json.dumps({"method": design.method, "unit": design.unit, "strata": design.strata})
+    design_json = json.dumps({"method": design.method, "unit": design.unit, "strata": design.strata})
     for unit in sample.units:
         yield {
             "sample": design.name,
@@ -168,7 +170,7 @@ def rows(sample: Sample) -> Iterator[Row]:
             "probability": unit.probability,
             "stratum": unit.stratum,
             "overlap": unit.overlap,
-            "design": how,
+            "design": design_json,
             "seed": design.seed,
             "created": design.created,
         }
@@ -191,7 +193,7 @@ def frame_columns(sample: Sample) -> dict[str, list[Any]]:
     }
 
 
-def changed(workspace: Workspace, loaded: dict[str, int]) -> Sequence[Path]:
+def changed(workspace: Workspace, offsets: dict[str, int]) -> Sequence[Path]:
     """The sample files that are not in the table as they are now, by their size."""
     sizes = ledger.sizes(workspace.samples)
-    return [workspace.samples / name for name in sizes if loaded.get(f"samples/{name}") != sizes[name]]
+    return [workspace.samples / name for name in sizes if offsets.get(f"samples/{name}") != sizes[name]]

@@ -51,9 +51,9 @@ class Selection:
     def where(self, table: str = "t") -> tuple[str, list[Any]]:
         """A condition on `trajectories` named `table`, with its parameters."""
         terms: list[tuple[str, list[Any]]] = [
-            (_among(f"{table}.{column}", wanted), [texts(wanted)])
+            (_among(f"{table}.{column}", choices), [texts(choices)])
             for column in COLUMNS
-            if (wanted := getattr(self, column))
+            if (choices := getattr(self, column))
         ]
         if self.ids:
             terms.append((f"{table}.id {AMONG}", [texts(self.ids)]))
@@ -69,13 +69,13 @@ class Selection:
             tag = f"json_extract_string({table}.tags, ?)"
             terms.append((_among(tag, some), [tag_path(key), texts(some)]))
         condition = " AND ".join(term for term, _ in terms) or "true"
-        return condition, [parameter for _, given in terms for parameter in given]
+        return condition, [parameter for _, parameters in terms for parameter in parameters]
 
     def __bool__(self) -> bool:
         """Whether anything is left out."""
         return self != Selection()
 
 
-def _among(value: str, wanted: Collection[str]) -> str:
+def _among(value: str, choices: Collection[str]) -> str:
     """SQL: whether a value is one of a parameter's."""
-    return f"coalesce({value}, '{NONE}') {AMONG}" if NONE in wanted else f"{value} {AMONG}"
+    return f"coalesce({value}, '{NONE}') {AMONG}" if NONE in choices else f"{value} {AMONG}"

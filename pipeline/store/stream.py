@@ -66,20 +66,22 @@ def stream(
                 some = store.load(connection, ids, states=states)
             yield some
         else:
-            yield from _passed(store, ids, most, states=states)
+            yield from _through_files(store, ids, most, states=states)
         place, reach = place + count, MORE * reach
 
 
-def _passed(store: Store, ids: Sequence[str], most: int, *, states: bool) -> Iterator[list[Trajectory]]:
+def _through_files(
+    store: Store, ids: Sequence[str], most: int, *, states: bool
+) -> Iterator[list[Trajectory]]:
     with tempfile.TemporaryDirectory(dir=spill()) as folder:
         with store.reading(synced=True) as connection:
-            files = _sorted(connection, ids, Path(folder), states=states)
-        read = _read(files)
-        while some := _some(read, most):
+            files = _write_files(connection, ids, Path(folder), states=states)
+        trajectories = _read(files)
+        while some := _some(trajectories, most):
             yield some
 
 
-def _sorted(
+def _write_files(
     connection: duckdb.DuckDBPyConnection, ids: Sequence[str], folder: Path, *, states: bool
 ) -> dict[str, Path]:
     """A file for each table, of the rows of these trajectories in their order."""
@@ -93,9 +95,9 @@ def _sorted(
         if name == "states" and not states:
             continue
         files[name] = folder / f"{name}.parquet"
-        ordered = f"{query} ORDER BY place{_ORDER.get(name, '')}"
-        to = f"{constant(str(files[name]))} (FORMAT parquet, ROW_GROUP_SIZE {10 * AT_ONCE})"
-        write_out(connection, f"COPY ({ordered}) TO {to}", MEMORY)
+        statement = f"{query} ORDER BY place{_ORDER.get(name, '')}"
+        target = f"{constant(str(files[name]))} (FORMAT parquet, ROW_GROUP_SIZE {10 * AT_ONCE})"
+        write_out(connection, f"COPY ({statement}) TO {target}", MEMORY)
     connection.execute("DROP TABLE wanted")
     return files
 
@@ -104,18 +106,18 @@ def _read(files: dict[str, Path]) -> Iterator[tuple[Trajectory, int]]:
     """Each trajectory with how many events it has."""
     parts = {name: _part(_groups(path)) for name, path in files.items() if name != "trajectories"}
     for place, (head,) in _groups(files["trajectories"]):
-        own = {name: take(place) for name, take in parts.items()}
-        contents = {row["hash"]: json.loads(row["content"]) for row in own.pop("states", ())}
-        yield rows.to_trajectory(head, **own, states=contents), len(own["events"])
+        rows_by_part = {name: take(place) for name, take in parts.items()}
+        contents = {row["hash"]: json.loads(row["content"]) for row in rows_by_part.pop("states", ())}
+        yield rows.to_trajectory(head, **rows_by_part, states=contents), len(rows_by_part["events"])
 
 
-def _some(read: Iterator[tuple[Trajectory, int]], most: int) -> list[Trajectory]:
+def _some(pairs: Iterator[tuple[Trajectory, int]], most: int) -> list[Trajectory]:
     some: list[Trajectory] = []
     total = 0
     with few_collections():
-        while total < most and (one := next(read, None)):
-            some.append(one[0])
-            total += one[1]
+        while total < most and (pair := next(pairs, None)):
+            some.append(pair[0])
+            total += pair[1]
     return some
 
 
@@ -133,6 +135,6 @@ def _part(groups: _Groups) -> Callable[[int], list[dict[str, Any]]]:
 
 
 def _groups(path: Path) -> _Groups:
-    read = itertools.chain.from_iterable(batch.to_pylist() for batch in batches(path, AT_ONCE))
-    for place, group in itertools.groupby(read, key=itemgetter("place")):
+    records = itertools.chain.from_iterable(batch.to_pylist() for batch in batches(path, AT_ONCE))
+    for place, group in itertools.groupby(records, key=itemgetter("place")):
         yield place, list(group)

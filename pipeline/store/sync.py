@@ -27,7 +27,7 @@ LONGEST_WAIT = 300.0
 """Seconds from now beyond which nobody has derived rows wait: who said so has another clock."""
 _Line = tuple[str, int, bytes, int]
 """The file, the number of a line, what it says, and the byte offset behind it."""
-_Broken = tuple[str, int, Quarantined]
+_BadLine = tuple[str, int, Quarantined]
 """The file and the line of what could not be read of a ledger."""
 
 
@@ -97,9 +97,9 @@ def lags(workspace: Workspace, tables: Known | None) -> bool:
         return True
     if workspace.outcomes.grown(tables.reached):
         return True
-    there = tables.reached
-    changed = ledger.changed(workspace.ratings, there)
-    return any(ledger.is_left(path) and ledger.grown(path, there.get(path.name, 0)) for path in changed)
+    offsets = tables.reached
+    paths = ledger.changed(workspace.ratings, offsets)
+    return any(ledger.is_left(path) and ledger.grown(path, offsets.get(path.name, 0)) for path in paths)
 
 
 @dataclass(frozen=True)
@@ -117,28 +117,28 @@ def load_ledgers(
     workspace: Workspace, connection: duckdb.DuckDBPyConnection, most: int | None = None
 ) -> Loaded:
     """Load ratings, outcomes and samples beyond the database; about so many ratings at the `most`."""
-    loaded = _load_ratings(workspace, connection, most)
-    if not loaded.whole:
-        return loaded
-    touched = loaded.trajectories | _load_outcomes(workspace, connection)
+    result = _load_ratings(workspace, connection, most)
+    if not result.whole:
+        return result
+    trajectory_ids = result.trajectories | _load_outcomes(workspace, connection)
     _load_samples(workspace, connection)
-    return Loaded(touched, whole=True)
+    return Loaded(trajectory_ids, whole=True)
 
 
 def load_codebooks(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> bool:
     """Load the codebooks; whether they have changed."""
-    own = workspace.codebooks
-    state = codebooks.state(own)
+    folder = workspace.codebooks
+    state = codebooks.state(folder)
     if _loaded_codebooks(connection) == state:
         return False
     books = []
     connection.execute("DELETE FROM codebooks")
     execute(connection, "DELETE FROM quarantine WHERE read_from = ?", [CODEBOOKS])
-    for name in codebooks.names(own):
+    for name in codebooks.names(folder):
         try:
-            books.append(codebooks.load(name, own))
+            books.append(codebooks.load(name, folder))
         except codebooks.CodebookError as error:
-            _set_aside(connection, CODEBOOKS, own / f"{name}.toml", str(error))
+            _set_aside(connection, CODEBOOKS, folder / f"{name}.toml", str(error))
     insert(connection, "codebooks", [row for book in books for row in rows.codes(book)])
     connection.execute("DELETE FROM codebook_scopes")
     insert(connection, "codebook_scopes", [row for book in books for row in rows.scopes(book)])
@@ -155,53 +155,53 @@ def _loaded_codebooks(connection: duckdb.DuckDBPyConnection) -> str | None:
 def _load_ratings(workspace: Workspace, connection: duckdb.DuckDBPyConnection, most: int | None) -> Loaded:
     """Thousands at a time, whatever file they are in: many short runs leave many short files."""
     query = "SELECT path, bytes, lines FROM ledgers"
-    stood = {path: (end, lines) for path, end, lines in connection.execute(query).fetchall()}
-    grown = ledger.changed(workspace.ratings, {path: end for path, (end, _) in stood.items()})
-    read = itertools.chain.from_iterable(_numbered(path, *stood.get(path.name, (0, 0))) for path in grown)
-    touched: set[str] = set()
-    broken: list[_Broken] = []
+    positions = {path: (end, lines) for path, end, lines in connection.execute(query).fetchall()}
+    paths = ledger.changed(workspace.ratings, {path: end for path, (end, _) in positions.items()})
+    pending = itertools.chain.from_iterable(_lines(path, *positions.get(path.name, (0, 0))) for path in paths)
+    trajectory_ids: set[str] = set()
+    bad_lines: list[_BadLine] = []
     ends: dict[str, tuple[int, int]] = {}
-    left = sys.maxsize if most is None else most
-    while batch := list(itertools.islice(read, min(left, LEDGER_BATCH))):
-        left -= len(batch)
+    rest = sys.maxsize if most is None else most
+    while batch := list(itertools.islice(pending, min(rest, LEDGER_BATCH))):
+        rest -= len(batch)
         ends.update((name, (behind, number)) for name, number, _, behind in batch)
         columns = ledger_columns.columns([line for *_, line, _ in batch], *_places(batch))
         if columns is None:
             columns, wrong = _one_by_one(batch, workspace.ratings)
-            broken += wrong
+            bad_lines += wrong
         if columns:
             insert_columns(connection, "ratings", columns)
-            touched.update(columns["trajectory_id"])
-    _quarantine(connection, broken)
+            trajectory_ids.update(columns["trajectory_id"])
+    _quarantine(connection, bad_lines)
     _note(connection, ends)
-    return Loaded(touched, whole=next(read, None) is None)
+    return Loaded(trajectory_ids, whole=next(pending, None) is None)
 
 
-def _numbered(path: Path, offset: int, line: int) -> Iterator[_Line]:
+def _lines(path: Path, offset: int, line: int) -> Iterator[_Line]:
     name = path.name
     for number, (content, behind) in enumerate(ledger.whole_lines(path, offset), start=line + 1):
         yield name, number, content, behind
 
 
-def _places(many: Sequence[_Line]) -> tuple[list[str], list[int]]:
-    return [name for name, *_ in many], [number for _, number, *_ in many]
+def _places(lines: Sequence[_Line]) -> tuple[list[str], list[int]]:
+    return [name for name, *_ in lines], [number for _, number, *_ in lines]
 
 
-def _one_by_one(batch: Sequence[_Line], folder: Path) -> tuple[ledger_columns.Columns, list[_Broken]]:
+def _one_by_one(batch: Sequence[_Line], folder: Path) -> tuple[ledger_columns.Columns, list[_BadLine]]:
     """The ratings among some lines, and what is wrong with the others."""
     items = [(line, ledger.rating(line[2], folder / line[0])) for line in batch]
-    broken = [(*line[:2], item) for line, item in items if isinstance(item, Quarantined)]
+    bad_lines = [(*line[:2], item) for line, item in items if isinstance(item, Quarantined)]
     good = [(line, item) for line, item in items if isinstance(item, Rating)]
     if not good:
-        return {}, broken
-    return rows.ratings([item for _, item in good], *_places([line for line, _ in good])), broken
+        return {}, bad_lines
+    return rows.ratings([item for _, item in good], *_places([line for line, _ in good])), bad_lines
 
 
 def _load_outcomes(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> set[str]:
     """The last outcome of a name for a trajectory and baseline; nothing where the ledger is as it was."""
     sizes = workspace.outcomes.sizes()
-    loaded = reached(connection)
-    if all(loaded.get(name) == size for name, size in sizes.items()):
+    offsets = reached(connection)
+    if all(offsets.get(name) == size for name, size in sizes.items()):
         return set()
     items = list(ledger.outcomes(workspace.outcomes))
     last = {(o.trajectory, o.name, o.baseline): o for _, _, o in items if not isinstance(o, Quarantined)}
@@ -212,15 +212,15 @@ def _load_outcomes(workspace: Workspace, connection: duckdb.DuckDBPyConnection) 
     lines = Counter(path.name for path, _, _ in items)
     _note(connection, {name: (size, lines[name]) for name, size in sizes.items()})
     connection.execute("DELETE FROM outcomes WHERE imported")
-    imported = [rows.outcome(o.trajectory, o.outcome(), imported=True) for o in last.values()]
-    insert(connection, "outcomes", imported)
+    outcome_rows = [rows.outcome(o.trajectory, o.outcome(), imported=True) for o in last.values()]
+    insert(connection, "outcomes", outcome_rows)
     return {o.trajectory for o in last.values()}
 
 
 def _load_samples(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> None:
     """A sample is written once, so one that changed is read whole."""
-    loaded = reached(connection)
-    for path in samples.changed(workspace, loaded):
+    offsets = reached(connection)
+    for path in samples.changed(workspace, offsets):
         name, size = f"samples/{path.name}", path.stat().st_size
         for table in ("samples", "frames"):
             execute(connection, f"DELETE FROM {table} WHERE sample = ?", [path.stem])
@@ -231,10 +231,10 @@ def _load_samples(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -
             _set_aside(connection, name, path, str(error))
             _note(connection, {name: (size, 0)})
             continue
-        drawn = list(samples.rows(sample))
-        insert(connection, "samples", drawn)
+        sample_rows = list(samples.rows(sample))
+        insert(connection, "samples", sample_rows)
         insert_columns(connection, "frames", samples.frame_columns(sample))
-        _note(connection, {name: (size, len(drawn))})
+        _note(connection, {name: (size, len(sample_rows))})
 
 
 def _said_of_set_aside(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -243,7 +243,9 @@ def _said_of_set_aside(connection: duckdb.DuckDBPyConnection) -> list[str]:
         WHERE read_from LIKE 'samples/%' OR read_from = '{CODEBOOKS}'
     """
     rows = connection.execute(query).fetchall()
-    return [f"{why}; set aside, everything else goes on" for source, why in rows if Path(source).exists()]
+    return [
+        f"{reason}; set aside, everything else goes on" for source, reason in rows if Path(source).exists()
+    ]
 
 
 def _set_aside(connection: duckdb.DuckDBPyConnection, name: str, path: Path, reason: str) -> None:
@@ -252,13 +254,13 @@ def _set_aside(connection: duckdb.DuckDBPyConnection, name: str, path: Path, rea
     )
 
 
-def _quarantine(connection: duckdb.DuckDBPyConnection, broken: Sequence[_Broken]) -> None:
+def _quarantine(connection: duckdb.DuckDBPyConnection, bad_lines: Sequence[_BadLine]) -> None:
     insert(
         connection,
         "quarantine",
         [
             {"source": item.source, "line": line, "reason": item.reason, "read_from": name}
-            for name, line, item in broken
+            for name, line, item in bad_lines
         ],
     )
 

@@ -43,7 +43,7 @@ def extract(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> 
     if leads_out(member.name):
         raise tarfile.ExtractError(f"{member.name!r} leads out of the archive")
     parts: Any = member.sparse or ()
-    if any(not 0 <= at <= at + size <= member.size for at, size in parts):
+    if any(not 0 <= offset <= offset + size <= member.size for offset, size in parts):
         raise tarfile.ExtractError(f"{member.name!r} has parts beyond its {member.size} bytes")
     if member.isdir():  # by Python it is its maker's alone before 3.11.4
         (folder / member.name).mkdir(parents=True, exist_ok=True)
@@ -82,5 +82,5 @@ class _Bounded:
 
 class _Tar(tarfile.TarFile):
     def __init__(self, name: Any, mode: Any, fileobj: IO[bytes], **options: Any) -> None:
-        bounded: Any = _Bounded(fileobj)
-        super().__init__(name, mode, bounded, **options)
+        file: Any = _Bounded(fileobj)
+        super().__init__(name, mode, file, **options)

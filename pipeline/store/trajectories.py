@@ -50,21 +50,21 @@ def resolve(connection: Any, name: str) -> str:
     if len(rows) == 1:
         return str(rows[0][0])
     if rows:
-        listed = ", ".join(f"{row[0]} ({row[2]})" for row in rows[:8])
-        raise UsageError(f"{name!r} means {len(rows)} trajectories, give an id: {listed}")
+        matches = ", ".join(f"{row[0]} ({row[2]})" for row in rows[:8])
+        raise UsageError(f"{name!r} means {len(rows)} trajectories, give an id: {matches}")
     raise UsageError(f"no trajectory {name!r}; `coaudit trajectory list` shows the ones there are")
 
 
 def document(trajectory: Trajectory, *, hidden: bool = False, states: bool = False) -> dict[str, Any]:
     """The trajectory as `trajectory show --json` prints it; what only the human knew only where asked for."""
-    shown = trajectory.model_dump(mode="json", exclude={"outcomes", "hidden", "states"})
-    shown["outcome"] = {o.name: o.text if o.value is None else o.value for o in trajectory.outcomes}
-    shown["inferred"] = {o.name: o.inferred for o in trajectory.outcomes if o.inferred}
+    fields = trajectory.model_dump(mode="json", exclude={"outcomes", "hidden", "states"})
+    fields["outcome"] = {o.name: o.text if o.value is None else o.value for o in trajectory.outcomes}
+    fields["inferred"] = {o.name: o.inferred for o in trajectory.outcomes if o.inferred}
     if hidden:
-        shown["hidden"] = trajectory.hidden
+        fields["hidden"] = trajectory.hidden
     if states:
-        shown["states"] = trajectory.states
-    return shown
+        fields["states"] = trajectory.states
+    return fields
 
 
 def line(event: Event) -> str:
@@ -73,9 +73,9 @@ def line(event: Event) -> str:
     if event.action:
         arguments = ", ".join(f"{key}={value}" for key, value in event.action.arguments.items())
         parts = [f"{event.action.name}({arguments})"]
-    shown = ": ".join([*parts, *([event.text] if event.text else [])]).replace("\n", " ")
-    failed = f"  [failed: {event.error}]" if event.status == "failed" else ""
-    return f"{event.seq:>4}  {event.time or '':19}  {event.actor[:26]:26}  {shown[:160]}{failed}"
+    text = ": ".join([*parts, *([event.text] if event.text else [])]).replace("\n", " ")
+    failure = f"  [failed: {event.error}]" if event.status == "failed" else ""
+    return f"{event.seq:>4}  {event.time or '':19}  {event.actor[:26]:26}  {text[:160]}{failure}"
 
 
 def result(trajectory: Trajectory, event: Event) -> str | None:

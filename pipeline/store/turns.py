@@ -44,17 +44,17 @@ class Turns:
     @contextmanager
     def writing(self, path: Path) -> Iterator[Opened]:
         """Write after whoever writes; StoreError where none of them ends, or this thread reads meanwhile."""
-        written = self._written
+        count = self._written
         with self._counted(path, "writes", never_beside="reads"):
             while not self._writer.acquire(timeout=connection.PATIENCE):
-                if self._written == written:
+                if self._written == count:
                     raise connection.busy(str(path))
-                written = self._written
+                count = self._written
             gate = self._gate.closed(connection.PATIENCE) if self._gate else nullcontext(_nothing)
             self._writing += 1
             try:
-                with gate as opened:
-                    yield opened
+                with gate as release:
+                    yield release
             finally:
                 self._writing -= 1
                 self._written += 1
@@ -74,7 +74,7 @@ class Turns:
             yield entrance.close
 
     @contextmanager
-    def _counted(self, path: Path, what: str, *, never_beside: str) -> Iterator[None]:
+    def _counted(self, path: Path, access: str, *, never_beside: str) -> Iterator[None]:
         """A connection more of this thread, whichever closes it: a thread would wait for itself in vain."""
         count = self._open.count
         if count[never_beside]:
@@ -82,11 +82,11 @@ class Turns:
                 f"{path}: this thread {never_beside} and can do nothing else meanwhile "
                 f"(`with ws.store.{_BLOCKS[never_beside]}()` ends with its block)"
             )
-        count[what] += 1
+        count[access] += 1
         try:
             yield
         finally:
-            count[what] -= 1
+            count[access] -= 1
 
 
 def _nothing() -> None: ...

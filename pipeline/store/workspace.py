@@ -35,18 +35,18 @@ class Workspace:
     @classmethod
     def at(cls, place: str | Path | None) -> Workspace:
         """The workspace that is named (a folder or a URL), else the environment's, else ./workspace."""
-        named = str(place or os.environ.get(VARIABLE) or DEFAULT)
-        if "://" not in named:
-            if re.match("(s3|gs|az):", named):
+        location = str(place or os.environ.get(VARIABLE) or DEFAULT)
+        if "://" not in location:
+            if re.match("(s3|gs|az):", location):
                 raise StoreError(
-                    f"{named}: a workspace in an object store is {named.partition(':')[0]}://..."
+                    f"{location}: a workspace in an object store is {location.partition(':')[0]}://..."
                 )
-            workspace = cls(Path(named))
+            workspace = cls(Path(location))
             workspace._check_name()
             return workspace
         from .remote import Remote
 
-        remote = Remote(named)
+        remote = Remote(location)
         return cls(remote.folder, remote=remote)
 
     def _check_name(self) -> None:
@@ -132,16 +132,16 @@ class Workspace:
     @property
     def store_url(self) -> str:
         """Where the tables live: `store` of coaudit.toml, else the DuckDB file of the workspace."""
-        given = str(self.settings.get("store", ""))
-        if not given:
+        setting = str(self.settings.get("store", ""))
+        if not setting:
             return str(self.database)
-        if (scheme := re.match(r"[A-Za-z][\w+.-]+:", given)) and scheme[0] != "ducklake:":
+        if (scheme := re.match(r"[A-Za-z][\w+.-]+:", setting)) and scheme[0] != "ducklake:":
             raise StoreError(
                 f"{self.path / 'coaudit.toml'}: `store` must be the path of a file, ducklake:sqlite:PATH or "
                 f"ducklake:postgres:CONNECTION, got {scheme[0]}..."
             )
-        kind = next((kind for kind in ("ducklake:sqlite:", "ducklake:") if given.startswith(kind)), "")
-        return given if kind == "ducklake:" else kind + self.beside(given.removeprefix(kind))
+        kind = next((kind for kind in ("ducklake:sqlite:", "ducklake:") if setting.startswith(kind)), "")
+        return setting if kind == "ducklake:" else kind + self.beside(setting.removeprefix(kind))
 
     def beside(self, path: str) -> str:
         """A path of coaudit.toml, which is relative to the folder of the workspace; a URL as it is."""

@@ -190,11 +190,13 @@ def walk(root: Path) -> Iterator[Path]:
     yield root
     waiting = [root] if root.is_dir() else []
     while waiting:  # os.walk calls itself for each level before Python 3.12
-        at = waiting.pop()
-        with suppress(OSError), os.scandir(at) as entries:
+        folder = waiting.pop()
+        with suppress(OSError), os.scandir(folder) as entries:
             inside = sorted((not _is_folder(entry), entry.name, entry.is_symlink()) for entry in entries)
-            yield from (at / name for _, name, _ in inside)
-            waiting += [at / name for is_file, name, is_link in reversed(inside) if not (is_file or is_link)]
+            yield from (folder / name for _, name, _ in inside)
+            waiting += [
+                folder / name for is_file, name, is_link in reversed(inside) if not (is_file or is_link)
+            ]
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -213,8 +215,8 @@ def folder_of(path: Path) -> Path:
 
 def ending(path: Path) -> str:
     """How a file's name ends, without what a rotation puts behind it: `.jsonl` of `app.jsonl.1`."""
-    rotated = _ROTATED.search(path.name)
-    return rotated[1] if rotated else path.suffix
+    match = _ROTATION.search(path.name)
+    return match[1] if match else path.suffix
 
 
 def json_lines(
@@ -286,13 +288,13 @@ SPOILT = 3
 def first_lines(path: Path, count: int) -> list[JsonValue]:
     """The first values of a JSON Lines file, for a short look; empty where the first lines are not JSON."""
     items: list[JsonValue] = []
-    spoilt = 0
+    bad = 0
     for _, value in json_lines(path):
         if isinstance(value, Quarantined):
-            spoilt += 1
+            bad += 1
         else:
             items.append(value)
-        if len(items) == count or spoilt > SPOILT:
+        if len(items) == count or bad > SPOILT:
             break
     return items
 
@@ -313,9 +315,9 @@ def parsed(line: bytes | None, source: str, number: int | None) -> JsonValue | Q
         if line.startswith((b"\xff\xfe", b"\xfe\xff")):
             return Quarantined(source=source, line=number, reason="UTF-16 and not UTF-8: convert the file")
         whole = number is None or line.endswith(b"\n") or "trailing characters" in str(error)
-        cut = "" if whole else CUT_OFF
+        note = "" if whole else CUT_OFF
         place = str(error) if number is None else str(error).replace("at line 1 column", "at column")
-        return Quarantined(source=source, line=number, reason=f"not JSON: {place}{cut}")
+        return Quarantined(source=source, line=number, reason=f"not JSON: {place}{note}")
 
 
 def plain_json(text: bytes) -> JsonValue:
@@ -329,23 +331,23 @@ def json_value(text: str | bytes) -> JsonValue:
     try:
         value: JsonValue = from_json(text, allow_inf_nan=True, cache_strings="keys")
     except ValueError:
-        given = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
-        if b"\\u" in given and (mended := _without_lone_surrogates(given)) is not None:
-            return mended
+        content = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        if b"\\u" in content and (result := _without_lone_surrogates(content)) is not None:
+            return result
         raise
     return value
 
 
-_ROTATED = re.compile(r"(\.[A-Za-z]\w*)[.-]\d[\d_T:.-]*$")
+_ROTATION = re.compile(r"(\.[A-Za-z]\w*)[.-]\d[\d_T:.-]*$")
 """A number, or a date, behind the end of a name: so logrotate and Python's handlers call what they rotate."""
 _LONE = re.compile("[\ud800-\udfff]")
 _HALF = re.compile(r"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 """As Python prints half of a character; a whole one it prints as it is."""
 
 
-def without_halves(printed: str) -> str:
+def without_halves(text: str) -> str:
     """What Python printed, with U+FFFD for halves of characters."""
-    return _HALF.sub("\\1\ufffd", printed)
+    return _HALF.sub("\\1\ufffd", text)
 
 
 def _without_lone_surrogates(line: bytes) -> JsonValue:
@@ -395,8 +397,8 @@ def expect(value: JsonValue, kind: type[T], where: str) -> T:
         value = int(value)
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         return value
-    there = "null" if value is None else _NAMES.get(type(value), type(value).__name__)
-    raise ValueError(f"{where}: expected {_NAMES.get(kind, kind.__name__)}, got {there}")
+    actual = "null" if value is None else _NAMES.get(type(value), type(value).__name__)
+    raise ValueError(f"{where}: expected {_NAMES.get(kind, kind.__name__)}, got {actual}")
 
 
 def field(record: Mapping[str, JsonValue], key: str, kind: type[T], where: str = "") -> T:

@@ -35,52 +35,60 @@ def heard(late: bool, gaps: int, recovered: int = 0, missed: int = 0, *, unsettl
 
 def is_heard(trajectory: Trajectory) -> bool:
     """Whether all that is known of a trajectory comes from live traffic."""
-    outcome = _heard(trajectory)
+    outcome = _hearing(trajectory)
     return outcome is not None and isinstance(outcome.data, dict) and not outcome.data.get("joined")
 
 
 def was_heard(trajectory: Trajectory) -> bool:
     """Whether anything that is known of a trajectory comes from live traffic."""
-    return _heard(trajectory) is not None
+    return _hearing(trajectory) is not None
 
 
-def settled(stored: Trajectory, read: Trajectory) -> Trajectory | None:
+def settled(existing: Trajectory, incoming: Trajectory) -> Trajectory | None:
     """What two readings of one session amount to; None where neither is live, or they are not one session.
 
     Each may be a log, a hearing, or both joined already. Of logs the longer one holds, of hearings the one
     that heard more: what is stored may have been heard before or after one that was joined meanwhile.
     """
-    hearings = [one for one in (read, stored) if was_heard(one)]
+    hearings = [one for one in (incoming, existing) if was_heard(one)]
     if not hearings:
         return None
     live = max(hearings, key=_extent)
-    logs = [one for one in (read, stored) if not is_heard(one)]
+    logs = [one for one in (incoming, existing) if not is_heard(one)]
     if not logs:
         return live
-    log = max(logs, key=lambda one: len(_logged(one)))
-    if len(logs) == 2 and not agree(stored, read):
+    log = max(logs, key=lambda one: len(_log_events(one)))
+    if len(logs) == 2 and not agree(existing, incoming):
         return None
-    together = join(log, stored if log is read else read)
+    together = join(log, existing if log is incoming else incoming)
     if together is None:
         return None
     result = log if live is log else together
-    return result.model_copy(update={"tags": read.tags or stored.tags}) if log is read else result
+    return result.model_copy(update={"tags": incoming.tags or existing.tags}) if log is incoming else result
 
 
 def join(log: Trajectory, live: Trajectory) -> Trajectory | None:
     """The trajectory of a log, with what live traffic knew beside it; None where they are not one session."""
-    logged = _logged(log)
-    places = _places(logged, _logged(live))
+    log_events = _log_events(log)
+    places = _places(log_events, _log_events(live))
     if places is None:
         return None
-    beside = [e for e in _moved(live.events, places) if not _is_notice(e, logged)]
-    outcome = _heard(live)
-    known = {"joined": True, "unsettled": False}
-    joined = () if outcome is None else (_told(outcome, **known, **_missed(len(logged), places, live)),)
+    beside = [e for e in _asides(live.events, places) if not _is_notice(e, log_events)]
+    outcome = _hearing(live)
+    flags = {"joined": True, "unsettled": False}
+    hearing = (
+        ()
+        if outcome is None
+        else (_with_details(outcome, **flags, **_hearing_counts(len(log_events), places, live)),)
+    )
     end = _end(log, live)
-    kept = [end if end and o.name == END_REASON else o for o in log.outcomes if o.name != HEARD]
-    events = sorted([*logged, *_numbered(beside)], key=lambda e: (e.seq, e.sub))
-    by_name = {"events": tuple(events), "outcomes": (*kept, *joined), "hidden": log.hidden or live.hidden}
+    outcomes = [end if end and o.name == END_REASON else o for o in log.outcomes if o.name != HEARD]
+    events = sorted([*log_events, *_with_subs(beside)], key=lambda e: (e.seq, e.sub))
+    by_name = {
+        "events": tuple(events),
+        "outcomes": (*outcomes, *hearing),
+        "hidden": log.hidden or live.hidden,
+    }
     return log.model_copy(update=by_name)
 
 
@@ -91,14 +99,14 @@ def _end(log: Trajectory, live: Trajectory) -> Outcome | None:
     return theirs if ours is not None and ours.inferred and was_heard else None
 
 
-def _missed(logged: int, places: Mapping[int, int], live: Trajectory) -> dict[str, int]:
+def _hearing_counts(count: int, places: Mapping[int, int], live: Trajectory) -> dict[str, int]:
     """What a hearing missed of a log with so many events, and by how much it is ahead of a log that grows."""
     theirs = sum(not event.live_only for event in live.events)
     if is_heard(live):
-        return {"missed": logged - len(places), "events": _extent(live), "ahead": theirs - len(places)}
+        return {"missed": count - len(places), "events": _extent(live), "ahead": theirs - len(places)}
     # It was joined with what the log had then: what came since was missed, but for what was ahead.
-    grown, ahead = max(0, logged - theirs), _number(live, "ahead")
-    return {"missed": _number(live, "missed") + max(0, grown - ahead), "ahead": max(0, ahead - grown)}
+    growth, ahead = max(0, count - theirs), _number(live, "ahead")
+    return {"missed": _number(live, "missed") + max(0, growth - ahead), "ahead": max(0, ahead - growth)}
 
 
 def _extent(live: Trajectory) -> int:
@@ -109,7 +117,7 @@ def _extent(live: Trajectory) -> int:
 
 
 def _number(live: Trajectory, name: str) -> int:
-    outcome = _heard(live)
+    outcome = _hearing(live)
     value = outcome.data.get(name) if outcome and isinstance(outcome.data, dict) else None
     return value if isinstance(value, int) else 0
 
@@ -130,7 +138,7 @@ def agree(one: Trajectory, other: Trajectory) -> bool:
 
     Of two logs one goes on where the other ends: two runs that were heard at once have much in common.
     """
-    ours, theirs = _logged(one), _logged(other)
+    ours, theirs = _log_events(one), _log_events(other)
     if is_heard(one) or is_heard(other):
         return _places(ours, theirs) is not None
     return all(a.digest() == b.digest() for a, b in zip(ours, theirs, strict=False))
@@ -142,7 +150,7 @@ def apart(one: Trajectory, other: Trajectory) -> float:
     return math.inf if math.isnan(between) else between
 
 
-def _logged(trajectory: Trajectory) -> list[Event]:
+def _log_events(trajectory: Trajectory) -> list[Event]:
     return [event for event in trajectory.events if not event.live_only]
 
 
@@ -158,16 +166,16 @@ def _seconds(time: str | None) -> float:
         return -math.inf
 
 
-def _places(logged: Sequence[Event], live: Sequence[Event]) -> dict[int, int] | None:
+def _places(log_events: Sequence[Event], live: Sequence[Event]) -> dict[int, int] | None:
     """seq of a live event -> seq of the same event in the log; None where not half of the shorter agrees."""
-    ours, theirs = [_likeness(e) for e in logged], [_likeness(e) for e in live]
+    ours, theirs = [_likeness(e) for e in log_events], [_likeness(e) for e in live]
     short = min(len(ours), len(theirs))
     if ours[:short] == theirs[:short]:
-        return {b.seq: a.seq for a, b in zip(logged, live, strict=False)}
+        return {b.seq: a.seq for a, b in zip(log_events, live, strict=False)}
     if ours[:1] != theirs[:1]:
         return None
     blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
-    places = {live[b + n].seq: logged[a + n].seq for a, b, size in blocks for n in range(size)}
+    places = {live[b + n].seq: log_events[a + n].seq for a, b, size in blocks for n in range(size)}
     return places if 2 * len(places) >= short else None
 
 
@@ -176,7 +184,7 @@ def _likeness(event: Event) -> tuple[object, ...]:
     return (event.actor, event.kind, event.text, action)
 
 
-def _moved(events: Sequence[Event], places: dict[int, int]) -> list[Event]:
+def _asides(events: Sequence[Event], places: dict[int, int]) -> list[Event]:
     """The live_only events, each after the log's counterpart of the event that it followed."""
     result, last = [], 0
     for event in events:
@@ -187,27 +195,27 @@ def _moved(events: Sequence[Event], places: dict[int, int]) -> list[Event]:
     return result
 
 
-def _is_notice(event: Event, logged: Sequence[Event]) -> bool:
+def _is_notice(event: Event, log_events: Sequence[Event]) -> bool:
     """Whether a reminder that was late when it was heard turned out to be in the log after all."""
     if event.kind != "note":
         return False
-    return any(n.text == event.text and n.time == event.time for e in logged for n in e.notices)
+    return any(n.text == event.text and n.time == event.time for e in log_events for n in e.notices)
 
 
-def _numbered(events: Sequence[Event]) -> list[Event]:
+def _with_subs(events: Sequence[Event]) -> list[Event]:
     counts: dict[int, int] = {}
-    numbered = []
+    result = []
     for event in events:
         counts[event.seq] = counts.get(event.seq, 0) + 1
-        numbered.append(event.model_copy(update={"sub": counts[event.seq]}))
-    return numbered
+        result.append(event.model_copy(update={"sub": counts[event.seq]}))
+    return result
 
 
-def _heard(trajectory: Trajectory) -> Outcome | None:
+def _hearing(trajectory: Trajectory) -> Outcome | None:
     return next((o for o in trajectory.outcomes if o.name == HEARD), None)
 
 
-def _told(outcome: Outcome, **more: object) -> Outcome:
+def _with_details(outcome: Outcome, **more: object) -> Outcome:
     """How a session was heard, with what is known better now."""
     data = outcome.data if isinstance(outcome.data, dict) else {}
     return outcome.model_copy(update={"data": {**data, **more}})

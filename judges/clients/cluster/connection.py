@@ -19,7 +19,7 @@ from ..protocol import Fatal
 from . import local
 
 ADDRESS = "RAY_ADDRESS"
-_RAISED = re.compile(r"[\w.]*(?:Error|Exception|Exit)\b.*: ")
+_ERROR_LINE = re.compile(r"[\w.]*(?:Error|Exception|Exit)\b.*: ")
 STARTING_SECONDS = 600.0
 KNOCK_SECONDS = 10.0
 
@@ -94,5 +94,5 @@ def _knock(address: str) -> None:
 def explained(error: Exception) -> str:
     """Why a dataset failed: what was raised first in a worker, which Ray wraps in errors of its own."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    raised = [line for line in lines if _RAISED.match(line) and "UserCodeException" not in line]
-    return f"Ray gave up: {(raised or lines[-1:] or [repr(error)])[0][:600]}"
+    errors = [line for line in lines if _ERROR_LINE.match(line) and "UserCodeException" not in line]
+    return f"Ray gave up: {(errors or lines[-1:] or [repr(error)])[0][:600]}"

@@ -58,9 +58,9 @@ class Blocks:
 
     def answered(self, number: int) -> bool:
         """Count an answer; whether it was its block's last."""
-        left = self.unanswered.get(number, 0) - 1
-        if left > 0:
-            self.unanswered[number] = left
+        rest = self.unanswered.get(number, 0) - 1
+        if rest > 0:
+            self.unanswered[number] = rest
             return False
         return self.unanswered.pop(number, None) is not None
 
@@ -208,13 +208,13 @@ class RayClient:
 
     def _ended(self, error: Exception | None) -> None:
         """The dataset failed, or has used up its tickets: what is open goes into another."""
-        left = [key for key, waiting in self._open.items() if not waiting.reply.done()]
+        keys = [key for key, waiting in self._open.items() if not waiting.reply.done()]
         if error is None:
-            self._waiting, self._over = deque(left), True
+            self._waiting, self._over = deque(keys), True
             self._wake.set()
             return
         self._failed = Fatal(explained(error))
-        for key in left:
+        for key in keys:
             self._open[key].reply.set_exception(self._failed)
 
 

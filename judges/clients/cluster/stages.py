@@ -59,7 +59,7 @@ class OfModel:
 
         prompts = self._prompts()
         beside = {"num_cpus": 0.25, "compute": TaskPoolStrategy(self.workers + 1)}
-        asked = questions.map_batches(  # actors: a task would load the tokenizer again, for ten seconds
+        prompt_rows = questions.map_batches(  # actors: a task would load the tokenizer again, for ten seconds
             Prompting,
             fn_constructor_args=(prompts,),
             batch_size=None,
@@ -87,7 +87,7 @@ class OfModel:
             preprocess_map_kwargs=beside,
             postprocess_map_kwargs=beside,
         )
-        replies: Dataset = processor(asked)
+        replies: Dataset = processor(prompt_rows)
         return replies
 
     def _engine(self) -> dict[str, Any]:
@@ -95,15 +95,15 @@ class OfModel:
         return {name: value for name, value in self.arguments.items() if name not in server}
 
     def _prompts(self) -> Prompts:
-        given = self.arguments
-        loading = {name: given[name] for name in TOKENIZER if name in given}
+        arguments = self.arguments
+        loading = {name: arguments[name] for name in TOKENIZER if name in arguments}
         if "tokenizer_revision" in loading:
             loading["revision"] = loading.pop("tokenizer_revision")
         return Prompts(
             self.model,
             self.parameters,
-            given.get("chat_template"),
-            given.get("default_chat_template_kwargs", {}),
+            arguments.get("chat_template"),
+            arguments.get("default_chat_template_kwargs", {}),
             loading,
         )
 

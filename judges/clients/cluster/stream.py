@@ -58,8 +58,8 @@ class Feed:
         self._wake()
 
     def _wake(self) -> None:
-        changed, self.changed = self.changed, asyncio.Event()
-        changed.set()
+        event, self.changed = self.changed, asyncio.Event()
+        event.set()
 
 
 class Tickets(Datasource):  # type: ignore[misc]
@@ -85,15 +85,15 @@ class Stream(threading.Thread):
         self,
         stage: Stage,
         tickets: int,
-        arrived: Callable[[list[Row]], None],
-        ended: Callable[[Exception | None], None],
+        on_rows: Callable[[list[Row]], None],
+        on_end: Callable[[Exception | None], None],
     ) -> None:
         super().__init__(name="ray stream", daemon=True)
         self.feed = ray.remote(num_cpus=0, max_concurrency=1000)(Feed).remote()
         self.tickets = tickets
         self._stage = stage
-        self._arrived = arrived
-        self._ended = ended
+        self._arrived = on_rows
+        self._ended = on_end
         self._closed = False
         self._next = 0
 

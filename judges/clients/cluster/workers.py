@@ -91,19 +91,19 @@ class Prompts:
     def rows(self, questions: pa.Table, tokenizer: Any) -> pa.Table:
         """Questions -> the tokens of their prompts and how to sample. One that makes no prompt says why."""
         keys = questions[KEY].to_pylist()
-        asked = {
+        by_key = {
             key: question_of(document)
             for key, document in zip(keys, questions[QUESTION].to_pylist(), strict=True)
             if key != PADDING
         }
-        prompts = dict(zip(asked, self._tokenized(tokenizer, list(asked.values())), strict=True))
+        prompts = dict(zip(by_key, self._tokenized(tokenizer, list(by_key.values())), strict=True))
         rows = []
         for key in keys:
             tokens = prompts.get(key, _NOTHING)
             if isinstance(tokens, Exception):
                 rows.append(self._row(key, _NOTHING, _NO_FORM, f"no prompt: {tokens!r}"))
             else:
-                rows.append(self._row(key, tokens, asked[key].form if key in asked else _NO_FORM, ""))
+                rows.append(self._row(key, tokens, by_key[key].form if key in by_key else _NO_FORM, ""))
         return pa.Table.from_pylist(rows, schema=PROMPTS)
 
     @staticmethod
@@ -115,14 +115,14 @@ class Prompts:
         """What vLLM made of a row -> the reply."""
         if row["refused"]:
             return {KEY: row[KEY], REPLY: reply_document(Rejected(row["refused"]))}
-        sampled = int(row["num_generated_tokens"])
+        n_tokens = int(row["num_generated_tokens"])
         reply = Reply(
             text=row["generated_text"],
             model=self.model,
-            finish="length" if sampled >= int(row["most"]) else "stop",
+            finish="length" if n_tokens >= int(row["most"]) else "stop",
             tokens=_tokens(row),
             prompt_tokens=int(row["num_input_tokens"]),
-            completion_tokens=sampled,
+            completion_tokens=n_tokens,
         )
         return {KEY: row[KEY], REPLY: reply_document(reply)}
 
@@ -177,14 +177,14 @@ class Prompts:
 def _tokens(row: Row) -> tuple[Token, ...]:
     """An answer's tokens with their rivals. Arrow makes one record of all tokens' columns: most are null."""
     items = []
-    for token, rivals in zip(row["generated_tokens"], _listed(row.get("logprobs")), strict=False):
+    for token, rivals in zip(row["generated_tokens"], _as_list(row.get("logprobs")), strict=False):
         pairs = rivals.items() if isinstance(rivals, Mapping) else rivals
-        known = {int(name): rival for name, rival in pairs if rival is not None}
-        ranked = tuple((str(r["decoded_token"]), float(r["logprob"])) for r in known.values())
-        if (chosen := known.get(int(token))) is not None:
-            items.append(Token(str(chosen["decoded_token"]), float(chosen["logprob"]), ranked))
+        by_id = {int(name): rival for name, rival in pairs if rival is not None}
+        ranking = tuple((str(r["decoded_token"]), float(r["logprob"])) for r in by_id.values())
+        if (choice := by_id.get(int(token))) is not None:
+            items.append(Token(str(choice["decoded_token"]), float(choice["logprob"]), ranking))
     return tuple(items)
 
 
-def _listed(logprobs: Any) -> list[Any]:
+def _as_list(logprobs: Any) -> list[Any]:
     return [] if logprobs is None else list(logprobs)

@@ -23,9 +23,9 @@ def replicate(
     """Every cell of the paper's tables; UsageError for a paper that is not known."""
     if paper not in PAPERS:
         raise UsageError(f"unknown paper {paper!r}, expected one of {', '.join(PAPERS)}")
-    known = PAPERS[paper]
+    module = PAPERS[paper]
     published = load(paper)
-    records = Records(store, known.SYSTEM, definition, rater)
-    tables = tuple(known.tables(records, published))
-    left_out = known.left_out(records, published)
+    records = Records(store, module.SYSTEM, definition, rater)
+    tables = tuple(module.tables(records, published))
+    left_out = module.left_out(records, published)
     return Replication(paper, published, definition, records.rater, tables, left_out)

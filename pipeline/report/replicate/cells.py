@@ -160,13 +160,13 @@ class Replication:
 def load(name: str) -> Paper:
     """The published figures of a paper."""
     text = (resources.files("coaudit.data") / "papers" / f"{name}.toml").read_text(encoding="utf-8")
-    given = tomllib.loads(text)
-    names = {key: value for key, value in given.items() if isinstance(value, dict)}
-    tables = tuple(_published(table) for table in given["tables"])
-    return Paper(given["paper"], given["source"], given["records"], tables, names)
+    document = tomllib.loads(text)
+    names = {key: value for key, value in document.items() if isinstance(value, dict)}
+    tables = tuple(_published_table(table) for table in document["tables"])
+    return Paper(document["paper"], document["source"], document["records"], tables, names)
 
 
-def _published(table: Mapping[str, Any]) -> Published:
+def _published_table(table: Mapping[str, Any]) -> Published:
     rows = {
         name: tuple(None if math.isnan(value) else float(value) for value in values)
         for name, values in table["rows"].items()
@@ -226,27 +226,29 @@ def _line(cell: Cell) -> list[str]:
         _number(here.value),
         interval,
         str(here.n),
-        _omitted(here),
+        _omission_text(here),
         here.note or "",
     ]
 
 
-def _omitted(here: Estimate) -> str:
+def _omission_text(here: Estimate) -> str:
     return "; ".join(f"{len(one.records)}: {one.reason}" for one in here.left_out)
 
 
 def remarks(table: Replicated) -> list[str]:
     """What stands below a table: definitions, cells without a value and why, figures without a record."""
-    shown = [cell for cell in table.cells if cell.has_records]
-    defined = {cell.definition: cell.defined for cell in reversed(shown) if cell.definition}
-    said = [f"{name}: {words}." for words, name in reversed(defined.items())]
-    reasons = Counter(_omitted(c.here) or c.here.reason or "" for c in shown if c.here.value is None)
-    for why, count in reasons.items():
+    with_records = [cell for cell in table.cells if cell.has_records]
+    meanings = {cell.definition: cell.defined for cell in reversed(with_records) if cell.definition}
+    sentences = [f"{name}: {words}." for words, name in reversed(meanings.items())]
+    reasons = Counter(
+        _omission_text(c.here) or c.here.reason or "" for c in with_records if c.here.value is None
+    )
+    for reason, count in reasons.items():
         cells = "1 cell has" if count == 1 else f"{count} cells have"
-        said.append(f"{cells} records but no value ({why}).")
-    printed = [cell for cell in table.cells if cell.published is not None]
-    bare = sum(not cell.has_records for cell in printed)
-    return said + ([f"{bare} of its {len(printed)} figures have no record here."] if bare else [])
+        sentences.append(f"{cells} records but no value ({reason}).")
+    figures = [cell for cell in table.cells if cell.published is not None]
+    bare = sum(not cell.has_records for cell in figures)
+    return sentences + ([f"{bare} of its {len(figures)} figures have no record here."] if bare else [])
 
 
 def _number(value: float | None) -> str:

@@ -54,22 +54,22 @@ def _row(record: Record) -> str | None:
 
 
 def _figures(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:
-    for row, many in grouped(records.all, _row).items():
+    for row, runs in grouped(records.all, _row).items():
         for metric in METRICS:
             factor = PER_CENT if metric == "success_rate" else 1
-            yield (row, metric), records.measured(many, metric).times(factor)
+            yield (row, metric), records.measured(runs, metric).times(factor)
 
 
 def _errors(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:
-    for kind, many in grouped(records.all, _type).items():
-        games = records.loaded(many)
-        failed = [game for game in games if recorded(game, "success").value == 0]
-        neglected = [bool(list(faults.neglected_own_goal(game))) for game in failed]
+    for kind, runs in grouped(records.all, _type).items():
+        games = records.loaded(runs)
+        failures = [game for game in games if recorded(game, "success").value == 0]
+        neglected = [bool(list(faults.neglected_own_goal(game))) for game in failures]
         yield (kind, "neglected_own_goal"), _share(neglected, "no game of this type failed")
-        yield (kind, "stopped_early"), _share([_stopped(game) for game in games], "no game of this type")
+        yield (kind, "stopped_early"), _share([_stops_early(game) for game in games], "no game of this type")
 
 
-def _stopped(game: Trajectory) -> bool:
+def _stops_early(game: Trajectory) -> bool:
     return any(True for _ in faults.stopped_early(game))
 
 

@@ -46,9 +46,9 @@ PER_CENT = 100
 
 def tables(records: Records, paper: Paper) -> Iterator[Replicated]:
     """Every table of the paper, with real and simulated users side by side where it has one of them."""
-    said = _definitions(records)
-    yield replicated(paper.table("Table 2"), dict(_simulated(records, paper)), said)
-    yield replicated(paper.table("Table 3"), _named_real(dict(_both_settings(records))), said)
+    definitions = _definitions(records)
+    yield replicated(paper.table("Table 2"), dict(_simulated(records, paper)), definitions)
+    yield replicated(paper.table("Table 3"), _named_real(dict(_both_settings(records))), definitions)
     yield replicated(paper.table("Table 4"), dict(_failures(records)), _failure_words(records))
     yield beyond("Table 4, error source", _SOURCES, dict(_sources(records)), _failure_words(records))
     yield replicated(paper.table("Table 5"), dict(_agreement(records)), _KAPPA_WORDS)
@@ -80,14 +80,14 @@ def _definitions(records: Records) -> dict[str, str]:
         "released": "released: Eq. 2, 0 where nobody takes the initiative",
         "paper": "paper: Eq. 2, without sessions in which nobody takes the initiative",
     }[records.definition]
-    rated = f"rated by {records.rater}" if records.rater else "nobody rated"
+    rater_text = f"rated by {records.rater}" if records.rater else "nobody rated"
     return {
         "delivery_rate": "delivered, of all",
         "task_performance": "mean of the delivered",
         "collab_score": "0 where nothing was delivered",
-        "initiative_entropy": f"{entropy}; {rated}",
-        "effective_confirmations": f"per session; {rated}",
-        "halting_messages": f"per session; {rated}",
+        "initiative_entropy": f"{entropy}; {rater_text}",
+        "effective_confirmations": f"per session; {rater_text}",
+        "halting_messages": f"per session; {rater_text}",
         "collab_score automatic": "task performance, 0 where nothing was delivered",
         "collab_score human": "the user's rating / 5, 0 where nothing was delivered",
         "win_rate": "preferred to the autonomous agent's result, per cent",
@@ -110,20 +110,20 @@ def _simulated(records: Records, paper: Paper) -> Iterator[tuple[tuple[str, str]
             model = named(paper.names["models"], (record.model,)) or f"model {record.model or 'not logged'}"
             row = f"{arm_of(record, paper)} · {model}"
             groups.setdefault((row, TASKS[record.task]), []).append(record)
-    for (row, task), many in groups.items():
+    for (row, task), runs in groups.items():
         alone = row.startswith(AUTONOMOUS)
         for metric, scoring in list(TABLE_2.items())[: 2 if alone else None]:
-            yield (row, f"{task} · {metric}"), records.measured(many, metric, scoring=scoring)
+            yield (row, f"{task} · {metric}"), records.measured(runs, metric, scoring=scoring)
 
 
 def _both_settings(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:
     for setting in SETTINGS:
         for task, column in TASKS.items():
-            many = [r for r in _teams(records, setting) if r.task == task]
-            for metric, scoring in TABLE_3 if many else ():
+            runs = [r for r in _teams(records, setting) if r.task == task]
+            for metric, scoring in TABLE_3 if runs else ():
                 factor = PER_CENT if metric == "win_rate" else 1
                 row = f"{metric} {scoring}" if scoring else metric
-                result = records.measured(many, metric, scoring=scoring).times(factor)
+                result = records.measured(runs, metric, scoring=scoring).times(factor)
                 yield (row, f"{column} · {setting}"), result
 
 
@@ -141,15 +141,15 @@ def _teams(records: Records, setting: str) -> list[Record]:
 
 
 def _finder(records: Records) -> str | None:
-    known = [row["rater"] for row in raters(records.store, only=Selection(system=(SYSTEM,)))]
-    return records.asked if records.asked in known else next(iter(known), None)
+    names = [row["rater"] for row in raters(records.store, only=Selection(system=(SYSTEM,)))]
+    return records.asked if records.asked in names else next(iter(names), None)
 
 
 def _failure_words(records: Records) -> dict[str, str]:
     return dict.fromkeys(SETTINGS, f"per cent of sessions, found by {_finder(records) or 'nobody'}")
 
 
-def _found(records: Records) -> list[dict[str, object]]:
+def _finder_rows(records: Records) -> list[dict[str, object]]:
     """What the finder said: trajectory, code or category, present (or None), error_source."""
     query = """
         SELECT trajectory_id, code, present, error_source FROM findings WHERE codebook = ? AND rater = ?
@@ -163,18 +163,18 @@ def _found(records: Records) -> list[dict[str, object]]:
 
 def _failures(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:
     book = codebooks.load(FAILURES, records.store.workspace.codebooks)
-    said = {(row["trajectory_id"], row["code"]): row["present"] for row in _found(records)}
+    present = {(row["trajectory_id"], row["code"]): row["present"] for row in _finder_rows(records)}
     codes = [*(c.category for c in book.categories), *(code.code for code in book.codes)]
     for setting in SETTINGS:
-        many = _teams(records, setting)
-        for code in codes if many else ():
-            yield (code, setting), _share(many, {r.id: said.get((r.id, code), "unrated") for r in many})
+        teams = _teams(records, setting)
+        for code in codes if teams else ():
+            yield (code, setting), _share(teams, {r.id: present.get((r.id, code), "unrated") for r in teams})
 
 
-def _share(many: Iterable[Record], present: Mapping[str, object]) -> Estimate:
+def _share(records: Iterable[Record], present: Mapping[str, object]) -> Estimate:
     """The per cent of records where it is present (1), of those where it is 1 or 0."""
-    why = {"unrated": "not rated", None: "unclear, failed or answered in part"}
-    missing = [(r.native_id, why[present[r.id]]) for r in many if present[r.id] not in (0, 1)]  # type: ignore[index]
+    reasons = {"unrated": "not rated", None: "unclear, failed or answered in part"}
+    missing = [(r.native_id, reasons[present[r.id]]) for r in records if present[r.id] not in (0, 1)]  # type: ignore[index]
     values = [value for value in present.values() if value in (0, 1)]
     if not values:
         return Estimate(None, reason="nobody rated it", left_out=by_reason(missing))
@@ -186,27 +186,25 @@ def _share(many: Iterable[Record], present: Mapping[str, object]) -> Estimate:
 def _sources(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:
     book = codebooks.load(FAILURES, records.store.workspace.codebooks)
     usual = {code.code: code.error_source for code in book.codes}
-    rated: set[object] = set()
+    ids: set[object] = set()
     behind: dict[object, set[object]] = {}
-    for row in _found(records):
-        rated |= {row["trajectory_id"]} if row["present"] is not None else set()
+    for row in _finder_rows(records):
+        ids |= {row["trajectory_id"]} if row["present"] is not None else set()
         if row["present"] == 1 and row["code"] in usual:
             source = row["error_source"] or usual[str(row["code"])]
             behind.setdefault(row["trajectory_id"], set()).add(source)
     for setting in SETTINGS:
-        many = _teams(records, setting)
-        for source in ("model", "scaffolding", "both") if many else ():
-            present = {
-                r.id: int(source in behind.get(r.id, ())) if r.id in rated else "unrated" for r in many
-            }
-            yield (source, setting), _share(many, present)
+        teams = _teams(records, setting)
+        for source in ("model", "scaffolding", "both") if teams else ():
+            present = {r.id: int(source in behind.get(r.id, ())) if r.id in ids else "unrated" for r in teams}
+            yield (source, setting), _share(teams, present)
 
 
 def _agreement(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:
     with records.store.reading() as connection:
-        rated = {r[0] for r in connection.execute("SELECT DISTINCT codebook FROM counted_ratings").fetchall()}
+        books = {r[0] for r in connection.execute("SELECT DISTINCT codebook FROM counted_ratings").fetchall()}
     for book in JUDGED:
-        rows = agreement.of_workspace(records.store, [book]) if book in rated else []
+        rows = agreement.of_workspace(records.store, [book]) if book in books else []
         for name, coefficient in KAPPAS.items():
             yield (name, book), _kappa([row for row in rows if row.coefficient == coefficient], rows)
 
@@ -226,9 +224,9 @@ def _kappa(rows: Iterable[Agreement], everything: Iterable[Agreement]) -> Estima
 def _satisfaction(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:
     query = "SELECT trajectory_id, value FROM measures WHERE metric = 'satisfaction' AND value IS NOT NULL"
     with records.store.reading() as connection:
-        given = dict(connection.execute(query).fetchall())
+        scores = dict(connection.execute(query).fetchall())
     for setting in SETTINGS:
-        many = _teams(records, setting)
-        for score in range(1, 6) if many else ():
-            said = {r.id: int(given[r.id] == score) if r.id in given else "unrated" for r in many}
-            yield (str(score), setting), _share(many, said)
+        teams = _teams(records, setting)
+        for score in range(1, 6) if teams else ():
+            present = {r.id: int(scores[r.id] == score) if r.id in scores else "unrated" for r in teams}
+            yield (str(score), setting), _share(teams, present)

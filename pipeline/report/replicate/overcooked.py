@@ -31,24 +31,24 @@ WORDS = {
 
 def tables(records: Records, paper: Paper) -> Iterator[Replicated]:
     """Both printed tables, then figures 3 and 4, the confusion of figure 5 and the errors of figure 9."""
-    known = _references(records)
-    yield replicated(paper.table("Table 2"), dict(_success(records, paper, known)), WORDS)
-    yield replicated(paper.table("Table 3"), dict(_actions(known)), WORDS)
+    references = _references(records)
+    yield replicated(paper.table("Table 2"), dict(_success(records, paper, references)), WORDS)
+    yield replicated(paper.table("Table 3"), dict(_actions(references)), WORDS)
     about = "Initiating and responding capability, per cent"
-    yield beyond("Figures 3 and 4", about, dict(_capabilities(records, paper, known)), WORDS)
-    cells, classes = dict(_confusion(records, paper, known)), dict(_errors(records, paper, known))
+    yield beyond("Figures 3 and 4", about, dict(_capabilities(records, paper, references)), WORDS)
+    cells, classes = dict(_confusion(records, paper, references)), dict(_errors(records, paper, references))
     yield beyond("Figure 5", _CONFUSION, cells, _shares(records, "dialogues"))
     yield beyond("Figure 9", _ERRORS, classes, _shares(records, "requests"))
-    yield beyond("Refused plans", _REFUSED, dict(_refused(records)), {})
+    yield beyond("Refused plans", _REFUSED, dict(_refusals(records)), {})
 
 
 def left_out(records: Records, paper: Paper) -> tuple[LeftOut, ...]:
     """Runs whose order has no reference, and with it no level."""
-    known = _references(records)
+    references = _references(records)
     return by_reason(
         (record.native_id, f"no reference for {record.task!r} (--reference DIR), which says its level")
         for record in records.all
-        if record.task not in known
+        if record.task not in references
     )
 
 
@@ -60,10 +60,10 @@ _REFUSED = "How often the validator sent a plan back, by class"
 _ERRORS = "Wrong requests by class, per cent of the requests that name an action"
 
 
-def _shares(records: Records, of: str) -> dict[str, str]:
-    said = f"{records.definition}: share of {of}, per cent"
+def _shares(records: Records, noun: str) -> dict[str, str]:
+    definition = f"{records.definition}: share of {noun}, per cent"
     cells = (*metrics.CELLS.values(), *metrics.ERRORS)
-    return dict.fromkeys(cells, said) | dict.fromkeys(_SIGNS, f"{records.definition}: number of {of}")
+    return dict.fromkeys(cells, definition) | dict.fromkeys(_SIGNS, f"{records.definition}: number of {noun}")
 
 
 def _references(records: Records) -> dict[str, Reference]:
@@ -74,32 +74,32 @@ def _references(records: Records) -> dict[str, Reference]:
 
 def row_of(record: Record, paper: Paper) -> str:
     """The model as the paper calls it, else as the log's folder does."""
-    said = record.model or record.condition
-    return named(paper.names["models"], (said,)) or f"{said or 'no model'} (not in the paper)"
+    name = record.model or record.condition
+    return named(paper.names["models"], (name,)) or f"{name or 'no model'} (not in the paper)"
 
 
 def _groups(
-    records: Records, paper: Paper, known: dict[str, Reference]
+    records: Records, paper: Paper, references: dict[str, Reference]
 ) -> Iterator[tuple[str, str, list[Record]]]:
     """(Row, level, records)."""
-    for row, many in grouped(records.all, lambda record: row_of(record, paper)).items():
+    for row, runs in grouped(records.all, lambda record: row_of(record, paper)).items():
         for level in LEVELS:
-            of_level = [r for r in many if r.task in known and known[r.task].level == level]
+            of_level = [r for r in runs if r.task in references and references[r.task].level == level]
             if of_level:
                 yield row, f"Level {level}", of_level
 
 
 def _success(
-    records: Records, paper: Paper, known: dict[str, Reference]
+    records: Records, paper: Paper, references: dict[str, Reference]
 ) -> Iterator[tuple[tuple[str, str], Estimate]]:
-    for row, level, many in _groups(records, paper, known):
+    for row, level, runs in _groups(records, paper, references):
         for metric in ("success_rate", "progress_completeness"):
-            yield (row, f"{level} · {metric}"), records.over_tasks(many, metric).times(PER_CENT)
+            yield (row, f"{level} · {metric}"), records.over_tasks(runs, metric).times(PER_CENT)
 
 
-def _actions(known: dict[str, Reference]) -> Iterator[tuple[tuple[str, str], Estimate]]:
+def _actions(references: dict[str, Reference]) -> Iterator[tuple[tuple[str, str], Estimate]]:
     for level in LEVELS:
-        orders = [one for one in known.values() if one.level == level and one.trajectories]
+        orders = [one for one in references.values() if one.level == level and one.trajectories]
         lengths = [min(len(actions) for actions in one.of(1)) for one in orders]
         if lengths:
             differ = f", which need {sorted(set(lengths))}" if len(set(lengths)) > 1 else ""
@@ -108,15 +108,15 @@ def _actions(known: dict[str, Reference]) -> Iterator[tuple[tuple[str, str], Est
 
 
 def _capabilities(
-    records: Records, paper: Paper, known: dict[str, Reference]
+    records: Records, paper: Paper, references: dict[str, Reference]
 ) -> Iterator[tuple[tuple[str, str], Estimate]]:
     both: tuple[Definition, ...] = ("released", "paper")
-    for row, level, many in _groups(records, paper, known):
+    for row, level, runs in _groups(records, paper, references):
         for metric in CAPABILITIES:
             for definition in both:
                 # The released code has 0 where it judged no request.
                 none = (metrics.NO_DIALOGUE, metrics.UNANSWERABLE) if definition == "released" else ()
-                result = records.over_tasks(many, metric, definition=definition, without=none)
+                result = records.over_tasks(runs, metric, definition=definition, without=none)
                 yield (row, f"{level} · {metric}, {definition}"), result.times(PER_CENT)
 
 
@@ -124,14 +124,14 @@ _SIGNS = ("answer worse", "as good", "answer better")
 
 
 def _confusion(
-    records: Records, paper: Paper, known: dict[str, Reference]
+    records: Records, paper: Paper, references: dict[str, Reference]
 ) -> Iterator[tuple[tuple[str, str], Estimate]]:
-    for row, many in grouped(records.all, lambda record: row_of(record, paper)).items():
+    for row, runs in grouped(records.all, lambda record: row_of(record, paper)).items():
         counts: Counter[tuple[str, bool, bool]] = Counter()
-        for run in records.loaded(r for r in many if r.task in known):
-            reference = known[run.task or ""]
-            seen = metrics.run(run, metrics.time_limit(reference))
-            counts += metrics.confusion(metrics.assessed(seen, reference, records.definition))
+        for run in records.loaded(r for r in runs if r.task in references):
+            reference = references[run.task or ""]
+            game = metrics.run(run, metrics.time_limit(reference))
+            counts += metrics.confusion(metrics.assessed(game, reference, records.definition))
         total = counts.total()
         for cell, name in metrics.CELLS.items():
             part = sum(n for (_, *rest), n in counts.items() if tuple(rest) == cell)
@@ -143,15 +143,18 @@ def _confusion(
 
 
 def _errors(
-    records: Records, paper: Paper, known: dict[str, Reference]
+    records: Records, paper: Paper, references: dict[str, Reference]
 ) -> Iterator[tuple[tuple[str, str], Estimate]]:
-    for row, many in grouped(records.all, lambda record: row_of(record, paper)).items():
-        there = [r for r in many if r.task in known]
-        for code in metrics.ERRORS if there else ():
-            yield (row, code), records.measured(there, "initiation_errors", scoring=code).times(PER_CENT)
+    for row, runs in grouped(records.all, lambda record: row_of(record, paper)).items():
+        with_reference = [r for r in runs if r.task in references]
+        for code in metrics.ERRORS if with_reference else ():
+            yield (
+                (row, code),
+                records.measured(with_reference, "initiation_errors", scoring=code).times(PER_CENT),
+            )
 
 
-def _refused(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:
+def _refusals(records: Records) -> Iterator[tuple[tuple[str, str], Estimate]]:
     runs = records.loaded(records.all)
     for (agent, kind), count in sorted(metrics.invalid_actions(runs).items()):
         yield (kind, agent), Estimate(count, len(runs))

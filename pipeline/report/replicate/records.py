@@ -92,14 +92,14 @@ class Records:
         """A metric over these records, with those that it leaves out and why."""
         if not records:
             return NO_RECORD
-        wanted = definition or self.definition
+        variant = definition or self.definition
         ids = tuple(sorted(record.id for record in records))
-        if (ids, wanted) not in self._rows:
-            self._rows[ids, wanted] = metrics.metrics(
-                self.store, only=Selection(ids=ids), definition=wanted, rater=self.rater
+        if (ids, variant) not in self._rows:
+            self._rows[ids, variant] = metrics.metrics(
+                self.store, only=Selection(ids=ids), definition=variant, rater=self.rater
             )
-        rows = [row for row in self._rows[ids, wanted] if self._fits(row, metric, scoring)]
-        left_out = self._left_out(records, metric, scoring, wanted)
+        rows = [row for row in self._rows[ids, variant] if self._fits(row, metric, scoring)]
+        left_out = self._left_out(records, metric, scoring, variant)
         if not rows:
             reason = "not measured of these records"
             return Estimate(None, reason=reason, left_out=by_reason((r.native_id, reason) for r in records))
@@ -118,29 +118,29 @@ class Records:
 
         A task of which no run has a value is left out, or counts 0 where the reason is one of `without`.
         """
-        wanted = definition or self.definition
+        variant = definition or self.definition
         raw, ids = OF_ONE.get(metric, metric), tuple(sorted(record.id for record in records))
         with self.store.reading() as connection:
-            choose(connection, definition=wanted, only=Selection(ids=ids))
+            choose(connection, definition=variant, only=Selection(ids=ids))
             instances = clustered(connection, ())
             tasks = list(groups(connection, ["t.task"], only=[raw], instances=instances))
-        left_out = self._left_out(records, metric, None, wanted)
-        there = [task.totals for task in tasks if task.totals.value is not None]
+        left_out = self._left_out(records, metric, None, variant)
+        with_value = [task.totals for task in tasks if task.totals.value is not None]
         empty = [task.reason for task in tasks if task.totals.value is None and task.reason in without]
-        if not there and not empty:
+        if not with_value and not empty:
             reason = left_out[0].reason if left_out else "not measured of these records"
             return Estimate(None, reason=reason, left_out=left_out)
-        found = estimate(_mean_of(there)) if there else None
+        mean = estimate(_mean_of(with_value)) if with_value else None
         result = (
-            Estimate(found.value, found.n, found.low, found.high, found.reason, found.note, left_out)
-            if found
+            Estimate(mean.value, mean.n, mean.low, mean.high, mean.reason, mean.note, left_out)
+            if mean
             else Estimate(0.0, left_out=left_out)
         )
         if not empty:
             return result
-        counted = len(there) + len(empty)
-        note = f"{len(empty)} of {counted} tasks count 0: {', or '.join(sorted({*filter(None, empty)}))}"
-        return replace(result.times(len(there) / counted), note=note)
+        total = len(with_value) + len(empty)
+        note = f"{len(empty)} of {total} tasks count 0: {', or '.join(sorted({*filter(None, empty)}))}"
+        return replace(result.times(len(with_value) / total), note=note)
 
     def _fits(self, row: Metric, metric: str, scoring: str | None) -> bool:
         return row.metric == metric and row.scoring == scoring and row.participant is None
@@ -197,11 +197,11 @@ def _tags(value: Any) -> Mapping[str, str]:
     return json.loads(value) if isinstance(value, str) else value or {}
 
 
-def named(names: Mapping[str, str], said: Iterable[str | None]) -> str | None:
+def named(names: Mapping[str, str], texts: Iterable[str | None]) -> str | None:
     """The paper's name of what logs call one of `said`; None where the paper has none."""
-    given = [word for word in said if word]
+    words = [word for word in texts if word]
     for name, pattern in names.items():
-        if any(re.fullmatch(pattern, word, re.IGNORECASE) for word in given):
+        if any(re.fullmatch(pattern, word, re.IGNORECASE) for word in words):
             return name
     return None
 

@@ -74,7 +74,7 @@ def tables(records: Records, paper: Paper) -> Iterator[Replicated]:
         rows = {
             (f"{dataset} · {same[method]}", column): here
             for ((dataset, method), column), here in (
-                ((_split(row), column), here) for (row, column), here in by_name.items()
+                ((_split_row(row), column), here) for (row, column), here in by_name.items()
             )
             if method in same and f"{dataset} · {same[method]}" in paper.table(name).rows
         }
@@ -87,8 +87,8 @@ def tables(records: Records, paper: Paper) -> Iterator[Replicated]:
 
 def left_out(records: Records, paper: Paper) -> tuple[LeftOut, ...]:
     """Records that are neither training, tree of the test questions, nor the policy's runs at λ = 0.08."""
-    placed = {r.id for one in _sets(records, paper).values() for r in (*one.train, *one.tree, *one.ours)}
-    return by_reason((r.native_id, _why(r)) for r in records.all if r.id not in placed)
+    ids = {r.id for one in _sets(records, paper).values() for r in (*one.train, *one.tree, *one.ours)}
+    return by_reason((r.native_id, _why(r)) for r in records.all if r.id not in ids)
 
 
 def _why(record: Record) -> str:
@@ -102,7 +102,7 @@ def _file(record: Record) -> str:
     return record.native_id.partition("/")[0].lower()
 
 
-def _split(row: str) -> tuple[str, str]:
+def _split_row(row: str) -> tuple[str, str]:
     dataset, _, method = row.partition(" · ")
     return dataset, method
 
@@ -119,13 +119,13 @@ def _sets(records: Records, paper: Paper) -> dict[str, Sets]:
         own = [record for record in records.all if record.task == task]
         train, tree, ours = [], [], []
         for record in own:
-            said = _file(record)
-            training = "train" in said or said == task
+            file = _file(record)
+            training = "train" in file or file == task
             if training and not _is_tree(record):
                 train.append(record)
-            elif not training and OURS.fullmatch(said):
+            elif not training and OURS.fullmatch(file):
                 ours.append(record)
-            elif not training and _is_tree(record) and re.search("test|dev|tree", said):
+            elif not training and _is_tree(record) and re.search("test|dev|tree", file):
                 tree.append(record)
         by_name[name] = Sets(train, tree, ours)
     return by_name
@@ -173,10 +173,10 @@ def _sizes(records: Records, paper: Paper) -> Iterator[tuple[tuple[str, str], Es
                 questions = _questions(train)
                 yield (row, "train questions"), Estimate(questions, len(train), note="n counts trajectories")
                 yield (row, "train trajectories"), Estimate(len(train), len(train))
-        tested = sets.tree or sets.ours
-        if tested:
-            counted = Estimate(_questions(tested), len(tested), note="n counts trajectories")
-            yield (f"{dataset} (sim)", "test questions"), counted
+        test_runs = sets.tree or sets.ours
+        if test_runs:
+            test_questions = Estimate(_questions(test_runs), len(test_runs), note="n counts trajectories")
+            yield (f"{dataset} (sim)", "test questions"), test_questions
 
 
 def _questions(records: Sequence[Record]) -> int:
@@ -197,9 +197,9 @@ def _advantages(records: Records, paper: Paper) -> Iterator[tuple[tuple[str, str
 
 
 def _of_states(document: dict[str, Any]) -> Iterator[tuple[str, Estimate]]:
-    left = ", ".join(f"{n} {why}" for why, n in document["undefined"].items()) or None
+    note = ", ".join(f"{n} {why}" for why, n in document["undefined"].items()) or None
     for column in ("states", "with_both", "human_better", "ties"):
-        yield column, Estimate(document[column], document["states"], note=left)
+        yield column, Estimate(document[column], document["states"], note=note)
     value = document["mean_advantage"]
     reason = None if value is not None else "no state saw both"
     yield "mean A(human)", Estimate(value, document["with_both"], reason=reason)

@@ -43,11 +43,11 @@ def elapsed(events: Sequence[dict[str, Any]]) -> list[float]:
     began = next((moment for moment in moments if moment is not None), None)
     if began is None:
         return []
-    told, last = [], 0.0
+    seconds, last = [], 0.0
     for moment in moments:
         last = last if moment is None else max(last, moment - began)
-        told.append(last)
-    return told
+        seconds.append(last)
+    return seconds
 
 
 def _seconds(time: str | None) -> float | None:
@@ -62,10 +62,10 @@ def beside(left: Sequence[str], right: Sequence[str], rows: Sequence[Pair]) -> s
     """The drawn events of two sessions, a row a pair."""
     cells = []
     for pair in rows:
-        both = zip(("left", "right"), (left, right), pair, strict=True)
-        shown = "".join(
-            f'<div class="ca-timeline" data-side="{side}">{"" if place is None else drawn[place]}</div>'
-            for side, drawn, place in both
+        sides = zip(("left", "right"), (left, right), pair, strict=True)
+        columns = "".join(
+            f'<div class="ca-timeline" data-side="{side}">{"" if place is None else events[place]}</div>'
+            for side, events, place in sides
         )
-        cells.append(f'<div class="pair">{shown}</div>')
+        cells.append(f'<div class="pair">{columns}</div>')
     return f'<div class="ca ca-transcript ca-pairs">{"".join(cells)}</div>'

@@ -16,44 +16,44 @@ BESIDE = 1
 """Events before and after each that are shown with it."""
 
 
-def choices(shown: Replay, ratings: Iterable[dict[str, Any]]) -> dict[str, str]:
+def choices(replay: Replay, ratings: Iterable[dict[str, Any]]) -> dict[str, str]:
     """What can be shown of a session -> how it is called."""
-    team = [p["name"] for p in shown.participants if p["kind"] != "environment"]
-    made = {EVERYTHING: "Everything"}
+    team = [p["name"] for p in replay.participants if p["kind"] != "environment"]
+    titles = {EVERYTHING: "Everything"}
     if any(pins.positive(row) and (row["cites"] or row["event"] is not None) for row in ratings):
-        made[FOUND] = "What is found, and what is next to it"
+        titles[FOUND] = "What is found, and what is next to it"
     if len(team) > 1:
-        made |= {f"{BY}{name}": f"{name}, and what is next to it" for name in team}
-    return made
+        titles |= {f"{BY}{name}": f"{name}, and what is next to it" for name in team}
+    return titles
 
 
-def asked_about(shown: Replay, code: str | None) -> str:
+def asked_about(replay: Replay, code: str | None) -> str:
     """What a code is about: the participant of whom it is found, else everything."""
-    own = (row for row in shown.ratings if row["unit"] == "participant" and row["code"] == code)
+    own = (row for row in replay.ratings if row["unit"] == "participant" and row["code"] == code)
     first = next((row["event"] for row in own if pins.positive(row)), None)
-    actor = next((event["actor"] for event in shown.events if event["seq"] == first), None)
+    actor = next((event["actor"] for event in replay.events if event["seq"] == first), None)
     return f"{BY}{actor}" if actor is not None else EVERYTHING
 
 
-def concerned(shown: Replay, ratings: Iterable[dict[str, Any]], what: str) -> tuple[Replay, dict[int, int]]:
+def concerned(replay: Replay, ratings: Iterable[dict[str, Any]], what: str) -> tuple[Replay, dict[int, int]]:
     """(the session with only these events and their neighbours, seq -> how many are left out before it)."""
     if what == EVERYTHING:
-        return shown, {}
-    own = [place for place, event in enumerate(shown.events) if _is_of(event, what, _cited(ratings))]
+        return replay, {}
+    own = [place for place, event in enumerate(replay.events) if _is_of(event, what, _cited_seqs(ratings))]
     near = {place for at in own for place in range(at - BESIDE, at + BESIDE + 1)}
-    kept = [place for place in range(len(shown.events)) if place in near]
+    places = [place for place in range(len(replay.events)) if place in near]
     left_out, after = dict[int, int](), 0
-    for place in kept:
+    for place in places:
         if place > after:
-            left_out[shown.events[place]["seq"]] = place - after
+            left_out[replay.events[place]["seq"]] = place - after
         after = place + 1
-    return replace(shown, events=[shown.events[place] for place in kept]), left_out
+    return replace(replay, events=[replay.events[place] for place in places]), left_out
 
 
-def _cited(ratings: Iterable[dict[str, Any]]) -> set[int]:
-    found = [row for row in ratings if pins.positive(row)]
-    return {seq for row in found for seq in (*(row["cites"] or ()), row["event"]) if seq is not None}
+def _cited_seqs(ratings: Iterable[dict[str, Any]]) -> set[int]:
+    rows = [row for row in ratings if pins.positive(row)]
+    return {seq for row in rows for seq in (*(row["cites"] or ()), row["event"]) if seq is not None}
 
 
-def _is_of(event: dict[str, Any], what: str, cited: set[int]) -> bool:
-    return event["seq"] in cited if what == FOUND else bool(event["actor"] == what.removeprefix(BY))
+def _is_of(event: dict[str, Any], what: str, seqs: set[int]) -> bool:
+    return event["seq"] in seqs if what == FOUND else bool(event["actor"] == what.removeprefix(BY))

@@ -25,7 +25,7 @@ def style() -> str:
 
 
 def drawn(
-    shown: Replay,
+    replay: Replay,
     ratings: list[Row],
     *,
     aim: int | None,
@@ -39,14 +39,14 @@ def drawn(
 
     `left_out` says before which events how many are not shown.
     """
-    own = items(shown, ratings, aim=aim, code=code, target=target, advised=advised, words=words)
-    rows = zip(shown.events, own, strict=True)
+    own = items(replay, ratings, aim=aim, code=code, target=target, advised=advised, words=words)
+    rows = zip(replay.events, own, strict=True)
     own = [_gap((left_out or {}).get(row["seq"], 0)) + one for row, one in rows]
     return f'<div class="ca ca-transcript"><div class="ca-timeline">{"".join(own)}</div></div>'
 
 
 def items(
-    shown: Replay,
+    replay: Replay,
     ratings: list[Row],
     *,
     aim: int | None,
@@ -64,34 +64,34 @@ def items(
     """
     advice = {row["event"]: row for row in advised or []}
     pinned = pins.pinned(ratings)
-    began = next((row["time"] for row in shown.events if row["time"]), None)
-    made = []
-    for row in shown.events:
+    began = next((row["time"] for row in replay.events if row["time"]), None)
+    parts = []
+    for row in replay.events:
         own = [] if row["sub"] else pinned.get(row["seq"], [])
         counsel = "" if row["sub"] or row["seq"] not in advice else pins.advice(advice[row["seq"]])
-        named = "" if row["sub"] else f' id="{side}e{row["seq"]}"'
+        anchor = "" if row["sub"] else f' id="{side}e{row["seq"]}"'
         classes = " ".join(_classes(row, own, aim, code))
-        made.append(
-            f'<div class="{classes}" tabindex="-1"{named} data-seq="{row["seq"]}">'
-            f"{_who(row, target, began)}{said(row, shown.changes.get(row['seq'], {}), words)}</div>"
+        parts.append(
+            f'<div class="{classes}" tabindex="-1"{anchor} data-seq="{row["seq"]}">'
+            f"{_who(row, target, began)}{said(row, replay.changes.get(row['seq'], {}), words)}</div>"
             f'<div class="side">{counsel}{pins.notes(own)}</div>'
         )
-    return made
+    return parts
 
 
-def _gap(left: int) -> str:
-    return f'<div class="gap">… {left:,} event{"s" * (left != 1)} not shown</div>' if left else ""
+def _gap(count: int) -> str:
+    return f'<div class="gap">… {count:,} event{"s" * (count != 1)} not shown</div>' if count else ""
 
 
 def _classes(row: Row, own: list[Row], aim: int | None, code: str | None) -> list[str]:
-    cited = any(pins.positive(pin) and code in (pin["code"], pin["code"].partition(".")[0]) for pin in own)
+    is_cited = any(pins.positive(pin) and code in (pin["code"], pin["code"].partition(".")[0]) for pin in own)
     marks = {
         "failed": row["status"] == "failed",
-        "cited": bool(code and cited),
+        "cited": bool(code and is_cited),
         "found": any(map(pins.finding, own)),
         "aim": row["seq"] == aim and not row["sub"],
     }
-    return ["event", *party(row), *(name for name, there in marks.items() if there)]
+    return ["event", *party(row), *(name for name, is_set in marks.items() if is_set)]
 
 
 def party(row: Row) -> list[str]:
@@ -101,7 +101,7 @@ def party(row: Row) -> list[str]:
 
 def _who(row: Row, target: Callable[[int], str], began: str | None) -> str:
     place = f'<a href="{escape(target(row["seq"]))}" target="_self">{row["seq"]}</a>'
-    at = escape(_elapsed(began, row["time"])) if row["time"] else ""
+    at = escape(_elapsed_time(began, row["time"])) if row["time"] else ""
     gutter = f'<span class="at">{" · ".join(filter(None, (at, size(row))))}</span>'
     return f'<div class="who">{gutter}{place} · {actor(row)}</div>'
 
@@ -117,7 +117,7 @@ def size(row: Row) -> str:
     return f"≈ {tokens:,} tokens" if (tokens := round((row["bytes"] or 0) / BYTES_PER_TOKEN)) else ""
 
 
-def _elapsed(began: str | None, time: str) -> str:
+def _elapsed_time(began: str | None, time: str) -> str:
     """Since the first event that is shown, as minutes and seconds; the time itself where it can't be told."""
     try:
         seconds = int((datetime.fromisoformat(time) - datetime.fromisoformat(began or time)).total_seconds())
@@ -129,22 +129,22 @@ def _elapsed(began: str | None, time: str) -> str:
 def said(row: Row, changes: dict[str, list[str]], words: str = "") -> str:
     """What an event says, does and changes; what is long is folded."""
     talk = row["kind"] == "message" and row["party"] in ("human", "agent")
-    parts = [_folded(notice["text"], OUTPUT, words) for notice in json.loads(row["notices"] or "[]")]
+    parts = [_fold(notice["text"], OUTPUT, words) for notice in json.loads(row["notices"] or "[]")]
     if row["text"] is not None:
-        cut = len(row["text"]) >= LONGEST
-        more = f"\n… {row['bytes']:,} bytes in all; open the event for the rest" if cut else ""
-        parts.append(_folded(row["text"] + more, TALK if talk else OUTPUT, words, "talk" if talk else ""))
+        is_cut = len(row["text"]) >= LONGEST
+        more = f"\n… {row['bytes']:,} bytes in all; open the event for the rest" if is_cut else ""
+        parts.append(_fold(row["text"] + more, TALK if talk else OUTPUT, words, "talk" if talk else ""))
     if acts(row):
-        parts.append(_folded(call(row), OUTPUT, words, "code"))
+        parts.append(_fold(call(row), OUTPUT, words, "code"))
     parts.append(failed(row))
-    parts += [_changed(view, changes.get(view)) for view in json.loads(row["states"] or "{}")]
+    parts += [_state_change(view, changes.get(view)) for view in json.loads(row["states"] or "{}")]
     return "".join(parts)
 
 
 def acts(row: Row) -> bool:
     """Whether an event has an action to be shown beside what it says."""
-    said = row["kind"] == "message" and row["text"]
-    return row["action"] is not None and row["kind"] != "start" and not said
+    is_talk = row["kind"] == "message" and row["text"]
+    return row["action"] is not None and row["kind"] != "start" and not is_talk
 
 
 def call(row: Row) -> str:
@@ -159,19 +159,19 @@ def failed(row: Row) -> str:
     return f'<div class="bad">Failed: {escape((row["error"] or "no reason given")[:1000])}</div>'
 
 
-def _folded(text: str, most: int, words: str, kind: str = "") -> str:
+def _fold(text: str, most: int, words: str, kind: str = "") -> str:
     """A text as it is, or as the Markdown that talk may be; a long one behind its beginning."""
     code = ' class="code"' * (kind == "code")
-    whole = prose(text, words) if kind == "talk" else f"<pre{code}>{marked(text, words)}</pre>"
+    body = prose(text, words) if kind == "talk" else f"<pre{code}>{marked(text, words)}</pre>"
     if len(text) <= most and text.count("\n") <= most // 40:
-        return whole
-    held = " open" * bool(words and words.lower() in text.lower())
+        return body
+    attribute = " open" * bool(words and words.lower() in text.lower())
     short = " ".join(text[:160].split())
     head = f"<summary>{escape(short)} … <small>{len(text):,} characters</small></summary>"
-    return f"<details{held}>{head}{whole}</details>"
+    return f"<details{attribute}>{head}{body}</details>"
 
 
-def _changed(view: str, lines: list[str] | None) -> str:
+def _state_change(view: str, lines: list[str] | None) -> str:
     """What a step did to a state, in place; nothing where it did nothing."""
     if lines is None:
         return f'<div class="who">changed: {inert(view)}</div>'
@@ -179,9 +179,9 @@ def _changed(view: str, lines: list[str] | None) -> str:
         return ""
     plus, minus = (sum(line.startswith(sign) for line in lines) for sign in "+-")
     marks = {"+": "plus", "-": "minus"}
-    shown = "\n".join(f'<span class="{marks.get(line[:1], "")}">{escape(line)}</span>' for line in lines)
+    body = "\n".join(f'<span class="{marks.get(line[:1], "")}">{escape(line)}</span>' for line in lines)
     head = f"<summary>changed {inert(view)}: {plus} lines in, {minus} out</summary>"
-    return f'<details>{head}<pre class="code">{shown}</pre></details>'
+    return f'<details>{head}<pre class="code">{body}</pre></details>'
 
 
 def _arguments(text: str | None) -> str:

@@ -49,8 +49,8 @@ def excerpts(
     query = _FOUND.replace("{where}", where).replace("{among}", AMONG)
     with store.reading() as connection:
         rows = dictionaries(connection, query, [rater, texts(codes), rater, *values, EACH])
-        done = [_excerpt(connection, row) for row in rows]
-    return tuple(sorted(done, key=lambda one: codes.index(one.code)))
+        result = [_excerpt(connection, row) for row in rows]
+    return tuple(sorted(result, key=lambda one: codes.index(one.code)))
 
 
 _FOUND = """
@@ -86,7 +86,7 @@ def _excerpt(connection: Any, row: Row) -> Excerpt:
     cites = sorted(set(row["cites"]))[:EVENTS]
     before = cites[0] - 1
     events = dictionaries(connection, _EVENTS, [cites, row["trajectory_id"], before, cites])
-    shown = [_cut(event, row["quote"] or "") for event in events]
+    extracts = [_extract(event, row["quote"] or "") for event in events]
     return Excerpt(
         code=row["code"],
         name=row["name"] or "",
@@ -96,14 +96,14 @@ def _excerpt(connection: Any, row: Row) -> Excerpt:
         raters=(row["rater"], *(row["raters"] or ())),
         quote=row["quote"],
         rationale=row["rationale"],
-        events=tuple(event for event in shown if event["cited"] or event["text"] or event["call"]),
+        events=tuple(event for event in extracts if event["cited"] or event["text"] or event["call"]),
     )
 
 
-def _cut(event: Row, quote: str) -> Row:
+def _extract(event: Row, quote: str) -> Row:
     most = CITED if event["cited"] else BEFORE
-    done = draw.call(event) if draw.acts(event) else None
-    texts = {"text": event["text"], "call": done}
+    call = draw.call(event) if draw.acts(event) else None
+    texts = {"text": event["text"], "call": call}
     return {**event, **{name: text and around(text, quote, most) for name, text in texts.items()}}
 
 
@@ -133,13 +133,13 @@ def _event(row: Row, quote: str) -> str:
     ]
     who = f'<div class="who">{row["seq"]} · {draw.actor(row)}</div>'
     text = f"<pre>{marked(row['text'], quote)}</pre>" if row["text"] else ""
-    done = f'<pre class="code">{marked(row["call"], quote)}</pre>' if row["call"] else ""
-    return f'<div class="{" ".join(classes)}">{who}{text}{done}{draw.failed(row)}</div>'
+    call = f'<pre class="code">{marked(row["call"], quote)}</pre>' if row["call"] else ""
+    return f'<div class="{" ".join(classes)}">{who}{text}{call}{draw.failed(row)}</div>'
 
 
 def caption(excerpt: Excerpt) -> str:
     """What is seen, where, who says so and why, as text."""
-    cited = ", ".join(map(str, excerpt.cited))
-    where = f"{excerpt.native_id}{f' ({excerpt.condition})' if excerpt.condition else ''}, event {cited}"
-    why = f" {excerpt.rationale[:400]}" if excerpt.rationale else ""
-    return f"{excerpt.code} {excerpt.name}. {where}; found by {called(excerpt.raters, ', ')}.{why}"
+    seqs = ", ".join(map(str, excerpt.cited))
+    where = f"{excerpt.native_id}{f' ({excerpt.condition})' if excerpt.condition else ''}, event {seqs}"
+    rationale = f" {excerpt.rationale[:400]}" if excerpt.rationale else ""
+    return f"{excerpt.code} {excerpt.name}. {where}; found by {called(excerpt.raters, ', ')}.{rationale}"

@@ -34,7 +34,7 @@ def finding(row: Row) -> bool:
     return positive(row) and row["codebook"] not in PROCESS
 
 
-def outline(shown: Replay, ratings: Sequence[Row], words: str = "", side: str = "") -> str:
+def outline(replay: Replay, ratings: Sequence[Row], words: str = "", side: str = "") -> str:
     """The events at which something was found or the words stand, each a link to its place on the page.
 
     `side` tells two transcripts of one page apart.
@@ -49,13 +49,13 @@ def outline(shown: Replay, ratings: Sequence[Row], words: str = "", side: str = 
             who = ", ".join(row["rater"] for row in own) + " · raters differ" * (unit in differ)
             what = f"<b>{escape(own[0]['code'])}</b> {escape(own[0]['code_name'] or '')}"
             lines.append((seq, f"{what} <small>{inert(who)}</small>"))
-    there = {row["seq"] for row in shown.events}
+    seqs = {row["seq"] for row in replay.events}
     if words:
-        lines += [(row["seq"], "the words") for row in shown.events if has(row, words)]
+        lines += [(row["seq"], "the words") for row in replay.events if has(row, words)]
     items = "".join(
-        f'<li><a href="#{side}e{seq}">event {seq}</a> {said}</li>'
-        for seq, said in sorted(lines)
-        if seq in there
+        f'<li><a href="#{side}e{seq}">event {seq}</a> {text}</li>'
+        for seq, text in sorted(lines)
+        if seq in seqs
     )
     if not items:
         return ""
@@ -76,15 +76,15 @@ def _unit(row: Row) -> tuple[Any, ...]:
 
 def present(ratings: Sequence[Row]) -> list[Row]:
     """All that is said of the units and codes of which somebody says that they are there, or how much."""
-    there = {_unit(row) for row in ratings if row["positive"] is None or positive(row)}
-    return [row for row in ratings if _unit(row) in there]
+    units = {_unit(row) for row in ratings if row["positive"] is None or positive(row)}
+    return [row for row in ratings if _unit(row) in units]
 
 
 def advice(row: Row) -> str:
     """What was advised before a step, and what a person was expected to gain in it."""
-    wanted = "call a person" if row["call"] else "the agent goes on"
-    taken = " · followed" if row["call"] == row["human"] else " · not followed"
-    return f'<div class="pin"><b>Advice</b> {wanted}, gain {row["gain"]:+.3f}{taken}</div>'
+    recommendation = "call a person" if row["call"] else "the agent goes on"
+    outcome = " · followed" if row["call"] == row["human"] else " · not followed"
+    return f'<div class="pin"><b>Advice</b> {recommendation}, gain {row["gain"]:+.3f}{outcome}</div>'
 
 
 def next_step(advised: list[Row]) -> str:
@@ -92,8 +92,8 @@ def next_step(advised: list[Row]) -> str:
     row = next((row for row in advised if row["event"] is None), None)
     if row is None:
         return ""
-    wanted = "Call a person for the next step" if row["call"] else "The agent can go on"
-    return f"{wanted}: a person's step should gain {row['gain']:+.3f}, its price included."
+    recommendation = "Call a person for the next step" if row["call"] else "The agent can go on"
+    return f"{recommendation}: a person's step should gain {row['gain']:+.3f}, its price included."
 
 
 def notes(rows: list[Row]) -> str:
@@ -105,7 +105,7 @@ def notes(rows: list[Row]) -> str:
 
 
 def _pin(rows: list[Row]) -> str:
-    said = "".join(f"<li>{_verdict(row)}</li>" for row in rows)
+    items = "".join(f"<li>{_verdict(row)}</li>" for row in rows)
     if rows[0]["codebook"] in PROCESS:
         name, kind = escape(rows[0]["code_name"] or rows[0]["code"]), "pin"
         who = f"{sum(map(positive, rows))} of {len(rows)}"
@@ -113,7 +113,7 @@ def _pin(rows: list[Row]) -> str:
         name = f"<b>{escape(rows[0]['code'])}</b> {escape(rows[0]['code_name'] or '')}"
         kind, who = "pin yes" if any(map(finding, rows)) else "pin", _labels(rows)
     head = f"<summary>{name} <small>{who}</small></summary>"
-    return f'<details class="{kind}">{head}<ul>{said}</ul>{"".join(map(_why, rows))}</details>'
+    return f'<details class="{kind}">{head}<ul>{items}</ul>{"".join(map(_why, rows))}</details>'
 
 
 def _labels(rows: list[Row]) -> str:
@@ -121,13 +121,13 @@ def _labels(rows: list[Row]) -> str:
     labels: dict[str, list[str]] = {}
     for row in rows:
         labels.setdefault(label(row), []).append(row["rater"])
-    return " · ".join(f"{inert(said)}: {inert(', '.join(who))}" for said, who in labels.items())
+    return " · ".join(f"{inert(answer)}: {inert(', '.join(who))}" for answer, who in labels.items())
 
 
 def _verdict(row: Row) -> str:
-    said = row["label"] if row["error"] is None else f"error: {row['error'][:200]}"
+    answer = row["label"] if row["error"] is None else f"error: {row['error'][:200]}"
     odds = f", p = {row['probability']:.2f}" if row["probability"] is not None else ""
-    return f"<b>{inert(said or '')}</b>{odds} · {inert(row['rater'])} ({escape(_kind(row))}){_outside(row)}"
+    return f"<b>{inert(answer or '')}</b>{odds} · {inert(row['rater'])} ({escape(_kind(row))}){_outside(row)}"
 
 
 def _why(row: Row) -> str:

@@ -43,10 +43,10 @@ def prose(text: str, words: str = "") -> str:
     raw = f"<pre>{marked(text, words)}</pre>"
     if not SIGNS.search(text):
         return raw
-    shown: str = _reader().render(text, {"words": words})
-    if words and words.lower() in text.lower() and "<mark>" not in shown:
+    html: str = _reader().render(text, {"words": words})
+    if words and words.lower() in text.lower() and "<mark>" not in html:
         return raw
-    return f'<div class="prose">{shown}</div>'
+    return f'<div class="prose">{html}</div>'
 
 
 def inert(text: str) -> str:

@@ -139,12 +139,12 @@ def _small(connection: Any, hashes: set[str]) -> set[str]:
     query = (
         "SELECT hash, strlen(content) FROM states WHERE hash IN (SELECT unnest(?::VARCHAR[])) ORDER BY 2, 1"
     )
-    kept, size = set(), 0
+    small, size = set(), 0
     for key, length in execute(connection, query, [sorted(hashes)]).fetchall():
         size += length
         if length <= IN_PLACE and size <= ALL_IN_PLACE:
-            kept.add(key)
-    return kept
+            small.add(key)
+    return small
 
 
 def _last(before: Rows, view: str) -> str | None:
@@ -159,8 +159,8 @@ def _contents(connection: Any, hashes: set[str]) -> dict[str, Any]:
 def diff(before: Any, after: Any) -> list[str]:
     """The lines by which a state differs from the one before, as a unified diff without its head."""
     lines = list(difflib.unified_diff(_lines(before), _lines(after), lineterm="", n=1))[2:]
-    cut = [f"… {len(lines) - DIFF_LINES} more lines"] if len(lines) > DIFF_LINES else []
-    return [line[:400] for line in lines[:DIFF_LINES]] + cut
+    rest = [f"… {len(lines) - DIFF_LINES} more lines"] if len(lines) > DIFF_LINES else []
+    return [line[:400] for line in lines[:DIFF_LINES]] + rest
 
 
 def _lines(state: Any) -> list[str]:

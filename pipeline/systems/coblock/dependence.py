@@ -29,11 +29,11 @@ def task_type(
 
 def _hanging(goal: Sequence[Block], initial: Sequence[Block]) -> list[Block]:
     """The blocks of a goal that cannot be placed with nothing but the goal's own and the first blocks."""
-    world, wanted = World(initial), {block.position for block in goal}
-    placed = set(filter(world.supported, wanted))
-    newest = list(placed)
+    world, positions = World(initial), {block.position for block in goal}
+    reachable = set(filter(world.supported, positions))
+    newest = list(reachable)
     while newest:
-        touching = wanted.intersection(beside(newest.pop())) - placed
-        placed |= touching
+        touching = positions.intersection(beside(newest.pop())) - reachable
+        reachable |= touching
         newest += touching
-    return [block for block in goal if block.position not in placed]
+    return [block for block in goal if block.position not in reachable]

@@ -49,7 +49,7 @@ def games(value: JsonValue, siblings: Iterable[JsonValue] = ()) -> list[Game | s
     """
     items: list[Game | str]
     if isinstance(value, list) and any(_is_row(item) for item in value):
-        items = list(_dumped([item for item in value if isinstance(item, dict) and item.get("model")]))
+        items = list(_games_of_dump([item for item in value if isinstance(item, dict) and item.get("model")]))
         items += [
             f"row {number}: expected an object with a model, got {str(item)[:60]}"
             for number, item in enumerate(value, start=1)
@@ -57,8 +57,8 @@ def games(value: JsonValue, siblings: Iterable[JsonValue] = ()) -> list[Game | s
         ]
     else:
         page = value.get("results") if isinstance(value, dict) and "record" not in value else value
-        items = list(_served(page if isinstance(page, list) else [value]))
-    return _copies_marked(items, [game for game in _served(siblings) if isinstance(game, Game)])
+        items = list(_games_of_records(page if isinstance(page, list) else [value]))
+    return _mark_copies(items, [game for game in _games_of_records(siblings) if isinstance(game, Game)])
 
 
 def _is_row(item: JsonValue) -> bool:
@@ -75,7 +75,7 @@ def _object(value: JsonValue) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def _dumped(rows: Iterable[Json]) -> Iterator[Game | str]:
+def _games_of_dump(rows: Iterable[Json]) -> Iterator[Game | str]:
     tables: dict[str, dict[str, Json]] = defaultdict(dict)
     for row in rows:
         tables[str(row.get("model")).removeprefix(_APP)][str(row.get("pk"))] = _object(row.get("fields"))
@@ -92,21 +92,21 @@ def _dumped(rows: Iterable[Json]) -> Iterator[Game | str]:
 
 def _backends(tables: dict[str, dict[str, Json]]) -> dict[str, str]:
     """Session -> language model, where all its experiments name the same."""
-    named: dict[str, set[str]] = defaultdict(set)
+    models_by_session: dict[str, set[str]] = defaultdict(set)
     for experiment in tables["collaborationexperimentmodel"].values():
         if isinstance(model := experiment.get("backend_version"), str) and model:
-            named[str(experiment.get("session"))].add(model)
-    return {session: models.pop() for session, models in named.items() if len(models) == 1}
+            models_by_session[str(experiment.get("session"))].add(model)
+    return {session: models.pop() for session, models in models_by_session.items() if len(models) == 1}
 
 
 def _feedback(tables: dict[str, dict[str, Json]]) -> dict[str, list[Json]]:
-    given: dict[str, list[Json]] = defaultdict(list)
+    by_record: dict[str, list[Json]] = defaultdict(list)
     for row in tables["collaborationexperimentfeedbackmodel"].values():
-        given[str(row.get("record"))].append(row | {"spec": _object(row.get("spec"))})
-    return given
+        by_record[str(row.get("record"))].append(row | {"spec": _object(row.get("spec"))})
+    return by_record
 
 
-def _served(records: Iterable[JsonValue]) -> Iterator[Game | str]:
+def _games_of_records(records: Iterable[JsonValue]) -> Iterator[Game | str]:
     for number, item in enumerate(records):
         if not isinstance(item, dict) or "record" not in item:
             yield f"item {number} is neither a row of dumpdata nor a record of /api/record/"
@@ -127,8 +127,8 @@ def session_served(item: JsonValue | Quarantined) -> str | None:
 
 def _game(pk: str, session_id: str | None, row: Json, session: Json, blueprint: Json) -> Game | str:
     record = _object(row.get("record"))
-    created = row.get("created_at")
-    game = Game(pk, session_id, created if isinstance(created, str) else None, record, session, blueprint)
+    time = row.get("created_at")
+    game = Game(pk, session_id, time if isinstance(time, str) else None, record, session, blueprint)
     try:
         game.history()
     except ValueError as error:
@@ -142,8 +142,8 @@ def beginning(value: JsonValue | Quarantined) -> Game | None:
     if session_id is None or not isinstance(value, dict):
         return None
     history = _object(value.get("record")).get("actionHistory")
-    kept: Json = {"record": {"actionHistory": history}, "created_at": value.get("created_at")}
-    game = _game(str(value.get("id")), session_id, kept, {}, {})
+    row: Json = {"record": {"actionHistory": history}, "created_at": value.get("created_at")}
+    game = _game(str(value.get("id")), session_id, row, {}, {})
     return game if isinstance(game, Game) else None
 
 
@@ -161,14 +161,14 @@ def related(games: Sequence[Game]) -> Iterator[tuple[int, list[int]]]:
 
 def _near(games: Sequence[Game], numbers: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
     """Each of these games with those that may have been made within `TOGETHER` of it."""
-    made = [(time, number) for number in numbers if (time := _time(games[number])) is not None]
-    untold = sorted(set(numbers) - {number for _, number in made})
-    made.sort()
-    times = [time for time, _ in made]
-    for time, number in made:
+    moments = [(time, number) for number in numbers if (time := _time(games[number])) is not None]
+    rest = sorted(set(numbers) - {number for _, number in moments})
+    moments.sort()
+    times = [time for time, _ in moments]
+    for time, number in moments:
         first, last = bisect_left(times, time - TOGETHER), bisect_right(times, time + TOGETHER)
-        yield number, [*(other for _, other in made[first:last]), *untold]
-    for number in untold:
+        yield number, [*(other for _, other in moments[first:last]), *rest]
+    for number in rest:
         yield number, numbers
 
 
@@ -181,26 +181,26 @@ def _begins(one: Game, other: Game) -> bool:
 def _time(game: Game) -> float | None:
     """When a record was made; a time without a zone is in UTC, as its events say, on every machine."""
     try:
-        made = datetime.fromisoformat(game.created or "")
-        return (made if made.tzinfo else made.replace(tzinfo=UTC)).timestamp()
+        moment = datetime.fromisoformat(game.created or "")
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
 
 
-def _copies_marked(rows: list[Game | str], others: Iterable[Game] = ()) -> list[Game | str]:
+def _mark_copies(rows: list[Game | str], others: Iterable[Game] = ()) -> list[Game | str]:
     """Mark records that hold no more than another of their session: several first saves go out at once.
 
     Many people may play one session. Who only began, at another time, has played a game of their own.
     """
     games = [row for row in (*rows, *others) if isinstance(row, Game)]
-    marked = list(games)
+    result = list(games)
     for number, near in related(games):
-        marked[number] = _marked(games[number], [games[n] for n in near])
-    given = iter(marked)
-    return [next(given) if isinstance(row, Game) else row for row in rows]
+        result[number] = _with_original(games[number], [games[n] for n in near])
+    iterator = iter(result)
+    return [next(iterator) if isinstance(row, Game) else row for row in rows]
 
 
-def _marked(game: Game, others: Iterable[Game]) -> Game:
+def _with_original(game: Game, others: Iterable[Game]) -> Game:
     """With the record that goes on from it, if one does and it has no feedback of its own."""
     mine = len(game.history())
     for other in others if not game.feedback else ():
@@ -229,22 +229,22 @@ def initial(game: Game) -> Json:
 
 def agents(game: Game) -> list[Json]:
     """Role, name, inventory and motives of each agent, the world's word before the task's."""
-    configured = {str(a.get("name")): a for a in _listed(game.config, "agents")}
-    started = {
+    configs = {str(a.get("name")): a for a in _objects_of(game.config, "agents")}
+    initial_states = {
         str(_object(state.get("agent")).get("name")): state
-        for state in _listed(initial(game), "initialAgentStates")
+        for state in _objects_of(initial(game), "initialAgentStates")
     }
-    listed = _listed(initial(game), "agents") or list(configured.values())
+    roster = _objects_of(initial(game), "agents") or list(configs.values())
     items = []
-    for agent in listed:
+    for agent in roster:
         name = str(agent.get("name"))
-        config, state = configured.get(name, {}), started.get(name, {})
+        config, state = configs.get(name, {}), initial_states.get(name, {})
         inventory = state.get("inventory") or config.get("inventory") or []
         items.append(config | {"role": agent.get("role"), "name": name, "inventory": inventory})
     return items
 
 
-def _listed(value: Json, key: str) -> list[Json]:
+def _objects_of(value: Json, key: str) -> list[Json]:
     return objects(value, key, "record") if key in value else []
 
 
@@ -253,13 +253,13 @@ def goal(agent: Json, blocks: list[JsonValue] | None) -> list[JsonValue]:
     own = _object(_object(agent.get("blueprint")).get("spec")).get("blocks")
     source = own if isinstance(own, list) and own else blocks or []
     items: list[JsonValue] = []
-    for motive in _listed(agent, "motives"):
+    for motive in _objects_of(agent, "motives"):
         indices = _object(motive.get("config")).get("blockIndices")
-        shown = _object(motive.get("description")).get("blocks")
-        chosen = [source[i] for i in _indices(indices, len(source))] or (
-            shown if isinstance(shown, list) else []
+        fallback = _object(motive.get("description")).get("blocks")
+        selection = [source[i] for i in _indices(indices, len(source))] or (
+            fallback if isinstance(fallback, list) else []
         )
-        items += [block for block in chosen if block not in items]
+        items += [block for block in selection if block not in items]
     return items
 
 

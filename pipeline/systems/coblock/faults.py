@@ -24,41 +24,41 @@ def stopped_early(trajectory: Trajectory) -> Iterator[Finding]:
     To stop is to end the session, or to do nothing but wait at the end, at least twice. The finding cites
     what they did last and the events in which they stopped.
     """
-    given = task(trajectory)
+    setup = task(trajectory)
     for participant in trajectory.team():
         own = [event for event in trajectory.events if event.actor == participant.name]
         idle = _idle(own)
         if not idle:
             continue
-        left = _left(trajectory, given, participant.name, idle[0].seq)
-        if left:
+        blocks = _placeable(trajectory, setup, participant.name, idle[0].seq)
+        if blocks:
             last = [event.seq for event in own if event.seq < idle[0].seq][-1:]
             cites = (*last, *(event.seq for event in idle))
-            why = f"{participant.name} stopped with {len(left)} blocks left that they could place"
+            why = f"{participant.name} stopped with {len(blocks)} blocks left that they could place"
             yield Finding("stopped_early", trajectory.id, cites, why)
 
 
-def _idle(own: list[Event]) -> list[Event]:
+def _idle(events: list[Event]) -> list[Event]:
     """The waits and session ends with which an agent ended, where they amount to a stop."""
     tail: list[Event] = []
-    for event in reversed(own):
+    for event in reversed(events):
         if event.kind not in ("wait", "finish"):
             break
         tail.insert(0, event)
     return tail if len(tail) >= IDLE or any(event.kind == "finish" for event in tail) else []
 
 
-def _left(trajectory: Trajectory, given: Task, name: str, seq: int) -> list[Block]:
+def _placeable(trajectory: Trajectory, setup: Task, name: str, seq: int) -> list[Block]:
     """Target blocks that were missing before `seq` in colours that the agent still held."""
-    world, held = World(given.initial), given.inventories[name].copy()
+    world, inventory = World(setup.initial), setup.inventories[name].copy()
     for event in trajectory.events[1:]:
         if event.seq >= seq:
             break
         apply(event, world)
         block = block_of(event)
         if block is not None and event.actor == name:
-            held[block.colour] -= 1
-    return [block for block in world.missing(given.target) if held[block.colour] > 0]
+            inventory[block.colour] -= 1
+    return [block for block in world.missing(setup.target) if inventory[block.colour] > 0]
 
 
 def neglected_own_goal(trajectory: Trajectory) -> Iterator[Finding]:
@@ -66,28 +66,28 @@ def neglected_own_goal(trajectory: Trajectory) -> Iterator[Finding]:
 
     A block that both goals want counts as one's own. The finding cites the blocks placed for the partner.
     """
-    given = task(trajectory)
+    setup = task(trajectory)
     names = [participant.name for participant in trajectory.team()]
-    world = final(trajectory, given.initial)
+    world = final(trajectory, setup.initial)
     for name in names:
-        own = given.goals.get(name, [])
-        theirs = [block for other in names if other != name for block in given.goals.get(other, [])]
+        own = setup.goals.get(name, [])
+        theirs = [block for other in names if other != name for block in setup.goals.get(other, [])]
         missing = world.missing(own)
-        for_own, for_them = _served(trajectory, name, own, theirs)
+        for_own, for_them = _placements_by_goal(trajectory, name, own, theirs)
         if missing and len(for_them) > len(for_own):
             why = f"{name} placed {len(for_them)} blocks for the partner and {len(for_own)} of {len(own)} own"
             yield Finding("neglected_own_goal", trajectory.id, for_them, why)
 
 
-def _served(
+def _placements_by_goal(
     trajectory: Trajectory, name: str, own: list[Block], theirs: list[Block]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """seqs of the places that fit one's own goal, and of those that fit only the partner's."""
     mine, yours = ({block.cell for block in goal} for goal in (own, theirs))
-    placed = [
+    placements = [
         (event.seq, block.cell)
         for event in trajectory.events
         if event.actor == name and event.status == "succeeded" and (block := block_of(event))
     ]
-    fits_own = tuple(seq for seq, cell in placed if cell in mine)
-    return fits_own, tuple(seq for seq, cell in placed if cell in yours and cell not in mine)
+    fits_own = tuple(seq for seq, cell in placements if cell in mine)
+    return fits_own, tuple(seq for seq, cell in placements if cell in yours and cell not in mine)

@@ -34,18 +34,18 @@ class Task:
 def task(trajectory: Trajectory) -> Task:
     """The task as the start event's states hold it."""
     start = trajectory.events[0]
-    seen = {view: _state(trajectory, hashed) for view, hashed in start.states.items()}
-    stage = seen.pop("environment", {})
+    views = {view: _state(trajectory, key) for view, key in start.states.items()}
+    stage = views.pop("environment", {})
     return Task(
         blocks_world.blocks(stage.get("target"), "target"),
         blocks_world.blocks(stage.get("initial"), "initial"),
-        {name: blocks_world.counts(state.get("inventory")) for name, state in seen.items()},
-        {name: blocks_world.blocks(state.get("goal"), f"{name}.goal") for name, state in seen.items()},
+        {name: blocks_world.counts(state.get("inventory")) for name, state in views.items()},
+        {name: blocks_world.blocks(state.get("goal"), f"{name}.goal") for name, state in views.items()},
     )
 
 
-def _state(trajectory: Trajectory, hashed: str) -> dict[str, JsonValue]:
-    state = trajectory.states[hashed]
+def _state(trajectory: Trajectory, key: str) -> dict[str, JsonValue]:
+    state = trajectory.states[key]
     return state if isinstance(state, dict) else {}
 
 
@@ -79,23 +79,23 @@ def final(trajectory: Trajectory, initial: list[Block]) -> World:
 
 def progress(trajectory: Trajectory) -> list[float | None]:
     """Matching blocks over the larger of target and standing: at the start, then after every action."""
-    given = task(trajectory)
-    world = World(given.initial)
-    shares = [world.progress(given.target)]
+    setup = task(trajectory)
+    world = World(setup.initial)
+    shares = [world.progress(setup.target)]
     for event in trajectory.events[1:]:
         apply(event, world)
-        shares.append(world.progress(given.target))
+        shares.append(world.progress(setup.target))
     return shares
 
 
 def measures(trajectory: Trajectory) -> Iterator[Measure]:
     """Every metric of one game."""
-    given = task(trajectory)
-    world = final(trajectory, given.initial)
+    setup = task(trajectory)
+    world = final(trajectory, setup.initial)
     rows = [
-        *_built(trajectory, given, world),
-        *_effort(trajectory, given),
-        *_faults(trajectory, given),
+        *_built(trajectory, setup, world),
+        *_effort(trajectory, setup),
+        *_faults(trajectory, setup),
     ]
     for row in rows:
         if trajectory.copy_of is None:
@@ -108,15 +108,15 @@ def _missing(row: Measure, reason: str) -> Measure:
     return replace(row, value=None, reason=reason)
 
 
-def _built(trajectory: Trajectory, given: Task, world: World) -> Iterator[Measure]:
-    reason = None if given.target else NO_TARGET
-    done = float(world.complete(given.target)) if given.target else None
-    share = world.progress(given.target) if given.target else None
-    extra = float(len(world.extra(given.target))) if given.target else None
+def _built(trajectory: Trajectory, setup: Task, world: World) -> Iterator[Measure]:
+    reason = None if setup.target else NO_TARGET
+    success = float(world.complete(setup.target)) if setup.target else None
+    share = world.progress(setup.target) if setup.target else None
+    extra = float(len(world.extra(setup.target))) if setup.target else None
     # What the paper's reflection step checks: nothing stands that the target has not, and be it unfinished.
     exact = None if extra is None else float(extra == 0)
     for metric, value in (
-        ("success_rate", done),
+        ("success_rate", success),
         ("progress", share),
         ("extra_blocks", extra),
         ("partial_structure", exact),
@@ -124,33 +124,33 @@ def _built(trajectory: Trajectory, given: Task, world: World) -> Iterator[Measur
         yield Measure(metric, trajectory.id, value, reason=reason)
 
 
-def _effort(trajectory: Trajectory, given: Task) -> Iterator[Measure]:
+def _effort(trajectory: Trajectory, setup: Task) -> Iterator[Measure]:
     readings: tuple[tuple[Reading, str | None], ...] = (("target", None), ("literal", "literal"))
     for reading, scoring in readings:
-        value, reason = workload_balance(trajectory, given, reading)
+        value, reason = workload_balance(trajectory, setup, reading)
         yield Measure("workload_balance", trajectory.id, value, reason=reason, scoring=scoring)
     yield Measure("timesteps", trajectory.id, float(len(trajectory.events) - 1))
     yield Measure("timesteps", trajectory.id, float(len(acts(trajectory))), scoring="place_break")
 
 
 def workload_balance(
-    trajectory: Trajectory, given: Task, reading: Reading = "target"
+    trajectory: Trajectory, setup: Task, reading: Reading = "target"
 ) -> tuple[float | None, str | None]:
     """γ of a game of two, or None with the reason."""
     names = [participant.name for participant in trajectory.team()]
     if len(names) != 2:
         return None, f"defined for two agents, there are {len(names)}"
-    if reading == "target" and not given.target:
+    if reading == "target" and not setup.target:
         return None, NO_TARGET
-    a, b = (given.inventories.get(name, Counter()) for name in names)
-    work = World(given.initial).missing(given.target)
+    a, b = (setup.inventories.get(name, Counter()) for name in names)
+    work = World(setup.initial).missing(setup.target)
     shares = split(a, b, [block.colour for block in work]) if reading == "target" else literal_split(a, b)
-    done = len(acts(trajectory, names[0])), len(acts(trajectory, names[1]))
-    return balance(done, shares.optimal)
+    counts = len(acts(trajectory, names[0])), len(acts(trajectory, names[1]))
+    return balance(counts, shares.optimal)
 
 
-def _faults(trajectory: Trajectory, given: Task) -> Iterator[Measure]:
-    illegal = {finding.cites for finding in illegal_placements(trajectory, given)}
+def _faults(trajectory: Trajectory, setup: Task) -> Iterator[Measure]:
+    illegal = {finding.cites for finding in illegal_placements(trajectory, setup)}
     vain = {finding.cites for finding in breaks_without_effect(trajectory)}
     for participant in trajectory.team():
         mine = {(event.seq,) for event in acts(trajectory, participant.name)}
@@ -158,28 +158,28 @@ def _faults(trajectory: Trajectory, given: Task) -> Iterator[Measure]:
             yield Measure(metric, trajectory.id, float(len(mine & places)), participant=participant.name)
 
 
-def illegal_placements(trajectory: Trajectory, given: Task | None = None) -> Iterator[Finding]:
+def illegal_placements(trajectory: Trajectory, setup: Task | None = None) -> Iterator[Finding]:
     """Places that the rules forbid: `floating`, `occupied` or beyond the `inventory`; a finding a rule.
 
     The game only tells a language model so and carries on. A broken block is not given back.
     """
-    given = given or task(trajectory)
-    world, used = World(given.initial), Counter[tuple[str, str]]()
+    setup = setup or task(trajectory)
+    world, uses = World(setup.initial), Counter[tuple[str, str]]()
     for event in acts(trajectory):
         block = block_of(event)
         if block is None:
             apply(event, world)
             continue
-        used[event.actor, block.colour] += 1
-        owned = given.inventories.get(event.actor, Counter())[block.colour]
-        for code, broken, why in (
+        uses[event.actor, block.colour] += 1
+        supply = setup.inventories.get(event.actor, Counter())[block.colour]
+        for code, is_broken, why in (
             ("occupied", world.occupied(block.position), "a block is there already"),
             ("floating", not world.supported(block.position), "it touches neither ground nor block"),
-            ("inventory", used[event.actor, block.colour] > owned, f"{event.actor} had {owned}"),
+            ("inventory", uses[event.actor, block.colour] > supply, f"{event.actor} had {supply}"),
         ):
-            if broken:
-                what = f"{block.colour} at {block.position}: {why}"
-                yield Finding(code, trajectory.id, (event.seq,), what)
+            if is_broken:
+                message = f"{block.colour} at {block.position}: {why}"
+                yield Finding(code, trajectory.id, (event.seq,), message)
         world.place(block)
 
 

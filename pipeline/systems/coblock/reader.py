@@ -53,12 +53,12 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The games of one export, and what could not be read of it."""
-    value = _exported(path)
+    value = _content(path)
     if isinstance(value, Quarantined):
         yield value
         return
-    known = [other for file in siblings(path) if not isinstance(other := json_file(file), Quarantined)]
-    games = attempted(lambda: export.games(value, known), str(path))
+    others = [other for file in siblings(path) if not isinstance(other := json_file(file), Quarantined)]
+    games = attempted(lambda: export.games(value, others), str(path))
     if isinstance(games, Quarantined):
         yield games
         return
@@ -72,7 +72,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
         yield trajectory
 
 
-def _exported(path: Path) -> JsonValue | Quarantined:
+def _content(path: Path) -> JsonValue | Quarantined:
     """What was exported; of JSON Lines, as `dumpdata --format jsonl` writes them, the list of the lines."""
     value = json_file(path)
     if not isinstance(value, Quarantined):
@@ -87,15 +87,15 @@ def _trajectory(path: Path, game: Game, options: ReadOptions, bad: list[str]) ->
     agents = export.agents(game)
     _checked_names([str(agent["name"]) for agent in agents], game)
     people = any(agent.get("role") == "human" for agent in agents)
-    told = _Told(game, [str(agent["name"]) for agent in agents], bad)
-    events = (_start(game, agents, told.states), *told.events())
+    history = _History(game, [str(agent["name"]) for agent in agents], bad)
+    events = (_start(game, agents, history.states), *history.events())
     own = spec | ({} if game.copy_of is None else {COPY: game.copy_of})
     checkpoint = game.session.get("prompt_checkpoint")
     own |= {} if checkpoint is None else {"prompt_checkpoint": str(checkpoint)}
     kind = _task_type(game, agents)
     own |= {} if kind is None else {"task_type": kind}
     return Trajectory(
-        id=content_hash(SYSTEM, game.session_id, game.record_id, _created(game)),
+        id=content_hash(SYSTEM, game.session_id, game.record_id, _creation_time(game)),
         native_id=game.record_id,
         source=str(path),
         system=SYSTEM,
@@ -108,8 +108,8 @@ def _trajectory(path: Path, game: Game, options: ReadOptions, bad: list[str]) ->
         tags=own | options.tags,
         participants=_participants(agents, game.backend),
         events=events,
-        outcomes=tuple(_outcomes(game, told.world)),
-        states=told.states,
+        outcomes=tuple(_outcomes(game, history.world)),
+        states=history.states,
     )
 
 
@@ -122,7 +122,7 @@ def _checked_names(names: list[str], game: Game) -> None:
             raise ValueError(f"record {game.record_id}: {name[:40]!r} is not the name of one agent alone")
 
 
-def _created(game: Game) -> str | None:
+def _creation_time(game: Game) -> str | None:
     """To the millisecond, since dumpdata and REST print the same time to different digits."""
     whole, dot, fraction = (game.created or "").rstrip("Z").partition(".")
     return f"{whole}{dot}{fraction[:3]}Z" if whole else None
@@ -130,14 +130,14 @@ def _created(game: Game) -> str | None:
 
 def _moment(game: Game) -> str | None:
     """When the record was made, in UTC also where the server printed an offset."""
-    printed = game.created or ""
+    text = game.created or ""
     try:
-        made = datetime.fromisoformat(printed)
-        if made.tzinfo and not printed.endswith("Z"):
-            return made.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo and not text.endswith("Z"):
+            return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except (ValueError, OverflowError):
         pass
-    return _created(game)
+    return _creation_time(game)
 
 
 def _spec(game: Game) -> Json:
@@ -173,19 +173,19 @@ def _participants(agents: list[Json], backend: str | None) -> tuple[Participant,
 def _start(game: Game, agents: list[Json], states: Json) -> Event:
     target = export.target(game)
     first = export.initial(game).get("initiablocks")
-    seen: dict[str, Json] = {"environment": {"target": target, "initial": first or []}}
+    views: dict[str, Json] = {"environment": {"target": target, "initial": first or []}}
     for agent in agents:
-        kept: Json = {key: agent[key] for key in ("role", "inventory", "views", "motives") if key in agent}
-        seen[str(agent["name"])] = {**kept, "goal": export.goal(agent, target)}
-    hashes = {view: content_hash(state) for view, state in seen.items()}
-    states.update({hashes[view]: state for view, state in seen.items()})
+        fields: Json = {key: agent[key] for key in ("role", "inventory", "views", "motives") if key in agent}
+        views[str(agent["name"])] = {**fields, "goal": export.goal(agent, target)}
+    hashes = {view: content_hash(state) for view, state in views.items()}
+    states.update({hashes[view]: state for view, state in views.items()})
     return Event(
         seq=0, time=_moment(game), actor="environment", kind="start", text=_instance(game), states=hashes
     )
 
 
 @dataclass
-class _Told:
+class _History:
     """The events of a game's history; what is wrong with an action goes to `bad`, its seq stays free."""
 
     game: Game
@@ -214,7 +214,7 @@ class _Told:
             raise ValueError(f"{where}.agentName: expected one of {', '.join(self.names)}, got {actor!r:.40}")
         words = expect(item.get("message", ""), str, f"{where}.message")
         error = self._done(name, item, where)
-        done: Literal["failed", "succeeded"] = "failed" if error else "succeeded"
+        status: Literal["failed", "succeeded"] = "failed" if error else "succeeded"
         arguments: Json = {key: value for key, value in item.items() if key in ARGUMENTS}
         return Event(
             seq=number + 1,
@@ -222,7 +222,7 @@ class _Told:
             kind=KINDS[name],
             text=words if name in ("message", "end_session") else None,
             action=Action(name=name, arguments=arguments),
-            status=done if KINDS[name] == "action" else None,
+            status=status if KINDS[name] == "action" else None,
             error=error,
             states=self._reply(number, actor),
         )
@@ -240,9 +240,9 @@ class _Told:
         reply = self.replies.get((number, actor))
         if reply is None:
             return {}
-        hashed = content_hash(reply)
-        self.states[hashed] = reply
-        return {actor: hashed}
+        key = content_hash(reply)
+        self.states[key] = reply
+        return {actor: key}
 
 
 def _replies(game: Game) -> Iterator[tuple[tuple[int, str], Json]]:

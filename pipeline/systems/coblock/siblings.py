@@ -22,12 +22,12 @@ def siblings(path: Path) -> list[Path]:
     """The files of the same folder whose record may be the same game as that of a file, saved anew."""
     path = path.absolute()
     try:
-        changed = path.parent.stat().st_mtime_ns
-        known = _of_folder(path.parent, changed)
-        if any(_look(file) != look for file, look in known.half.items()):
+        mtime = path.parent.stat().st_mtime_ns
+        folder = _of_folder(path.parent, mtime)
+        if any(_look(file) != look for file, look in folder.half.items()):
             _of_folder.cache_clear()
-            known = _of_folder(path.parent, changed)
-        return known.siblings.get(path, [])
+            folder = _of_folder(path.parent, mtime)
+        return folder.siblings.get(path, [])
     except OSError:
         return []
 
@@ -45,7 +45,7 @@ def _look(file: Path) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=16)
-def _of_folder(folder: Path, changed: int) -> _Folder:
+def _of_folder(folder: Path, mtime: int) -> _Folder:
     """What the files of a folder are; `changed` is when a file last came or went. That a game grows makes no
     difference: those that were played apart stay so."""
     games: dict[Path, Game] = {}

@@ -43,7 +43,7 @@ def literal_split(inventory_a: Counter[str], inventory_b: Counter[str]) -> Split
     return Split((inventory_a - both).total(), (inventory_b - both).total(), both.total())
 
 
-def balance(done: tuple[int, int], optimal: tuple[int, int]) -> tuple[float | None, str | None]:
+def balance(counts: tuple[int, int], optimal: tuple[int, int]) -> tuple[float | None, str | None]:
     """γ = a·b / (a² + b²) with a = Na·(N*b / N*a), b = Nb, or None with the reason.
 
     0.5 is the best, 0 where one did nothing; undefined where nobody did anything or the optimal split leaves
@@ -51,7 +51,7 @@ def balance(done: tuple[int, int], optimal: tuple[int, int]) -> tuple[float | No
     """
     if not all(optimal):
         return None, f"the optimal split gives the {'second' if optimal[0] else 'first'} agent nothing to do"
-    a, b = done[0] * optimal[1] / optimal[0], float(done[1])
+    a, b = counts[0] * optimal[1] / optimal[0], float(counts[1])
     if not a and not b:
         return None, "neither agent did anything that counts"
     return a * b / (a * a + b * b), None

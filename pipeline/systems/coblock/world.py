@@ -88,14 +88,14 @@ class World:
 
     def extra(self, goal: Iterable[Block]) -> list[Block]:
         """The blocks that stand and are in no place of the goal."""
-        wanted = {block.cell for block in goal}
-        return [block for block in self._blocks.values() if block.cell not in wanted]
+        cells = {block.cell for block in goal}
+        return [block for block in self._blocks.values() if block.cell not in cells]
 
     def progress(self, goal: Iterable[Block]) -> float | None:
         """Matching blocks over the larger of goal and standing; None where both are empty."""
-        wanted = list(goal)
-        most = max(len(wanted), len(self._blocks))
-        return (len(wanted) - len(self.missing(wanted))) / most if most else None
+        goal_blocks = list(goal)
+        most = max(len(goal_blocks), len(self._blocks))
+        return (len(goal_blocks) - len(self.missing(goal_blocks))) / most if most else None
 
 
 def beside(position: Position) -> Iterator[Position]:
@@ -107,15 +107,15 @@ def beside(position: Position) -> Iterator[Position]:
 
 def block(value: JsonValue, where: str, key: str = "pos") -> Block:
     """A logged block: `pos` in structures, `blockPos` in place actions."""
-    there = base.expect(value, dict, where)
-    uid = there.get("uid")
-    colour = base.field(there, "blockType", str, where)
-    return Block(colour, position(there, key, where), str(uid) if isinstance(uid, (str, int)) else "")
+    record = base.expect(value, dict, where)
+    uid = record.get("uid")
+    colour = base.field(record, "blockType", str, where)
+    return Block(colour, position(record, key, where), str(uid) if isinstance(uid, (str, int)) else "")
 
 
-def position(there: Mapping[str, JsonValue], key: str, where: str) -> Position:
+def position(record: Mapping[str, JsonValue], key: str, where: str) -> Position:
     """(x, y, z) of a logged block."""
-    place = base.field(there, key, dict, where)
+    place = base.field(record, key, dict, where)
     x, y, z = (_number(place, axis, f"{where}.{key}") for axis in "xyz")
     return x, y, z
 
@@ -135,10 +135,10 @@ def counts(inventory: JsonValue) -> Counter[str]:
 
 
 def _number(place: Mapping[str, JsonValue], axis: str, where: str) -> float:
-    given = place.get(axis)
-    value = _read(given)
+    raw = place.get(axis)
+    value = _read(raw)
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) < MOST:
-        raise ValueError(f"{where}.{axis}: expected a number, got {given!r:.40}")
+        raise ValueError(f"{where}.{axis}: expected a number, got {raw!r:.40}")
     return value
 
 

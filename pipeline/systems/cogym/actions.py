@@ -58,30 +58,30 @@ _CALL = re.compile(r"(?<![A-Z_])_*+(?P<name>[A-Z][A-Z_]++)\(")
 _ARGUMENT = re.compile(r"(?:^|, )([a-z_][a-z0-9_]*)=", re.DOTALL)
 
 
-def parse(logged: str) -> Action:
+def parse(text: str) -> Action:
     """The action in a logged string, the way Co-Gym's environment finds it.
 
     A string that only matches after Co-Gym's lenient clean-up, or that names no known action, keeps its
     `raw` form; one without any call is named `UNPARSED`.
     """
     # The environment drops an afterthought before it looks for an action; messages it never sees.
-    if "\nThought:" in logged and logged.partition("(")[0] not in COLLABORATIVE:
-        return _lenient(logged) or _exact(logged) or _foreign(logged)
-    return _exact(logged) or _lenient(logged) or _foreign(logged)
+    if "\nThought:" in text and text.partition("(")[0] not in COLLABORATIVE:
+        return _lenient(text) or _exact(text) or _foreign(text)
+    return _exact(text) or _lenient(text) or _foreign(text)
 
 
-def _exact(logged: str) -> Action | None:
-    name = logged.partition("(")[0]
+def _exact(text: str) -> Action | None:
+    name = text.partition("(")[0]
     for parameters in SIGNATURES.get(name, ()):
-        values = _values(logged, parameters) if logged.endswith(")") else None
+        values = _values(text, parameters) if text.endswith(")") else None
         if values is not None:
             return Action(name=name, arguments=dict(zip(parameters, values, strict=True)))
     return None
 
 
-def _values(logged: str, parameters: tuple[str, ...]) -> list[str] | None:
+def _values(text: str, parameters: tuple[str, ...]) -> list[str] | None:
     """What `NAME\\(a=(.*), b=(.*)\\)` finds: groups are greedy, so the last mark of each parameter counts."""
-    inside = logged[logged.index("(") + 1 : -1]
+    inside = text[text.index("(") + 1 : -1]
     if not parameters:
         return None if inside else []
     values: list[str] = []
@@ -96,30 +96,30 @@ def _values(logged: str, parameters: tuple[str, ...]) -> list[str] | None:
     return [inside[len(first) : end], *values] if inside.startswith(first, 0, end) else None
 
 
-def _lenient(logged: str) -> Action | None:
-    plain = logged.partition("\nThought:")[0].replace("\\(", "(")
+def _lenient(text: str) -> Action | None:
+    plain = text.partition("\nThought:")[0].replace("\\(", "(")
     call, end = _CALL.search(plain), plain.rfind(")") + 1
     result = _exact(plain[call.start("name") : end]) if call and call.end() < end else None
-    return result and result.model_copy(update={"raw": logged})
+    return result and result.model_copy(update={"raw": text})
 
 
-def _foreign(logged: str) -> Action:
-    name = _NAME.match(logged)
+def _foreign(text: str) -> Action:
+    name = _NAME.match(text)
     if name is None:
-        return Action(name="UNPARSED", raw=logged)
-    inside = logged[name.end() :].rstrip().removesuffix(")")
+        return Action(name="UNPARSED", raw=text)
+    inside = text[name.end() :].rstrip().removesuffix(")")
     starts = list(_ARGUMENT.finditer(inside))
     ends = [m.start() for m in starts[1:]] + [len(inside)]
     arguments = {m[1]: inside[m.end() : end] for m, end in zip(starts, ends, strict=False)}
     rebuilt = f"{name[1]}({', '.join(f'{k}={v}' for k, v in arguments.items())})"
-    return Action(name=name[1], arguments=dict(arguments), raw=None if rebuilt == logged else logged)
+    return Action(name=name[1], arguments=dict(arguments), raw=None if rebuilt == text else text)
 
 
-def start_arguments(logged: str) -> dict[str, str]:
+def start_arguments(text: str) -> dict[str, str]:
     """`task_description` and, where there is one, `query` of a START string.
 
     The description itself has commas and parentheses, so the query begins at the LAST ", query=".
     """
-    inside = logged.removeprefix("START(task_description=").removesuffix(")")
+    inside = text.removeprefix("START(task_description=").removesuffix(")")
     description, mark, query = inside.rpartition(", query=")
     return {"task_description": description, "query": query} if mark else {"task_description": inside}

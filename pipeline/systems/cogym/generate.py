@@ -132,18 +132,18 @@ def generate(
     folder.mkdir(parents=True, exist_ok=True)
     phrases = tomllib.loads((resources.files("coaudit.data") / "phrases.toml").read_text(encoding="utf-8"))
     modes = [code.code for code in codebooks.load("failures").codes]
-    written = {"sessions": sessions, "utterances": 0, "labels": 0}
+    counts = {"sessions": sessions, "utterances": 0, "labels": 0}
     with (folder / "truth.jsonl").open("w", encoding="utf-8", newline="\n") as truth:
         for number in range(sessions):
             team, name, condition = _session(number, seed, phrases)
             _write(folder / condition / name, team)
             lines = _truth(team, name, modes)
             truth.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-            written["labels"] += len(lines)
-            written["utterances"] += sum(label["codebook"] == "initiative" for label in team.labels)
+            counts["labels"] += len(lines)
+            counts["utterances"] += sum(label["codebook"] == "initiative" for label in team.labels)
             if progress:
                 progress(name, number + 1, sessions)
-    return written
+    return counts
 
 
 def _session(number: int, seed: int, phrases: dict[str, Any]) -> tuple[_Team, str, str]:
@@ -176,11 +176,11 @@ def _ask(team: _Team) -> None:
 
 def _permit(team: _Team) -> None:
     pair = team.draw.choice(team.phrases["permits"])
-    settled = team.draw.random() < 0.7
+    is_accepted = team.draw.random() < 0.7
     question = team.say(AGENT, team.fill(pair["question"]), initiative=True)
-    reply = team.draw.choice(pair["accepted" if settled else "passed_over"])
+    reply = team.draw.choice(pair["accepted" if is_accepted else "passed_over"])
     team.say(HUMAN, team.fill(reply), initiative=False)
-    team.label(question, "confirmation", settled)
+    team.label(question, "confirmation", is_accepted)
 
 
 def _request(team: _Team) -> None:

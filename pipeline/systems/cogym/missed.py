@@ -32,11 +32,13 @@ class Known:
     controls: int
 
 
-def missed(known: Known, shown: Shown, public: Mapping[str, Any]) -> int:
+def missed(previous: Known, state: Shown, public: Mapping[str, Any]) -> int:
     """At least how many events were neither heard nor come back with the chat; `public` is shown to all."""
-    lines = shown.chat_history[len(known.chat) :]
-    failed = sum(line["role"] == records.ENVIRONMENT and FAILED in line["message"] for line in lines)
-    unheard = set(known.pending).symmetric_difference(shown.pending_confirmations) - set(known.requests)
-    changed = dict(public) != dict(known.public) and not known.acting
-    woken = shown.agent_asleep != known.asleep and not known.controls
-    return max(0, failed - known.acting) + len(unheard) + changed + woken
+    lines = state.chat_history[len(previous.chat) :]
+    failures = sum(line["role"] == records.ENVIRONMENT and FAILED in line["message"] for line in lines)
+    requests = set(previous.pending).symmetric_difference(state.pending_confirmations) - set(
+        previous.requests
+    )
+    has_changed = dict(public) != dict(previous.public) and not previous.acting
+    has_woken = state.agent_asleep != previous.asleep and not previous.controls
+    return max(0, failures - previous.acting) + len(requests) + has_changed + has_woken

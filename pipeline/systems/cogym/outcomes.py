@@ -22,12 +22,12 @@ _INFO, _CALLS = "info.json", "llm_call_history.jsonl"
 FILES = frozenset((PERFORMANCE, _INFO, _CALLS))
 """Names of the files beside a log that are read."""
 _HIDDEN_MARK = "Additional information that you know"
-_RATED = {
+_RATINGS = {
     "outcomeRating": "outcome_rating",
     "agentRating": "satisfaction",
     "communicationRating": "communication_rating",
 }
-_LINKED = re.compile(r"\[\[(\d+)\]\([^)\[]*\)\]")
+_LINK = re.compile(r"\[\[(\d+)\]\([^)\[]*\)\]")
 """A citation of a related work as its evaluation links it; no address has a bracket."""
 
 
@@ -120,21 +120,21 @@ def outcomes(events: Sequence[Event], files: SessionFiles, limit: StepLimit | No
     reason = end_reason(events, files, limit)
     yield reason
     performance = files.performance or {}
-    yield _delivered(performance, reason.text, files)
+    yield _delivery(performance, reason.text, files)
     yield _task_performance(performance, unreadable=files.ended and files.performance is None)
     result = performance.get("outcome")
     yield Outcome(name="result", text=result if isinstance(result, str) else editor_text(files.final_state))
 
 
-def rated_outcomes(released: dict[str, JsonValue]) -> Iterator[Outcome]:
+def rated_outcomes(record: dict[str, JsonValue]) -> Iterator[Outcome]:
     """The ratings that a person gave after a released real-user session (1-5)."""
-    for key, name in _RATED.items():
-        given = released.get(key)
-        if (value := _number(given)) is not None:
+    for key, name in _RATINGS.items():
+        rating = record.get(key)
+        if (value := _number(rating)) is not None:
             yield Outcome(name=name, value=value)
-        elif not _is_blank(given):
-            yield Outcome(name=name, reason=f"{key} must be a number, got {given!r:.42}")
-    feedback = released.get("agentFeedback")
+        elif not _is_blank(rating):
+            yield Outcome(name=name, reason=f"{key} must be a number, got {rating!r:.42}")
+    feedback = record.get("agentFeedback")
     if isinstance(feedback, str):
         yield Outcome(name="agent_feedback", text=feedback)
 
@@ -149,15 +149,15 @@ def end_reason(events: Sequence[Event], files: SessionFiles, limit: StepLimit | 
     if last.kind == "finish" and last.status == "succeeded":
         return Outcome(name=END_REASON, text="finished")
     if limit is not None and _steps(events) >= limit.steps:
-        return _inferred("step_limit", f"{_steps(events)} steps of {limit}")
+        return _inferred_reason("step_limit", f"{_steps(events)} steps of {limit}")
     if files.folder is None:
-        return _inferred("unknown", "a released trajectory has ended, and its log does not show why")
+        return _inferred_reason("unknown", "a released trajectory has ended, and its log does not show why")
     if not files.ended:
-        return _inferred("unfinished", f"no FINISH, and no {PERFORMANCE} of this run")
-    return _inferred("time_out", f"no FINISH, and {_steps(events)} steps of {limit}")
+        return _inferred_reason("unfinished", f"no FINISH, and no {PERFORMANCE} of this run")
+    return _inferred_reason("time_out", f"no FINISH, and {_steps(events)} steps of {limit}")
 
 
-def _inferred(text: str, why: str) -> Outcome:
+def _inferred_reason(text: str, why: str) -> Outcome:
     return Outcome(name=END_REASON, text=text, data={"inferred": why})
 
 
@@ -186,14 +186,14 @@ def editor_text(public: dict[str, Any]) -> str | None:
     return None
 
 
-def _delivered(performance: dict[str, Any], reason: str | None, files: SessionFiles) -> Outcome:
-    given = performance.get("task_completion")
-    completion = number_in(given) if isinstance(given, str) else given
-    completed = float(completion) if isinstance(completion, bool) else _number(completion)
-    if completed in (0, 1):
-        return Outcome(name="delivered", value=completed)
-    if completed is not None or (isinstance(given, str) and given.strip()):
-        return Outcome(name="delivered", reason=f"task_completion must be 0 or 1, got {given!r:.42}")
+def _delivery(performance: dict[str, Any], reason: str | None, files: SessionFiles) -> Outcome:
+    flag = performance.get("task_completion")
+    completion = number_in(flag) if isinstance(flag, str) else flag
+    value = float(completion) if isinstance(completion, bool) else _number(completion)
+    if value in (0, 1):
+        return Outcome(name="delivered", value=value)
+    if value is not None or (isinstance(flag, str) and flag.strip()):
+        return Outcome(name="delivered", reason=f"task_completion must be 0 or 1, got {flag!r:.42}")
     if reason == "unfinished":
         return Outcome(name="delivered", reason="the session did not come to an end")
     result = files.delivered()
@@ -218,12 +218,12 @@ def _task_performance(performance: dict[str, Any], *, unreadable: bool) -> Outco
 def _same_result(performance: dict[str, Any], public: dict[str, Any]) -> bool:
     """Whether a recorded result can be that of this log's last state."""
     text = editor_text(public)
-    recorded = performance.get("pure_text", performance.get("outcome"))
-    if text is None or not isinstance(recorded, str):
+    result = performance.get("pure_text", performance.get("outcome"))
+    if text is None or not isinstance(result, str):
         return True
     if "related_works_editor" in public:
-        recorded, text = (_LINKED.sub(r"[\1]", words).strip() for words in (recorded, text))
-    return recorded == text
+        result, text = (_LINK.sub(r"[\1]", words).strip() for words in (result, text))
+    return result == text
 
 
 def _object_after(text: str, mark: str) -> JsonValue:

@@ -64,7 +64,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
     if is_recording(path):
         yield from replay.read(path, options)
     elif path.suffix in RELEASED and path.name != LOG:
-        for name, line, value in _released(path):
+        for name, line, value in _release_entries(path):
             yield from sheltered(_read_released(path, name, line, value, options), str(path), line)
     else:
         folder = path if path.is_dir() else path.parent
@@ -74,37 +74,37 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     log = folder / LOG
     records: list[tuple[int, Record]] = []
-    lost = False
+    lacks_last = False
     for line, value in json_lines(log):
         record = record_of(value, str(log), line)
         if isinstance(record, Quarantined):
             yield record
             # One that is cut off ends a run that was killed: what was before it is the last state.
-            lost = not record.reason.endswith(CUT_OFF)
+            lacks_last = not record.reason.endswith(CUT_OFF)
         else:
-            lost = False
+            lacks_last = False
             records.append((line - 1, record))
     if not records:
         yield Quarantined(source=str(log), reason="no record of a session in it")
         return
     session = session_of(records)
-    named = folder_of(log)
-    files = SessionFiles(folder, final_state={} if lost else session.last.current_observation.public)
+    origin = folder_of(log)
+    files = SessionFiles(folder, final_state={} if lacks_last else session.last.current_observation.public)
     participants = _participants(session, files)
     yield from files.quarantined
     config = config_of(folder)
     if isinstance(config, Quarantined):
         yield config
         config = {}
-    task, instance = task_of(named.name, session, config)
+    task, instance = task_of(origin.name, session, config)
     limit = step_limit(config, session.first.team, options.max_steps)
     yield Trajectory(
-        id=_grown_id(named.name, session),
-        native_id=named.name,
+        id=_grown_id(origin.name, session),
+        native_id=origin.name,
         source=str(folder),
         system=SYSTEM,
         setting=options.setting or _setting(session, files),
-        condition=options.condition or condition_of(named),
+        condition=options.condition or condition_of(origin),
         task=task,
         instance=instance,
         agent=options.agent or agent_of(session.first.team),
@@ -118,7 +118,7 @@ def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
     )
 
 
-def _released(path: Path) -> Iterator[tuple[str, int | None, JsonValue | Quarantined]]:
+def _release_entries(path: Path) -> Iterator[tuple[str, int | None, JsonValue | Quarantined]]:
     """The name, line and content of each released trajectory in a file: one, a list, or one a line."""
     if path.suffix == ".jsonl":
         rows: Iterable[tuple[int, JsonValue | Quarantined]] = json_lines(path)
@@ -146,7 +146,7 @@ def _read_released(
     records: list[tuple[int, Record]] = []
     for index, item in enumerate(log):
         record = record_of(item, f"{path}: event_log[{index}]", line)
-        lost = isinstance(record, Quarantined)
+        lacks_last = isinstance(record, Quarantined)
         if isinstance(record, Quarantined):
             yield record
         else:
@@ -157,11 +157,11 @@ def _read_released(
     session = session_of(records)
     model = content.get("modelName")
     task = content.get("task")
-    named = tuple(
+    participants = tuple(
         p.model_copy(update={"model": str(model)}) if p.kind == "agent" and model else p
         for p in _participants(session, None)
     )
-    files = SessionFiles(None, final_state={} if lost else session.last.current_observation.public)
+    files = SessionFiles(None, final_state={} if lacks_last else session.last.current_observation.public)
     limit = step_limit({}, session.first.team, options.max_steps) if options.max_steps else None
     yield Trajectory(
         id=content_hash(SYSTEM, [one for one in log if not isinstance(one, Quarantined)])[:16],
@@ -174,22 +174,22 @@ def _read_released(
         agent=options.agent or agent_of(session.first.team),
         agent_model=str(model) if model else None,
         tags=options.tags,
-        participants=named,
+        participants=participants,
         events=tuple(session.events),
         outcomes=(*outcomes(session.events, files, limit), *rated_outcomes(content)),
         states=session.states,
     )
 
 
-def _log_of(logged: JsonValue, source: str, line: int | None) -> JsonValue | list[Any] | Quarantined:
+def _log_of(log: JsonValue, source: str, line: int | None) -> JsonValue | list[Any] | Quarantined:
     """A released log: a list of records, the text of one, or the text of an event_log.jsonl."""
-    if not isinstance(logged, str):
-        return logged
-    whole = parsed(logged.encode(), source, line)
-    if isinstance(whole, list):
-        return whole
-    records = [parsed(one.encode(), source, line) for one in logged.split("\n") if one.strip()]
-    return records if records and isinstance(records[0], dict) else whole
+    if not isinstance(log, str):
+        return log
+    value = parsed(log.encode(), source, line)
+    if isinstance(value, list):
+        return value
+    records = [parsed(one.encode(), source, line) for one in log.split("\n") if one.strip()]
+    return records if records and isinstance(records[0], dict) else value
 
 
 def _grown_id(name: str, session: Session) -> str:
@@ -205,8 +205,8 @@ def _participants(session: Session, files: SessionFiles | None) -> tuple[Partici
     items = []
     for name in [n for n in names if n != ENVIRONMENT] + [ENVIRONMENT]:
         kind = participant_kind(name)
-        known = files.played_by(name, kind) if files else {}
-        items.append(Participant(name=name, kind=kind, **known))
+        fields = files.played_by(name, kind) if files else {}
+        items.append(Participant(name=name, kind=kind, **fields))
     return tuple(items)
 
 

@@ -71,10 +71,10 @@ class Recorder:
     A thread that writes lets others run and waits for its turn afterwards: so many small writes are one.
     """
 
-    def __init__(self, folder: Path, opened: Callable[[Path], Appended]) -> None:
+    def __init__(self, folder: Path, open_file: Callable[[Path], Appended]) -> None:
         self.folder = folder
-        self._opened = opened
-        self._lock = _locked(folder)
+        self._opened = open_file
+        self._lock = _lock_folder(folder)
         self.number = max((number(path) for path in files(folder)), default=0)
         self._file: Appended | None = None
         self._dirty = False
@@ -212,7 +212,7 @@ def _line(file: Path, line: int, value: object) -> Received | Note | Quarantined
     )
 
 
-def _locked(folder: Path) -> int:
+def _lock_folder(folder: Path) -> int:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)

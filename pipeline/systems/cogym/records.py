@@ -102,8 +102,8 @@ class Session:
             self.opening = opening_of(record)
         seq = index if self.opening is None or starts else index + 1
         chat = record.current_chat_history
-        heard = [] if chat is None else chat[self.chat_seen :]
-        events = [_event(seq, record, self.states, heard, accepted=self.accepted)]
+        chat_lines = [] if chat is None else chat[self.chat_seen :]
+        events = [_event(seq, record, self.states, chat_lines, accepted=self.accepted)]
         if begins and self.opening:
             events.append(_query(self.opening, record.team, 0 if index == 0 and not starts else 1))
         self.records.append((index, record))
@@ -121,20 +121,20 @@ class Session:
 
 
 def record_of(value: JsonValue | Quarantined, source: str, line: int | None) -> Record | Quarantined:
-    logged = only_object(value, source, line)
-    if isinstance(logged, Quarantined):
-        return logged
+    content = only_object(value, source, line)
+    if isinstance(content, Quarantined):
+        return content
     try:
-        record = Record.model_validate(logged)
+        record = Record.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "record"
         return Quarantined(source=source, line=line, reason=f"{place}: {first['msg']}")
     role = _member(record.role, record.team)
     if role is None:
-        expected = ", ".join([*record.team, ENVIRONMENT])
+        members = ", ".join([*record.team, ENVIRONMENT])
         return Quarantined(
-            source=source, line=line, reason=f"unknown role {record.role[:80]!r}, expected one of {expected}"
+            source=source, line=line, reason=f"unknown role {record.role[:80]!r}, expected one of {members}"
         )
     return record if role == record.role else record.model_copy(update={"role": role})
 
@@ -176,11 +176,11 @@ def opening_of(first: Record) -> ChatItem | None:
 
 
 def _event(
-    seq: int, record: Record, states: dict[str, JsonValue], heard: list[Any], *, accepted: bool
+    seq: int, record: Record, states: dict[str, JsonValue], chat_lines: list[Any], *, accepted: bool
 ) -> Event:
     """`heard` is what the chat got since the record before, which `accepted` this one's action or not."""
     kind, text, action = _what(record)
-    notices, own_error = _notices(record, heard)
+    notices, own_error = _notices(record, chat_lines)
     status, error = _status(record.action_status)
     if own_error is not None and accepted:
         # Co-Gym logs every accepted action as a success; the chat says what came of it.
@@ -194,7 +194,7 @@ def _event(
         action=action,
         status=status,
         error=error,
-        states=_stored(record.current_observation, states),
+        states=_store_views(record.current_observation, states),
         notices=notices,
     )
 
@@ -220,18 +220,18 @@ def _is_collaborative(record: Record) -> bool:
     return record.action_type == "collaborative"
 
 
-def _status(logged: str | None) -> tuple[Any, str | None]:
-    if logged == "succeeded":
+def _status(text: str | None) -> tuple[Any, str | None]:
+    if text == "succeeded":
         return "succeeded", None
-    if logged is None or not logged.startswith("failed"):
+    if text is None or not text.startswith("failed"):
         return None, None  # a word that Co-Gym does not have: what came of it is not known
-    error = logged.removeprefix("failed").strip()
+    error = text.removeprefix("failed").strip()
     if error.startswith("(action_error: "):
         error = error.removeprefix("(action_error: ").removesuffix(")")
     return "failed", error or None
 
 
-def _stored(observation: Observation, states: dict[str, JsonValue]) -> dict[str, str]:
+def _store_views(observation: Observation, states: dict[str, JsonValue]) -> dict[str, str]:
     """View -> hash of its state; the state itself goes into `states` once."""
     views: dict[str, Any] = {"public": observation.public, **observation.private}
     hashes = {}
@@ -243,13 +243,13 @@ def _stored(observation: Observation, states: dict[str, JsonValue]) -> dict[str,
     return hashes
 
 
-def _notices(record: Record, heard: list[Any]) -> tuple[tuple[Notice, ...], str | None]:
+def _notices(record: Record, chat_lines: list[Any]) -> tuple[tuple[Notice, ...], str | None]:
     """What the environment wrote since the record before, and apart from it this record's own error."""
-    own = f"[{record.role}] takes an action but fails: "
-    said = [item for item in heard if isinstance(item, dict) and item.get("role") == ENVIRONMENT]
-    lines = [(_iso(str(item.get("timestamp"))), str(item.get("message"))) for item in said]
-    errors = [text.removeprefix(own) for _, text in lines if text.startswith(own)]
-    notices = tuple(Notice(time=time, text=text) for time, text in lines if not text.startswith(own))
+    prefix = f"[{record.role}] takes an action but fails: "
+    items = [item for item in chat_lines if isinstance(item, dict) and item.get("role") == ENVIRONMENT]
+    lines = [(_iso(str(item.get("timestamp"))), str(item.get("message"))) for item in items]
+    errors = [text.removeprefix(prefix) for _, text in lines if text.startswith(prefix)]
+    notices = tuple(Notice(time=time, text=text) for time, text in lines if not text.startswith(prefix))
     return notices, errors[-1] if errors else None
 
 
@@ -259,10 +259,10 @@ def _iso(timestamp: str | None) -> str | None:
 
 
 def session_id(
-    native_id: str, team: list[str], description: str, opening: ChatItem | None, started: str | None
+    native_id: str, team: list[str], description: str, opening: ChatItem | None, start: str | None
 ) -> str:
     """The id of a session that may still grow, from what its first record and its live start both tell."""
-    moment = (opening.role, opening.timestamp, opening.message) if opening else (started,)
+    moment = (opening.role, opening.timestamp, opening.message) if opening else (start,)
     return content_hash(SYSTEM, native_id, sorted(team), description, moment)[:16]
 
 
@@ -281,8 +281,8 @@ def condition_of(folder: Path) -> str | None:
     """The folder above; of an experiment script, which writes TAG/results/env_TASK_NUMBER, the tag."""
     above = folder.absolute().parent
     task = above.parent.parent.name
-    known = {*TASK_KEYS.values(), *TASK_NAMES}
-    if above.name == "results" and (task in known or _FOLDER.fullmatch(folder.name)):
+    names = {*TASK_KEYS.values(), *TASK_NAMES}
+    if above.name == "results" and (task in names or _FOLDER.fullmatch(folder.name)):
         return above.parent.name
     return above.name or None
 
@@ -338,13 +338,13 @@ class StepLimit:
         return f"{self.steps} ({self.known})"
 
 
-def step_limit(config: dict[str, Any], team: Sequence[str], given: int | None = None) -> StepLimit:
+def step_limit(config: dict[str, Any], team: Sequence[str], limit: int | None = None) -> StepLimit:
     """The limit that was `given`, else configured, else Co-Gym's own: 30, in the graphical server 100."""
-    if given is not None:
-        return StepLimit(given, "--max-steps")
+    if limit is not None:
+        return StepLimit(limit, "--max-steps")
     arguments = config.get("env_args")
-    configured = arguments.get("max_steps") if isinstance(arguments, dict) else None
-    if isinstance(configured, int):
-        return StepLimit(configured, "the configuration beside it")
-    assumed = 100 if any(name.startswith("user_") for name in team) else 30
-    return StepLimit(assumed, "assumed: no configuration beside it says otherwise, nor --max-steps")
+    value = arguments.get("max_steps") if isinstance(arguments, dict) else None
+    if isinstance(value, int):
+        return StepLimit(value, "the configuration beside it")
+    default = 100 if any(name.startswith("user_") for name in team) else 30
+    return StepLimit(default, "assumed: no configuration beside it says otherwise, nor --max-steps")

@@ -17,7 +17,7 @@ from .sessions import Sessions, trajectory
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The sessions of a recording or stream, and the messages that could not be read."""
     sessions = Sessions(max_steps=options.max_steps)
-    known = known_ids(path)
+    ids = known_ids(path)
     for item in replayed(path, sessions):
         if isinstance(item, Quarantined):
             yield item
@@ -25,18 +25,18 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
         for key in [k for k, s in sessions.changed.items() if s.ended == "end"]:
             session = sessions.changed.pop(key)
             if session.log.records:
-                yield trajectory(session, str(path), options, known.get(key))
+                yield trajectory(session, str(path), options, ids.get(key))
     for key, session in sessions.changed.items():
         if session.log.records:
-            yield trajectory(session, str(path), options, known.get(key))
+            yield trajectory(session, str(path), options, ids.get(key))
 
 
 def replayed(path: Path, sessions: Sessions) -> Iterator[Quarantined | None]:
     """Feed a recording to `sessions`; yields after each line, with what was wrong with it."""
     for file, line, item in recording.lines(path):
         if isinstance(item, Received):
-            fed = feed(sessions, item, file, line)
-            yield fed if isinstance(fed, Quarantined) else None
+            result = feed(sessions, item, file, line)
+            yield result if isinstance(result, Quarantined) else None
         elif isinstance(item, Note):
             sessions.noted(item.content)
             yield None

@@ -115,8 +115,8 @@ class LiveSession:
     def joined(cls, name: str, time: float, role: str | None, state: Shown) -> LiveSession:
         """A session that ran already when it was first heard of; the chat tells what was said before."""
         session = cls(name, time, description=state.task_description or "", late=True)
-        said = (line["role"] for line in state.chat_history)
-        members = dict.fromkeys([*said, *([role] if role else [])])
+        roles = (line["role"] for line in state.chat_history)
+        members = dict.fromkeys([*roles, *([role] if role else [])])
         session.team = [m for m in members if m != records.ENVIRONMENT]
         session.shown(time, role, state)
         return session
@@ -136,33 +136,33 @@ class LiveSession:
         """seq of the last event that the log holds so far."""
         return self.log.events[-1].seq if self.log.events else 0
 
-    def step(self, time: float, role: str, logged: str) -> None:
+    def step(self, time: float, role: str, text: str) -> None:
         """A member sent a step."""
         self._meet(role)
-        action = parse(logged)
+        action = parse(text)
         kind: EventKind = "finish" if action.name == "FINISH" else "action"
         # Co-Gym takes a collaborative act only where the whole string is one.
         if self.collaborative and action.raw is None and action.name in COLLABORATIVE:
             kind = COLLABORATIVE[action.name]
-        self.queue.append(Pending(time, role, logged, kind, action))
+        self.queue.append(Pending(time, role, text, kind, action))
         self._drain()
 
-    def shown(self, time: float, role: str | None, shown: Shown) -> None:
+    def shown(self, time: float, role: str | None, state: Shown) -> None:
         """A member was shown the state: after a step, a tick, or because somebody asked."""
         if role:
             self._meet(role)
         self._shown_at = time
-        self._tell_time(time, shown.chat_history)
+        self._tell_time(time, state.chat_history)
         if not self.log.records:
-            self._learn(role, shown)
-            self._open(shown)
+            self._learn(role, state)
+            self._open(state)
         if self.doubtful:
-            self.missed += missed(self._known(), shown, _public(shown))
+            self.missed += missed(self._known(), state, _public(state))
             self.doubtful = False
-        known, self.chat = len(self.chat), shown.chat_history
-        self._settle(role, shown, known)
-        self._learn(role, shown)
-        self.pending, self.asleep = shown.pending_confirmations, shown.agent_asleep
+        chat_length, self.chat = len(self.chat), state.chat_history
+        self._settle(role, state, chat_length)
+        self._learn(role, state)
+        self.pending, self.asleep = state.pending_confirmations, state.agent_asleep
         self._drain()
 
     def end(self, time: float, result_dir: str | None, max_steps: int) -> None:
@@ -188,30 +188,32 @@ class LiveSession:
 
     def events(self) -> tuple[Event, ...]:
         """Every event so far, live_only ones after the logged event that they follow."""
-        logged = [*self.log.events, *self._expected()]
+        events = [*self.log.events, *self._expected()]
         late = [(self.last_seq, float(place), note) for place, note in self._reminders()]
         beside = sorted([*self.asides, *late], key=lambda aside: aside[:2])
-        placed = []
+        asides = []
         for seq, group in itertools.groupby(beside, key=lambda aside: aside[0]):
             for sub, (_, _, event) in enumerate(group, start=1):
-                placed.append(event.model_copy(update={"seq": seq, "sub": sub}))
-        return tuple(sorted([*logged, *placed], key=lambda event: (event.seq, event.sub)))
+                asides.append(event.model_copy(update={"seq": seq, "sub": sub}))
+        return tuple(sorted([*events, *asides], key=lambda event: (event.seq, event.sub)))
 
     def moment(self, time: float, *, exact: bool = False) -> str:
         """A time of receipt on the environment's own clock, which is the log's."""
         local = self._offset if self._offset is not None else _zone(time)
-        there = datetime.fromtimestamp(time + local, UTC).replace(tzinfo=None)
-        return there.isoformat(sep="T" if exact else " ", timespec="milliseconds" if exact else "seconds")
+        local_time = datetime.fromtimestamp(time + local, UTC).replace(tzinfo=None)
+        return local_time.isoformat(
+            sep="T" if exact else " ", timespec="milliseconds" if exact else "seconds"
+        )
 
     def _known(self) -> Known:
-        asked = [step for step in self.queue if step.kind == "confirm_request" or step.kind in _ANSWERS]
+        steps = [step for step in self.queue if step.kind == "confirm_request" or step.kind in _ANSWERS]
         return Known(
             public=self._public,
             chat=self.chat,
             pending=self.pending,
             asleep=self.asleep,
             acting=sum(step.for_environment or step.kind == "confirm_accept" for step in self.queue),
-            requests=[step.request for step in asked],
+            requests=[step.request for step in steps],
             controls=sum(step.kind == "control" for step in self.queue),
         )
 
@@ -219,18 +221,18 @@ class LiveSession:
         if role not in self.team and role != records.ENVIRONMENT:
             self.team.append(role)
 
-    def _open(self, shown: Shown) -> None:
+    def _open(self, state: Shown) -> None:
         """The START record, and what was said before a late join."""
-        chat = shown.chat_history
+        chat = state.chat_history
         opening = chat[:1] if chat and chat[0]["role"] != records.ENVIRONMENT else []
         query = f", query={opening[0]['message']}" if opening else ""
-        at = opening[0]["timestamp"] if opening else self.moment(self.opened)
+        time = opening[0]["timestamp"] if opening else self.moment(self.opened)
         action = f"START(task_description={self.description}{query})"
         now = self._public, self._private
         if self.late:
             self._public, self._private = {}, {}
         self._spoken = len(opening)
-        self._record(records.ENVIRONMENT, at, action, "succeeded", "environment", list(opening))
+        self._record(records.ENVIRONMENT, time, action, "succeeded", "environment", list(opening))
         for place, line in enumerate(chat) if self.late else ():
             if place >= self._spoken and line["role"] != records.ENVIRONMENT:
                 self._say(line, chat[:place])
@@ -241,21 +243,21 @@ class LiveSession:
         action = f"SEND_TEAMMATE_MESSAGE(message={line['message']})"
         self._record(line["role"], line["timestamp"], action, "succeeded", "collaborative", before)
 
-    def _settle(self, role: str | None, shown: Shown, known: int) -> None:
+    def _settle(self, role: str | None, state: Shown, chat_length: int) -> None:
         """Complete every step that this message proves to be handled, and those before it."""
-        proofs = self._heard_in_chat(shown.chat_history)
-        self._proved_by_result(role, shown, proofs)
+        proofs = self._heard_in_chat(state.chat_history)
+        self._proved_by_result(role, state, proofs)
         for place, step in enumerate(self.queue):
             if place in proofs:
                 continue
-            if not self._visible(step, shown):
+            if not self._visible(step, state):
                 break
             # A line that is new here was written after it: each is shown to somebody at once.
-            proofs[place] = Proof(min(known, len(shown.chat_history)))
-            self._last_result = (shown.info, {role})
+            proofs[place] = Proof(min(chat_length, len(state.chat_history)))
+            self._last_result = (state.info, {role})
         for place in range(max(proofs, default=-1) + 1):
             step = self.queue.popleft()
-            self._complete(step, proofs.get(place) or self._presumed(step, shown), (role, shown))
+            self._complete(step, proofs.get(place) or self._presumed(step, state), (role, state))
 
     def _heard_in_chat(self, chat: list[ChatLine]) -> dict[int, Proof]:
         """Messages found in the chat; one that nobody was heard sending is put into the queue."""
@@ -265,14 +267,14 @@ class LiveSession:
             line = chat[place]
             if line["role"] == records.ENVIRONMENT:
                 continue
-            at = self._sender(line, after)
-            if at is None:
-                at = after
+            position = self._sender(line, after)
+            if position is None:
+                position = after
                 self.gaps += 1
                 self.recovered += 1
-                self.queue.insert(at, self._missed(line))
-            proofs[at] = Proof(place, line["timestamp"])
-            after = at + 1
+                self.queue.insert(position, self._missed(line))
+            proofs[position] = Proof(place, line["timestamp"])
+            after = position + 1
             self._spoken = place + 1
         return proofs
 
@@ -287,24 +289,24 @@ class LiveSession:
         action = f"SEND_TEAMMATE_MESSAGE(message={line['message']})"
         return Pending(self.opened, line["role"], action, "message", parse(action))
 
-    def _proved_by_result(self, role: str | None, shown: Shown, proofs: dict[int, Proof]) -> None:
-        if not shown.tells_result:
+    def _proved_by_result(self, role: str | None, state: Shown, proofs: dict[int, Proof]) -> None:
+        if not state.tells_result:
             return
-        place = next((n for n, step in enumerate(self.queue) if _fits(step, shown)), None)
-        if self._is_copy(role, shown, None if place is None else self.queue[place]) or place is None:
+        place = next((n for n, step in enumerate(self.queue) if _fits(step, state)), None)
+        if self._is_copy(role, state, None if place is None else self.queue[place]) or place is None:
             return
         step = self.queue[place]
         # While the agent sleeps, only its teammates are shown what came of its shared action.
         if step.role == role or (self.asleep and "agent" in step.role):
-            proofs[place] = Proof(len(shown.chat_history), result=shown.result)
-            self._last_result = (shown.info, {role})
+            proofs[place] = Proof(len(state.chat_history), result=state.result)
+            self._last_result = (state.info, {role})
         else:
-            self.queue[place] = replace(step, hint=shown)
+            self.queue[place] = replace(step, hint=state)
 
-    def _is_copy(self, role: str | None, shown: Shown, step: Pending | None) -> bool:
+    def _is_copy(self, role: str | None, state: Shown, step: Pending | None) -> bool:
         """Whether a teammate is shown the result that was already taken in."""
         info, receivers = self._last_result
-        if info != shown.info or role in receivers:
+        if info != state.info or role in receivers:
             return False
         # The same mistake made by another member; what succeeded has its own time.
         if step is not None and step.role == role and "action_start_time" not in info:
@@ -312,23 +314,23 @@ class LiveSession:
         receivers.add(role)
         return True
 
-    def _visible(self, step: Pending, shown: Shown) -> bool:
+    def _visible(self, step: Pending, state: Shown) -> bool:
         name = step.action.name
         if step.kind == "confirm_request":
-            result = shown.pending_confirmations.get(step.request)
-            asked = step.action.arguments.get("pending_action")
-            if step.request not in shown.pending_confirmations:
+            result = state.pending_confirmations.get(step.request)
+            action = step.action.arguments.get("pending_action")
+            if step.request not in state.pending_confirmations:
                 return any(s.request == step.request for s in self.queue if s.kind in _ANSWERS)
-            return isinstance(result, dict) and result.get("pending_action") == asked
+            return isinstance(result, dict) and result.get("pending_action") == action
         if step.kind in _ANSWERS:
-            return step.request not in shown.pending_confirmations
-        return step.kind == "control" and shown.agent_asleep == _CONTROLS.get(name)
+            return step.request not in state.pending_confirmations
+        return step.kind == "control" and state.agent_asleep == _CONTROLS.get(name)
 
-    def _presumed(self, step: Pending, shown: Shown) -> Proof:
+    def _presumed(self, step: Pending, state: Shown) -> Proof:
         """What came of a step that was handled, as something later shows, without being shown itself."""
         if step.hint:
             return Proof(len(step.hint.chat_history), result=step.hint.result)
-        return Proof(min(self.log.chat_seen, len(shown.chat_history)), result=self._unseen(step))
+        return Proof(min(self.log.chat_seen, len(state.chat_history)), result=self._unseen(step))
 
     def _last_proof(self, step: Pending) -> Proof:
         return Proof(len(self.chat), result="succeeded" if step.kind == "finish" else self._unseen(step))
@@ -343,8 +345,8 @@ class LiveSession:
             step = self.queue.popleft()
             self._complete(step, Proof(len(self.chat)))
             if step.kind == "message":
-                at = self.moment(max(step.time, self._shown_at))
-                self.chat = [*self.chat, ChatLine(role=step.role, timestamp=at, message=step.text)]
+                time = self.moment(max(step.time, self._shown_at))
+                self.chat = [*self.chat, ChatLine(role=step.role, timestamp=time, message=step.text)]
                 self._spoken = len(self.chat)
 
     def _silent(self, step: Pending) -> bool:
@@ -365,19 +367,19 @@ class LiveSession:
             return
         chat = self.chat[: proof.chat]
         # Handled once it was sent and what came before it was done.
-        at = proof.timestamp or self.moment(max(step.time, self._shown_at))
+        time = proof.timestamp or self.moment(max(step.time, self._shown_at))
         kind = "environment" if step.for_environment else "collaborative"
         if after and step.for_environment:
             self._learn(*after)
-        self._record(step.role, at, step.logged, proof.result, kind, chat)
+        self._record(step.role, time, step.logged, proof.result, kind, chat)
         if step.kind == "confirm_accept" and step.request in self.pending:
-            asked = self.pending[step.request]
-            if isinstance(asked, dict):
-                action = str(asked.get("pending_action"))
+            pending = self.pending[step.request]
+            if isinstance(pending, dict):
+                action = str(pending.get("pending_action"))
                 if after:
                     self._learn(*after)
                 # The log says so even where the action failed.
-                self._record(str(asked.get("requester")), at, action, "succeeded", "environment", chat)
+                self._record(str(pending.get("requester")), time, action, "succeeded", "environment", chat)
         if step.kind == "confirm_request":
             request = {"requester": step.role, "pending_action": step.action.arguments.get("pending_action")}
             self.pending = {**self.pending, step.request: request}
@@ -386,10 +388,12 @@ class LiveSession:
         elif step.kind == "control":
             self.asleep = _CONTROLS[step.action.name]
 
-    def _record(self, role: str, at: str, action: str, result: str, kind: str, chat: list[ChatLine]) -> None:
+    def _record(
+        self, role: str, time: str, action: str, result: str, kind: str, chat: list[ChatLine]
+    ) -> None:
         record = records.Record(
             role=role,
-            timestamp=at,
+            timestamp=time,
             action=action,
             action_status=result,
             action_type=kind,
@@ -442,10 +446,10 @@ class LiveSession:
                 items.append((place, note))
         return items
 
-    def _learn(self, role: str | None, shown: Shown) -> None:
+    def _learn(self, role: str | None, state: Shown) -> None:
         """Part what a member is shown into what all see and what only they see."""
-        private = {k: v for k, v in shown.observation.items() if _is_private(shown, k)}
-        self._public = _public(shown)
+        private = {k: v for k, v in state.observation.items() if _is_private(state, k)}
+        self._public = _public(state)
         if role is None:
             return
         if not self.log.records:
@@ -458,29 +462,29 @@ class LiveSession:
         if len(chat) <= len(self.chat) or (self.late and not self.chat):
             return
         try:
-            there = datetime.fromisoformat(chat[-1]["timestamp"]).replace(tzinfo=UTC).timestamp()
+            clock = datetime.fromisoformat(chat[-1]["timestamp"]).replace(tzinfo=UTC).timestamp()
         except ValueError:
             return
-        zone = round((there - time) / 900) * 900
-        self._offset = zone if abs(there - time - zone) < 30 else there - time
+        zone = round((clock - time) / 900) * 900
+        self._offset = zone if abs(clock - time - zone) < 30 else clock - time
 
 
-def _public(shown: Shown) -> dict[str, Any]:
-    return {k: v for k, v in shown.observation.items() if not _is_private(shown, k)}
+def _public(state: Shown) -> dict[str, Any]:
+    return {k: v for k, v in state.observation.items() if not _is_private(state, k)}
 
 
-def _fits(step: Pending, shown: Shown) -> bool:
+def _fits(step: Pending, state: Shown) -> bool:
     """Whether a result can be that of a step: it names the action, or its error quotes it."""
     if not step.for_environment:
         return False
-    name, error = shown.info.get("action"), shown.info.get("action_error")
+    name, error = state.info.get("action"), state.info.get("action_error")
     if isinstance(name, str):
         return name == step.action.name
     return not isinstance(error, str) or step.logged in error or repr(step.logged)[1:-1] in error
 
 
-def _is_private(shown: Shown, view: str) -> bool:
-    kind = shown.observation_type.get(view)
+def _is_private(state: Shown, view: str) -> bool:
+    kind = state.observation_type.get(view)
     return isinstance(kind, str) and kind in PRIVATE_VIEWS
 
 

@@ -43,16 +43,16 @@ class Sessions:
 
     def feed(self, message: Received) -> LiveSession | None:
         """Take in a message and return its session; ValueError where the payload cannot be read."""
-        heard = understood(message)
-        if heard is None:
+        update = understood(message)
+        if update is None:
             self.foreign += 1
             return None
-        if heard.kind == "tick":
+        if update.kind == "tick":
             return None
-        session = self._session(heard)
+        session = self._session(update)
         if session is None:
             return None
-        self._apply(session, heard)
+        self._apply(session, update)
         if session.log.records:
             self.changed[session.key] = session
         return session
@@ -75,17 +75,17 @@ class Sessions:
                 session.doubtful = True
                 self.changed[session.key] = session
 
-    def _session(self, heard: Heard) -> LiveSession | None:
+    def _session(self, update: Heard) -> LiveSession | None:
         """The session that a message belongs to; None where there is none to speak of (yet)."""
-        name = heard.session
-        if isinstance(heard.payload, Start):
+        name = update.session
+        if isinstance(update.payload, Start):
             self.close(name)
             self.strangers.pop(name, None)
-            return self._opened(LiveSession.started(name, heard.time, heard.payload))
+            return self._opened(LiveSession.started(name, update.time, update.payload))
         if name in self.open:
             return self.open[name]
         if name not in self.over:
-            return self._stranger(heard)
+            return self._stranger(update)
         silent = self.over[name]
         if silent is not None:
             silent.ended = None
@@ -93,17 +93,17 @@ class Sessions:
             del self.over[name]
         return silent
 
-    def _stranger(self, heard: Heard) -> LiveSession | None:
-        if isinstance(heard.payload, Shown) and heard.payload.task_description is not None:
-            self.strangers.pop(heard.session, None)
-            joined = LiveSession.joined(heard.session, heard.time, heard.role, heard.payload)
-            self.changed[joined.key] = self._opened(joined)
+    def _stranger(self, update: Heard) -> LiveSession | None:
+        if isinstance(update.payload, Shown) and update.payload.task_description is not None:
+            self.strangers.pop(update.session, None)
+            session = LiveSession.joined(update.session, update.time, update.role, update.payload)
+            self.changed[session.key] = self._opened(session)
             return None
-        if isinstance(heard.payload, End):
-            self.strangers.pop(heard.session, None)
-        role = heard.payload.role if isinstance(heard.payload, Step) else heard.role
-        if role and not isinstance(heard.payload, End):
-            self.strangers.setdefault(heard.session, role)
+        if isinstance(update.payload, End):
+            self.strangers.pop(update.session, None)
+        role = update.payload.role if isinstance(update.payload, Step) else update.role
+        if role and not isinstance(update.payload, End):
+            self.strangers.setdefault(update.session, role)
         return None
 
     def _opened(self, session: LiveSession) -> LiveSession:
@@ -111,16 +111,16 @@ class Sessions:
         self.fresh.append(session)
         return session
 
-    def _apply(self, session: LiveSession, heard: Heard) -> None:
-        if isinstance(heard.payload, Step):
-            session.step(heard.time, heard.payload.role, heard.payload.action)
-        elif isinstance(heard.payload, Shown):
-            session.shown(heard.time, heard.role, heard.payload)
-        elif isinstance(heard.payload, End):
-            config = records.config_of(Path(heard.payload.result_dir or session.name))
-            known = config if isinstance(config, dict) else {}
-            limit = records.step_limit(known, session.team, self.max_steps)
-            session.end(heard.time, heard.payload.result_dir, limit.steps)
+    def _apply(self, session: LiveSession, update: Heard) -> None:
+        if isinstance(update.payload, Step):
+            session.step(update.time, update.payload.role, update.payload.action)
+        elif isinstance(update.payload, Shown):
+            session.shown(update.time, update.role, update.payload)
+        elif isinstance(update.payload, End):
+            config = records.config_of(Path(update.payload.result_dir or session.name))
+            settings = config if isinstance(config, dict) else {}
+            limit = records.step_limit(settings, session.team, self.max_steps)
+            session.end(update.time, update.payload.result_dir, limit.steps)
             del self.open[session.name]
             self._remember(session)
 
@@ -152,7 +152,7 @@ def trajectory(
         tags=options.tags,
         participants=tuple(_participants(session)),
         events=session.events(),
-        outcomes=(*_outcomes(session), _heard(session)),
+        outcomes=(*_outcomes(session), _hearing(session)),
         states=session.log.states,
         hidden=session.hidden,
     )
@@ -165,8 +165,8 @@ def session_id(session: LiveSession) -> str:
             :16
         ]
     opening = session.log.opening
-    started = session.log.first.timestamp
-    return records.session_id(session.name, session.log.first.team, session.description, opening, started)
+    start = session.log.first.timestamp
+    return records.session_id(session.name, session.log.first.team, session.description, opening, start)
 
 
 def _participants(session: LiveSession) -> Iterator[Participant]:
@@ -177,28 +177,28 @@ def _participants(session: LiveSession) -> Iterator[Participant]:
 def _outcomes(session: LiveSession) -> Iterator[Outcome]:
     """As the folder's, as far as live traffic tells: the final state and the score are only there."""
     last = session.log.events[-1]
-    finished = last.kind == "finish" and last.status == "succeeded"
-    yield _end_reason(session, finished)
-    final = session.log.last.current_observation.public if finished else {}
-    delivered = outcomes.delivered(final) if final else None
+    is_finished = last.kind == "finish" and last.status == "succeeded"
+    yield _end_reason(session, is_finished)
+    final = session.log.last.current_observation.public if is_finished else {}
+    has_result = outcomes.delivered(final) if final else None
     why = None
-    if delivered is None:
+    if has_result is None:
         why = "the last state is only in the session's folder" if session.ended == "end" else "not ended"
-    value = None if delivered is None else float(delivered)
+    value = None if has_result is None else float(has_result)
     yield Outcome(name="delivered", value=value, reason=why)
     yield Outcome(name="task_performance", reason="the score is only in the session's folder")
     yield Outcome(name="result", text=outcomes.editor_text(final))
 
 
-def _heard(session: LiveSession) -> Outcome:
+def _hearing(session: LiveSession) -> Outcome:
     counts = session.gaps, session.recovered, session.missed
     return heard(session.late, *counts, unsettled=session.doubtful)
 
 
-def _end_reason(session: LiveSession, finished: bool) -> Outcome:
+def _end_reason(session: LiveSession, is_finished: bool) -> Outcome:
     if session.ended != "end":
         return Outcome(name=END_REASON, text=session.ended or "unfinished")
-    if finished:
+    if is_finished:
         return Outcome(name=END_REASON, text="finished")
     # After the last step of a limit nothing is shown to anybody; a time-out leaves nothing unanswered.
     text, why = ("step_limit", "right after") if session.cut_short else ("time_out", "long after")

@@ -45,7 +45,7 @@ def recognises(path: Path) -> bool:
         head = file.read(LOOK).lstrip(b"\xef\xbb\xbf \t\r\n")
     if not _ROLE.search(head.decode("utf-8", "replace")):
         return False
-    value = _begun(head)
+    value = _first_value(head)
     first = value[0] if isinstance(value, list) and value else value
     if not isinstance(first, dict):
         return False
@@ -59,9 +59,9 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The conversations of a file; a message that cannot be read is quarantined and the rest is kept."""
-    whole = ending(path) == ".json"
-    value = json_file(path) if whole else None
-    if whole and not isinstance(value, Quarantined):
+    is_json = ending(path) == ".json"
+    value = json_file(path) if is_json else None
+    if is_json and not isinstance(value, Quarantined):
         yield from _several(value, path, options)
         return
     # A .json file that is none may still hold one object a line.
@@ -79,7 +79,7 @@ def lines_apart(path: Path, options: ReadOptions) -> bool:
     return ending(path) != ".json"
 
 
-def _begun(head: bytes) -> JsonValue:
+def _first_value(head: bytes) -> JsonValue:
     """The value of a file's first line, or of what there is of a longer one."""
     line = parsed(head.partition(b"\n")[0], "", None)
     if not isinstance(line, Quarantined):
@@ -90,77 +90,80 @@ def _begun(head: bytes) -> JsonValue:
     return None
 
 
-def _is_message(given: JsonValue) -> bool:
+def _is_message(value: JsonValue) -> bool:
     """A message, or the beginning of one whose role comes behind a long content."""
-    return isinstance(given, dict) and ("role" in given or set(given) <= {"content", "name", "id", "type"})
+    return isinstance(value, dict) and ("role" in value or set(value) <= {"content", "name", "id", "type"})
 
 
-def message(given: JsonValue) -> Said:
+def message(value: JsonValue) -> Said:
     """One message of the API; ValueError names the field that is not as it should be."""
-    item = dialects.of_langchain(expect(given, dict, "message"))
+    item = dialects.of_langchain(expect(value, dict, "message"))
     time = moment(_time_of(item))
-    if called := responses.said_in(item):
-        called.time = time
-        return called
+    if response_item := responses.said_in(item):
+        response_item.time = time
+        return response_item
     role, name = field(item, "role", str), item.get("name")
-    said = Said(role, name=name if isinstance(name, str) else None, time=time)
+    turn = Said(role, name=name if isinstance(name, str) else None, time=time)
     content = item.get("content")
     if role in ("tool", "function"):
-        why = item.get("error")
-        told = why.get("message") if isinstance(why, dict) else why
-        error = told if isinstance(told, str) else None
-        said.answers = [Answer(_result(content), _id(item, "tool_call_id"), _failed(item), error)]
-        return said
+        failure = item.get("error")
+        reason = failure.get("message") if isinstance(failure, dict) else failure
+        error = reason if isinstance(reason, str) else None
+        turn.answers = [Answer(_result(content), _id(item, "tool_call_id"), _error_flag(item), error)]
+        return turn
     if content is not None and not isinstance(content, (str, list)):
         content = [*dialects.parts(content)]
-    said.text = contents.plain(_spoken(content)) or _beside(item)
-    for asked in _asked(item, content):
+    turn.text = contents.plain(_without_calls(content)) or _refusal_or_transcript(item)
+    for call in _all_calls(item, content):
         try:
-            said.calls.append(_call(asked))
+            turn.calls.append(_call(call))
         except ValueError as error:
-            said.spoilt.append(str(error))
-    said.answers = [
-        Answer(_result(block.get("content")), _id(block, "tool_use_id"), _failed(block))
+            turn.spoilt.append(str(error))
+    turn.answers = [
+        Answer(_result(block.get("content")), _id(block, "tool_use_id"), _error_flag(block))
         for block in _blocks(content, contents.USED)
     ]
-    return said
+    return turn
 
 
-def _beside(item: dict[str, Any]) -> str | None:
+def _refusal_or_transcript(item: dict[str, Any]) -> str | None:
     """What a message without a content says beside it: that it refuses, or the words of a recording."""
     audio = item.get("audio")
-    said = (item.get("refusal"), audio.get("transcript") if isinstance(audio, dict) else None)
-    return next((one for one in said if isinstance(one, str) and one), None)
+    texts = (item.get("refusal"), audio.get("transcript") if isinstance(audio, dict) else None)
+    return next((one for one in texts if isinstance(one, str) and one), None)
 
 
-def parted(given: Any) -> list[Any]:
+def parted(item: Any) -> list[Any]:
     """A message as several, where its words follow what came of a tool that the API used itself, or where its
     calls stand in parts that name no type."""
-    content = given.get("content") if isinstance(given, dict) else None
+    content = item.get("content") if isinstance(item, dict) else None
     if not isinstance(content, list):
-        return [given]
+        return [item]
     if dialects.untyped_calls(content):
-        return dialects.messages(given) or [given]
+        return dialects.messages(item) or [item]
     ends = [
         place
         for place, (one, following) in enumerate(pairwise(content), 1)
-        if contents.is_part(one, contents.USED) and _spoken([following])
+        if contents.is_part(one, contents.USED) and _without_calls([following])
     ]
-    if not ends or given.get("role") != "assistant":
-        return [given]
+    if not ends or item.get("role") != "assistant":
+        return [item]
     *earlier, last = (content[a:b] for a, b in pairwise([0, *ends, len(content)]))
-    own = {key: value for key, value in given.items() if key not in BESIDE}
-    return [*({**own, "content": one} for one in earlier), _less({**given, "content": last}, earlier)]
+    base = {key: value for key, value in item.items() if key not in BESIDE}
+    return [
+        *({**base, "content": one} for one in earlier),
+        _without_repeats({**item, "content": last}, earlier),
+    ]
 
 
-def _less(given: dict[str, Any], earlier: list[list[Any]]) -> dict[str, Any]:
+def _without_repeats(item: dict[str, Any], earlier: list[list[Any]]) -> dict[str, Any]:
     """A message without the calls beside its content that are in earlier contents, too."""
-    calls = given.get("tool_calls")
+    calls = item.get("tool_calls")
     if not isinstance(calls, list):
-        return given
-    known = {_id(part, "id") for one in earlier for part in _blocks(one, contents.USE)} - {None}
-    left = [call for call in calls if not isinstance(call, dict) or _id(call, "id") not in known]
-    return {**given, "tool_calls": left}
+        return item
+    ids = {_id(part, "id") for one in earlier for part in _blocks(one, contents.USE)} - {None}
+    rest = [call for call in calls if not isinstance(call, dict) or _id(call, "id") not in ids]
+    return {**item, "tool_calls": rest}
 
 
 def seconds(item: dict[str, Any]) -> float | None:
@@ -211,10 +214,10 @@ def _several(value: JsonValue, path: Path, options: ReadOptions) -> Iterator[Tra
 def _conversation(
     value: JsonValue | Quarantined, path: Path, line: int | None, place: str, options: ReadOptions
 ) -> Iterator[Trajectory | Quarantined]:
-    return sheltered(_told(value, path, line, place, options), str(path), line)
+    return sheltered(_read_conversation(value, path, line, place, options), str(path), line)
 
 
-def _told(
+def _read_conversation(
     value: JsonValue | Quarantined, path: Path, line: int | None, place: str, options: ReadOptions
 ) -> Iterator[Trajectory | Quarantined]:
     if isinstance(value, Quarantined):
@@ -226,37 +229,37 @@ def _told(
         reason = "expected a list of messages, or an object with `messages`, or with `input` and `output`"
         yield Quarantined(source=str(path), line=line, reason=reason)
         return
-    told, others = Talk(rules(options.map)), Counter[str]()
-    for number, given in enumerate([*turns.oldest_first(messages, seconds), *_responses(head)]):
-        if kind := other_kind(given):
+    talk, others = Talk(rules(options.map)), Counter[str]()
+    for number, item in enumerate([*turns.oldest_first(messages, seconds), *_responses(head)]):
+        if kind := other_kind(item):
             others[kind] += 1
             continue
         try:
-            for one in parted(given):
-                told.take(message(one))
+            for one in parted(item):
+                talk.take(message(one))
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             yield Quarantined(source=str(path), line=line, reason=f"messages[{number}]: {error}")
     yield from passed_over(others, str(path), line, "messages")
-    if not told.events:
+    if not talk.events:
         yield Quarantined(source=str(path), line=line, reason="no messages in it")
         return
-    _count(told, head.get("usage"))
-    yield told.trajectory(source=str(path), options=options, **_head(head, place))
+    _count(talk, head.get("usage"))
+    yield talk.trajectory(source=str(path), options=options, **_head(head, place))
 
 
 def _head(head: dict[str, Any], place: str) -> dict[str, Any]:
-    named = next((str(head[key]) for key in IDS if isinstance(head.get(key), (str, int))), None)
+    native_id = next((str(head[key]) for key in IDS if isinstance(head.get(key), (str, int))), None)
     tags = head.get("tags", head.get("metadata"))
     results = head.get("outcomes")
-    said = {key: head[key] for key in ("task", "instance", "condition") if isinstance(head.get(key), str)}
+    fields = {key: head[key] for key in ("task", "instance", "condition") if isinstance(head.get(key), str)}
     return {
-        "native_id": named or place,
-        "named": named is not None,
+        "native_id": native_id or place,
+        "named": native_id is not None,
         "system": SYSTEM,
         "agent_model": head["model"] if isinstance(head.get("model"), str) else None,
         "tags": {k: str(v) for k, v in tags.items() if v is not None} if isinstance(tags, dict) else {},
         "outcomes": conversation.outcomes(results) if isinstance(results, dict) else (),
-        **said,
+        **fields,
     }
 
 
@@ -271,21 +274,21 @@ def _responses(head: dict[str, Any]) -> Iterator[JsonValue]:
         yield choices[0]["message"]
 
 
-def _count(told: Talk, usage: JsonValue) -> None:
-    agents = [name for name, kind in told.kinds.items() if kind == "agent"]
+def _count(talk: Talk, usage: JsonValue) -> None:
+    agents = [name for name, kind in talk.kinds.items() if kind == "agent"]
     if isinstance(usage, dict) and len(agents) == 1:
         names = ("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")
         counts = [next((usage[key] for key in keys if key in usage), None) for keys in names]
         prompt, completion = (c if isinstance(c, int) else None for c in counts)
-        told.used(agents[0], prompt, completion)
+        talk.used(agents[0], prompt, completion)
 
 
-def _asked(item: dict[str, JsonValue], content: JsonValue) -> Iterator[JsonValue]:
+def _all_calls(item: dict[str, JsonValue], content: JsonValue) -> Iterator[JsonValue]:
     """The calls beside a content and those in it, which LangChain has as both."""
     calls = _calls(item)
-    known = {call.get("id") for call in calls if isinstance(call, dict) and isinstance(call.get("id"), str)}
+    ids = {call.get("id") for call in calls if isinstance(call, dict) and isinstance(call.get("id"), str)}
     yield from calls
-    yield from (block for block in _blocks(content, contents.USE) if _id(block, "id") not in known)
+    yield from (block for block in _blocks(content, contents.USE) if _id(block, "id") not in ids)
 
 
 def _calls(item: dict[str, JsonValue]) -> list[JsonValue]:
@@ -296,12 +299,12 @@ def _calls(item: dict[str, JsonValue]) -> list[JsonValue]:
     return expect(calls, list, "tool_calls")
 
 
-def _call(given: JsonValue) -> Call:
-    call = expect(given, dict, "tool_calls[]")
-    asked = call.get("function", call.get("custom", call))
-    if isinstance(asked, str):
-        return Call(asked, call.get("arguments", call.get("args")), _id(call, "id"))
-    function = expect(asked, dict, "tool_calls[].function")
+def _call(value: JsonValue) -> Call:
+    call = expect(value, dict, "tool_calls[]")
+    callee = call.get("function", call.get("custom", call))
+    if isinstance(callee, str):
+        return Call(callee, call.get("arguments", call.get("args")), _id(call, "id"))
+    function = expect(callee, dict, "tool_calls[].function")
     name = field(function, "name", str, "tool_calls[].function")
     return Call(name, function.get("arguments", function.get("input", function.get("args"))), _id(call, "id"))
 
@@ -312,7 +315,7 @@ def _blocks(content: JsonValue, kind: str) -> list[dict[str, JsonValue]]:
     return [part for part in parts if isinstance(part, dict) and contents.is_part(part, kind)]
 
 
-def _spoken(content: JsonValue) -> JsonValue:
+def _without_calls(content: JsonValue) -> JsonValue:
     """A content without its calls and answers."""
     if not isinstance(content, list):
         return content
@@ -324,7 +327,7 @@ def _result(content: JsonValue) -> JsonValue:
     return contents.plain(content) if isinstance(content, list) else content
 
 
-def _failed(item: dict[str, JsonValue]) -> bool | None:
+def _error_flag(item: dict[str, JsonValue]) -> bool | None:
     """What a message says itself of the tool: `is_error` or `error`, or LangChain's `status`."""
     error, status = item.get("error"), item.get("status")
     flag = item.get("is_error", error)

@@ -12,17 +12,17 @@ USE, USED = PARTS = "tool_use", "tool_result"
 _TEXTS = ("text", "input_text", "output_text", "refusal")
 
 
-def arguments(given: JsonValue) -> tuple[dict[str, JsonValue], str | None]:
+def arguments(raw: JsonValue) -> tuple[dict[str, JsonValue], str | None]:
     """(arguments by name, the text as logged where it does not say just that) of a tool call."""
-    if given is None or given == "":
+    if raw is None or raw == "":
         return {}, None
-    if isinstance(given, str):
+    if isinstance(raw, str):
         try:
-            parsed = json_value(given)
+            value = json_value(raw)
         except ValueError:
-            return {}, given
-        return (parsed, None) if isinstance(parsed, dict) else ({"argument": parsed}, given)
-    return (given, None) if isinstance(given, dict) else ({"argument": given}, None)
+            return {}, raw
+        return (value, None) if isinstance(value, dict) else ({"argument": value}, raw)
+    return (raw, None) if isinstance(raw, dict) else ({"argument": raw}, None)
 
 
 def is_part(part: JsonValue, kind: str) -> bool:
@@ -48,8 +48,8 @@ def plain(content: JsonValue) -> str:
     if content is None:
         return ""
     if isinstance(content, list):
-        said = [part for part in content if part is not None]
-        parts = [p for p in said if not (isinstance(p, dict) and p.get("type") in UNSAID)]
+        items = [part for part in content if part is not None]
+        parts = [p for p in items if not (isinstance(p, dict) and p.get("type") in UNSAID)]
         return "\n".join(_part(part) for part in parts)
     return content if isinstance(content, str) else _part(content)
 

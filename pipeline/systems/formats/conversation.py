@@ -90,24 +90,26 @@ class Talk:
     refusals: list[JsonValue] = field(default_factory=list)
     """Results that stand as a person's rejections, and in no state."""
 
-    def take(self, said: Said) -> None:
+    def take(self, message: Said) -> None:
         """Add a message; ValueError for an unknown role, and for a spoilt call once the rest is in."""
-        kind, actor = self.rules.speaker({"role": said.role, "content": said.text, "name": said.name})
-        self.messages.append(said)
+        kind, actor = self.rules.speaker(
+            {"role": message.role, "content": message.text, "name": message.name}
+        )
+        self.messages.append(message)
         if kind == "environment":
-            self._surroundings(said, actor or ENVIRONMENT)
-        elif said.text or said.calls or not (said.answers or said.spoilt):
-            actor = self.known(actor or said.name or said.role, kind, said.model)
-            if said.text:
-                self._add(actor, "message", said.time, text=said.text)
-            if said.calls and not (len(self.messages) > 1 and self.messages[-2].calls):
+            self._surroundings(message, actor or ENVIRONMENT)
+        elif message.text or message.calls or not (message.answers or message.spoilt):
+            actor = self.known(actor or message.name or message.role, kind, message.model)
+            if message.text:
+                self._add(actor, "message", message.time, text=message.text)
+            if message.calls and not (len(self.messages) > 1 and self.messages[-2].calls):
                 self.latest.clear()
-            for call in said.calls:
-                self._call(actor, call, said.time)
-        for answer in said.answers:
-            self.answered(answer, said.time)
-        if said.spoilt:
-            raise ValueError("; ".join(said.spoilt))
+            for call in message.calls:
+                self._call(actor, call, message.time)
+        for answer in message.answers:
+            self.answered(answer, message.time)
+        if message.spoilt:
+            raise ValueError("; ".join(message.spoilt))
 
     def known(self, name: str, kind: ParticipantKind, model: str | None = None) -> str:
         """The name, noted as a participant; one that somebody of another kind has gets the kind added."""
@@ -128,35 +130,37 @@ class Talk:
 
     def answered(self, answer: Answer, time: str | None = None, by: str = ENVIRONMENT) -> None:
         """Note what a tool said after the call that it answers, with the first answer standing."""
-        asked = self._asked(answer.call)
-        if asked is not None and asked not in self.waiting:
+        call_id = self._asked(answer.call)
+        if call_id is not None and call_id not in self.waiting:
             return
-        place = None if asked is None else self.waiting.pop(asked)
-        if (refused := veto(answer.content)) is not None:
+        place = None if call_id is None else self.waiting.pop(call_id)
+        if (refusal := veto(answer.content)) is not None:
             self.refusals.append(answer.content)
-            self._refused(refused, time)
+            self._refused(refusal, time)
             return
         state: JsonValue = {"observation": answer.content}
-        hashed = content_hash(state)
-        self.states[hashed] = state
+        state_hash = content_hash(state)
+        self.states[state_hash] = state
         if place is None:
             verdict = self._verdict(answer, None)
-            failed = verdict if verdict["status"] == "failed" else {}
+            failure = verdict if verdict["status"] == "failed" else {}
             actor = self.known(by, "environment")
-            self._add(actor, "note", time, text=plain(answer.content), states={"public": hashed}, **failed)
+            self._add(
+                actor, "note", time, text=plain(answer.content), states={"public": state_hash}, **failure
+            )
         else:
             event = self.events[place]
             verdict = self._verdict(answer, event.action.name if event.action else None)
-            update = {**verdict, "states": {"public": hashed}}
+            update = {**verdict, "states": {"public": state_hash}}
             self.events[place] = event.model_copy(update=update)
 
-    def _refused(self, refused: Veto, time: str | None) -> None:
+    def _refused(self, refusal: Veto, time: str | None) -> None:
         """Note that a person did not let a call run, which has no status and no result then."""
         humans = (event.actor for event in reversed(self.events) if self.kinds.get(event.actor) == "human")
         actor = next(humans, None) or self.known("user", "human")
         self._add(actor, "confirm_reject", time)
-        if refused.said:
-            self._add(actor, "message", time, text=refused.said)
+        if refusal.said:
+            self._add(actor, "message", time, text=refusal.said)
 
     def _verdict(self, answer: Answer, tool: str | None) -> dict[str, str | None]:
         """Status and error of an answer: as the log has them, else as a rule says, else unknown."""
@@ -188,7 +192,7 @@ class Talk:
     ) -> Trajectory:
         """The trajectory; `named` says whether the log itself gave the id."""
         first = self.events[0]
-        mark: object = [said.key() for said in self.messages]
+        mark: object = [message.key() for message in self.messages]
         if named:
             mark = (native_id, first.actor, first.kind, first.text)
         setting = options.setting or setting
@@ -224,31 +228,31 @@ class Talk:
             for name, kind in self.kinds.items()
         )
 
-    def _surroundings(self, said: Said, name: str) -> None:
-        if said.text is None:
+    def _surroundings(self, message: Said, name: str) -> None:
+        if message.text is None:
             return
-        known = self.rules.mapping.role_table.get(said.role)
-        if known != "environment" and not surroundings(said.text):
+        kind = self.rules.mapping.role_table.get(message.role)
+        if kind != "environment" and not surroundings(message.text):
             # Under another role it is what came of a command, and answers a call that still waits for it.
-            self.answered(Answer(said.text), said.time, name)
+            self.answered(Answer(message.text), message.time, name)
             return
         actor = self.known(name, "environment")
         if self.events and [e.kind for e in self.events] == ["start"]:
-            both = f"{self.events[0].text}\n\n{said.text}"
-            self.events[0] = self.events[0].model_copy(update={"text": both})
+            text = f"{self.events[0].text}\n\n{message.text}"
+            self.events[0] = self.events[0].model_copy(update={"text": text})
         else:
-            self._add(actor, "note" if self.events else "start", said.time, text=said.text)
+            self._add(actor, "note" if self.events else "start", message.time, text=message.text)
 
     def _call(self, actor: str, call: Call, time: str | None) -> None:
-        parsed, raw = arguments(call.arguments)
-        failed = {"status": "failed", "error": call.parse_error} if call.parse_error else {}
-        self._add(actor, "action", time, action=Action(name=call.name, arguments=parsed, raw=raw), **failed)
-        name = call.id or f"#{len(self.events)}"
-        self.calls[name] = len(self.events) - 1
-        self.latest.append(name)
-        self.waiting.pop(name, None)
-        if not failed:
-            self.waiting[name] = self.calls[name]
+        values, raw = arguments(call.arguments)
+        failure = {"status": "failed", "error": call.parse_error} if call.parse_error else {}
+        self._add(actor, "action", time, action=Action(name=call.name, arguments=values, raw=raw), **failure)
+        call_id = call.id or f"#{len(self.events)}"
+        self.calls[call_id] = len(self.events) - 1
+        self.latest.append(call_id)
+        self.waiting.pop(call_id, None)
+        if not failure:
+            self.waiting[call_id] = self.calls[call_id]
 
     def _asked(self, call: str | None) -> str | None:
         """The call that an answer is to; without an id, the first of the last ones that still waits."""

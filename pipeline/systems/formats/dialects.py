@@ -67,9 +67,9 @@ Message = dict[str, Any]
 def messages(item: Any) -> list[Message] | None:
     """The messages of a chat API that an item amounts to, of an event that nobody said none; None where it is
     no message of any kind."""
-    if isinstance(item, dict) and (logged := agent_events.messages(item)) is not None:
-        return logged
-    item = _unwrapped(item)
+    if isinstance(item, dict) and (event_messages := agent_events.messages(item)) is not None:
+        return event_messages
+    item = _unwrap(item)
     if not isinstance(item, dict):
         return None
     role, name = _speaker(item)
@@ -77,19 +77,19 @@ def messages(item: Any) -> list[Message] | None:
         return _step(item)
     if is_exchange(item):
         return _exchange(item)
-    said = next((item[key] for key in CONTENTS if item.get(key) is not None), None)
-    if role is None or (said is None and not ("tool_calls" in item or "function_call" in item)):
+    content = next((item[key] for key in CONTENTS if item.get(key) is not None), None)
+    if role is None or (content is None and not ("tool_calls" in item or "function_call" in item)):
         return None
     if is_plain(item):
         return [item]
     head = {"role": role, "name": item.get("name") or name, "timestamp": first_said(item, TIMES)}
-    kept = {key: item[key] for key in KEPT if key in item}
+    fields = {key: item[key] for key in KEPT if key in item}
     if role in ("tool", "function"):
-        return [{**head, **kept, "content": said}]
+        return [{**head, **fields, "content": content}]
     # An object of the environment's, under a name of the log's own, is its state and nobody's word.
-    spoken_of = _blocks if name and role == OF_KIND["environment"] else parts
-    runs = list(_runs(itertools.chain(spoken_of(said), _asked(item))))
-    return [{**head, **kept, "content": run} for run in runs] or [{**head, **kept, "content": ""}]
+    to_blocks = _blocks if name and role == OF_KIND["environment"] else parts
+    runs = list(_runs(itertools.chain(to_blocks(content), _calls_and_answers(item))))
+    return [{**head, **fields, "content": run} for run in runs] or [{**head, **fields, "content": ""}]
 
 
 def of_langchain(item: Message) -> Message:
@@ -108,8 +108,8 @@ def _of_gemini(item: Message) -> Message:
 
 def parts(content: Any) -> list[Message]:
     """A content as texts, calls and answers; an object that is none of these and no reasoning as its JSON."""
-    made = list(_blocks(content))
-    return [{"type": "text", "text": spoken(content)}] if not made and _is_data(content) else made
+    blocks = list(_blocks(content))
+    return [{"type": "text", "text": spoken(content)}] if not blocks and _is_data(content) else blocks
 
 
 def is_plain(item: Message) -> bool:
@@ -131,13 +131,17 @@ def untyped_calls(content: list[Any]) -> bool:
 
 def is_exchange(item: Message) -> bool:
     """Whether it is a request with a text, and the parts of what came back, as editors keep it."""
-    asked, back = item.get("message"), item.get("response")
-    if not isinstance(asked, dict) or not isinstance(asked.get("text"), str) or not isinstance(back, list):
+    request, response = item.get("message"), item.get("response")
+    if (
+        not isinstance(request, dict)
+        or not isinstance(request.get("text"), str)
+        or not isinstance(response, list)
+    ):
         return False
-    return _speaker(item)[0] is None and all(isinstance(part, (str, dict)) for part in back)
+    return _speaker(item)[0] is None and all(isinstance(part, (str, dict)) for part in response)
 
 
-def thread(value: dict[str, Any], left: Any = None) -> list[Any]:
+def thread(value: dict[str, Any], current: Any = None) -> list[Any]:
     """The messages of an object that has them by name, of a tree one branch: that to the node at which it was
     `left`, else the one that was written last.
 
@@ -146,13 +150,13 @@ def thread(value: dict[str, Any], left: Any = None) -> list[Any]:
     nodes = [one for one in value.values() if isinstance(one, dict)]
     if len(nodes) < len(value) or len(value) < 2:
         return []
-    spoken = [one for one in nodes if messages(one)]
-    if len(spoken) < 2 or len(spoken) < 0.6 * len(nodes):
+    message_nodes = [one for one in nodes if messages(one)]
+    if len(message_nodes) < 2 or len(message_nodes) < 0.6 * len(nodes):
         return []
     if not all("parent" in one for one in nodes):
-        return spoken
+        return message_nodes
     branch = list[Any]()
-    key = left if isinstance(left, str) and left in value else _last_leaf(value)
+    key = current if isinstance(current, str) and current in value else _last_leaf(value)
     while isinstance(key, str) and key in value and len(branch) <= len(value):
         branch.append(value[key])
         key = value[key]["parent"]
@@ -168,31 +172,35 @@ def _last_leaf(nodes: dict[str, Any]) -> str:
 
 def _seconds(node: Message) -> float:
     """When a node of a tree was written; before all others where it does not say."""
-    inside = node.get("message")
-    given = first_said({**(inside if isinstance(inside, dict) else {}), **node}, TIMES)
-    seconds = seconds_of(given)
+    message = node.get("message")
+    time = first_said({**(message if isinstance(message, dict) else {}), **node}, TIMES)
+    seconds = seconds_of(time)
     return float("-inf") if seconds is None else seconds
 
 
-def _unwrapped(item: Any) -> Any:
-    if isinstance(item, dict) and isinstance(built := item.get("kwargs"), dict) and "content" in built:
-        named = item.get("id")
-        kind = str(named[-1] if isinstance(named, list) and named else "").partition("Message")[0].lower()
-        return {**built, "role": ROLES.get(str(built.get("type") or kind), "assistant")}
+def _unwrap(item: Any) -> Any:
+    if isinstance(item, dict) and isinstance(fields := item.get("kwargs"), dict) and "content" in fields:
+        class_path = item.get("id")
+        kind = (
+            str(class_path[-1] if isinstance(class_path, list) and class_path else "")
+            .partition("Message")[0]
+            .lower()
+        )
+        return {**fields, "role": ROLES.get(str(fields.get("type") or kind), "assistant")}
     if not isinstance(item, dict):
         return item
-    inside = item.get("message")
-    if isinstance(inside, dict) and _speaker(inside)[0] is not None:
-        return {**{key: item[key] for key in TIMES if key in item}, **inside}
-    told = _of_gemini(of_langchain(item)) if _speaker(item)[0] is None else item
-    return told if "content" in told or "tool_calls" in told else item
+    inner = item.get("message")
+    if isinstance(inner, dict) and _speaker(inner)[0] is not None:
+        return {**{key: item[key] for key in TIMES if key in item}, **inner}
+    message = _of_gemini(of_langchain(item)) if _speaker(item)[0] is None else item
+    return message if "content" in message or "tool_calls" in message else item
 
 
 def _speaker(item: Message) -> tuple[str | None, str | None]:
     """(role, name) of who speaks; no role where nothing says so."""
     for key in SPEAKERS:
-        said = item.get(key)
-        name = said.get("role", said.get("name")) if isinstance(said, dict) else said
+        value = item.get(key)
+        name = value.get("role", value.get("name")) if isinstance(value, dict) else value
         if isinstance(name, str) and name:
             role = ROLES.get(name.lower())
             return (role, None) if role else (OF_KIND[role_of(name).kind], name)
@@ -211,10 +219,10 @@ def _step(item: Message) -> list[Message]:
     if item.keys() == ASKED:
         return [{"role": "user", "content": spoken(item["task"])}]
     calls = [call for one in item.get("tool_calls") or [] for call in _call(one)]
-    said = first_said(item, STEP)
-    text = [{"type": "text", "text": said}] if isinstance(said, str) and said else []
-    seen = first_said(item, SEEN)
-    answer = [] if seen is None or not calls else [{"type": "tool_result", "content": seen}]
+    output = first_said(item, STEP)
+    text = [{"type": "text", "text": output}] if isinstance(output, str) and output else []
+    observation = first_said(item, SEEN)
+    answer = [] if observation is None or not calls else [{"type": "tool_result", "content": observation}]
     return [{"role": "assistant", "content": [*text, *calls, *answer], "timestamp": first_said(item, TIMES)}]
 
 
@@ -228,25 +236,27 @@ def _exchange(item: Message) -> list[Message]:
             blocks[-1] = {"type": "text", "text": blocks[-1]["text"] + block["text"]}
         else:
             blocks.append(block)
-    asked = {"role": "user", "content": parts(item["message"]), "timestamp": first_said(item, TIMES)}
-    return [asked, *({"role": "assistant", "name": name, "content": run} for run in _runs(iter(blocks)))]
+    request = {"role": "user", "content": parts(item["message"]), "timestamp": first_said(item, TIMES)}
+    return [request, *({"role": "assistant", "name": name, "content": run} for run in _runs(iter(blocks)))]
 
 
-def _asked(item: Message) -> Iterator[Message]:
+def _calls_and_answers(item: Message) -> Iterator[Message]:
     """The calls that stand beside what is said, and what came back where that does, too."""
     calls = item.get("tool_calls")
-    made = [call for one in calls for call in _call(one)] if isinstance(calls, list) else []
-    yield from made
-    answered = item.get("toolCalls")
-    yield from (part for one in answered for part in _both(one)) if isinstance(answered, list) else ()
-    seen = first_said(item, SEEN)
-    results = seen.get("results", seen) if isinstance(seen, dict) else seen
-    if not made or results is None:
+    tool_uses = [call for one in calls for call in _call(one)] if isinstance(calls, list) else []
+    yield from tool_uses
+    exchanges = item.get("toolCalls")
+    yield from (
+        (part for one in exchanges for part in _call_and_answer(one)) if isinstance(exchanges, list) else ()
+    )
+    observation = first_said(item, SEEN)
+    results = observation.get("results", observation) if isinstance(observation, dict) else observation
+    if not tool_uses or results is None:
         return
     if isinstance(results, list) and results and all(isinstance(one, dict) for one in results):
         yield from (_answer(one) for one in results)
     else:
-        yield {"type": "tool_result", "tool_use_id": made[0]["id"], "content": results}
+        yield {"type": "tool_result", "tool_use_id": tool_uses[0]["id"], "content": results}
 
 
 def _runs(blocks: Iterator[Message]) -> Iterator[list[Message]]:
@@ -261,17 +271,17 @@ def _runs(blocks: Iterator[Message]) -> Iterator[list[Message]]:
         yield run
 
 
-def _blocks(said: Any) -> Iterator[Message]:
+def _blocks(content: Any) -> Iterator[Message]:
     """A content as texts, calls and answers."""
-    if isinstance(said, str):
-        yield {"type": "text", "text": said}
-    elif isinstance(said, list):
-        for part in said:
+    if isinstance(content, str):
+        yield {"type": "text", "text": content}
+    elif isinstance(content, list):
+        for part in content:
             yield from _blocks(part)
-    elif isinstance(said, dict):
-        yield from _part(said)
-    elif said is not None:
-        yield {"type": "text", "text": spoken(said)}
+    elif isinstance(content, dict):
+        yield from _part(content)
+    elif content is not None:
+        yield {"type": "text", "text": spoken(content)}
 
 
 def _is_data(content: Any) -> bool:
@@ -295,7 +305,7 @@ def _part(part: Message) -> Iterator[Message]:
     elif isinstance(part.get("parts"), list):
         yield from _blocks(part["parts"])
     elif call := next((part[key] for key in CALLS if isinstance(part.get(key), dict)), None):
-        yield from _called(call)
+        yield from _call_blocks(call)
     elif answer := next((part[key] for key in ANSWERS if isinstance(part.get(key), dict)), None):
         yield _answer(answer)
     elif isinstance(part.get("value"), str):
@@ -303,30 +313,30 @@ def _part(part: Message) -> Iterator[Message]:
     elif isinstance(kind, str) and isinstance(inside := part.get(kind), dict) and "name" in inside:
         yield {"type": "text", "text": str(inside["name"])}
     elif "toolId" in part and first_said(part, IDS):
-        yield from _called(part)
+        yield from _call_blocks(part)
     elif str(part.get("type")).startswith("tool-") and first_said(part, IDS):
-        yield from _called({"name": str(part["type"])[len("tool-") :], **part})
+        yield from _call_blocks({"name": str(part["type"])[len("tool-") :], **part})
     elif "arguments" in part or "input" in part:
-        yield from _called(part)
-    elif len(part) == 1 and isinstance(asked := next(iter(part.values())), str) and asked[:1] == "{":
-        yield {"type": "tool_use", "id": None, "name": next(iter(part)), "input": asked}
+        yield from _call_blocks(part)
+    elif len(part) == 1 and isinstance(arguments := next(iter(part.values())), str) and arguments[:1] == "{":
+        yield {"type": "tool_use", "id": None, "name": next(iter(part)), "input": arguments}
     elif "call_id" in part or "toolUseId" in part:
         yield _answer(part)
 
 
 def _call(item: Any) -> Iterator[Message]:
     """A call without what came back."""
-    yield from (one for one in _both(item) if one["type"] == "tool_use")
+    yield from (one for one in _call_and_answer(item) if one["type"] == "tool_use")
 
 
-def _both(item: Any) -> Iterator[Message]:
+def _call_and_answer(item: Any) -> Iterator[Message]:
     """A call, its function maybe in an object of its own, and the answer where it stands in the call."""
     if isinstance(item, dict):
         function = item.get("function")
-        yield from _called({**function, "id": item.get("id")} if isinstance(function, dict) else item)
+        yield from _call_blocks({**function, "id": item.get("id")} if isinstance(function, dict) else item)
 
 
-def _called(call: Message) -> Iterator[Message]:
+def _call_blocks(call: Message) -> Iterator[Message]:
     """A call, and the answer where it stands in the call."""
     name, mark = first_said(call, NAMES), first_said(call, IDS)
     if not isinstance(name, str):
@@ -334,10 +344,15 @@ def _called(call: Message) -> Iterator[Message]:
     yield {"type": "tool_use", "id": mark, "name": name, "input": first_said(call, ARGUMENTS)}
     result, status = first_said(call, RESULTS), call.get("status")
     if result is not None or status in ("error", "success"):
-        yield {"type": "tool_result", "tool_use_id": mark, "content": _came(result), "status": status}
+        yield {
+            "type": "tool_result",
+            "tool_use_id": mark,
+            "content": _result_content(result),
+            "status": status,
+        }
 
 
-def _came(result: Any) -> Any:
+def _result_content(result: Any) -> Any:
     """What came back of a call; of an answer as the only part of it what that holds."""
     if not isinstance(result, list) or len(result) != 1 or not isinstance(only := result[0], dict):
         return result
@@ -348,10 +363,10 @@ def _came(result: Any) -> Any:
 def _answer(answer: Message) -> Message:
     content = first_said(answer, RESULTS)
     block = {"type": "tool_result", "tool_use_id": first_said(answer, ("call_id", *IDS)), "content": content}
-    failed, status = answer.get("is_error"), answer.get("status")
+    is_error, status = answer.get("is_error"), answer.get("status")
     if status in ("error", "success"):
         block["status"] = status
-    return {**block, "is_error": failed} if isinstance(failed, bool) else block
+    return {**block, "is_error": is_error} if isinstance(is_error, bool) else block
 
 
 def first_said(item: Message, names: tuple[str, ...]) -> Any:

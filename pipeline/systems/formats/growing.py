@@ -30,14 +30,14 @@ def sessions_of(calls: Iterable[tuple[Messages, Messages]]) -> list[Grown]:
     A call continues the one whose messages, with the reply or (where two had the same) without it, its own
     begin with; of several the one with most.
     """
-    grown: list[Grown] = []
+    sessions: list[Grown] = []
     ends: dict[str, Grown] = {}
     for place, (messages, reply) in enumerate(calls):
         marks = _marks(messages)
         session = next((ends[mark] for mark in reversed(marks[:-1]) if mark in ends), None)
         if session is None:
             session = Grown(place, place, [])
-            grown.append(session)
+            sessions.append(session)
         for mark in session.ends:
             if ends.get(mark) is session:
                 del ends[mark]
@@ -45,28 +45,28 @@ def sessions_of(calls: Iterable[tuple[Messages, Messages]]) -> list[Grown]:
         session.ends = tuple(dict.fromkeys((_marks(session.messages)[-1:] or [""]) + marks[-1:]))
         for mark in session.ends:
             ends.setdefault(mark, session)
-    return grown
+    return sessions
 
 
 def share(calls: Iterable[tuple[Messages, Messages]]) -> float:
     """How many of the calls continue another one."""
-    many = list(calls)
-    return 1 - len(sessions_of(many)) / len(many) if many else 0.0
+    pairs = list(calls)
+    return 1 - len(sessions_of(pairs)) / len(pairs) if pairs else 0.0
 
 
 def _marks(messages: Messages) -> list[str]:
     """A mark for each beginning of a list of messages."""
     marks, mark = list[str](), ""
     for message in messages:
-        mark = content_hash(mark, _said(message))
+        mark = content_hash(mark, _message_content(message))
         marks.append(mark)
     return marks
 
 
-def _said(message: Any) -> Any:
+def _message_content(message: Any) -> Any:
     """What a message says, without what a log adds to it."""
     if not isinstance(message, dict):
         return message
-    told = dialects.messages(message)
-    parts = [message] if told is None else told
+    messages = dialects.messages(message)
+    parts = [message] if messages is None else messages
     return [(one.get("role"), plain(one.get("content")).strip(), one.get("tool_calls")) for one in parts]

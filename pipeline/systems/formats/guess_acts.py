@@ -48,117 +48,126 @@ NEARLY = 0.8
 """So is what is said of so many of all actions."""
 
 
-def ended(made: Guess, seen: Survey, inside: str) -> None:
+def ended(guess: Guess, survey: Survey, inside: str) -> None:
     """How what was done ended, where a field says so of actions, or of what came back, in words, flags or
     codes that are all known, and of nothing else; flags and codes also where nothing speaks against it."""
-    done = _done(made)
-    if not done:
+    action = _action_path(guess)
+    if not action:
         return
-    for names, read in READERS:
-        for one in _near(names, done, made, seen, inside):
-            meanings = read(one)
+    for names, reader in READERS:
+        for field in _fields_beside(names, action, guess, survey, inside):
+            meanings = reader(field)
             if not {"succeeded", "failed"} <= set(meanings.values()):
                 continue
-            told = _told(one, made, seen, inside)
-            sure = _comes_back(told)
-            flags = read is guess_meanings.flags
+            word_lists = _words_by_session(field, guess, survey, inside)
+            sure = _comes_back(word_lists)
+            flags = reader is guess_meanings.flags
             if sure or (
-                read is not guess_meanings.words and _may_be(told, meanings, made, seen, inside, flags=flags)
+                reader is not guess_meanings.words
+                and _may_be_of_actions(word_lists, meanings, guess, survey, inside, flags=flags)
             ):
-                made.event = {name: path for name, path in made.event.items() if path != one.path}
-                made.event["status"], made.statuses = one.path, meanings
-                made.acted = [] if sure else [one.path]
+                guess.event = {name: path for name, path in guess.event.items() if path != field.path}
+                guess.event["status"], guess.statuses = field.path, meanings
+                guess.acted = [] if sure else [field.path]
                 return
-    for one in _near(FLAWS[:1], done, made, seen, inside):
-        told = _told(one, made, seen, inside, _failed) if guess_meanings.is_error(one) else []
-        if _comes_back(told) or _may_be(told, FAILED, made, seen, inside):
-            made.event["error"], made.failing = one.path, True
-            return
-    for one in _near(NAMED, done, made, seen, inside):
-        few = (
-            is_label(one)
-            and len(one.values) <= FEW
-            and not (one.kinds["text"] and "error" in one.key.lower())
+    for field in _fields_beside(FLAWS[:1], action, guess, survey, inside):
+        word_lists = (
+            _words_by_session(field, guess, survey, inside, _error_status)
+            if guess_meanings.is_error(field)
+            else []
         )
-        if few and any(_told(one, made, seen, inside)):
-            made.acted.append(one.path)
+        if _comes_back(word_lists) or _may_be_of_actions(word_lists, FAILED, guess, survey, inside):
+            guess.event["error"], guess.failing = field.path, True
+            return
+    for field in _fields_beside(NAMED, action, guess, survey, inside):
+        few = (
+            is_label(field)
+            and len(field.values) <= FEW
+            and not (field.kinds["text"] and "error" in field.key.lower())
+        )
+        if few and any(_words_by_session(field, guess, survey, inside)):
+            guess.acted.append(field.path)
 
 
-def is_of_actions(one: PathSeen, made: Guess, seen: Survey) -> bool:
+def is_of_actions(field: PathSeen, guess: Guess, survey: Survey) -> bool:
     """Whether actions alone have it of all that happens, and several of a session, or nearly all where it is
     no flag of success: that is no outcome of the session."""
-    if not _done(made):
+    if not _action_path(guess):
         return False
-    told = _told(one, made, seen, "")
-    acts = sum(map(_acts(made, ""), seen.records))
-    said = sum(map(len, told))
-    flag = spelled(one.key) in guess_meanings.FLAGS
-    often = said > SEVERAL * sum(map(bool, told)) or (said > NEARLY * acts and not flag)
-    return bool(said) and often and _is_mixed(made, seen, "")
+    word_lists = _words_by_session(field, guess, survey, "")
+    acts = sum(map(_action_test(guess, ""), survey.records))
+    total = sum(map(len, word_lists))
+    flag = spelled(field.key) in guess_meanings.FLAGS
+    often = total > SEVERAL * sum(map(bool, word_lists)) or (total > NEARLY * acts and not flag)
+    return bool(total) and often and _is_mixed(guess, survey, "")
 
 
-def _near(names: tuple[str, ...], done: str, made: Guess, seen: Survey, inside: str) -> list[PathSeen]:
+def _fields_beside(
+    names: tuple[str, ...], action: str, guess: Guess, survey: Survey, inside: str
+) -> list[PathSeen]:
     """What is called so beside what names an action, or in the event that it is of; no other field's."""
-    own = done.rpartition(".")[0]
-    near = {own, inside.removesuffix("."), *(f"{inside}{name}" for name in TOOLS)}
-    there = [one for one in named(seen.paths, names, inside) if one.path.rpartition(".")[0] in near]
+    parent = action.rpartition(".")[0]
+    near = {parent, inside.removesuffix("."), *(f"{inside}{name}" for name in TOOLS)}
+    candidates = [
+        field for field in named(survey.paths, names, inside) if field.path.rpartition(".")[0] in near
+    ]
     return sorted(
-        (one for one in there if one.path not in made.used - {made.event.get("error")}),
-        key=lambda one: one.path.rpartition(".")[0] != own,
+        (field for field in candidates if field.path not in guess.used - {guess.event.get("error")}),
+        key=lambda field: field.path.rpartition(".")[0] != parent,
     )
 
 
-def _word(value: object, acted: bool) -> str | None:
+def _word(value: object, is_action: bool) -> str | None:
     return None if value in (None, "") else str(value)
 
 
-def _failed(value: object, acted: bool) -> str | None:
+def _error_status(value: object, is_action: bool) -> str | None:
     """Of an error: what failed has one."""
     if value in (None, ""):
-        return "succeeded" if acted else None
+        return "succeeded" if is_action else None
     return "failed"
 
 
-def _told(
-    one: PathSeen,
-    made: Guess,
-    seen: Survey,
+def _words_by_session(
+    field: PathSeen,
+    guess: Guess,
+    survey: Survey,
     inside: str,
-    said: Callable[[object, bool], str | None] = _word,
+    reader: Callable[[object, bool], str | None] = _word,
 ) -> list[list[str]]:
     """What it says of actions, session by session; nothing where anything else than they and the environment
     has it, the session has it as well, or it is of a game so far."""
-    siblings = {path.removeprefix(inside) for path in seen.paths if path.startswith(inside)}
-    if inside and (one.key in seen.paths or EPISODES & siblings):
+    siblings = {path.removeprefix(inside) for path in survey.paths if path.startswith(inside)}
+    if inside and (field.key in survey.paths or EPISODES & siblings):
         return []
-    sessions = [[record] for record in seen.records] if inside else sessions_of(seen, made.native_id)
-    told = list[list[str]]()
-    for own in sessions:
-        words = list(_words_of_actions(one, made, replace(seen, records=own), inside, said))
-        told.append([word for word in words if word is not None])
+    sessions = [[record] for record in survey.records] if inside else sessions_of(survey, guess.native_id)
+    word_lists = list[list[str]]()
+    for records in sessions:
+        words = list(_words_of_actions(field, guess, replace(survey, records=records), inside, reader))
+        word_lists.append([word for word in words if word is not None])
         if None in words:
             return []
-    return told
+    return word_lists
 
 
-def _comes_back(told: list[list[str]]) -> bool:
+def _comes_back(word_lists: list[list[str]]) -> bool:
     """Whether what was said of an action is said again after something else, and not seldom: that is no
     state of the session."""
-    many = [words for words in told if len(words) > 1]
-    differ = [words for words in many if len(set(words)) > 1]
-    back = sum(_changes(words) > 1 for words in differ)
-    return back > BACK * len(differ) and len(differ) >= DIFFERING * len(many)
+    longer = [words for words in word_lists if len(words) > 1]
+    differ = [words for words in longer if len(set(words)) > 1]
+    returns = sum(_changes(words) > 1 for words in differ)
+    return returns > BACK * len(differ) and len(differ) >= DIFFERING * len(longer)
 
 
 def _changes(words: list[str]) -> int:
     return sum(map(ne, words, words[1:]))
 
 
-def _may_be(
-    told: list[list[str]],
+def _may_be_of_actions(
+    word_lists: list[list[str]],
     meanings: dict[str, str],
-    made: Guess,
-    seen: Survey,
+    guess: Guess,
+    survey: Survey,
     inside: str,
     *,
     flags: bool = False,
@@ -167,118 +176,120 @@ def _may_be(
     and it neither is the same throughout sessions nor turns only one way oftener than by chance. A flag of
     success that stands once a session is the session's."""
     if (
-        not any(told)
-        or not _is_mixed(made, seen, inside)
-        or EPISODES & {one.key for one in seen.paths.values()}
+        not any(word_lists)
+        or not _is_mixed(guess, survey, inside)
+        or EPISODES & {one.key for one in survey.paths.values()}
     ):
         return False
-    meant = [
+    statuses = [
         [meanings.get(word.lower(), meanings.get(word, meanings.get("*", ""))) for word in words]
-        for words in told
+        for words in word_lists
     ]
-    many = [words for words in meant if len(words) > 1]
-    differ = [words for words in many if len(set(words)) > 1]
+    longer = [words for words in statuses if len(words) > 1]
+    differ = [words for words in longer if len(set(words)) > 1]
     ways = Counter(words[0] for words in differ if _changes(words) == 1)
     way, most = max(ways.items(), key=itemgetter(1), default=("", 0))
     one_way = [words for words in differ if _changes(words) == 1 and words[0] == way]
     chance = 2 * prod(1 / comb(len(words), words.count(way)) for words in one_way)
     sticks = most > (1 - BACK) * len(differ) and chance < CHANCE
-    return not sticks and len(differ) >= DIFFERING * len(many) and bool(differ or not (many or flags))
+    return not sticks and len(differ) >= DIFFERING * len(longer) and bool(differ or not (longer or flags))
 
 
-def _is_mixed(made: Guess, seen: Survey, inside: str) -> bool:
+def _is_mixed(guess: Guess, survey: Survey, inside: str) -> bool:
     """Whether some events are neither actions nor what the environment says."""
-    acts, around = _acts(made, inside), _around(made, inside)
+    acts, around = _action_test(guess, inside), _environment_test(guess, inside)
     return any(
-        not acts(event) and not around(event) for event in events_of(seen, inside.removesuffix("[]."), inside)
+        not acts(event) and not around(event)
+        for event in events_of(survey, inside.removesuffix("[]."), inside)
     )
 
 
 def _words_of_actions(
-    one: PathSeen, made: Guess, seen: Survey, inside: str, said: Callable[[object, bool], str | None]
+    field: PathSeen, guess: Guess, survey: Survey, inside: str, reader: Callable[[object, bool], str | None]
 ) -> Iterator[str | None]:
     """What stands there where something is done, or else where something comes back, right behind an action;
     None where it is of anything else, or of both."""
-    ended, done = (getter(path.removeprefix(inside)) for path in (one.path, _done(made)))
-    around = _around(made, inside)
-    acted = False
+    status_of, action_of = (getter(path.removeprefix(inside)) for path in (field.path, _action_path(guess)))
+    is_environment = _environment_test(guess, inside)
+    is_action = False
     kinds = set[bool]()
-    for event in events_of(seen, inside.removesuffix("[]."), inside):
-        before, acted = acted, bool(done(event))
-        word = said(ended(event), acted)
-        if word is None or str(done(event)).lower() in SPEECH:
+    for event in events_of(survey, inside.removesuffix("[]."), inside):
+        was_action, is_action = is_action, bool(action_of(event))
+        word = reader(status_of(event), is_action)
+        if word is None or str(action_of(event)).lower() in SPEECH:
             continue
-        kinds.add(acted)
-        yield word if (acted or (before and around(event))) and len(kinds) == 1 else None
+        kinds.add(is_action)
+        yield word if (is_action or (was_action and is_environment(event))) and len(kinds) == 1 else None
 
 
-def _acts(made: Guess, inside: str) -> Callable[[dict[str, Any]], bool]:
+def _action_test(guess: Guess, inside: str) -> Callable[[dict[str, Any]], bool]:
     """Whether something is done in an event, more than something is said."""
-    done = getter(_done(made).removeprefix(inside))
-    return lambda event: bool(done(event)) and str(done(event)).lower() not in SPEECH
+    action_of = getter(_action_path(guess).removeprefix(inside))
+    return lambda event: bool(action_of(event)) and str(action_of(event)).lower() not in SPEECH
 
 
-def _around(made: Guess, inside: str) -> Callable[[dict[str, Any]], bool]:
+def _environment_test(guess: Guess, inside: str) -> Callable[[dict[str, Any]], bool]:
     """Whether an event is the environment's, or says what came of an action."""
-    names = {role.name for role in made.roles if role.kind == "environment"}
-    speaks = [getter(path.removeprefix(inside)) for path in several(made.event.get("role"))]
-    came = getter(made.came.removeprefix(inside)) if made.came else None
+    names = {role.name for role in guess.roles if role.kind == "environment"}
+    speaks = [getter(path.removeprefix(inside)) for path in several(guess.event.get("role"))]
+    result_of = getter(guess.came.removeprefix(inside)) if guess.came else None
     return lambda event: (
-        any(str(at(event)) in names for at in speaks) or bool(came and came(event) is not None)
+        any(str(speaker(event)) in names for speaker in speaks)
+        or bool(result_of and result_of(event) is not None)
     )
 
 
-def _done(made: Guess) -> str:
+def _action_path(guess: Guess) -> str:
     """Where an event names what was done; "" where none does."""
-    return several(made.event.get("action", made.event.get("command")) or [""])[0]
+    return several(guess.event.get("action", guess.event.get("command")) or [""])[0]
 
 
-def fence(made: Guess, seen: Survey, inside: str) -> str | None:
-    path = made.event.get("text", f"{inside}content")
-    one = seen.paths.get(several(path)[0])
-    found = [match[1] for text in (one.texts if one else []) if (match := FENCE.search(text))]
-    has_tools = f"{inside}tool_calls" in seen.paths or "action" in made.event or "command" in made.event
-    if has_tools or one is None or len(found) < max(2, 0.2 * len(one.texts)):
+def fence(guess: Guess, survey: Survey, inside: str) -> str | None:
+    path = guess.event.get("text", f"{inside}content")
+    field = survey.paths.get(several(path)[0])
+    languages = [match[1] for text in (field.texts if field else []) if (match := FENCE.search(text))]
+    has_tools = f"{inside}tool_calls" in survey.paths or "action" in guess.event or "command" in guess.event
+    if has_tools or field is None or len(languages) < max(2, 0.2 * len(field.texts)):
         return None
-    return max(set(found), key=found.count)
+    return max(set(languages), key=languages.count)
 
 
-def observed(made: Guess, seen: Survey) -> str | None:
+def observed(guess: Guess, survey: Survey) -> str | None:
     """What all of a user's turns but the first begin with, where agents act in fenced blocks."""
-    if made.each or made.shape not in ("messages", "list"):
+    if guess.each or guess.shape not in ("messages", "list"):
         return None
-    role, text = _speech(made)
+    role, text = _speech(guess)
     first: list[str] = []
     later: list[str] = []
-    for record in seen.records:
-        many = turns.events_in(record, made.at or "", None) or []
-        said = [str(text(one)) for one in many if isinstance(one, dict) and role(one) in ("user", "human")]
-        first += said[:1]
-        later += said[1:]
+    for record in survey.records:
+        events = turns.events_in(record, guess.at or "", None) or []
+        texts = [str(text(one)) for one in events if isinstance(one, dict) and role(one) in ("user", "human")]
+        first += texts[:1]
+        later += texts[1:]
     if len(later) < 3 or all(marks.observed(one) for one in later):
         return None
     alike = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(min(later), max(later), strict=False))
-    begin = "".join(sign for sign, _ in alike).splitlines()[:1]
-    mark = begin[0].strip() if begin else ""
+    first_lines = "".join(sign for sign, _ in alike).splitlines()[:1]
+    mark = first_lines[0].strip() if first_lines else ""
     return mark if len(mark) > 3 and not any(one.startswith(mark) for one in first) else None
 
 
-def speech_paths(made: Guess) -> tuple[str, str]:
+def speech_paths(guess: Guess) -> tuple[str, str]:
     """Where who speaks and what they say stand in an event of a list."""
-    role, text = (several(made.event.get(name, name))[0] for name in ("role", "text"))
-    return (role, text) if made.shape == "list" else ("role", "content")
+    role, text = (several(guess.event.get(name, name))[0] for name in ("role", "text"))
+    return (role, text) if guess.shape == "list" else ("role", "content")
 
 
-def _speech(made: Guess) -> tuple[Getter, Getter]:
-    role, text = (path.removeprefix(f"{made.at}[].") for path in speech_paths(made))
+def _speech(guess: Guess) -> tuple[Getter, Getter]:
+    role, text = (path.removeprefix(f"{guess.at}[].") for path in speech_paths(guess))
     return getter(role), getter(text)
 
 
-def calls(made: Guess, seen: Survey, inside: str) -> bool:
+def calls(guess: Guess, survey: Survey, inside: str) -> bool:
     """Whether some of the texts are nothing but calls, and no field has them."""
-    path = made.event.get("text", f"{inside}content")
-    one = seen.paths.get(several(path)[0])
-    if one is None or f"{inside}tool_calls" in seen.paths or {"action", "command"} & set(made.event):
+    path = guess.event.get("text", f"{inside}content")
+    field = survey.paths.get(several(path)[0])
+    if field is None or f"{inside}tool_calls" in survey.paths or {"action", "command"} & set(guess.event):
         return False
-    whole = re.compile(rf"\A(?:{CALLS})+\]?\s*\Z".replace("?P<action>", "").replace("?P<arguments>", ""))
-    return sum(bool(whole.match(text)) for text in one.texts) >= max(2, 0.1 * len(one.texts))
+    pattern = re.compile(rf"\A(?:{CALLS})+\]?\s*\Z".replace("?P<action>", "").replace("?P<arguments>", ""))
+    return sum(bool(pattern.match(text)) for text in field.texts) >= max(2, 0.1 * len(field.texts))

@@ -16,49 +16,53 @@ CONTINUE = 0.3
 """Where so many of the records continue another one, they are calls of a model."""
 
 
-def of_messages(made: Guess, seen: Survey) -> None:
+def of_messages(guess: Guess, survey: Survey) -> None:
     """Note where the reply to a list of messages is, and whether records continue each other."""
-    at = made.at or ""
-    made.reply = reply(seen, at)
+    at = guess.at or ""
+    guess.reply = reply(survey, at)
     calls = [
-        (turns.events_in(record, at, None), reply_in(record, Messages(at=at, reply=made.reply)))
-        for record in seen.records
+        (turns.events_in(record, at, None), reply_in(record, Messages(at=at, reply=guess.reply)))
+        for record in survey.records
     ]
-    whole = [(many, reply) for many, reply in calls if isinstance(many, list)]
-    made.growing = len(whole) > 1 and growing.share(whole) >= CONTINUE
+    lists = [(messages, reply) for messages, reply in calls if isinstance(messages, list)]
+    guess.growing = len(lists) > 1 and growing.share(lists) >= CONTINUE
 
 
-def reply(seen: Survey, at: str) -> str | None:
+def reply(survey: Survey, at: str) -> str | None:
     """A message that stands apart from the list; else a text where the list ends with what was asked."""
-    most = 0.5 * len(seen.records)
-    for path, one in seen.paths.items():
+    most = 0.5 * len(survey.records)
+    for path, field in survey.paths.items():
         parent = path.rpartition(".")[0]
-        role = seen.paths.get(f"{parent}.role")
+        role = survey.paths.get(f"{parent}.role")
         apart = parent and parent != at and not path.startswith(f"{at}[") and parent.count("[]") < 2
         if (
-            one.key in ("content", "parts")
+            field.key in ("content", "parts")
             and role
             and apart
             and {dialects.ROLES.get(name.lower()) for name in role.values} == {"assistant"}
-            and one.count >= most
+            and field.count >= most
         ):
-            items = parent if parent.endswith("[]") and f"{parent}.type" in seen.paths else ""
+            items = parent if parent.endswith("[]") and f"{parent}.type" in survey.paths else ""
             return (items.removesuffix("[]") or parent).replace("[]", "[0]")
-    if not _ends_asked(seen, at):
+    if not _ends_with_request(survey, at):
         return None
-    for one in named(seen.paths, REPLIES):
-        if one.count < LEAST * len(seen.records):
+    for field in named(survey.paths, REPLIES):
+        if field.count < LEAST * len(survey.records):
             continue
-        if one.only("text") and is_said(one):
-            return one.path
-        if one.only("list") and f"{one.path}[].turn" in seen.paths:
-            return f"{one.path}[0]"
+        if field.only("text") and is_said(field):
+            return field.path
+        if field.only("list") and f"{field.path}[].turn" in survey.paths:
+            return f"{field.path}[0]"
     return None
 
 
-def _ends_asked(seen: Survey, at: str) -> bool:
+def _ends_with_request(survey: Survey, at: str) -> bool:
     """Whether most lists end with what is no agent's."""
-    lists = [turns.events_in(record, at, None) for record in seen.records]
-    last = [many[-1] for many in lists if isinstance(many, list) and many and isinstance(many[-1], dict)]
-    asked = sum(one.get("role") in ("user", "human") for one in last)
-    return asked > 0.8 * len(last) if last else False
+    lists = [turns.events_in(record, at, None) for record in survey.records]
+    last = [
+        messages[-1]
+        for messages in lists
+        if isinstance(messages, list) and messages and isinstance(messages[-1], dict)
+    ]
+    requests = sum(one.get("role") in ("user", "human") for one in last)
+    return requests > 0.8 * len(last) if last else False

@@ -21,41 +21,47 @@ SAID = 10
 """Characters on average from which on texts may be what somebody said."""
 
 
-def of_columns(made: Guess, seen: Survey) -> bool:
+def of_columns(guess: Guess, survey: Survey) -> bool:
     """The longest texts are what was said; what changes most from record to record, and names a human or an
     agent, is who says it; what comes in blocks is the session."""
-    columns = [one for path, one in seen.paths.items() if "[]" not in path]
-    formats = {one.path: time_formats(value_at(r, one.path) for r in seen.records) for one in columns}
-    times = [one for one in columns if is_time(one) or formats[one.path]]
-    said = max((one for one in columns if one not in times and _is_said(one)), key=_length, default=None)
-    if said is None or len(seen.records) < LEAST:
+    columns = [field for path, field in survey.paths.items() if "[]" not in path]
+    formats = {field.path: time_formats(value_at(r, field.path) for r in survey.records) for field in columns}
+    times = [field for field in columns if is_time(field) or formats[field.path]]
+    text = max(
+        (field for field in columns if field not in times and _is_said(field)), key=_length, default=None
+    )
+    if text is None or len(survey.records) < LEAST:
         return False
-    others = [one for one in columns if one not in times and one is not said]
-    blocks = [one for one in others if repeats(one, seen) and in_blocks(one, seen)]
+    others = [field for field in columns if field not in times and field is not text]
+    blocks = [field for field in others if repeats(field, survey) and in_blocks(field, survey)]
     # Ten digits are seconds since 1970, or a case's number.
-    blocks = blocks or [one for one in times if _is_number_of_case(one, seen)]
-    session = max(blocks, key=lambda one: (one.only("text"), len(one.values)), default=None)
-    who = [one for one in others if one not in blocks and one.only("text") and is_label(one)]
-    who = [one for one in who if 2 <= len(one.values) <= FEW and _turns(one, session, seen) >= TURNS]
-    who = [one for one in who if any(_is_party(name) for name in one.values)]
-    role = max(who, key=lambda one: _turns(one, session, seen), default=None)
+    blocks = blocks or [field for field in times if _is_number_of_case(field, survey)]
+    session = max(blocks, key=lambda field: (field.only("text"), len(field.values)), default=None)
+    speakers = [field for field in others if field not in blocks and field.only("text") and is_label(field)]
+    speakers = [
+        field
+        for field in speakers
+        if 2 <= len(field.values) <= FEW and _turns(field, session, survey) >= TURNS
+    ]
+    speakers = [field for field in speakers if any(_is_party(name) for name in field.values)]
+    role = max(speakers, key=lambda field: _turns(field, session, survey), default=None)
     if role is None:
         return False
-    made.shape, made.at, made.nameless = "table", None, True
-    made.event = {"role": role.path, "text": said.path}
-    if when := first_one([one for one in times if one is not session]):
-        made.timed, made.time_formats = when.path, formats[when.path]
-        if len(made.time_formats) < 2:
-            made.event["time"] = when.path
-    made.native_id = [session.path] if session else []
-    made.roles = roles_of(role.values.items())
+    guess.shape, guess.at, guess.nameless = "table", None, True
+    guess.event = {"role": role.path, "text": text.path}
+    if time := first_one([field for field in times if field is not session]):
+        guess.timed, guess.time_formats = time.path, formats[time.path]
+        if len(guess.time_formats) < 2:
+            guess.event["time"] = time.path
+    guess.native_id = [session.path] if session else []
+    guess.roles = roles_of(role.values.items())
     return True
 
 
-def _is_number_of_case(one: PathSeen, seen: Survey) -> bool:
-    whole = all(value.isdigit() for value in one.values)
-    unnamed = spelled(one.key) not in NAMES["time"]
-    return whole and unnamed and repeats(one, seen) and in_blocks(one, seen)
+def _is_number_of_case(field: PathSeen, survey: Survey) -> bool:
+    is_integer = all(value.isdigit() for value in field.values)
+    has_other_name = spelled(field.key) not in NAMES["time"]
+    return is_integer and has_other_name and repeats(field, survey) and in_blocks(field, survey)
 
 
 def _is_party(name: str) -> bool:
@@ -63,23 +69,23 @@ def _is_party(name: str) -> bool:
     return role.known and role.kind != "environment"
 
 
-def _length(one: PathSeen) -> float:
-    return one.mean_length
+def _length(field: PathSeen) -> float:
+    return field.mean_length
 
 
-def _is_said(one: PathSeen) -> bool:
-    different = one.more or len(one.values) > 0.5 * one.count
-    long = one.mean_length >= SAID and not is_named(one)
-    return set(one.kinds) <= {"text", "null"} and different and long
+def _is_said(field: PathSeen) -> bool:
+    different = field.more or len(field.values) > 0.5 * field.count
+    long = field.mean_length >= SAID and not is_named(field)
+    return set(field.kinds) <= {"text", "null"} and different and long
 
 
-def _turns(one: PathSeen, session: PathSeen | None, seen: Survey) -> float:
+def _turns(field: PathSeen, session: PathSeen | None, survey: Survey) -> float:
     """How often another one follows within a session."""
-    changes = [before != after for before, after in _pairs(one, session, seen)]
+    changes = [before != after for before, after in _pairs(field, session, survey)]
     return sum(changes) / len(changes) if changes else 0.0
 
 
-def _pairs(one: PathSeen, session: PathSeen | None, seen: Survey) -> Iterator[tuple[Any, Any]]:
-    for before, after in itertools.pairwise(seen.records):
+def _pairs(field: PathSeen, session: PathSeen | None, survey: Survey) -> Iterator[tuple[Any, Any]]:
+    for before, after in itertools.pairwise(survey.records):
         if session is None or value_at(before, session.path) == value_at(after, session.path):
-            yield value_at(before, one.path), value_at(after, one.path)
+            yield value_at(before, field.path), value_at(after, field.path)

@@ -43,61 +43,61 @@ _HARMLESS = re.compile(
 """How a text of an error begins that may say that there was none: `no route` says that there was one."""
 
 
-def words(one: PathSeen) -> dict[str, str]:
+def words(field: PathSeen) -> dict[str, str]:
     """Word -> what it means; none where one of them means nothing that is known."""
-    if one.more or not one.only("text"):
+    if field.more or not field.only("text"):
         return {}
-    known = {
-        value: MEANINGS.get(" ".join(re.findall(r"[a-z]+", value.lower()))) for value in sorted(one.values)
+    meanings = {
+        value: MEANINGS.get(" ".join(re.findall(r"[a-z]+", value.lower()))) for value in sorted(field.values)
     }
-    return _if_all(known)
+    return _if_all(meanings)
 
 
-def flags(one: PathSeen) -> dict[str, str]:
+def flags(field: PathSeen) -> dict[str, str]:
     """True, TRUE or 1, and their opposites, with what they mean."""
-    numbers = spelled(one.key) in FLAGS
-    return _truths(one, TRUTH) if numbers or not one.kinds["number"] else {}
+    numbers = spelled(field.key) in FLAGS
+    return _truths(field, TRUTH) if numbers or not field.kinds["number"] else {}
 
 
-def flaws(one: PathSeen) -> dict[str, str]:
-    return _truths(one, FLAWED) if spelled(one.key) in FLAWS else {}
+def flaws(field: PathSeen) -> dict[str, str]:
+    return _truths(field, FLAWED) if spelled(field.key) in FLAWS else {}
 
 
-def codes(one: PathSeen) -> dict[str, str]:
+def codes(field: PathSeen) -> dict[str, str]:
     """Of exit codes."""
-    if one.more or spelled(one.key) not in CODES or not one.only("number", "text"):
+    if field.more or spelled(field.key) not in CODES or not field.only("number", "text"):
         return {}
-    exits = all(value.isdecimal() and int(value) <= MOST for value in one.values)
-    return EXITS if exits and "0" in one.values else {}
+    exits = all(value.isdecimal() and int(value) <= MOST for value in field.values)
+    return EXITS if exits and "0" in field.values else {}
 
 
-def answers(one: PathSeen) -> dict[str, str]:
+def answers(field: PathSeen) -> dict[str, str]:
     """Of status codes of HTTP, those that were seen."""
-    if one.more or spelled(one.key) not in ANSWERS or not one.only("number", "text"):
+    if field.more or spelled(field.key) not in ANSWERS or not field.only("number", "text"):
         return {}
-    seen = sorted(value for value in one.values if value)
-    return {value: CLASSES[value[0]] for value in seen} if all(map(is_answer, seen)) else {}
+    values = sorted(value for value in field.values if value)
+    return {value: CLASSES[value[0]] for value in values} if all(map(is_answer, values)) else {}
 
 
 def is_answer(value: str) -> bool:
     return re.fullmatch(r"[1-5]\d\d", value) is not None
 
 
-def is_error(one: PathSeen) -> bool:
+def is_error(field: PathSeen) -> bool:
     """Whether it says what went wrong, and null or nothing elsewhere."""
-    if one.more or spelled(one.key) != FLAWS[0] or not one.only("text"):
+    if field.more or spelled(field.key) != FLAWS[0] or not field.only("text"):
         return False
-    return not any(_HARMLESS.match(value.strip()) for value in one.values if value)
+    return not any(_HARMLESS.match(value.strip()) for value in field.values if value)
 
 
-def _truths(one: PathSeen, known: dict[str, str]) -> dict[str, str]:
-    if one.more or not one.only("true or false", "text", "number"):
+def _truths(field: PathSeen, meanings: dict[str, str]) -> dict[str, str]:
+    if field.more or not field.only("true or false", "text", "number"):
         return {}
-    as_json = one.only("true or false")
-    said = {value.lower() if as_json else value for value in one.values if value}
-    return _if_all({value: known.get(value.lower()) for value in sorted(said)})
+    as_json = field.only("true or false")
+    values = {value.lower() if as_json else value for value in field.values if value}
+    return _if_all({value: meanings.get(value.lower()) for value in sorted(values)})
 
 
-def _if_all(known: dict[str, str | None]) -> dict[str, str]:
-    meanings = {value: meaning for value, meaning in known.items() if meaning}
-    return meanings if len(meanings) == len(known) else {}
+def _if_all(candidates: dict[str, str | None]) -> dict[str, str]:
+    meanings = {value: meaning for value, meaning in candidates.items() if meaning}
+    return meanings if len(meanings) == len(candidates) else {}

@@ -323,94 +323,96 @@ def named(
 
 def spelled(key: str) -> str:
     """A key as names are listed here: words in lower case, joined by _."""
-    own = key.rpartition(".")[2]  # a key with dots in it begins with whose it is
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", own).lower().replace("-", "_").replace(" ", "_")
+    name = key.rpartition(".")[2]  # a key with dots in it begins with whose it is
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().replace("-", "_").replace(" ", "_")
 
 
-def _place(one: PathSeen, inside: str, order: dict[str, int], most: int) -> tuple[int, int] | None:
+def _place(field: PathSeen, inside: str, order: dict[str, int], most: int) -> tuple[int, int] | None:
     """How good a match a path is: where its key stands among the names, or else one of the key's words."""
-    if not one.path.startswith(inside) or "[]" in one.path[len(inside) :]:
+    if not field.path.startswith(inside) or "[]" in field.path[len(inside) :]:
         return None
-    depth = len(re.findall(r"(?<!\\)\.", one.path[len(inside) :]))
+    depth = len(re.findall(r"(?<!\\)\.", field.path[len(inside) :]))
     if depth > most:
         return None
-    key = spelled(one.key)
+    key = spelled(field.key)
     if key in order:
         return order[key], depth
     words = [order[word] for word in key.split("_") if word in order and word not in VAGUE]
     return (len(order) + min(words), depth) if words and key.count("_") < WORDS else None
 
 
-def is_said(one: PathSeen) -> bool:
+def is_said(field: PathSeen) -> bool:
     """Texts that somebody may have said: long or many, or under a name that says so."""
-    telling = one.key.lower() in SAID
-    if spelled(one.key).endswith(OF_MESSAGES):
+    has_text_name = field.key.lower() in SAID
+    if spelled(field.key).endswith(OF_MESSAGES):
         return False
-    return one.kinds["text"] > 0 and (telling or one.more or one.mean_length > 12 or len(one.values) > 8)
+    return field.kinds["text"] > 0 and (
+        has_text_name or field.more or field.mean_length > 12 or len(field.values) > 8
+    )
 
 
-def is_sentence(one: PathSeen) -> bool:
+def is_sentence(field: PathSeen) -> bool:
     """Texts of several words that are nearly all different, whatever they stand under."""
-    texts = [text for text in one.texts if text]
+    texts = [text for text in field.texts if text]
     words = sum(len(text.split()) + len(_UNSPACED.findall(text)) / 2 > 2 for text in texts)
-    different = one.more or len(one.values) > 0.5 * one.count
-    return bool(texts) and set(one.kinds) <= {"text", "null"} and different and words > 0.6 * len(texts)
+    different = field.more or len(field.values) > 0.5 * field.count
+    return bool(texts) and set(field.kinds) <= {"text", "null"} and different and words > 0.6 * len(texts)
 
 
-def is_named(one: PathSeen) -> bool:
+def is_named(field: PathSeen) -> bool:
     """Whether its texts are all single words, as names are."""
-    return not any(" " in text.strip() or _UNSPACED.search(text) for text in one.texts)
+    return not any(" " in text.strip() or _UNSPACED.search(text) for text in field.texts)
 
 
-def is_sides(one: PathSeen) -> bool:
+def is_sides(field: PathSeen) -> bool:
     """Names that are all known, of people and of agents."""
-    roles = [role_of(value) for value in one.values if value]
-    known = all(role.known for role in roles) and not one.more and one.only("text")
-    return known and {"human", "agent"} <= {role.kind for role in roles}
+    roles = [role_of(value) for value in field.values if value]
+    is_known = all(role.known for role in roles) and not field.more and field.only("text")
+    return is_known and {"human", "agent"} <= {role.kind for role in roles}
 
 
-def parent_of(one: PathSeen) -> str:
+def parent_of(field: PathSeen) -> str:
     """The key of the object that a path is in."""
-    return one.path.rpartition(".")[0].rpartition(".")[2].removesuffix("[]").lower()
+    return field.path.rpartition(".")[0].rpartition(".")[2].removesuffix("[]").lower()
 
 
-def is_speaker(one: PathSeen) -> bool:
+def is_speaker(field: PathSeen) -> bool:
     """Few names that come again and again; any names under a name that says so, or that are roles'."""
-    if not one.only("text", "number", "true or false") or (one.more and one.mean_length > SHORTEST):
+    if not field.only("text", "number", "true or false") or (field.more and field.mean_length > SHORTEST):
         return False
-    if is_number(one):
+    if is_number(field):
         return False
-    roles = [role_of(value) for value in one.values]
-    named_so = one.key.lower() in SPEAKERS or parent_of(one) in SPEAKERS
-    if not named_so and is_sentence(one):
+    roles = [role_of(value) for value in field.values]
+    has_speaker_name = field.key.lower() in SPEAKERS or parent_of(field) in SPEAKERS
+    if not has_speaker_name and is_sentence(field):
         return False
     telling = (
-        named_so
+        has_speaker_name
         or any(role.name.lower() in ROLES for role in roles)
         or (bool(roles) and all(role.known for role in roles))
     )
-    if telling and one.kinds["text"] and not one.more:
-        return one.mean_length <= SHORTEST
-    return 0 < len(one.values) <= max(2, min(40, one.count // 2)) and not one.more
+    if telling and field.kinds["text"] and not field.more:
+        return field.mean_length <= SHORTEST
+    return 0 < len(field.values) <= max(2, min(40, field.count // 2)) and not field.more
 
 
-def is_number(one: PathSeen) -> bool:
+def is_number(field: PathSeen) -> bool:
     """Whether what might name a speaker only counts turns."""
-    return one.key == "turn" and one.only("number") and len(one.values) > 2
+    return field.key == "turn" and field.only("number") and len(field.values) > 2
 
 
-def is_tool_name(one: PathSeen) -> bool:
+def is_tool_name(field: PathSeen) -> bool:
     """Names of tools come again and have no spaces in them."""
-    names = [value for value in one.values if value]
+    names = [value for value in field.values if value]
     single = all(re.fullmatch(r"[\w.:/-]{1,60}", value) for value in names)
-    return bool(names) and single and not one.more and len(names) <= max(3, one.count * 0.7)
+    return bool(names) and single and not field.more and len(names) <= max(3, field.count * 0.7)
 
 
-def is_time(one: PathSeen) -> bool:
-    texts = one.texts[:5]
+def is_time(field: PathSeen) -> bool:
+    texts = field.texts[:5]
     if texts:
         return all(re.match(r"\d{4}-\d\d-\d\d", text) or _is_counted(text) for text in texts)
-    numbers = [float(value) for value in one.values] if one.only("number") else []
+    numbers = [float(value) for value in field.values] if field.only("number") else []
     return bool(numbers) and all(map(_is_recent, numbers))
 
 
@@ -426,48 +428,52 @@ def _is_recent(value: str | float) -> bool:
 
 def time_formats(texts: Iterable[object]) -> list[str]:
     """How all texts are written that are days with a time in no way that is read without being told."""
-    said = {text.strip() for text in texts if isinstance(text, str) and text.strip()}
-    written = [f"{day}{between}{clock}" for day, between, clock in itertools.product(DAYS, BETWEEN, CLOCKS)]
-    for text in said:
-        written = [one for one in written if _is_written(text, one)]
-    return written if said else []
+    times = {text.strip() for text in texts if isinstance(text, str) and text.strip()}
+    formats = [f"{day}{between}{clock}" for day, between, clock in itertools.product(DAYS, BETWEEN, CLOCKS)]
+    for text in times:
+        formats = [one for one in formats if _is_written(text, one)]
+    return formats if times else []
 
 
-def _is_written(text: str, how: str) -> bool:
+def _is_written(text: str, pattern: str) -> bool:
     try:
-        datetime.strptime(text, how)
+        datetime.strptime(text, pattern)
     except ValueError:
         return False
     return True
 
 
-def is_seq(one: PathSeen) -> bool:
-    return one.only("number") and all(re.fullmatch(r"\d{1,9}", value) for value in one.values)
+def is_seq(field: PathSeen) -> bool:
+    return field.only("number") and all(re.fullmatch(r"\d{1,9}", value) for value in field.values)
 
 
-def is_numeric(one: PathSeen) -> bool:
-    return one.only("number", "true or false")
+def is_numeric(field: PathSeen) -> bool:
+    return field.only("number", "true or false")
 
 
-def verdicts(one: PathSeen) -> dict[str, int]:
+def verdicts(field: PathSeen) -> dict[str, int]:
     """The words that stand there with the number each is; {} where one is no verdict, or all are one."""
-    if not one.only("text"):  # true and false of JSON are numbers as they are
+    if not field.only("text"):  # true and false of JSON are numbers as they are
         return {}
-    found = {word.strip(): VERDICTS.get(word.strip().lower()) for word in one.values}
-    known = {word: value for word, value in found.items() if value is not None}
-    return known if len(known) == len(found) and len(set(known.values())) == 2 and not one.more else {}
+    values = {word.strip(): VERDICTS.get(word.strip().lower()) for word in field.values}
+    numbers = {word: value for word, value in values.items() if value is not None}
+    return (
+        numbers if len(numbers) == len(values) and len(set(numbers.values())) == 2 and not field.more else {}
+    )
 
 
-def is_head(one: PathSeen, name: str) -> bool:
-    if not one.only("text", "number"):
+def is_head(field: PathSeen, name: str) -> bool:
+    if not field.only("text", "number"):
         return False
-    return name == "instance" or (not one.more and one.mean_length <= SHORTEST and len(one.values) <= 30)
+    return name == "instance" or (
+        not field.more and field.mean_length <= SHORTEST and len(field.values) <= 30
+    )
 
 
-def is_label(one: PathSeen) -> bool:
-    if one.only("number", "true or false"):
+def is_label(field: PathSeen) -> bool:
+    if field.only("number", "true or false"):
         return True
-    return not one.more and one.mean_length <= SHORTEST and 0 < len(one.values) <= 30
+    return not field.more and field.mean_length <= SHORTEST and 0 < len(field.values) <= 30
 
 
 def first_one(items: list[PathSeen]) -> PathSeen | None:

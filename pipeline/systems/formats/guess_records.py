@@ -13,72 +13,72 @@ from .guess_names import NAMES, spelled
 from .survey import PathSeen, Survey
 
 
-def events_of(seen: Survey, at: str, inside: str) -> Iterator[dict[str, Any]]:
+def events_of(survey: Survey, at: str, inside: str) -> Iterator[dict[str, Any]]:
     """The events of the records that were looked at."""
-    for record in seen.records:
-        many = turns.events_in(record, at, None) if inside else [record]
-        yield from (event for event in many or [] if isinstance(event, dict))
+    for record in survey.records:
+        events = turns.events_in(record, at, None) if inside else [record]
+        yield from (event for event in events or [] if isinstance(event, dict))
 
 
-def items_in(seen: Survey, path: str) -> int:
-    return sum(seen.paths[path].lengths) if path in seen.paths else 0
+def items_in(survey: Survey, path: str) -> int:
+    return sum(survey.paths[path].lengths) if path in survey.paths else 0
 
 
-def repeats(one: PathSeen, seen: Survey) -> bool:
+def repeats(field: PathSeen, survey: Survey) -> bool:
     """Whether several records are of one session, and there are several, or all are of one: by a value that
     names it, as no object or list does."""
-    if not one.only("text", "number", "true or false"):
+    if not field.only("text", "number", "true or false"):
         return False
-    if spelled(one.key) in NAMES["id"] and _counts(one, seen):
+    if spelled(field.key) in NAMES["id"] and _counts(field, survey):
         return False
-    return (one.count >= 0.9 * len(seen.records) and not one.more and len(one.values) < 0.7 * one.count) or (
-        one.more and rows_per(one, seen) > 1.3
-    )
+    return (
+        field.count >= 0.9 * len(survey.records) and not field.more and len(field.values) < 0.7 * field.count
+    ) or (field.more and rows_per(field, survey) > 1.3)
 
 
-def _counts(one: PathSeen, seen: Survey) -> bool:
+def _counts(field: PathSeen, survey: Survey) -> bool:
     """Whether it only rises from record to record of each file: a number of events that each file begins
     anew."""
-    files = sessions_of(seen, ())
-    if not one.only("number") or len(files) < 2 or len(files) == len(seen.records):
+    files = sessions_of(survey, ())
+    if not field.only("number") or len(files) < 2 or len(files) == len(survey.records):
         return False
-    numbers = ([value_at(record, one.path) for record in records] for records in files)
+    numbers = ([value_at(record, field.path) for record in records] for records in files)
     return all(
-        isinstance(a, int) and isinstance(b, int) and a < b for own in numbers for a, b in pairwise(own)
+        isinstance(a, int) and isinstance(b, int) and a < b for values in numbers for a, b in pairwise(values)
     )
 
 
-def in_blocks(one: PathSeen, seen: Survey) -> bool:
+def in_blocks(field: PathSeen, survey: Survey) -> bool:
     """Whether several values stand there, each in records that follow each other."""
-    values = [value_at(record, one.path) for record in seen.records]
+    values = [value_at(record, field.path) for record in survey.records]
     return len([value for value, _ in groupby(values)]) == len(set(map(str, values))) > 1
 
 
-def having(path: str, seen: Survey) -> Survey:
+def having(path: str, survey: Survey) -> Survey:
     """The survey of only those records that have something at a path."""
-    there = [value_at(record, path) is not None for record in seen.records]
+    mask = [value_at(record, path) is not None for record in survey.records]
     return replace(
-        seen, records=list(compress(seen.records, there)), origins=list(compress(seen.origins, there))
+        survey, records=list(compress(survey.records, mask)), origins=list(compress(survey.origins, mask))
     )
 
 
-def rows_per(one: PathSeen, seen: Survey) -> float:
-    values = [value_at(record, one.path) for record in seen.records]
+def rows_per(field: PathSeen, survey: Survey) -> float:
+    values = [value_at(record, field.path) for record in survey.records]
     return len(values) / max(1, len(set(map(str, values))))
 
 
-def distinct(seen: Survey) -> list[dict[str, Any]]:
+def distinct(survey: Survey) -> list[dict[str, Any]]:
     """The records without those that repeat another, which are not read twice."""
-    different: dict[str, dict[str, Any]] = {}
-    for record in seen.records:
-        different.setdefault(repr(record), record)
-    return list(different.values())
+    records: dict[str, dict[str, Any]] = {}
+    for record in survey.records:
+        records.setdefault(repr(record), record)
+    return list(records.values())
 
 
-def sessions_of(seen: Survey, ids: Sequence[str]) -> list[list[dict[str, Any]]]:
+def sessions_of(survey: Survey, ids: Sequence[str]) -> list[list[dict[str, Any]]]:
     """The records that are events, session by session: those of one id in a file, or all of a file."""
     sessions: dict[tuple[object, ...], list[dict[str, Any]]] = {}
-    for record, file in zip(seen.records, seen.origins, strict=True):
+    for record, file in zip(survey.records, survey.origins, strict=True):
         session = (file, *(str(value_at(record, path)) for path in ids))
         sessions.setdefault(session, []).append(record)
     return list(sessions.values())

@@ -108,12 +108,12 @@ def roles_of(names: Iterable[tuple[str, int]]) -> list[Role]:
     roles = [role_of(name, count) for name, count in names]
     unknown = [role for role in roles if not role.known]
     bots = [role for role in roles if role.known and BOTS & _words(role.name)]
-    known = [role for role in roles if role.known and role.kind != "environment"]
+    teammates = [role for role in roles if role.known and role.kind != "environment"]
     people = len(unknown) == 1 and len(roles) == 2
     people = people or (
         all(_PERSON.match(role.name) for role in unknown) and any("bot" in role.name.lower() for role in bots)
     )
-    if unknown and known == bots and len(bots) == 1 and people:
+    if unknown and teammates == bots and len(bots) == 1 and people:
         # Beside one chat bot stand people; beside an agent of a team mostly other agents.
         roles = [Role(r.name, "human", False, r.count) if r in unknown else r for r in roles]
     elif len(roles) == 2 and len(unknown) == 2:
@@ -126,7 +126,7 @@ def roles_of(names: Iterable[tuple[str, int]]) -> list[Role]:
     return sorted(roles, key=lambda role: (_ORDER.index(role.kind), role.name))
 
 
-def otherwise(said: Iterable[tuple[object, str, str]]) -> dict[str, ParticipantKind]:
+def otherwise(messages: Iterable[tuple[object, str, str]]) -> dict[str, ParticipantKind]:
     """Names that say of whose they are otherwise than their roles in a chat do, with what they say.
 
     Of each message its session, its name ("" for none) and its role. Where `user` stands beside several
@@ -135,23 +135,23 @@ def otherwise(said: Iterable[tuple[object, str, str]]) -> dict[str, ParticipantK
     """
     roles: dict[str, set[ParticipantKind | None]] = {}
     users: dict[object, set[str]] = {}
-    for session, who, what in said:
-        kind = ROLES.get(what.lower())
-        roles.setdefault(who, set()).add(kind)
+    for session, name, role in messages:
+        kind = ROLES.get(role.lower())
+        roles.setdefault(name, set()).add(kind)
         if kind == "human":
-            users.setdefault(session, set()).add(who)
-    known = {who: role_of(who).kind for who in roles if who and role_of(who).known}
-    bots = {who for who, kind in known.items() if (kind, roles[who]) == ("agent", {"human"})}
-    people = {who for who, kind in known.items() if (kind, roles[who]) == ("human", {"agent"})}
+            users.setdefault(session, set()).add(name)
+    kinds = {name: role_of(name).kind for name in roles if name and role_of(name).known}
+    bots = {name for name, kind in kinds.items() if (kind, roles[name]) == ("agent", {"human"})}
+    people = {name for name, kind in kinds.items() if (kind, roles[name]) == ("human", {"agent"})}
     if not bots or not (people or any(len(names) > 1 for names in users.values())):
         return {}
-    return {who: kind for who, kind in known.items() if who in bots | people}
+    return {name: kind for name, kind in kinds.items() if name in bots | people}
 
 
-def several_users(said: Iterable[tuple[object, str, str]]) -> list[str]:
+def several_users(messages: Iterable[tuple[object, str, str]]) -> list[str]:
     """The names of people in a chat of whom there are several in one session, by their role."""
     users: dict[object, list[str]] = {}
-    for session, who, what in said:
-        if who and ROLES.get(what.lower()) == "human" and who not in users.setdefault(session, []):
-            users[session].append(who)
-    return list(dict.fromkeys(who for names in users.values() if len(names) > 1 for who in names))
+    for session, name, role in messages:
+        if name and ROLES.get(role.lower()) == "human" and name not in users.setdefault(session, []):
+            users[session].append(name)
+    return list(dict.fromkeys(name for names in users.values() if len(names) > 1 for name in names))

@@ -54,318 +54,326 @@ ANSWERED = {"response", "answer", "reply", "output", "utterance", "turn"}
 """What a system says that answers people."""
 
 
-def of_spans(made: Guess, seen: Survey) -> bool:
+def of_spans(guess: Guess, survey: Survey) -> bool:
     """One span a record."""
-    made.spans = guess_spans.fields_of(seen, "")
-    if not made.spans:
+    guess.spans = guess_spans.fields_of(survey, "")
+    if not guess.spans:
         return False
-    made.shape, made.each = "spans", True
-    made.native_id = guess_spans.traces(seen, made.spans)
+    guess.shape, guess.each = "spans", True
+    guess.native_id = guess_spans.traces(survey, guess.spans)
     return True
 
 
-def of_list(made: Guess, seen: Survey, path: str) -> None:
+def of_list(guess: Guess, survey: Survey, path: str) -> None:
     inside = f"{path}[]."
-    roles = seen.paths.get(f"{inside}role") or seen.paths.get(f"{inside}type")
-    said = f"{inside}content" in seen.paths or f"{inside}tool_calls" in seen.paths
-    chat = roles is not None and said
-    known = sum(count for value, count in roles.values.items() if value in CHAT) if roles else 0
-    made.at = path
-    made.spans = guess_spans.fields_of(seen, inside)
-    if made.spans:
-        made.shape = "spans"
+    roles = survey.paths.get(f"{inside}role") or survey.paths.get(f"{inside}type")
+    has_content = f"{inside}content" in survey.paths or f"{inside}tool_calls" in survey.paths
+    chat = roles is not None and has_content
+    chat_count = sum(count for value, count in roles.values.items() if value in CHAT) if roles else 0
+    guess.at = path
+    guess.spans = guess_spans.fields_of(survey, inside)
+    if guess.spans:
+        guess.shape = "spans"
         return
-    if (pattern := _marks(seen, path)) is not None:
-        _of_marks(made, path, *pattern)
+    if (pattern := _marks(survey, path)) is not None:
+        _of_marks(guess, path, *pattern)
         return
-    written = in_dialect(seen, path)
-    if written:
-        made.shape, made.roles = "messages", roles_of(written.items())
+    dialect_roles = in_dialect(survey, path)
+    if dialect_roles:
+        guess.shape, guess.roles = "messages", roles_of(dialect_roles.items())
     elif (
         chat
         and roles
-        and known > 0.95 * sum(roles.values.values())
-        and not _telling_names(seen, inside, roles)
-        and not _turned_round(seen, inside, roles)
-        and not _calls_aside(seen, inside)
-        and not _is_told_beside(seen, inside, roles)
+        and chat_count > 0.95 * sum(roles.values.values())
+        and not _names_tell_more(survey, inside, roles)
+        and not _names_contradict_roles(survey, inside, roles)
+        and not _has_action_field(survey, inside)
+        and not _has_party_field(survey, inside, roles)
     ):
-        made.shape = "messages"
-        made.roles = roles_of(roles.values.items())
+        guess.shape = "messages"
+        guess.roles = roles_of(roles.values.items())
     else:
-        made.shape = "list"
-        of_events(made, seen, inside)
-        guess_acts.ended(made, seen, inside)
-    if made.shape == "messages":
-        spoken = list(_said_by(seen, path))
-        made.renamed = otherwise(spoken)
-        made.told = {who: "human" for who in several_users(spoken) if who not in made.renamed}
-        guess_calls.of_messages(made, seen)
-        if made.reply and roles is not None:
-            made.roles = roles_of([*roles.values.items(), ("assistant", 0)])
-    made.fence = guess_acts.fence(made, seen, inside)
-    made.observed = guess_acts.observed(made, seen) if made.fence else None
-    made.calls = made.fence is None and guess_acts.calls(made, seen, inside)
+        guess.shape = "list"
+        of_events(guess, survey, inside)
+        guess_acts.ended(guess, survey, inside)
+    if guess.shape == "messages":
+        senders = list(_message_senders(survey, path))
+        guess.renamed = otherwise(senders)
+        guess.told = {who: "human" for who in several_users(senders) if who not in guess.renamed}
+        guess_calls.of_messages(guess, survey)
+        if guess.reply and roles is not None:
+            guess.roles = roles_of([*roles.values.items(), ("assistant", 0)])
+    guess.fence = guess_acts.fence(guess, survey, inside)
+    guess.observed = guess_acts.observed(guess, survey) if guess.fence else None
+    guess.calls = guess.fence is None and guess_acts.calls(guess, survey, inside)
 
 
-def _marks(seen: Survey, path: str) -> tuple[str, Counter[str]] | None:
+def _marks(survey: Survey, path: str) -> tuple[str, Counter[str]] | None:
     """What nearly all texts of lists of texts begin with, if that says who speaks; and the names in it."""
-    lists: list[Any] = [value for record in seen.records if (value := value_at(record, path))]
+    lists: list[Any] = [value for record in survey.records if (value := value_at(record, path))]
     if not lists or not all(map(is_texts, lists)):
         return None
     texts: list[str] = list(itertools.chain(*lists))
     for pattern in PATTERNS:
-        begun = (expression(pattern).match(text) for text in texts)
-        names = Counter(match["speaker"] for match in begun if match)
-        known = any(role_of(name).known for name in names)
-        if known and 2 <= len(names) <= SPEAKERS and names.total() >= MARKED * len(texts):
+        matches = (expression(pattern).match(text) for text in texts)
+        names = Counter(match["speaker"] for match in matches if match)
+        has_known_role = any(role_of(name).known for name in names)
+        if has_known_role and 2 <= len(names) <= SPEAKERS and names.total() >= MARKED * len(texts):
             return pattern, names
     return None
 
 
-def _of_marks(made: Guess, path: str, pattern: str, names: Counter[str]) -> None:
-    made.shape, made.at, made.patterns = "text", path, [pattern]
-    made.event = {"role": f"{path}[].speaker", "text": f"{path}[].text"}
-    made.roles = roles_of(names.items())
+def _of_marks(guess: Guess, path: str, pattern: str, names: Counter[str]) -> None:
+    guess.shape, guess.at, guess.patterns = "text", path, [pattern]
+    guess.event = {"role": f"{path}[].speaker", "text": f"{path}[].text"}
+    guess.roles = roles_of(names.items())
 
 
-def in_dialect(seen: Survey, path: str) -> Counter[str]:
+def in_dialect(survey: Survey, path: str) -> Counter[str]:
     """Roles of a list's messages where they are written otherwise than a chat API's; else none."""
-    items = list(itertools.islice(events_of(seen, path, f"{path}[]."), DIALECT))
-    told = [dialects.messages(item) for item in items]
+    items = list(itertools.islice(events_of(survey, path, f"{path}[]."), DIALECT))
+    message_lists = [dialects.messages(item) for item in items]
     other = sum(not dialects.is_plain(item) for item in items)
-    spoken = [one for many in told for one in many or []]
-    alone = len(spoken) <= len(items)
-    if not items or None in told or not other or (alone and _as_texts(seen, path)):
+    messages = [one for many in message_lists for one in many or []]
+    alone = len(messages) <= len(items)
+    if not items or None in message_lists or not other or (alone and _as_texts(survey, path)):
         return Counter()
-    return Counter(one["role"] for one in spoken)
+    return Counter(one["role"] for one in messages)
 
 
-def _as_texts(seen: Survey, path: str) -> bool:
+def _as_texts(survey: Survey, path: str) -> bool:
     """Whether all that is said in a list is a plain text under a name that is read as one."""
     inside = f"{path}[]."
-    texts = [one for one in named(seen.paths, NAMES["text"], inside) if is_said(one) and one.only("text")]
-    called = any(f"{inside}{key}" in seen.paths for key in dialects.CALLED)
-    return not called and any(one.count >= items_in(seen, path) for one in texts)
+    texts = [one for one in named(survey.paths, NAMES["text"], inside) if is_said(one) and one.only("text")]
+    has_calls = any(f"{inside}{key}" in survey.paths for key in dialects.CALLED)
+    return not has_calls and any(one.count >= items_in(survey, path) for one in texts)
 
 
-def _telling_names(seen: Survey, inside: str, role: PathSeen) -> bool:
+def _names_tell_more(survey: Survey, inside: str, role: PathSeen) -> bool:
     """Whether messages have names that tell more than their roles, which are then a framework's matter."""
-    names, roles = names_and_roles(seen, inside, f"{inside}name", role.path)
+    names, roles = names_and_roles(survey, inside, f"{inside}name", role.path)
     return len(names) > len(roles) and "tool" not in roles and sum(names.values()) > 0.6 * role.count
 
 
-def _turned_round(seen: Survey, inside: str, role: PathSeen) -> bool:
+def _names_contradict_roles(survey: Survey, inside: str, role: PathSeen) -> bool:
     """Whether names say otherwise than roles of whom they are, where nothing but texts would be lost."""
-    named = otherwise(named_with(seen, inside, f"{inside}name", role.path))
-    return bool(named) and "tool" not in role.values and f"{inside}tool_calls" not in seen.paths
+    contrary_names = otherwise(named_with(survey, inside, f"{inside}name", role.path))
+    return bool(contrary_names) and "tool" not in role.values and f"{inside}tool_calls" not in survey.paths
 
 
-def _is_told_beside(seen: Survey, inside: str, role: PathSeen) -> bool:
+def _has_party_field(survey: Survey, inside: str, role: PathSeen) -> bool:
     """Whether all have the same role, and a field beside it tells people from agents, where nothing but texts
     would be lost."""
-    beside = [one for one in named(seen.paths, NAMES["role"], inside, depth=0) if is_sides(one)]
-    plain = f"{inside}tool_calls" not in seen.paths
+    beside = [one for one in named(survey.paths, NAMES["role"], inside, depth=0) if is_sides(one)]
+    plain = f"{inside}tool_calls" not in survey.paths
     return plain and len(role.values) == 1 and any(one.count >= role.count for one in beside)
 
 
-def _said_by(seen: Survey, path: str) -> Iterator[tuple[int, str, str]]:
+def _message_senders(survey: Survey, path: str) -> Iterator[tuple[int, str, str]]:
     """Of each message of a list its record, its name ("" for none) and its role."""
-    for number, record in enumerate(seen.records):
-        for item in events_of(replace(seen, records=[record]), path, f"{path}[]."):
-            told = dialects.messages(item)
-            for one in [item] if told is None else told:
+    for number, record in enumerate(survey.records):
+        for item in events_of(replace(survey, records=[record]), path, f"{path}[]."):
+            messages = dialects.messages(item)
+            for one in [item] if messages is None else messages:
                 yield number, str(one.get("name") or ""), str(one.get("role"))
 
 
-def _calls_aside(seen: Survey, inside: str) -> bool:
+def _has_action_field(survey: Survey, inside: str) -> bool:
     """Whether agents' messages name what was done in a field of their own, which chat APIs do not have."""
-    if f"{inside}tool_calls" in seen.paths:
+    if f"{inside}tool_calls" in survey.paths:
         return False
-    names = [one for one in named(seen.paths, NAMES["action"], inside, depth=0) if one.only("text")]
-    done = [getter(one.path.removeprefix(inside)) for one in names if is_tool_name(one)]
+    names = [one for one in named(survey.paths, NAMES["action"], inside, depth=0) if one.only("text")]
+    getters = [getter(one.path.removeprefix(inside)) for one in names if is_tool_name(one)]
     return any(
-        role_of(str(event.get("role"))).kind == "agent" and any(at(event) for at in done)
-        for event in (events_of(seen, inside.removesuffix("[]."), inside) if done else ())
+        role_of(str(event.get("role"))).kind == "agent" and any(at(event) for at in getters)
+        for event in (events_of(survey, inside.removesuffix("[]."), inside) if getters else ())
     )
 
 
-def of_text(made: Guess, seen: Survey) -> bool:
+def of_text(guess: Guess, survey: Survey) -> bool:
     """Texts in which turns are marked, such as `User: ...`."""
     best: tuple[tuple[bool, float], PathSeen, str] | None = None
-    for one in seen.paths.values():
-        if "[]" in one.path or not one.texts or (one.mean_length < 40 and seen.format != "text"):
+    for one in survey.paths.values():
+        if "[]" in one.path or not one.texts or (one.mean_length < 40 and survey.format != "text"):
             continue
         pattern = pattern_of(one.texts)
         rank = (one.key not in LESSER, one.characters)
         if pattern and (best is None or rank > best[0]):
             best = (rank, one, pattern)
     if best is None:
-        return _of_pages(made, seen)
+        return _of_pages(guess, survey)
     _, one, pattern = best
-    _of_marks(made, one.path, pattern, speakers(one.texts, pattern))
-    timed(made, one.texts, pattern)
+    _of_marks(guess, one.path, pattern, speakers(one.texts, pattern))
+    timed(guess, one.texts, pattern)
     return True
 
 
-def _of_pages(made: Guess, seen: Survey) -> bool:
+def _of_pages(guess: Guess, survey: Survey) -> bool:
     """Pages of code that was run, each block with what it printed."""
-    one = next((one for one in seen.paths.values() if one.texts and fenced(one.texts)), None)
+    one = next((one for one in survey.paths.values() if one.texts and fenced(one.texts)), None)
     if one is None:
         return False
-    made.shape, made.at, made.patterns = "text", one.path, [FENCED]
-    made.code = fenced(one.texts)
-    made.event = {"role": f"{one.path}[].speaker", "text": f"{one.path}[].text"}
-    made.roles = [
-        Role(str(made.code), "agent", True, len(one.texts)),
+    guess.shape, guess.at, guess.patterns = "text", one.path, [FENCED]
+    guess.code = fenced(one.texts)
+    guess.event = {"role": f"{one.path}[].speaker", "text": f"{one.path}[].text"}
+    guess.roles = [
+        Role(str(guess.code), "agent", True, len(one.texts)),
         Role("environment", "environment", True),
     ]
     return True
 
 
-def of_pairs(made: Guess, seen: Survey) -> bool:
+def of_pairs(guess: Guess, survey: Survey) -> bool:
     """A record that is a question with its answer."""
-    table = [one for one in named(seen.paths, NAMES["role"]) if is_speaker(one)]
-    made.fields = _rounds(seen)
-    rounds = bool(made.fields)
+    table = [one for one in named(survey.paths, NAMES["role"]) if is_speaker(one)]
+    guess.fields = _rounds(survey)
+    rounds = bool(guess.fields)
     for names, role in () if rounds else PAIRS:
-        said = first_one([one for one in named(seen.paths, names) if one.kinds["text"] > 0 and is_said(one)])
-        if said is not None:
-            made.fields[role] = said.path
-    if not rounds and not {"user", "assistant"} <= set(made.fields):
-        system, asked = made.fields.get("system"), _asked(seen)
-        made.fields = {**({"system": system} if system and system not in asked.values() else {}), **asked}
-    if not rounds and (table or not {"user", "assistant"} <= set(made.fields)):
-        made.fields = {}
+        text_field = first_one(
+            [one for one in named(survey.paths, names) if one.kinds["text"] > 0 and is_said(one)]
+        )
+        if text_field is not None:
+            guess.fields[role] = text_field.path
+    if not rounds and not {"user", "assistant"} <= set(guess.fields):
+        system, pair = guess.fields.get("system"), _pair_fields(survey)
+        guess.fields = {**({"system": system} if system and system not in pair.values() else {}), **pair}
+    if not rounds and (table or not {"user", "assistant"} <= set(guess.fields)):
+        guess.fields = {}
         return False
-    made.roles = roles_of((role, len(seen.records)) for role in made.fields)
-    session = None if rounds else session_of_rounds(seen, str(made.fields["user"]))
+    guess.roles = roles_of((role, len(survey.records)) for role in guess.fields)
+    session = None if rounds else session_of_rounds(survey, str(guess.fields["user"]))
     if session is None:
-        made.shape, made.at = "pairs", "turns"
-        made.event = {"role": "turns[].role", "text": "turns[].text"}
+        guess.shape, guess.at = "pairs", "turns"
+        guess.event = {"role": "turns[].role", "text": "turns[].text"}
         return True
-    made.shape, made.rounds, made.native_id = "table", True, [session.path]
-    made.event = {"role": "said.role", "text": "said.text", "id": "said.id"}
-    when = first_one([one for one in named(seen.paths, NAMES["time"], depth=0) if is_time(one)])
+    guess.shape, guess.rounds, guess.native_id = "table", True, [session.path]
+    guess.event = {"role": "said.role", "text": "said.text", "id": "said.id"}
+    when = first_one([one for one in named(survey.paths, NAMES["time"], depth=0) if is_time(one)])
     if when is not None:
-        made.event["time"] = when.path
-    made.tags = _constant(seen, made.native_id, made.used)
+        guess.event["time"] = when.path
+    guess.tags = _constant_columns(survey, guess.native_id, guess.used)
     return True
 
 
-def _asked(seen: Survey) -> dict[str, str]:
+def _pair_fields(survey: Survey) -> dict[str, str]:
     """The one field of what a person said and the one of what an agent did, by names such as `user_message`
     and `bot_response`, or `Customer` and `Agent` over sentences; else none."""
-    found = list[tuple[str, str]]()
-    for path, one in seen.paths.items():
+    candidates = list[tuple[str, str]]()
+    for path, one in survey.paths.items():
         who, _, what = spelled(path).partition("_")
         role = role_of(who)
         says = what in UTTERED or (not what and is_sentence(one))
         if says and role.known and one.kinds["text"] and is_said(one):
             answers = who == "system" and what in ANSWERED
-            found.append(("agent" if answers else role.kind, path))
-    kinds = sorted(kind for kind, _ in found)
-    said = dict(found)
-    return {"user": said["human"], "assistant": said["agent"]} if kinds == ["agent", "human"] else {}
+            candidates.append(("agent" if answers else role.kind, path))
+    kinds = sorted(kind for kind, _ in candidates)
+    paths = dict(candidates)
+    return {"user": paths["human"], "assistant": paths["agent"]} if kinds == ["agent", "human"] else {}
 
 
-def _rounds(seen: Survey) -> dict[str, str | list[str]]:
+def _rounds(survey: Survey) -> dict[str, str | list[str]]:
     """Role -> its numbered fields, where a human and an agent have two or more each; else none."""
-    numbered: dict[str, dict[int, str]] = {}
-    for path, one in seen.paths.items():
+    by_stem: dict[str, dict[int, str]] = {}
+    for path, one in survey.paths.items():
         match = re.fullmatch(r"([A-Za-z][A-Za-z_-]*?)[_-]?(\d{1,3})", path)
         if match and one.kinds["text"] and role_of(match[1]).known:
-            numbered.setdefault(match[1], {})[int(match[2])] = path
-    many = {stem: [own[n] for n in sorted(own)] for stem, own in numbered.items() if len(own) > 1}
-    kinds = {stem: role_of(stem).kind for stem in many}
+            by_stem.setdefault(match[1], {})[int(match[2])] = path
+    rounds = {stem: [own[n] for n in sorted(own)] for stem, own in by_stem.items() if len(own) > 1}
+    kinds = {stem: role_of(stem).kind for stem in rounds}
     if sorted(kinds.values()) != ["agent", "human"]:
         return {}
-    return {stem: many[stem] for stem in sorted(many, key=lambda stem: kinds[stem] != "human")}
+    return {stem: rounds[stem] for stem in sorted(rounds, key=lambda stem: kinds[stem] != "human")}
 
 
-def of_messages(made: Guess, seen: Survey) -> bool:
+def of_messages(guess: Guess, survey: Survey) -> bool:
     """One message of a chat API a record, maybe within an object of it, or one event of an agent's."""
-    events = [agent_events.messages(record) for record in seen.records]
+    events = [agent_events.messages(record) for record in survey.records]
     if any(events) and None not in events:
-        made.shape, made.each = "messages", True
-        made.native_id = _sessions_of_messages(seen)
-        made.roles = roles_of(Counter(str(one["role"]) for many in events for one in many or []).items())
+        guess.shape, guess.each = "messages", True
+        guess.native_id = _sessions_of_messages(survey)
+        guess.roles = roles_of(Counter(str(one["role"]) for many in events for one in many or []).items())
         return True
-    for inside in ("", *(f"{path}." for path in seen.paths if "[]" not in path and path.count(".") < 2)):
-        role = seen.paths.get(f"{inside}role")
-        content = seen.paths.get(f"{inside}content")
+    for inside in ("", *(f"{path}." for path in survey.paths if "[]" not in path and path.count(".") < 2)):
+        role = survey.paths.get(f"{inside}role")
+        content = survey.paths.get(f"{inside}content")
         if role is None or content is None or not set(role.values) <= CHAT or not role.values:
             continue
-        if _is_numbered(role, seen) or (not inside and _calls_aside(seen, inside)):
+        if _is_numbered(role, survey) or (not inside and _has_action_field(survey, inside)):
             continue
-        if content.kinds["list"] or f"{inside}tool_calls" in seen.paths or "tool" in role.values:
-            made.shape, made.at, made.each = "messages", inside.removesuffix(".") or None, True
-            made.roles = roles_of(role.values.items())
-            made.native_id = _sessions_of_messages(having(role.path, seen))
+        if content.kinds["list"] or f"{inside}tool_calls" in survey.paths or "tool" in role.values:
+            guess.shape, guess.at, guess.each = "messages", inside.removesuffix(".") or None, True
+            guess.roles = roles_of(role.values.items())
+            guess.native_id = _sessions_of_messages(having(role.path, survey))
             return True
-    if _call_in_parts(seen):
-        made.shape, made.each = "messages", True
-        made.native_id = _sessions_of_messages(seen)
+    if _call_in_parts(survey):
+        guess.shape, guess.each = "messages", True
+        guess.native_id = _sessions_of_messages(survey)
         return True
     return False
 
 
-def _sessions_of_messages(seen: Survey) -> list[str]:
-    return [one.path for one in named(seen.paths, SESSION, depth=0) if repeats(one, seen)][:1]
+def _sessions_of_messages(survey: Survey) -> list[str]:
+    return [one.path for one in named(survey.paths, SESSION, depth=0) if repeats(one, survey)][:1]
 
 
-def _call_in_parts(seen: Survey) -> bool:
+def _call_in_parts(survey: Survey) -> bool:
     """Whether each record is a message in a framework's own fields, and some have calls as parts."""
-    some = [dialects.messages(record) for record in seen.records[:DIALECT]]
+    some = [dialects.messages(record) for record in survey.records[:DIALECT]]
     parts = [part for many in some for one in many or [] for part in dialects.parts(one.get("content"))]
     return bool(some) and all(some) and any(is_part(part, USE) for part in parts)
 
 
-def _is_numbered(one: PathSeen, seen: Survey) -> bool:
+def _is_numbered(one: PathSeen, survey: Survey) -> bool:
     """Whether it stands in one of several objects of a record that are numbered."""
-    numbered = re.match(r"(.*?)\d+(\.[^\d]*)$", one.path)
-    if numbered is None:
+    match = re.match(r"(.*?)\d+(\.[^\d]*)$", one.path)
+    if match is None:
         return False
-    alike = re.compile(re.escape(numbered[1]) + r"\d+" + re.escape(numbered[2]))
-    return sum(alike.fullmatch(path) is not None for path in seen.paths) > 1
+    alike = re.compile(re.escape(match[1]) + r"\d+" + re.escape(match[2]))
+    return sum(alike.fullmatch(path) is not None for path in survey.paths) > 1
 
 
-def of_table(made: Guess, seen: Survey) -> bool:
+def of_table(guess: Guess, survey: Survey) -> bool:
     """One event a record."""
-    of_events(made, seen, "")
-    told = [path for name in ("text", "action", "command") for path in several(made.event.get(name))]
-    if not told or _is_numbered(seen.paths[told[0]], seen):
-        made.event, made.constant_role = {}, None
+    of_events(guess, survey, "")
+    content_paths = [
+        path for name in ("text", "action", "command") for path in several(guess.event.get(name))
+    ]
+    if not content_paths or _is_numbered(survey.paths[content_paths[0]], survey):
+        guess.event, guess.constant_role = {}, None
         return False
-    made.shape = "table"
-    role = made.event.get("role")
-    used = {one for path in made.event.values() for one in several(path)}
-    sessions = [one for one in session_ids(seen, role) if one.path not in used]
+    guess.shape = "table"
+    role = guess.event.get("role")
+    event_paths = {one for path in guess.event.values() for one in several(path)}
+    sessions = [one for one in session_ids(survey, role) if one.path not in event_paths]
     if isinstance(role, str):  # else who speaks is called so
-        sessions = [one for one in sessions if one.key != "name" or stands_with_several(one, role, seen)]
+        sessions = [one for one in sessions if one.key != "name" or stands_with_several(one, role, survey)]
     if not sessions and isinstance(role, str):
-        whose = [one for one in named(seen.paths, SUBJECTS, depth=0) if one.path not in used]
-        sessions = [one for one in whose if repeats(one, seen) and is_spoken_with(one, role, seen)]
-    sessions = sessions or of_groups(made, seen)
-    made.native_id = [sessions[0].path] if sessions else []
-    made.at = None
-    of_numbers(made, seen)
-    guess_acts.ended(made, seen, "")
-    made.tags = _constant(seen, made.native_id, used)
-    return role is not None or made.constant_role is not None
+        whose = [one for one in named(survey.paths, SUBJECTS, depth=0) if one.path not in event_paths]
+        sessions = [one for one in whose if repeats(one, survey) and is_spoken_with(one, role, survey)]
+    sessions = sessions or of_groups(guess, survey)
+    guess.native_id = [sessions[0].path] if sessions else []
+    guess.at = None
+    of_numbers(guess, survey)
+    guess_acts.ended(guess, survey, "")
+    guess.tags = _constant_columns(survey, guess.native_id, event_paths)
+    return role is not None or guess.constant_role is not None
 
 
-def _constant(seen: Survey, session: list[str], used: set[str]) -> dict[str, str]:
+def _constant_columns(survey: Survey, session: list[str], event_paths: set[str]) -> dict[str, str]:
     """Columns that say the same in all records of a session, and not in all sessions."""
     if not session:
         return {}
-    kept = {}
-    for path, one in seen.paths.items():
-        if path in used or path in session or "[]" in path or not is_label(one) or len(one.values) < 2:
+    tags = {}
+    for path, one in survey.paths.items():
+        if path in event_paths or path in session or "[]" in path or not is_label(one) or len(one.values) < 2:
             continue
-        said: dict[str, set[str]] = {}
-        for record in seen.records:
-            said.setdefault(str(value_at(record, session[0])), set()).add(str(value_at(record, path)))
-        if all(len(values) == 1 for values in said.values()) and len(said) > len(one.values):
-            kept[one.key] = path
-    return kept
+        values_by_session: dict[str, set[str]] = {}
+        for record in survey.records:
+            values_by_session.setdefault(str(value_at(record, session[0])), set()).add(
+                str(value_at(record, path))
+            )
+        if all(len(values) == 1 for values in values_by_session.values()) and len(values_by_session) > len(
+            one.values
+        ):
+            tags[one.key] = path
+    return tags

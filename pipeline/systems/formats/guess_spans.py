@@ -47,41 +47,41 @@ MOST = 0.8
 """So many records say of which trace they are: its own head, which some logs have, does not."""
 
 
-def fields_of(seen: Survey, inside: str) -> dict[str, str | list[str]]:
+def fields_of(survey: Survey, inside: str) -> dict[str, str | list[str]]:
     """Field of `[spans]` -> its path; empty where the records are no spans."""
-    kind = first_one([one for one in named(seen.paths, KINDS, inside, DEEP) if _tells(one)])
+    kind = first_one([one for one in named(survey.paths, KINDS, inside, DEEP) if _tells(one)])
     if kind is None:
         return {}
-    made: dict[str, str | list[str]] = {"kind": kind.path}
+    fields: dict[str, str | list[str]] = {"kind": kind.path}
     sides: tuple[tuple[str, tuple[str, ...]], ...] = (("input", INPUTS), ("output", OUTPUTS))
     for field, names in sides:
-        some = [
-            one for one in named(seen.paths, names, inside, DEEP) if one.key.lower() not in ("", kind.key)
+        candidates = [
+            one for one in named(survey.paths, names, inside, DEEP) if one.key.lower() not in ("", kind.key)
         ]
-        some = [one for one in some if not (_counts(one, names, some) or _labels(one))]
-        outer = [one for one in some if not any(one.path.startswith(f"{o.path}.") for o in some)]
+        candidates = [one for one in candidates if not (_counts(one, names, candidates) or _labels(one))]
+        outer = [one for one in candidates if not any(one.path.startswith(f"{o.path}.") for o in candidates)]
         if not outer:
             return {}
-        made[field] = [one.path for one in outer][:3] if len(outer) > 1 else outer[0].path
-    taken = {kind.path, *(p for name in ("input", "output") for p in several(made[name]))}
+        fields[field] = [one.path for one in outer][:3] if len(outer) > 1 else outer[0].path
+    mapped_paths = {kind.path, *(p for name in ("input", "output") for p in several(fields[name]))}
     for field, names, fits in _others():
         one = first_one([
-            one for one in named(seen.paths, names, inside, DEEP)
-            if one.path not in taken and not _below(one.path, taken) and fits(one)
+            one for one in named(survey.paths, names, inside, DEEP)
+            if one.path not in mapped_paths and not _below(one.path, mapped_paths) and fits(one)
         ])  # fmt: skip
         if one is not None:
-            made[field] = one.path
-            taken.add(one.path)
-    if "name" not in made and kind.key.endswith("name"):
-        made["name"] = kind.path  # kinds are told by the names of what ran
-    return made
+            fields[field] = one.path
+            mapped_paths.add(one.path)
+    if "name" not in fields and kind.key.endswith("name"):
+        fields["name"] = kind.path  # kinds are told by the names of what ran
+    return fields
 
 
-def traces(seen: Survey, spans: dict[str, str | list[str]]) -> list[str]:
+def traces(survey: Survey, spans: dict[str, str | list[str]]) -> list[str]:
     """The path of what spans of one session share, where several spans are a record each."""
-    for one in named(seen.paths, TRACES, depth=1):
-        several = one.count >= MOST * len(seen.records) and one.only("text", "number")
-        if several and one.path not in (spans.get("id"), spans.get("parent")):
+    for one in named(survey.paths, TRACES, depth=1):
+        is_shared = one.count >= MOST * len(survey.records) and one.only("text", "number")
+        if is_shared and one.path not in (spans.get("id"), spans.get("parent")):
             return [one.path]
     return []
 
@@ -120,8 +120,8 @@ def _counts(one: PathSeen, names: tuple[str, ...], others: list[PathSeen]) -> bo
         return False
     holder = spelled(one.path.rpartition(".")[0]).split("_")
     rivals = (other for other in others if other.key.lower() == one.key.lower())
-    told = any(set(other.kinds) - {"number", "null"} for other in rivals)
-    return told or one.key.lower() not in names or not COUNTED.isdisjoint(holder)
+    has_rival = any(set(other.kinds) - {"number", "null"} for other in rivals)
+    return has_rival or one.key.lower() not in names or not COUNTED.isdisjoint(holder)
 
 
 def _labels(one: PathSeen) -> bool:
@@ -136,5 +136,5 @@ def _tells(one: PathSeen) -> bool:
     return "model" in kinds and len(kinds) > 1
 
 
-def _below(path: str, taken: set[str]) -> bool:
-    return any(path.startswith((f"{one}.", f"{one}[")) for one in taken)
+def _below(path: str, mapped_paths: set[str]) -> bool:
+    return any(path.startswith((f"{one}.", f"{one}[")) for one in mapped_paths)

@@ -65,178 +65,182 @@ class Speaking(NamedTuple):
     """Those of who plays or drives."""
 
 
-def speaking(seen: Survey, inside: str, names: list[PathSeen], total: int) -> Speaking:
+def speaking(survey: Survey, inside: str, names: list[PathSeen], total: int) -> Speaking:
     """Which fields of so many events may say who speaks; `names` are those of what is done."""
-    likely = _likeliest(seen, inside, names, total) or _parties(seen, inside) or parties(seen, inside)
-    playing = _players(seen, inside, total)
-    likely = likely or playing
-    typed = list[PathSeen]()
+    likely = _likeliest(survey, inside, names, total) or _parties(survey, inside) or parties(survey, inside)
+    players = _players(survey, inside, total)
+    likely = likely or players
+    by_type = list[PathSeen]()
     if not likely or likely[0].count < NEARLY * total:
-        typed = _typed(seen, inside, max(MOST * total, likely[0].count if likely else 0))
-    return Speaking(typed or likely, bool(typed), playing)
+        by_type = _speakers_by_type(survey, inside, max(MOST * total, likely[0].count if likely else 0))
+    return Speaking(by_type or likely, bool(by_type), players)
 
 
-def _likeliest(seen: Survey, inside: str, names: list[PathSeen], total: int) -> list[PathSeen]:
+def _likeliest(survey: Survey, inside: str, names: list[PathSeen], total: int) -> list[PathSeen]:
     """Fields that are called like those who speak, the likeliest first."""
-    who = [
+    candidates = [
         one
-        for one in named(seen.paths, NAMES["role"], inside)
+        for one in named(survey.paths, NAMES["role"], inside)
         if is_speaker(one) and parent_of(one) not in TOOLS
     ]
-    sides = max((one.count for one in who if is_sides(one)), default=0)
-    who.sort(
+    sides = max((one.count for one in candidates if is_sides(one)), default=0)
+    candidates.sort(
         key=lambda one: (
             one.count < MOST * total,
             len(one.values) == 1 and sides >= one.count,
             parent_of(one) not in SPEAKERS,
         )
     )
-    who = [one for one in who if one not in names or one.key.lower() in SPEAKERS]
-    who = [one for one in who if one.key != "type" or len(one.values) > 1 or len(who) == 1]
-    return [one for one in who if not is_number(one)]
+    candidates = [one for one in candidates if one not in names or one.key.lower() in SPEAKERS]
+    candidates = [
+        one for one in candidates if one.key != "type" or len(one.values) > 1 or len(candidates) == 1
+    ]
+    return [one for one in candidates if not is_number(one)]
 
 
-def _typed(seen: Survey, inside: str, least: float) -> list[PathSeen]:
+def _speakers_by_type(survey: Survey, inside: str, least: float) -> list[PathSeen]:
     """What more events than that are called, where it says of each whose it is (`user_message`, `tool_call`),
     or is plainly who speaks and else what happened: `user`, `bot`, `slot`."""
     fits = list[PathSeen]()
-    for one in named(seen.paths, TYPES, inside, depth=0):
-        kinds = [role_of(name) for name in one.values]
-        known = [role for role in kinds if role.known]
-        plain = [role for role in known if role.name.lower() in PLAIN]
+    for one in named(survey.paths, TYPES, inside, depth=0):
+        roles = [role_of(name) for name in one.values]
+        known_roles = [role for role in roles if role.known]
+        plain_roles = [role for role in known_roles if role.name.lower() in PLAIN]
         if one.only("text") and not one.more and one.count > least:
-            sides = {role.kind for role in (known if len(known) == len(kinds) else plain)}
+            sides = {role.kind for role in (known_roles if len(known_roles) == len(roles) else plain_roles)}
             fits += [one] if {"human", "agent"} <= sides else []
     return fits
 
 
-def _parties(seen: Survey, inside: str) -> list[PathSeen]:
+def _parties(survey: Survey, inside: str) -> list[PathSeen]:
     """Ids that say who acts: in most lists of events there are several, of which some come again."""
-    ids = [seen.paths[path] for name in NAMES["id"] if inside and (path := f"{inside}{name}") in seen.paths]
+    ids = [
+        survey.paths[path] for name in NAMES["id"] if inside and (path := f"{inside}{name}") in survey.paths
+    ]
     few = [one for one in ids if one.only("text") and not one.more and 2 <= len(one.values) <= FEW]
-    most = 0.6 * len(seen.records)
-    return [one for one in few if sum(_come_again(one, seen, r, inside) for r in seen.records) > most]
+    most = 0.6 * len(survey.records)
+    return [one for one in few if sum(_come_again(one, survey, r, inside) for r in survey.records) > most]
 
 
-def parties(seen: Survey, inside: str) -> list[PathSeen]:
+def parties(survey: Survey, inside: str) -> list[PathSeen]:
     """Fields of any name in which nothing stands but names of people and agents, beside what they say."""
-    if not inside or not sentences(seen, inside):
+    if not inside or not sentences(survey, inside):
         return []
-    own = (one for one in seen.paths.values() if one.path.startswith(inside) and is_sides(one))
-    return [one for one in own if not re.search(r"\[\]|(?<!\\)\.", one.path[len(inside) :])]
+    fields = (one for one in survey.paths.values() if one.path.startswith(inside) and is_sides(one))
+    return [one for one in fields if not re.search(r"\[\]|(?<!\\)\.", one.path[len(inside) :])]
 
 
-def _players(seen: Survey, inside: str, total: int) -> list[PathSeen]:
+def _players(survey: Survey, inside: str, total: int) -> list[PathSeen]:
     """Fields such as `player` or `driver` of nearly all events, in which somebody is plainly a person or an
     agent."""
-    some = [one for one in named(seen.paths, PLAYERS, inside, depth=0) if spelled(one.key) in PLAYERS]
-    some = [one for one in some if one.only("text") and is_speaker(one) and one.count >= NEARLY * total]
+    fields = [one for one in named(survey.paths, PLAYERS, inside, depth=0) if spelled(one.key) in PLAYERS]
+    fields = [one for one in fields if one.only("text") and is_speaker(one) and one.count >= NEARLY * total]
     return [
         one
-        for one in some
+        for one in fields
         if any(role.known and role.kind != "environment" for role in map(role_of, one.values))
     ]
 
 
-def _come_again(one: PathSeen, seen: Survey, record: dict[str, Any], inside: str) -> bool:
+def _come_again(one: PathSeen, survey: Survey, record: dict[str, Any], inside: str) -> bool:
     at = getter(one.path.removeprefix(inside))
-    events = events_of(replace(seen, records=[record]), inside.removesuffix("[]."), inside)
-    there = Counter(str(at(event)) for event in events)
-    return 1 < len(there) < there.total()
+    events = events_of(replace(survey, records=[record]), inside.removesuffix("[]."), inside)
+    counts = Counter(str(at(event)) for event in events)
+    return 1 < len(counts) < counts.total()
 
 
-def sentences(seen: Survey, inside: str) -> list[PathSeen]:
+def sentences(survey: Survey, inside: str) -> list[PathSeen]:
     """What somebody may have said under a name that does not tell, the longest first."""
-    own = [one for one in seen.paths.values() if one.path.startswith(inside) and is_sentence(one)]
-    own = [one for one in own if not re.search(r"\[\]|(?<!\\)\.", one.path[len(inside) :])]
-    return sorted((one for one in own if not SECRET.search(one.key)), key=lambda one: -one.mean_length)
+    fields = [one for one in survey.paths.values() if one.path.startswith(inside) and is_sentence(one)]
+    fields = [one for one in fields if not re.search(r"\[\]|(?<!\\)\.", one.path[len(inside) :])]
+    return sorted((one for one in fields if not SECRET.search(one.key)), key=lambda one: -one.mean_length)
 
 
-def named_roles(made: Guess, seen: Survey, inside: str, role: PathSeen, done: list[PathSeen]) -> None:
+def named_roles(guess: Guess, survey: Survey, inside: str, role: PathSeen, actions: list[PathSeen]) -> None:
     """Who speaks: by their role or, where it tells more, by their name, that of nothing that was done."""
-    candidates = [one for one in named(seen.paths, NAMES["actor"], inside) if one not in done]
+    candidates = [one for one in named(survey.paths, NAMES["actor"], inside) if one not in actions]
     candidates = [
         one
         for one in candidates
-        if one is not role and (is_speaker(one) or otherwise(named_with(seen, inside, one.path, role.path)))
+        if one is not role and (is_speaker(one) or otherwise(named_with(survey, inside, one.path, role.path)))
     ]
     candidates = [one for one in candidates if parent_of(one) not in TOOLS]
-    candidates = [one for one in candidates if not _is_with(seen, inside, one.path, role.path)]
+    candidates = [one for one in candidates if not _is_addressee(survey, inside, one.path, role.path)]
     if parent_of(role) in (*SPEAKERS, *PEOPLE):
         candidates.sort(key=lambda one: one.path.rpartition(".")[0] != role.path.rpartition(".")[0])
-    name = first_one([one for one in candidates if inside or not is_spoken_with(one, role.path, seen)])
+    name = first_one([one for one in candidates if inside or not is_spoken_with(one, role.path, survey)])
     values: Counter[str] = Counter(dict(role.values))
     kinds: dict[str, ParticipantKind] = {}
     if name is not None:
-        names, roles = names_and_roles(seen, inside, name.path, role.path)
-        beside = _beside_names(seen, inside, name.path, role.path)
-        wrong = otherwise(named_with(seen, inside, name.path, role.path))
+        names, roles = names_and_roles(survey, inside, name.path, role.path)
+        beside = _kinds_by_name(survey, inside, name.path, role.path)
+        wrong = otherwise(named_with(survey, inside, name.path, role.path))
         beside = {who: kind for who, kind in beside.items() if who not in wrong}
         if wrong or (
             len(names) > len(roles) and not all(_agrees(role_of(who), beside.get(who)) for who in names)
         ):
-            made.event["role"] = [name.path, role.path]
-            values = names + _unnamed(seen, inside, name.path, role.path)
+            guess.event["role"] = [name.path, role.path]
+            values = names + _nameless_roles(survey, inside, name.path, role.path)
             kinds = beside
-            made.renamed = {
+            guess.renamed = {
                 who: role_of(who).kind for who in names if who not in kinds and role_of(who).known
             }
         elif len(names) > 1:  # who they are, their roles tell: of names that come later, too
-            made.event["actor"] = [name.path, role.path]
-            made.told = {who: beside[who] for who in names} if len(names) > len(roles) else {}
-            made.strip = len({_stripped(one) for one in names}) < len(names)
+            guess.event["actor"] = [name.path, role.path]
+            guess.told = {who: beside[who] for who in names} if len(names) > len(roles) else {}
+            guess.strip = len({_plain_name(one) for one in names}) < len(names)
     plain: Counter[str] = Counter()
     for value, count in values.items():
-        plain[_stripped(value)] += count
+        plain[_plain_name(value)] += count
     alike = len(plain) < len(values)
-    made.strip |= alike
-    made.roles = roles_of((plain if alike else values).items())
-    kinds = {_stripped(who) if alike else who: kind for who, kind in kinds.items()}
-    made.roles = [_as_told(one, kinds.get(one.name)) for one in made.roles]
-    if role.key.lower().startswith("agent") and not any(one.known for one in made.roles):
-        made.roles = [replace(one, kind="agent") for one in made.roles]
-    if role.key.lower() in PEOPLE and "actor" not in made.event and not _two_sides(made.roles):
-        made.roles = [one if one.known else replace(one, kind="human") for one in made.roles]
-    _with_bots(made, seen, inside, role)
+    guess.strip |= alike
+    guess.roles = roles_of((plain if alike else values).items())
+    kinds = {_plain_name(who) if alike else who: kind for who, kind in kinds.items()}
+    guess.roles = [_with_kind(one, kinds.get(one.name)) for one in guess.roles]
+    if role.key.lower().startswith("agent") and not any(one.known for one in guess.roles):
+        guess.roles = [replace(one, kind="agent") for one in guess.roles]
+    if role.key.lower() in PEOPLE and "actor" not in guess.event and not _two_sides(guess.roles):
+        guess.roles = [one if one.known else replace(one, kind="human") for one in guess.roles]
+    _with_bots(guess, survey, inside, role)
 
 
-def names_and_roles(seen: Survey, inside: str, name: str, role: str) -> tuple[Counter[str], set[str]]:
+def names_and_roles(survey: Survey, inside: str, name: str, role: str) -> tuple[Counter[str], set[str]]:
     """Names of the events that have one, and the roles of those events."""
     names: Counter[str] = Counter()
     roles: set[str] = set()
     at_name, at_role = (getter(path.removeprefix(inside)) for path in (name, role))
-    for event in events_of(seen, inside.removesuffix("[]."), inside):
-        said = at_name(event)
-        if isinstance(said, (str, int)) and said != "":
-            names[str(said)] += 1
+    for event in events_of(survey, inside.removesuffix("[]."), inside):
+        value = at_name(event)
+        if isinstance(value, (str, int)) and value != "":
+            names[str(value)] += 1
             roles.add(str(at_role(event)))
     return names, roles
 
 
-def named_with(seen: Survey, inside: str, name: str, role: str) -> Iterator[tuple[object, str, str]]:
+def named_with(survey: Survey, inside: str, name: str, role: str) -> Iterator[tuple[object, str, str]]:
     """Of each event with a name its session, the name and the role."""
     at_name, at_role = (getter(path.removeprefix(inside)) for path in (name, role))
-    ids = [] if inside else named(seen.paths, (*SESSION, *SUBJECTS), depth=0)
-    ids = [one for one in ids if one.key != "name" and one.path not in (name, role) and repeats(one, seen)]
-    for number, record in enumerate(seen.records):
+    ids = [] if inside else named(survey.paths, (*SESSION, *SUBJECTS), depth=0)
+    ids = [one for one in ids if one.key != "name" and one.path not in (name, role) and repeats(one, survey)]
+    for number, record in enumerate(survey.records):
         session = number if inside else value_at(record, ids[0].path) if ids else None
-        for event in events_of(replace(seen, records=[record]), inside.removesuffix("[]."), inside):
+        for event in events_of(replace(survey, records=[record]), inside.removesuffix("[]."), inside):
             if (who := at_name(event)) not in (None, ""):
                 yield session, str(who), str(at_role(event)).lower()
 
 
-def _agrees(named: Role, told: ParticipantKind | None) -> bool:
+def _agrees(role: Role, kind: ParticipantKind | None) -> bool:
     """Whether a role tells who somebody is, and their name says nothing else."""
-    return told is not None and (told == "environment" or (named.known, named.kind) != (True, "environment"))
+    return kind is not None and (kind == "environment" or (role.known, role.kind) != (True, "environment"))
 
 
-def _as_told(role: Role, kind: ParticipantKind | None) -> Role:
+def _with_kind(role: Role, kind: ParticipantKind | None) -> Role:
     """A role as another field tells it: that counts more than what a name has in it, but for the terminal
     that a framework calls a user."""
     return replace(role, kind=kind, known=True) if kind and _agrees(role, kind) else role
 
 
-def _beside_names(seen: Survey, inside: str, name: str, role: str) -> dict[str, ParticipantKind]:
+def _kinds_by_name(survey: Survey, inside: str, name: str, role: str) -> dict[str, ParticipantKind]:
     """Names beside which roles of one kind stand, with that kind.
 
     `user` tells nothing where it stands beside several names of a session and all roles are a chat API's:
@@ -244,7 +248,7 @@ def _beside_names(seen: Survey, inside: str, name: str, role: str) -> dict[str, 
     """
     roles: dict[str, set[str]] = {}
     users: dict[object, set[str]] = {}
-    for session, who, what in named_with(seen, inside, name, role):
+    for session, who, what in named_with(survey, inside, name, role):
         roles.setdefault(who, set()).add(what)
         if what == "user":
             users.setdefault(session, set()).add(who)
@@ -252,19 +256,19 @@ def _beside_names(seen: Survey, inside: str, name: str, role: str) -> dict[str, 
     vague = {"user"} if of_api and any(len(names) > 1 for names in users.values()) else set[str]()
     kinds: dict[str, ParticipantKind] = {}
     for who, own in roles.items():
-        told = {one.kind for one in map(role_of, own - vague) if one.known}
+        role_kinds = {one.kind for one in map(role_of, own - vague) if one.known}
         if own <= AROUND:
             kinds[who] = "environment"
-        elif not own & vague and all(role_of(what).known for what in own) and len(told) == 1:
-            kinds.update((who, kind) for kind in told - {"environment"})
+        elif not own & vague and all(role_of(what).known for what in own) and len(role_kinds) == 1:
+            kinds.update((who, kind) for kind in role_kinds - {"environment"})
     return kinds
 
 
-def _is_with(seen: Survey, inside: str, name: str, role: str) -> bool:
+def _is_addressee(survey: Survey, inside: str, name: str, role: str) -> bool:
     """Whether a name is of who is spoken with: one a session, beside humans and agents alike."""
     names: dict[object, set[str]] = {}
     kinds: dict[object, set[str]] = {}
-    for session, who, what in named_with(seen, inside, name, role):
+    for session, who, what in named_with(survey, inside, name, role):
         names.setdefault(session, set()).add(who)
         kinds.setdefault(session, set()).add(role_of(what).kind)
     both = sum({"human", "agent"} <= own for own in kinds.values())
@@ -272,14 +276,14 @@ def _is_with(seen: Survey, inside: str, name: str, role: str) -> bool:
     return both > MOST * len(kinds) and alone > ALONE * len(names)
 
 
-def _unnamed(seen: Survey, inside: str, name: str, role: str) -> Counter[str]:
+def _nameless_roles(survey: Survey, inside: str, name: str, role: str) -> Counter[str]:
     """Roles of the events that have no name."""
     at_name, at_role = (getter(path.removeprefix(inside)) for path in (name, role))
-    events = events_of(seen, inside.removesuffix("[]."), inside)
+    events = events_of(survey, inside.removesuffix("[]."), inside)
     return Counter(str(at_role(event)) for event in events if at_name(event) in (None, "") and at_role(event))
 
 
-def _stripped(name: str) -> str:
+def _plain_name(name: str) -> str:
     return re.sub(r"\s*\(.*\)$", "", name) or name
 
 
@@ -288,17 +292,17 @@ def _two_sides(roles: list[Role]) -> bool:
     return {"human", "agent"} <= {one.kind for one in roles if one.known}
 
 
-def _with_bots(made: Guess, seen: Survey, inside: str, role: PathSeen) -> None:
+def _with_bots(guess: Guess, survey: Survey, inside: str, role: PathSeen) -> None:
     """Where only bots have a field, that says who is one, and another field what they are called."""
-    total = items_in(seen, inside.removesuffix("[].")) if inside else len(seen.records)
-    marks = [one for one in named(seen.paths, BOTS_HAVE, inside) if 0 < one.kinds["text"] < total]
+    total = items_in(survey, inside.removesuffix("[].")) if inside else len(survey.records)
+    marks = [one for one in named(survey.paths, BOTS_HAVE, inside) if 0 < one.kinds["text"] < total]
     marks = [one for one in marks if one.key.lower() in BOTS_HAVE]
-    flags = [one for one in named(seen.paths, BOTS_ARE, inside) if {"True", "False"} == set(one.values)]
-    if flags and "actor" not in made.event:
-        made.bots, made.bots_are = flags[0].path, True
-    if not marks or "actor" in made.event or flags:
+    flags = [one for one in named(survey.paths, BOTS_ARE, inside) if {"True", "False"} == set(one.values)]
+    if flags and "actor" not in guess.event:
+        guess.bots, guess.bots_are = flags[0].path, True
+    if not marks or "actor" in guess.event or flags:
         return
-    made.bots = marks[0].path
-    others = [one for one in named(seen.paths, CALLED, inside) if is_speaker(one) and one.path != role.path]
+    guess.bots = marks[0].path
+    others = [one for one in named(survey.paths, CALLED, inside) if is_speaker(one) and one.path != role.path]
     names = sorted([role, *others], key=lambda one: -one.count)
-    made.event["role"] = [one.path for one in (*names, marks[0])]
+    guess.event["role"] = [one.path for one in (*names, marks[0])]

@@ -66,32 +66,32 @@ def pattern_of(texts: Sequence[str]) -> str | None:
 
 def fenced(texts: Sequence[str]) -> str | None:
     """What fenced code is marked as, in pages where each block of it is followed by an unmarked one."""
-    marked: Counter[str] = Counter()
+    languages: Counter[str] = Counter()
     for text in texts:
         blocks = [match["speaker"] for match in expression(FENCED).finditer(text)]
         pairs = sum(bool(one) and not two for one, two in pairwise(blocks))
         if pairs < 1 or pairs < 0.4 * len(blocks):
             return None
-        marked.update(one for one in blocks if one)
-    return marked.most_common(1)[0][0] if marked else None
+        languages.update(one for one in blocks if one)
+    return languages.most_common(1)[0][0] if languages else None
 
 
 def speakers(texts: Sequence[str], pattern: str) -> Counter[str]:
     """Name -> turns that begin with it."""
-    return Counter(_marked(texts, pattern, "speaker"))
+    return Counter(_group_values(texts, pattern, "speaker"))
 
 
-def timed(made: Guess, texts: Sequence[str], pattern: str) -> None:
+def timed(guess: Guess, texts: Sequence[str], pattern: str) -> None:
     """Have the times with which turns begin read, where they are ISO 8601 or written in one known way."""
-    said = _marked(texts, pattern, "time") if "(?P<time>" in pattern else []
-    iso = all(seconds_of(text) is not None for text in said)
-    formats = [] if iso else time_formats(said)
+    times = _group_values(texts, pattern, "time") if "(?P<time>" in pattern else []
+    iso = all(seconds_of(text) is not None for text in times)
+    formats = [] if iso else time_formats(times)
     if formats:
-        made.timed, made.time_formats = f"{made.at}[].time", formats
-    if said and (iso or len(formats) == 1):
-        made.event["time"] = f"{made.at}[].time"
+        guess.timed, guess.time_formats = f"{guess.at}[].time", formats
+    if times and (iso or len(formats) == 1):
+        guess.event["time"] = f"{guess.at}[].time"
 
 
-def _marked(texts: Sequence[str], pattern: str, name: str) -> list[str]:
+def _group_values(texts: Sequence[str], pattern: str, name: str) -> list[str]:
     compiled = expression(pattern)
     return [match[name] for text in texts for match in compiled.finditer(text)]

@@ -77,13 +77,13 @@ Record = tuple[int | None, JsonValue | Quarantined]
 def format_of(path: Path) -> str | None:
     """The format that a name says, else the first bytes; None for a file that is neither JSON nor named."""
     end = ending(path).lower()
-    known = FORMATS.get(end)
-    if known is not None and end != LOG:
-        return known
+    form = FORMATS.get(end)
+    if form is not None and end != LOG:
+        return form
     with path.open("rb") as file:
         head = file.read(LOOK).lstrip(b"\xef\xbb\xbf \t\r\n")
-    if known is not None:
-        return "jsonl" if _begins_with_object(head) else known
+    if form is not None:
+        return "jsonl" if _begins_with_object(head) else form
     if head[:1] not in (b"{", b"["):
         return None
     try:
@@ -95,13 +95,13 @@ def format_of(path: Path) -> str | None:
 
 def wanted(path: Path, mapping: Mapping) -> bool:
     """Whether a mapping is for a file of this name; for texts only where it cuts one or says so."""
-    given = mapping.input
-    if given.files is not None:
-        return fits_name(path.name, several(given.files))
+    layout = mapping.input
+    if layout.files is not None:
+        return fits_name(path.name, several(layout.files))
     form = format_of(path)
-    if given.format is None:
+    if layout.format is None:
         return form != "text" or mapping.turns is not None
-    return form in (given.format, None) or path.suffix == ""
+    return form in (layout.format, None) or path.suffix == ""
 
 
 def _begins_with_object(head: bytes) -> bool:
@@ -121,52 +121,54 @@ def fits_name(name: str, patterns: list[str]) -> bool:
 
 
 def records(
-    path: Path, given: Input, *, names: Collection[str] = (), as_written: bool = False
+    path: Path, layout: Input, *, names: Collection[str] = (), as_written: bool = False
 ) -> Iterator[Record]:
     """The records of a file, each an object or what is wrong with it; of rounds, which of their fields none
     has. Columns of a CSV that hold `names` are no numbers where 1.10 would be 1.1; `as_written` keeps
     all cells, for any may be a name: 1.10 is not 1.1, nor True true."""
-    told = set[str]()
-    for place, (number, value) in enumerate(_whole(path, given, names, as_written), 1):
-        if given.as_they_are or not isinstance(value, dict):
+    roles = set[str]()
+    for place, (number, value) in enumerate(_file_records(path, layout, names, as_written), 1):
+        if layout.as_they_are or not isinstance(value, dict):
             yield number, value
             continue
-        whole = gathered(value, given.numbered) if given.numbered else value
-        sides = apart(whole, given.sides, number or place) if given.sides else [whole]
+        whole = gathered(value, layout.numbered) if layout.numbered else value
+        sides = apart(whole, layout.sides, number or place) if layout.sides else [whole]
         for side in sides:
-            if not given.rounds:
+            if not layout.rounds:
                 yield number, side
-            for role, said in _said_in(side, given.rounds, number or place):
-                told.add(role)
-                yield number, {**side, SAID: said}
-    for role, silent in given.rounds.items():
-        if role not in told:
+            for role, turn in _turns_of_round(side, layout.rounds, number or place):
+                roles.add(role)
+                yield number, {**side, SAID: turn}
+    for role, silent in layout.rounds.items():
+        if role not in roles:
             reason = f"input.rounds: no record has anything at {silent!r}"
             yield None, Quarantined(source=str(path), reason=reason)
 
 
-def _said_in(record: dict[str, Any], rounds: dict[str, str], number: int) -> Iterator[tuple[str, JsonValue]]:
+def _turns_of_round(
+    record: dict[str, Any], rounds: dict[str, str], number: int
+) -> Iterator[tuple[str, JsonValue]]:
     """Each who said something in a round, and what."""
     for role, path in rounds.items():
         if (text := getter(path)(record)) not in (None, ""):
             yield role, {"role": role, "text": text, "id": f"{number}-{role}"}
 
 
-def _whole(path: Path, given: Input, names: Collection[str], as_written: bool) -> Iterator[Record]:
+def _file_records(path: Path, layout: Input, names: Collection[str], as_written: bool) -> Iterator[Record]:
     """The records as the file has them."""
-    form = given.format or format_of(path) or "jsonl"
+    form = layout.format or format_of(path) or "jsonl"
     if form == "csv":
-        yield from _rows_of_csv(path, given.encoding, names, as_written)
+        yield from _rows_of_csv(path, layout.encoding, names, as_written)
     elif form == "parquet":
         yield from _rows_of_parquet(path)
     elif form == "excel":
         yield from _rows_of_excel(path)
     elif form == "text":
-        yield None, _text(path, given.encoding)
+        yield None, _text(path, layout.encoding)
     elif form == "json":
-        yield from _of_json(path, given)
+        yield from _of_json(path, layout)
     else:
-        yield from _lines(path, given.encoding)
+        yield from _lines(path, layout.encoding)
 
 
 def text_of(content: bytes, encoding: str | None = None) -> str:
@@ -176,8 +178,8 @@ def text_of(content: bytes, encoding: str | None = None) -> str:
     """
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16")
-    marked = content.startswith(codecs.BOM_UTF8)
-    return content.decode("utf-8-sig" if marked or encoding is None else encoding)
+    has_mark = content.startswith(codecs.BOM_UTF8)
+    return content.decode("utf-8-sig" if has_mark or encoding is None else encoding)
 
 
 def record(line: bytes | None, source: str, number: int | None) -> JsonValue | Quarantined:
@@ -187,22 +189,22 @@ def record(line: bytes | None, source: str, number: int | None) -> JsonValue | Q
         return plain_json(line or b"")
     except ValueError:
         value = parsed(line, source, number)
-    return value if isinstance(value, Quarantined) or not line or b"NaN" not in line else _filled(value)
+    return value if isinstance(value, Quarantined) or not line or b"NaN" not in line else _without_nan(value)
 
 
-def _filled(value: JsonValue) -> JsonValue:
+def _without_nan(value: JsonValue) -> JsonValue:
     """Null in place of NaN, which JSON has not, and which programs write where a cell is empty."""
     if isinstance(value, dict):
-        return {key: _filled(one) for key, one in value.items()}
+        return {key: _without_nan(one) for key, one in value.items()}
     if isinstance(value, list):
-        return [_filled(one) for one in value]
+        return [_without_nan(one) for one in value]
     return None if value != value else value
 
 
 def _lines(path: Path, encoding: str | None) -> Iterator[Record]:
     if encoding is None or not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
         for number, line in numbered_lines(path):
-            yield number, _recoded(line, str(path), number, encoding)
+            yield number, _decoded_value(line, str(path), number, encoding)
         return
     try:
         whole = text_of(path.read_bytes(), encoding)
@@ -214,7 +216,7 @@ def _lines(path: Path, encoding: str | None) -> Iterator[Record]:
             yield number, record(f"{text}\n".encode(), str(path), number)
 
 
-def _recoded(line: bytes | None, source: str, number: int | None, encoding: str | None) -> Any:
+def _decoded_value(line: bytes | None, source: str, number: int | None, encoding: str | None) -> Any:
     """The value of a line, or of a file, in whatever encoding."""
     try:
         return record(text_of(line, encoding).encode() if line and encoding else line, source, number)
@@ -222,15 +224,15 @@ def _recoded(line: bytes | None, source: str, number: int | None, encoding: str 
         return Quarantined(source=source, line=number, reason=_not_so_encoded(error))
 
 
-def _of_json(path: Path, given: Input) -> Iterator[Record]:
+def _of_json(path: Path, layout: Input) -> Iterator[Record]:
     """A list's items, those of the list at `sessions`, or the one object; JSON Lines under this name too."""
-    value = _recoded(path.read_bytes(), str(path), None, given.encoding)
+    value = _decoded_value(path.read_bytes(), str(path), None, layout.encoding)
     if isinstance(value, Quarantined):
-        lines = list(_lines(path, given.encoding))
+        lines = list(_lines(path, layout.encoding))
         several_lines = len(lines) > 1 and not isinstance(lines[0][1], Quarantined)
         yield from lines if several_lines else [(None, value)]
-    elif given.sessions is not None and isinstance(value, dict):
-        yield from _within(value, several(given.sessions), str(path))
+    elif layout.sessions is not None and isinstance(value, dict):
+        yield from _within(value, several(layout.sessions), str(path))
     else:
         yield from enumerate(value, start=1) if isinstance(value, list) else [(None, value)]
 
@@ -248,8 +250,8 @@ def _within(value: dict[str, Any], places: list[str], source: str) -> Iterator[R
             yield None, Quarantined(source=source, reason=f"input.sessions: no list at {place!r}")
             continue
         for one in inside:
-            told = {"key": place, **one} if len(places) > 1 and isinstance(one, dict) else one
-            yield next(numbers), told
+            item = {"key": place, **one} if len(places) > 1 and isinstance(one, dict) else one
+            yield next(numbers), item
 
 
 def _text(path: Path, encoding: str | None) -> JsonValue | Quarantined:
@@ -289,8 +291,8 @@ def _rows_of_csv(
     except UnicodeDecodeError as error:
         yield None, Quarantined(source=str(path), reason=_not_so_encoded(error))
         return
-    said = _SEPARATOR.match(text)
-    reader = csv.reader(chain(io.StringIO(text, newline=""), [_END]), _dialect(path, text, said))
+    separator = _SEPARATOR.match(text)
+    reader = csv.reader(chain(io.StringIO(text, newline=""), [_END]), _dialect(path, text, separator))
     csv.field_size_limit(MAX_TEXT)
     try:
         lines = [(reader.line_num, row) for row in reader]
@@ -299,12 +301,12 @@ def _rows_of_csv(
         return
     _, last = lines.pop()
     open_since = None if last == [_END] else (lines[-1][0] if lines else 0) + 1
-    (_, columns), *rows = [line for line in lines[1 if said else 0 :] if line[1]] or [(0, [])]
+    (_, columns), *rows = [line for line in lines[1 if separator else 0 :] if line[1]] or [(0, [])]
     if open_since is None and not rows:
         yield None, Quarantined(source=str(path), reason="no rows in it")
         return
     places = [
-        iter(_typed([row[place] for _, row in rows if place < len(row)], name in names, as_written))
+        iter(_column_values([row[place] for _, row in rows if place < len(row)], name in names, as_written))
         for place, name in enumerate(columns)
     ]
     for line, row in rows:
@@ -323,45 +325,45 @@ def _rows_of_csv(
         yield open_since, Quarantined(source=str(path), line=open_since, reason=reason)
 
 
-def _dialect(path: Path, text: str, said: re.Match[str] | None) -> type[csv.Dialect]:
+def _dialect(path: Path, text: str, separator: re.Match[str] | None) -> type[csv.Dialect]:
     """Commas, semicolons, tabs or bars: what the file says, or whichever its names are parted by most."""
     line = _QUOTED.sub("", text[:LOOK]).partition("\n")[0]
-    often = "\t" if path.suffix.lower() == ".tsv" else max(",;\t|", key=line.count)
+    commonest = "\t" if path.suffix.lower() == ".tsv" else max(",;\t|", key=line.count)
 
     class Dialect(csv.excel):
-        delimiter = said[1] if said else often
+        delimiter = separator[1] if separator else commonest
 
     return Dialect
 
 
-def _typed(cells: list[str], are_names: bool, as_written: bool) -> list[JsonValue]:
+def _column_values(cells: list[str], are_names: bool, as_written: bool) -> list[JsonValue]:
     """The cells of a column: numbers, or true and false, where all are; else texts. An empty one is null.
 
     As they are written, all are texts, of whole numbers beside an empty cell, which has made 2.0 of 2, that
     without the point.
     """
-    said = {cell.strip() for cell in cells} - {""}
-    if said and said <= set(_TRUTH) and not as_written:
+    texts = {cell.strip() for cell in cells} - {""}
+    if texts and texts <= set(_TRUTH) and not as_written:
         return [_TRUTH.get(cell.strip()) for cell in cells]
-    numbers = said - _NOTHING
+    numbers = texts - _NOTHING
     are_numbers = bool(numbers) and all(map(_NUMBER.fullmatch, numbers))
-    if are_numbers and are_names and _versions(numbers):
+    if are_numbers and are_names and _are_versions(numbers):
         return [None if (name := cell.strip()) in _NOTHING else name or None for cell in cells]
     if are_numbers:
         whole = all(cell.lstrip("-").isdigit() for cell in numbers)
-        parsed: dict[str, JsonValue] = {cell: int(cell) if whole else float(cell) for cell in numbers}
+        values: dict[str, JsonValue] = {cell: int(cell) if whole else float(cell) for cell in numbers}
         if as_written:
-            gaps = len(numbers) < len(said) or not all(map(str.strip, cells))
+            gaps = len(numbers) < len(texts) or not all(map(str.strip, cells))
             whole = gaps and all(map(_WHOLE.fullmatch, numbers))
-            parsed = {cell: cell.partition(".")[0] if whole else cell for cell in numbers}
-        return [parsed.get(cell.strip()) for cell in cells]
+            values = {cell: cell.partition(".")[0] if whole else cell for cell in numbers}
+        return [values.get(cell.strip()) for cell in cells]
     return [cell or None for cell in cells]
 
 
-def _versions(numbers: set[str]) -> bool:
+def _are_versions(numbers: set[str]) -> bool:
     """Whether texts are names that as numbers would be others, such as 1.10 or 12e4; 2.0 beside 2 is 2."""
-    broken = any("e" in cell.lower() or float(cell) % 1 for cell in numbers)
-    return broken and any(str(float(cell)) != cell for cell in numbers)
+    has_fraction = any("e" in cell.lower() or float(cell) % 1 for cell in numbers)
+    return has_fraction and any(str(float(cell)) != cell for cell in numbers)
 
 
 def _rows_of_parquet(path: Path) -> Iterator[Record]:
@@ -386,7 +388,7 @@ def _rows_of_excel(path: Path) -> Iterator[Record]:
     import polars
 
     try:
-        _bounded(path)
+        _check_size(path)
         sheets = polars.read_excel(path, sheet_id=0, engine="calamine", raise_if_empty=False)
     except (polars.exceptions.PolarsError, fastexcel.FastExcelError, OSError, ValueError) as error:
         reason = f"not a spreadsheet: {(str(error).splitlines() or [type(error).__name__])[0][:200]}"
@@ -399,7 +401,7 @@ def _rows_of_excel(path: Path) -> Iterator[Record]:
             yield number, {**({"sheet": name} if len(sheets) > 1 else {}), **_cells(row)}
 
 
-def _bounded(path: Path) -> None:
+def _check_size(path: Path) -> None:
     """ValueError for a packed spreadsheet that is too large unpacked: it is read into memory whole."""
     if zipfile.is_zipfile(path):
         with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as packed:

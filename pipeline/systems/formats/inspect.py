@@ -68,15 +68,15 @@ def _samples(path: Path) -> Iterator[Any]:
 
 
 def _trajectory(sample: Any, spec: Any, path: Path, options: ReadOptions) -> Trajectory | Quarantined:
-    told = Talk(rules(options.map))
+    talk = Talk(rules(options.map))
     for message in sample.messages:
-        told.take(_said(message))
-    if not told.events:
+        talk.take(_message(message))
+    if not talk.events:
         return Quarantined(source=str(path), reason=f"sample {sample.id}: no messages in it")
     for model, usage in sample.model_usage.items():
-        names = [name for name, own in told.models.items() if own in (model, model.partition("/")[2])]
+        names = [name for name, own in talk.models.items() if own in (model, model.partition("/")[2])]
         if names:
-            told.used(names[0], usage.input_tokens, usage.output_tokens)
+            talk.used(names[0], usage.input_tokens, usage.output_tokens)
     scores = {name: _score(score.value) for name, score in (sample.scores or {}).items()}
     if len(scores) == 1 and (only := next(iter(scores.values()))) in (0.0, 1.0):
         scores["success"] = only
@@ -85,7 +85,7 @@ def _trajectory(sample: Any, spec: Any, path: Path, options: ReadOptions) -> Tra
         tags["limit"] = str(sample.limit.type)
     if sample.error:
         tags["error"] = sample.error.message[:200]
-    return told.trajectory(
+    return talk.trajectory(
         sample.uuid or f"{spec.eval_id}/{sample.id}/{sample.epoch}",
         str(path),
         options,
@@ -100,19 +100,19 @@ def _trajectory(sample: Any, spec: Any, path: Path, options: ReadOptions) -> Tra
     )
 
 
-def _said(message: Any) -> Said:
+def _message(message: Any) -> Said:
     content = message.content
     parts = content if isinstance(content, str) else [p.model_dump(mode="json") for p in content]
-    said = Said(message.role, model=getattr(message, "model", None))
+    result = Said(message.role, model=getattr(message, "model", None))
     if message.role == "tool":
         error = message.error
         why = f"{error.type}: {error.message}" if error else None
-        said.answers = [Answer(contents.plain(parts), message.tool_call_id, error is not None, why)]
-        return said
-    said.text = contents.plain(parts) or None
+        result.answers = [Answer(contents.plain(parts), message.tool_call_id, error is not None, why)]
+        return result
+    result.text = contents.plain(parts) or None
     calls = getattr(message, "tool_calls", None) or []
-    said.calls = [Call(c.function, c.arguments, c.id, c.parse_error) for c in calls]
-    return said
+    result.calls = [Call(c.function, c.arguments, c.id, c.parse_error) for c in calls]
+    return result
 
 
 def _score(value: Any) -> Any:

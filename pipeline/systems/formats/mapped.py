@@ -96,40 +96,40 @@ def read_span(path: Path, options: ReadOptions, span: Span) -> Iterator[Trajecto
         yield from how(path, MappedSessions(mapping, options, str(path)), span)
 
 
-def _is_lines(path: Path, given: Input) -> bool:
-    return (given.format or inputs.format_of(path) or "jsonl") == "jsonl" and given.as_they_are
+def _is_lines(path: Path, layout: Input) -> bool:
+    return (layout.format or inputs.format_of(path) or "jsonl") == "jsonl" and layout.as_they_are
 
 
 def _of_records(
     path: Path, sessions: MappedSessions, span: Span | None = None
 ) -> Iterator[Trajectory | Quarantined]:
     """One session a record."""
-    told = _listed if sessions.mapping.messages is None else mapped_messages.told
-    told = told if sessions.mapping.spans is None else mapped_spans.told
+    read_session = _session_of_list if sessions.mapping.messages is None else mapped_messages.told
+    read_session = read_session if sessions.mapping.spans is None else mapped_spans.told
     at = sessions.mapping.events_at or ""
-    for number, value in _once(path, sessions, span):
+    for number, value in _distinct_records(path, sessions, span):
         record = only_object(value, str(path), number)
         if isinstance(record, Quarantined):
             yield record
             continue
-        many = turns.events_in(record, at, sessions.mapping.turns)
-        if not isinstance(many, list):
-            reason = f"{at}: expected a list of events, got {named(many)}"
+        events = turns.events_in(record, at, sessions.mapping.turns)
+        if not isinstance(events, list):
+            reason = f"{at}: expected a list of events, got {named(events)}"
             yield Quarantined(source=str(path), line=number, reason=reason)
             continue
         if sessions.mapping.messages is not None:
-            many = sessions.chosen(many)
+            events = sessions.chosen(events)
         if sessions.seq is None and sessions.mapping.spans is None:
             seconds = chat.seconds if sessions.mapping.messages else sessions.seconds
-            many = turns.oldest_first(many, seconds)
-        many += mapped_messages.reply_in(record, sessions.mapping.messages)
-        yield from sheltered(told(many, record, number, sessions), str(path), number)
+            events = turns.oldest_first(events, seconds)
+        events += mapped_messages.reply_in(record, sessions.mapping.messages)
+        yield from sheltered(read_session(events, record, number, sessions), str(path), number)
 
 
 def _of_calls(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
     """One session from the calls of a model that continue each other."""
     records = list[Numbered]()
-    for number, value in _once(path, sessions, None):
+    for number, value in _distinct_records(path, sessions, None):
         record = only_object(value, str(path), number)
         if isinstance(record, Quarantined):
             yield record
@@ -139,7 +139,7 @@ def _of_calls(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Qua
         yield from sheltered(mapped_messages.told(many, head, number, sessions), str(path), number)
 
 
-def _once(
+def _distinct_records(
     path: Path, sessions: MappedSessions, span: Span | None
 ) -> Iterator[tuple[int | None, JsonValue | Quarantined]]:
     """The records of a file; a line of JSON Lines that repeats another one once, unless it cannot be read:
@@ -147,17 +147,17 @@ def _once(
     if not _is_lines(path, sessions.mapping.input):
         yield from inputs.records(path, sessions.mapping.input, names=sessions.mapping.columns_of_names)
         return
-    seen: set[bytes] = set()
+    hashes: set[bytes] = set()
     for number, line in numbered_lines(path, span):
-        mark = sha256(line or b"", usedforsecurity=False).digest()
-        if mark not in seen:
+        digest = sha256(line or b"", usedforsecurity=False).digest()
+        if digest not in hashes:
             value = inputs.record(line, str(path), number)
             if not isinstance(value, Quarantined):
-                seen.add(mark)
+                hashes.add(digest)
             yield number, value
 
 
-def _listed(
+def _session_of_list(
     many: list[Any], value: dict[str, Any], number: int | None, sessions: MappedSessions
 ) -> Iterator[Trajectory | Quarantined]:
     """One session from the list of events in its record."""
@@ -183,9 +183,9 @@ def _of_events(
         lines = numbered_lines(path, span)
         some = [(number, inputs.record(line, str(path), number)) for number, line in lines]
         events = partial(iter, some)
-    last, records = _last_records(events(), sessions)
-    opened: dict[str, list[Numbered]] = {}
-    for place, (number, value) in enumerate(itertools.islice(events(), records)):
+    last, count = _last_records(events(), sessions)
+    records_by_session: dict[str, list[Numbered]] = {}
+    for place, (number, value) in enumerate(itertools.islice(events(), count)):
         record = only_object(value, str(path), number)
         if isinstance(record, Quarantined):
             yield record
@@ -201,9 +201,11 @@ def _of_events(
             )
             yield Quarantined(source=str(path), line=number, reason=reason)
             continue
-        opened.setdefault(name, []).append((number, record))
+        records_by_session.setdefault(name, []).append((number, record))
         if last.get(name) == place:
-            yield from sheltered(_assembled(opened.pop(name), sessions), str(path), number)
+            yield from sheltered(
+                _session_of_records(records_by_session.pop(name), sessions), str(path), number
+            )
 
 
 def _last_records(events: Iterable[Record], sessions: MappedSessions) -> tuple[dict[str, int], int]:
@@ -222,13 +224,13 @@ def _owner(value: JsonValue | Quarantined, sessions: MappedSessions) -> str | No
     return sessions.native_id(value) if isinstance(value, dict) else None
 
 
-def _assembled(many: list[Numbered], sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
+def _session_of_records(many: list[Numbered], sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
     """One session from its records in the order of the file."""
     if (messages := sessions.mapping.messages) is not None:
         records = [record for _, record in many]
         read = (mapped_messages.message_in(record, messages) for record in sessions.chosen(records))
-        said = [one for one in read if one is not None]
-        yield from mapped_messages.told(said, _head(records, sessions), many[0][0], sessions)
+        chat_messages = [one for one in read if one is not None]
+        yield from mapped_messages.told(chat_messages, _head(records, sessions), many[0][0], sessions)
         return
     if sessions.mapping.spans is not None:
         yield from mapped_spans.told(
@@ -236,6 +238,6 @@ def _assembled(many: list[Numbered], sessions: MappedSessions) -> Iterator[Traje
         )
         return
     session = MappedSession(sessions, sessions.head(record for _, record in many), many[0][0])
-    ordered = sessions.ordered(many)
-    session.take([record for _, record in ordered], [number for number, _ in ordered])
+    lines = sessions.ordered(many)
+    session.take([record for _, record in lines], [number for number, _ in lines])
     yield from session.finished(sessions.tail(record for _, record in many))

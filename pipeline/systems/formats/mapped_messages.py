@@ -26,15 +26,15 @@ def told(
     """The conversation of a list of messages; a message that cannot be read is quarantined."""
     talk, others = Talk(rules(sessions.options.map)), Counter[str]()
     at = sessions.mapping.events_at or "messages"
-    for place, given in enumerate(many):
-        written_otherwise = dialects.messages(given)
-        if written_otherwise is None and (kind := chat.other_kind(given)):
+    for place, item in enumerate(many):
+        dialect_messages = dialects.messages(item)
+        if dialect_messages is None and (kind := chat.other_kind(item)):
             others[kind] += 1
             continue
         try:
-            for message in [given] if written_otherwise is None else written_otherwise:
+            for message in [item] if dialect_messages is None else dialect_messages:
                 for one in chat.parted(message):
-                    talk.take(_acting(_named(chat.message(one), sessions), sessions))
+                    talk.take(_add_text_calls(_strip_name(chat.message(one), sessions), sessions))
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             reason = f"{at}[{place}]: {error}"
             yield Quarantined(source=sessions.source, line=number, reason=reason)
@@ -82,31 +82,33 @@ def grown(
 
 def message_in(record: dict[str, Any], messages: Messages) -> dict[str, Any] | None:
     """The message of a record that holds one, with the time that the record has; None where it has none."""
-    said = getter(messages.at)(record) if messages.at else record
-    if not isinstance(said, dict) or not ("role" in said or "type" in said or dialects.messages(said)):
+    message = getter(messages.at)(record) if messages.at else record
+    if not isinstance(message, dict) or not (
+        "role" in message or "type" in message or dialects.messages(message)
+    ):
         return None
-    return {**{key: record[key] for key in TIMES if key in record}, **said}
+    return {**{key: record[key] for key in TIMES if key in record}, **message}
 
 
-def _named(said: Said, sessions: MappedSessions) -> Said:
-    said.name = sessions.stripped(said.name) if said.name else said.name
-    return said
+def _strip_name(message: Said, sessions: MappedSessions) -> Said:
+    message.name = sessions.stripped(message.name) if message.name else message.name
+    return message
 
 
-def _acting(said: Said, sessions: MappedSessions) -> Said:
+def _add_text_calls(message: Said, sessions: MappedSessions) -> Said:
     """The message with the action that its text has in it as a call; the text of one that names them is taken
     for all its calls, and for no message where there is nothing else in it."""
-    if not said.calls and sessions.mapping.role_table.get(said.role) == "agent":
+    if not message.calls and sessions.mapping.role_table.get(message.role) == "agent":
         for rule, pattern in sessions.acting:
-            matches = list(pattern.finditer(said.text or ""))
+            matches = list(pattern.finditer(message.text or ""))
             if matches:
-                several = "action" in pattern.groupindex
-                actions = [written(rule.name, match) for match in (matches if several else matches[:1])]
-                said.calls = [Call(action.name, action.arguments) for action in actions]
-                if several and not pattern.sub("", said.text or "").strip(" \n[]"):
-                    said.text = None
+                names_actions = "action" in pattern.groupindex
+                actions = [written(rule.name, match) for match in (matches if names_actions else matches[:1])]
+                message.calls = [Call(action.name, action.arguments) for action in actions]
+                if names_actions and not pattern.sub("", message.text or "").strip(" \n[]"):
+                    message.text = None
                 break
-    return said
+    return message
 
 
 def trajectory(talk: Talk, value: dict[str, Any], number: int | None, sessions: MappedSessions) -> Trajectory:
@@ -118,7 +120,7 @@ def trajectory(talk: Talk, value: dict[str, Any], number: int | None, sessions: 
     }
     native = sessions.native_id(value) if sessions.named else None
     tags = {name: tag(at(value)) for name, at in sessions.tags.items() if at(value) is not None}
-    made = talk.trajectory(
+    result = talk.trajectory(
         native or sessions.place(number),
         sessions.source,
         sessions.options,
@@ -129,4 +131,4 @@ def trajectory(talk: Talk, value: dict[str, Any], number: int | None, sessions: 
         **head,
     )
     update = {"condition": sessions.options.condition or head["condition"]}
-    return made.model_copy(update={**update, "hidden": sessions.heads["hidden"](value)})
+    return result.model_copy(update={**update, "hidden": sessions.heads["hidden"](value)})

@@ -98,10 +98,10 @@ class MappedSessions:
 
         event = mapping.event
         self.state = at(event.state)
-        cut = mapping.turns is not None and mapping.turns.pattern is not None
-        self.unsaid = mapping.turns.first if mapping.turns and cut else None
+        has_pattern = mapping.turns is not None and mapping.turns.pattern is not None
+        self.unsaid = mapping.turns.first if mapping.turns and has_pattern else None
         """What stands for the time of a turn that has none, as for its speaker."""
-        self.time = _timed(at(event.time), mapping.constants.time_format, self.unsaid)
+        self.time = _time_getter(at(event.time), mapping.constants.time_format, self.unsaid)
         self.tells_state = bool(event.state or event.result)
         self.listed = mapping.events_at is not None
         """Whether a record holds a list of events."""
@@ -109,13 +109,13 @@ class MappedSessions:
         self.tells_acts = bool(event.command or mapping.actions)
         self.result, self.command = at(event.result), at(event.command)
         self.error = at(event.error)
-        self.seq = _whole(at(event.seq)) if event.seq else None
+        self.seq = _integer_getter(at(event.seq)) if event.seq else None
         self.id = at(event.id) if event.id else None
         paths = [event.arguments] if isinstance(event.arguments, str) else event.arguments or []
         self.arguments = [(path.rpartition(".")[2].strip("[]"), at(path)) for path in paths]
         self.roles = mapping.role_table
-        given = mapping.trajectory.native_id
-        self.named = [_of_file(path, source) or getter(path) for path in several(given)]
+        native_id = mapping.trajectory.native_id
+        self.named = [_file_name_getter(path, source) or getter(path) for path in several(native_id)]
         self.strip = expression(mapping.names["strip"]) if "strip" in mapping.names else None
         self.acting = [(rule, expression(rule.pattern)) for rule in mapping.actions]
         self.heads = {
@@ -125,7 +125,7 @@ class MappedSessions:
         """What a person says of all sessions."""
         self.tags = {name: getter(path) for name, path in mapping.tags.items()}
         self.outcomes = {
-            name: _numbered(getter(path), mapping.values.get(name, {}))
+            name: _number_getter(getter(path), mapping.values.get(name, {}))
             for name, path in mapping.outcomes.items()
         }
         conditions = [rule.where for rule in mapping.kinds] + mapping.filter.keep + mapping.filter.skip
@@ -160,16 +160,16 @@ class MappedSessions:
         """The first line with, of every field that is said once a session, the first value there is."""
         rest = iter(records)
         first = dict(next(rest))
-        given = self.mapping.trajectory.model_dump(exclude_none=True).values()
-        wanted = [one for path in given for one in several(path) if one not in PLACES]
-        missing = [(path, getter(path)) for path in (*wanted, *self.mapping.tags.values())]
+        fields = self.mapping.trajectory.model_dump(exclude_none=True).values()
+        paths = [one for path in fields for one in several(path) if one not in PLACES]
+        missing = [(path, getter(path)) for path in (*paths, *self.mapping.tags.values())]
         missing = [(path, at) for path, at in missing if at(first) is None]
-        return _completed(first, missing, rest)
+        return _with_later_values(first, missing, rest)
 
     def tail(self, records: Iterable[dict[str, Any]], head: dict[str, Any] | None = None) -> dict[str, Any]:
         """The last value of every outcome there is, in the `head` of the session."""
         missing = [(path, getter(path)) for path in self.mapping.outcomes.values()]
-        return _completed(head or {}, missing, reversed(list(records))) if missing else head or {}
+        return _with_later_values(head or {}, missing, reversed(list(records))) if missing else head or {}
 
     def seen(self, events: Sequence[dict[str, Any]]) -> Seen:
         """What stands in the fields that every event is asked for, a field at a time."""
@@ -194,44 +194,44 @@ class MappedSessions:
         """What each event says in the fields that rules look at, and as its action and status."""
         rows = list(zip(*[column(events) for column in self.telling], strict=True))
         try:
-            known = list(map(self.recalled.get, rows))
+            results = list(map(self.recalled.get, rows))
         except TypeError:  # a list or an object, which no rule names
             return [self.told(row) for row in rows]
-        return [self.told(row) if one is None else one for one, row in zip(known, rows, strict=True)]
+        return [self.told(row) if one is None else one for one, row in zip(results, rows, strict=True)]
 
     def told(self, values: tuple[Any, ...]) -> Told:
         """What an event says that has these values there: its action, its status, what rules look at."""
         if not self.recalls:
             return self._told(values)
         try:
-            known = self.recalled.get(values)
+            result = self.recalled.get(values)
         except TypeError:
             return self._told(values)
-        if known is None:
-            known = self._told(values)
+        if result is None:
+            result = self._told(values)
             # 1, 1.0 and true are the same to a dictionary, and not to a rule.
             if all(value is None or type(value) is str for value in values):
                 if len(self.recalled) == RECALLED:
                     self.recalled.clear()
-                self.recalled[values] = known
-        return known
+                self.recalled[values] = result
+        return result
 
     def _told(self, values: tuple[Any, ...]) -> Told:
-        action, logged, *ruling = values
+        action, status, *ruling = values
         at = dict(zip(self.rule_paths, ruling, strict=True)).__getitem__
         if not self._takes(at):
             return Told(taken=False)
         kind = next((rule.kind for rule in self.mapping.kinds if fits(rule.where, at)), None)
         try:
             name = texted(action, "action")
-            return Told(True, kind, name, logged, None if logged is None else self._status(logged))
+            return Told(True, kind, name, status, None if status is None else self._status(status))
         except ValueError as error:
             return Told(True, kind, wrong=str(error))
 
     def chosen(self, many: list[Any]) -> list[Any]:
         """The messages, spans, or records that hold one, that the filter takes."""
-        chosen = self.mapping.filter
-        conditions = [*chosen.keep, *chosen.skip]
+        selection = self.mapping.filter
+        conditions = [*selection.keep, *selection.skip]
         if not conditions or not all(map(self.mapping.is_inside, itertools.chain(*conditions))):
             return many
         return [one for one in many if not isinstance(one, dict) or self._takes(self._at(one))]
@@ -240,22 +240,22 @@ class MappedSessions:
         return lambda path: self.rule_paths[path](item)
 
     def _takes(self, at: Callable[[str], Any]) -> bool:
-        chosen = self.mapping.filter
-        kept = not chosen.keep or any(fits(condition, at) for condition in chosen.keep)
-        return kept and not any(fits(condition, at) for condition in chosen.skip)
+        selection = self.mapping.filter
+        is_kept = not selection.keep or any(fits(condition, at) for condition in selection.keep)
+        return is_kept and not any(fits(condition, at) for condition in selection.skip)
 
-    def _status(self, logged: Any) -> marks.Status | None:
+    def _status(self, status: Any) -> marks.Status | None:
         """What a logged status means; without a table, succeeded and failed mean themselves."""
         table = self.mapping.statuses or {"succeeded": "succeeded", "failed": "failed"}
-        known = _status_word(logged)
-        meaning: Any = table.get(known, table.get(ANY))
+        word = _status_word(status)
+        meaning: Any = table.get(word, table.get(ANY))
         if meaning is None:
-            raise ValueError(f"status: unknown status {known[:80]!r}, expected one of {', '.join(table)}")
+            raise ValueError(f"status: unknown status {word[:80]!r}, expected one of {', '.join(table)}")
         return None if meaning == "unknown" else meaning
 
-    def is_other(self, logged: Any) -> bool:
+    def is_other(self, status: Any) -> bool:
         """Whether the mapping names a logged status only as any other."""
-        return _status_word(logged) not in self.mapping.statuses
+        return _status_word(status) not in self.mapping.statuses
 
     def role_rule(self, event: dict[str, Any]) -> RoleRule | None:
         """The first rule on who speaks that an event fits."""
@@ -269,8 +269,8 @@ class MappedSessions:
             if self._fits(rule.where, event):
                 return None if rule.status == "unknown" else rule.status
         result = self.result(event)
-        marked = None if result is None else marks.status(result)
-        return marked or (self.mapping.constants.status if acts else None)
+        status = None if result is None else marks.status(result)
+        return status or (self.mapping.constants.status if acts else None)
 
     def text_status(self, text: str, tool: str | None) -> marks.Status | None:
         """What rules and marks say of a result that is an event of its own."""
@@ -297,7 +297,7 @@ class MappedSessions:
         moment = float("-inf")
         moments = []
         for _, record in many:
-            moment = given if (given := self.seconds(record)) is not None else moment
+            moment = seconds if (seconds := self.seconds(record)) is not None else moment
             moments.append(moment)
         order = sorted(range(len(many)), key=moments.__getitem__)
         return [many[index] for index in order]
@@ -321,13 +321,13 @@ class MappedSessions:
 
 def written(name: str, match: re.Match[str]) -> Action:
     """An action out of a text: the groups that took part are its arguments, `action` its name."""
-    said = {key: one for key, one in match.groupdict().items() if one is not None}
-    if "action" not in said:
-        return Action(name=name, arguments=dict(said))
-    done, written_as = said.pop("action"), said.get("arguments", "")
-    keywords = _keywords(written_as)
-    raw = written_as if keywords is None else None
-    return Action(name=done, arguments=dict(said) if keywords is None else keywords, raw=raw)
+    groups = {key: one for key, one in match.groupdict().items() if one is not None}
+    if "action" not in groups:
+        return Action(name=name, arguments=dict(groups))
+    action, text = groups.pop("action"), groups.get("arguments", "")
+    keywords = _keywords(text)
+    raw = text if keywords is None else None
+    return Action(name=action, arguments=dict(groups) if keywords is None else keywords, raw=raw)
 
 
 def _keywords(text: str) -> dict[str, JsonValue] | None:
@@ -335,13 +335,13 @@ def _keywords(text: str) -> dict[str, JsonValue] | None:
     try:
         call = ast.parse(f"f({without_halves(text)})", mode="eval").body
         assert isinstance(call, ast.Call)
-        named = {one.arg: plain(ast.literal_eval(one.value)) for one in call.keywords if one.arg}
+        keywords = {one.arg: plain(ast.literal_eval(one.value)) for one in call.keywords if one.arg}
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
-    return named if not call.args and len(named) == len(call.keywords) else None
+    return keywords if not call.args and len(keywords) == len(call.keywords) else None
 
 
-def _of_file(path: str, source: str) -> Getter | None:
+def _file_name_getter(path: str, source: str) -> Getter | None:
     """The name of the file, or of a folder that it is in; None where a field is meant."""
     if path not in PLACES:
         return None
@@ -351,19 +351,19 @@ def _of_file(path: str, source: str) -> Getter | None:
     return lambda record: name
 
 
-def _timed(at: Getter, written: str | None, unsaid: str | None) -> Getter:
+def _time_getter(at: Getter, time_format: str | None, unsaid: str | None) -> Getter:
     """The time that stands there, as ISO 8601 where the mapping says how it is written."""
-    if written is None:
+    if time_format is None:
         return at
 
     def time(event: Any) -> Any:
-        logged = at(event)
-        return None if logged is not None and logged == unsaid else iso_of(logged, written)
+        value = at(event)
+        return None if value is not None and value == unsaid else iso_of(value, time_format)
 
     return time
 
 
-def _whole(at: Getter) -> Getter:
+def _integer_getter(at: Getter) -> Getter:
     """The whole number that stands there, also where it went through a table, or else what stands there."""
 
     def whole(event: Any) -> Any:
@@ -376,7 +376,7 @@ def _whole(at: Getter) -> Getter:
     return whole
 
 
-def _numbered(at: Getter, values: dict[str, float]) -> Getter:
+def _number_getter(at: Getter, values: dict[str, float]) -> Getter:
     """What stands there, with the number in place of a word that is one."""
     if not values:
         return at
@@ -389,17 +389,17 @@ def _numbered(at: Getter, values: dict[str, float]) -> Getter:
     return numbered
 
 
-def _status_word(logged: Any) -> str:
+def _status_word(status: Any) -> str:
     """A status as tables have it."""
-    return str(logged).lower() if isinstance(logged, bool) else str(logged)
+    return str(status).lower() if isinstance(status, bool) else str(status)
 
 
 def _has_pattern(condition: Condition) -> bool:
-    choices = (wanted if isinstance(wanted, list) else [wanted] for wanted in condition.values())
+    choices = (value if isinstance(value, list) else [value] for value in condition.values())
     return any(is_pattern(one) for many in choices for one in many)
 
 
-def _completed(
+def _with_later_values(
     first: dict[str, Any], missing: list[tuple[str, Getter]], rest: Iterator[dict[str, Any]]
 ) -> dict[str, Any]:
     """`first` with what later lines say at the `missing` paths."""

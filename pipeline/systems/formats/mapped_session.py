@@ -84,10 +84,10 @@ class MappedSession:
     def take(self, events: Sequence[Any], lines: Iterable[int | None]) -> None:
         """Add all events, each with its line, but those that cannot be read or say the same twice."""
         objects = [event if isinstance(event, dict) else {} for event in events]
-        seen = self.sessions.seen(objects)
-        differ = seen.differ
+        columns = self.sessions.seen(objects)
+        differ = columns.differ
         for place, (event, line, key, fields) in enumerate(
-            zip(events, lines, seen.keys, seen.fields, strict=False)
+            zip(events, lines, columns.keys, columns.fields, strict=False)
         ):
             self.place = place
             try:
@@ -111,25 +111,25 @@ class MappedSession:
 
     def finished(self, tail: dict[str, Any]) -> Iterator[Trajectory | Quarantined]:
         """What was wrong, then the trajectory."""
-        made: Trajectory | Quarantined | None = None
+        result: Trajectory | Quarantined | None = None
         if self.sessions.seq is not None and self.sessions.mapping.events_at is not None:
             order = sorted(range(len(self.events)), key=lambda at: self.events[at][0])
             self.events = [self.events[at] for at in order]
             self.origins = [self.origins[at] for at in order]
-        while made is None and len(self.events) > self.asked:
+        while result is None and len(self.events) > self.asked:
             try:
-                made = self._trajectory(tail)
+                result = self._trajectory(tail)
             except ValidationError as error:
-                made = self._without_invalid(error)
+                result = self._without_invalid(error)
         yield from self.wrong
         if self.others:
-            named = ", ".join(f"{word!r} ({count})" for word, count in self.others.most_common(8))
-            reason = f'statuses that [statuses] has no name for were taken as its "*": {named}'
+            statuses = ", ".join(f"{word!r} ({count})" for word, count in self.others.most_common(8))
+            reason = f'statuses that [statuses] has no name for were taken as its "*": {statuses}'
             yield Quarantined(source=self.sessions.source, line=self.line, reason=reason)
         if self.again:
             yield Quarantined(source=self.sessions.source, line=self.line, reason=_AGAIN.format(self.again))
-        if made is not None:
-            yield made
+        if result is not None:
+            yield result
         elif not self.wrong:
             yield Quarantined(source=self.sessions.source, line=self.line, reason="no events in it")
 
@@ -153,79 +153,89 @@ class MappedSession:
 
     def _repeats(self, event: dict[str, Any], key: Any) -> bool:
         """Whether an event came before; ValueError where another one came under its number or id."""
-        how = self.sessions
+        sessions = self.sessions
         if isinstance(key, (list, dict)):
             raise ValueError(f"expected a text or a number as its id, got {named(key)}")
         earlier = self.came.setdefault(key, set())
         same = frozen(event)
         if same in earlier:
-            self.again += key is None and how.mapping.event.time is None
+            self.again += key is None and sessions.mapping.event.time is None
             return True
-        if earlier and (how.id or how.seq) and key is not None:
+        if earlier and (sessions.id or sessions.seq) and key is not None:
             raise ValueError(f"another event came before with the same id or number {key!r}")
         earlier.add(same)
         return False
 
     def _take(self, event: dict[str, Any], line: int | None, fields: Fields) -> None:
         """Whatever is logged comes by here: what is not asked of most events is a call of its own."""
-        how = self.sessions
-        actor, role, logged, moment_logged, (taken, kind, name, status_logged, status, wrong) = fields
-        if not taken:
+        sessions = self.sessions
+        actor, role, content, moment_logged, (is_taken, kind, name, status_logged, status, wrong) = fields
+        if not is_taken:
             return
         plain = type(actor) is str and type(role) is str
         party = self.speakers.plain.get((actor, role)) if plain else None
         if party is None or party == "human":
-            actor, party = self.speakers.of(event, actor, role, logged, self.place)
-        text = logged if type(logged) is str else spoken(logged)
+            actor, party = self.speakers.of(event, actor, role, content, self.place)
+        text = content if type(content) is str else spoken(content)
         if wrong:
             raise ValueError(wrong)
-        if how.open_statuses and status_logged is not None and how.is_other(status_logged):
+        if sessions.open_statuses and status_logged is not None and sessions.is_other(status_logged):
             self.others[str(status_logged)[:40]] += 1
         arguments = raw = None
         if name:
             arguments, raw = self._arguments(event)
-        elif name is None and how.tells_acts:
+        elif name is None and sessions.tells_acts:
             name, arguments, raw = self._acted(party, event, text)
         else:
             name = None
         if status_logged is None:
-            status = how.result_status(event, acts=name is not None)
+            status = sessions.result_status(event, acts=name is not None)
         if party == "environment":
             if self._answers(text, kind, status if status_logged is not None else None):
                 return
             kind = kind or "note"
         kind = kind or ("message" if name is None else "action")
-        seq = self._seq(event) if how.seq else self.place + self.asked if how.listed else len(self.events)
+        seq = (
+            self._seq(event)
+            if sessions.seq
+            else self.place + self.asked
+            if sessions.listed
+            else len(self.events)
+        )
         time = self._time(event, moment_logged, line)
         error = self._error(event, status_logged) if status == "failed" else None
-        states = self._state(event) if how.tells_state else {}
+        states = self._state(event) if sessions.tells_state else {}
         self.events.append((seq, time, actor, kind, text, name, arguments, raw, status, error, states))
         self.origins.append((self.place, line))
 
-    def _time(self, event: dict[str, Any], logged: Any, line: int | None) -> str | None:
+    def _time(self, event: dict[str, Any], value: Any, line: int | None) -> str | None:
         """When it was; a text that is not written as the mapping says costs the time and not the event."""
         if self.sessions.mapping.constants.time_format is not None:
             try:
-                logged = self.sessions.time(event)
+                value = self.sessions.time(event)
             except ValueError as error:
                 self._refuse(self.place, f"{error}: kept without it", line)
                 return None
-        return moment(logged)
+        return moment(value)
 
     def _acted(self, party: ParticipantKind, event: dict[str, Any], text: str | None) -> Done:
         """What an event did that names no action: as a command line, or as its text has it written."""
-        how = self.sessions
-        if isinstance(command := how.command(event), str) and command.strip():
+        sessions = self.sessions
+        if isinstance(command := sessions.command(event), str) and command.strip():
             return command.split()[0][:80], {"command": command}, None
-        if how.acting and party == "agent" and (written := how.written_action(event, text)) is not None:
-            return written.name, written.arguments, written.raw
+        if (
+            sessions.acting
+            and party == "agent"
+            and (action := sessions.written_action(event, text)) is not None
+        ):
+            return action.name, action.arguments, action.raw
         return NOTHING
 
-    def _answers(self, text: str | None, kind: EventKind | None, logged: marks.Status | None) -> bool:
+    def _answers(self, text: str | None, kind: EventKind | None, event_status: marks.Status | None) -> bool:
         """Whether a text of the environment is the result of the action before it; it then is its state, and
         the status that is logged with it is the action's."""
-        how = self.sessions
-        if how.mapping.constants.results != "next" or kind not in (None, "note"):
+        sessions = self.sessions
+        if sessions.mapping.constants.results != "next" or kind not in (None, "note"):
             return False
         if not (self.events and text) or marks.surroundings(text):
             return False
@@ -233,20 +243,20 @@ class MappedSession:
         if last.kind != "action" or last.states or last.status:
             return False
         state: JsonValue = {"observation": text}
-        hashed = content_hash(state)
-        self.states[hashed] = state
-        status = logged or how.text_status(text, last.action)
+        state_hash = content_hash(state)
+        self.states[state_hash] = state
+        status = event_status or sessions.text_status(text, last.action)
         error = None if status != "failed" else marks.error(text) or text[:500]
-        self.events[-1] = last._replace(states={"public": hashed}, status=status, error=error)
+        self.events[-1] = last._replace(states={"public": state_hash}, status=status, error=error)
         return True
 
-    def _error(self, event: dict[str, Any], logged: Any) -> str:
+    def _error(self, event: dict[str, Any], status: Any) -> str:
         """Why it failed: the log's own error, else its status, else what came back."""
-        how = self.sessions
-        own = texted(how.error(event), "error")
-        if own or logged is not None:
-            return own or str(logged)
-        result = how.result(event)
+        sessions = self.sessions
+        error = texted(sessions.error(event), "error")
+        if error or status is not None:
+            return error or str(status)
+        result = sessions.result(event)
         return marks.error(result) or contents.plain(result)[:500] or "failed"
 
     def _arguments(self, event: dict[str, Any]) -> tuple[dict[str, JsonValue], str | None]:
@@ -254,14 +264,14 @@ class MappedSession:
         arguments: dict[str, JsonValue] = {}
         raw: str | None = None
         for key, at in self.sessions.arguments:
-            given = at(event)
-            if type(given) is str and given[:1] == "{":
-                raw = given
-                given = unpacked(given)
-            if type(given) is dict:
-                arguments.update(given)
-            elif given is not None:
-                arguments[key] = given
+            value = at(event)
+            if type(value) is str and value[:1] == "{":
+                raw = value
+                value = unpacked(value)
+            if type(value) is dict:
+                arguments.update(value)
+            elif value is not None:
+                arguments[key] = value
         return arguments, raw
 
     def _seq(self, event: dict[str, Any]) -> int:
@@ -276,47 +286,51 @@ class MappedSession:
         return seq
 
     def _state(self, event: dict[str, Any]) -> dict[str, str]:
-        how = self.sessions
-        state = how.state(event)
-        if state is None and (result := how.result(event)) is not None:
+        sessions = self.sessions
+        state = sessions.state(event)
+        if state is None and (result := sessions.result(event)) is not None:
             state = {"observation": result}
         if state is None:
             return {}
-        hashed = content_hash(state)
-        self.states[hashed] = state
-        return {"public": hashed}
+        state_hash = content_hash(state)
+        self.states[state_hash] = state
+        return {"public": state_hash}
 
     def _trajectory(self, tail: dict[str, Any]) -> Trajectory:
-        how, constants = self.sessions, self.sessions.mapping.constants
+        sessions, constants = self.sessions, self.sessions.mapping.constants
         head = {
-            name: how.given[name]
-            or texted(how.heads[name](self.head), f"trajectory.{name}")
+            name: sessions.given[name]
+            or texted(sessions.heads[name](self.head), f"trajectory.{name}")
             or getattr(constants, name)
             for name in HEAD
         }
-        native = how.native_id(self.head) if how.mapping.trajectory.native_id else None
-        native = native or how.place(self.line)
+        native = sessions.native_id(self.head) if sessions.mapping.trajectory.native_id else None
+        native = native or sessions.place(self.line)
         first = Row(*self.events[0])
         moment = (first.actor, first.time, first.text)
         # The id rests on the first event as it was cut out of its text.
-        rows = self.events if how.unsaid is None else [*_timed(self.events, how.unsaid)]
-        tags = {name: tag(said) for name, at in how.tags.items() if (said := at(self.head)) is not None}
+        rows = (
+            self.events if sessions.unsaid is None else [*_without_placeholders(self.events, sessions.unsaid)]
+        )
+        tags = {
+            name: tag(value) for name, at in sessions.tags.items() if (value := at(self.head)) is not None
+        }
         return Trajectory(
-            id=content_hash(how.system, native, moment)[:16],
+            id=content_hash(sessions.system, native, moment)[:16],
             native_id=native,
-            source=how.source,
-            system=how.system,
+            source=sessions.source,
+            system=sessions.system,
             **head,  # type: ignore[arg-type]
-            tags=tags | how.options.tags,
+            tags=tags | sessions.options.tags,
             participants=self.speakers.participants(head),
             events=_events(rows),
-            outcomes=tuple(_outcomes(how.outcomes, tail)),
+            outcomes=tuple(_outcomes(sessions.outcomes, tail)),
             states=self.states,
-            hidden=how.heads["hidden"](self.head),
+            hidden=sessions.heads["hidden"](self.head),
         )
 
 
-def _timed(rows: Iterable[tuple[Any, ...]], unsaid: str) -> Iterator[tuple[Any, ...]]:
+def _without_placeholders(rows: Iterable[tuple[Any, ...]], unsaid: str) -> Iterator[tuple[Any, ...]]:
     """Events without what stands for a time in those that have none."""
     for seq, time, *rest in rows:
         yield (seq, None if time == unsaid else time, *rest)
@@ -325,21 +339,21 @@ def _timed(rows: Iterable[tuple[Any, ...]], unsaid: str) -> Iterator[tuple[Any, 
 def _events(rows: Sequence[tuple[Any, ...]]) -> Any:
     """Events, or what is none and is told so by its type."""
     n = len(rows)
-    seq, time, actor, kind, text, *acted, status, error, states = zip(*rows, strict=True)
-    apart: list[Any] = [actor, kind, text, *acted, status, error, states]
+    seq, time, actor, kind, text, *action_columns, status, error, states = zip(*rows, strict=True)
+    apart: list[Any] = [actor, kind, text, *action_columns, status, error, states]
     columns = EventColumns(seq, [0] * n, [False] * n, time, *apart, [()] * n)  # type: ignore[call-arg]
     return Events(columns) if columns.are_events() else columns.dictionaries()
 
 
-def _outcomes(wanted: dict[str, Getter], record: dict[str, Any]) -> Iterator[Outcome]:
-    for name, at in wanted.items():
+def _outcomes(getters: dict[str, Getter], record: dict[str, Any]) -> Iterator[Outcome]:
+    for name, at in getters.items():
         value = at(record)
         if isinstance(value, (bool, int, float)):
             yield Outcome(name=name, value=value)
         elif isinstance(value, str):  # tables of texts have their numbers as such
             number = number_in(value)
-            known = number is not None and isfinite(number)
-            yield Outcome(name=name, value=number) if known else Outcome(name=name, text=value)
+            is_finite = number is not None and isfinite(number)
+            yield Outcome(name=name, value=number) if is_finite else Outcome(name=name, text=value)
         elif value is None:
             yield Outcome(name=name, reason="the log does not say")
         else:

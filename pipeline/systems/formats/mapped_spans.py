@@ -34,10 +34,10 @@ OPERATIONS: dict[Kind, str] = {"model": "chat", "tool": "execute_tool", "agent":
 
 def kind_of(value: object) -> Kind:
     """What a span's own word for its kind stands for."""
-    said = words(value)
-    if said & MODEL and not said & {"prompt", "list"}:
+    terms = words(value)
+    if terms & MODEL and not terms & {"prompt", "list"}:
         return "model"
-    return "tool" if said & TOOL else "agent" if said & AGENT else "other"
+    return "tool" if terms & TOOL else "agent" if terms & AGENT else "other"
 
 
 def words(value: object) -> set[str]:
@@ -51,19 +51,19 @@ def told(
 ) -> Iterator[Trajectory | Quarantined]:
     """The conversation of a list of spans; one that cannot be read is quarantined."""
     assert sessions.mapping.spans is not None
-    chosen = sessions.chosen(many)
-    how = _Paths(sessions.mapping.spans, chosen)
+    items = sessions.chosen(many)
+    paths = _Paths(sessions.mapping.spans, items)
     spans = []
-    for place, given in enumerate(chosen):
+    for place, item in enumerate(items):
         try:
-            spans.append(how.span(place, given))
+            spans.append(paths.span(place, item))
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             yield Quarantined(source=sessions.source, line=number, reason=f"span {place}: {error}")
     conversation = otlp.conversation(spans, sessions.source, rules(sessions.options.map), sessions.system)
     yield from conversation.wrong
     if conversation.talk.events:
-        made = trajectory(conversation.talk, value, number, sessions)
-        yield made.model_copy(update={"agent": made.agent or conversation.agent})
+        result = trajectory(conversation.talk, value, number, sessions)
+        yield result.model_copy(update={"agent": result.agent or conversation.agent})
     else:
         reason = "nothing is said in its spans; do input and output of [spans] say where that is?"
         yield Quarantined(source=sessions.source, line=number, reason=reason)
@@ -84,96 +84,99 @@ class _Paths:
         self.input, self.output, self.model = at(spans.input), at(spans.output), at(spans.model)
         self.error, self.status = at(spans.error), at(spans.status)
         self.tokens = at(spans.input_tokens), at(spans.output_tokens)
-        objects = [given for given in many if isinstance(given, dict)]
-        known = {str(self.id(given)): given for given in objects if self.id(given) is not None}
-        self.wrappers = self._wrappers(objects, known)
-        self.flat = any(self._asks(given) for given in objects)
+        objects = [record for record in many if isinstance(record, dict)]
+        by_id = {str(self.id(record)): record for record in objects if self.id(record) is not None}
+        self.wrappers = self._wrappers(objects, by_id)
+        self.flat = any(self._asks(record) for record in objects)
 
-    def span(self, place: int, given: Any) -> Span:
+    def span(self, place: int, record: Any) -> Span:
         """One record as a span; ValueError where it is none."""
-        if not isinstance(given, dict):
-            raise ValueError(f"expected an object, got {type(given).__name__}")
-        start = _nanoseconds(self.start(given), place)
-        parent = self.parent(given)
-        kind = self._kind(given, root=parent is None)
-        why, status = self.error(given), words(self.status(given) or "")
-        failed = str(why or self.status(given)) if why or status & FAILED else None
+        if not isinstance(record, dict):
+            raise ValueError(f"expected an object, got {type(record).__name__}")
+        start = _nanoseconds(self.start(record), place)
+        parent = self.parent(record)
+        kind = self._kind(record, root=parent is None)
+        error, status = self.error(record), words(self.status(record) or "")
+        failure = str(error or self.status(record)) if error or status & FAILED else None
         return Span(
             trace="",
-            id=str(self.id(given) or place),
+            id=str(self.id(record) or place),
             parent=None if parent is None else str(parent),
             start=start,
-            end=_nanoseconds(self.end(given), place) if self.end(given) else start,
-            attributes=dict(self._attributes(given, kind)),
+            end=_nanoseconds(self.end(record), place) if self.end(record) else start,
+            attributes=dict(self._attributes(record, kind)),
             events=[],
-            failed=failed,
+            failed=failure,
             service=None,
             tells=bool(status & SUCCEEDED),
         )
 
-    def _kind(self, given: dict[str, Any], *, root: bool) -> Kind:
-        kind = self._logged(given)
-        if kind == "model" and self._passes(given):
+    def _kind(self, record: dict[str, Any], *, root: bool) -> Kind:
+        kind = self._logged(record)
+        if kind == "model" and self._passes(record):
             return "agent"
         # What holds all others speaks where no model call in it does, and none stands beside it.
         return "agent" if root and kind == "other" and not self.flat else kind
 
-    def _logged(self, given: dict[str, Any]) -> Kind:
+    def _logged(self, record: dict[str, Any]) -> Kind:
         """What the log says that a span is."""
-        said = self.kind(given)
-        return self.kinds.get(str(said)) or kind_of(said)
+        word = self.kind(record)
+        return self.kinds.get(str(word)) or kind_of(word)
 
-    def _asks(self, given: dict[str, Any]) -> bool:
+    def _asks(self, record: dict[str, Any]) -> bool:
         """Whether a span is a model call with words in no other span."""
-        model = self._logged(given) == "model" and not self._passes(given)
-        return model and self.parent(given) is None and bool(self.input(given))
+        is_model = self._logged(record) == "model" and not self._passes(record)
+        return is_model and self.parent(record) is None and bool(self.input(record))
 
-    def _passes(self, given: dict[str, Any]) -> bool:
+    def _passes(self, record: dict[str, Any]) -> bool:
         """Whether what is called a model holds models and only passes their words on."""
-        return self.id(given) is not None and str(self.id(given)) in self.wrappers
+        return self.id(record) is not None and str(self.id(record)) in self.wrappers
 
-    def _wrappers(self, objects: list[dict[str, Any]], known: dict[str, dict[str, Any]]) -> set[str]:
+    def _wrappers(self, objects: list[dict[str, Any]], by_id: dict[str, dict[str, Any]]) -> set[str]:
         """Ids of the models that are nearest around another one; one around a tool asked for it and is none
         of these."""
         nearest: dict[str, str | None] = {}
         """Id -> the model there or nearest around it; None where that is a tool, or there is none."""
         wrappers = set[str]()
-        for given in objects:
-            if self._logged(given) != "model":
+        for record in objects:
+            if self._logged(record) != "model":
                 continue
-            passed, place = list[str](), str(self.parent(given))
-            while place in known and place not in nearest:
-                kind = self._logged(known[place])
+            chain, place = list[str](), str(self.parent(record))
+            while place in by_id and place not in nearest:
+                kind = self._logged(by_id[place])
                 nearest[place] = place if kind == "model" else None
                 if kind in ("model", "tool"):
                     break
-                passed.append(place)
-                place = str(self.parent(known[place]))
+                chain.append(place)
+                place = str(self.parent(by_id[place]))
             model = nearest.get(place)
-            nearest.update(dict.fromkeys(passed, model))
-            if model is not None and model != str(self.id(given)):
+            nearest.update(dict.fromkeys(chain, model))
+            if model is not None and model != str(self.id(record)):
                 wrappers.add(model)
         return wrappers
 
-    def _attributes(self, given: dict[str, Any], kind: Kind) -> Iterator[tuple[str, Any]]:
+    def _attributes(self, record: dict[str, Any], kind: Kind) -> Iterator[tuple[str, Any]]:
         """What the span says, in the words of the GenAI conventions."""
         yield "gen_ai.operation.name", OPERATIONS[kind]
-        name = re.sub(r"^\w+://.*/|(?<=://).*|:v?\w+$", "", str(self.name(given) or "")) or None
+        name = re.sub(r"^\w+://.*/|(?<=://).*|:v?\w+$", "", str(self.name(record) or "")) or None
         if kind == "tool":
             yield "gen_ai.tool.name", str(name or "tool")
-            yield "gen_ai.tool.call.arguments", arguments_in(self.input(given))
-            yield "gen_ai.tool.call.result", _result(self.output(given))
+            yield "gen_ai.tool.call.arguments", arguments_in(self.input(record))
+            yield "gen_ai.tool.call.result", _result(self.output(record))
         elif kind != "other":
-            if kind == "agent" and name and self._logged(given) == kind:
+            if kind == "agent" and name and self._logged(record) == kind:
                 yield "gen_ai.agent.name", str(name)
-            asked = messages_in(self.input(given), "user")
-            said = messages_in(self.output(given), "assistant")
-            yield "gen_ai.input.messages", asked
-            yield "gen_ai.output.messages", said[len(asked) :] if said[: len(asked)] == asked else said
-        if self.model(given):
-            yield "gen_ai.request.model", self.model(given)
+            inputs = messages_in(self.input(record), "user")
+            outputs = messages_in(self.output(record), "assistant")
+            yield "gen_ai.input.messages", inputs
+            yield (
+                "gen_ai.output.messages",
+                outputs[len(inputs) :] if outputs[: len(inputs)] == inputs else outputs,
+            )
+        if self.model(record):
+            yield "gen_ai.request.model", self.model(record)
         for side, at in zip(("input", "output"), self.tokens, strict=True):
-            if isinstance(count := at(given), int):
+            if isinstance(count := at(record), int):
                 yield f"gen_ai.usage.{side}_tokens", count
 
 

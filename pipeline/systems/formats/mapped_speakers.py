@@ -29,46 +29,46 @@ class Speakers:
 
         ValueError for a name that is none, an unknown role, or a name under two kinds.
         """
-        how = self._sessions
-        logged = actor, role
-        lasting = type(actor) is str and type(role) is str and actor != ""
-        if lasting and logged in self.plain:
-            kind = self.plain[logged]
+        sessions = self._sessions
+        pair = actor, role
+        is_plain = type(actor) is str and type(role) is str and actor != ""
+        if is_plain and pair in self.plain:
+            kind = self.plain[pair]
             if kind != "human" or not (type(text) is str and marks.scaffolded(text)):
                 return actor, kind
-        constant = how.mapping.constants.role
+        constant = sessions.mapping.constants.role
         if isinstance(constant, list):
             constant = constant[place % len(constant)]
-        if rule := how.role_rule(event):
-            named_as = rule.actor or (how.stripped(actor) if isinstance(actor, str) else actor)
-            return self.known(named_as, rule.kind), rule.kind
+        if rule := sessions.role_rule(event):
+            speaker = rule.actor or (sessions.stripped(actor) if isinstance(actor, str) else actor)
+            return self.known(speaker, rule.kind), rule.kind
         if not is_name(actor) and constant is not None:
             actor, role = constant, constant
         actor = actor if is_name(actor) else role
         if not is_name(actor):
             raise ValueError(f"actor: expected a name, got {named(actor)}")
-        name, kind = how.stripped(str(actor)), self._kind(role)
+        name, kind = sessions.stripped(str(actor)), self._kind(role)
         if kind == "human" and type(text) is str and marks.scaffolded(text):
             return self.known(name, "environment"), "environment"
-        if how.mapping.role_rules:
+        if sessions.mapping.role_rules:
             return self.known(name, kind), kind
-        known_as = self._kinds.setdefault(name, kind)
-        if known_as != kind:
-            raise ValueError(f"role: {name!r} was of kind {known_as} before and is {kind} here")
-        if lasting and name == actor:
-            self.plain[logged] = kind
+        earlier_kind = self._kinds.setdefault(name, kind)
+        if earlier_kind != kind:
+            raise ValueError(f"role: {name!r} was of kind {earlier_kind} before and is {kind} here")
+        if is_plain and name == actor:
+            self.plain[pair] = kind
         return name, kind
 
     def _kind(self, role: Any) -> ParticipantKind:
         """What a role stands for, as it was logged or as nearly as the mapping has it."""
-        how = self._sessions
+        sessions = self._sessions
         role = str(role) if isinstance(role, (int, float)) else role
-        alike = (role, how.stripped(role), role.lower()) if isinstance(role, str) else (role,)
+        alike = (role, sessions.stripped(role), role.lower()) if isinstance(role, str) else (role,)
         for one in (*alike, ANY):
-            if one in how.roles:
-                return how.roles[one]
-        known = ", ".join(how.roles)
-        raise ValueError(f"role: unknown role {str(role)[:80]!r}, expected one of {known}")
+            if one in sessions.roles:
+                return sessions.roles[one]
+        roles = ", ".join(sessions.roles)
+        raise ValueError(f"role: unknown role {str(role)[:80]!r}, expected one of {roles}")
 
     def known(self, actor: Any, kind: ParticipantKind) -> str:
         """Who a rule says it is; under a name that another kind has, the kind is added to the name."""

@@ -67,19 +67,19 @@ def is_time_format(text: str) -> bool:
         return False
 
 
-def iso_of(value: Any, written: str) -> Any:
+def iso_of(value: Any, time_format: str) -> Any:
     """ISO 8601 of a text, or a number (20240131), that is a time written so, or as it is; ValueError for
     another text."""
     if not isinstance(value, (str, int, float)) or isinstance(value, bool):
         return value
     text = str(value).strip()
     with suppress(ValueError):
-        return datetime.strptime(text, written).isoformat()
+        return datetime.strptime(text, time_format).isoformat()
     if not isinstance(value, str) or not text:
         return value
     if seconds_of(text) is not None:
         return text
-    raise ValueError(f"time: {value[:40]!r} is not written as {written!r}")
+    raise ValueError(f"time: {value[:40]!r} is not written as {time_format!r}")
 
 
 def frozen(value: Any) -> Hashable:

@@ -287,8 +287,8 @@ class Mapping(Model):
         when, where times are written in a format of their own."""
         heads = self.trajectory.model_dump(exclude_none=True, exclude={"hidden", "request"})
         fields = {"actor", "role", "id"} | ({"time"} if self.constants.time_format else set())
-        said = self.event.model_dump(exclude_none=True, include=fields)
-        paths = (one for path in (*heads.values(), *said.values()) for one in several(path))
+        event_fields = self.event.model_dump(exclude_none=True, include=fields)
+        paths = (one for path in (*heads.values(), *event_fields.values()) for one in several(path))
         return {str(steps(path)[0]) for path in paths}
 
     def check(self) -> None:
@@ -307,18 +307,18 @@ class Mapping(Model):
             if more and (at != self.events_at or "[]" in rest):
                 raise ValueError(f"{key}: events are in {self.events_at!r}, {path!r} goes elsewhere")
         for condition in self._conditions():
-            for wanted in condition.values():
-                for one in wanted if isinstance(wanted, list) else [wanted]:
+            for entry in condition.values():
+                for one in entry if isinstance(entry, list) else [entry]:
                     check_pattern(one)
         for pattern in self._patterns():
             expression(pattern)
         for name in self.values:
             if name not in self.outcomes:
-                known = ", ".join(self.outcomes) or "those of [outcomes], which has none"
-                raise ValueError(f"values.{name}: no such outcome, expected one of {known}")
-        if (written := self.constants.time_format) is not None and not is_time_format(written):
+                names = ", ".join(self.outcomes) or "those of [outcomes], which has none"
+                raise ValueError(f"values.{name}: no such outcome, expected one of {names}")
+        if (time_format := self.constants.time_format) is not None and not is_time_format(time_format):
             raise ValueError(
-                f"constants.time_format: expected directives such as %d.%m.%Y %H:%M, got {written!r}"
+                f"constants.time_format: expected directives such as %d.%m.%Y %H:%M, got {time_format!r}"
             )
         for value, meaning in self.statuses.items():
             if meaning not in ("succeeded", "failed", "unknown"):
@@ -344,16 +344,16 @@ class Mapping(Model):
         return self.events_at is None or path.startswith(f"{self.events_at}[]")
 
     def _check_parts(self) -> None:
-        mapped = bool(self.event.model_dump(exclude_none=True))
+        has_fields = bool(self.event.model_dump(exclude_none=True))
         if self.messages is not None and self.messages.at is None and not self.messages.each:
             raise ValueError("messages.at: where the list of messages is; or each = true")
-        if (self.messages is not None) + (self.spans is not None) + mapped > 1:
+        if (self.messages is not None) + (self.spans is not None) + has_fields > 1:
             raise ValueError("event, messages, spans: each says where events are; give one of them")
         rules = self.roles or self.results or self.constants.status
-        speaker = self.event.actor or self.event.role or (mapped and self.constants.role)
+        speaker = self.event.actor or self.event.role or (has_fields and self.constants.role)
         if not speaker and self.messages is None and self.spans is None and not (self.only_rules and rules):
             raise ValueError("event: needs actor or role")
-        if self.trajectory.request and (not mapped or self.events_at is None):
+        if self.trajectory.request and (not has_fields or self.events_at is None):
             raise ValueError("trajectory.request: stands where one record holds a list of events")
         if self.turns is not None and self.turns.at != self.events_at:
             raise ValueError(f"turns.at: events are in {self.events_at!r}, got {self.turns.at!r}")
@@ -361,8 +361,8 @@ class Mapping(Model):
     def _patterns(self) -> Iterator[str]:
         yield from self.names.values()
         yield from (rule.pattern for rule in self.actions)
-        given = self.turns.pattern if self.turns else None
-        yield from [given] if isinstance(given, str) else given or []
+        patterns = self.turns.pattern if self.turns else None
+        yield from [patterns] if isinstance(patterns, str) else patterns or []
 
     def _head_paths(self) -> Iterator[tuple[str, str]]:
         for name, path in self.trajectory.model_dump(exclude_none=True).items():
@@ -377,13 +377,13 @@ class Mapping(Model):
         for name, path in self.event.model_dump(exclude_none=True).items():
             yield from ((f"event.{name}", one) for one in several(path))
         if self.spans is not None:
-            given = self.spans.model_dump(exclude_none=True, exclude={"at", "kinds"})
-            yield from ((f"spans.{name}", one) for name, path in given.items() for one in several(path))
+            span_paths = self.spans.model_dump(exclude_none=True, exclude={"at", "kinds"})
+            yield from ((f"spans.{name}", one) for name, path in span_paths.items() for one in several(path))
         tables: dict[str, Sequence[KindRule | RoleRule | ResultRule | ActionRule]]
         tables = {"kinds": self.kinds, "roles": self.role_rules}
         tables |= {"results": self.results, "actions": self.actions}
-        for table, many in tables.items():
-            for number, rule in enumerate(many):
+        for table, rules in tables.items():
+            for number, rule in enumerate(rules):
                 yield from ((f"{table}[{number}].where", path) for path in rule.where)
         for table in ("keep", "skip"):
             for number, condition in enumerate(getattr(self.filter, table)):
@@ -432,7 +432,7 @@ def explained(error: ValidationError, mapping: type[Model]) -> str:
         model: Any = mapping
         for part in where[:-1]:
             model = getattr(model.model_fields.get(part), "annotation", None) if model else None
-        known = ", ".join(getattr(model, "model_fields", ()))
-        return f"{place}: unknown key" + (f", expected one of {known}" if known else "")
-    given = "" if first["type"] == "missing" else f", got {first['input']!r:.80}"
-    return f"{place}: {first['msg']}{given}"
+        keys = ", ".join(getattr(model, "model_fields", ()))
+        return f"{place}: unknown key" + (f", expected one of {keys}" if keys else "")
+    suffix = "" if first["type"] == "missing" else f", got {first['input']!r:.80}"
+    return f"{place}: {first['msg']}{suffix}"

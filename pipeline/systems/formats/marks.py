@@ -33,13 +33,13 @@ _ERROR = re.compile(
     r"|\s*<(?:error|exception|tool_use_error)>"
     r"|\s*Traceback \(most recent call last\):"
 )
-_RAISED = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit)\b")
+_EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit)\b")
 _TRACEBACK = "Traceback (most recent call last)"
-_ALIKE = re.compile(
+_ERROR_WORDS = re.compile(
     r"\b(?:errors?|exceptions?|failed|failure|traceback|denied|invalid|not found|no such|cannot|timed out)\b",
     re.IGNORECASE,
 )
-_OBSERVED = re.compile(
+_OBSERVATION = re.compile(
     r"\s*(?:<(?:returncode|return_code|exit_code)>\s*-?\d+\s*<"  # mini-swe-agent
     r"|(?:OBSERVATION|Observation):\s"  # SWE-agent, OpenHands, ReAct, smolagents
     r"|EXECUTION RESULT of \["  # OpenHands
@@ -47,7 +47,7 @@ _OBSERVED = re.compile(
     r"|\[\w+(?: for '[^\n]*')?\] Result:"  # Cline, Roo Code
     r"|(?:New|Current) [Tt]erminal (?:[Oo]utput|[Ss]creen|[Ss]tate):)"  # Terminus
 )
-_REFUSED = r"(?:denied|rejected|declined|refused)"
+_REFUSAL = r"(?:denied|rejected|declined|refused)"
 _TOOL = (
     r"(?:(?:this|the|your) )?(?:(?:tool|command|execution|action|operation|edit|exec|patch)"
     r"(?: (?:use|call|execution|invocation))?|permission(?: to (?:use|run|execute) [^.\n]{1,60}?)?"
@@ -56,19 +56,19 @@ _TOOL = (
 _BY_USER = (
     # Claude Code; Gemini CLI, Cline, Roo Code, LangChain, opencode, Vercel's AI SDK; Goose; VS Code
     r"(?:the )?user (?:does(?:n[\u2019']t| not) want to (?:proceed with this tool use|take this action)\b"
-    rf"|(?:did(?:n[\u2019']t| not) (?:allow|approve|permit)|(?:has )?{_REFUSED}) {_TOOL}"
+    rf"|(?:did(?:n[\u2019']t| not) (?:allow|approve|permit)|(?:has )?{_REFUSAL}) {_TOOL}"
     r"|did(?:n[\u2019']t| not) (?:allow|approve|permit)(?: it| this| that)?"
-    rf"|has {_REFUSED} to run this tool"
+    rf"|has {_REFUSAL} to run this tool"
     r"|chose to skip the tool call)"
 )
 _VETO = re.compile(
     r"\s*(?:<tool_use_error>|\[\w[^\]\n]{0,200}\]\s*(?:(?:result|reason):\s*)?|(?:error|failed):\s*)?(?:"
     rf"{_BY_USER}|(?:the )?(?:exec(?:ution)?|tool|action|command|operation|edit|patch)\b[\w ]{{0,30}}?"
-    rf"\b{_REFUSED} by (?:the )?user)"
+    rf"\b{_REFUSAL} by (?:the )?user)"
     r"(?:\s*(?:[.!,;:(\n<\"]|$)|\s+(?:and (?:provided|said)|with|for|right now|because)\b)",
     re.IGNORECASE,
 )
-_SAID_TO_IT = re.compile(
+_COMMENT = re.compile(
     r"\bthe user said:(?P<a>.*)|<feedback>(?P<b>.*?)</feedback>|\bwith reason:(?P<c>.*)"
     r"|\bwith the following feedback:(?P<d>.*)",
     re.DOTALL,
@@ -78,9 +78,9 @@ _SURROUNDINGS = re.compile(r"\s*<(environment_context|environment_details)>.*</\
 
 def status(content: JsonValue) -> Status | None:
     """Whether a result says that it failed or succeeded; None where it says neither."""
-    parsed = _parsed(content)
-    if isinstance(parsed, dict):
-        return _of_object(parsed)
+    result = _result_object(content)
+    if isinstance(result, dict):
+        return _object_status(result)
     text = contents.plain(content)
     code = _code(text)
     if code is not None:
@@ -90,9 +90,9 @@ def status(content: JsonValue) -> Status | None:
 
 def error(content: JsonValue) -> str | None:
     """What a result gives as its error, where that is a text of its own."""
-    parsed = _parsed(content)
-    given = (parsed.get("error"), parsed.get("error_code")) if isinstance(parsed, dict) else ()
-    return next((one for one in given if isinstance(one, str) and one), None)
+    result = _result_object(content)
+    errors = (result.get("error"), result.get("error_code")) if isinstance(result, dict) else ()
+    return next((one for one in errors if isinstance(one, str) and one), None)
 
 
 class Veto(NamedTuple):
@@ -107,20 +107,20 @@ def veto(content: JsonValue) -> Veto | None:
     text = error(content) or contents.plain(content)
     if not _VETO.match(text[:LOOK]):
         return None
-    said = _SAID_TO_IT.search(text)
-    words = next((one.strip() for one in said.groups() if one is not None), "") if said else ""
+    match = _COMMENT.search(text)
+    words = next((one.strip() for one in match.groups() if one is not None), "") if match else ""
     return Veto(words or None)
 
 
 def alike(content: JsonValue) -> bool:
     """Whether the first line of a result reads like an error, which is no more than a reason to look."""
     first = contents.plain(content)[:LOOK].strip().partition("\n")[0]
-    return _ALIKE.search(first[:200]) is not None
+    return _ERROR_WORDS.search(first[:200]) is not None
 
 
 def observed(text: str) -> bool:
     """Whether a turn under the role of a user is what a scaffold puts there: the output of a command."""
-    return _OBSERVED.match(text) is not None
+    return _OBSERVATION.match(text) is not None
 
 
 def surroundings(text: str) -> bool:
@@ -133,7 +133,7 @@ def scaffolded(text: str) -> bool:
     return observed(text) or surroundings(text)
 
 
-def _parsed(content: JsonValue) -> JsonValue:
+def _result_object(content: JsonValue) -> JsonValue:
     """An object that is logged as its JSON text, or as the only part of a content."""
     if isinstance(content, dict):
         return content
@@ -141,20 +141,22 @@ def _parsed(content: JsonValue) -> JsonValue:
     return contents.arguments(text)[0] or None if text.lstrip().startswith("{") else None
 
 
-def _of_object(given: dict[str, JsonValue]) -> Status | None:
+def _object_status(result: dict[str, JsonValue]) -> Status | None:
     """Flags of failure count before those of success, and a return code before `error`."""
-    about = given.get("metadata")  # where Codex has it
-    for key, holder in itertools.product(_CODE_KEYS, (given, about if isinstance(about, dict) else {})):
+    metadata = result.get("metadata")  # where Codex has it
+    for key, holder in itertools.product(
+        _CODE_KEYS, (result, metadata if isinstance(metadata, dict) else {})
+    ):
         code = holder.get(key)
         if isinstance(code, int) and not isinstance(code, bool):
             return "failed" if code else "succeeded"
-    flags = [given.get(key) for key in ("is_error", "isError")]
-    good = [given.get(key) for key in ("success", "ok")]
+    flags = [result.get(key) for key in ("is_error", "isError")]
+    good = [result.get(key) for key in ("success", "ok")]
     # An API that has a code for each result has 0 for none, and some write it as a text.
-    coded = str(given.get("error_code") or "").strip("0")
-    if given.get("error") or coded or True in flags or False in good:
+    error_code = str(result.get("error_code") or "").strip("0")
+    if result.get("error") or error_code or True in flags or False in good:
         return "failed"
-    return "succeeded" if "error" in given or False in flags or True in good else None
+    return "succeeded" if "error" in result or False in flags or True in good else None
 
 
 def _code(text: str) -> int | None:
@@ -173,4 +175,4 @@ def _fails(text: str) -> bool:
     if _ERROR.match(text[:LOOK]):
         return True
     last = text[-LOOK:].strip().rpartition("\n")[2]
-    return _TRACEBACK in text and _RAISED.match(last) is not None
+    return _TRACEBACK in text and _EXCEPTION.match(last) is not None

@@ -53,12 +53,12 @@ class _Growing:
     def __post_init__(self) -> None:
         self.names = dict.fromkeys(person.name for person in self.participants)
 
-    def add_event(self, given: dict[str, Any]) -> None:
-        if "seq" not in given:
-            given = {**given, "seq": self.events[-1].seq + 1 if self.events else 0}
-        if isinstance(time := given.get("time"), (int, float)):
-            given = {**given, "time": moment(time)}
-        event = Event.model_validate(given)
+    def add_event(self, record: dict[str, Any]) -> None:
+        if "seq" not in record:
+            record = {**record, "seq": self.events[-1].seq + 1 if self.events else 0}
+        if isinstance(time := record.get("time"), (int, float)):
+            record = {**record, "time": moment(time)}
+        event = Event.model_validate(record)
         if event.actor not in self.names:
             raise ValueError(f"unknown actor {event.actor[:80]!r}, expected one of {', '.join(self.names)}")
         if (event.seq, event.sub) in self.places:
@@ -106,7 +106,7 @@ def read_span(path: Path, options: ReadOptions, span: Span | None) -> Iterator[T
     """The trajectories of a file, or of a part of it; what does not fit is quarantined with its line."""
     source = str(path)
     growing: dict[str, _Growing] = {}
-    opened: list[_Growing] = []
+    trajectories: list[_Growing] = []
     states: dict[str, JsonValue] = {}
     for number, value in json_lines(path, span=span):
         line = only_object(value, source, number)
@@ -115,10 +115,10 @@ def read_span(path: Path, options: ReadOptions, span: Span | None) -> Iterator[T
             continue
         try:
             one = _take(line, growing, states, source, options)
-            opened += [one] if one else []
+            trajectories += [one] if one else []
         except (ValueError, ValidationError, TypeError, AttributeError) as error:
             yield Quarantined(source=source, line=number, reason=_reason(error))
-    for one in opened:
+    for one in trajectories:
         yield attempted(partial(one.finished, states), source)
 
 
@@ -136,7 +136,7 @@ def _take(
     rest = dict(line)
     kind = rest.pop("type", None)
     if kind == "trajectory":
-        one = _opened(rest, states, source, options)
+        one = _new_trajectory(rest, states, source, options)
         growing[one.head["id"]] = growing[one.head["native_id"]] = one
         return one
     if kind == "state":
@@ -156,15 +156,15 @@ def _take(
     return None
 
 
-def _opened(
-    given: dict[str, Any], states: dict[str, JsonValue], source: str, options: ReadOptions
+def _new_trajectory(
+    record: dict[str, Any], states: dict[str, JsonValue], source: str, options: ReadOptions
 ) -> _Growing:
     for key, kind in _PARTS.items():
-        if not isinstance(given.get(key, kind()), kind):
+        if not isinstance(record.get(key, kind()), kind):
             raise ValueError(f"{key} must be {'an object' if kind is dict else 'a list'}")
-    participants = tuple(Participant.model_validate(p) for p in given.get("participants", ()))
-    head = {key: given[key] for key in _HEAD if key in given}
-    unknown = sorted(set(given) - set(_HEAD) - {"participants", "events", "outcomes", "states"})
+    participants = tuple(Participant.model_validate(p) for p in record.get("participants", ()))
+    head = {key: record[key] for key in _HEAD if key in record}
+    unknown = sorted(set(record) - set(_HEAD) - {"participants", "events", "outcomes", "states"})
     if unknown:
         raise ValueError(f"a trajectory has no {', '.join(unknown)}")
     if not isinstance(head.get("native_id"), str):
@@ -174,12 +174,12 @@ def _opened(
     head.setdefault("id", identity(head, [p.name for p in participants]))
     head |= {key: value for key, value in options.given().items() if value}
     Trajectory(**head, participants=participants, events=())  # says what does not fit while its line is known
-    one = _Growing(head, participants)
-    for event in given.get("events", ()):
-        one.add_event(event)
-    one.outcomes.extend(Outcome.model_validate(outcome) for outcome in given.get("outcomes", ()))
-    states.update(given.get("states", {}))
-    return one
+    trajectory = _Growing(head, participants)
+    for event in record.get("events", ()):
+        trajectory.add_event(event)
+    trajectory.outcomes.extend(Outcome.model_validate(outcome) for outcome in record.get("outcomes", ()))
+    states.update(record.get("states", {}))
+    return trajectory
 
 
 def _reason(error: Exception) -> str:

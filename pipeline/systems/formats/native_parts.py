@@ -129,27 +129,27 @@ class _Lines:
     def extents(self, size: int) -> Iterator[Extent]:
         """Where the trajectories lie that have a name or a state in common, and what is nobody's; all of it
         together where parts of that size would read the states that they have in common again and again."""
-        together = self.differ or not self.heads.keys().isdisjoint(self.states)
+        is_one_part = self.differ or not self.heads.keys().isdisjoint(self.states)
         for name, hashes in self.needs.items():
             for one in hashes & self.heads.keys():
                 self._unite(self.heads[one], name)
-        needed = Counter(one for hashes in self.needs.values() for one in hashes if one in self.states)
+        uses = Counter(one for hashes in self.needs.values() for one in hashes if one in self.states)
         total = sum(extent.size for extent in self.by_name.values())
         parts = total // size
-        together |= sum(self._bytes(one) * min(count - 1, parts) for one, count in needed.items()) > total
-        whole: dict[str, Extent] = {}
+        is_one_part |= sum(self._bytes(one) * min(count - 1, parts) for one, count in uses.items()) > total
+        by_root: dict[str, Extent] = {}
         for name, extent in self.by_name.items():
-            root = "" if together else self._root(name)
-            for one in self.needs.get(name, set()) & needed.keys():
+            root = "" if is_one_part else self._root(name)
+            for one in self.needs.get(name, set()) & uses.keys():
                 extent.borrow(*self.states[one][0])
-            if root in whole:
-                whole[root].join(extent)
+            if root in by_root:
+                by_root[root].join(extent)
             else:
-                whole[root] = extent
-        if together and whole:
+                by_root[root] = extent
+        if is_one_part and by_root:
             for last, _ in self.states.values():
-                whole[""].borrow(*last)
-        yield from whole.values()
+                by_root[""].borrow(*last)
+        yield from by_root.values()
         yield from self.nobodys
 
     def _bytes(self, state: str) -> int:

@@ -22,7 +22,7 @@ from .otlp_spans import Span
 SYSTEM = "openinference"
 LOOK = 64 * 1024
 IDS = ("span_id", "id", "context.span_id")
-_TOLD = re.compile(rb'"(?:span_kind"|openinference(?:\.span\.kind)?"\s*:)')
+_KIND_MARK = re.compile(rb'"(?:span_kind"|openinference(?:\.span\.kind)?"\s*:)')
 """Where a span says its kind; in a text of a chat about spans its marks are escaped."""
 _PERIOD = re.compile(r"P(?:(\d+)D)?T?(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?")
 
@@ -36,7 +36,7 @@ def recognises(path: Path) -> bool:
     if b'"resourceSpans"' in head or b'"resource_spans"' in head:
         return False
     nested = b'"span_attributes"' in head and (b'"child_spans"' in head or b'"openinference' in head)
-    return nested or (b'"attributes' in head and b"context" in head and _TOLD.search(head) is not None)
+    return nested or (b'"attributes' in head and b"context" in head and _KIND_MARK.search(head) is not None)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
@@ -76,84 +76,86 @@ def spans_of(
 
 
 def _tree(
-    given: dict[str, Any], parent: str | None, source: str, line: int | None, trace: str | None
+    record: dict[str, Any], parent: str | None, source: str, line: int | None, trace: str | None
 ) -> Iterator[Span | Quarantined]:
     """A span, then those in it, which a broken one leaves to the span above."""
-    given = _filled(given)
+    record = _without_empty(record)
     above = parent
     try:
-        trace = _trace(given) or trace
-        span = _span(given, parent, trace)
+        trace = _trace(record) or trace
+        span = _span(record, parent, trace)
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        name = next((given[key] for key in IDS if key in given), "?")
+        name = next((record[key] for key in IDS if key in record), "?")
         yield Quarantined(
             source=source, line=line, reason=f"span {name}: not as OpenInference has it: {error}"
         )
     else:
         above = span.id
         yield span
-    inner = given.get("child_spans")
+    inner = record.get("child_spans")
     for child in inner if isinstance(inner, list) else []:
         if isinstance(child, dict):
             yield from _tree(child, above, source, line, trace)
 
 
-def _filled(given: dict[str, Any]) -> dict[str, Any]:
+def _without_empty(record: dict[str, Any]) -> dict[str, Any]:
     """What a span says: a table of spans has every column for each, empty ones as null or NaN."""
-    return {key: value for key, value in given.items() if value is not None and value == value}
+    return {key: value for key, value in record.items() if value is not None and value == value}
 
 
-def _trace(given: dict[str, Any]) -> str | None:
+def _trace(record: dict[str, Any]) -> str | None:
     """The id of the trace that a span names, wherever it does."""
-    context = given.get("context") or {}
-    named = given.get("trace_id") or context.get("trace_id") or given.get("context.trace_id")
-    return str(named) if named else None
+    context = record.get("context") or {}
+    trace_id = record.get("trace_id") or context.get("trace_id") or record.get("context.trace_id")
+    return str(trace_id) if trace_id else None
 
 
-def _span(given: dict[str, Any], parent: str | None, trace: str | None) -> Span:
+def _span(record: dict[str, Any], parent: str | None, trace: str | None) -> Span:
     if trace is None:
         raise ValueError("trace_id: missing")
-    context = given.get("context") or {}
-    name = str(given.get("span_name", given.get("name", "")))
-    attributes = given.get("span_attributes", given.get("attributes")) or {}
+    context = record.get("context") or {}
+    name = str(record.get("span_name", record.get("name", "")))
+    attributes = record.get("span_attributes", record.get("attributes")) or {}
     flat = {
         key.removeprefix("attributes."): value
-        for key, value in given.items()
+        for key, value in record.items()
         if key.startswith("attributes.")
     }
-    flat |= _filled(dict(attributes if all("." in key for key in attributes) else _attributes(attributes)))
-    if given.get("span_kind") in (*OPERATIONS, "CHAIN"):
-        flat.setdefault(KIND, given["span_kind"])
-    if (begun := given.get("timestamp", given.get("start_time"))) is None:
+    flat |= _without_empty(
+        dict(attributes if all("." in key for key in attributes) else _flatten(attributes))
+    )
+    if record.get("span_kind") in (*OPERATIONS, "CHAIN"):
+        flat.setdefault(KIND, record["span_kind"])
+    if (moment := record.get("timestamp", record.get("start_time"))) is None:
         raise ValueError("timestamp: missing")
-    start = _nanoseconds(begun)
-    status = given.get("status") or {}
-    code = str(given.get("status_code", status.get("code", status.get("status_code", "")))).upper()
-    why = given.get("status_message") or status.get("description") or code
+    start = _nanoseconds(moment)
+    status = record.get("status") or {}
+    code = str(record.get("status_code", status.get("code", status.get("status_code", "")))).upper()
+    reason = record.get("status_message") or status.get("description") or code
     events = [
-        (str(e.get("Name", e.get("name"))), e) for e in given.get("events") or [] if isinstance(e, dict)
+        (str(e.get("Name", e.get("name"))), e) for e in record.get("events") or [] if isinstance(e, dict)
     ]
     return Span(
         trace=trace,
-        id=str(given.get("span_id") or context.get("span_id") or given["context.span_id"]),
-        parent=str(p) if (p := given.get("parent_span_id") or given.get("parent_id") or parent) else None,
+        id=str(record.get("span_id") or context.get("span_id") or record["context.span_id"]),
+        parent=str(p) if (p := record.get("parent_span_id") or record.get("parent_id") or parent) else None,
         start=start,
-        end=_nanoseconds(given["end_time"])
-        if given.get("end_time")
-        else start + _length(given.get("duration")),
+        end=_nanoseconds(record["end_time"])
+        if record.get("end_time")
+        else start + _length(record.get("duration")),
         attributes=translated(flat, name),
         events=events,
-        failed=str(why) if "ERROR" in code else None,
-        service=given.get("service_name"),
+        failed=str(reason) if "ERROR" in code else None,
+        service=record.get("service_name"),
         tells=KIND not in flat,
     )
 
 
-def _attributes(given: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flatten(attributes: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Nested attributes by their dotted names; lists of messages stay lists."""
-    for key, value in given.items():
+    for key, value in attributes.items():
         if isinstance(value, dict):
-            yield from ((f"{key}.{inner}", one) for inner, one in _attributes(value))
+            yield from ((f"{key}.{inner}", one) for inner, one in _flatten(value))
         else:
             yield key, value
 
@@ -161,8 +163,8 @@ def _attributes(given: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 def _nanoseconds(moment: Any) -> int:
     if isinstance(moment, (int, float)) and not isinstance(moment, bool):
         return int(moment * (1 if moment > 1e17 else 1_000_000 if moment > 1e11 else 1_000_000_000))
-    parsed = datetime.fromisoformat(str(moment))
-    aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    time = datetime.fromisoformat(str(moment))
+    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
     return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
 
 

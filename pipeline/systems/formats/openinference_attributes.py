@@ -23,57 +23,59 @@ _CALL = re.compile(r"tool_calls\.(\d+)\.tool_call\.(.+)")
 _PART = re.compile(r"contents\.(\d+)\.message_content\.(.+)")
 
 
-def translated(given: dict[str, Any], name: str) -> dict[str, Any]:
+def translated(attributes: dict[str, Any], name: str) -> dict[str, Any]:
     """Attributes of OpenInference with those of the GenAI conventions that say the same."""
-    kind = str(given.get(KIND, "")).upper()
+    kind = str(attributes.get(KIND, "")).upper()
     if kind not in OPERATIONS:
-        return given
-    made: dict[str, Any] = {"gen_ai.operation.name": OPERATIONS[kind]}
-    if "session.id" in given:
-        made["gen_ai.conversation.id"] = given["session.id"]
+        return attributes
+    translation: dict[str, Any] = {"gen_ai.operation.name": OPERATIONS[kind]}
+    if "session.id" in attributes:
+        translation["gen_ai.conversation.id"] = attributes["session.id"]
     if kind == "TOOL":
-        made |= _tool(given, name)
+        translation |= _tool(attributes, name)
     else:
-        made |= _talk(given, kind, name)
-    return {**given, **made}
+        translation |= _talk(attributes, kind, name)
+    return {**attributes, **translation}
 
 
-def _talk(given: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
+def _talk(attributes: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
     """What a model call, or an agent, was told and said."""
-    made: dict[str, Any] = {}
+    translation: dict[str, Any] = {}
     if kind == "AGENT":
-        made["gen_ai.agent.name"] = str(given.get("agent.name") or re.sub(r"\.run$", "", name) or "agent")
+        translation["gen_ai.agent.name"] = str(
+            attributes.get("agent.name") or re.sub(r"\.run$", "", name) or "agent"
+        )
     for side, fallback, role in (("input", "input.value", "user"), ("output", "output.value", "assistant")):
-        messages = _messages(given, side) or _plain(given.get(fallback), role)
+        messages = _messages(attributes, side) or _plain(attributes.get(fallback), role)
         if messages:
-            made[f"gen_ai.{side}.messages"] = messages
-    if "llm.model_name" in given:
-        made["gen_ai.request.model"] = given["llm.model_name"]
+            translation[f"gen_ai.{side}.messages"] = messages
+    if "llm.model_name" in attributes:
+        translation["gen_ai.request.model"] = attributes["llm.model_name"]
     for ours, theirs in (("input_tokens", "prompt"), ("output_tokens", "completion")):
-        if isinstance(count := given.get(f"llm.token_count.{theirs}"), (int, float)):
-            made[f"gen_ai.usage.{ours}"] = int(count)
-    return made
+        if isinstance(count := attributes.get(f"llm.token_count.{theirs}"), (int, float)):
+            translation[f"gen_ai.usage.{ours}"] = int(count)
+    return translation
 
 
-def _tool(given: dict[str, Any], name: str) -> dict[str, Any]:
-    asked = given.get("input.value", given.get("tool.parameters"))
-    made = {"gen_ai.tool.name": str(given.get("tool.name") or name or "tool")}
-    if asked is not None:
-        made["gen_ai.tool.call.arguments"] = asked
-    if "tool_call.id" in given:
-        made["gen_ai.tool.call.id"] = str(given["tool_call.id"])
-    if "output.value" in given:
-        made["gen_ai.tool.call.result"] = given["output.value"]
-    return made
+def _tool(attributes: dict[str, Any], name: str) -> dict[str, Any]:
+    arguments = attributes.get("input.value", attributes.get("tool.parameters"))
+    translation = {"gen_ai.tool.name": str(attributes.get("tool.name") or name or "tool")}
+    if arguments is not None:
+        translation["gen_ai.tool.call.arguments"] = arguments
+    if "tool_call.id" in attributes:
+        translation["gen_ai.tool.call.id"] = str(attributes["tool_call.id"])
+    if "output.value" in attributes:
+        translation["gen_ai.tool.call.result"] = attributes["output.value"]
+    return translation
 
 
-def _messages(given: dict[str, Any], side: str) -> list[dict[str, Any]]:
+def _messages(attributes: dict[str, Any], side: str) -> list[dict[str, Any]]:
     """Messages that stand as numbered attributes, or as a list."""
-    whole = _value(given.get(f"llm.{side}_messages"))
-    if isinstance(whole, list):
-        return [_message(_flat(one)) for one in whole if isinstance(one, dict)]
+    messages = _value(attributes.get(f"llm.{side}_messages"))
+    if isinstance(messages, list):
+        return [_message(_flat(one)) for one in messages if isinstance(one, dict)]
     parts: dict[int, dict[str, Any]] = {}
-    for key, value in given.items():
+    for key, value in attributes.items():
         if (match := _MESSAGE.fullmatch(key)) and match[1] == side:
             parts.setdefault(int(match[2]), {})[match[3]] = value
     return [_message(one) for _, one in sorted(parts.items())]
@@ -91,8 +93,8 @@ def _message(parts: dict[str, Any]) -> dict[str, Any]:
         elif match := _CALL.fullmatch(key):
             calls.setdefault(int(match[1]), {})[match[2]] = value
     content = parts.get("content")
-    said = content if content is not None else "\n".join(text for _, text in sorted(texts.items())) or None
-    message["content"] = said.strip() if isinstance(said, str) else _value(said)
+    body = content if content is not None else "\n".join(text for _, text in sorted(texts.items())) or None
+    message["content"] = body.strip() if isinstance(body, str) else _value(body)
     if calls:
         message["tool_calls"] = [
             {
@@ -123,12 +125,12 @@ def _plain(value: Any, role: str) -> list[dict[str, Any]]:
     return [{"role": role, "content": inside.strip() if isinstance(inside, str) else str(value)}]
 
 
-def _flat(given: dict[str, Any]) -> dict[str, Any]:
+def _flat(message: dict[str, Any]) -> dict[str, Any]:
     """A message's attributes by their dotted names, from objects within objects."""
-    made: dict[str, Any] = {}
-    for key, value in _leaves(given, ""):
-        made[key.removeprefix("message.")] = value
-    return made
+    attributes: dict[str, Any] = {}
+    for key, value in _leaves(message, ""):
+        attributes[key.removeprefix("message.")] = value
+    return attributes
 
 
 def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -142,6 +144,6 @@ def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _value(given: Any) -> Any:
+def _value(value: Any) -> Any:
     """A value that may have been recorded as JSON in a text."""
-    return unpacked(given) if isinstance(given, str) else given
+    return unpacked(value) if isinstance(value, str) else value

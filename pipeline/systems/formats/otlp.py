@@ -78,28 +78,32 @@ def conversations(
         else:
             spans.setdefault((item.trace, item.id), item)
     nest(spans)
-    seen = False
+    has_messages = False
     for name, many in _conversations(spans.values()).items():
         conversation = Conversation(str(path), rules(options.map), system)
         conversation.take_all(many)
         yield from conversation.wrong
         if conversation.talk.events:
-            seen = True
-            told = attempted(partial(conversation.trajectory, name, options), str(path))
-            yield told if isinstance(told, Quarantined) else Told(told, conversation.agents_events(many))
-    if not seen:
+            has_messages = True
+            trajectory = attempted(partial(conversation.trajectory, name, options), str(path))
+            yield (
+                trajectory
+                if isinstance(trajectory, Quarantined)
+                else Told(trajectory, conversation.agents_events(many))
+            )
+    if not has_messages:
         yield Quarantined(source=str(path), reason=_nothing(list(spans.values())))
 
 
 def conversation(spans: Iterable[Span], source: str, how: Rules, system: str) -> Conversation:
     """Spans that are known to be of one conversation."""
-    made = Conversation(source, how, system)
-    known: dict[tuple[str, str], Span] = {}
+    result = Conversation(source, how, system)
+    by_id: dict[tuple[str, str], Span] = {}
     for span in spans:
-        known.setdefault((span.trace, span.id), span)
-    nest(known)
-    made.take_all(list(known.values()))
-    return made
+        by_id.setdefault((span.trace, span.id), span)
+    nest(by_id)
+    result.take_all(list(by_id.values()))
+    return result
 
 
 def _nothing(spans: list[Span]) -> str:
@@ -133,9 +137,9 @@ class Results:
         states = list(itertools.islice(reversed(talk.states.values()), len(talk.states) - self.states))
         refusals = talk.refusals[self.refusals :]
         self.states, self.refusals = self.states + len(states), self.refusals + len(refusals)
-        seen = (state.get("observation") for state in states if isinstance(state, dict))
+        observations = (state.get("observation") for state in states if isinstance(state, dict))
         self.known |= {
-            said: None for one in (*reversed(list(seen)), *refusals) if (said := plain(one).strip())
+            text: None for one in (*reversed(list(observations)), *refusals) if (text := plain(one).strip())
         }
 
     def __contains__(self, text: str) -> bool:
@@ -183,7 +187,7 @@ class Conversation:
     def agents_events(self, spans: list[Span]) -> dict[str, int]:
         """Span -> the agent's event that came of it, of one in it, or of the one before it."""
         last = next((e.seq for e in self.talk.events if self.talk.kinds.get(e.actor) == "agent"), None)
-        ordered = sorted(spans, key=lambda span: (span.start, -span.end))
+        by_start = sorted(spans, key=lambda span: (span.start, -span.end))
         nested: dict[int, Span] = {}
         for span in spans:
             _add_with_outer(nested, span)
@@ -191,7 +195,7 @@ class Conversation:
             if span.id in self.places and span.around is not None:
                 outer = span.around.id
                 self.places[outer] = min(self.places.get(outer, 2**31), self.places[span.id])
-        for span in ordered:
+        for span in by_start:
             last = self.places.get(span.id, last)
             if last is not None:
                 self.places.setdefault(span.id, last)
@@ -210,114 +214,120 @@ class Conversation:
         model = span.attributes.get("gen_ai.response.model") or span.attributes.get("gen_ai.request.model")
         instructions = span.instructions()
         history = ([instructions] if instructions else []) + span.messages("input")
-        for said in self._new(history):
-            if not self._heard(said):
-                self._take(said, span, moment_of(span.start))
+        for message in self._new(history):
+            if not self._heard(message):
+                self._take(message, span, moment_of(span.start))
         actor = self.talk.known(name or "assistant", "agent", str(model) if model else None)
-        for said in span.messages("output"):
-            self.said[said.key()] += 1
-            said.name = name
-            self._take(said, span, moment_of(span.end))
+        for message in span.messages("output"):
+            self.said[message.key()] += 1
+            message.name = name
+            self._take(message, span, moment_of(span.end))
         self.talk.used(actor, _tokens(span, "input", "prompt"), _tokens(span, "output", "completion"))
         if span.failed:
-            failed = Answer(f"{span.operation} failed", call="", failed=True, error=span.failed)
-            self.talk.answered(failed, moment_of(span.end))
+            failure = Answer(f"{span.operation} failed", call="", failed=True, error=span.failed)
+            self.talk.answered(failure, moment_of(span.end))
 
-    def _heard(self, said: Said) -> bool:
+    def _heard(self, message: Said) -> bool:
         """Whether an answer to no named call says what a tool's own span said already."""
-        if not said.answers or any(answer.call is not None for answer in said.answers):
+        if not message.answers or any(answer.call is not None for answer in message.answers):
             return False
         if self.talk.waiting:
             return False
         self.told.look(self.talk)
-        return all(plain(answer.content) in self.told for answer in said.answers)
+        return all(plain(answer.content) in self.told for answer in message.answers)
 
-    def _take(self, said: Said, span: Span, time: str) -> None:
-        said.time = said.time or time
-        if ROLES.get(said.role) == "human" and len(span.agents) > 1:
+    def _take(self, message: Said, span: Span, time: str) -> None:
+        message.time = message.time or time
+        if ROLES.get(message.role) == "human" and len(span.agents) > 1:
             # Inside an agent that another one called, the "user" is the one that called.
-            said.role, said.name = "assistant", span.agents[1]
-        elif ROLES.get(said.role) == "agent" and said.name is None and span.agents:
-            said.name = span.agents[0]
-        self.talk.take(said)
+            message.role, message.name = "assistant", span.agents[1]
+        elif ROLES.get(message.role) == "agent" and message.name is None and span.agents:
+            message.name = span.agents[0]
+        self.talk.take(message)
 
     def _new(self, history: list[Said]) -> Iterator[Said]:
         """Those of a history that were not said before."""
-        keys = [said.key() for said in history]
-        spoken = [key for key, said in zip(keys, history, strict=True) if ROLES.get(said.role) == "human"]
-        theirs = [key for key, said in zip(keys, history, strict=True) if _answers(said)]
-        repeats = self.first in spoken[:1] or any(self.said[key] for key in theirs)
-        self.first = self.first or next(iter(spoken), None)
-        here: Counter[str] = Counter()
-        for key, said in zip(keys, history, strict=True):
-            here[key] += 1
-            known = self.said[key] >= (here[key] if repeats or said.role == "system" else self.said[key] + 1)
-            if not known:
+        keys = [message.key() for message in history]
+        human_keys = [
+            key for key, message in zip(keys, history, strict=True) if ROLES.get(message.role) == "human"
+        ]
+        agent_keys = [key for key, message in zip(keys, history, strict=True) if _answers(message)]
+        repeats = self.first in human_keys[:1] or any(self.said[key] for key in agent_keys)
+        self.first = self.first or next(iter(human_keys), None)
+        counts: Counter[str] = Counter()
+        for key, message in zip(keys, history, strict=True):
+            counts[key] += 1
+            is_repetition = self.said[key] >= (
+                counts[key] if repeats or message.role == "system" else self.said[key] + 1
+            )
+            if not is_repetition:
                 self.said[key] += 1
-                yield said
+                yield message
 
     def _tool(self, span: Span) -> int:
         """Place of the call that a tool span carries out, answered."""
-        given = span.attributes
-        name, call = str(given.get("gen_ai.tool.name", "tool")), given.get("gen_ai.tool.call.id")
-        wanted = Call(name, value_of(given.get("gen_ai.tool.call.arguments")), str(call) if call else None)
-        asked = self._asked(wanted)
-        if asked is None:
-            asked = wanted.id = wanted.id or f"span {span.id}"
+        attributes = span.attributes
+        name, own_id = str(attributes.get("gen_ai.tool.name", "tool")), attributes.get("gen_ai.tool.call.id")
+        call = Call(
+            name, value_of(attributes.get("gen_ai.tool.call.arguments")), str(own_id) if own_id else None
+        )
+        call_id = self._asked(call)
+        if call_id is None:
+            call_id = call.id = call.id or f"span {span.id}"
             actor = span.agents[0] if span.agents else None
-            said = Said("assistant", name=actor, time=moment_of(span.start), calls=[wanted])
-            self.said[said.key()] += 1
-            self.talk.take(said)
-        result = value_of(given.get("gen_ai.tool.call.result"))
-        failed = None if span.failed is None and not span.tells else span.failed is not None
-        self.talk.answered(Answer(result, asked, failed, span.failed), moment_of(span.end))
-        return self.talk.calls[asked]
+            message = Said("assistant", name=actor, time=moment_of(span.start), calls=[call])
+            self.said[message.key()] += 1
+            self.talk.take(message)
+        result = value_of(attributes.get("gen_ai.tool.call.result"))
+        has_failed = None if span.failed is None and not span.tells else span.failed is not None
+        self.talk.answered(Answer(result, call_id, has_failed, span.failed), moment_of(span.end))
+        return self.talk.calls[call_id]
 
-    def _asked(self, wanted: Call) -> str | None:
+    def _asked(self, call: Call) -> str | None:
         """The id of the call that a tool span carries out, as the talk knows it.
 
         Where the span has none, that of the first call of the tool that still waits, one with the same
         arguments before all others.
         """
-        if wanted.id is not None:
-            return wanted.id if wanted.id in self.talk.calls else None
+        if call.id is not None:
+            return call.id if call.id in self.talk.calls else None
         first = None
-        for known, place in self.talk.waiting.items():
+        for call_id, place in self.talk.waiting.items():
             action = self.talk.events[place].action
-            if action is not None and action.name == wanted.name:
-                if wanted.arguments in (None, "") or _is_asked(action, wanted.arguments):
-                    return known
-                first = first or known
+            if action is not None and action.name == call.name:
+                if call.arguments in (None, "") or _is_asked(action, call.arguments):
+                    return call_id
+                first = first or call_id
         return first
 
 
-def _is_asked(action: Action, given: JsonValue) -> bool:
+def _is_asked(action: Action, value: JsonValue) -> bool:
     """Whether a call has the arguments that a tool was given, as JSON or as Python prints it, or as the text
     that is the call's only one."""
-    named, raw = arguments(loaded(given))
+    keywords, raw = arguments(loaded(value))
     if raw is None:
-        return action.arguments == named
-    return action.raw == raw or list(action.arguments.values()) == [given]
+        return action.arguments == keywords
+    return action.raw == raw or list(action.arguments.values()) == [value]
 
 
 def _conversations(spans: Any) -> dict[str, list[Span]]:
     """Conversation -> its spans; a span that names none is of the one conversation of its trace."""
     key = "gen_ai.conversation.id"
-    named: dict[str, set[str]] = {}
+    names: dict[str, set[str]] = {}
     for span in spans:
         if span.attributes.get(key):
-            named.setdefault(span.trace, set()).add(str(span.attributes[key]))
+            names.setdefault(span.trace, set()).add(str(span.attributes[key]))
     by_name: dict[str, list[Span]] = {}
     for span in spans:
-        only = named.get(span.trace, set())
+        only = names.get(span.trace, set())
         name = span.conversation or (next(iter(only)) if len(only) == 1 else span.trace)
         by_name.setdefault(name, []).append(span)
     return by_name
 
 
-def _answers(said: Said) -> bool:
+def _answers(message: Said) -> bool:
     """Whether a message is the agent's or a tool's, so that a history has it only from before."""
-    return ROLES.get(said.role) == "agent" or bool(said.answers)
+    return ROLES.get(message.role) == "agent" or bool(message.answers)
 
 
 def _with_speaking(spans: list[Span]) -> Container[int]:
@@ -332,15 +342,15 @@ def _with_speaking(spans: list[Span]) -> Container[int]:
     return speak
 
 
-def _add_with_outer(known: dict[int, Span], span: Span) -> None:
+def _add_with_outer(spans: dict[int, Span], span: Span) -> None:
     """Add a span and those that it is in, by `id`."""
     one: Span | None = span
-    while one is not None and id(one) not in known:
-        known[id(one)] = one
+    while one is not None and id(one) not in spans:
+        spans[id(one)] = one
         one = one.around
 
 
 def _tokens(span: Span, name: str, old: str) -> int | None:
     usage = "gen_ai.usage.{}_tokens".format
-    given = span.attributes.get(usage(name), span.attributes.get(usage(old)))
-    return given if isinstance(given, int) else None
+    count = span.attributes.get(usage(name), span.attributes.get(usage(old)))
+    return count if isinstance(count, int) else None

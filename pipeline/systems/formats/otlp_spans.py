@@ -54,10 +54,10 @@ class Span:
 
     @property
     def operation(self) -> str:
-        named = self.attributes.get("gen_ai.operation.name")
-        if named is None and ("gen_ai.request.model" in self.attributes or self.said_any()):
+        name = self.attributes.get("gen_ai.operation.name")
+        if name is None and ("gen_ai.request.model" in self.attributes or self.said_any()):
             return "chat"
-        return str(named or "")
+        return str(name or "")
 
     def enter(self, around: Span | None) -> None:
         """Note the span that it is in, which has entered its own."""
@@ -78,7 +78,7 @@ class Span:
         name = f"gen_ai.{side}.messages"
         match = next((a[name] for a in (self.attributes, *(e[1] for e in self.events)) if name in a), None)
         if match is not None:
-            return [said for one in expect(value_of(match), list, name) for said in _messages(one)]
+            return [message for one in expect(value_of(match), list, name) for message in _read_message(one)]
         return [*self._old_events(side), *self._indexed("prompt" if side == "input" else "completion")]
 
     def instructions(self) -> Said | None:
@@ -89,16 +89,16 @@ class Span:
         return Said("system", text) if text else None
 
     def _old_events(self, side: str) -> Iterator[Said]:
-        for name, given in self.events:
-            body = given.get("gen_ai.event.content", given)
+        for name, attributes in self.events:
+            body = attributes.get("gen_ai.event.content", attributes)
             body = value_of(body) if isinstance(body, str) else body
             if not isinstance(body, dict):
                 continue
             if side == "input" and (match := _MESSAGE.fullmatch(name)):
-                yield from map(chat.message, chat.parted(_old(body, match[1])))
+                yield from map(chat.message, chat.parted(_old_message(body, match[1])))
             elif side == "output" and name == "gen_ai.choice":
                 inner = value_of(body.get("message", body))
-                choice = _old(inner if isinstance(inner, dict) else body, "assistant")
+                choice = _old_message(inner if isinstance(inner, dict) else body, "assistant")
                 yield from map(chat.message, chat.parted(choice))
 
     def _indexed(self, side: str) -> Iterator[Said]:
@@ -111,7 +111,7 @@ class Span:
             role = str(parts.get("role", "user" if side == "prompt" else "assistant"))
             calls = {key.split(".")[1] for key in parts if key.startswith("tool_calls.")}
             body = {"role": role, **{k: v for k, v in parts.items() if "." not in k}}
-            body["content"] = _typed(body.get("content"))
+            body["content"] = _content_parts(body.get("content"))
             if calls:
                 body["tool_calls"] = [
                     {part: parts.get(f"tool_calls.{n}.{part}") for part in ("id", "name", "arguments")}
@@ -120,7 +120,7 @@ class Span:
             yield from map(chat.message, chat.parted(body))
 
 
-def _typed(content: Any) -> Any:
+def _content_parts(content: Any) -> Any:
     """A content whose parts were recorded as JSON in a text, as these parts."""
     inside = value_of(content)
     return (
@@ -162,10 +162,10 @@ def spans_of(value: JsonValue | Quarantined, source: str, line: int | None) -> I
     if isinstance(value, Quarantined):
         yield value
         return
-    if not isinstance(value, dict) or not isinstance(_either(value, "resourceSpans"), list):
+    if not isinstance(value, dict) or not isinstance(_field_of(value, "resourceSpans"), list):
         yield Quarantined(source=source, line=line, reason="expected an object with a list resourceSpans")
         return
-    for number, resource in enumerate(_either(value, "resourceSpans")):
+    for number, resource in enumerate(_field_of(value, "resourceSpans")):
         yield from _spans_below(resource, f"resourceSpans[{number}]", source, line)
 
 
@@ -191,37 +191,37 @@ def _spans_below(resource: Any, where: str, source: str, line: int | None) -> It
         except ValueError as error:
             yield refused(error)
         else:
-            yield from (_span(given, service, source, line) for given in spans)
+            yield from (_span(record, service, source, line) for record in spans)
 
 
-def _span(given: Any, service: Any, source: str, line: int | None) -> Span | Quarantined:
+def _span(record: Any, service: Any, source: str, line: int | None) -> Span | Quarantined:
     try:
-        attributes = translated(_attributes(given), str(given.get("name", "")))
-        status = _part(given, "status", dict)
-        failed = status.get("code") in (2, "STATUS_CODE_ERROR") or "error.type" in attributes
-        why = status.get("message") or attributes.get("error.type") or "error"
+        attributes = translated(_attributes(record), str(record.get("name", "")))
+        status = _part(record, "status", dict)
+        has_failed = status.get("code") in (2, "STATUS_CODE_ERROR") or "error.type" in attributes
+        reason = status.get("message") or attributes.get("error.type") or "error"
         return Span(
-            trace=str(_needed(given, "traceId")),
-            id=str(_needed(given, "spanId")),
-            parent=_either(given, "parentSpanId") or None,
-            start=_nanoseconds(given, "startTimeUnixNano"),
+            trace=str(_required_field(record, "traceId")),
+            id=str(_required_field(record, "spanId")),
+            parent=_field_of(record, "parentSpanId") or None,
+            start=_nanoseconds(record, "startTimeUnixNano"),
             end=_nanoseconds(
-                given, "endTimeUnixNano" if _either(given, "endTimeUnixNano") else "startTimeUnixNano"
+                record, "endTimeUnixNano" if _field_of(record, "endTimeUnixNano") else "startTimeUnixNano"
             ),
             attributes=attributes,
-            events=[(str(e.get("name")), _attributes(e)) for e in _part(given, "events", list)],
-            failed=str(why) if failed else None,
+            events=[(str(e.get("name")), _attributes(e)) for e in _part(record, "events", list)],
+            failed=str(reason) if has_failed else None,
             service=str(service) if service else None,
             tells=KIND not in attributes,
         )
     except _WRONG as error:
-        name = given.get("spanId", "?") if isinstance(given, dict) else "?"
+        name = record.get("spanId", "?") if isinstance(record, dict) else "?"
         return Quarantined(source=source, line=line, reason=f"span {name}: not as OTLP has it: {error}")
 
 
-def _either(given: Any, key: str) -> Any:
+def _field_of(record: Any, key: str) -> Any:
     """A field in lowerCamelCase, as OTLP wants it, or in the snake_case that some write."""
-    return given[key] if key in given else given.get(_snake_case(key))
+    return record[key] if key in record else record.get(_snake_case(key))
 
 
 @cache
@@ -229,31 +229,31 @@ def _snake_case(key: str) -> str:
     return re.sub("([A-Z])", r"_\1", key).lower()
 
 
-def _part(given: Any, key: str, kind: type[T]) -> T:
+def _part(record: Any, key: str, kind: type[T]) -> T:
     """A field of an object, empty where it is missing; ValueError where either is of another kind."""
-    value = _either(expect(given, dict, f"what has {key}"), key)
+    value = _field_of(expect(record, dict, f"what has {key}"), key)
     return expect(value, kind, key) if value else kind()
 
 
-def _needed(given: Any, key: str) -> Any:
+def _required_field(record: Any, key: str) -> Any:
     """A field that every span has; ValueError where it is missing."""
-    value = _either(given, key)
+    value = _field_of(record, key)
     if value in (None, ""):
         raise ValueError(f"{key}: missing")
     return value
 
 
-def _nanoseconds(given: Any, key: str) -> int:
+def _nanoseconds(record: Any, key: str) -> int:
     """A field with a time; ValueError where there is none."""
-    value = _needed(given, key)
+    value = _required_field(record, key)
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{key}: expected nanoseconds since 1970, got {named(value)}") from None
 
 
-def _attributes(given: Any) -> dict[str, Any]:
-    return _pairs(_part(given, "attributes", list))
+def _attributes(record: Any) -> dict[str, Any]:
+    return _pairs(_part(record, "attributes", list))
 
 
 def _pairs(items: list[Any]) -> dict[str, Any]:
@@ -276,44 +276,44 @@ def _any(value: dict[str, Any]) -> Any:
     return inner
 
 
-def value_of(given: Any) -> Any:
+def value_of(value: Any) -> Any:
     """A value that may have been recorded as JSON in a text."""
-    if isinstance(given, str) and given[:1] in ("[", "{"):
+    if isinstance(value, str) and value[:1] in ("[", "{"):
         try:
-            return json_value(given)
+            return json_value(value)
         except ValueError:
-            return given
-    return given
+            return value
+    return value
 
 
-def _messages(given: JsonValue) -> Iterator[Said]:
+def _read_message(value: JsonValue) -> Iterator[Said]:
     """One message of the current conventions, a role and parts; what is said after the answer of a tool that
     the model's provider runs is a message apart."""
-    item = expect(given, dict, "message")
+    item = expect(value, dict, "message")
     if "parts" not in item:
         yield from map(chat.message, chat.parted(item))
         return
     role = str(item.get("role", "user"))
-    said, texts, served = Said(role), list[JsonValue](), False
+    message, texts, is_server_answer = Said(role), list[JsonValue](), False
     for part in expect(item["parts"], list, "parts"):
         inner = expect(part, dict, "parts[]")
         kind, call = inner.get("type"), inner.get("id")
         if kind in ("tool_call", "function_call", SERVED):
-            asked = _of_server(inner, "arguments", "input") if kind == SERVED else inner.get("arguments")
-            said.calls.append(Call(str(inner.get("name")), value_of(asked), call and str(call)))
+            arguments = _of_server(inner, "arguments", "input") if kind == SERVED else inner.get("arguments")
+            message.calls.append(Call(str(inner.get("name")), value_of(arguments), call and str(call)))
         elif kind in ("tool_call_response", SERVED_BACK):
-            served = kind == SERVED_BACK
-            given = _of_server(inner, "response", "result", "content") if served else None
-            content = given if served else inner.get("response", inner.get("result"))
-            said.answers.append(Answer(content, str(call).strip() if call else None))
+            is_server_answer = kind == SERVED_BACK
+            value = _of_server(inner, "response", "result", "content") if is_server_answer else None
+            content = value if is_server_answer else inner.get("response", inner.get("result"))
+            message.answers.append(Answer(content, str(call).strip() if call else None))
         else:
-            if served:
-                said.text = contents.plain(texts) or None
-                yield said
-                said, texts, served = Said(role), [], False
+            if is_server_answer:
+                message.text = contents.plain(texts) or None
+                yield message
+                message, texts, is_server_answer = Said(role), [], False
             texts.append(part)
-    said.text = contents.plain(texts) or None
-    yield said
+    message.text = contents.plain(texts) or None
+    yield message
 
 
 def _of_server(part: dict[str, Any], *names: str) -> JsonValue:
@@ -322,11 +322,11 @@ def _of_server(part: dict[str, Any], *names: str) -> JsonValue:
     if not isinstance(whole, dict):
         beside: JsonValue = next((part[name] for name in names if name in part), whole)
         return beside
-    given = next((whole[name] for name in names if name in whole), None)
-    return {key: value for key, value in whole.items() if key != "type"} if given is None else given
+    content = next((whole[name] for name in names if name in whole), None)
+    return {key: value for key, value in whole.items() if key != "type"} if content is None else content
 
 
-def _old(body: dict[str, Any], role: str) -> dict[str, Any]:
+def _old_message(body: dict[str, Any], role: str) -> dict[str, Any]:
     """A message event of conventions up to 1.36 as the API's message that it was made of."""
     message = {**body, "role": body.get("role") or role, "content": value_of(body.get("content"))}
     if isinstance(message["content"], dict):

@@ -144,31 +144,31 @@ def unpacked(text: str) -> Any:
 
 def fits(condition: Condition, value_at: Callable[[str], JsonValue]) -> bool:
     """Whether every path of a condition has one of its values."""
-    return all(_fits(wanted, value_at(path)) for path, wanted in condition.items())
+    return all(_fits(value, value_at(path)) for path, value in condition.items())
 
 
-def _fits(wanted: Scalar | list[Scalar], result: JsonValue) -> bool:
-    choices = wanted if isinstance(wanted, list) else [wanted]
+def _fits(value: Scalar | list[Scalar], result: JsonValue) -> bool:
+    choices = value if isinstance(value, list) else [value]
     if result is None:
         return False
     return "*" in choices or any(_is(one, result) for one in choices)
 
 
-def is_pattern(wanted: Scalar) -> bool:
+def is_pattern(value: Scalar) -> bool:
     """Whether a value of a condition is a regular expression: a text that begins with `~`."""
-    return isinstance(wanted, str) and wanted.startswith("~")
+    return isinstance(value, str) and value.startswith("~")
 
 
-def _is(wanted: Scalar, result: JsonValue) -> bool:
-    if isinstance(wanted, str) and is_pattern(wanted):
-        return isinstance(result, str) and re.search(wanted[1:], result) is not None
-    return result == wanted and type(result) is type(wanted)
+def _is(value: Scalar, result: JsonValue) -> bool:
+    if isinstance(value, str) and is_pattern(value):
+        return isinstance(result, str) and re.search(value[1:], result) is not None
+    return result == value and type(result) is type(value)
 
 
-def check_pattern(wanted: Scalar) -> None:
+def check_pattern(value: Scalar) -> None:
     """ValueError for a regular expression that is none."""
-    if isinstance(wanted, str) and is_pattern(wanted):
-        expression(wanted[1:])
+    if isinstance(value, str) and is_pattern(value):
+        expression(value[1:])
 
 
 def expression(text: str) -> re.Pattern[str]:

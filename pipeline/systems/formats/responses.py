@@ -14,7 +14,7 @@ from .dialects import first_said
 
 CALL, OUTPUT = "_call", "_call_output"
 """How the types of calls, and of what came of them, end."""
-_NAMED = ("function_call", "custom_tool_call", "tool_call")
+_FUNCTION_CALLS = ("function_call", "custom_tool_call", "tool_call")
 """Calls of what has a name; others are of the tool that their type names."""
 _ARGUMENTS = ("arguments", "input", "action", "operation", "code", "queries")
 _RESULTS = ("output", "outputs", "results")
@@ -37,10 +37,14 @@ def is_exchange(value: Any) -> bool:
 
 def exchange(value: dict[str, Any]) -> list[Any]:
     """The items of such an object in their order."""
-    asked, told = value["input"], value.get("instructions")
-    system = [{"role": "system", "content": told}] if isinstance(told, str) and told else []
-    system = told if isinstance(told, list) else system
-    items = [{"role": "user", "content": asked}] if isinstance(asked, str) else asked
+    request, instructions = value["input"], value.get("instructions")
+    system = (
+        [{"role": "system", "content": instructions}]
+        if isinstance(instructions, str) and instructions
+        else []
+    )
+    system = instructions if isinstance(instructions, list) else system
+    items = [{"role": "user", "content": request}] if isinstance(request, str) else request
     return [*system, *items, *value["output"]]
 
 
@@ -50,12 +54,14 @@ def said_in(item: Item) -> Said | None:
     if "role" in item or "content" in item or not kind.endswith((CALL, OUTPUT)):
         return None
     if kind.endswith(OUTPUT):
-        failed = True if item.get("status") == "failed" else None
-        return Said("tool", answers=[Answer(_output(item.get("output")), _mark(item), failed)])
-    named = kind in (CALL, *_NAMED) or isinstance(item.get("name"), str)
-    name = field(item, "name", str) if named else kind.removesuffix(CALL)
-    call = Call(name, first_said(item, _ARGUMENTS), _mark(item))
-    return Said("assistant", calls=[call], answers=[] if kind in _NAMED else list(_came(item)))
+        has_failed = True if item.get("status") == "failed" else None
+        return Said("tool", answers=[Answer(_output(item.get("output")), _call_id(item), has_failed)])
+    has_name = kind in (CALL, *_FUNCTION_CALLS) or isinstance(item.get("name"), str)
+    name = field(item, "name", str) if has_name else kind.removesuffix(CALL)
+    call = Call(name, first_said(item, _ARGUMENTS), _call_id(item))
+    return Said(
+        "assistant", calls=[call], answers=[] if kind in _FUNCTION_CALLS else list(_call_answers(item))
+    )
 
 
 def _output(output: JsonValue) -> JsonValue:
@@ -64,13 +70,13 @@ def _output(output: JsonValue) -> JsonValue:
     return plain(output) if parts else output
 
 
-def _came(item: Item) -> Iterator[Answer]:
+def _call_answers(item: Item) -> Iterator[Answer]:
     error, result = item.get("error"), first_said(item, _RESULTS)
-    failed = True if error or item.get("status") == "failed" else None
-    if result is not None or failed:
-        yield Answer(error if result is None else result, _mark(item), failed)
+    has_failed = True if error or item.get("status") == "failed" else None
+    if result is not None or has_failed:
+        yield Answer(error if result is None else result, _call_id(item), has_failed)
 
 
-def _mark(item: Item) -> str | None:
+def _call_id(item: Item) -> str | None:
     mark = item.get("call_id") or item.get("id")
     return mark if isinstance(mark, str) else None

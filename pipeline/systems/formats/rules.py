@@ -26,19 +26,19 @@ class Rules:
         rule = next((r for r in self.mapping.role_rules if self._fits(r.where, message)), None)
         if rule is not None:
             return rule.kind, rule.actor
-        role, known = message["role"], self.mapping.role_table
-        if role not in known:
-            raise ValueError(f"unknown role {role[:80]!r}, expected one of {', '.join(known)}")
-        said = message.get("content")
-        if known[role] == "human" and isinstance(said, str) and marks.scaffolded(said):
+        role, kinds = message["role"], self.mapping.role_table
+        if role not in kinds:
+            raise ValueError(f"unknown role {role[:80]!r}, expected one of {', '.join(kinds)}")
+        content = message.get("content")
+        if kinds[role] == "human" and isinstance(content, str) and marks.scaffolded(content):
             return "environment", None
-        return known[role], None
+        return kinds[role], None
 
     def status(self, content: JsonValue, tool: str | None) -> marks.Status | None:
         """Whether a tool's result failed; None where nothing says it."""
         text = contents.plain(content)
-        parsed = contents.arguments(text)[0] if text.lstrip().startswith("{") else content
-        result = {"content": text, "tool": tool, "json": parsed}
+        value = contents.arguments(text)[0] if text.lstrip().startswith("{") else content
+        result = {"content": text, "tool": tool, "json": value}
         for rule in self.mapping.results:
             if self._fits(rule.where, result):
                 return None if rule.status == "unknown" else rule.status

@@ -32,8 +32,8 @@ Record = dict[str, Any]
 def sides_in(records: Sequence[Record]) -> list[str] | None:
     """The ends by which most records have the same two fields, each with something long; None without any."""
     for ends in ENDS:
-        told = sum(any(_is_long(one[f"{stem}{ends[0]}"]) for stem in _stems(one, ends)) for one in records)
-        if records and told > 0.6 * len(records) and not _go_on(records[0], ends):
+        count = sum(any(_is_long(one[f"{stem}{ends[0]}"]) for stem in _stems(one, ends)) for one in records)
+        if records and count > 0.6 * len(records) and not _go_on(records[0], ends):
             return list(ends)
     return None
 
@@ -42,11 +42,11 @@ def apart(record: Record, sides: Sequence[str], number: int | None) -> Iterator[
     """One record a side."""
     stems = _stems(record, sides)
     own = {f"{stem}{side}" for stem in stems for side in sides}
-    shared = {key: value for key, value in record.items() if key not in own}
+    rest = {key: value for key, value in record.items() if key not in own}
     for side in sides:
-        theirs = {stem.rstrip("_-. ") or side: record[f"{stem}{side}"] for stem in stems}
-        made = {**shared, **theirs, "side": side, "record": number}
-        yield {**made, "won": won} if (won := _won(record, side, sides)) is not None else made
+        fields = {stem.rstrip("_-. ") or side: record[f"{stem}{side}"] for stem in stems}
+        session = {**rest, **fields, "side": side, "record": number}
+        yield {**session, "won": won} if (won := _won(record, side, sides)) is not None else session
 
 
 def _stems(record: Iterable[str], sides: Sequence[str]) -> list[str]:
@@ -77,6 +77,8 @@ def _is_long(value: Any) -> bool:
 
 def _won(record: Record, side: str, sides: Sequence[str]) -> bool | None:
     """Whether a record names the side, alone, as the one that was liked more."""
-    said = next((record[key] for key in WINNERS if isinstance(record.get(key), str)), "")
-    named = {one for one in sides if re.search(rf"(?:^|[^A-Za-z0-9]){re.escape(one)}$", said, re.IGNORECASE)}
-    return side in named if len(named) == 1 else None
+    winner = next((record[key] for key in WINNERS if isinstance(record.get(key), str)), "")
+    matches = {
+        one for one in sides if re.search(rf"(?:^|[^A-Za-z0-9]){re.escape(one)}$", winner, re.IGNORECASE)
+    }
+    return side in matches if len(matches) == 1 else None

@@ -19,8 +19,8 @@ Message = dict[str, Any]
 def messages_in(value: Any, role: str) -> list[Message]:
     """The messages of a chat API in a value; where there are none, its text as one of that role."""
     value = turns.loaded(value)
-    if made := _messages(value, 0):
-        return made
+    if messages := _messages(value, 0):
+        return messages
     text = _text(value)
     return [{"role": role, "content": text}] if text else []
 

@@ -122,11 +122,11 @@ class Survey:
 def survey(root: Path) -> Survey:
     """Look into a file, or into the files of a folder that most are alike."""
     files = [path for path in walk(root) if _readable(path)]
-    seen = Survey(root)
+    logs = Survey(root)
     if not files:
-        return seen
+        return logs
     forms = Counter(_group(path) for path in files)
-    chosen = max(
+    main_group = max(
         forms,
         key=lambda group: (
             not group.about,
@@ -134,35 +134,35 @@ def survey(root: Path) -> Survey:
             forms[group],
         ),
     )
-    alike = [path for path in files if _group(path) == chosen]
-    seen.files, seen.others = alike[:FILES], alike[FILES:] + [p for p in files if _group(p) != chosen]
-    seen.format = chosen.form
-    if chosen.form == "json":
-        seen.files, apart_ = _alike(seen.files)
-        seen.others += apart_
-        seen.odd = [path.name for path in apart_]
-    if chosen.form == "json":
-        seen.sessions, seen.aside = _container(seen.files[0])
-    seen.encoding = _encoding(seen.files) if chosen.form in ("csv", "text", "json", "jsonl") else None
-    given = Input(format=seen.format, sessions=seen.sessions, encoding=seen.encoding)  # type: ignore[arg-type]
-    for number, path in enumerate(seen.files):
-        some = list(itertools.islice(_records(path, given, seen), max(1, RECORDS // len(seen.files))))
-        seen.records += some
-        seen.origins += [number] * len(some)
-    whole = chosen.form in ("json", "text")
-    seen.per_file = whole and len(set(seen.origins)) == len(seen.origins) and seen.sessions is None
-    seen.numbered = stem = stem_in(seen.records)
+    alike = [path for path in files if _group(path) == main_group]
+    logs.files, logs.others = alike[:FILES], alike[FILES:] + [p for p in files if _group(p) != main_group]
+    logs.format = main_group.form
+    if main_group.form == "json":
+        logs.files, odd_files = _alike(logs.files)
+        logs.others += odd_files
+        logs.odd = [path.name for path in odd_files]
+    if main_group.form == "json":
+        logs.sessions, logs.aside = _container(logs.files[0])
+    logs.encoding = _encoding(logs.files) if main_group.form in ("csv", "text", "json", "jsonl") else None
+    layout = Input(format=logs.format, sessions=logs.sessions, encoding=logs.encoding)  # type: ignore[arg-type]
+    for number, path in enumerate(logs.files):
+        some = list(itertools.islice(_records(path, layout, logs), max(1, RECORDS // len(logs.files))))
+        logs.records += some
+        logs.origins += [number] * len(some)
+    whole = main_group.form in ("json", "text")
+    logs.per_file = whole and len(set(logs.origins)) == len(logs.origins) and logs.sessions is None
+    logs.numbered = stem = stem_in(logs.records)
     if stem:
-        seen.records = [gathered(record, stem) for record in seen.records]
-    seen.sides = sides_in(seen.records)
-    if seen.sides:
-        cut = [list(apart(record, seen.sides, n)) for n, record in enumerate(seen.records, 1)]
-        seen.origins = [file for file, many in zip(seen.origins, cut, strict=True) for _ in many]
-        seen.records = list(itertools.chain(*cut))
-    for record in seen.records:
-        _look(seen.paths, record, "", 0)
-    _drop_names(seen.paths)
-    return seen
+        logs.records = [gathered(record, stem) for record in logs.records]
+    logs.sides = sides_in(logs.records)
+    if logs.sides:
+        parts = [list(apart(record, logs.sides, n)) for n, record in enumerate(logs.records, 1)]
+        logs.origins = [file for file, many in zip(logs.origins, parts, strict=True) for _ in many]
+        logs.records = list(itertools.chain(*parts))
+    for record in logs.records:
+        _look(logs.paths, record, "", 0)
+    _drop_names(logs.paths)
+    return logs
 
 
 def _encoding(files: list[Path]) -> str | None:
@@ -182,10 +182,10 @@ def _is_western(head: bytes) -> bool:
     """Whether it reads like Windows' Western encoding: most of what is not ASCII is no UTF-8, and there is
     little of it."""
     as_utf8 = head.decode("utf-8", "replace")
-    broken = as_utf8.count("\ufffd")
-    whole = len(as_utf8) - len(as_utf8.encode("ascii", "ignore")) - broken
+    replacements = as_utf8.count("\ufffd")
+    whole = len(as_utf8) - len(as_utf8.encode("ascii", "ignore")) - replacements
     beyond = len(head) - len(head.decode("ascii", "ignore"))
-    if broken <= whole or beyond > FOREIGN * len(head):
+    if replacements <= whole or beyond > FOREIGN * len(head):
         return False
     with suppress(UnicodeDecodeError):
         return bool(head.decode("cp1252"))
@@ -215,13 +215,13 @@ def _keys(value: Any) -> list[set[str]]:
 def patterns(files: list[Path]) -> list[str]:
     """What the names of several files have in common, each of which fits one of these."""
     plain = [path for path in files if ending(path) == path.suffix]
-    found = [f"*{common_end(plain)}"] if plain else []
+    result = [f"*{common_end(plain)}"] if plain else []
     for path in files:
-        if not found or not inputs.fits_name(path.name, found):
+        if not result or not inputs.fits_name(path.name, result):
             rotated = ending(path) != path.suffix
             end = f"{ending(path)}[.-][0-9]*" if rotated else path.suffix
-            found.append(f"*{end}" if end else path.name)
-    return found
+            result.append(f"*{end}" if end else path.name)
+    return result
 
 
 def common_end(files: list[Path]) -> str:
@@ -232,18 +232,18 @@ def common_end(files: list[Path]) -> str:
     return end if end.count(".") < 2 or not any(c.isdigit() for c in end) else files[0].suffix
 
 
-def _records(path: Path, given: Input, seen: Survey) -> Iterator[dict[str, Any]]:
+def _records(path: Path, layout: Input, logs: Survey) -> Iterator[dict[str, Any]]:
     try:
-        for _, value in inputs.records(path, given):
+        for _, value in inputs.records(path, layout):
             if isinstance(value, Quarantined):
-                seen.wrong.append(value)
+                logs.wrong.append(value)
             elif isinstance(value, dict):
                 yield value
             else:
                 reason = f"expected a JSON object, got {type(value).__name__}"
-                seen.wrong.append(Quarantined(source=str(path), reason=reason))
+                logs.wrong.append(Quarantined(source=str(path), reason=reason))
     except OSError as error:
-        seen.wrong.append(Quarantined(source=str(path), reason=f"cannot be read: {error.strerror or error}"))
+        logs.wrong.append(Quarantined(source=str(path), reason=f"cannot be read: {error.strerror or error}"))
 
 
 def _readable(path: Path) -> bool:
@@ -347,9 +347,9 @@ def _is_list_of_turns(value: Any) -> bool:
 def _look(paths: dict[str, PathSeen], value: Any, path: str, depth: int) -> None:
     """Count a value and what is in it."""
     if path:
-        seen = paths.setdefault(path, PathSeen(path))
-        seen.count += 1
-        value = _noted(seen, value)
+        entry = paths.setdefault(path, PathSeen(path))
+        entry.count += 1
+        value = _count_value(entry, value)
     if depth > DEPTH:
         return
     if isinstance(value, dict):
@@ -373,25 +373,25 @@ def _look_into_list(paths: dict[str, PathSeen], items: list[Any], path: str, dep
             _look(paths, item, f"{path}[]", depth + 1)
 
 
-def _noted(seen: PathSeen, value: Any) -> Any:
+def _count_value(entry: PathSeen, value: Any) -> Any:
     """The value, with what a text holds as JSON in its place."""
     if isinstance(value, str):
         inside = turns.loaded(value)
         if not isinstance(inside, str):
-            seen.kinds["JSON in a text"] += 1
+            entry.kinds["JSON in a text"] += 1
             return inside
-        seen.kinds["text"] += 1
-        seen.characters += len(value)
-        if len(seen.texts) < VALUES:
-            seen.texts.append(value[:20_000])
-    seen.kinds[_kind(value)] += not isinstance(value, str)
+        entry.kinds["text"] += 1
+        entry.characters += len(value)
+        if len(entry.texts) < VALUES:
+            entry.texts.append(value[:20_000])
+    entry.kinds[_kind(value)] += not isinstance(value, str)
     if isinstance(value, (str, int, float)) and len(str(value)) <= SHORT:
-        if str(value) in seen.values or len(seen.values) < VALUES:
-            seen.values[str(value)] += 1
+        if str(value) in entry.values or len(entry.values) < VALUES:
+            entry.values[str(value)] += 1
         else:
-            seen.more = True
+            entry.more = True
     elif isinstance(value, str):
-        seen.more = True
+        entry.more = True
     return value
 
 

@@ -33,9 +33,11 @@ def events_in(record: dict[str, Any], at: str, turns: Turns | None) -> Any:
     """What stands at a path as a list of events; what it is where it cannot be one."""
     if turns is not None and turns.fields:
         rounds = zip_longest(*(several(paths) for paths in turns.fields.values()))
-        asked = ((role, path) for one in rounds for role, path in zip(turns.fields, one, strict=True) if path)
-        said = ((role, getter(path)(record)) for role, path in asked)
-        return [{"role": role, "text": text} for role, text in said if text not in (None, "")]
+        fields = (
+            (role, path) for one in rounds for role, path in zip(turns.fields, one, strict=True) if path
+        )
+        utterances = ((role, getter(path)(record)) for role, path in fields)
+        return [{"role": role, "text": text} for role, text in utterances if text not in (None, "")]
     value = loaded(getter(at)(record))
     if turns is not None and turns.pattern is not None:
         if is_texts(value):
@@ -60,8 +62,8 @@ def marked(texts: list[str], turns: Turns) -> Iterator[dict[str, Any]]:
         match = next((match for one in patterns if (match := one.match(text))), None)
         if match is not None:
             groups = _groups(match, turns)
-        said = text.strip() if match is None else _untagged(match[0], text[match.end() :].strip())
-        yield {**groups, "text": said}
+        body = text.strip() if match is None else _without_end_tag(match[0], text[match.end() :].strip())
+        yield {**groups, "text": body}
 
 
 def oldest_first(many: list[Any], seconds: Callable[[dict[str, Any]], float | None]) -> list[Any]:
@@ -83,12 +85,12 @@ def oldest_first(many: list[Any], seconds: Callable[[dict[str, Any]], float | No
     return many[::-1] if falling and len(set(times)) >= THREE else many
 
 
-def listed(value: Any, left: Any = None) -> Any:
+def listed(value: Any, current: Any = None) -> Any:
     """A list's items as objects: texts and pairs under names of their own, an object of equally long lists
     item by item, of a tree the branch to the node at which it was `left`."""
     if isinstance(value, dict) and (columns := columns_of(value)):
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    if isinstance(value, dict) and (thread := dialects.thread(value, left) or branch(value)):
+    if isinstance(value, dict) and (thread := dialects.thread(value, current) or branch(value)):
         return thread
     if isinstance(value, list):
         value = _flat(_longest(value))
@@ -100,7 +102,7 @@ def branch(root: dict[str, Any]) -> list[Any]:
     """The turns of a tree of answers from its root on: of rival ones those to which most was said, the first
     where it was as much. Empty where an object is no such tree."""
     key = _answers(root)
-    return [] if key is None else _down(root, key)
+    return [] if key is None else _longest_branch(root, key)
 
 
 def has_rivals(root: Any) -> bool:
@@ -134,8 +136,8 @@ def _all_turns(turn: dict[str, Any], key: str) -> Iterator[dict[str, Any]]:
         yield from _all_turns(one, key)
 
 
-def _down(turn: dict[str, Any], key: str) -> list[Any]:
-    ways = [_down(one, key) for one in _replies(turn, key)]
+def _longest_branch(turn: dict[str, Any], key: str) -> list[Any]:
+    ways = [_longest_branch(one, key) for one in _replies(turn, key)]
     return [{name: one for name, one in turn.items() if name != key}, *max(ways, key=len, default=[])]
 
 
@@ -145,18 +147,18 @@ def _flat(value: list[Any]) -> list[Any]:
     objects = set(map(type, value)) <= {dict}
     if objects and list not in set(map(type, chain.from_iterable(map(dict.values, value)))):
         return value
-    parted = [_parted(one) for one in value]
-    if not any(inner for _, inner in parted):
+    parts = [_split_turns(one) for one in value]
+    if not any(inner for _, inner in parts):
         return value
-    made: list[Any] = []
-    for own, inner in parted:
-        made += [] if own is None else [own]
+    turns: list[Any] = []
+    for item, inner in parts:
+        turns += [] if item is None else [item]
         for one in inner:
-            made += _flat(one)
-    return made
+            turns += _flat(one)
+    return turns
 
 
-def _parted(item: Any) -> tuple[Any, list[list[Any]]]:
+def _split_turns(item: Any) -> tuple[Any, list[list[Any]]]:
     """An item without the lists of turns in it, None where nothing else is said there; and those lists."""
     if isinstance(item, list):
         return (None, [item]) if _are_turns(item) else (item, [])
@@ -202,38 +204,38 @@ def cut(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
     before = text[: matches[0].start()] if matches else text
     captions = bool(matches) and _CUE.search(matches[0][0]) is not None
     if captions:
-        before = _cued(before)
+        before = _caption_text(before)
     if before.strip():
         yield {**dict.fromkeys(pattern.groupindex, turns.first), "text": before.strip()}
     if not matches:
         return
     ends = [match.start() for match in matches[1:]] + [len(text)]
     for match, end in zip(matches, ends, strict=True):
-        said, others = text[match.end() : end].strip(), ""
+        body, others = text[match.end() : end].strip(), ""
         if captions:
-            said, _, others = said.partition("\n\n")
-        said = (_untagged(match[0], _CUE.sub("", said)) + _cued(others)).strip()
-        yield {**_groups(match, turns), "text": match["text"] if "text" in pattern.groupindex else said}
+            body, _, others = body.partition("\n\n")
+        body = (_without_end_tag(match[0], _CUE.sub("", body)) + _caption_text(others)).strip()
+        yield {**_groups(match, turns), "text": match["text"] if "text" in pattern.groupindex else body}
 
 
-def _cued(text: str) -> str:
+def _caption_text(text: str) -> str:
     """What captions say, a blank line before what has no time, without ids, times, the header and notes."""
-    said = ""
+    result = ""
     for block in text.split("\n\n"):
         time = _CUE.search(block)
         above = (block[: time.start()] if time else block).strip()
         is_id = time is not None and "\n" not in above
         if above and not is_id and not _NOTE.match(block):
-            said += f"\n\n{above}"
-        if time and (shown := _CUE.sub("", block[time.start() :]).strip()):
-            said += f"\n{shown}"
-    return said
+            result += f"\n\n{above}"
+        if time and (words := _CUE.sub("", block[time.start() :]).strip()):
+            result += f"\n{words}"
+    return result
 
 
-def _untagged(begun: str, said: str) -> str:
+def _without_end_tag(mark: str, text: str) -> str:
     """What was said without the end of a tag with which its mark ends, as captions have: `<v Ada>…</v>`."""
-    tag = re.search(r"<(\w+)\b[^<>]*>\s*\Z", begun)
-    return said.removesuffix(f"</{tag[1]}>").rstrip() if tag else said
+    tag = re.search(r"<(\w+)\b[^<>]*>\s*\Z", mark)
+    return text.removesuffix(f"</{tag[1]}>").rstrip() if tag else text
 
 
 def _patterns(turns: Turns) -> list[re.Pattern[str]]:

@@ -45,116 +45,116 @@ LONG = 40
 """Characters on average from which on a text may be what somebody said, if it is none of many sentences."""
 
 
-def unclear(seen: Survey, made: Guess) -> Iterator[str]:
+def unclear(survey: Survey, guess: Guess) -> Iterator[str]:
     """One sentence for each thing that the logs do not tell."""
-    if seen.encoding:
-        yield f"no UTF-8, and read as {seen.encoding}: are letters with accents right? ([input] encoding)"
-    if made.shape == "nothing":
-        yield from _nothing(seen)
+    if survey.encoding:
+        yield f"no UTF-8, and read as {survey.encoding}: are letters with accents right? ([input] encoding)"
+    if guess.shape == "nothing":
+        yield from _nothing(survey)
         return
-    if made.nameless:
+    if guess.nameless:
         yield (
             "no column's name says what it is: who speaks changes most from row to row, what is said is "
             "longest, a session comes in a block; change [event] and native_id where that is wrong"
         )
-    yield from _who(made)
-    yield from _unheard(seen, made)
-    if (made.each or made.shape == "table") and not made.native_id:
-        yield _whole(seen, made)
-    if (made.shape == "table" or made.each) and 1 < len(seen.files) == len(seen.records):
+    yield from _speaker_doubts(guess)
+    yield from _unheard(survey, guess)
+    if (guess.each or guess.shape == "table") and not guess.native_id:
+        yield _file_as_session(survey, guess)
+    if (guess.shape == "table" or guess.each) and 1 < len(survey.files) == len(survey.records):
         yield (
             "each file holds one event and is read as a session of its own: join the files of a session into "
             "one, with an event a line"
         )
-    if seen.aside:
+    if survey.aside:
         yield (
-            f"left out are records of other fields than these, at {', '.join(seen.aside[:NAMED])}: if they "
+            f"left out are records of other fields than these, at {', '.join(survey.aside[:NAMED])}: if they "
             "are sessions, too, a mapping of their own reads them ([input] sessions)"
         )
-    if made.native_id and (group := made.by_values.get("native_id")) == made.native_id[0]:
+    if guess.native_id and (group := guess.by_values.get("native_id")) == guess.native_id[0]:
         yield f"{group} is taken for the session, for its values come in blocks ([trajectory] native_id)"
-    if "action" in made.event and (done := made.by_values.get("action")) == made.event["action"]:
-        yield f"{done} is taken for what was done, for nothing else says it ([event] action)"
-    if "time" in made.event and (when := made.by_values.get("time")) == made.event["time"]:
+    if "action" in guess.event and (action := guess.by_values.get("action")) == guess.event["action"]:
+        yield f"{action} is taken for what was done, for nothing else says it ([event] action)"
+    if "time" in guess.event and (when := guess.by_values.get("time")) == guess.event["time"]:
         yield f"{when} is taken for the time, for it holds times in their order ([event] time)"
-    if (session := of_rows(seen, made)) is not None:
+    if (session := of_rows(survey, guess)) is not None:
         yield (
             f"{session.path} repeats, while each row is read as a session of its own, without a time: rows "
             "with a question and its answer are joined where they stand in their order and a question comes "
             "once; sort the rows of a session, and leave out all but one to a question, to have one of them"
         )
-    if made.rounds and (left := _of_rounds(seen, made)):
+    if guess.rounds and (columns := _unread_in_rounds(survey, guess)):
         yield (
             "rows of a session are read as one, without what is said of each row: "
-            f"{', '.join(left[:NAMED])}{' ...' if len(left) > NAMED else ''}"
+            f"{', '.join(columns[:NAMED])}{' ...' if len(columns) > NAMED else ''}"
         )
-    if made.shape in ("list", "table") and "time" not in made.event and not made.timed:
+    if guess.shape in ("list", "table") and "time" not in guess.event and not guess.timed:
         yield (
             "no field holds times that can be read: give [event] time (ISO 8601, or seconds since 1970; else "
             "[constants] time_format)"
         )
-    if set(UNTIMED) & set(made.patterns):
+    if set(UNTIMED) & set(guess.patterns):
         yield "what turns begin with is no day with a time that can be read, so they have none"
-    if len(made.time_formats) > 1:
-        first, second = made.time_formats[:2]
+    if len(guess.time_formats) > 1:
+        first, second = guess.time_formats[:2]
         yield (
-            f"{made.timed} may be written as {first} or as {second}: map it as [event] time, with the right "
+            f"{guess.timed} may be written as {first} or as {second}: map it as [event] time, with the right "
             "one as [constants] time_format"
         )
-    if made.spans and "start" not in made.spans:
+    if guess.spans and "start" not in guess.spans:
         yield "no field says when a run began, so they stand in the log's order: give [spans] start"
-    if any(turns.has_rivals(value_at(record, made.at or "")) for record in seen.records):
+    if any(turns.has_rivals(value_at(record, guess.at or "")) for record in survey.records):
         yield (
-            f"{made.at} has rival answers: the way to which most was said is read, the first where it was as "
+            f"{guess.at} has rival answers: the way to which most was said is read, the first where it was as "
             "much, and the others are left out"
         )
-    if others := _others(seen, made):
+    if others := _others(survey, guess):
         hold = "holds a conversation" if len(others) == 1 else "hold conversations"
-        table = "[messages]" if made.shape == "messages" else "[turns]"
+        table = "[messages]" if guess.shape == "messages" else "[turns]"
         yield (
-            f"{', '.join(others[:NAMED])} {hold}, too, beside {made.at}, and "
+            f"{', '.join(others[:NAMED])} {hold}, too, beside {guess.at}, and "
             f"{'is' if len(others) == 1 else 'are'} left out: a mapping of its own reads one ({table} at)"
         )
-    yield from _rival_records(seen, made)
-    yield from _aside(seen, made)
-    missing = _without(seen, made)
+    yield from _rival_records(survey, guess)
+    yield from _aside(survey, guess)
+    missing = _records_without_list(survey, guess)
     if missing:
         yield (
-            f"{missing} of {len(seen.records)} records have nothing at {made.at} and are quarantined: other "
+            f"{missing} of {len(survey.records)} records have nothing at {guess.at} and are quarantined: other "
             "records than sessions, or sessions of another shape"
         )
 
 
-def of_rows(seen: Survey, made: Guess) -> PathSeen | None:
+def of_rows(survey: Survey, guess: Guess) -> PathSeen | None:
     """What says of which session a row is that has a question and its answer, where several are of one."""
-    if made.shape != "pairs":
+    if guess.shape != "pairs":
         return None
-    some = [one for one in named(seen.paths, SESSION, depth=0) if spelled(one.key) in SESSION]
-    some = [one for one in some if spelled(one.key) not in (*OWN, *HEAD["instance"], "sample_id")]
-    return first_one([one for one in some if repeats(one, seen)])
+    candidates = [one for one in named(survey.paths, SESSION, depth=0) if spelled(one.key) in SESSION]
+    candidates = [one for one in candidates if spelled(one.key) not in (*OWN, *HEAD["instance"], "sample_id")]
+    return first_one([one for one in candidates if repeats(one, survey)])
 
 
-def _of_rounds(seen: Survey, made: Guess) -> list[str]:
+def _unread_in_rounds(survey: Survey, guess: Guess) -> list[str]:
     """What differs between the rows of a session, but for numbers of rows, and is not read."""
-    numbers = [one.path for one in named(seen.paths, NAMES["seq"], depth=0)]
-    used = {*made.used, *made.native_id, *made.head.values(), *made.outcomes.values(), *numbers}
-    told: dict[str, list[dict[str, Any]]] = {}
-    for record in seen.records:
-        told.setdefault(str(value_at(record, made.native_id[0])), []).append(record)
+    numbers = [one.path for one in named(survey.paths, NAMES["seq"], depth=0)]
+    mapped_paths = {*guess.used, *guess.native_id, *guess.head.values(), *guess.outcomes.values(), *numbers}
+    by_session: dict[str, list[dict[str, Any]]] = {}
+    for record in survey.records:
+        by_session.setdefault(str(value_at(record, guess.native_id[0])), []).append(record)
     return [
         path
-        for path, one in seen.paths.items()
-        if not (path in used or "[]" in path or one.only("object", "list"))
-        and any(len({str(value_at(record, path)) for record in many}) > 1 for many in told.values())
+        for path, one in survey.paths.items()
+        if not (path in mapped_paths or "[]" in path or one.only("object", "list"))
+        and any(len({str(value_at(record, path)) for record in many}) > 1 for many in by_session.values())
     ]
 
 
-def unread(path: Path, seen: Survey) -> str:
+def unread(path: Path, survey: Survey) -> str:
     """Why there is nothing to draft a mapping from."""
     if not path.exists():
         return "no such file or folder"
-    if seen.wrong:
-        return seen.wrong[0].reason
+    if survey.wrong:
+        return survey.wrong[0].reason
     files = [one for one in walk(path) if one.is_file()] if path.is_dir() else [path]
     if not any(file.stat().st_size for file in files):
         what = "folder" if path.is_dir() else "file"
@@ -162,54 +162,56 @@ def unread(path: Path, seen: Survey) -> str:
     return "no file that could be read as records; JSON, CSV, Parquet, spreadsheets and texts can"
 
 
-def _who(made: Guess) -> Iterator[str]:
+def _speaker_doubts(guess: Guess) -> Iterator[str]:
     """Doubts on who speaks, and on how what was done ended."""
-    if made.turns_about:
+    if guess.turns_about:
         yield "no field says who speaks: user and assistant are taken to do so in turn ([constants] role)"
-    elif made.constant_role:
-        yield f"no field says who acts: all is put down to {made.constant_role} ([constants] role)"
-    if made.told:
+    elif guess.constant_role:
+        yield f"no field says who acts: all is put down to {guess.constant_role} ([constants] role)"
+    if guess.told:
         yield (
-            f"only roles say who these are: {_by_kind(made.told)}; where agents are called user, or people "
+            f"only roles say who these are: {_by_kind(guess.told)}; where agents are called user, or people "
             "agent, change [roles]"
         )
-    if made.renamed:
+    if guess.renamed:
         yield (
             f"roles say otherwise of these, or the same of several, so their names say who they are: "
-            f"{_by_kind(made.renamed)}; change [roles]"
+            f"{_by_kind(guess.renamed)}; change [roles]"
         )
-    if made.failing:
+    if guess.failing:
         yield "what has an error is taken to have failed, all else to have succeeded ([[results]])"
-    yield from _ended(made)
-    unknown = [role for role in made.roles if not role.known]
-    if unknown and not made.bots:
+    yield from _outcome_doubts(guess)
+    unknown = [role for role in guess.roles if not role.known]
+    if unknown and not guess.bots:
         names = ", ".join(f"{role.name} ({role.kind})" for role in unknown[:NAMED])
         more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
         yield f"nothing says what these are, so it is a guess: {names}{more}; change them in [roles]"
 
 
-def _by_kind(told: dict[str, ParticipantKind]) -> str:
+def _by_kind(kinds: dict[str, ParticipantKind]) -> str:
     """Some names of each kind."""
-    groups = ((kind, [who for who, own in told.items() if own == kind]) for kind in get_args(ParticipantKind))
+    groups = (
+        (kind, [who for who, own in kinds.items() if own == kind]) for kind in get_args(ParticipantKind)
+    )
     return "; ".join(f"{', '.join(many[:NAMED])} ({kind})" for kind, many in groups if many)
 
 
-def _ended(made: Guess) -> Iterator[str]:
+def _outcome_doubts(guess: Guess) -> Iterator[str]:
     """Doubts on what says how actions ended."""
-    status = made.event.get("status")
-    if "*" in made.statuses:
+    status = guess.event.get("status")
+    if "*" in guess.statuses:
         yield f"of {status} 0 is taken for success, any other for a failure ([statuses])"
-    elif any(map(is_answer, made.statuses)):
+    elif any(map(is_answer, guess.statuses)):
         yield f"of {status} 200 to 399 are taken for success, 400 and above for failures ([statuses])"
-    elif made.statuses.get("true") == "failed":
+    elif guess.statuses.get("true") == "failed":
         yield f"{status} is taken for a failure of the action that it stands with ([statuses])"
-    elif status in made.acted:
+    elif status in guess.acted:
         yield (
             f"{status} stands with actions alone, so it is taken for how each of them ended ([statuses]); if "
             "it is the session's, make it one of [outcomes]"
         )
-    for path in made.acted:
-        if path in made.outcomes.values():
+    for path in guess.acted:
+        if path in guess.outcomes.values():
             yield (
                 f"{path} stands with one action of a session, so it is taken for what the session came to; "
                 f'if it says how that action ended: [event] status = "{path}", with its words in [statuses]'
@@ -221,49 +223,49 @@ def _ended(made: Guess) -> Iterator[str]:
             )
 
 
-def _whole(seen: Survey, made: Guess) -> str:
+def _file_as_session(survey: Survey, guess: Guess) -> str:
     """That a file is taken for a session, and which field may tell of several."""
     least = "no field tells sessions apart, so a file is one: give [trajectory] native_id if one does"
-    used = {*made.used, *made.head.values(), *made.outcomes.values(), *made.secrets}
-    some = [one for path, one in seen.paths.items() if "[]" not in path and path not in used]
+    mapped_paths = {*guess.used, *guess.head.values(), *guess.outcomes.values(), *guess.secrets}
+    some = [one for path, one in survey.paths.items() if "[]" not in path and path not in mapped_paths]
     groups = [
         one
         for one in some
         if (is_label(one) or spelled(one.key) in GROUPS)
         and one.only("text", "number")
-        and repeats(one, seen)
-        and (in_blocks(one, seen) or (spelled(one.key) in GROUPS and len(one.values) > 1))
+        and repeats(one, survey)
+        and (in_blocks(one, survey) or (spelled(one.key) in GROUPS and len(one.values) > 1))
     ]
     best = max(groups, key=lambda one: (spelled(one.key) in GROUPS, len(one.values)), default=None)
     return least if best is None else f"{least}; {best.path} may ({len(best.values)}{'+' * best.more} values)"
 
 
-def _unheard(seen: Survey, made: Guess) -> Iterator[str]:
+def _unheard(survey: Survey, guess: Guess) -> Iterator[str]:
     """People whose words stand elsewhere than the events, as the first message of a tree does."""
-    used = {one for path in made.event.values() for one in several(path)}
-    alone = made.shape in ("list", "table") and {role.kind for role in made.roles} == {"agent"}
-    for path, one in seen.paths.items() if alone else ():
+    mapped_paths = {one for path in guess.event.values() for one in several(path)}
+    alone = guess.shape in ("list", "table") and {role.kind for role in guess.roles} == {"agent"}
+    for path, one in survey.paths.items() if alone else ():
         people = [name for name in one.values if role_of(name).known and role_of(name).kind == "human"]
-        if one.key == "role" and people and path not in used:
+        if one.key == "role" and people and path not in mapped_paths:
             yield (
                 f"only agents speak in what is read, and {path} says {people[0]}: what stands beside it is "
                 "left out; records of one message each can be read whole"
             )
             return
-    opening = _opening(seen, made) if made.shape in ("list", "messages") else None
+    opening = _opening(survey, guess) if guess.shape in ("list", "messages") else None
     if opening is not None:
         text, who = opening
         how = f': [trajectory] request = "{text}" has it as what the user says first'
         yield (
-            f"{text} is said by a person ({who}) beside {made.at}, and left out"
-            f"{how if made.shape == 'list' else ''}"
+            f"{text} is said by a person ({who}) beside {guess.at}, and left out"
+            f"{how if guess.shape == 'list' else ''}"
         )
 
 
-def _opening(seen: Survey, made: Guess) -> tuple[str, str] | None:
+def _opening(survey: Survey, guess: Guess) -> tuple[str, str] | None:
     """A text beside the list of events, and what says that a person wrote it."""
-    heads = {path: one for path, one in seen.paths.items() if "[]" not in path}
-    used = {*made.used, *made.head.values()}
+    heads = {path: one for path, one in survey.paths.items() if "[]" not in path}
+    mapped_paths = {*guess.used, *guess.head.values()}
     for path, one in heads.items():
         signs = one.key.lower() in SPEAKERS or parent_of(one) in SPEAKERS
         roles = [role_of(name) for name in one.values if name]
@@ -272,35 +274,37 @@ def _opening(seen: Survey, made: Guess) -> tuple[str, str] | None:
         above = path.rpartition(".")[0]
         above = above.rpartition(".")[0] if parent_of(one) in SPEAKERS else above
         inside = f"{above}." if above else ""
-        said = [text for text in named(heads, NAMES["text"], inside, depth=0) if text.path not in used]
-        said = [text for text in said if text.only("text") and text.key.lower() in SAID]
-        if said:
-            return said[0].path, path
+        texts = [
+            text for text in named(heads, NAMES["text"], inside, depth=0) if text.path not in mapped_paths
+        ]
+        texts = [text for text in texts if text.only("text") and text.key.lower() in SAID]
+        if texts:
+            return texts[0].path, path
     return None
 
 
-def _others(seen: Survey, made: Guess) -> list[str]:
+def _others(survey: Survey, guess: Guess) -> list[str]:
     """Where conversations stand beside the one that is read, such as the answer that was liked less."""
-    beside = {path: one for path, one in seen.paths.items() if "[]" not in path and path != made.at}
-    if seen.sides or made.at is None:
+    beside = {path: one for path, one in survey.paths.items() if "[]" not in path and path != guess.at}
+    if survey.sides or guess.at is None:
         return []
-    if made.shape == "messages" and not made.each and f"{made.at}[].role" in seen.paths:
-        reply = made.reply or ""
+    if guess.shape == "messages" and not guess.each and f"{guess.at}[].role" in survey.paths:
+        reply = guess.reply or ""
         fields = ("role", "content")
-        chats = [path for path in beside if all(f"{path}[].{name}" in seen.paths for name in fields)]
+        chats = [path for path in beside if all(f"{path}[].{name}" in survey.paths for name in fields)]
         return [path for path in chats if not reply.startswith(path)]
-    if made.shape == "text" and made.at in seen.paths and seen.format != "text":
+    if guess.shape == "text" and guess.at in survey.paths and survey.format != "text":
         return [path for path, one in beside.items() if one.texts and pattern_of(one.texts)]
     return []
 
 
-def _rival_records(seen: Survey, made: Guess) -> Iterator[str]:
+def _rival_records(survey: Survey, guess: Guess) -> Iterator[str]:
     """That records of one message each are a tree, with several answers to one."""
-    is_message = made.shape == "table" or (made.each and made.shape != "spans")
-    parents = named(seen.paths, PARENTS, depth=0) if is_message else []
+    is_message = guess.shape == "table" or (guess.each and guess.shape != "spans")
+    parents = named(survey.paths, PARENTS, depth=0) if is_message else []
     for one in parents:
-        after = Counter(str(value) for record in seen.records if (value := value_at(record, one.path)))
-        ids = {str(value) for record in seen.records for value in record.values() if is_name(value)}
+        after = Counter(str(value) for record in survey.records if (value := value_at(record, one.path)))
+        ids = {str(value) for record in survey.records for value in record.values() if is_name(value)}
         if len(after.keys() & ids) > NEARLY * len(after) and max(after.values(), default=0) > 1:
             yield (
                 f"{one.path} says which message each follows, and several follow one: rival answers stand "
@@ -309,10 +313,10 @@ def _rival_records(seen: Survey, made: Guess) -> Iterator[str]:
             return
 
 
-def _aside(seen: Survey, made: Guess) -> Iterator[str]:
+def _aside(survey: Survey, guess: Guess) -> Iterator[str]:
     """Flags of events that may be no part of the talk, such as those of another agent's."""
-    inside = f"{made.at}[]." if made.at and not made.each else ""
-    for one in named(seen.paths, ASIDE, inside, depth=0):
+    inside = f"{guess.at}[]." if guess.at and not guess.each else ""
+    for one in named(survey.paths, ASIDE, inside, depth=0):
         if one.only("true or false") and (count := one.values.get("True", 0)):
             yield (
                 f"{one.path} is true of {count}: if they are no part of the talk, leave them out with "
@@ -320,35 +324,35 @@ def _aside(seen: Survey, made: Guess) -> Iterator[str]:
             )
 
 
-def _nothing(seen: Survey) -> Iterator[str]:
+def _nothing(survey: Survey) -> Iterator[str]:
     """What was looked for, and what comes next to it."""
     yield "no list of turns, no column of speakers, no runs of models, no marks of turns in a text"
-    if seen.format == "text":
+    if survey.format == "text":
         yield (
             "if each turn of the text begins in the same way, write that as a regular expression: [turns] "
             'at = "text", pattern = \'^(?P<who>Ada|Bot): \', with [event] role = "text[].who", '
             'text = "text[].text"'
         )
         return
-    texts = sorted((one for one in seen.paths.values() if _is_text(one)), key=lambda one: -one.characters)
+    texts = sorted((one for one in survey.paths.values() if _is_text(one)), key=lambda one: -one.characters)
     for one in texts[:3]:
         at = one.path.rpartition("[].")[0]
-        known = [
-            who.path for who in seen.paths.values() if who.path.rpartition("[].")[0] == at and is_sides(who)
+        speakers = [
+            who.path for who in survey.paths.values() if who.path.rpartition("[].")[0] == at and is_sides(who)
         ]
         if "[]" in at:
-            yield _within_lists(one, at, seen)
+            yield _within_lists(one, at, survey)
         else:
-            who = known[0] if known else f"{at}[].…" if at else "…"
+            who = speakers[0] if speakers else f"{at}[].…" if at else "…"
             yield f'if {one.path} is what somebody said: [event] text = "{one.path}", role = "{who}"'
     if not texts:
         yield "no path holds texts: are these labels or measures of sessions that lie elsewhere?"
 
 
-def _within_lists(one: PathSeen, at: str, seen: Survey) -> str:
+def _within_lists(one: PathSeen, at: str, survey: Survey) -> str:
     """How to read texts in lists within lists, of which a path goes through one."""
     first = f"{at.replace('[]', '[0]')}{one.path.removeprefix(at)}"
-    around = [seen.paths[at[: found.start()]] for found in re.finditer(r"\[\]", at)]
+    around = [survey.paths[at[: match.start()]] for match in re.finditer(r"\[\]", at)]
     is_only = all(length <= 1 for outer in around for length in outer.lengths)
     depth = "two" if len(around) == 1 else len(around) + 1
     return (
@@ -363,9 +367,9 @@ def _is_text(one: PathSeen) -> bool:
     return one.kinds["text"] > 0 and (one.mean_length >= LONG or (one.count > 1 and is_sentence(one)))
 
 
-def _without(seen: Survey, made: Guess) -> int:
+def _records_without_list(survey: Survey, guess: Guess) -> int:
     """Records without the list that the others have."""
-    if made.each or made.shape not in ("messages", "list", "spans") or not several(made.at):
+    if guess.each or guess.shape not in ("messages", "list", "spans") or not several(guess.at):
         return 0
-    lists = (turns.events_in(record, made.at or "", None) for record in seen.records)
+    lists = (turns.events_in(record, guess.at or "", None) for record in survey.records)
     return sum(not isinstance(many, list) for many in lists)

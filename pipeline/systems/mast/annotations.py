@@ -79,29 +79,29 @@ def of_record(record: dict[str, JsonValue], source: str) -> Iterator[Label | str
     name = trajectory(record, source, ReadOptions()).id
     base: dict[str, JsonValue] = {"trajectory": name, "codebook": BOOK}
     items = expect(record.get("annotations") or [], list, "annotations")
-    modes = [str(one.get("failure mode")) for one in items if isinstance(one, dict)]
+    modes = [str(entry.get("failure mode")) for entry in items if isinstance(entry, dict)]
     numbers = {match[1] for mode in modes if (match := _MODE.match(mode))}
-    for number, one in enumerate(items):
+    for number, entry in enumerate(items):
         place = f"annotations[{number}]"
         try:
-            item = expect(one, dict, "label")
+            item = expect(entry, dict, "label")
             code = code_of(str(item.get("failure mode")), numbers)
         except ValueError as error:
             yield f"{place}: {error}"
             continue
         for rater, value in item.items():
             if rater.lower().startswith("annotator") and value not in (None, ""):
-                yield _said({**base, "code": code, "rater": rater}, value, f"{place}.{rater}")
-    given = record.get("mast_annotation")
-    for code, value in expect(given, dict, "mast_annotation").items() if given is not None else ():
+                yield _read_label({**base, "code": code, "rater": rater}, value, f"{place}.{rater}")
+    annotation = record.get("mast_annotation")
+    for code, value in expect(annotation, dict, "mast_annotation").items() if annotation is not None else ():
         if value is not None:
-            said = {**base, "code": code, "rater": MODEL, "rater_kind": "llm"}
-            yield _said(said, value, f"mast_annotation.{code}")
+            fields = {**base, "code": code, "rater": MODEL, "rater_kind": "llm"}
+            yield _read_label(fields, value, f"mast_annotation.{code}")
 
 
-def _said(said: dict[str, JsonValue], value: JsonValue, place: str) -> Label | str:
+def _read_label(fields: dict[str, JsonValue], value: JsonValue, place: str) -> Label | str:
     try:
-        return Label({**said, "label": "present" if _truth(value) else "absent"})
+        return Label({**fields, "label": "present" if _truth(value) else "absent"})
     except ValueError as error:
         return f"{place}: {error}"
 

@@ -57,9 +57,9 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
             yield attempted(lambda r=record: trajectory(r, str(path), options), str(path), number)  # type: ignore[misc]
 
 
-def trajectory(given: JsonValue, source: str, options: ReadOptions) -> Trajectory:
+def trajectory(value: JsonValue, source: str, options: ReadOptions) -> Trajectory:
     """The run of a record; ValueError where it has none."""
-    record = expect(given, dict, "record")
+    record = expect(value, dict, "record")
     turns = turns_of(record.get("trace"), str(record.get("mas_name") or "team"))
     if not turns:
         raise ValueError("trace: nothing in it")
@@ -88,8 +88,8 @@ def trajectory(given: JsonValue, source: str, options: ReadOptions) -> Trajector
             for who, kind in kinds.items()
         ),
         events=tuple(
-            Event(seq=seq, actor=who, kind="note" if kinds[who] == "environment" else "message", text=said)
-            for seq, (who, said) in enumerate(turns)
+            Event(seq=seq, actor=who, kind="note" if kinds[who] == "environment" else "message", text=text)
+            for seq, (who, text) in enumerate(turns)
         ),
     )
 
@@ -119,17 +119,17 @@ def _message(item: JsonValue, team: str) -> Turn | None:
     if not isinstance(item, dict):
         return (team, str(item)) if item else None
     name = next((item[key] for key in ("name", "role", "agent", "speaker") if item.get(key)), team)
-    said = item.get("content", item.get("text"))
-    lines = isinstance(said, list) and all(isinstance(line, str) for line in said)
-    text = "\n".join(map(str, said)) if lines and isinstance(said, list) else contents.plain(said)
+    content = item.get("content", item.get("text"))
+    lines = isinstance(content, list) and all(isinstance(line, str) for line in content)
+    text = "\n".join(map(str, content)) if lines and isinstance(content, list) else contents.plain(content)
     return str(name), text
 
 
 def _of_text(text: str, team: str) -> list[Turn]:
-    found = {
+    speakers = {
         mark: Counter(turn["speaker"] for turn in cut(text, Turns(pattern=mark, first=""))) for mark in MARKS
     }
-    mark = next((m for m, names in found.items() if sum(n for who, n in names.items() if who) > 1), None)
+    mark = next((m for m, names in speakers.items() if sum(n for who, n in names.items() if who) > 1), None)
     pattern = mark or pattern_of([text])
     if pattern is None:
         return [(team, text.strip())] if text.strip() else []

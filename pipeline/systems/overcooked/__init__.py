@@ -15,27 +15,27 @@ from .references import Reference, is_reference, references
 __all__ = ["SYSTEM"]
 
 
-def _reference(trajectory: Trajectory, known: References) -> Reference | None:
-    reference = known.get(trajectory.task or "")
+def _reference(trajectory: Trajectory, by_task: References) -> Reference | None:
+    reference = by_task.get(trajectory.task or "")
     return reference if isinstance(reference, Reference) else None
 
 
-def _measures(trajectory: Trajectory, known: References, limit: TimeLimit) -> Iterator[Measure]:
+def _measures(trajectory: Trajectory, by_task: References, limit: TimeLimit) -> Iterator[Measure]:
     """Under each definition; what the released code and the paper both define comes once."""
-    reference, optimal = _reference(trajectory, known), limit.optimal.get(trajectory.task or "")
+    reference, optimal = _reference(trajectory, by_task), limit.optimal.get(trajectory.task or "")
     for definition in get_args(Definition):
         for measure in metrics.measures(trajectory, reference, definition, limit.gamma, optimal):
             if measure.definition is not None or definition == "released":
                 yield measure
 
 
-def _collaborative_errors(trajectory: Trajectory, known: References) -> Iterable[Finding] | None:
+def _collaborative_errors(trajectory: Trajectory, by_task: References) -> Iterable[Finding] | None:
     """None without the order's reference, which requests are judged against."""
-    reference = _reference(trajectory, known)
+    reference = _reference(trajectory, by_task)
     if reference is None:
         return None
-    seen = metrics.run(trajectory, metrics.time_limit(reference))
-    return collaboration.errors(metrics.assessed(seen, reference, "paper"), reference)
+    episode = metrics.run(trajectory, metrics.time_limit(reference))
+    return collaboration.errors(metrics.assessed(episode, reference, "paper"), reference)
 
 
 SYSTEM = System(

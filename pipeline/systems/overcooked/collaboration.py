@@ -72,21 +72,23 @@ class Collaboration:
 
 
 def compare(
-    requested: Sequence[str],
-    answered: Sequence[str],
+    request: Sequence[str],
+    reply: Sequence[str],
     history: Sequence[str],
     references: Sequence[Sequence[str]],
 ) -> tuple[float, float, float] | None:
     """(c1, c2, c3), each an ITES (Eq. 3), or None where there is no reference."""
-    asked, done, before = (tes([*history, *more], references) for more in (requested, answered, ()))
-    if asked is None or done is None or before is None:
+    request_score, reply_score, history_score = (
+        tes([*history, *more], references) for more in (request, reply, ())
+    )
+    if request_score is None or reply_score is None or history_score is None:
         return None
-    return asked - before, asked - done, done - before
+    return request_score - history_score, request_score - reply_score, reply_score - history_score
 
 
 def collaborations(
     trajectory: Trajectory,
-    opened: Iterable[tuple[int, int]],
+    openings: Iterable[tuple[int, int]],
     histories: Mapping[int, tuple[Sequence[str], Sequence[str]]],
     reference: Reference,
     definition: Definition = "released",
@@ -96,12 +98,12 @@ def collaborations(
     As released one a dialogue, and one in which nobody spoke asked for nothing. In the paper one for each
     agent who states a request.
     """
-    said = _dialogues(trajectory)
-    for step, opener in opened:
-        entries = said.get((step, AGENTS[opener]), [])
+    dialogues = _dialogues(trajectory)
+    for step, opener in openings:
+        entries = dialogues.get((step, AGENTS[opener]), [])
         for initiator in _initiators(entries, opener, definition):
             history = histories[step][1 - initiator]
-            result = _judged(trajectory.id, step, initiator, entries, history, reference, definition)
+            result = _collaboration(trajectory.id, step, initiator, entries, history, reference, definition)
             if result is not None:
                 yield result
 
@@ -112,7 +114,7 @@ def _initiators(entries: Sequence[Event], opener: int, definition: Definition) -
     return [next((AGENTS.index(e.actor) for e in entries if e.kind == "message"), opener)]
 
 
-def _judged(
+def _collaboration(
     trajectory: str,
     step: int,
     initiator: int,
@@ -125,17 +127,17 @@ def _judged(
     responder = 1 - initiator
     asking = [e for e in entries if e.actor == AGENTS[initiator]]
     answer = _answer([e for e in entries if e.actor == AGENTS[responder]], asking, definition)
-    requested = tuple(action for e in asking for action in requests(plan(e)) if can(responder, action))
-    planned = calls(plan(answer)) if answer else ()
-    answered = tuple(action for action in planned if can(responder, action))
+    request = tuple(action for e in asking for action in requests(plan(e)) if can(responder, action))
+    actions = calls(plan(answer)) if answer else ()
+    reply = tuple(action for action in actions if can(responder, action))
     references = reference.of(responder)
-    judged = compare(requested, answered, history, references)
-    if judged is None:
+    scores = compare(request, reply, history, references)
+    if scores is None:
         return None
     return Collaboration(
-        trajectory, step, initiator, responder, requested, answered, tuple(history), *judged,
-        asked=_handed_over(history, requested, references) if judged[0] > 0 else frozenset(),
-        given=_handed_over(history, answered, references) if judged[2] > 0 else frozenset(),
+        trajectory, step, initiator, responder, request, reply, tuple(history), *scores,
+        asked=_hand_overs(history, request, references) if scores[0] > 0 else frozenset(),
+        given=_hand_overs(history, reply, references) if scores[2] > 0 else frozenset(),
         request_cites=tuple(e.seq for e in asking if requests(plan(e)) or e.kind == "message"),
         answer_cites=(answer.seq,) if answer else (),
     )  # fmt: skip
@@ -144,12 +146,12 @@ def _judged(
 def _answer(theirs: Iterable[Event], asking: Iterable[Event], definition: Definition) -> Event | None:
     """As released their first plan with any call; in the paper the first after the request with own ones."""
     if definition == "released":
-        return next((e for e in theirs if _CALL.search(_closed(plan(e)))), None)
+        return next((e for e in theirs if _CALL.search(_up_to_last_call(plan(e)))), None)
     since = next((e.seq for e in asking if requests(plan(e))), 0)
     return next((e for e in theirs if e.seq > since and calls(plan(e))), None)
 
 
-def _handed_over(
+def _hand_overs(
     history: Sequence[str], more: Sequence[str], references: Sequence[Sequence[str]]
 ) -> frozenset[int]:
     """The hand-overs of the best reference to which the steps lead that `more` adds to a history."""
@@ -157,8 +159,8 @@ def _handed_over(
     right = best(after, references) or ()
     if not right:
         return frozenset()
-    done = range(walked(known(history), right), walked(after, right))
-    return frozenset(sum(step.startswith("place_obj_on_counter") for step in right[:n]) for n in done)
+    lengths = range(walked(known(history), right), walked(after, right))
+    return frozenset(sum(step.startswith("place_obj_on_counter") for step in right[:n]) for n in lengths)
 
 
 def _dialogues(trajectory: Trajectory) -> Mapping[tuple[int, str], list[Event]]:
@@ -177,19 +179,19 @@ def plan(event: Event) -> str:
     return str(event.action.arguments.get("plan") or "") if event.action else ""
 
 
-def _closed(text: str) -> str:
+def _up_to_last_call(text: str) -> str:
     """The lines of a text up to their last parenthesis: behind it no call ends, and none is sought."""
     return "\n".join(line[: line.rfind(")") + 1] for line in text.split("\n"))
 
 
 def requests(line: str) -> tuple[str, ...]:
     """The actions that a plan requests, as the released pattern finds them."""
-    return tuple(bare(inside).strip("'\"") + ")" for inside in _REQUEST.findall(_closed(line)))
+    return tuple(bare(inside).strip("'\"") + ")" for inside in _REQUEST.findall(_up_to_last_call(line)))
 
 
 def calls(line: str) -> tuple[str, ...]:
     """The actions that a plan takes on itself: all calls but requests and waits."""
-    items = (bare(call) for call in _CALL.findall(_closed(line)))
+    items = (bare(call) for call in _CALL.findall(_up_to_last_call(line)))
     return tuple(call for call in items if "request" not in call and "wait" not in call)
 
 
@@ -211,13 +213,13 @@ def _error(collaboration: Collaboration, reference: Reference) -> tuple[str, str
     references = reference.of(collaboration.responder)
     history = known(collaboration.history)
     right = best(history, references) or ()
-    done = walked(history, right) if right else 0
+    position = walked(history, right) if right else 0
     for action in collaboration.requested:
-        if action == (right[done] if done < len(right) else None):
-            done += 1
+        if action == (right[position] if position < len(right) else None):
+            position += 1
         elif not any(action in sequence for sequence in references):
             return "irrelevant", action
-        elif action in right[done:]:
+        elif action in right[position:]:
             return "premature", action
         else:
             return "repetitive", action

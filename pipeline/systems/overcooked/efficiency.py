@@ -15,15 +15,16 @@ from .references import bare
 
 History = Sequence[str]
 BETA = 0.95
-_SHARED = r"place_obj_on_counter\(\)|pickup\(\w+,counter\)"
+_SHARED_ACTIONS = r"place_obj_on_counter\(\)|pickup\(\w+,counter\)"
 ACTION_SPACE = (
     re.compile(
-        _SHARED + r"|check_recipe\(\)|deliver_soup\(\)|cook\(pot0\)|bake\(oven0\)"
+        _SHARED_ACTIONS + r"|check_recipe\(\)|deliver_soup\(\)|cook\(pot0\)|bake\(oven0\)"
         r"|fill_dish_with_food\((pot0|oven0|chopping_board0|blender0)?\)"
         r"|put_obj_in_utensil\((pot0|oven0)\)|pickup\(\w+,(pot0|oven0)\)"
     ),
     re.compile(
-        _SHARED + r"|cut\(chopping_board0\)|stir\(blender0\)|put_obj_in_utensil\((chopping_board0|blender0)\)"
+        _SHARED_ACTIONS
+        + r"|cut\(chopping_board0\)|stir\(blender0\)|put_obj_in_utensil\((chopping_board0|blender0)\)"
         r"|pickup\(\w+,(ingredient_dispenser|dish_dispenser|chopping_board0|blender0)\)"
     ),
 )
@@ -37,12 +38,12 @@ def can(agent: int, action: str) -> bool:
 
 def known(actions: Iterable[str]) -> list[str]:
     """The actions without spaces, those that neither agent can do left out; `[NONE]` where none is left."""
-    kept = [action for action in map(_known, actions) if action is not None]
-    return kept or ["[NONE]"]
+    result = [action for action in map(_plain_action, actions) if action is not None]
+    return result or ["[NONE]"]
 
 
 @lru_cache(maxsize=4096)
-def _known(action: str) -> str | None:
+def _plain_action(action: str) -> str | None:
     """One of `known`: a run has few actions, which each look at its history meets again."""
     action = bare(action)
     return action if can(0, action) or can(1, action) else None

@@ -104,16 +104,16 @@ def parse(log: Json) -> Log:
     """
     bad: list[str] = []
     turns = tuple(_turns(field(log, "content", list), bad))
-    completed = tuple(_completed(field(log, "total_action_list", list), bad))
-    finished = tuple(str(order) for order in field(log, "total_order_finished", list))
+    completions = tuple(_completions(field(log, "total_action_list", list), bad))
+    orders = tuple(str(order) for order in field(log, "total_order_finished", list))
     steps = [turn.timestep for turn in turns] + _steps(log.get("total_timestamp"))
-    return Log(turns, completed, finished, _score(log.get("total_score")), max(steps, default=None), bad)
+    return Log(turns, completions, orders, _score(log.get("total_score")), max(steps, default=None), bad)
 
 
-def _steps(logged: JsonValue) -> list[int]:
+def _steps(value: JsonValue) -> list[int]:
     """The timesteps as the log lists them, as far as they rise: with another episode they begin anew."""
     steps: list[int] = []
-    for step in logged if isinstance(logged, list) else []:
+    for step in value if isinstance(value, list) else []:
         if not isinstance(step, int) or (steps and step <= steps[-1]):
             break
         steps.append(step)
@@ -128,17 +128,17 @@ def _score(value: JsonValue) -> float | None:
 
 def _turns(turns: Iterable[JsonValue], bad: list[str]) -> Iterable[Turn]:
     """Each timestep once: where it comes again, as in a file of several episodes, the first counts."""
-    known: set[int] = set()
+    timesteps: set[int] = set()
     for number, item in enumerate(turns):
         try:
             turn = _turn(expect(item, dict, f"content[{number}]"), f"content[{number}]")
         except ValueError as error:
             bad.append(str(error))
             continue
-        if turn.timestep in known:
+        if turn.timestep in timesteps:
             bad.append(f"content[{number}]: timestep {turn.timestep} came before; a file holds one episode")
             continue
-        known.add(turn.timestep)
+        timesteps.add(turn.timestep)
         yield turn
 
 
@@ -156,7 +156,7 @@ def _turn(turn: Json, where: str) -> Turn:
         orders=tuple(str(order) for order in orders) if isinstance(orders, list) else (),
         calls=(calls[0], calls[1]),
         entries=tuple(_entries(inner, f"{where}.content")),
-        refused=tuple(_refused(statistics, place)),
+        refused=tuple(_refusals(statistics, place)),
         prompts=_prompts(inner),
     )
 
@@ -169,10 +169,10 @@ def _pair(record: Mapping[str, JsonValue], key: str, where: str) -> list[Json]:
 
 
 def _entries(inner: Json, where: str) -> Iterable[Entry]:
-    for opener, said in enumerate(field(inner, "content", list, where)):
-        if opener > 1 and said:
+    for opener, dialogue in enumerate(field(inner, "content", list, where)):
+        if opener > 1 and dialogue:
             raise ValueError(f"{where}.content[{opener}]: more than two agents")
-        for number, item in enumerate(expect(said, list, f"{where}.content[{opener}]")):
+        for number, item in enumerate(expect(dialogue, list, f"{where}.content[{opener}]")):
             place = f"{where}.content[{opener}][{number}]"
             entry = expect(item, dict, place)
             speaker = field(entry, "agent", int, place)
@@ -186,7 +186,7 @@ def _words(value: JsonValue) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _refused(statistics: Json, where: str) -> Iterable[Refused]:
+def _refusals(statistics: Json, where: str) -> Iterable[Refused]:
     for agent, errors in enumerate(_pair(statistics, "error", where)):
         for key in ("format_error", "validator_error"):
             place = f"{where}.error[{agent}]"
@@ -196,13 +196,17 @@ def _refused(statistics: Json, where: str) -> Iterable[Refused]:
 
 
 def _prompts(inner: Json) -> tuple[str | None, str | None]:
-    seen = inner.get("observation")
-    texts = [text if isinstance(text, str) else None for text in seen] if isinstance(seen, list) else []
+    observation = inner.get("observation")
+    texts = (
+        [text if isinstance(text, str) else None for text in observation]
+        if isinstance(observation, list)
+        else []
+    )
     first, second, *_ = [*texts, None, None]
     return first, second
 
 
-def _completed(lists: list[JsonValue], bad: list[str]) -> Iterable[Completed]:
+def _completions(lists: list[JsonValue], bad: list[str]) -> Iterable[Completed]:
     bad.extend(f"total_action_list[{extra}]: more than two agents" for extra in range(2, len(lists)))
     bad.extend(
         f"total_action_list[{agent}]: missing, as if no action was completed"

@@ -69,8 +69,8 @@ class Run:
 
     def dialogues(self) -> list[tuple[int, int]]:
         """(timestep, opener) of every dialogue."""
-        opened = recorded(self.trajectory, "dialogues").data
-        items = [item for item in opened if isinstance(item, dict)] if isinstance(opened, list) else []
+        dialogues = recorded(self.trajectory, "dialogues").data
+        items = [item for item in dialogues if isinstance(item, dict)] if isinstance(dialogues, list) else []
         places = [(int(str(item["timestep"])), AGENTS.index(str(item["opener"]))) for item in items]
         return [place for place in places if self.last is None or place[0] <= self.last]
 
@@ -82,8 +82,8 @@ def run(trajectory: Trajectory, limit: int | None) -> Run:
     last = None if value is None else int(value)
     if limit is None or last is None or (success and last <= limit):
         return Run(trajectory, trajectory.events, success, last)
-    kept = tuple(e for e in trajectory.events if (step := timestep(e)) is None or step < limit)
-    return Run(trajectory, kept, False, min(last, limit - 1))
+    events = tuple(e for e in trajectory.events if (step := timestep(e)) is None or step < limit)
+    return Run(trajectory, events, False, min(last, limit - 1))
 
 
 def measures(
@@ -94,22 +94,24 @@ def measures(
     optimal: int | None = None,
 ) -> Iterator[Measure]:
     """Every metric of one run against its order's reference."""
-    seen = run(trajectory, time_limit(reference, gamma, optimal))
-    yield Measure("success_rate", trajectory.id, float(seen.success))
-    late = None if seen.success else "the order was not finished in time"
-    yield Measure("timesteps", trajectory.id, float(seen.last or 0) if seen.success else None, reason=late)
+    episode = run(trajectory, time_limit(reference, gamma, optimal))
+    yield Measure("success_rate", trajectory.id, float(episode.success))
+    late = None if episode.success else "the order was not finished in time"
+    yield Measure(
+        "timesteps", trajectory.id, float(episode.last or 0) if episode.success else None, reason=late
+    )
     for name in AGENTS:
-        refused = sum(e.actor == name and e.status == "failed" for e in seen.events)
-        yield Measure("invalid_actions", trajectory.id, float(refused), participant=name)
+        refusals = sum(e.actor == name and e.status == "failed" for e in episode.events)
+        yield Measure("invalid_actions", trajectory.id, float(refusals), participant=name)
     if reference is None or not reference.trajectories:
         yield from _without_reference(trajectory, definition)
         return
-    yield from _efficiency(seen, reference)
-    items = list(assessed(seen, reference, definition))
-    yield from _gains(seen, items, definition)
-    yield from _capabilities(seen, items, reference, definition)
-    yield from _confusion(seen, items, definition)
-    yield from _initiation_errors(seen, items, reference, definition)
+    yield from _efficiency(episode, reference)
+    items = list(assessed(episode, reference, definition))
+    yield from _gains(episode, items, definition)
+    yield from _capabilities(episode, items, reference, definition)
+    yield from _confusion(episode, items, definition)
+    yield from _initiation_errors(episode, items, reference, definition)
 
 
 def _without_reference(trajectory: Trajectory, definition: Definition) -> Iterator[Measure]:
@@ -122,18 +124,18 @@ def _without_reference(trajectory: Trajectory, definition: Definition) -> Iterat
         yield Measure(metric, trajectory.id, None, reason=reason, definition=definition)
 
 
-def _efficiency(seen: Run, reference: Reference) -> Iterator[Measure]:
-    scores = [tes([done for _, done in seen.actions(agent)], reference.of(agent)) for agent in (0, 1)]
+def _efficiency(episode: Run, reference: Reference) -> Iterator[Measure]:
+    scores = [tes([action for _, action in episode.actions(agent)], reference.of(agent)) for agent in (0, 1)]
     for name, score in zip(AGENTS, scores, strict=True):
         reason = None if score is not None else "the reference has no action for this agent"
-        yield Measure("tes", seen.trajectory.id, score, reason=reason, participant=name)
+        yield Measure("tes", episode.trajectory.id, score, reason=reason, participant=name)
     there = [score for score in scores if score is not None]
     mean = sum(there) / len(there) if there else None
     reason = None if there else "the reference has no action"
-    yield Measure("progress_completeness", seen.trajectory.id, mean, reason=reason)
+    yield Measure("progress_completeness", episode.trajectory.id, mean, reason=reason)
 
 
-def _gains(seen: Run, rows: Sequence[Collaboration], definition: Definition) -> Iterator[Measure]:
+def _gains(episode: Run, rows: Sequence[Collaboration], definition: Definition) -> Iterator[Measure]:
     """ITES of each agent: the mean gain of what it asked for and what it answered."""
     for agent, name in enumerate(AGENTS):
         gains = [c.initiating for c in rows if c.initiator == agent]
@@ -142,7 +144,7 @@ def _gains(seen: Run, rows: Sequence[Collaboration], definition: Definition) -> 
         reason = None if gains else "took part in no collaboration"
         yield Measure(
             "ites",
-            seen.trajectory.id,
+            episode.trajectory.id,
             mean,
             float(len(gains)),
             reason,
@@ -152,7 +154,7 @@ def _gains(seen: Run, rows: Sequence[Collaboration], definition: Definition) -> 
 
 
 def _capabilities(
-    seen: Run, rows: Sequence[Collaboration], reference: Reference, definition: Definition
+    episode: Run, rows: Sequence[Collaboration], reference: Reference, definition: Definition
 ) -> Iterator[Measure]:
     """IC and RC (Eqs. 5 and 6): right requests and answers, of all (released) or the required ones (paper).
 
@@ -162,57 +164,61 @@ def _capabilities(
     n = len(rows) if released else reference.required_collaborations
     none = "the reference needs no hand-over"
     if released:
-        opened = any(opener == 0 for _, opener in seen.dialogues())
-        none = UNANSWERABLE if opened else NO_DIALOGUE
-    asked = sum(c.initiated for c in rows)
-    given = sum(c.responded for c in rows)
+        has_opening = any(opener == 0 for _, opener in episode.dialogues())
+        none = UNANSWERABLE if has_opening else NO_DIALOGUE
+    initiations = sum(c.initiated for c in rows)
+    responses = sum(c.responded for c in rows)
     if not released:
-        asked = len({(c.responder, place) for c in rows for place in c.asked})
-        given = len({(c.responder, place) for c in rows for place in c.given})
-    for metric, good in (("initiating_capability", asked), ("responding_capability", given)):
+        initiations = len({(c.responder, place) for c in rows for place in c.asked})
+        responses = len({(c.responder, place) for c in rows for place in c.given})
+    for metric, good in (("initiating_capability", initiations), ("responding_capability", responses)):
         value = min(good, n) / n if n else None
         reason = None if n else none
-        yield Measure(metric, seen.trajectory.id, value, float(n), reason, definition=definition)
+        yield Measure(metric, episode.trajectory.id, value, float(n), reason, definition=definition)
 
 
-def _confusion(seen: Run, rows: Sequence[Collaboration], definition: Definition) -> Iterator[Measure]:
+def _confusion(episode: Run, rows: Sequence[Collaboration], definition: Definition) -> Iterator[Measure]:
     """The cells of initiating × responding, each as a share of the run's collaborations."""
     counts = Counter((c.initiated, c.responded) for c in rows)
     reason = None if rows else "no collaboration was begun"
     for cell, name in CELLS.items():
         share = counts[cell] / len(rows) if rows else None
         yield Measure(
-            "collaboration", seen.trajectory.id, share, float(len(rows)), reason,
+            "collaboration", episode.trajectory.id, share, float(len(rows)), reason,
             scoring=name, definition=definition,
         )  # fmt: skip
 
 
 def _initiation_errors(
-    seen: Run, rows: Sequence[Collaboration], reference: Reference, definition: Definition
+    episode: Run, rows: Sequence[Collaboration], reference: Reference, definition: Definition
 ) -> Iterator[Measure]:
     """Each class of wrong requests (appendix C.3.1) as a share of the requests that name an action."""
-    asked = [c for c in rows if c.requested]
-    counts = Counter(finding.code for finding in errors(asked, reference))
-    reason = None if asked else "no request names an action"
+    requests = [c for c in rows if c.requested]
+    counts = Counter(finding.code for finding in errors(requests, reference))
+    reason = None if requests else "no request names an action"
     for code in ERRORS:
-        share = counts[code] / len(asked) if asked else None
+        share = counts[code] / len(requests) if requests else None
         yield Measure(
-            "initiation_errors", seen.trajectory.id, share, float(len(asked)), reason,
+            "initiation_errors", episode.trajectory.id, share, float(len(requests)), reason,
             scoring=code, definition=definition,
         )  # fmt: skip
 
 
-def assessed(seen: Run, reference: Reference, definition: Definition = "released") -> Iterator[Collaboration]:
+def assessed(
+    episode: Run, reference: Reference, definition: Definition = "released"
+) -> Iterator[Collaboration]:
     """The collaborations of a run; as released only those in dialogues that the chef opened."""
-    opened = [(step, opener) for step, opener in seen.dialogues() if definition == "paper" or opener == 0]
-    chef, assistant = seen.actions(0), seen.actions(1)
-    histories = {step: (_until(chef, step), _until(assistant, step)) for step, _ in opened}
-    yield from collaborations(seen.trajectory, opened, histories, reference, definition)
+    openings = [
+        (step, opener) for step, opener in episode.dialogues() if definition == "paper" or opener == 0
+    ]
+    chef, assistant = episode.actions(0), episode.actions(1)
+    histories = {step: (_until(chef, step), _until(assistant, step)) for step, _ in openings}
+    yield from collaborations(episode.trajectory, openings, histories, reference, definition)
 
 
 def _until(actions: Iterable[tuple[int, str]], step: int) -> list[str]:
     """What was completed up to and including a step."""
-    return [done for at, done in actions if at <= step]
+    return [action for number, action in actions if number <= step]
 
 
 def confusion(rows: Iterable[Collaboration]) -> Counter[tuple[str, bool, bool]]:

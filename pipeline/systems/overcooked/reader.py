@@ -74,9 +74,9 @@ def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
     models = _models(path, order, condition)
     events, states = _events(log, order)
     first = min(log.turns, key=lambda turn: turn.timestep, default=None)
-    shown = first and (first.map, [(e.speaker, e.say, e.plan) for e in first.entries])
+    opening = first and (first.map, [(e.speaker, e.say, e.plan) for e in first.entries])
     return Trajectory(
-        id=content_hash(SYSTEM, path.stem, shown),
+        id=content_hash(SYSTEM, path.stem, opening),
         native_id=path.stem,
         source=str(path),
         system=SYSTEM,
@@ -121,9 +121,11 @@ def _models(path: Path, order: str | None, condition: str | None) -> tuple[str |
     seats = _SEATS.fullmatch(name[1].removesuffix(f"_{order}")) if name else None
     if seats:
         return _player(seats[1]), _player(seats[2])
-    one = _player(condition)
+    model = _player(condition)
     # What folders of single runs lie in may be of any name, but people's is no model's.
-    return (None, None) if one != HUMAN and _RUN.fullmatch(folder_of(path.resolve()).name) else (one, one)
+    return (
+        (None, None) if model != HUMAN and _RUN.fullmatch(folder_of(path.resolve()).name) else (model, model)
+    )
 
 
 def _player(name: str | None) -> str | None:
@@ -145,15 +147,15 @@ def _events(log: Log, order: str | None) -> tuple[tuple[Event, ...], dict[str, J
     states: dict[str, JsonValue] = {}
     drafts = [_draft("environment", "start", text=order and f"Order: {order}")]
     turns = {turn.timestep: turn for turn in log.turns}
-    completed: dict[int, list[Completed]] = defaultdict(list)
-    for done in log.completed:
-        completed[done.timestep].append(done)
-    for timestep in sorted(turns.keys() | completed.keys()):
+    completions: dict[int, list[Completed]] = defaultdict(list)
+    for completion in log.completed:
+        completions[completion.timestep].append(completion)
+    for timestep in sorted(turns.keys() | completions.keys()):
         turn = turns.get(timestep)
-        made = [] if turn is None else [*_dialogue(turn, states), *_refusals(turn)]
-        made += map(_done, completed.get(timestep, ()))
+        items = [] if turn is None else [*_dialogue(turn, states), *_refusals(turn)]
+        items += map(_completed_action, completions.get(timestep, ()))
         public = {} if turn is None else {"public": _store(states, {"map": turn.map})}
-        drafts += [draft | {"states": public | draft["states"]} for draft in made]
+        drafts += [draft | {"states": public | draft["states"]} for draft in items]
     if log.finished:
         drafts.append(_draft("environment", "finish", text=log.finished[0]))
     return tuple(Event(seq=seq, **draft) for seq, draft in enumerate(drafts)), states
@@ -164,19 +166,19 @@ def _draft(actor: str, kind: str, **fields: object) -> dict[str, Any]:
 
 
 def _store(states: dict[str, JsonValue], state: dict[str, JsonValue]) -> str:
-    hashed = content_hash(state)
-    states[hashed] = state
-    return hashed
+    key = content_hash(state)
+    states[key] = state
+    return key
 
 
 def _dialogue(turn: Turn, states: dict[str, JsonValue]) -> Iterator[dict[str, Any]]:
-    shown: set[int] = set()
+    speakers: set[int] = set()
     for entry in turn.entries:
         prompt = turn.prompts[entry.speaker]
         private = {}
-        if prompt and entry.speaker not in shown:
+        if prompt and entry.speaker not in speakers:
             private = {AGENTS[entry.speaker]: _store(states, {"prompt": prompt})}
-        shown.add(entry.speaker)
+        speakers.add(entry.speaker)
         silent = entry.say.strip() in ("", SILENCE)
         yield _draft(
             AGENTS[entry.speaker],
@@ -198,27 +200,29 @@ def _arguments(turn: Turn, entry: Entry) -> dict[str, JsonValue]:
 
 
 def _refusals(turn: Turn) -> Iterator[dict[str, Any]]:
-    for refused in turn.refused:
-        plans = [entry.plan for entry in turn.entries if entry.speaker == refused.agent]
-        earlier = [r for r in turn.refused if r.agent == refused.agent and r.kind != "format"]
-        number = earlier.index(refused) if refused in earlier else None
-        tried = plans[number] if number is not None and number < len(plans) else None
-        yield _refusal(turn, refused, tried)
+    for refusal in turn.refused:
+        plans = [entry.plan for entry in turn.entries if entry.speaker == refusal.agent]
+        earlier = [r for r in turn.refused if r.agent == refusal.agent and r.kind != "format"]
+        number = earlier.index(refusal) if refusal in earlier else None
+        plan = plans[number] if number is not None and number < len(plans) else None
+        yield _refusal(turn, refusal, plan)
 
 
-def _refusal(turn: Turn, refused: Refused, tried: str | None) -> dict[str, Any]:
-    cut = refused.message if len(refused.message) <= MAX_ERROR else refused.message[:MAX_ERROR] + "…"
-    arguments: dict[str, JsonValue] = {"timestep": turn.timestep, "class": refused.kind}
-    action = Action(name="plan", arguments=arguments, raw=tried)
-    return _draft(AGENTS[refused.agent], "action", action=action, status="failed", error=cut)
+def _refusal(turn: Turn, refusal: Refused, plan: str | None) -> dict[str, Any]:
+    message = refusal.message if len(refusal.message) <= MAX_ERROR else refusal.message[:MAX_ERROR] + "…"
+    arguments: dict[str, JsonValue] = {"timestep": turn.timestep, "class": refusal.kind}
+    action = Action(name="plan", arguments=arguments, raw=plan)
+    return _draft(AGENTS[refusal.agent], "action", action=action, status="failed", error=message)
 
 
-def _done(done: Completed) -> dict[str, Any]:
-    call = _CALL.match(done.action)
+def _completed_action(completion: Completed) -> dict[str, Any]:
+    call = _CALL.match(completion.action)
     name, inside = call.groups() if call else ("other", "")
     objects: list[JsonValue] = [part.strip() for part in inside.split(",") if part.strip()]
-    action = Action(name=name, arguments={"timestep": done.timestep, "objects": objects}, raw=done.action)
-    return _draft(AGENTS[done.agent], "action", action=action, status="succeeded")
+    action = Action(
+        name=name, arguments={"timestep": completion.timestep, "objects": objects}, raw=completion.action
+    )
+    return _draft(AGENTS[completion.agent], "action", action=action, status="succeeded")
 
 
 def _outcomes(log: Log) -> Iterator[Outcome]:
@@ -226,10 +230,10 @@ def _outcomes(log: Log) -> Iterator[Outcome]:
     yield Outcome(name="score", value=log.score, reason=None if log.score is not None else "not logged")
     reason = None if log.last is not None else "the log has no timestep"
     yield Outcome(name="last_timestep", value=None if log.last is None else float(log.last), reason=reason)
-    opened: list[JsonValue] = [
+    dialogues: list[JsonValue] = [
         {"timestep": turn.timestep, "opener": AGENTS[opener]}
         for turn in log.turns
         for opener in (0, 1)
         if turn.calls[opener]
     ]
-    yield Outcome(name="dialogues", value=float(len(opened)), data=opened)
+    yield Outcome(name="dialogues", value=float(len(dialogues)), data=dialogues)

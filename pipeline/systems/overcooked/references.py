@@ -47,11 +47,11 @@ def references(folder: Path) -> tuple[dict[str, Reference], list[Quarantined]]:
     by_name: dict[str, Reference] = {}
     bad: list[Quarantined] = []
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and not is_log(p)):
-        read = _read(path)
-        if isinstance(read, Quarantined):
-            bad.append(read)
+        reference = _read(path)
+        if isinstance(reference, Quarantined):
+            bad.append(reference)
         else:
-            by_name[read.order] = _joined(by_name.get(read.order), read)
+            by_name[reference.order] = _union(by_name.get(reference.order), reference)
     return by_name, bad
 
 
@@ -77,8 +77,8 @@ def bare(action: str) -> str:
 def _read(path: Path) -> Reference | Quarantined:
     name = _NAME.fullmatch(path.name)
     if name is None:
-        expected = "expected <level>_<order>_ref.txt or <level>_<order>.txt"
-        return Quarantined(source=str(path), reason=expected)
+        reason = "expected <level>_<order>_ref.txt or <level>_<order>.txt"
+        return Quarantined(source=str(path), reason=reason)
     level, order = int(name[1]), name[2]
     try:
         if name[3]:
@@ -102,7 +102,7 @@ def _sequence(pair: dict[str, JsonValue], agent: str, where: str) -> tuple[str, 
     return tuple(bare(expect(action, str, f"{where}.{agent}[{n}]")) for n, action in enumerate(actions))
 
 
-def _joined(one: Reference | None, other: Reference) -> Reference:
+def _union(one: Reference | None, other: Reference) -> Reference:
     if one is None:
         return other
     trajectories = one.trajectories or other.trajectories
@@ -111,6 +111,6 @@ def _joined(one: Reference | None, other: Reference) -> Reference:
 
 def _handovers(giver: tuple[str, ...], taker: tuple[str, ...]) -> int:
     """How often `taker` picks up from a counter, as far as `giver` put things there."""
-    put = sum(action.startswith("place_obj_on_counter") for action in giver)
-    taken = sum(action.startswith("pickup(") and action.endswith(",counter)") for action in taker)
-    return min(put, taken)
+    placements = sum(action.startswith("place_obj_on_counter") for action in giver)
+    pickups = sum(action.startswith("pickup(") and action.endswith(",counter)") for action in taker)
+    return min(placements, pickups)

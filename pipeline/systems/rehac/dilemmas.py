@@ -75,17 +75,17 @@ def _ambiguity(trajectory: Trajectory) -> Iterator[Finding]:
 
 
 def _dead_loop(trajectory: Trajectory) -> Iterator[Finding]:
-    done: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    seqs_by_step: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for event in steps(trajectory):
         name = event.action.name if event.action else ""
-        done[name, _argument(event), observation(trajectory, event)].append(event.seq)
-    repeated = [tuple(seqs) for seqs in done.values() if len(seqs) > 1]
-    for cites in repeated:
+        seqs_by_step[name, _argument(event), observation(trajectory, event)].append(event.seq)
+    repetitions = [tuple(seqs) for seqs in seqs_by_step.values() if len(seqs) > 1]
+    for cites in repetitions:
         yield Finding("dead_loop", trajectory.id, cites, "the same action again with the same result")
     for run in _in_vain(trajectory):
         alike = all(_alike(one, other) for one, other in pairwise(run))
         cites = tuple(event.seq for event in run)
-        if len(run) >= 3 and alike and not any(set(cites) <= set(seqs) for seqs in repeated):
+        if len(run) >= 3 and alike and not any(set(cites) <= set(seqs) for seqs in repetitions):
             yield Finding("dead_loop", trajectory.id, cites, f"{len(run)} searches in a row, nearly alike")
 
 

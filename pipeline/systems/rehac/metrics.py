@@ -41,13 +41,13 @@ def measures(trajectory: Trajectory, penalty: float = PENALTY) -> Iterator[Measu
     """Every metric of one trajectory; `penalty` is λ, the price of one human step."""
     count, human = len(steps(trajectory)), interventions(trajectory)
     share = human / count if count else None
-    earned = recorded(trajectory, "task_reward")
-    reward = None if earned.value is None else earned.value - penalty * human
+    task_reward = recorded(trajectory, "task_reward")
+    reward = None if task_reward.value is None else task_reward.value - penalty * human
     exact = recorded(trajectory, "em")
     success = recorded(trajectory, "success")
     for metric, value, reason in (
-        ("task_reward", earned.value, earned.reason),
-        ("reward", reward, earned.reason),
+        ("task_reward", task_reward.value, task_reward.reason),
+        ("reward", reward, task_reward.reason),
         ("exact_match", exact.value, exact.reason),
         ("success_rate", success.value, success.reason),
         ("interventions", float(human), None),
@@ -71,13 +71,13 @@ def exact_match(answer: str, gold: str) -> bool:
 
 def answer_f1(answer: str, gold: str) -> float:
     """Token F1; 0 where exactly one is, or both are different ones of, yes, no, noanswer."""
-    said, right = normalised(answer), normalised(gold)
-    if said != right and {said, right} & {"yes", "no", "noanswer"}:
+    prediction, right = normalised(answer), normalised(gold)
+    if prediction != right and {prediction, right} & {"yes", "no", "noanswer"}:
         return 0.0
-    common = (Counter(said.split()) & Counter(right.split())).total()
+    common = (Counter(prediction.split()) & Counter(right.split())).total()
     if not common:
         return 0.0
-    precision, recall = common / len(said.split()), common / len(right.split())
+    precision, recall = common / len(prediction.split()), common / len(right.split())
     return 2 * precision * recall / (precision + recall)
 
 
@@ -143,30 +143,30 @@ def monte_carlo(
     visits: dict[str, dict[str, list[_Visit]]] = defaultdict(lambda: {"agent": [], "human": []})
     places: dict[str, tuple[str | None, int, int]] = {}
     for trajectory in trajectories:
-        earned = recorded(trajectory, "task_reward").value
-        if earned is None:
+        task_reward = recorded(trajectory, "task_reward").value
+        if task_reward is None:
             continue
-        reward = earned - penalty * interventions(trajectory)
+        reward = task_reward - penalty * interventions(trajectory)
         before = 0
         for depth, (key, characters, event) in enumerate(_prefixes(trajectory)):
             places.setdefault(key, (trajectory.instance, depth, characters))
             after = reward + penalty * before
-            visits[key][event.actor].append(_Visit(trajectory.id, event.seq, earned, reward, after))
+            visits[key][event.actor].append(_Visit(trajectory.id, event.seq, task_reward, reward, after))
             before += event.actor == "human"
-    return [_state(key, *places[key], taken, longest) for key, taken in visits.items()]
+    return [_state(key, *places[key], by_actor, longest) for key, by_actor in visits.items()]
 
 
 def _prefixes(trajectory: Trajectory) -> Iterator[tuple[str, int, Event]]:
     """Before each step: hash and length of the text up to and including its `<solver>`."""
     preamble = next((event.text or "" for event in trajectory.events[:1]), "").lstrip()
-    hashed = hashlib.blake2b(digest_size=16)
-    hashed.update((preamble or _root(trajectory)).encode("utf-8", "surrogatepass"))
+    hasher = hashlib.blake2b(digest_size=16)
+    hasher.update((preamble or _root(trajectory)).encode("utf-8", "surrogatepass"))
     characters = len(preamble) + len("<solver>")
     for number, event in enumerate(steps(trajectory), start=1):
-        yield hashed.hexdigest(), characters, event
-        said = source.logged(trajectory.states, event, number) + "<solver>"
-        hashed.update(said.encode("utf-8", "surrogatepass"))
-        characters += len(said)
+        yield hasher.hexdigest(), characters, event
+        words = source.logged(trajectory.states, event, number) + "<solver>"
+        hasher.update(words.encode("utf-8", "surrogatepass"))
+        characters += len(words)
 
 
 def _root(trajectory: Trajectory) -> str:
@@ -180,10 +180,10 @@ def _state(
     instance: str | None,
     depth: int,
     characters: int,
-    taken: dict[str, list[_Visit]],
+    by_actor: dict[str, list[_Visit]],
     longest: int | None,
 ) -> State:
-    agent, human = _value(taken["agent"]), _value(taken["human"])
+    agent, human = _value(by_actor["agent"]), _value(by_actor["human"])
     reason = None
     if agent is None or human is None:
         reason = f"only the {'human' if agent is None else 'agent'} acted here"
@@ -192,7 +192,7 @@ def _state(
     advantage = None
     if agent is not None and human is not None and reason is None:
         advantage = (human.reward - agent.reward) / 2
-    cites = [tuple((v.trajectory, v.seq) for v in taken[actor]) for actor in ("agent", "human")]
+    cites = [tuple((v.trajectory, v.seq) for v in by_actor[actor]) for actor in ("agent", "human")]
     return State(key, instance, depth, characters, agent, human, advantage, reason, *cites)
 
 
@@ -215,5 +215,5 @@ def helped(states: Iterable[State]) -> list[State]:
 
 def wasted(states: Iterable[State]) -> list[State]:
     """States where a human step was worth no more than the agent's, the greatest loss first."""
-    defined = [s for s in states if s.advantage is not None and not s.human_better]
-    return sorted(defined, key=lambda s: s.advantage or 0.0)
+    losses = [s for s in states if s.advantage is not None and not s.human_better]
+    return sorted(losses, key=lambda s: s.advantage or 0.0)

@@ -25,17 +25,17 @@ def iou(answer: Rows, gold: Rows) -> float:
 
 def answer_rows(trajectory: Trajectory) -> Rows | None:
     """The rows that the last step was shown; None where that is no list of rows."""
-    shown = _shown(trajectory)
+    observation = _last_observation(trajectory)
     try:
-        rows = ast.literal_eval(shown) if len(shown) <= MAX_LITERAL else None
+        rows = ast.literal_eval(observation) if len(observation) <= MAX_LITERAL else None
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
     return Counter(map(repr, rows)) if isinstance(rows, list) else None
 
 
-def _shown(trajectory: Trajectory) -> str:
-    taken = steps(trajectory)
-    state = trajectory.states.get(taken[-1].states.get("public", "")) if taken else None
+def _last_observation(trajectory: Trajectory) -> str:
+    events = steps(trajectory)
+    state = trajectory.states.get(events[-1].states.get("public", "")) if events else None
     return str(state.get("observation") or "") if isinstance(state, dict) else ""
 
 
@@ -53,7 +53,7 @@ def overlap(trajectory: Trajectory, gold: Mapping[str, Rows]) -> tuple[float | N
     """IoU of a run's last answer, or None with the reason; 0 where the statement was an error."""
     if recorded(trajectory, "task_reward").value == 1:
         return 1.0, None
-    if _shown(trajectory).startswith("Error"):
+    if _last_observation(trajectory).startswith("Error"):
         return 0.0, None
     rows = answer_rows(trajectory)
     if rows is None:

@@ -35,7 +35,7 @@ LOOK = 256 * 1024
 SAMPLE = 200
 """Records that are enough to tell the task."""
 _RECORD = re.compile(r'"trajectory"\s*:\s*"')
-_MAPPED = re.compile(r'\s*\{\s*"\d{1,20}"\s*:\s*"((?:[^"\\]|\\.)*)')
+_MAPPING = re.compile(r'\s*\{\s*"\d{1,20}"\s*:\s*"((?:[^"\\]|\\.)*)')
 """Trajectories by question, as the scripts that collect them write them."""
 _EPOCH = re.compile(r"epoch(?P<epoch>[\d.]*)")
 _PENALTY = re.compile(r"(?:lambda|delta|ppo)_?(\d+(?:\.\d+)?)(?![\d.])")
@@ -62,7 +62,7 @@ def _head(path: Path) -> str:
 
 def _is_mapped(head: str) -> bool:
     """Whether a file begins as one object whose first value is the text of a trajectory."""
-    first = None if _RECORD.search(head) else _MAPPED.match(head)
+    first = None if _RECORD.search(head) else _MAPPING.match(head)
     return first is not None and rehac_text.SOLVER in first[1]
 
 
@@ -82,16 +82,16 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 def text(trajectory: Trajectory, preamble: str | None = None) -> str:
     """The trajectory's text as logged; `preamble` is for trees, whose files hold no questions."""
     start, *steps = trajectory.events
-    said = [start.text or "" if preamble is None else preamble]
+    parts = [start.text or "" if preamble is None else preamble]
     for number, event in enumerate(steps, start=1):
-        said += [rehac_text.SOLVER, logged(trajectory.states, event, number)]
-    return "".join(said)
+        parts += [rehac_text.SOLVER, logged(trajectory.states, event, number)]
+    return "".join(parts)
 
 
 def logged(states: Mapping[str, JsonValue], event: Event, number: int) -> str:
     """What the log holds of step `number` (from 1) after its `<solver>`."""
-    shown = states.get(event.states.get("public", ""))
-    state = shown if isinstance(shown, dict) else {}
+    value = states.get(event.states.get("public", ""))
+    state = value if isinstance(value, dict) else {}
     if "logged" in state:
         return str(state["logged"])
     # Steps in coaudit's own lines may have no action and no state.
@@ -146,23 +146,23 @@ def _record(value: dict[str, JsonValue], row: int) -> _Record:
     return _Record(row, _idx(value.get("idx")), preamble, steps, em, f1)
 
 
-def _idx(given: JsonValue) -> int | str | None:
+def _idx(value: JsonValue) -> int | str | None:
     """The question's number or name; tables write whole numbers as 3.0 and a missing one as NaN."""
-    if isinstance(given, float):
-        given = None if math.isnan(given) else int(given) if given.is_integer() else given
-    if given is not None and (not isinstance(given, (int, str)) or isinstance(given, bool)):
-        raise ValueError(f'"idx" must be a whole number or a text, got {given!r:.60}')
-    return given
+    if isinstance(value, float):
+        value = None if math.isnan(value) else int(value) if value.is_integer() else value
+    if value is not None and (not isinstance(value, (int, str)) or isinstance(value, bool)):
+        raise ValueError(f'"idx" must be a whole number or a text, got {value!r:.60}')
+    return value
 
 
 def _number(value: Mapping[str, JsonValue], key: str) -> float | None:
     """A score, also where it is written as a text; None where it is missing, as NaN says too."""
-    given = value.get(key)
-    number = number_in(given) if isinstance(given, str) else given
-    if given is None or (isinstance(number, float) and math.isnan(number)):
+    score = value.get(key)
+    number = number_in(score) if isinstance(score, str) else score
+    if score is None or (isinstance(number, float) and math.isnan(number)):
         return None
     if not isinstance(number, (int, float)) or not is_finite(number):
-        raise ValueError(f'"{key}" must be a finite number, got {given!r:.60}')
+        raise ValueError(f'"{key}" must be a finite number, got {score!r:.60}')
     return float(number)
 
 
@@ -194,17 +194,17 @@ def infer_task(records: Iterable[_Record], path: Path) -> str | None:
             answers[str(action.arguments["argument"]).strip().lower() in _ANSWERS] += 1
     if names["SQL"] > names["Search"]:
         return "intercode"
-    own = _named_in(path.name)
+    by_name = _named_in(path.name)
     if answers:
         by_answers = "strategyqa" if answers[True] >= 4 * answers[False] else "hotpotqa"
-        return by_answers if own in (None, "intercode") else own
-    return own or _named_in(str(path))
+        return by_answers if by_name in (None, "intercode") else by_name
+    return by_name or _named_in(str(path))
 
 
 def _named_in(words: str) -> str | None:
     """The data set that a name or path names; None where it names none or several."""
-    named = [task for task in ("hotpotqa", "strategyqa", "intercode") if task in words.lower()]
-    return named[0] if len(named) == 1 else None
+    tasks = [task for task in ("hotpotqa", "strategyqa", "intercode") if task in words.lower()]
+    return tasks[0] if len(tasks) == 1 else None
 
 
 @dataclass
@@ -219,7 +219,7 @@ class _Builder:
     def __post_init__(self) -> None:
         self.setting = self.options.setting or _setting(self.path, self.task, self.tree)
         self.experiment = _experiment(self.path)
-        self.tags = _trained(self.path) | self.options.tags
+        self.tags = _training_tags(self.path) | self.options.tags
         self.seen: Counter[str] = Counter()
 
     def trajectory(self, record: _Record) -> Trajectory:
@@ -256,7 +256,7 @@ def _experiment(path: Path) -> str:
     return f"{folder_of(path.resolve()).name}/{path.stem}" if _EPOCH.fullmatch(path.stem) else path.stem
 
 
-def _trained(path: Path) -> dict[str, str]:
+def _training_tags(path: Path) -> dict[str, str]:
     """What a name says of a policy's training: `lambda`, and `epoch` where that is all the file's name is."""
     epoch = _EPOCH.fullmatch(path.stem)
     penalty = _PENALTY.search(folder_of(path.resolve()).name if epoch else path.stem)
@@ -290,9 +290,9 @@ def _events(record: _Record) -> tuple[tuple[Event, ...], dict[str, JsonValue]]:
     for seq, step in enumerate(record.steps, start=1):
         action = None if step.action is None else rehac_text.parse_action(step.action)
         state = _state(step, seq)
-        hashed = content_hash(state)
-        states[hashed] = state
-        events.append(_event(step, seq, action, hashed))
+        key = content_hash(state)
+        states[key] = state
+        events.append(_event(step, seq, action, key))
     return tuple(events), states
 
 
@@ -300,43 +300,43 @@ def _state(step: Step, number: int) -> dict[str, JsonValue]:
     state: dict[str, JsonValue] = {"observation": step.observation}
     if step.action is None or step.observation is None:
         return state | {"logged": step.logged}
-    written = rehac_text.regular(step.actor, number, step.thought, step.action, step.observation)
-    return state if written == step.logged else state | {"logged": step.logged}
+    regular_text = rehac_text.regular(step.actor, number, step.thought, step.action, step.observation)
+    return state if regular_text == step.logged else state | {"logged": step.logged}
 
 
 def _event(step: Step, seq: int, action: Action | None, state: str) -> Event:
-    seen = step.observation or ""
-    failed = action is None or seen.startswith(("Invalid action", "Error"))
-    done = action is not None and action.name == "Finish" and seen.startswith(rehac_text.FINISHED)
-    reason = "the step has no action" if action is None else seen.partition("\n")[0][:500]
+    observation = step.observation or ""
+    is_failure = action is None or observation.startswith(("Invalid action", "Error"))
+    is_end = action is not None and action.name == "Finish" and observation.startswith(rehac_text.FINISHED)
+    reason = "the step has no action" if action is None else observation.partition("\n")[0][:500]
     return Event(
         seq=seq,
         actor=step.actor,
-        kind="finish" if done else "action",
+        kind="finish" if is_end else "action",
         text=step.thought,
         action=action,
-        status="failed" if failed else "succeeded",
-        error=reason if failed else None,
+        status="failed" if is_failure else "succeeded",
+        error=reason if is_failure else None,
         states={"public": state},
     )
 
 
 def _outcomes(record: _Record, task: str | None) -> Iterator[Outcome]:
     last = record.steps[-1]
-    finished = (last.observation or "").startswith(rehac_text.FINISHED) or last.reward in ("1", "1.0")
-    earned = record.em if record.em == 1 or task in EXACT else None
+    is_finished = (last.observation or "").startswith(rehac_text.FINISHED) or last.reward in ("1", "1.0")
+    reward = record.em if record.em == 1 or task in EXACT else None
     em, f1 = _beyond("em", record.em), _beyond("f1", record.f1)
     for name, value, wrong in (
         ("em", record.em, em),
         ("f1", record.f1, f1),
-        ("task_reward", record.f1 if record.f1 is not None else earned if finished else 0.0, f1),
+        ("task_reward", record.f1 if record.f1 is not None else reward if is_finished else 0.0, f1),
         ("success", None if record.em is None else float(record.em == 1), em),
     ):
         if wrong is not None or value is None:
             yield Outcome(name=name, reason=wrong or "not logged")
         else:
             yield Outcome(name=name, value=value)
-    yield Outcome(name="finished", value=float(finished))
+    yield Outcome(name="finished", value=float(is_finished))
 
 
 def _beyond(key: str, score: float | None) -> str | None:

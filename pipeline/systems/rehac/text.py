@@ -17,7 +17,7 @@ ACTORS = ("agent", "human")
 FINISHED = "Episode finished"
 _MARK = re.compile(r"^(Thought|Action|Observation) \d+:[ ]?", re.MULTILINE)
 _REWARD = re.compile(r"(?:\A|\n)reward = (\S+)\s*\Z")
-_EARNED = re.compile(rf"{FINISHED}, reward = (\S+)")
+_FINAL_REWARD = re.compile(rf"{FINISHED}, reward = (\S+)")
 _CALL = re.compile(r"(\w+) ?\[(.*)\]\Z", re.DOTALL)
 _CUT_CALL = re.compile(r"(\w+) ?\[(.*)\Z", re.DOTALL)
 _SQL = re.compile(
@@ -51,15 +51,15 @@ def split(text: str) -> tuple[str, list[Step]]:
     return preamble, [_step(segment, number) for number, segment in enumerate(segments, start=1)]
 
 
-def _step(logged: str, number: int) -> Step:
-    actor, _, body = logged.lstrip(" ").partition("\n")
+def _step(text: str, number: int) -> Step:
+    actor, _, body = text.lstrip(" ").partition("\n")
     solver = actor.strip()
     if solver.lower() not in ACTORS:
         raise ValueError(f"step {number}: solver must be agent or human, got {solver[:40]!r}")
-    return step(solver.lower(), body, logged)
+    return step(solver.lower(), body, text)
 
 
-def step(actor: str, body: str, logged: str) -> Step:
+def step(actor: str, body: str, text: str) -> Step:
     """The step that `body` (thoughts, action, observation) says."""
     thoughts: list[str] = []
     action = observation = None
@@ -78,23 +78,23 @@ def step(actor: str, body: str, logged: str) -> Step:
     if observation is not None and reward is not None:
         observation = observation[: reward.start()]
     thought = "\n".join(thoughts) if thoughts else None
-    return Step(actor, thought, action, observation, reward and reward[1], logged)
+    return Step(actor, thought, action, observation, reward and reward[1], text)
 
 
 def exact_match(last: Step) -> float | None:
     """EM as the last step of an episode says it: 0 of one without an end, None where the end names none."""
-    ended = _EARNED.match(last.observation or "")
-    said = ended[1] if ended else last.reward
-    if said is not None:
-        return number_in(said)
+    match = _FINAL_REWARD.match(last.observation or "")
+    reward = match[1] if match else last.reward
+    if reward is not None:
+        return number_in(reward)
     return None if (last.observation or "").startswith(FINISHED) else 0.0
 
 
 def regular(actor: str, number: int, thought: str | None, action: str, observation: str) -> str:
     """A regular step as it is logged after its `<solver>`."""
-    said = "" if thought is None else f"Thought {number}: {thought}\n"
+    thought_line = "" if thought is None else f"Thought {number}: {thought}\n"
     end = "\n\n" if observation.startswith((FINISHED, "No more results.")) else "\n"
-    return f" {actor}\n{said}Action {number}: {action}\nObservation {number}: {observation}{end}"
+    return f" {actor}\n{thought_line}Action {number}: {action}\nObservation {number}: {observation}{end}"
 
 
 def parse_action(text: str) -> Action:

@@ -43,21 +43,21 @@ def looks_like_one(head: str) -> bool:
 def leaves(value: Mapping[str, JsonValue]) -> Iterator[Leaf | str]:
     """Every episode of a tree in the order of the file, and what is wrong with each bad key."""
     nodes: dict[Key, tuple[str, str, tuple[float, float] | None]] = {}
-    for written, node in value.items():
+    for text, node in value.items():
         try:
-            key = _key(written)
-            nodes[key] = (written, *_node(node))
+            key = _key(text)
+            nodes[key] = (text, *_node(node))
         except ValueError as error:
-            yield f"key {written[:80]!r}: {error}"
+            yield f"key {text[:80]!r}: {error}"
     parents = {(idx, bits[:-1]) for idx, bits in nodes}
-    for (idx, bits), (written, _, scores) in nodes.items():
+    for (idx, bits), (text, _, scores) in nodes.items():
         if scores is None:
             if (idx, bits) not in parents:
-                yield f"key {written!r}: the episode neither ends here nor goes on"
+                yield f"key {text!r}: the episode neither ends here nor goes on"
             continue
         missing = [bits[:n] for n in range(1, len(bits)) if (idx, bits[:n]) not in nodes]
         if missing:
-            yield f"key {written!r}: the step before it, {(idx, missing[0])!r}, is missing"
+            yield f"key {text!r}: the step before it, {(idx, missing[0])!r}, is missing"
         else:
             yield Leaf(idx, bits, [_step(nodes, idx, bits[:n]) for n in range(1, len(bits) + 1)], *scores)
 
@@ -68,8 +68,8 @@ def _step(nodes: Mapping[Key, tuple[str, str, tuple[float, float] | None]], idx:
     return step(actor, body, f" {actor}\n{body}")
 
 
-def _key(written: str) -> Key:
-    key = _literal(written, MAX_KEY)
+def _key(text: str) -> Key:
+    key = _literal(text, MAX_KEY)
     if not (isinstance(key, tuple) and len(key) == 2):
         raise ValueError("expected (idx, 'bits')")
     idx, bits = key
@@ -93,11 +93,11 @@ def _node(value: JsonValue) -> tuple[str, tuple[float, float] | None]:
     return body, (float(scores[0]), float(scores[1]))
 
 
-def _literal(written: str, most: int) -> object:
-    if len(written) > most:
+def _literal(text: str, most: int) -> object:
+    if len(text) > most:
         raise ValueError(f"longer than {most} characters")
     try:
-        value: object = ast.literal_eval(without_halves(written))
+        value: object = ast.literal_eval(without_halves(text))
     except SyntaxError as error:
         raise ValueError(f"not a Python literal: {error.msg}") from error
     except (ValueError, MemoryError, RecursionError) as error:  # whose text may be an address in memory

@@ -47,9 +47,9 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The runs of a file, with the scores that people gave them."""
-    given = options.model_copy(update={"condition": options.condition or path.absolute().parent.name})
+    settings = options.model_copy(update={"condition": options.condition or path.absolute().parent.name})
     for trace in _traces(path):
-        for item in conversations(path, trace.spans, given, NAME):
+        for item in conversations(path, trace.spans, settings, NAME):
             if isinstance(item, Quarantined):
                 yield item.model_copy(update={"line": item.line or trace.line})
             else:
@@ -59,8 +59,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 def labels(path: Path) -> Iterator[Label | Quarantined]:
     """What was found in a trace: each kind of error, present or not, and the steps where any is."""
     for trace in _traces(path):
-        told = conversations(path, trace.spans, ReadOptions(), NAME)
-        first = next((item for item in told if isinstance(item, Told)), None)
+        items = conversations(path, trace.spans, ReadOptions(), NAME)
+        first = next((item for item in items if isinstance(item, Told)), None)
         if isinstance(trace.annotation, Quarantined):
             yield trace.annotation
         elif first is not None:
@@ -81,10 +81,10 @@ def _traces(path: Path) -> Iterator[Trace]:
     for number, row in inputs.records(path, Input(format="parquet")):
         if not isinstance(row, dict):
             continue
-        spans, said = (str(row.get(name) or "").encode() for name in ("trace", "labels"))
+        spans, content = (str(row.get(name) or "").encode() for name in ("trace", "labels"))
         value = parsed(spans, str(path), number)
         inside = list(openinference.spans_of(value, str(path), number))
-        yield Trace(inside, _annotation(said, str(path), number), str(path), number)
+        yield Trace(inside, _annotation(content, str(path), number), str(path), number)
 
 
 def _annotation(content: bytes, source: str, line: int | None) -> JsonValue | Quarantined:
@@ -105,13 +105,13 @@ def _columns(path: Path) -> set[str]:
 def _scores(annotation: JsonValue | Quarantined) -> Iterator[Outcome]:
     """The scores of a run, from 1 to 5, each with why it was given."""
     scores = annotation.get("scores") if isinstance(annotation, dict) else None
-    for given in scores if isinstance(scores, list) else ():
-        if not isinstance(given, dict):
+    for record in scores if isinstance(scores, list) else ():
+        if not isinstance(record, dict):
             continue
-        for key, value in given.items():
+        for key, value in record.items():
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 name = key.removesuffix("_score")
-                why = given.get(f"{name}_reasoning")
+                why = record.get(f"{name}_reasoning")
                 yield Outcome(name=name, value=value, data=None if why is None else {"reasoning": why})
 
 
@@ -127,19 +127,21 @@ def annotation_of(path: Path) -> Path | None:
     return None
 
 
-def _labels(annotation: dict[str, JsonValue], told: Told, source: str) -> Iterator[Label | Quarantined]:
-    name = told.trajectory.id
+def _labels(
+    annotation: dict[str, JsonValue], conversation: Told, source: str
+) -> Iterator[Label | Quarantined]:
+    name = conversation.trajectory.id
     cites: dict[str, list[int]] = {}
     why: dict[str, str] = {}
-    for number, given in enumerate(expect(annotation.get("errors") or [], list, "errors")):
-        error = expect(given, dict, f"errors[{number}]")
+    for number, item in enumerate(expect(annotation.get("errors") or [], list, "errors")):
+        error = expect(item, dict, f"errors[{number}]")
         try:
             code = code_of(str(error.get("category")))
         except ValueError as wrong:
             yield Quarantined(source=source, reason=f"errors[{number}].category: {wrong}")
             continue
         why.setdefault(code, str(error.get("description") or error.get("evidence") or ""))
-        place = told.places.get(str(error.get("location")))
+        place = conversation.places.get(str(error.get("location")))
         if place is None:
             reason = f"errors[{number}].location: no span {str(error.get('location'))[:40]!r} in the trace"
             yield Quarantined(source=source, reason=reason)
@@ -149,7 +151,7 @@ def _labels(annotation: dict[str, JsonValue], told: Told, source: str) -> Iterat
         there: dict[str, JsonValue] = {"label": "present" if code in cites else "absent"}
         there |= {"cites": [*sorted(set(cites.get(code, ())))], "rationale": why.get(code) or None}
         yield Label({**base, "codebook": BOOK, "code": code, **there})
-    places = {place for many in cites.values() for place in many}
+    places = {place for seqs in cites.values() for place in seqs}
     steps: dict[str, JsonValue] = {**base, "codebook": STEPS, "code": "error"}
     for place in sorted(places):
         yield Label({**steps, "event": place, "label": "yes"}, "no")
@@ -157,9 +159,9 @@ def _labels(annotation: dict[str, JsonValue], told: Told, source: str) -> Iterat
 
 def code_of(category: str) -> str:
     """The code of a category, however it is spelt; ValueError for one that is none."""
-    wanted = _letters(category)
+    letters = _letters(category)
     for code in load(BOOK).codes:
-        if wanted in (_letters(code.code), _letters(code.name)):
+        if letters in (_letters(code.code), _letters(code.name)):
             return code.code
     raise ValueError(f"{category[:60]!r} is none of the set's kinds of errors")
 

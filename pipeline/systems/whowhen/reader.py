@@ -60,10 +60,10 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The run of a case."""
-    given = options.model_copy(
+    settings = options.model_copy(
         update={"map": MAP, "condition": options.condition or path.absolute().parent.name}
     )
-    for item in mapped.read(path, given):
+    for item in mapped.read(path, settings):
         yield item if isinstance(item, Quarantined) else item.model_copy(update={"system": NAME})
 
 
@@ -89,7 +89,7 @@ def labels(path: Path) -> Iterator[Label | Quarantined]:
         yield Quarantined(source=str(path), reason=str(error))
 
 
-def _step(given: JsonValue) -> int:
-    if isinstance(given, (int, str)) and str(given).strip().isdigit():
-        return int(given)
-    raise ValueError(f"mistake_step: expected a place in the history, got {given!r:.40}")
+def _step(value: JsonValue) -> int:
+    if isinstance(value, (int, str)) and str(value).strip().isdigit():
+        return int(value)
+    raise ValueError(f"mistake_step: expected a place in the history, got {value!r:.40}")

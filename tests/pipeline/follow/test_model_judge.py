@@ -38,7 +38,7 @@ def session(*said: tuple[str, str], reason: str = "unfinished", key: str = "t1")
 
 
 def units(trajectory: Trajectory, codebook: Codebook, *, ended: bool = False) -> list[int | None]:
-    return [unit.event for unit in complete(trajectory, codebook, ended=ended)]
+    return [unit.event for unit in complete(trajectory, codebook, is_over=ended)]
 
 
 def test_a_question_is_complete_with_its_reply_and_a_trajectory_with_its_end() -> None:
