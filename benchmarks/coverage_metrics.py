@@ -226,6 +226,67 @@ def _lopsided(rng: Rng, n: int, spread: float, many: int) -> Comparison:
     return contrast(first, totals(rng.normal(0, 1, others), clusters=n + np.arange(others)), draws=DRAWS)
 
 
+Sampled = Callable[[Rng, int], tuple[Floats, Floats]]
+"""Numerators and denominators of n values."""
+
+
+def _values(draw: Draw) -> Sampled:
+    return lambda rng, n: (draw(rng, n), np.ones(n))
+
+
+def _steps(length: Draw, share: float = 0.2, alike: float = 0.3) -> Sampled:
+    """Failed steps, this share, of trajectories of this length; `alike` is the intraclass correlation."""
+    spread = 1 / alike - 1
+
+    def drawn(rng: Rng, n: int) -> tuple[Floats, Floats]:
+        steps = np.ceil(length(rng, n)).astype(np.float64)
+        failed = rng.binomial(steps.astype(np.int64), rng.beta(share * spread, (1 - share) * spread, n))
+        return failed.astype(np.float64), steps
+
+    return drawn
+
+
+_POISSON = _values(lambda rng, n: rng.poisson(2, n).astype(np.float64))
+_OVERDISPERSED = _values(VALUES["counts, overdispersed"][0])
+_EVEN_TIMES = _values(lambda rng, n: rng.gamma(8, exp(0.5) / 8, n))
+_LOGNORMAL = _values(VALUES["times, lognormal(1)"][0])
+_SHORT = _steps(lambda rng, n: rng.geometric(1 / 3, n).astype(np.float64))
+_LONG = _steps(lambda rng, n: rng.geometric(1 / 40, n).astype(np.float64))
+_RARE_OF_3 = _steps(lambda _, n: np.full(n, 3.0), 0.02, 0.05)
+_RARE_OF_40 = _steps(lambda _, n: np.full(n, 40.0), 0.02, 0.05)
+_UNEVEN = _steps(lambda rng, n: rng.lognormal(2, 1.2, n))
+_FAR, _NEAR = _values(lambda rng, n: rng.beta(0.3, 0.7, n)), _values(lambda rng, n: rng.beta(9, 21, n))
+
+UNLIKE: dict[str, tuple[Sampled, Sampled, int, Bounds]] = {
+    "counts, overdispersed against as many Poisson": (_OVERDISPERSED, _POISSON, 0, COUNT),
+    "counts, overdispersed against 60 Poisson": (_OVERDISPERSED, _POISSON, 60, COUNT),
+    "counts, Poisson against 60 overdispersed": (_POISSON, _OVERDISPERSED, 60, COUNT),
+    "times, lognormal(1) against as many gamma(8)": (_LOGNORMAL, _EVEN_TIMES, 0, COUNT),
+    "times, lognormal(1) against 60 gamma(8)": (_LOGNORMAL, _EVEN_TIMES, 60, COUNT),
+    "0 … 1, near the ends against as many near the mean": (_FAR, _NEAR, 0, UNIT),
+    "0 … 1, near the ends against 60 near the mean": (_FAR, _NEAR, 60, UNIT),
+    "pooled ratio, .2, of some 3 steps against as many of some 40": (_SHORT, _LONG, 0, UNIT),
+    "pooled ratio, .2, of some 40 steps against 60 of some 3": (_LONG, _SHORT, 60, UNIT),
+    "pooled ratio, .02, of 3 steps against as many of 40": (_RARE_OF_3, _RARE_OF_40, 0, UNIT),
+    "pooled ratio, .2, of very uneven lengths": (_UNEVEN, _UNEVEN, 0, UNIT),
+}
+"""Name -> n values and how many (0: n) others of the same mean, with their bounds."""
+
+
+def unlike(samples: int) -> Iterator[tuple[str, ...]]:
+    """Rows of the third table: the same mean, but not the same distribution."""
+    for name, (draw, other, many, bounds) in UNLIKE.items():
+        cells = []
+        for n in (4, 5, 8, 12, 20, 50, 200):
+            rng, rows = np.random.default_rng(400 + n), []
+            for _ in range(samples):
+                first = totals(*draw(rng, n), bounds=bounds)
+                second = _renamed(totals(*other(rng, many or n), bounds=bounds), n)
+                rows.append(contrast(first, second, draws=DRAWS))
+            cells.append(rejected(rows))
+        yield (name, *cells)
+
+
 def _runs_apart(rng: Rng, n: int) -> Comparison:
     first, second = repeated(rng, 0.3, n), repeated(rng, 0.3, n)
     return contrast(first, _renamed(second, 1000), draws=DRAWS)
@@ -259,7 +320,7 @@ def judged(rng: Rng, n: int, labels: int, p: float, specificity: float, design: 
 
 
 def corrections(samples: int) -> Iterator[tuple[str, ...]]:
-    """Rows of the third table: specificity .95 against .80, the same true rate."""
+    """Rows of the fifth table: specificity .95 against .80, the same true rate."""
     for n, labels in ((100, 40), (300, 60), (300, 100), (1000, 100)):
         for p in (0.05, 0.1, 0.3):
             cells: list[str] = []
@@ -370,7 +431,7 @@ def measured(metric: str, counts: Counts, definition: str = "paper") -> Process:
 
 
 def incomplete(samples: int) -> Iterator[tuple[str, ...]]:
-    """Rows of the fourth table: the mean of infinitely many sessions is the truth."""
+    """Rows of the sixth table: the mean of infinitely many sessions is the truth."""
     many = sessions(np.random.default_rng(0), 200_000, 0.2)
     y, x = expected(many)
     truths = {
@@ -385,7 +446,7 @@ def incomplete(samples: int) -> Iterator[tuple[str, ...]]:
             for n in (10, 20, 40, 200):
                 rng = np.random.default_rng(n)
                 rows = [
-                    measured(metric, rated_in_part(rng, sessions(rng, n, 0.2), share, what)).found
+                    measured(metric, rated_in_part(rng, sessions(rng, n, 0.2), share, what)).estimate
                     for _ in range(samples // 2)
                 ]
                 bias = np.mean([row.value for row in rows if row.value is not None]) / truth - 1
@@ -394,7 +455,7 @@ def incomplete(samples: int) -> Iterator[tuple[str, ...]]:
 
 
 def tests_in_part(samples: int) -> Iterator[tuple[str, ...]]:
-    """Rows of the fifth table: two groups that are alike, of which a rater went through these shares."""
+    """Rows of the seventh table: two groups that are alike, of which a rater went through these shares."""
     for metric in ("effective_confirmations", "initiative_entropy"):
         for first, second, what in (
             *((share, share, "units") for share in (1.0, 0.8, 0.5, 0.3, 0.2, 0.1)),
@@ -457,6 +518,12 @@ TABLES: tuple[tuple[str, str, tuple[str, ...], Callable[[int], Iterator[tuple[st
         "instances) in each, and how often the data could not decide.",
         ("values", "n = 2", "3", "4", "5", "8", "12", "20", "50", "200"),
         tests,
+    ),
+    (
+        "Type I error of compare where groups are not alike",
+        "The same with the same mean and another distribution.",
+        ("values", "n = 4", "5", "8", "12", "20", "50", "200"),
+        unlike,
     ),
     (
         "A large family",

@@ -60,6 +60,7 @@ DESIGNS = (
 )
 OTHERS = (
     *(("even", "ppi"), ("even", "rogan_gladen"), ("even", "human_only")),
+    *(("by judge", "rogan_gladen"), ("uneven", "rogan_gladen")),
     *(("uneven", "hajek"), ("whole, alike", "hajek")),
 )
 Result = tuple[float, float | None, Interval]

@@ -280,9 +280,9 @@ def _alpha(ratings: Ratings) -> Formula:
     if ratings.level == "ordinal":
         tally = Tally.of(ratings.matrix, len(ratings.labels))
         weights = np.ones(len(ratings.matrix)) if ratings.weights is None else ratings.weights
-        distance = formula.ordinal_distance((weights * tally.paired) @ tally.by_label)
-    else:
-        distance = formula.distance(ratings.places(), 2 if ratings.level == "interval" else 0)
+        ranks = formula.ordinal_distance((weights * tally.paired) @ tally.by_label)
+        return lambda counts, tally: formula.ordinal_alpha(counts, tally, ranks)
+    distance = formula.distance(ratings.places(), 2 if ratings.level == "interval" else 0)
     return lambda counts, tally: formula.krippendorff_alpha(counts, tally, distance)
 
 

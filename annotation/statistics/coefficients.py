@@ -95,12 +95,32 @@ def krippendorff_alpha(counts: Floats, tally: Tally, distance: Floats) -> Floats
     return alpha
 
 
+def ordinal_alpha(counts: Floats, tally: Tally, distance: Floats) -> Floats:
+    """Krippendorff's alpha by ranks; `distance` (q, q) is the `ordinal_distance` of the sample.
+
+    Resamples have ranks of their own, for the sample's are estimated: with the sample's in their place draws
+    vary .93 as much as alphas do where raters are off by one (5 labels, 3 raters, n=300). But they lie where
+    those with the sample's do, for with ranks of its own alpha falls from sample to resample as it does from
+    corpus to sample: of 11 labels three raters' interval held it in .76 of samples (n=60).
+    """
+    alpha = krippendorff_alpha(counts, tally, distance)
+    if len(counts) == 1:
+        return alpha
+    unit = tally.paired / np.maximum(tally.rated - 1, 1)
+    values = counts @ (tally.by_label * tally.paired[:, None])
+    rank = (values.cumsum(1) - values / 2) / values.sum(1, keepdims=True)
+    apart = tally.rated * (rank**2 @ tally.by_label.T) - (rank @ tally.by_label.T) ** 2
+    expected = values.sum(1) * (values * rank**2).sum(1) - (values * rank).sum(1) ** 2
+    own = 1 - (values.sum(1) - 1) * _over((counts * apart) @ unit, expected)
+    both = np.isfinite(own) & np.isfinite(alpha)
+    centred: Floats = own + (alpha[both].mean() - own[both].mean() if both.any() else 0.0)
+    return centred
+
+
 def ordinal_distance(values: Floats) -> Floats:
     """(q, q) how far labels lie apart of which there are so many `values` (q,), by the ratings between them.
 
-    Krippendorff's Σ_{g=c..k} n_g − (n_c + n_k)/2 is the difference of mid-ranks. Resamples keep the sample's:
-    with their own, alpha falls from sample to resample as it does from corpus to sample, and of 11 labels
-    three raters' interval held it in .76 of samples (n=60), now in .87.
+    Krippendorff's Σ_{g=c..k} n_g − (n_c + n_k)/2 is the difference of mid-ranks.
     """
     rank = values.cumsum() - values / 2
     distance: Floats = (rank[:, None] - rank) ** 2

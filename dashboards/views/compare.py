@@ -29,6 +29,7 @@ Own = Mapping[tuple[str, str, str, str], tuple[float | None, int]]
 """(Codebook, code, rater, group) -> that rater's own share of trajectories with the code, and of how many."""
 PARTIES = (" of human", " of agent")
 """Ends the name of a metric that each kind of party has for itself."""
+HOLDS = "Where p is below .05 beside an interval that holds 0, that allows for values that were not seen."
 MANY = 5_000
 """Trajectories from which on a comparison waits to be asked for."""
 
@@ -151,7 +152,7 @@ def coded(
         title="Failure modes and other codes",
         caption="The difference is A minus B, of shares in percentage points, with its 95 % interval, of "
         "corrected rates where people labelled; p is Holm's, for these two groups on one codebook. A share "
-        "leads to its sessions, a difference to those of both beside each other.",
+        "leads to its sessions, a difference to those of both beside each other. " + HOLDS,
         columns=("Code", "Name", "Found by", *_heads(rows), "Adjusted p"),
         rows=tuple(lines),
         heads=3,
@@ -209,7 +210,7 @@ def measured(rows: Sequence[Row], by: str) -> Table:
         name="compared_metrics",
         title="Process and outcome",
         caption="The difference is A minus B, of shares in percentage points, with its 95 % interval; "
-        "instances that both ran are paired. p is Holm's, for all metrics of these two groups.",
+        "instances that both ran are paired. p is Holm's, for all metrics of these two groups. " + HOLDS,
         columns=("Metric", "Rated by", *_heads(rows), "Adjusted p"),
         rows=tuple(lines),
         heads=2,

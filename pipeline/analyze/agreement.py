@@ -379,9 +379,16 @@ def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement
             value=sum(values) / len(values) if values else None,
             n_units=max(row.n_units for row in pair_rows),
             n_ratings=max(row.n_ratings for row in pair_rows),
-            population=pair_rows[0].population if GOLD not in pair else "settled units",
+            population=pair_rows[0].population
+            if GOLD not in pair
+            else _uncounted(pair_rows[0].population or ""),
             reason=f"mean over the {len(values)} of {len(book.codes)} codes where kappa is defined",
         )
+
+
+def _uncounted(population: str) -> str:
+    """A population of settled units without the counts, which are those of one code."""
+    return "; ".join(("settled units", *population.split("; ")[1:]))
 
 
 def _rating_most(codes: Sequence[Rated], least: int) -> tuple[str, ...]:

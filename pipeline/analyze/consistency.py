@@ -91,9 +91,10 @@ _ANY = "SELECT 1 FROM ratings WHERE codebook = ? AND repeat > 0 LIMIT 1"
 _REPEATS = """
     SELECT trajectory_id, event, code, rater, rater_version, repeat, label
     FROM answered_ratings
-    WHERE codebook = ? AND NOT opening AND label IS NOT NULL
-        AND (rater, rater_version) IN (
-            SELECT (rater, rater_version) FROM current_ratings WHERE repeat > 0 AND NOT retracted
+    WHERE codebook = $1 AND NOT opening AND label IS NOT NULL
+        AND (rater, rater_version, code) IN (
+            SELECT (rater, rater_version, code) FROM current_ratings
+            WHERE codebook = $1 AND repeat > 0 AND NOT retracted
         )
     ORDER BY trajectory_id, event
 """

@@ -149,6 +149,84 @@ def test_few_values_of_wide_spread_against_many_are_no_easier_to_tell_apart_than
     assert even.test == "permutation, exact"
 
 
+@pytest.mark.library
+def test_skewed_counts_against_even_ones_differ_no_surer_than_by_welch_of_their_logarithms() -> None:
+    """High counts may be missing from the twelve: arrangements and Welch's t of the counts give .0035."""
+    from scipy import stats
+
+    even = np.repeat([0.0, 1, 2, 3, 4, 5], [8, 16, 16, 11, 6, 3])
+    skewed = np.array([0.0] * 8 + [1, 1, 1, 4])
+    row = contrast(*apart(even, skewed, (0.0, np.inf)))
+    relative = [(np.log(v.mean()), v.std(ddof=1) / v.mean(), len(v)) for v in (even, skewed)]
+    welch = stats.ttest_ind_from_stats(*relative[0], *relative[1], equal_var=False).pvalue
+    assert p_of(row) == pytest.approx(welch)
+    assert p_of(contrast(*apart(skewed, even, (0.0, np.inf)))) == pytest.approx(welch)
+    assert p_of(contrast(*apart(even, skewed))) < 0.005
+
+
+@pytest.mark.library
+def test_shares_near_the_ends_against_even_ones_differ_no_surer_than_by_welch_of_their_logits() -> None:
+    from scipy import stats
+
+    ends = np.array([0.02, 0.05, 0.01, 0.9, 0.03, 0.04, 0.02, 0.85, 0.03, 0.01, 0.02, 0.05])
+    even = np.array([0.45, 0.5, 0.4, 0.42, 0.48, 0.55, 0.43, 0.47, 0.46, 0.5, 0.44, 0.41])
+    moments = [
+        (np.log(m / (1 - m)), v.std(ddof=1) / (m * (1 - m)), len(v)) for v in (ends, even) for m in [v.mean()]
+    ]
+    welch = stats.ttest_ind_from_stats(*moments[0], *moments[1], equal_var=False).pvalue
+    assert p_of(contrast(*apart(ends, even, UNIT))) == pytest.approx(welch)
+
+
+def test_a_value_at_its_bound_is_tested_by_arrangements() -> None:
+    """Of none there is no logarithm; one of 6,435 ways to choose 7 of 15 is as extreme, and counts half."""
+    row = contrast(*apart([0.0] * 7, [2.0, 3, 1, 2, 4, 2, 1, 5], (0.0, np.inf)))
+    assert p_of(row) == pytest.approx(0.5 / 6435)
+
+
+@pytest.mark.library
+def test_values_all_alike_against_skewed_ones_differ_no_surer_than_by_welch_of_their_logarithms() -> None:
+    from scipy import stats
+
+    alike, skewed = np.ones(8), np.array([0.0, 0, 0, 1, 0, 0, 2, 0])
+    row = contrast(*apart(alike, skewed, (0.0, np.inf)))
+    reach = abs(np.log(skewed.mean())) / (skewed.std(ddof=1) / np.sqrt(8) / skewed.mean())
+    assert p_of(row) == pytest.approx(2 * stats.t.sf(reach, 7))
+    assert p_of(contrast(*apart(alike, skewed))) < 0.05
+
+
+def of_steps(y: Any, steps: int, start: int) -> Totals:
+    """Shares of so many steps each, as clusters from a number on."""
+    y = np.asarray(y, dtype=np.float64)
+    return totals(y, np.full(len(y), steps), clusters=np.arange(start, start + len(y)), bounds=UNIT)
+
+
+@pytest.mark.library
+@pytest.mark.parametrize("turned", [False, True])
+def test_few_steps_of_which_none_has_it_differ_no_surer_than_by_fishers_table(turned: bool) -> None:
+    """One of ten each, which are independent: of 20 among 260 steps none lies among the 60."""
+    from scipy import stats
+
+    none = of_steps(np.full(30, 2.0 * turned), 2, 0)
+    some = of_steps(np.full(20, 9.0 if turned else 1), 10, 30)
+    chance = stats.hypergeom.pmf(0, 260, 20, 60)
+    assert p_of(contrast(none, some)) == pytest.approx(chance)
+    assert p_of(contrast(some, none)) == pytest.approx(chance)
+
+
+@pytest.mark.library
+def test_steps_that_resemble_each_other_tell_less_of_what_was_not_seen() -> None:
+    """None of 3 steps each against .02 of 40 each, up to 3 a trajectory: arrangements give .002."""
+    from scipy.special import binom
+
+    failed = np.array([0, 0, 0, 1, 1, 2, 3, 0, 1, 0, 0, 2, 1, 0, 0, 1, 0, 0, 3, 1])
+    alike = (failed.var(ddof=1) / 40 / (0.02 * 0.98) - 1) / 39
+    own, other = 60 / (1 + 2 * alike), 800 / (1 + 39 * alike)
+    row = contrast(of_steps(np.zeros(20), 3, 0), of_steps(failed, 40, 20))
+    assert 0 < alike < 0.1
+    assert p_of(row) == pytest.approx(binom(other, 0.02 * other) / binom(own + other, 0.02 * other))
+    assert p_of(row) > 0.2
+
+
 def test_two_against_two_and_three_against_three_decide_nothing() -> None:
     for n in (2, 3):
         row = contrast(*apart(np.arange(n) + 100.0, np.arange(n) * 1.0))
@@ -292,6 +370,8 @@ def test_an_interval_that_holds_0_beside_a_difference_that_was_shown_says_so() -
     assert row.statement("satisfaction", "a", "b").endswith(
         "which allows for values that were not seen, holds 0)."
     )
+    lost = adjust([row, *[replace(row, p_value=0.5)] * 9])[0]
+    assert lost.statement("a", "b", "c").endswith("not significant at .05: no difference was shown.")
     clear = contrast(*apart(alike, others - 10))
     assert clear.statement("a", "b", "c").endswith("significant at .05.")
 

@@ -870,6 +870,49 @@ def test_codes_of_the_same_name_in_two_codebooks_are_kept_apart(tmp_path: Path) 
 
 
 @pytest.mark.long
+def test_the_mean_over_codes_tells_labels_outside_the_samples_apart_from_those_of_gold_inside(
+    tmp_path: Path,
+) -> None:
+    found = runs(tmp_path, 6)
+    letters = {("gold", "late"): "yynnyn", ("judge", "late"): "yynyyy"}
+    said(found, "first", {**letters, **{(rater, "lost"): own for (rater, _), own in letters.items()}})
+    sampled(found, "drawn", dict.fromkeys(range(4), 0.5), codebook="first", kind="trajectory")
+    macros = people(agreement.of_workspace(found), "macro_cohen_kappa", "judge", "gold")
+    assert [row.population for row in macros] == [
+        "settled units; units of the samples",
+        "settled units; labelled units outside the samples, unweighted",
+    ]
+    assert [(row.n_units, agreement.is_outside_samples(row)) for row in macros] == [(4, False), (2, True)]
+
+
+@pytest.mark.long
+def test_a_judge_that_was_asked_again_about_one_code_has_no_rows_on_others(tmp_path: Path) -> None:
+    found = runs(tmp_path, 4)
+    for rater, again in (("judge", "second"), ("other", "first")):
+        for book in ("first", "second"):
+            lines = [
+                verdict(
+                    f"env_{place}",
+                    None,
+                    book,
+                    label,
+                    code=code,
+                    rater=rater,
+                    rater_kind="llm",
+                    rater_version="v1",
+                    repeat=repeat,
+                )
+                for code in ("late", "lost")
+                for repeat in range(1 + ((book, code) == (again, "late")))
+                for place, label in enumerate(("present", "present", "absent", "absent"))
+            ]
+            assert rate(found, lines).imported == len(lines)
+    own = [row for row in agreement.of_workspace(found) if row.coefficient == "flip_rate"]
+    told = [(row.codebook, row.code, row.raters) for row in own]
+    assert told == [("first", "late", ("other",)), ("second", "late", ("judge",))]
+
+
+@pytest.mark.long
 def test_only_codes_that_are_there_or_not_make_sets(tmp_path: Path) -> None:
     found = runs(tmp_path, 4)
     said(found, "scale", {("ann", "late"): "1123", ("bob", "late"): "1223"})
