@@ -33,12 +33,12 @@ Outcome = Annotated[
     ),
 ]
 Condition = Annotated[
-    list[str] | None, typer.Option("--condition", help="Only these of the workspace; repeatable.")
+    list[str] | None, typer.Option("--condition", help="Only these conditions of the workspace; repeatable.")
 ]
 PolicyFile = Annotated[
     Path | None,
     typer.Option(
-        "--policy", help="File that `advise train` wrote; else models/advisor.json of the workspace."
+        "--policy", help="File that `advise train` wrote; default: models/advisor.json in the workspace."
     ),
 ]
 
@@ -47,18 +47,18 @@ PolicyFile = Annotated[
 def train(
     ctx: typer.Context,
     paths: Annotated[
-        list[Path] | None, typer.Argument(help="Files of trajectories or trees; else the workspace.")
+        list[Path] | None, typer.Argument(help="Files of trajectories or trees; default: the workspace.")
     ] = None,
     penalty: Annotated[
         list[float] | None,
         typer.Option(help=f"λ, the price of one human step; repeatable. {PENALTY:g} without it."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="File to write; else models/advisor.json of the workspace.")
+        Path | None, typer.Option(help="File to write; default: models/advisor.json in the workspace.")
     ] = None,
     condition: Condition = None,
     outcome: Outcome = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the folds and of all that is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the folds and of all random draws.")] = 0,
     json: Json = False,
 ) -> None:
     """Learn when a person should step in, from trajectories with outcomes in which both acted.
@@ -119,13 +119,13 @@ def evaluate(
     policy: PolicyFile = None,
     tree: Annotated[
         list[Path] | None,
-        typer.Option(help="Files of trees or trajectories; repeatable. Else the workspace."),
+        typer.Option(help="Files of trees or trajectories; repeatable. Default: the workspace."),
     ] = None,
-    penalty: Annotated[float | None, typer.Option(help="λ; else the first that was trained.")] = None,
+    penalty: Annotated[float | None, typer.Option(help="λ; default: the first one trained.")] = None,
     condition: Condition = None,
     outcome: Outcome = None,
     keep_seen: Annotated[
-        bool, typer.Option("--keep-seen", help="Also on questions that the advisor learnt from.")
+        bool, typer.Option("--keep-seen", help="Keep questions that the advisor learnt from.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -244,9 +244,11 @@ def _trajectories(ctx: typer.Context, paths: Sequence[Path], condition: list[str
 @advise_app.command("next")
 def advise_next(
     ctx: typer.Context,
-    trajectory: Annotated[str, typer.Argument(help="Its id, the beginning of it, or a unique native_id.")],
+    trajectory: Annotated[
+        str, typer.Argument(help="Its id, the beginning of its id, or a unique native_id.")
+    ],
     policy: PolicyFile = None,
-    penalty: Annotated[float | None, typer.Option(help="λ; else the first that was trained.")] = None,
+    penalty: Annotated[float | None, typer.Option(help="λ; default: the first one trained.")] = None,
     json: Json = False,
 ) -> None:
     """Whether a person should take the next step of a trajectory, with what that is expected to gain."""

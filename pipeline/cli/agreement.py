@@ -25,20 +25,27 @@ from .console import Json, emit, emit_rows, number, say, split, store, table, te
 app = typer.Typer(rich_markup_mode=None)
 
 _FIRST = "`coaudit judge` asks a judge, `coaudit sample --codebook NAME` draws units for people"
-Codebooks = Annotated[list[str] | None, typer.Option(help="Repeatable; else all with ratings.")]
+Codebooks = Annotated[list[str] | None, typer.Option(help="Codebook; repeatable. Default: all with ratings.")]
 
 
 @app.command("agreement")
 def agreement(
     ctx: typer.Context,
     codebook: Codebooks = None,
-    ratings: Annotated[Path | None, typer.Option(help="A long CSV: unit,rater,label.")] = None,
-    labels: Annotated[str, typer.Option(help="With --ratings: the declared labels in order, a,b,c.")] = "",
+    ratings: Annotated[
+        Path | None, typer.Option(help="Instead of a workspace: a CSV with columns unit, rater, label.")
+    ] = None,
+    labels: Annotated[str, typer.Option(help="With --ratings: all labels in their order, a,b,c.")] = "",
     level: Annotated[str, typer.Option(help="With --ratings: nominal, ordinal or interval.")] = "nominal",
     margins: Annotated[
-        str, typer.Option(help="Of joint coefficients: paired units, or all rated ones (Gwet's convention).")
+        str,
+        typer.Option(
+            help="Margins of joint coefficients: paired units, or all rated units (Gwet's convention)."
+        ),
     ] = "paired",
-    disagreements: Annotated[bool, typer.Option("--disagreements", help="List units to discuss.")] = False,
+    disagreements: Annotated[
+        bool, typer.Option("--disagreements", help="List the units on which raters disagree.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """How far raters agree: people with people, judges with people, judges with judges."""
@@ -71,7 +78,9 @@ def rates(
     codebook: Codebooks = None,
     by: Annotated[str, typer.Option(help="Comma-separated groups, as in `metrics`.")] = "",
     judge: Annotated[str | None, typer.Option(help="Only this judge.")] = None,
-    estimator: Annotated[str | None, typer.Option(help="In place of the one that fits the design.")] = None,
+    estimator: Annotated[
+        str | None, typer.Option(help="Estimator, in place of the one that fits the design.")
+    ] = None,
     labels: Annotated[
         str,
         typer.Option(
@@ -101,15 +110,17 @@ def rates(
 @app.command("compare")
 def compare(
     ctx: typer.Context,
-    by: Annotated[str, typer.Option(help="What to compare: condition, agent_model, task, a tag ...")],
+    by: Annotated[str, typer.Option(help="What defines the groups: condition, agent_model, task, a tag ...")],
     metric: Annotated[list[str] | None, typer.Option(help="Only these metrics or codes; repeatable.")] = None,
     groups: Annotated[
-        str, typer.Option(help="A,B: these two alone, names with a comma in double quotes.")
+        str, typer.Option(help="A,B: only these two groups; a name with a comma in double quotes.")
     ] = "",
-    rater: Annotated[str | None, typer.Option(help="Whose ratings; else each rater's.")] = None,
-    correction: Annotated[str, typer.Option(help="holm or benjamini_hochberg.")] = "holm",
+    rater: Annotated[str | None, typer.Option(help="Whose ratings to use; default: each rater's.")] = None,
+    correction: Annotated[
+        str, typer.Option(help="Correction for multiple tests: holm or benjamini_hochberg.")
+    ] = "holm",
     estimator: Annotated[
-        str, typer.Option(help="Of corrected rates: post_stratified or ppi.")
+        str, typer.Option(help="Estimator of corrected rates: post_stratified or ppi.")
     ] = "post_stratified",
     json: Json = False,
 ) -> None:
@@ -153,15 +164,19 @@ def _pair(groups: str) -> tuple[str, str] | None:
 def validate(
     ctx: typer.Context,
     judge: Annotated[
-        str | None, typer.Argument(help="The judge to hold against people; without one, people themselves.")
+        str | None,
+        typer.Argument(help="The judge to compare with people; without one, people with each other."),
     ] = None,
     codebook: Codebooks = None,
     by: Annotated[str, typer.Option(help="Without a judge: groups, as in `metrics`.")] = "condition",
     margin: Annotated[float, typer.Option(help="ε of the alternative annotator test.")] = 0.2,
     previous: Annotated[
-        str | None, typer.Option(help="For drift: an earlier version, NAME (VERSION), or another judge.")
+        str | None,
+        typer.Option(help="Earlier version, NAME (VERSION), or another judge, to measure drift against."),
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="Every coefficient, class and kind of error.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print every coefficient, class and kind of error.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """One page on a judge: agreement with people beside people's own, errors, calibration, drift.

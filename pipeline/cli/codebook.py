@@ -17,7 +17,7 @@ from .console import Json, emit, emit_rows, say, table, tell, workspace
 app = typer.Typer(rich_markup_mode=None)
 
 codebook_app = typer.Typer(
-    help="What is rated: list codebooks, show one, check a file.", no_args_is_help=True, rich_markup_mode=None
+    help="List codebooks, show one, or check a file.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(codebook_app, name="codebook")
 
@@ -57,8 +57,8 @@ def list_codebooks(ctx: typer.Context, json: Json = False) -> None:
 @codebook_app.command("show")
 def show_codebook(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(help="Its name.")],
-    prompt: Annotated[bool, typer.Option("--prompt", help="What a language model is told.")] = False,
+    name: Annotated[str, typer.Argument(help="Name of the codebook.")],
+    prompt: Annotated[bool, typer.Option("--prompt", help="Show the prompt for a language model.")] = False,
     json: Json = False,
 ) -> None:
     """One codebook: its question, labels and codes."""
@@ -81,7 +81,7 @@ def show_codebook(
 
 @codebook_app.command("check")
 def check_codebook(
-    file: Annotated[Path, typer.Argument(help="A TOML file.")],
+    file: Annotated[Path, typer.Argument(help="A codebook as a TOML file.")],
     json: Json = False,
 ) -> None:
     """Say everything that is wrong with a codebook, and what would be right."""

@@ -22,21 +22,22 @@ if TYPE_CHECKING:
     from ..ingest.result import Progress
 
 SettingOption = Annotated[
-    str | None, typer.Option("--setting", help="real or simulated, where the log does not say.")
+    str | None, typer.Option("--setting", help="real or simulated users, where the log does not say.")
 ]
 ConditionOption = Annotated[
-    str | None, typer.Option("--condition", help="The experiment's arm; else the folder above.")
+    str | None,
+    typer.Option("--condition", help="Arm of the experiment; default: the name of the folder above."),
 ]
 TagOption = Annotated[
     list[str] | None, typer.Option("--tag", help="key=value, kept with each trajectory; repeatable.")
 ]
 MaxSteps = Annotated[
     int | None,
-    typer.Option(min=1, help="Co-Gym's step limit; else as configured beside a session, else 30 or 100."),
+    typer.Option(
+        min=1, help="Co-Gym's step limit; default: the configuration beside a session, else 30 or 100."
+    ),
 ]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else there.")
-]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else.")]
 
 
 def workspace(ctx: typer.Context) -> Workspace:

@@ -48,11 +48,14 @@ class Finding(NamedTuple):
 @app.command("doctor")
 def doctor(
     ctx: typer.Context,
-    redis: Annotated[str, typer.Option(help="Where live sessions come from.")] = "redis://127.0.0.1:6379/0",
+    redis: Annotated[
+        str, typer.Option(help="URL of the Redis that live sessions come from.")
+    ] = "redis://127.0.0.1:6379/0",
     label_studio: Annotated[
-        str | None, typer.Option(help="Else LABEL_STUDIO_URL, else http://127.0.0.1:8080.")
+        str | None,
+        typer.Option(help="URL of Label Studio; default: LABEL_STUDIO_URL, else http://127.0.0.1:8080."),
     ] = None,
-    api_base: Annotated[str | None, typer.Option(help="A model's endpoint to try as well.")] = None,
+    api_base: Annotated[str | None, typer.Option(help="Endpoint of a model to try as well.")] = None,
     json: Json = False,
 ) -> None:
     """What is installed and answers here, and which commands lack something. Exit 1 if the core is broken."""

@@ -18,8 +18,10 @@ def export(
     ctx: typer.Context,
     out: Annotated[Path, typer.Argument(help="Folder for parquet and csv, file for jsonl.")],
     format: Annotated[str, typer.Option(help="parquet, csv, or jsonl (what `ingest` reads).")] = "parquet",
-    tables: Annotated[str | None, typer.Option(help="Comma-separated; else all.")] = None,
-    hidden: Annotated[bool, typer.Option("--hidden", help="jsonl: with what only the human knew.")] = False,
+    tables: Annotated[str | None, typer.Option(help="Tables, comma-separated; default: all.")] = None,
+    hidden: Annotated[
+        bool, typer.Option("--hidden", help="jsonl: include what only the human knew.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Write the audit tables, or the trajectories, for other programs."""

@@ -50,10 +50,10 @@ def follow(
         list[str], typer.Argument(help="redis://host:port/db, folders whose logs grow, or - (JSON Lines).")
     ],
     results: Annotated[
-        Path | None, typer.Option(help="Where the result folders that Co-Gym names are here.")
+        Path | None, typer.Option(help="Where Co-Gym's result folders lie on this machine.")
     ] = None,
     stop_when_idle: Annotated[
-        float | None, typer.Option(min=0, help="Stop when nothing has come for so many seconds.")
+        float | None, typer.Option(min=0, help="Stop after this many seconds without anything new.")
     ] = None,
     silence: Annotated[
         float, typer.Option(min=0, help="Seconds after which a silent session counts as abandoned.")
@@ -63,9 +63,7 @@ def follow(
     ] = None,
     rater: Annotated[
         str | None,
-        typer.Option(
-            help="rules or detectors, else what the codebook has; with --model, the name it rates by."
-        ),
+        typer.Option(help="rules or detectors; default: the codebook's own. With --model: the rater's name."),
     ] = None,
     model: ModelName = None,
     api_base: ApiBase = None,
@@ -76,8 +74,10 @@ def follow(
     metrics: Annotated[
         list[str] | None, typer.Option(help="URL of a vLLM server's /metrics; repeatable.")
     ] = None,
-    every: Annotated[float, typer.Option(min=0.05, help="Seconds between two scrapes.")] = 5.0,
-    alerts: Annotated[bool, typer.Option("--alerts", help="One JSON line on stdout for each alert.")] = False,
+    every: Annotated[float, typer.Option(min=0.05, help="Seconds between two readings of --metrics.")] = 5.0,
+    alerts: Annotated[
+        bool, typer.Option("--alerts", help="Print each alert as a JSON line on stdout.")
+    ] = False,
     webhook: Annotated[str | None, typer.Option(help="URL that alerts are POSTed to.")] = None,
     unanswered: Annotated[
         float, typer.Option(min=0, help="Seconds after which a person counts as left unanswered.")
@@ -92,8 +92,10 @@ def follow(
     advise_above: Annotated[
         float, typer.Option(help="Reward that a person's step must be expected to gain, its price included.")
     ] = 0.0,
-    patience: Annotated[float, typer.Option(min=0, help="Seconds that a lost Redis is tried again.")] = 30.0,
-    system: Annotated[str, typer.Option(help="Whose logs the folders hold; auto looks.")] = "auto",
+    patience: Annotated[float, typer.Option(min=0, help="Seconds to keep trying a lost Redis.")] = 30.0,
+    system: Annotated[
+        str, typer.Option(help="The system that writes the folders' logs; auto detects it.")
+    ] = "auto",
     setting: SettingOption = None,
     condition: ConditionOption = None,
     tag: TagOption = None,

@@ -19,7 +19,7 @@ app = typer.Typer(rich_markup_mode=None)
 def forget(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(help="A source's path, a folder above several, or a trajectory.")],
-    undo: Annotated[bool, typer.Option("--undo", help="Take it back: the log is read again.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Undo: the log is read again.")] = False,
     json: Json = False,
 ) -> None:
     """Take a source or a trajectory out, also from rebuilds; ratings on it are kept and do not count."""

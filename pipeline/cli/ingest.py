@@ -41,7 +41,7 @@ from .trajectory import show
 app = typer.Typer(rich_markup_mode=None)
 MapOption = Annotated[
     str | None,
-    typer.Option(help="Mapping file for any logs, rules for known formats, or a shipped mapping's name."),
+    typer.Option(help="Mapping file for logs of any shape, or the name of a mapping that is shipped."),
 ]
 ALIKE = 3
 """Complaints beyond this number that differ in numbers alone are told as one with a count."""
@@ -51,7 +51,7 @@ ALIKE = 3
 def ingest(
     ctx: typer.Context,
     paths: Annotated[list[Path], typer.Argument(help="Log files, folders above them, or archives.")],
-    system: Annotated[str, typer.Option(help="Whose logs they are; auto looks.")] = "auto",
+    system: Annotated[str, typer.Option(help="The system that wrote the logs; auto detects it.")] = "auto",
     setting: SettingOption = None,
     condition: ConditionOption = None,
     agent: Annotated[str | None, typer.Option(help="Name of the agent's scaffolding.")] = None,

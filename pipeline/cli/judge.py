@@ -26,36 +26,40 @@ from .console import Json, emit, say, store, tell
 app = typer.Typer(rich_markup_mode=None)
 
 Codebooks = Annotated[
-    list[str] | None, typer.Option("--codebook", help="What to rate; repeatable. Else what the rater rates.")
+    list[str] | None,
+    typer.Option("--codebook", help="What to rate; repeatable. Default: all that the rater can rate."),
 ]
 Rater = Annotated[
     str | None,
-    typer.Option(help="rules, detectors, jury, trained:FILE; with --model, the name its ratings go by."),
+    typer.Option(help="rules, detectors, jury or trained:FILE. With --model: the rater's name."),
 ]
 ModelName = Annotated[
     str | None,
     typer.Option(
-        "--model", help="hosted_vllm/NAME or openai/NAME (with --api-base), or any name of litellm's."
+        "--model",
+        help="hosted_vllm/NAME or openai/NAME (with --api-base), or any model name that litellm knows.",
     ),
 ]
 ApiBase = Annotated[str | None, typer.Option(help="URL of the endpoint, up to /v1.")]
-Concurrency = Annotated[int, typer.Option(min=1, help="Requests in flight at the most.")]
+Concurrency = Annotated[int, typer.Option(min=1, help="Most requests in flight at a time.")]
 EngineName = Annotated[
     str,
-    typer.Option(help="local asks an endpoint, vllm a server that it starts, ray a cluster."),
+    typer.Option(
+        help="local: an endpoint that is running; vllm: a server started for the run; ray: a cluster."
+    ),
 ]
 EngineArgs = Annotated[
     list[str] | None,
-    typer.Option(help="Options of vLLM's: name=value, a JSON object, or a .toml or .json file; repeatable."),
+    typer.Option(help="Options for vLLM: name=value, a JSON object, or a .toml or .json file; repeatable."),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, help="Of engine ray: workers; else as many as there are GPUs or CPUs for."),
+    typer.Option(min=1, help="Workers of engine ray; default: as many as there are GPUs or CPUs for."),
 ]
 _IN_FLIGHT = ", ".join(f"{name} {most}" for name, most in IN_FLIGHT.items())
-Yes = Annotated[bool, typer.Option("--yes", help="Begin without asking, whatever it costs.")]
-MaxRequests = Annotated[int | None, typer.Option(min=0, help="Ask at most so often.")]
-MaxCost = Annotated[float | None, typer.Option(min=0, help="Spend at most so many dollars.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Start without asking, whatever it costs.")]
+MaxRequests = Annotated[int | None, typer.Option(min=0, help="Most requests to send.")]
+MaxCost = Annotated[float | None, typer.Option(min=0, help="Most dollars to spend.")]
 
 
 @app.command("judge")
@@ -65,7 +69,7 @@ def judge(
     rater: Rater = None,
     model: ModelName = None,
     api_base: ApiBase = None,
-    members: Annotated[str, typer.Option(help="Of a jury: raters, parted by commas.")] = "",
+    members: Annotated[str, typer.Option(help="The members of a jury, comma-separated.")] = "",
     engine: EngineName = "local",
     engine_args: EngineArgs = None,
     workers: Workers = None,
@@ -73,27 +77,31 @@ def judge(
         int | None, typer.Option(min=1, help=f"Requests in flight at the most. [default: {_IN_FLIGHT}]")
     ] = None,
     context: Annotated[
-        str | None, typer.Option(help="none, preceding or transcript, in place of the codebook's own.")
+        str | None,
+        typer.Option(
+            help="What the judge sees beside a unit: none, preceding or transcript; default: the codebook's."
+        ),
     ] = None,
     include_query: Annotated[
         bool, typer.Option("--include-query", help="Rate the opening query as well.")
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many units in this run.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Most units to rate in this run.")] = None,
     retry_errors: Annotated[
-        bool, typer.Option("--retry-errors", help="Rate again what ended in an error.")
+        bool, typer.Option("--retry-errors", help="Ask again where the last answer was an error.")
     ] = False,
     yes: Yes = False,
     max_requests: MaxRequests = None,
     max_cost: MaxCost = None,
-    temperature: Annotated[float, typer.Option(min=0, help="Of the model.")] = 0.0,
-    seed: Annotated[int | None, typer.Option(help="Of the model, where it takes one.")] = None,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds until an answer is given up.")] = 180.0,
+    temperature: Annotated[float, typer.Option(min=0, help="Sampling temperature of the model.")] = 0.0,
+    seed: Annotated[int | None, typer.Option(help="Seed of the model, where it takes one.")] = None,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for an answer.")] = 180.0,
     context_tokens: Annotated[
-        int | None, typer.Option(min=256, help="The model's context; else what the endpoint says.")
+        int | None,
+        typer.Option(min=256, help="Length of the model's context; default: what the endpoint says."),
     ] = None,
     repeats: Annotated[
         int,
-        typer.Option(min=1, help="Ask each question so often, to see how far the model agrees with itself."),
+        typer.Option(min=1, help="Times to ask each question, to see how far the model agrees with itself."),
     ] = 1,
     sample: Annotated[str | None, typer.Option(help="Only the units of this sample.")] = None,
     json: Json = False,

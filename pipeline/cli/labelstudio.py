@@ -30,7 +30,7 @@ labelstudio_app = typer.Typer(
 )
 app.add_typer(labelstudio_app, name="labelstudio")
 
-SampleName = Annotated[str | None, typer.Option("--sample", help="Which sample; else the only one.")]
+SampleName = Annotated[str | None, typer.Option("--sample", help="Which sample; default: the only one.")]
 Context = Annotated[
     str,
     typer.Option(help="What annotators see: transcript, preceding (nothing after the unit), unit (only it)."),
@@ -39,12 +39,14 @@ Context = Annotated[
 
 @labelstudio_app.command("up")
 def up(
-    port: Annotated[int, typer.Option(help="On 127.0.0.1.")] = 8080,
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 8080,
     env: Annotated[
-        Path | None, typer.Option(help="Environment for label-studio; else ~/.cache/coaudit/label-studio.")
+        Path | None,
+        typer.Option(help="Environment for label-studio; default: ~/.cache/coaudit/label-studio."),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Its database; else ~/.local/share/coaudit/label-studio.")
+        Path | None,
+        typer.Option(help="Folder of its database; default: ~/.local/share/coaudit/label-studio."),
     ] = None,
 ) -> None:
     """Start a Label Studio of your own, installed on first use, and keep it until Ctrl-C."""
@@ -97,14 +99,17 @@ def push(
         bool, typer.Option("--with-predictions", help="Show a judge's labels; people are then not blind.")
     ] = False,
     judge: Annotated[
-        str | None, typer.Option(help="With --with-predictions: which judge; else the only one.")
+        str | None, typer.Option(help="With --with-predictions: which judge; default: the only one.")
     ] = None,
     annotator: Annotated[
         list[str] | None,
-        typer.Option(help="E-mail of an annotator, whose project only they answer; repeat it for each."),
+        typer.Option(help="E-mail of an annotator, who gets a project of their own; repeatable."),
     ] = None,
     reset_config: Annotated[
-        bool, typer.Option("--reset-config", help="Give projects the present layout, whoever changed it.")
+        bool,
+        typer.Option(
+            "--reset-config", help="Give projects the present layout, even if somebody changed theirs."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -181,7 +186,7 @@ def status(ctx: typer.Context, sample: SampleName = None, json: Json = False) ->
 @labelstudio_app.command("export")
 def export(
     ctx: typer.Context,
-    folder: Annotated[Path, typer.Argument(help="Where the files go.", file_okay=False)],
+    folder: Annotated[Path, typer.Argument(help="Folder for the files.", file_okay=False)],
     sample: SampleName = None,
     context: Context = "transcript",
 ) -> None:
@@ -201,7 +206,8 @@ def import_export(
     file: Annotated[Path, typer.Argument(help="Label Studio's JSON export.")],
     sample: SampleName = None,
     annotator: Annotated[
-        list[str] | None, typer.Option(help="ID=EMAIL: whom a number in the file stands for; repeatable.")
+        list[str] | None,
+        typer.Option(help="ID=EMAIL: the person behind a numeric id in the file; repeatable."),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -48,12 +48,12 @@ COMMANDS = {
         "Audit the sample logs: ingest, judge with the embedded rules, three answers, the report.",
     ),
     "trajectory": ("trajectory", "List trajectories, or show one."),
-    "quarantine": ("quarantine", "What could not be read, and why."),
-    "outcomes": ("outcomes", "Bring in what logs lack."),
-    "study": ("study", "What all who work on a study share: show it, put settings or codebooks into it."),
-    "codebook": ("codebook", "What is rated: list codebooks, show one, check a file."),
+    "quarantine": ("quarantine", "List what could not be read, and why."),
+    "outcomes": ("outcomes", "Import outcomes that logs lack."),
+    "study": ("study", "What the machines of a study share: show it, or add settings and codebooks."),
+    "codebook": ("codebook", "List codebooks, show one, or check a file."),
     "labelstudio": ("labelstudio", "Send samples to Label Studio and take the labels back."),
-    "ratings": ("ratings", "Bring ratings in, or take them out."),
+    "ratings": ("ratings", "Import or export ratings."),
 }
 """Command -> its module here, and what `coaudit --help` says of it."""
 
@@ -114,7 +114,7 @@ def common(
     workspace: Annotated[
         str | None,
         typer.Option(
-            help="Folder of the workspace, or s3://bucket/study; else COAUDIT_WORKSPACE, else ./workspace."
+            help="Folder of the workspace, or s3://bucket/study; default: COAUDIT_WORKSPACE or ./workspace."
         ),
     ] = None,
     version: Annotated[

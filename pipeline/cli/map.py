@@ -30,8 +30,10 @@ COMPLAINTS = 3
 @app.command("map")
 def map_logs(
     path: Annotated[Path, typer.Argument(help="A file, or a folder of files: JSON, CSV, Parquet, text.")],
-    out: Annotated[Path | None, typer.Option(help="File for the draft; else stdout.")] = None,
-    paths: Annotated[bool, typer.Option("--paths/--no-paths", help="List what is in the logs.")] = True,
+    out: Annotated[Path | None, typer.Option(help="File for the draft; default: stdout.")] = None,
+    paths: Annotated[
+        bool, typer.Option("--paths/--no-paths", help="List the paths that the logs hold.")
+    ] = True,
     json: Json = False,
 ) -> None:
     """Draft a mapping for logs of any shape, and show the first trajectories that come of it."""

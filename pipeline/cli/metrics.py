@@ -22,19 +22,26 @@ app = typer.Typer(rich_markup_mode=None)
 def metrics(
     ctx: typer.Context,
     by: Annotated[str, typer.Option(help=f"Comma-separated: {', '.join(FIELDS)}, day, or a tag.")] = "",
-    per: Annotated[str | None, typer.Option(help="`trajectory`: one row a trajectory.")] = None,
+    per: Annotated[str | None, typer.Option(help="`trajectory`: one row per trajectory.")] = None,
     rater: Annotated[
-        str | None, typer.Option(help="Whose ratings to use; else gold where complete, else each.")
+        str | None,
+        typer.Option(help="Whose ratings to use; default: gold where complete, else each rater's."),
     ] = None,
     definition: Annotated[str, typer.Option(help="released or paper, where they differ.")] = "released",
     penalty: Annotated[float, typer.Option(help="λ of the reward T - λC.", callback=price)] = 0.08,
     serving: Annotated[
-        bool, typer.Option("--serving", help="Answers and failures by the load of the model server instead.")
+        bool, typer.Option("--serving", help="Instead: answers and failures by the load of the model server.")
     ] = False,
     gamma: Annotated[
-        float, typer.Option(help="Collab-Overcooked's time limit: this times optimal.", callback=allowance)
+        float,
+        typer.Option(
+            help="Collab-Overcooked's time limit, as a multiple of the optimal time.", callback=allowance
+        ),
     ] = 1.5,
-    optimal: Annotated[list[str] | None, typer.Option(help="order=steps, in place of its level's.")] = None,
+    optimal: Annotated[
+        list[str] | None,
+        typer.Option(help="order=STEPS: optimal steps of an order, in place of its level's; repeatable."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """The papers' metrics with their intervals, over all or by group."""
@@ -66,13 +73,19 @@ def metrics(
 def interventions(
     ctx: typer.Context,
     penalty: Annotated[float, typer.Option(help="λ, the price of one human step.", callback=price)] = 0.08,
-    top: Annotated[int, typer.Option(min=1, help="How many states to show.")] = 5,
+    top: Annotated[int, typer.Option(min=1, help="Number of states to show.")] = 5,
     definition: Annotated[
-        str, typer.Option(help="released: the whole run's cost; paper: that from the step on.")
+        str,
+        typer.Option(
+            help="released: the cost of the whole run; paper: of the rest of the run from the step on."
+        ),
     ] = "released",
     longest_state: Annotated[
         int | None,
-        typer.Option(min=0, help="Characters; 0: any. Else 5041 as released, any in the paper."),
+        typer.Option(
+            min=0,
+            help="Longest state in characters; 0: no limit. Default: 5041 (released) or no limit (paper).",
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -15,7 +15,9 @@ from .console import Json, emit, say, store, tell
 app = typer.Typer(rich_markup_mode=None)
 SHOWN = 5
 """So many contradictions are told one by one."""
-outcomes_app = typer.Typer(help="Bring in what logs lack.", no_args_is_help=True, rich_markup_mode=None)
+outcomes_app = typer.Typer(
+    help="Import outcomes that logs lack.", no_args_is_help=True, rich_markup_mode=None
+)
 app.add_typer(outcomes_app, name="outcomes")
 
 

@@ -9,7 +9,7 @@ from .console import Json, emit_rows, store, table
 
 app = typer.Typer(rich_markup_mode=None)
 quarantine_app = typer.Typer(
-    help="What could not be read, and why.", no_args_is_help=True, rich_markup_mode=None
+    help="List what could not be read, and why.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(quarantine_app, name="quarantine")
 

@@ -15,9 +15,7 @@ from .outcomes import report_import
 
 app = typer.Typer(rich_markup_mode=None)
 
-ratings_app = typer.Typer(
-    help="Bring ratings in, or take them out.", no_args_is_help=True, rich_markup_mode=None
-)
+ratings_app = typer.Typer(help="Import or export ratings.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(ratings_app, name="ratings")
 
 
@@ -60,7 +58,7 @@ def uncounted_ratings(ctx: typer.Context, json: Json = False) -> None:
 @ratings_app.command("export")
 def export_ratings(
     ctx: typer.Context,
-    out: Annotated[Path | None, typer.Option(help="File to write; else stdout.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write; default: stdout.")] = None,
 ) -> None:
     """Every rating that holds, as JSON Lines that `ratings import` reads."""
     import sys

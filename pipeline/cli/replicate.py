@@ -18,7 +18,9 @@ def replicate(
     ctx: typer.Context,
     paper: Annotated[str, typer.Argument(help=", ".join(replication.PAPERS) + ".")],
     definition: Annotated[str, typer.Option(help="released or paper, where they differ.")] = "released",
-    rater: Annotated[str | None, typer.Option(help="Whose ratings; else who rated most.")] = None,
+    rater: Annotated[
+        str | None, typer.Option(help="Whose ratings to use; default: whoever rated most.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """A paper's result tables: every published cell beside what the workspace's records give."""

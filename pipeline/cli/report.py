@@ -30,14 +30,14 @@ def report(
     format: Annotated[
         str | None, typer.Option(help=f"{', '.join(FORMATS)}; else by the file's ending, else text.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="File to write; else stdout.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write; default: stdout.")] = None,
     rater: Annotated[
-        str | None, typer.Option(help="Whose ratings the process metrics use; else gold where complete.")
+        str | None, typer.Option(help="Whose ratings the process metrics use; default: gold where complete.")
     ] = None,
     penalty: Annotated[float, typer.Option(help="λ of the reward T - λC.", callback=price)] = 0.08,
     figures: Annotated[Path | None, typer.Option(help="Folder for the figures, as SVG and PDF.")] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="As text, all tables in place of the three answers.")
+        bool, typer.Option("--full", help="With text: all tables in place of the three answers.")
     ] = False,
 ) -> None:
     """How the team worked, where it failed, how far the judge is right; all tables with --full or as a file.

@@ -18,9 +18,11 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command("sample")
 def sample(
     ctx: typer.Context,
-    codebook: Annotated[list[str], typer.Option(help="What people are to rate; repeatable.")],
-    name: Annotated[str, typer.Option(help="Of the sample: samples/NAME.jsonl.")] = "sample",
-    size: Annotated[int, typer.Option(min=1, help="Units a codebook; with --unit trajectory, those.")] = 100,
+    codebook: Annotated[list[str], typer.Option(help="What people rate; repeatable.")],
+    name: Annotated[str, typer.Option(help="Name of the sample, written to samples/NAME.jsonl.")] = "sample",
+    size: Annotated[
+        int, typer.Option(min=1, help="Units for each codebook; with --unit trajectory, trajectories.")
+    ] = 100,
     method: Annotated[
         str,
         typer.Option(
@@ -37,11 +39,13 @@ def sample(
         float | None,
         typer.Option(min=0, max=1, help=f"Share of units that two people label. [default: {draw.OVERLAP}]"),
     ] = None,
-    annotators: Annotated[int, typer.Option(min=1, help="How many people there are.")] = 2,
-    unit: Annotated[str, typer.Option(help="unit, or trajectory: all units of the drawn ones.")] = "unit",
+    annotators: Annotated[int, typer.Option(min=1, help="Number of annotators.")] = 2,
+    unit: Annotated[
+        str, typer.Option(help="unit, or trajectory (all units of the trajectories drawn).")
+    ] = "unit",
     where: Annotated[
         list[str] | None,
-        typer.Option(help="FIELD=VALUE: of these sessions only, by any field or tag; repeatable."),
+        typer.Option(help="FIELD=VALUE: only sessions with this field or tag; repeatable."),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed and name draw the same sample.")] = 0,
     json: Json = False,
@@ -110,12 +114,16 @@ def _conditions(options: list[str]) -> tuple[tuple[str, str], ...]:
 
 @app.command("plan")
 def plan(
-    half_width: Annotated[float, typer.Option(min=0.001, max=0.5, help="Half of the wanted interval.")] = 0.1,
-    prevalence: Annotated[str, typer.Option(help="How common the code is; several, comma-separated.")] = (
-        "0.5,0.3,0.1,0.05,0.02"
-    ),
-    kappa: Annotated[float, typer.Option(min=-1, max=1, help="The agreement expected.")] = 0.6,
-    corpus: Annotated[int | None, typer.Option(min=1, help="How many units there are.")] = None,
+    half_width: Annotated[
+        float, typer.Option(min=0.001, max=0.5, help="Half the width of the interval.")
+    ] = 0.1,
+    prevalence: Annotated[
+        str, typer.Option(help="How common the code is; several values, comma-separated.")
+    ] = ("0.5,0.3,0.1,0.05,0.02"),
+    kappa: Annotated[float, typer.Option(min=-1, max=1, help="Expected kappa.")] = 0.6,
+    corpus: Annotated[
+        int | None, typer.Option(min=1, help="Number of units in the corpus; default: without limit.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """How many units people must label for an interval of the wanted width.

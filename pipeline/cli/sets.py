@@ -20,7 +20,7 @@ app = typer.Typer(rich_markup_mode=None)
 def import_set(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(help=f"Which set: {', '.join(sets.SETS)}.")],
-    folder: Annotated[Path, typer.Argument(help="Its files as they were published.")],
+    folder: Annotated[Path, typer.Argument(help="Folder with its files as published.")],
     setting: SettingOption = None,
     tag: TagOption = None,
     json: Json = False,

@@ -18,7 +18,7 @@ from .console import Json, emit, table, tell, workspace
 
 app = typer.Typer(rich_markup_mode=None)
 study_app = typer.Typer(
-    help="What all who work on a study share: show it, put settings or codebooks into it.",
+    help="What the machines of a study share: show it, or add settings and codebooks.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -60,10 +60,10 @@ def show(ctx: typer.Context, json: Json = False) -> None:
 @study_app.command("put")
 def put(
     ctx: typer.Context,
-    files: Annotated[list[Path], typer.Argument(help="coaudit.toml, or codebooks.", dir_okay=False)],
+    files: Annotated[list[Path], typer.Argument(help="coaudit.toml, or codebook files.", dir_okay=False)],
     replace: Annotated[
         list[str] | None,
-        typer.Option(metavar="VERSION", help="Put it in place of that version, which you have looked at."),
+        typer.Option(metavar="VERSION", help="The version to replace, as shown when you looked at it."),
     ] = None,
 ) -> None:
     """Give every machine of the study these settings or codebooks, in place of none or one that you know."""

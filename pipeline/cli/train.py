@@ -16,13 +16,15 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command("train")
 def train(
     ctx: typer.Context,
-    codebook: Annotated[str, typer.Option(help="What is to be learnt.")],
+    codebook: Annotated[str, typer.Option(help="Codebook to learn.")],
     rater: Annotated[
         str | None,
-        typer.Option(help="Whose ratings teach; else gold if no person labelled more, or the only rater."),
+        typer.Option(
+            help="Whose ratings to learn from; default: gold if no person labelled more, else the only rater."
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="File to write; else models/CODEBOOK.skops of the workspace.")
+        Path | None, typer.Option(help="File to write; default: models/CODEBOOK.skops in the workspace.")
     ] = None,
     json: Json = False,
 ) -> None:

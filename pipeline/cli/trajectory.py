@@ -33,9 +33,11 @@ def list_trajectories(ctx: typer.Context, json: Json = False) -> None:
 @trajectory_app.command("show")
 def show_trajectory(
     ctx: typer.Context,
-    id: Annotated[str, typer.Argument(help="Its id, the beginning of it, or a native_id that is unique.")],
-    hidden: Annotated[bool, typer.Option("--hidden", help="With what only the human knew.")] = False,
-    states: Annotated[bool, typer.Option("--states", help="With every state the events point at.")] = False,
+    id: Annotated[str, typer.Argument(help="Its id, the beginning of its id, or a unique native_id.")],
+    hidden: Annotated[bool, typer.Option("--hidden", help="Include what only the human knew.")] = False,
+    states: Annotated[
+        bool, typer.Option("--states", help="Include every state that events refer to.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """One trajectory with all its events."""

@@ -255,7 +255,7 @@ def test_a_connection_of_this_process_that_stays_open_is_named(
         with store.writing():
             pass
 
-    said = "a connection of this one that is still open"
+    said = "A connection of this process may be open"
     with ThreadPoolExecutor() as pool, getattr(store, held)(), pytest.raises(StoreError, match=said):
         pool.submit(write).result(timeout=5)
 
