@@ -23,46 +23,62 @@ class Example(Model):
     """A unit with its label and why it has it."""
 
     text: str
+    """The words of the unit."""
     reply: str | None = None
     """The reply, where the unit is a question with its reply."""
     label: str
+    """The label that a rater should give."""
     why: str | None = None
+    """Why it has this label, in one sentence."""
 
 
 class Code(Model):
     """One thing to look for."""
 
     code: str
+    """Its id in ratings and tables, such as `C.1`."""
     name: str
+    """Its name for people."""
     definition: str
+    """What it is, as raters read it."""
     category: str | None = None
+    """The id of its category, where the codebook has categories."""
     counts: tuple[str, ...] = ()
     """What counts as this code."""
     does_not_count: tuple[str, ...] = ()
+    """What may look like this code and is not."""
     error_source: ErrorSource | None = None
     """For failure modes: what is usually behind it, the language model, the scaffolding or both."""
     examples: tuple[Example, ...] = ()
+    """Units with the label that they should get."""
 
 
 class Category(Model):
     """A group of codes that is also reported as a whole (the union of its codes)."""
 
     category: str
+    """Its id, which codes name."""
     name: str
+    """Its name for people."""
     definition: str
+    """What its codes have in common."""
 
 
 class Codebook(Model):
     """What raters answer: one question for each code and unit, with declared labels."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    """Its id in commands, ratings and tables: small letters, digits and `_`."""
     title: str
+    """Its name for people."""
     unit: UnitKind
     """What is rated as one: an `utterance`, a `question_reply`, a `human_message`, a `step` (whatever a team
     member said or did at a time), a `participant` (all that one of them did), or the whole `trajectory`."""
     context: ContextKind = "none"
     """What a judge sees beside the unit; `preceding` never holds the future."""
     level: Level = "nominal"
+    """The scale of the labels: `nominal` (names), `ordinal` (ranks) or `interval` (distances mean something).
+    It decides which agreement coefficients there are."""
     labels: tuple[str, ...] = Field(min_length=2)
     """All labels in their order; for ordinal and interval levels they are numbers. Of two the first is
     the one that is counted (`yes`, `present`): rates, sensitivity and comparisons are of it."""
@@ -77,7 +93,9 @@ class Codebook(Model):
     origin: str | None = None
     """The publication that the definitions follow."""
     categories: tuple[Category, ...] = ()
+    """Groups of codes that are also reported as a whole."""
     codes: tuple[Code, ...] = Field(min_length=1)
+    """What to look for; each is a question of its own."""
 
     @computed_field  # type: ignore[prop-decorator]
     @cached_property

@@ -35,37 +35,58 @@ class Rating(Model):
     """
 
     trajectory: str
+    """The trajectory's id; in imports also a native_id that is unique."""
     event: Seq | None = None
+    """seq of the unit's first event; null for the whole trajectory."""
     unit_hash: str | None = None
+    """Content hash of the unit as it was rated: a rating of other content does not count."""
     codebook: str
+    """The codebook's name."""
     codebook_version: str | None = None
+    """The codebook's version at the time: ratings on different versions are never mixed."""
     code: str
+    """The code that was looked for."""
     rater: str
+    """Who rated: a person, a judge, `rules`, `detectors` or `gold`."""
     rater_kind: RaterKind
+    """`human`, `llm`, `rule` or `model` (a trained judge)."""
     rater_version: str | None = None
+    """Version of a judge: a hash of what decides its answers."""
     repeat: int = Field(default=0, ge=0, lt=2**31)
     """0 is the rating that counts; a higher one answers the same question once more and only tells how far
     the rater agrees with itself."""
     label: str | None = None
+    """The answer. A rating has exactly one of `label`, `error` and `retracted`."""
     error: str | None = None
+    """Why there is no answer; it never counts as a "no"."""
     retracted: bool = False
     """True where the rater took the rating back: this line only ends the one before."""
     cites: tuple[Seq, ...] = ()
     """seq of the events that the rating rests on."""
     quote: str | None = None
+    """The words that the rating rests on, as they stand in the log."""
     error_source: ErrorSource | None = None
+    """For failure modes: what is behind it, the language model, the scaffolding or both."""
     rationale: str | None = None
+    """Why, in the rater's own words."""
     probability: float | None = Field(default=None, ge=0, le=1)
     """Probability of the given label, where the rater states one."""
     model: str | None = None
     """The model as the endpoint named it."""
     prompt_hash: str | None = None
+    """Hash of the prompt as it was sent."""
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    """What was demanded of the model, such as its temperature."""
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
+    """Seed of the model's sampling, where one was set."""
     prompt_tokens: Count | None = None
+    """Tokens of the prompt."""
     cached_tokens: Count | None = None
+    """Those of them that the endpoint had in its cache."""
     completion_tokens: Count | None = None
+    """Tokens of the answer."""
     cost_usd: FiniteFloat | None = None
+    """What the request cost, in US dollars; null where no price is known."""
     seconds: FiniteFloat | None = None
     """What it took: a judge's latency, an annotator's lead time."""
     created: str | None = None
