@@ -574,7 +574,7 @@ def test_a_rotated_log_for_which_there_is_no_room_is_read_when_there_is(
     log.with_name("own.jsonl.1.gz").write_bytes(gzip.compress(log.read_bytes()))
     log.unlink()
     with monkeypatch.context() as patched:
-        patched.setattr(sources, "copied", full)
+        patched.setattr(sources, "copy_source", full)
         look(tail)
         look(tail)
     with tail.sink.store.reading() as connection:
