@@ -169,7 +169,7 @@ class Engine:
         """The processes that ask, but for the one that began the run."""
         if self.program:
             return [int(path.name) for path in (folder / "workers").iterdir() if path.name != str(run)]
-        return [pid for pid in below(run) if b"Asking" in _title(pid)]
+        return [pid for pid in below(run) if b"EndpointWorker" in _title(pid)]
 
 
 def _title(pid: int) -> bytes:

@@ -95,7 +95,7 @@ def test_a_worker_that_is_killed_in_mid_run_costs_what_it_had_in_flight_and_noth
     run = started(workspace, *judged(endpoint, "--workers", "2", "--concurrency", "64"))
     try:
         assert wait_until(lambda: endpoint.requests >= 100, SECONDS), endpoint.requests
-        workers = [pid for pid, name in titles(below(run.pid)).items() if "Asking" in name]
+        workers = [pid for pid, name in titles(below(run.pid)).items() if "EndpointWorker" in name]
         assert workers
         os.kill(workers[0], 9)
         out, err = run.communicate(timeout=SECONDS)
