@@ -64,7 +64,7 @@ def keys(store: Store) -> list[str]:
 
 
 def columns(store: Store, names: Sequence[str]) -> list[str]:
-    """Those of some columns that trajectories can be grouped by, as `keys` has it."""
+    """Those of these columns that trajectories can be grouped by: at most GROUPS values, as in `keys`."""
     counts = ", ".join(f"count(DISTINCT {name})" for name in names)
     with store.reading() as connection:
         row = connection.execute(f"SELECT {counts} FROM trajectories").fetchall()[0]

@@ -70,7 +70,7 @@ def _many(name: str, options: list[str]) -> tuple[str, ...]:
         return ()
 
     def called(value: str) -> str:
-        """One that no choice has is in the address alone, where what is written out would be another one."""
+        """How a value is shown; one of the address alone as it is: written out it would be another one."""
         return value if value.strip() and value in extra else choices.written(value)
 
     every = [*options, *dict.fromkeys(extra)]

@@ -85,7 +85,7 @@ each of their modes."""
 
 
 PLACE = ("code", "codebook", "found_by", "kind")
-"""What an address has of a `Present`."""
+"""Parameters of an address that make a `Present`."""
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,11 @@ class Present:
     codebook: str | None = None
     found_by: str | None = None
     kind: str | None = None
-    """Of who found it; `human`: people."""
+    """The kind of rater that found it; `human`: people."""
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Present | None:
-        """As an address has it."""
+        """What an address asks for; None where it names no code."""
         fields = {name: parameters[name] for name in PLACE if name in parameters}
         return cls(**fields) if "code" in fields else None
 

@@ -20,7 +20,7 @@ def shown_url(url: str) -> str:
 
 
 def is_local(url: str) -> bool:
-    """Whether a URL is on this machine, for which no proxy must be used."""
+    """Whether a URL is on this machine, for which no proxy may be used."""
     return any(host in url for host in ("//127.", "//localhost", "//[::1]"))
 
 

@@ -132,7 +132,8 @@ def lines(trajectory: Trajectory) -> Iterator[Line]:
 
 
 def _mark_line(line: Line, marks: dict[int, int]) -> Line:
-    """The line of an event that is to be rated says so."""
+    """A line; that of an event that is to be rated (`marks`: 0), or of a reply to one, with a mark that says
+    so."""
     if not line.is_event or line.seq not in marks:
         return line
     what = "RATE THIS" if marks[line.seq] == 0 else "WITH ITS REPLY"

@@ -137,7 +137,7 @@ def agreement(
     resamples: int = 2000,
     seed: int = 0,
 ) -> list[Coefficient]:
-    """Each wanted coefficient, in the order asked; Cohen's kappas once a pair of raters.
+    """Each of the `coefficients`, in their order; Cohen's kappas once for each pair of raters.
 
     `margins` of Fleiss' kappa, AC1 and the others of all raters come from the units with two ratings or
     more: units that one rater alone has seen, such as a judge's whole corpus, are another population and say
@@ -198,7 +198,8 @@ def _whole(
 
 def _mean_of_many(name: str, ratings: Ratings, pairs: list[Pair], overlaps: Ints) -> Coefficient:
     """The mean of the kappas of a crowd's pairs, whose counts `_of_pairs` adds; None where pairs share so few
-    units that it tells of their number (of 80 raters .29, of 500 .05 where alpha is .46 and .45)."""
+    units that it says more of how few than of agreement (of 80 raters .29, of 500 .05 where alpha is .46 and
+    .45)."""
     disagreement = formula.distance(ratings.places(), MEANS[name])
     counts = tables(ratings.matrix, len(ratings.labels), pairs, ratings.weights)
     kappas = formula.kappas_of(counts, disagreement)
@@ -221,7 +222,8 @@ def _of_pairs(
     row: Coefficient, matrix: Ints, pairs: Sequence[Pair], overlaps: Ints, *, complete: bool
 ) -> Coefficient:
     """The mean of kappas with the counts of what it compares: units that one of its pairs has rated.
-    `overlaps` (pairs,) are those of each pair that has any; all pairs are there if `complete`.
+    `overlaps` (pairs,) are how many units each pair shares, of pairs that share any; all pairs are there if
+    `complete`.
 
     A kappa lies low by about 1/n of its pair's n units, the mean's error falls with the root of all: where
     each unit is rated by few of many raters, intervals of the mean held it in .13 to .89 of samples. Where a

@@ -14,7 +14,7 @@ from .intervals import MISSING, Floats, Ints
 CROWD = 20
 """With more raters, joint coefficients do not ask who said what."""
 PAIRS = CROWD * (CROWD - 1) // 2
-"""Most pairs that have rows of their own: those that share the most units."""
+"""At most so many pairs have rows of their own: those that share the most units."""
 FEW = 10
 """With fewer shared units a pair of a crowd has no row, and a mean of kappas no value."""
 SPARSE = 0.1

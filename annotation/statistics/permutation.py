@@ -311,7 +311,7 @@ def _random_blocks(label: bytes, paired: bytes, draws: int, seed: int) -> Iterat
 
 @lru_cache(maxsize=48)
 def _cached_blocks(label: bytes, paired: bytes, draws: int, seed: int) -> tuple[NDArray[np.uint8], ...]:
-    """The same, held: most metrics of two groups are of the same clusters, and drawing takes ten times as
-    long as what is computed from it.
+    """The same, kept in a cache: most metrics of two groups are of the same clusters, and drawing takes ten
+    times as long as what is computed from it.
     """
     return tuple(_random_blocks(label, paired, draws, seed))

@@ -14,7 +14,7 @@ Called = Callable[[str], str]
 """Name -> how it is shown."""
 _SHOWN = "shown: "
 EMPTY = "(no name)"
-"""How a name without a letter is shown: a box and an address take one for no choice."""
+"""How an empty or blank name is shown: a box and an address would take it for no choice."""
 
 
 def written(name: str) -> str:
@@ -32,9 +32,9 @@ def one(
     placeholder: str | None = None,
     title_of: Called = written,
 ) -> Any:
-    """The name that is chosen in a box that `place`, a column or the page, has; None where none is.
+    """The name chosen in a box drawn in `place` (a column or the page); None where none is chosen.
 
-    `index` is of the name that is chosen at first, None of none, which `placeholder` stands for.
+    `index` is that of the name chosen at first; None: no name is, and the box shows `placeholder`.
     """
     spelled = spellings(names, title_of)
     _translate(key, spelled)
@@ -52,7 +52,7 @@ def one(
 
 
 def shown(key: str) -> str:
-    """What a box or a field shows that was drawn."""
+    """What a box or a field that was drawn shows."""
     return visible(str(st.session_state.get(_SHOWN + key) or st.session_state[key]))
 
 
@@ -87,8 +87,8 @@ def spellings(names: Iterable[str], title_of: Called = written) -> dict[str, str
 
 
 def _translate(key: str, spelled: Mapping[str, str]) -> None:
-    """Have the address say what it asks for as it is shown, and the page drawn again: Streamlit knows a
-    choice by that alone, whoever links to one by its name.
+    """Where a link has names, put in the address how they are shown, and have the page drawn again: Streamlit
+    knows a choice by that alone.
     """
     values = st.query_params.get_all(key)
     spelled_values = [spelled.get(name, name) for name in values]

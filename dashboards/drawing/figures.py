@@ -26,10 +26,10 @@ cut off."""
 FEW, MANY, LINE = 3, 8, 20
 """Entries of a legend for which a chart has room, the most it has, and the pixels of a line of it."""
 SOMETIMES = (" missing", " reason", " mark")
-"""What few numbers have beside their n."""
+"""Endings of columns that hold something for few numbers only."""
 OFTEN = (" low", " high", " n", *SOMETIMES)
 ENDS = (*OFTEN, *(f" corrected{end}" for end in ("", *OFTEN)))
-"""What columns beside that of a number may be called, behind its name."""
+"""Endings, behind a number's name, of the columns that may stand beside it."""
 WIDE = 8
 """From so many columns on, the groups of a table stand below each other."""
 

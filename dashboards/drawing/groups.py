@@ -23,7 +23,7 @@ TOP = 20
 """Groups that are shown unless all are asked for: the largest."""
 OTHERS = "all others"
 LETTERS = 34
-"""Of a group's name fit beside a chart."""
+"""Letters of a group's name that fit beside a chart."""
 
 
 def fields(store: Store) -> list[str]:
@@ -51,7 +51,7 @@ def gathered(
 ) -> list[Row]:
     """Rows of the groups that are shown, and of all others one for each set of `keys`, `counts` added up.
 
-    Trajectories without a group are a row of their own, and so is a group that is called as all others are.
+    Trajectories without a group are a row of their own, and so is a group that is itself named OTHERS.
     """
     visible = {*names, NONE}
     others = free_name(OTHERS, {row["group"] for row in rows})

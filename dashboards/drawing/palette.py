@@ -15,9 +15,9 @@ from ...schemas.text import chartable
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D31")
 REST = "#999999"
-"""Of what has no colour of its own."""
+"""The colour of what has none of its own."""
 GREY = {"symbolFillColor": REST, "symbolStrokeColor": REST}
-"""Of a legend of shapes, dashes or strengths, which is to be seen on light and on dark."""
+"""Symbols in a legend of shapes, dashes or strengths: they must be visible on light and on dark."""
 PARTIES = {"human": "#E69F00", "agent": "#0072B2"}
 SOURCES = {"model": "#0072B2", "scaffolding": "#E69F00", "both": "#009E73", "not said": "#7A7A7A"}
 SETTINGS = {"real": "#D55E00", "simulated": "#0072B2"}
@@ -26,7 +26,7 @@ LETTER = 7
 SYMBOL = 5
 """Letters that the symbol of an entry takes."""
 HEAT = "#0072B2"
-"""Of heatmaps; strength is opacity, so that little is faint on light and on dark."""
+"""The colour of heatmaps; strength is opacity, so that little is faint on light and on dark."""
 
 
 def colour(
@@ -55,7 +55,7 @@ def colour(
 
 
 def room(pixels: int) -> alt.ExprRef:
-    """Of the names beside a chart: at the most a third of it, which on a telephone leaves the chart some."""
+    """Room for names beside a chart: at most 35 % of its width, so that a telephone still shows the chart."""
     return alt.ExprRef(f"min({pixels}, 0.35 * containerSize()[0])")
 
 

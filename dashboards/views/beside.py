@@ -84,7 +84,7 @@ def _group_rows(only: Selection, by: str, group: str) -> tuple[list[Row], str]:
 
 
 def _short(row: Row) -> Row:
-    """What half a page has room for."""
+    """The columns of a row for which half a page has room."""
     return {name: row.get(name) for name in SHOWN}
 
 
@@ -109,7 +109,7 @@ def _session_name(side: str, row: Row | None) -> str:
 
 
 def _with(side: str, names: list[str], row: Row) -> str:
-    """Where a side shows another session."""
+    """The address at which a side shows another session."""
     sides = dict(zip(SIDES, names, strict=True))
     return _place(**{**sides, side: row["id"]})
 

@@ -98,7 +98,7 @@ def _others(arms: Sequence[Row], first: str) -> list[str]:
 
 
 def raw(store: Store, by: str, only: Selection, books: Sequence[str]) -> Own:
-    """What each rater of the codebooks has of each group by itself."""
+    """(Codebook, code, rater, group) -> that group's own rate and number of trajectories."""
     return {
         (book, share.code, share.rater, share.group[0]): (share.rate, share.n)
         for book in books
@@ -225,7 +225,8 @@ def _rated_by(row: Row) -> str:
 
 
 def _order(metric: str, rater: str | None) -> tuple[tuple[str, str], ...]:
-    """What lists sessions by a metric; not by one of a kind of party, which a session may have twice."""
+    """Parameters of an address that list sessions by a metric; not by one of a kind of party, which a
+    session may have twice."""
     return (("sort", OF_ONE.get(metric, metric)), *((("found_by", rater),) if rater else ()))
 
 
@@ -235,7 +236,7 @@ def _heads(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def _side(value: float | None, reason: str | None, **more: Any) -> Number:
-    """What one of both groups has; the reason, which may be that of no test, where it has nothing."""
+    """One group's value as a cell; without a value the row's reason, which may be why there is no test."""
     return Number(value, reason=reason if value is None else None, **more)
 
 

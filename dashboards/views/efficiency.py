@@ -44,7 +44,7 @@ def show(only: Selection) -> None:
 
 
 def _group(row: Metric) -> dict[str, Any]:
-    """What a row is of; colours and axes call `–` what a log does not say."""
+    """The columns and values of a row's group; `–` stands for what a log does not say."""
     return {
         by: "–" if value is None else str(value)
         for by, value in zip(BY, (row.group or {}).values(), strict=True)
@@ -69,9 +69,7 @@ def _wide(rows: list[Metric], *names: str) -> list[dict[str, Any]]:
 
 
 def _empty(rows: list[Metric], names: Collection[str], none: str) -> str:
-    """What is said where nothing can be drawn: `none` where no run has such a metric, not even without a
-    value.
-    """
+    """The sentence where nothing can be drawn; `none` where no run has such a metric, even undefined."""
     there = any(row.metric in names for row in rows)
     return "Undefined in every run: the page Tables says why." if there else none
 

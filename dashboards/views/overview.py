@@ -14,7 +14,7 @@ from ..drawing import figures, groups, markup
 from ..sidebar import address
 
 PAGES = ("process", "failures", "agreement")
-"""Where each answer goes on."""
+"""The page on which each answer goes on."""
 
 GROUPED = ("process", "failures")
 TAGS = 4

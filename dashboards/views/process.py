@@ -36,9 +36,9 @@ MEASURES = (
     ("workload_balance", "Workload balance", "Balance (0: one party alone, 0.5: even)", 0.5),
 )
 WIDTH = 0.1
-"""Of a bin of a measure."""
+"""Width of a bin of a measure."""
 NOTES = 3
-"""So many groups' notes stand below a table."""
+"""Most groups whose notes stand below a table."""
 ROW = 22
 """Pixels of a group's row."""
 FRAME = 150

@@ -93,7 +93,7 @@ def _order_title(order: str) -> str:
 
 
 def _number(name: str) -> int | None:
-    """A number that the address has; what is none is told, and shows what it would without."""
+    """A number in the address; what is no number is reported, and treated as if it were not there."""
     text = st.query_params.get(name, "")
     if text.isdecimal() and text.isascii() and len(text) < 10:
         return int(text)

@@ -16,7 +16,7 @@ from ..clients.protocol import BadAnswer, CutOff, Form, Refused, Token
 from .quoting import occurs
 
 _THOUGHT = re.compile(r"\A(?:\s*<think>|(?!\s*[{`])).*?</think>", re.DOTALL)
-"""Where a chat template begins the thought itself, the text has its end alone."""
+"""Where a chat template begins the thought itself, the text has only its end (`</think>`)."""
 _FENCE = "```"
 _MARKS = " \t\r\n\"'`*."
 """Characters that models put around a label."""

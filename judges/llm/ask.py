@@ -33,14 +33,15 @@ from .limits import Limiter
 from .prices import Price
 
 LONGEST_ANSWER = 4096
-"""Most tokens for an answer that was cut off, the thoughts before it included: no chat model allows fewer."""
+"""The most tokens that an answer which was cut off gets when asked again, the thoughts before it included: no
+chat model allows fewer."""
 REJECTIONS = 20
 """Questions rejected with the same text, before any was answered, after which none will be: the fault is in
 what they have in common."""
 SETTLING = 0.05
 """Seconds between the looks of a request that waits for others to settle their cost."""
 GROWTH = 4
-"""By how much the limit of an answer that was cut off grows."""
+"""The factor by which the token limit of an answer that was cut off grows."""
 
 
 class Stopped(JudgeError):
@@ -103,7 +104,8 @@ class Budget:
         self.requests += 1
 
     def settle(self, reserved: float, reply: Reply | None) -> float | None:
-        """Release a reservation; the cost of its request, None where the model has no price.
+        """Release a reservation; returns the cost of its request, None where it got no reply or the model has
+        no price.
 
         An answer that does not say what it took counts as the most that it may have.
         """
@@ -221,8 +223,8 @@ class Asker:
             raise Fatal(f"{REJECTIONS} questions were rejected and none was answered: {error}") from error
 
     async def _fitting(self, question: Question, piece: Piece, outcome: Outcome) -> Reply:
-        """The reply to a piece's question, or to one that asks it again; a ContextTooSmall teaches the
-        context's limit.
+        """The reply to a piece's question, or to one that asks it again; what a ContextTooSmall tells of the
+        context's limit is noted before it is raised.
 
         Where the limit is not known, a repeated question tells of its own length: the piece's had fitted.
         """

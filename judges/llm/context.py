@@ -44,7 +44,7 @@ class Context:
         return int(self.limit * self.safety) - self.tokens(question)
 
     def answer(self, question: Question, tokens: int) -> int:
-        """Tokens that the answer to a question may take, of those that are wanted."""
+        """Tokens that the answer to a question may take, at most the `tokens` wanted."""
         least = question.form.max_tokens
         most = tokens if self.limit is None else least + self.room(question)
         return max(least, min(tokens, most))

@@ -21,7 +21,7 @@ DECREASE = 0.6
 
 
 class Limiter:
-    """`async with limiter:` holds one of the places; `succeeded` and `overloaded` move their number."""
+    """`async with limiter:` holds one of the places; `note_success` and `note_overload` move their number."""
 
     def __init__(self, most: int) -> None:
         self.most = most

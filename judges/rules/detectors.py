@@ -101,7 +101,7 @@ class Detectors(ByUnit):
         for code in self.codes:
             try:
                 results = [result for detector in DETECTORS[code] if (result := detector(log)) is not None]
-            except Exception as error:  # as above
+            except Exception as error:  # as in `_rated`
                 yield self.failed(unit, code, error)
                 continue
             if results:

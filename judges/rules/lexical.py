@@ -255,8 +255,8 @@ def _any_of(texts: pa.StringArray, *patterns: str) -> pa.BooleanArray:
 
 
 def _any_sentence(count: int, of: pa.IntegerArray, true: pa.BooleanArray) -> list[bool]:
-    """For each of `count` texts, whether something is true of one of its sentences, which are `of` the
-    texts."""
+    """For each of `count` texts, whether something is `true` of one of its sentences; `of` is the place of
+    the text that each sentence is from."""
     places = set(of.filter(true).to_pylist())
     return [place in places for place in range(count)]
 

@@ -44,7 +44,7 @@ class Advice:
     """The number of the step that comes next, from 1."""
     call: bool
     chance: float
-    """Of calling a person, by the policy."""
+    """The chance that the policy calls a person."""
     gain: float
     policy: str
     rule: str | None

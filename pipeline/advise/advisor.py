@@ -41,7 +41,7 @@ class PolicySet:
     policies: Mapping[str, Policy]
     kinds: Mapping[str, str]
     gains: Mapping[str, Model]
-    """Of `chosen` and `without_question`: the model of how much a person's step is expected to gain."""
+    """Name of a policy (`chosen`, `without_question`) -> the model of a person's expected gain under it."""
     report: Mapping[str, Any]
     """What cross-validation said of every candidate, and of the choice."""
 
@@ -54,7 +54,7 @@ class Advisor:
     policy_sets: Sequence[PolicySet]
     about: Mapping[str, Any]
     fingerprints: Mapping[str, Any]
-    """Of the training questions, to notice them in an evaluation."""
+    """Fingerprints of the training questions, to notice them in an evaluation."""
     version: str = ""
     """The hash of its file."""
 

@@ -83,7 +83,7 @@ def _of_last(steps: Sequence[Step]) -> dict[str, float]:
 
 
 def _in_a_row(flags: Sequence[bool]) -> int:
-    """How many at the end are true."""
+    """The number of true flags in a row at the end."""
     return next((n for n, flag in enumerate(reversed(flags)) if not flag), len(flags))
 
 

@@ -35,7 +35,7 @@ EPSILON = 0.3
 ENTROPY = 0.1
 BEHAVIOUR = 0.5
 ROUNDS = 3
-"""Of policy iteration."""
+"""Rounds of policy iteration."""
 MOST = 4000
 """States that boosted trees are grown on."""
 WORDS = 40

@@ -44,7 +44,7 @@ UNSEEN = (
     "value, and no interval covers that"
 )
 STRENGTH = 10.0
-"""Of the ridge penalty, where a question's words predict what it earns."""
+"""Strength of the ridge penalty, where a question's words predict what it earns."""
 
 
 @dataclass(frozen=True, eq=False)

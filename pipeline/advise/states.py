@@ -119,7 +119,7 @@ def states(trajectory: Trajectory) -> Iterator[State]:
 
 
 def has_ended(trajectory: Trajectory) -> bool:
-    """Whether a trajectory has ended, by its log or because its outcome is known."""
+    """Whether a trajectory has ended, by its log or by a known outcome: then nobody needs to step in."""
     if _in_progress(trajectory):
         return False
     if recorded_outcome(trajectory, "end_reason").text not in (None, "unfinished"):

@@ -183,7 +183,7 @@ def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
 
     Each row names the units it stands on: under an overlap below 1 people meet on fewer than a judge meets
     them on, and labels from outside the samples have no weight that could be theirs. A jury is compared only
-    with judges that are not among its members: with those it agrees by construction.
+    with judges that share no vote with it (`voices`): with its members it agrees by construction.
     """
     for part in code.populations:
         yield from _people(code, part, margins)
@@ -215,8 +215,8 @@ def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
 
 
 def _sample_population(code: Rated, judge: str) -> Population:
-    """The units of the samples by which a judge was asked, weighted by 1/π where those differ: on these alone
-    it can meet other judges."""
+    """The units of the samples by which a judge was asked, weighted by 1/π where their π differ: only on
+    these units can it meet other judges."""
     inclusion = code.seen_by(judge).design.inclusion
     in_sample = ~np.isnan(inclusion)
     if np.ptp(inclusion[in_sample]) < 1e-9:

@@ -20,7 +20,8 @@ from ..store import dictionaries, execute
 
 Bools = NDArray[np.bool_]
 BOUND = 3.0
-"""Standard errors by which a rater's units must be drawn more often than by chance."""
+"""A rater follows the samples where it was asked about drawn units more often than chance would have it, by
+more than so many standard errors."""
 CREATE_UNITS = """
     CREATE OR REPLACE TEMP TABLE rated_units AS
     SELECT trajectory_id, event, row_number() OVER (ORDER BY trajectory_id, event) - 1 AS place,

@@ -40,11 +40,12 @@ LEAST_RATED = 0.4
 """The share of rated units in sessions below which an entropy is marked THIN."""
 LEAST_TESTED = 0.2
 """The share below which it is not tested: only parties with several rated units tell how alike a party's
-units are, and groups of which different shares are rated are too low by different amounts."""
+units are, and the entropies of groups of which different shares are rated are too low by different
+amounts."""
 UNRATED = "no session is rated of those whose entropy depends on it"
 UNTESTED = "fewer than a fifth of the sessions' units are rated"
 MANY = 10
-"""Parties up to which all corners of what a team may have done are tried."""
+"""Up to so many parties, every choice of least or most initiatives for each of them is tried."""
 LENGTHS = (32, 128, 512)
 """Initiatives that one party may have taken at the most: sessions below the same limit are computed
 together."""

@@ -20,7 +20,8 @@ ORDER = ("human", "llm", "model", "rule")
 """Whose findings are shown first of those who rated as much, after gold."""
 
 UNEVEN = 1.25
-"""How many times as likely one trajectory must have been drawn as another: less comes of rounding strata."""
+"""Samples are uneven where one trajectory was more than so many times as likely to be drawn as another:
+smaller ratios come of rounding the strata's sizes."""
 
 
 @dataclass(frozen=True)

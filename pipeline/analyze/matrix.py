@@ -66,7 +66,7 @@ class Rated:
         return tuple(self.unit(place) for place in range(len(self.event)))
 
     def unit(self, place: int) -> Unit:
-        """The same of the unit at a place."""
+        """The unit at a place: its trajectory's id, and the seq of its first event."""
         event = int(self.event[place])
         return self.ids[self.trajectory[place]], None if event < 0 else event
 

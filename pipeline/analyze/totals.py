@@ -157,8 +157,8 @@ def sizes_of(connection: Any, keys: Sequence[str]) -> Sizes:
 
 
 def named_in(connection: Any, sizes: Sizes) -> Named:
-    """For participants: a log that lists nobody names those who act, so that who did nothing in a session is
-    missing."""
+    """For participants: a log that lists nobody names those who act, so that whoever did nothing in a session
+    is missing from it."""
     return _sessions(
         connection,
         sizes,

@@ -289,7 +289,8 @@ def _overlaps(units: int, wish: Wish, clusters: Ints | None) -> Sequence[int]:
 
 
 def _frame(connection: duckdb.DuckDBPyConnection, book: Codebook, wish: Wish) -> list[dict[str, Any]]:
-    """The sampling frame: every unit of a codebook but opening queries, in a fixed order.
+    """The sampling frame: every unit of a codebook in the trajectories that `wish.where` admits, but opening
+    queries, in a fixed order.
 
     Rows have the columns of the strata and no more: there may be millions.
     """

@@ -149,7 +149,7 @@ def complaints(items: Sequence[Quarantined]) -> Iterator[str]:
 
 
 def read_by(map: str | None, system: str) -> tuple[str | None, str]:
-    """The text of a mapping file, and the system as whose logs are read; UsageError where they don't fit."""
+    """The text of a mapping file, and the system whose logs are read; UsageError where they don't fit."""
     text = checked_mapping(map)
     rules = text is not None and mapping.parse(text).has_only_rules
     if text is not None and not rules and system == "auto":

@@ -1,6 +1,7 @@
-"""Documents that are generated from the code: docs/commands.md from --help, schemas/json from the types.
+"""Documents that are generated from the code: docs/commands.md, docs/codebooks.md and schemas/json.
 
-`make docs` writes both into the folder it is called from; tests keep them in step.
+The first comes from --help, the others from the types.
+`make docs` writes them into the folder it is called from; tests keep them in step.
 """
 
 from __future__ import annotations

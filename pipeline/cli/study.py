@@ -118,6 +118,6 @@ def _name(file: Path) -> str:
 
 
 def _machine(path: Path) -> str:
-    """The machine that wrote a file, by its name."""
+    """The machine that wrote a file, according to the file's name."""
     parts = path.name.split("-")
     return parts[1] if len(parts) == 4 else "not told"

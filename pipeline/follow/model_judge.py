@@ -42,7 +42,7 @@ GRACE = 5.0
 AGAIN = (2.0, 60.0)
 """Seconds until an endpoint that is gone is tried again, doubling from the first number up to the second."""
 DOUBLINGS = 20
-"""The most of them: after a night of tries the power would be beyond any number of seconds."""
+"""The most of them: after a night of tries the power of 2 would be too large for a float."""
 TICK = 0.05
 PATIENCE = Patience(gone_after=5.0)
 """An endpoint that is gone is soon taken to be so: its questions are only put off."""

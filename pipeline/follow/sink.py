@@ -34,8 +34,8 @@ from ..systems import ReadOptions, merge
 PACE = 0.25
 """Seconds from one transaction to the next, at least."""
 SHARE = 1.5
-"""A transaction and the rest after it take so many times its own time, though the rest is LONGEST_REST at
-most."""
+"""A transaction and the rest after it take so many times its own time, though the rest is PACE at least and
+LONGEST_REST at most."""
 LONGEST_REST = 1.0
 DERIVE = 3.0
 """Seconds from one refresh of measures to the next: a refresh costs half of what storing events does."""
@@ -113,7 +113,7 @@ class Sink:
         self.gone_ids: set[str] = set()
         """Ids that the last transaction removed, since another trajectory stands in their place."""
         self.notes: list[str] = []
-        """What there is to say of what was taken in."""
+        """Notes on what was taken in, to be reported."""
         self._reported_notes: set[str] = set()
         self._shorter: set[tuple[str, str]] = set()
         """Sources and trajectories that were reported to be shorter than they were."""

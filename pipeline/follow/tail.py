@@ -28,7 +28,7 @@ from ..systems.base import ending
 from .sink import Sink
 
 NAMED = 5
-"""So many files that are gone at a time are named."""
+"""At most so many files that are gone, or shorter, are named in one note."""
 LINES = (".jsonl", ".ndjson")
 """Endings of files that only grow."""
 STILL = 2.0
@@ -37,7 +37,7 @@ _IN_WORD = re.compile(r"[^\W\d_]{2}|\d{2}")
 REST = 4.0
 """After a look comes a pause of so many times its own length."""
 Mark = tuple[str, int, int, int]
-"""Of a file: its path, bytes, when it was changed last, and its number on the disk."""
+"""Of a file: its path, size in bytes, time of its last change (ns), and inode."""
 Look = tuple[int, int, int]
 """The same without the path: a rotation renames what it compressed before, and may use a number again."""
 Signature = tuple[Mark, ...]
@@ -79,7 +79,7 @@ class Tail:
         self._packed: dict[Look, float] = {}
         """How compressed files look that are not read, and since when."""
         self._unpacked: set[Look] | None = None
-        """How those look that are, or that were there before anything was followed."""
+        """How those look that are read, or need not be; None before the first look."""
         self._gone: set[Path] = set()
         """Sources that were there and are no more."""
         self._unreadable_places: set[Path] = set()
@@ -100,9 +100,9 @@ class Tail:
         return max(0.25, min(5.0, REST * (time.monotonic() - start)))
 
     def _name_lost(self, before: Mapping[Path, Signature], current: Collection[Path]) -> None:
-        """Say which logs have got shorter, or are gone: what came to them since they were read was not.
+        """Note which logs got shorter or are gone: what was added to them after the last look was not read.
 
-        Not of those that another log has the whole of, as a rotation leaves it.
+        Those that another file holds whole, as after a rotation, are left out.
         """
         there = [one.signature for path, one in self.watched_sources.items() if path in current]
         sizes = {mark[3]: mark[1] for signature in there for mark in signature}
@@ -123,7 +123,8 @@ class Tail:
         self.sink.notes += [*_lost(sorted(cut), "shorter than when read"), *_lost(sorted(missing), "gone")]
 
     def _size(self, path: Path, file: Path, is_seen: bool) -> int | None:
-        """Bytes that a file of a source had when it was read last; None where it is gone."""
+        """Bytes of a source's file: as last read where the look has found the source, else as on the disk;
+        None where it is gone."""
         if is_seen:
             marks = self.watched_sources[path].signature
             return next((mark[1] for mark in marks if mark[0] == str(file)), None)
@@ -191,7 +192,7 @@ class Tail:
                 items = list(sources.read(place, self.options))
                 wrong += [item for item in items if isinstance(item, Quarantined)]
                 read.append((source, [item for item in items if isinstance(item, Trajectory)]))
-        # What is wrong comes first: what is known, and not broken, is not read by who follows after a kill.
+        # What is wrong goes first: after a kill the next follower does not read what is known and not broken.
         self.sink.quarantine(str(path), wrong, anew=True)
         for source, trajectories in read:
             self.sink.note(source)
@@ -316,7 +317,7 @@ class _Logs:
 
 
 def _broken(store: Store) -> set[str]:
-    """The sources of which something could not be read."""
+    """The sources with an error that belongs to no line, such as an archive that breaks off."""
     if not store.has_tables():
         return set()
     with store.reading() as connection:

@@ -25,7 +25,7 @@ from ..systems.registry import SYSTEMS
 MAX_BYTES = 64 * 2**30
 """What an archive may hold, unpacked, wherever there is room for it."""
 FREE_SHARE = 0.8
-"""Share of the free disk space that it may take."""
+"""Share of the free disk space that an unpacked archive may take."""
 _BROKEN = (
     *(tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, lzma.LZMAError),
     *(ValueError, OverflowError, RecursionError),
@@ -35,7 +35,7 @@ thousand headers for one member."""
 LONGEST_NAME = 255
 """Bytes of one part of a path, as file systems have it."""
 DEEPEST = 100
-"""Most folders that a member may lie in: creating and removing them is recursive."""
+"""At most so many folders may lie above a member: creating and removing them is recursive."""
 COMPRESSED = (".gz", ".zst")
 """Suffixes of a single compressed file; with `.tar` before it, `.gz` is an archive's."""
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", *COMPRESSED)
@@ -89,8 +89,8 @@ def unpacked_folder(path: Path) -> Iterator[tuple[Path, list[Quarantined]]]:
 
 @dataclass
 class _Room:
-    """How many bytes may still be unpacked, and which names were. A member is refused alone, the others go
-    on."""
+    """How many bytes may still be unpacked, and the names of the members that have been. A member is refused
+    alone, the others go on."""
 
     left: int
     names: set[str] = field(default_factory=set)

@@ -19,7 +19,7 @@ from .sources import Place
 BLOCK_EVENTS = 20_000
 """Events that fill a block; a trajectory is never split."""
 LAYERS = 16
-"""Most blocks that are filled side by side, where logs repeat a session again and again as it grew."""
+"""At most so many blocks are filled side by side, where logs repeat a session again and again as it grew."""
 LOOSE_EVENTS = 2_000
 """Events from which on pending trajectories become tables: as objects they take more memory."""
 _UNFIT = (ValueError, TypeError, OverflowError, RecursionError)

@@ -22,7 +22,8 @@ SUFFIX = 7
 """Length of the suffix that tells two trajectories of one id apart: a hyphen, then the beginning of a
 hash."""
 LATE_EVENTS = 20_000
-"""Most events of trajectories that are in memory to be compared with others, or to be stored with them."""
+"""At about so many events, no more trajectories are held in memory to be compared with others, or to be
+stored with them."""
 
 
 class Sessions:
@@ -240,7 +241,8 @@ def _is_mended(
     trajectory: Trajectory,
     run_ids: Collection[str] | None,
 ) -> bool:
-    """Whether the stored version of a session came from this log, and no other log gave it."""
+    """Whether a session that contradicts its stored version was mended in its log: the stored one came from
+    this log, which has not given that id in this run yet, and no other log gave it."""
     if run_ids is None or trajectory.id in run_ids or previous.source != trajectory.source:
         return False
     query = "SELECT path FROM sources WHERE list_contains(trajectory_ids, ?)"

@@ -53,7 +53,7 @@ class ImportResult:
     changed: int = 0
     """How many of the imported replace another label of the same rater, or another value."""
     contradicted: list[str] = field(default_factory=list)
-    """Lines that contradict an earlier one of the same import, of which one counts."""
+    """A sentence for each line that contradicts an earlier one of the same import: one of the two counts."""
     quarantined: list[Quarantined] = field(default_factory=list)
 
 

@@ -51,7 +51,7 @@ HELD_BYTES = 32 * 1024 * 1024
 LATE = 100
 """Trajectories that are compared with stored ones at a time."""
 NAMED = 5
-"""Most pairs of files that a note names."""
+"""At most so many pairs of files are named in notes of one kind."""
 CUT = ("mapped", "otlp", "openinference")
 """Systems whose logs may be cut into files anywhere."""
 

@@ -43,7 +43,7 @@ FIELDS = (
     "probability",
 )
 NAMED = 12
-"""Most columns that a message names."""
+"""At most so many columns are named in a message."""
 _WHOLE = re.compile(r"(\d+)(?:\.0+)?")
 """A whole number, as a table may write it."""
 _OFTEN_EMPTY = ("event", "rationale", "created", "probability")

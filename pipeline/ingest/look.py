@@ -9,7 +9,7 @@ from ..systems.formats import drafting
 from ..systems.formats.survey import Survey, survey_logs
 
 KEYS = 8
-"""Most keys of a record that are named."""
+"""At most so many keys of a record are named."""
 
 
 def looks_like(root: Path, name: str) -> str:

@@ -31,7 +31,7 @@ class Pieces(NamedTuple):
     before: str
     sessions: int
     name: str
-    """Of the first of them."""
+    """The name of the first of them."""
 
 
 def pieces(connection: duckdb.DuckDBPyConnection, sources: Iterable[str]) -> list[Pieces]:

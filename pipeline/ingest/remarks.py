@@ -16,9 +16,9 @@ from ..systems.formats.guess_roles import contrary_kinds
 from ..units import columns
 
 NAMES = 4
-"""Most participants of a kind that are named."""
+"""At most so many participants of a kind are named."""
 NAME = 60
-"""Most characters of a name that are shown."""
+"""At most so many characters of a name are shown."""
 
 
 @dataclass

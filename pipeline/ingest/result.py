@@ -10,9 +10,9 @@ from ...schemas.text import count_of, shortened
 from .remarks import NAME, Remarks
 
 KEPT = "what is stored stays, and a rebuild has only what logs and their copies still hold"
-"""Of what a log told before and tells no more."""
+"""What happens to what a log held before and does not hold any more."""
 NAMED = 5
-"""So many files that lack something are named."""
+"""At most so many of the files that hold less than before are named."""
 Progress = Callable[[str, int, int], None]
 """Called with what is being read, how many sources are done, and of how many."""
 
@@ -32,18 +32,20 @@ class IngestResult:
     found: int = 0
     """Sources in which a reader recognised its system."""
     shorter: dict[tuple[str, str], tuple[str, int, int]] = field(default_factory=dict)
-    """(source, trajectory) -> (its name, events that the source tells now, events that it told before)."""
+    """(source, trajectory) -> (its name, number of events that the source holds now, number that it held
+    before)."""
 
     def told(self, source: str, key: str, name: str, now: int, before: int) -> None:
-        """Note that a source has fewer events of a trajectory than it told before."""
+        """Note that a source holds fewer events of a trajectory than it did before."""
         self.shorter[source, key] = (name, now, before)
 
     def whole(self, source: str, key: str) -> None:
-        """Note that it has all of them after all: a log may tell a session again at each step."""
+        """Note that a source holds all events of a trajectory after all: a log may repeat a session at each
+        step."""
         self.shorter.pop((source, key), None)
 
     def losses(self) -> Iterator[str]:
-        """The sources that tell less than they told before, a sentence for each."""
+        """A sentence for each source that holds less than before; of more than NAMED, one for the rest."""
         by_source: dict[str, list[tuple[str, int, int]]] = {}
         for (source, _), one in self.shorter.items():
             by_source.setdefault(source, []).append(one)

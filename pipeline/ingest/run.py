@@ -34,7 +34,7 @@ NESTED = 2
 """Levels of archives within an archive that are unpacked."""
 TOO_DEEP = f"lies in more than {NESTED} archives in an archive: unpack it"
 NAMED = 5
-"""Most files left out that a note names."""
+"""At most so many of the files that are left out are named."""
 LONGEST = 60
 """Characters of a name that are shown."""
 SHOWN = 3

@@ -219,7 +219,7 @@ def _read_in_own_process(reading: Reading, references: Mapping[str, References],
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:
-    """Processes that load nothing of the caller's program, which so need not be safe to import again.
+    """Processes that load nothing of the caller's program, so that it need not be safe to import again.
 
     NumPy, which comes with Arrow, would start a thread a core in each. Ctrl-C is blocked in them from the
     very start: their parent ends them.

@@ -51,7 +51,8 @@ class OtherRuns:
             self._begin()
 
     def with_ratings(self, book: Codebook, ids: Sequence[str]) -> list[str]:
-        """Those of these trajectories that the database has ratings of, since it last took the ledgers in."""
+        """Those of these trajectories of which the database has ratings. It is asked once a codebook after
+        each time that it took the ledgers in."""
         about = (book.name, book.version)
         if about not in self._ids_with_ratings:
             query = "SELECT DISTINCT trajectory_id FROM ratings WHERE codebook = ? AND codebook_version = ?"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 AT_ONCE = 20_000
 """Units that are in memory at a time."""
 MEMORY = "150MB"
-"""Of the query that joins units with their texts."""
+"""DuckDB's memory for the query that joins units with their texts."""
 BYTES = 16 * 1024 * 1024
 """Bytes of texts rated at a time: the rules hold several copies, and Arrow's texts end at 2 GB."""
 THREADS = 4

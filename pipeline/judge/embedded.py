@@ -85,7 +85,7 @@ def _rules(store: Store, scope: Scope, say: Say) -> Summary:
 
 
 def _detectors(store: Store, names: Sequence[str], scope: Scope, say: Say) -> Summary:
-    """Those of any system's logs on `failures`, and those of one system on codebooks of its own."""
+    """Rate with the detectors for any system on `failures`, and those for one system on its own codebooks."""
     books = judging.load_codebooks(store, names, (detectors.CODEBOOK, *books_of(store)))
     general = tuple(book for book in books if book.name not in DETECTED)
     special = tuple(book for book in books if book.name in DETECTED)

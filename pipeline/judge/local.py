@@ -173,7 +173,7 @@ def _load_unrated(
 def _trajectories(
     store: Store, pending: Sequence[PendingUnits], *, states: bool
 ) -> Iterator[list[Trajectory]]:
-    """Those with units that are left, some at a time, in the order they began."""
+    """The trajectories with units that are left, some at a time, in the order they began."""
     ids = {key for unrated in pending for key in unrated.hashes}
     if not ids:
         return

@@ -23,7 +23,7 @@ from .scope import Say, Scope, Summary, wait_notice
 RESERVED = ("rules", "detectors", "jury", "gold")
 """Names that a language model's ratings never go by."""
 BEGINNINGS = ("trained:", "jury:", "ls:")
-"""Of names that others have: trained judges, juries, people who answered in Label Studio."""
+"""Prefixes of the names of other raters: trained judges, juries, people who answered in Label Studio."""
 Approve = Callable[[Estimate], None]
 """Says what a run will take, and raises where it must not begin."""
 Show = Callable[[State], None]

@@ -1,8 +1,8 @@
 """What is to be rated, and by whom: between the store, the ledger and the judges.
 
-The database is open only while trajectories are fetched, some at a time, never while a rater works. The
-ledger is the memory of what was rated: a unit that a rater has rated in the same way before is not rated
-again.
+The database is open only while trajectories are fetched, some thousand events at a time, never while a
+rater works. The ledger is the memory of what was rated: a unit that a rater has rated in the same way before
+is not rated again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REST = ("code", "cites", "quote", "error_source", "rationale", "probability", "m
 BATCH = 100
 """Trajectories that are in memory at a time."""
 HELD = 5_000
-"""Events of these, unless a single one has more."""
+"""Events that are in memory at a time, unless a single trajectory has more."""
 Say = Callable[[str], None]
 
 

@@ -113,7 +113,7 @@ def one_rater(rows: Sequence[Metric]) -> list[Metric]:
 
 
 def best_rater(rows: Sequence[Metric]) -> str | None:
-    """Whose ratings tables show by default: who rated most metrics, then gold, then who rated most.
+    """Whose ratings tables show by default: who rated most metrics; among equals gold, then the largest n.
 
     None where nobody rated.
     """

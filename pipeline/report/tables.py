@@ -19,7 +19,7 @@ PERCENT = (
 )
 """Metrics that are shares of trajectories or of their steps and read best as per cent."""
 DECIMALS = 2
-"""Of a percentage, at most."""
+"""Most decimals of a percentage."""
 _COMMAND = re.compile(rf"`((?:coaudit|--)[^`\t\n{INVISIBLE}]*)(?<!\s)`")
 
 
@@ -77,8 +77,8 @@ class Number:
         return f"{words}; {self.corrected._correction}" if self.corrected else words
 
     def _figure(self, value: float | None) -> str:
-        """One of its values as text; of a percentage with the decimals that tell the ends of a narrow
-        interval apart, and a few from none and most from all."""
+        """One of its values as text. A percentage has as many decimals as tell the ends of a narrow interval
+        apart, a small share from 0 %, and a large one from 100 %."""
         low, high = 100 * (self.low or 0.0), 100 * (self.high or 0.0)
         share = 100 * (self.value or 0.0)
         apart = (digits for digits in range(DECIMALS + 1) if round(low, digits) != round(high, digits))

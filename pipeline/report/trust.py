@@ -200,7 +200,8 @@ def rate_table(rows: Iterable[Rate]) -> Table:
 
 
 def open_answers(rows: Iterable[Rate]) -> dict[str, Callable[[Rate], int]]:
-    """What people left open, in a word -> how many units of a rate; but for what nobody did in any."""
+    """How people left units open (`unclear`, `skipped`) -> the number of such units of a rate. Ways that
+    occur in no rate are left out."""
     every = list(rows)
     ways: dict[str, Callable[[Rate], int]] = {
         "unclear": lambda row: row.n_unclear,

@@ -160,7 +160,7 @@ class Bucket:
                 yield from [(meta["path"], _entry(meta)) for meta in batch]
 
     def send(self, name: str, path: Path) -> None:
-        """Write a file as an object, in place of any that is there, and check that it arrived."""
+        """Write a file as an object, in place of any that is there; StoreError where it has not arrived."""
         with self._explain_errors(name):
             self._client.put(name, path)
         if not self.has(name, path.stat().st_size):

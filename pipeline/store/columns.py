@@ -34,7 +34,7 @@ _HEAD = ("native_id", "source", "system", "setting", "condition", "task", "insta
 _LISTS = ("participants", "outcomes")
 """What a log says of a trajectory as lists of objects."""
 _FIELDS = fields_beside(Trajectory, "id", "source", "condition", "states", "events", *_LISTS)
-"""What else it says, apart from who did what."""
+"""What else a log says of a trajectory, apart from its events: who did what."""
 
 
 def _texts(*names: str) -> dict[str, str]:
@@ -185,11 +185,11 @@ class _EventCells:
 
     events: EventColumns
     arguments: list[str | None]
-    """Of each action, as canonical JSON."""
+    """The arguments of each event's action, as canonical JSON."""
     words: list[bytes]
     """Who did what, of each event (`event_contents`)."""
     states: list[str | None]
-    """What each event points at, as canonical JSON."""
+    """The hashes of the states that each event points at, as canonical JSON."""
     notices: list[str | None]
 
     @classmethod

@@ -203,8 +203,8 @@ class Store:
         """Load what the ledgers hold beyond the database and refresh what is derived from it and from
         `trajectory_ids`, within an open transaction.
 
-        With `most`, about so many ratings are loaded. Where there are more, nothing is derived yet and the
-        result is False: another transaction is needed.
+        With `most`, no more ratings than that are loaded. Where there are more, nothing is derived yet and
+        the result is False: another transaction is needed.
         """
         fresh = sync.load_ledgers(self.workspace, connection, most)
         ids = {*trajectory_ids, *fresh.trajectories}

@@ -30,7 +30,7 @@ _Version = tuple[str, str, str | None]
 _Rater = tuple[str, str, str | None, str, bool]
 """A version, the name it goes by, and whether it has the last word on some unit."""
 _OF_UNITS = "actor, opening, positive, unit_kind, category, asked, is_last"
-"""What `counting` says beyond the columns of `ratings`."""
+"""Columns that `counting` has beyond those of `ratings`."""
 
 
 def refresh(connection: Any, trajectories: Collection[str] | None = None) -> None:

@@ -49,7 +49,7 @@ class Lake:
         self.locks: Locks = CatalogLocks(place) if kind == "postgres" else FolderLocks(Path(f"{place}.locks"))
         self._is_aside = aside
         self._schema: str | None = None
-        """That of tables `aside`, once they are made."""
+        """The schema of tables `aside`, once they are made."""
         self._has_tables = False
         self._cached_names: tuple[str, dict[str, str]] = ("", {})
         """The snapshot at which the lake was last asked what it says of itself (`names`), and the answer."""

@@ -47,8 +47,8 @@ def now() -> str:
 
 
 def append(path: Path, lines: Iterable[str]) -> tuple[int, int]:
-    """Append whole lines to a ledger that several processes write; returns the offsets of their begin and
-    end, once on disk."""
+    """Append whole lines to a ledger that several processes write; returns the offsets at which they
+    begin and end, once on disk."""
     file = AppendOnly(path)
     try:
         with file.lock():
@@ -118,7 +118,7 @@ class Ledger:
         return any(has_grown(path, offsets.get(path.name, 0)) for path in paths)
 
     def ends(self, offsets: Mapping[str, int]) -> dict[str, int]:
-        """Name -> offset behind the last whole line, of each file whose size is not its offset."""
+        """Name -> offset behind the last whole line, of each file that may have grown."""
         paths = [*self._shared_files(), *changed_files(self.folder, offsets)]
         return {path.name: end(path, offsets.get(path.name, 0)) for path in paths}
 

@@ -17,7 +17,7 @@ from ...schemas import Rating, canonical_json
 from ...schemas.rating import kind_of_name
 
 Columns = dict[str, Sequence[Any]]
-"""Of the table `ratings`, all of one length."""
+"""Name of a column of the table `ratings` -> its values; all columns are of one length."""
 _ALWAYS = ("repeat", "retracted", "cites")
 """Columns that are never null: what lacks them has their default."""
 _JSON = ("parameters", "external")

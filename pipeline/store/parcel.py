@@ -31,7 +31,7 @@ class Parcel:
     """Rows of every table of `SCHEMAS`; `of` and `set_aside` make one."""
 
     rows: Mapping[str, int]
-    """Of each table."""
+    """Number of rows of each table."""
     sizes: Mapping[str, int]
     """Bytes of each table, as they are in memory."""
     _tables: Tables | None = field(repr=False)

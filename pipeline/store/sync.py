@@ -53,8 +53,8 @@ class TableState:
     codebooks: str | None
     """The state of the codebooks that they were derived with (`codebooks.state`)."""
     waits: tuple[float, float] | None
-    """The earliest and the latest time (Unix seconds) until which derived rows wait for who promised to
-    refresh them."""
+    """The earliest and the latest time (Unix seconds) until which derived rows wait for whoever
+    promised to refresh them."""
 
 
 def table_state(connection: duckdb.DuckDBPyConnection) -> TableState | None:

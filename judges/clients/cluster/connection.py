@@ -81,7 +81,7 @@ class Connection:
 
 
 def _knock(address: str) -> None:
-    """Fatal at once where nothing listens: Ray would try for long."""
+    """Fatal at once where nothing listens: Ray would go on trying for a long time."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not (host and port.isdecimal()):
         return

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MOMENT = 0.02
 """Seconds in which questions gather to a block."""
 SMALLEST, LARGEST = 8, 256
-"""Questions in a block; a lost worker had a few blocks in hand."""
+"""Fewest and most questions in a block: as a worker has a few blocks in hand, a lost one costs little."""
 SPARE = 64
 """Blocks beyond those that are needed, for what has to be asked again."""
 ENDING_SECONDS = 30.0

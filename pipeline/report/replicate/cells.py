@@ -23,7 +23,7 @@ class Omission:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The workspace's own value of a cell, None exactly where `reason` says why."""
+    """The workspace's own value of a cell; `value` is None exactly where `reason` says why."""
 
     value: float | None
     n: int = 0

@@ -215,7 +215,7 @@ def _of_states(document: dict[str, Any]) -> Iterator[tuple[str, Estimate]]:
 
 
 def _by_setting(train: Sequence[Record]) -> list[tuple[str, list[Record]]]:
-    """Those with people, then those with a model in their place."""
+    """The records with people, then those with a model in their place."""
     return [
         ("real", [record for record in train if record.setting == "real"]),
         ("sim", [record for record in train if record.setting != "real"]),

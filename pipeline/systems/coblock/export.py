@@ -119,7 +119,7 @@ def _games_of_records(records: Iterable[JsonValue]) -> Iterator[Game | str]:
 
 
 def served_session(item: JsonValue | Quarantined) -> str | None:
-    """The id of a served record's session; None where it names none, or where `value` is no served record."""
+    """The id of a served record's session; None where it names none, or where `item` is no served record."""
     if not isinstance(item, dict) or "record" not in item:
         return None
     session_id = _object(item.get("session")).get("id", item.get("session"))

@@ -3,8 +3,8 @@
 Events: seq 0 is the start; then `actionHistory`, which alone is canonical, at seq 1, 2, ...: `place` and
 `break` as `action`, `message`, `null` as `wait`, `end_session` as `finish`. A place or break that changes
 nothing has failed. The start's states hold what each agent had and wanted (only that agent sees it) and,
-as view `environment`, the target and the first blocks; the world itself comes by replay
-(`blocks_world`). A machine's raw reply is a state that only it sees.
+as view `environment`, the target and the first blocks; the world itself comes by replay (world.py). A
+machine's raw reply is a state that only it sees.
 
 Identity: of session, record and the record's creation time to the millisecond; a record only grows.
 """

@@ -64,7 +64,7 @@ def parse(text: str) -> Action:
     A string that only matches after Co-Gym's lenient clean-up, or that names no known action, keeps its
     `raw` form; one without any call is named `UNPARSED`.
     """
-    # The environment drops a trailing thought before it looks for an action, but never handles messages.
+    # The environment drops a trailing thought before it looks for an action; messages never reach it.
     if "\nThought:" in text and text.partition("(")[0] not in COLLABORATIVE:
         return _lenient(text) or _exact(text) or _foreign(text)
     return _exact(text) or _lenient(text) or _foreign(text)

@@ -50,7 +50,8 @@ class SessionFiles:
         self.simulated_user = folder is not None and (folder / SIMULATED_USER).is_dir()
 
     def has_result(self) -> bool | None:
-        """Whether the last state holds a result (see `has_result`)."""
+        """Whether the last state holds a result: a text, and for related work a library too; None for an
+        environment whose result Co-Gym does not define."""
         return has_result(self.final_state)
 
     def player_fields(self, name: str, kind: ParticipantKind) -> dict[str, Any]:

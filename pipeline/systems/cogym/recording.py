@@ -34,7 +34,7 @@ class BusyError(StoreError):
 
 
 HELD = 1 << 20
-"""Bytes that wait before they are written at once."""
+"""Bytes; lines are gathered until there are more, or until `flush`, then written at once."""
 LONGEST = 256 << 20
 """Bytes of one recording; what follows goes into the next one of its stream."""
 

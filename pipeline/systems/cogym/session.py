@@ -1,8 +1,8 @@
 """A Co-Gym session as it is heard: channel messages become the records that its log will hold.
 
-Steps wait in a queue, in the order in which the environment handles them, until a later message shows their
-outcome: of a message the chat, of an action the actor's next observation. So the records, and with them seq,
-come out as in event_log.jsonl; what the log never holds (waits, late reminders) is live_only.
+Steps wait in a queue, in the order in which the environment handles them, until something later shows their
+outcome: the chat that of a message, the actor's next observation that of an action. So the records, and with
+them seq, come out as in event_log.jsonl; what the log never holds (waits, late reminders) is live_only.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class LiveSession:
 
     @classmethod
     def from_state(cls, name: str, time: float, role: str | None, state: StateMessage) -> LiveSession:
-        """A session that was already running when it was first heard of; its chat tells what was said."""
+        """A session that was already running when first heard of; the chat tells what was said before."""
         session = cls(name, time, description=state.task_description or "", late=True)
         roles = (line["role"] for line in state.chat_history)
         members = dict.fromkeys([*roles, *([role] if role else [])])

@@ -205,7 +205,7 @@ def skipped_items(others: Mapping[str, int], source: str, line: int | None, at: 
 
 
 def moment(value: JsonValue) -> str | None:
-    """ISO 8601 of seconds or milliseconds since 1970; a text stays as it is; None for what is no time."""
+    """ISO 8601 of seconds or milliseconds since 1970; another text unchanged; None for what is no time."""
     with suppress(ValueError):
         return mapped_values.moment(value)
     return None

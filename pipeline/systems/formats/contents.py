@@ -27,7 +27,7 @@ def arguments(raw: JsonValue) -> tuple[dict[str, JsonValue], str | None]:
 
 
 def is_part(part: JsonValue, kind: str) -> bool:
-    """Whether a part's type ends in `kind`: `server_tool_use`, of a tool that the API runs itself, does in
+    """Whether a part's type ends in `kind`, as `server_tool_use` (of a tool that the API runs itself) ends in
     `tool_use`."""
     name = part.get("type") if isinstance(part, dict) else None
     return isinstance(name, str) and f"_{name}".endswith(f"_{kind}")

@@ -64,7 +64,7 @@ STATISTICS = {
     *("count", "counts", "n", "num", "number", "total", "sum", "weight", "min", "max", "median", "ci"),
     *("std", "stdev", "stddev", "sd", "sem", "var", "variance"),
 }
-"""Words of the keys beside that value that are no scores of their own."""
+"""Words in the keys that a score's object has beside its value (VALUES), of what is no score of its own."""
 LENGTH = 1.0
 """The most that its length adds to the score of a list."""
 STEPS = 3

@@ -37,8 +37,8 @@ FEW = 30
 EPISODES = {"done", "terminated", "truncated", "is_terminal"}
 """Fields of the steps of an episode, such as a game, whose `success` is that of the episode so far."""
 BACK = 0.2
-"""Share of the sessions with different values above which values return, as those of actions do; else the
-field is what the session has come to."""
+"""In more than this share of the sessions with different values, one must come back after another, as the
+values of actions do; else the field is what the session has come to."""
 DIFFERING = 0.05
 """Least share of the sessions whose actions end differently; else the field is how the session ended."""
 CHANCE = 0.05
@@ -55,8 +55,8 @@ def set_statuses(guess: Guess, survey: Survey, inside: str) -> None:
     flags, codes or errors whose meanings are all known.
 
     Its values return in sessions (`_comes_back`), or it has no words and nothing speaks against it
-    (`_may_be_of_actions`). Fields that only actions have and that pass neither test are noted in
-    `uncertain_statuses`.
+    (`_may_be_of_actions`). What passes only this second test, and fields of actions that pass neither, are
+    noted in `uncertain_statuses`.
     """
     action = _action_path(guess)
     if not action:

@@ -12,9 +12,9 @@ from .survey import PathSummary, Survey
 
 REPLIES = ("response", "completion", "reply", "output", "answer", "generation", "model_response", "sampled")
 TOLD = ("system", "systemInstruction", "system_instruction", "system_prompt", "systemPrompt", "instructions")
-"""What agents were told, beside the list of messages."""
+"""Names of what agents were told, beside the list of messages."""
 WORDS = 4
-"""So many are no name."""
+"""A text of so many words, or more, is no name."""
 LEAST = 0.3
 """The least share of records that must have a reply."""
 CONTINUE = 0.3
@@ -35,7 +35,8 @@ def set_reply(guess: Guess, survey: Survey) -> None:
 
 
 def _briefing(survey: Survey, at: str) -> str | None:
-    """What stands beside the list and is no name, such as that of a system that is compared with others."""
+    """The path of what agents were told, beside the list of messages. A text of a few words is none: it is a
+    name, such as that of a system that is compared with others."""
     beside = at.rpartition(".")[0]
     for name in TOLD:
         one = survey.paths.get(f"{beside}.{name}" if beside else name)

@@ -56,13 +56,13 @@ def words(field: PathSummary) -> dict[str, str]:
 
 def flags(field: PathSummary) -> dict[str, str]:
     """Value of a flag of success -> its meaning; numbers only under a name of FLAGS. Empty where a value is
-    none."""
+    no flag's."""
     numbers = snake_case(field.key) in FLAGS
     return _truths(field, TRUTH) if numbers or not field.kinds["number"] else {}
 
 
 def flaws(field: PathSummary) -> dict[str, str]:
-    """Value of a flag of failure -> its meaning; empty where a value is none."""
+    """Value of a flag of failure -> its meaning; empty where a value is no flag's."""
     return _truths(field, FLAWED) if snake_case(field.key) in FLAWS else {}
 
 

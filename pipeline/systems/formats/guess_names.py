@@ -287,7 +287,8 @@ DAYS = (
 )
 BETWEEN = (" ", ", ", "T")
 CLOCKS = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%I:%M:%S %p", "%I:%M %p")
-"""Formats (strptime) of days and times that are not ISO 8601, the likeliest first."""
+"""Formats (strptime) of days and times that are not ISO 8601, the likeliest first: between slashes the month
+before the day, between dashes the day, where either may be."""
 SAID = {"text", "content", "message", "utterance", "value", "body", "msg", "say"}
 """Names of what is said, whatever the values."""
 CHAT = {"system", "developer", "user", "assistant", "tool", "function", "human", "ai"}

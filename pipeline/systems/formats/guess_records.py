@@ -27,7 +27,7 @@ def items_in(survey: Survey, path: str) -> int:
 
 def repeats(field: PathSummary, survey: Survey) -> bool:
     """Whether several records share a value, as those of a session share its id: nearly all have one, and
-    clearly fewer values than records. No object or list is an id, nor is a number of events."""
+    there are clearly fewer values than records. No object or list is an id, nor is a number of events."""
     if not field.has_only("text", "number", "true or false"):
         return False
     if snake_case(field.key) in NAMES["id"] and _numbers_events(field, survey):

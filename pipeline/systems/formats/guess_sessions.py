@@ -93,8 +93,8 @@ def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
     """The field that says of which session a record with a question, at that path, and its answer is; None
     where records are no rounds of sessions.
 
-    In a session numbers do not fall, and there are several questions, most of them different. Hardly one
-    repeats that before it under the same number, as rival answers or several ratings of an answer do, or
+    In a session numbers do not fall, and there are several questions, most of them different. Hardly any
+    repeats the one before it under the same number, as rival answers or several ratings of an answer do, or
     begins with it, as a history of all questions does.
     """
     candidates = [one for one in fields_named(survey.paths, TALKS, depth=0) if snake_case(one.key) in TALKS]

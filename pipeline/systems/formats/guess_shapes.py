@@ -1,5 +1,5 @@
-"""Recognise the shape of logs (spans, messages, lists of events, marked texts, pairs, tables), and note in a
-guess where its parts are."""
+"""Recognises the shape of logs (spans, messages, lists of events, marked texts, pairs, tables), and notes in
+a guess where its parts are."""
 
 from __future__ import annotations
 

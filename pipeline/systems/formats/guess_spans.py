@@ -33,7 +33,7 @@ TRACES = (
     "root_run_id",
     "run_id",
 )
-"""Names of what the spans of a session share. A session's own stand behind the trace's: one may be a
+"""Names of what the spans of a session share. `session` stands behind `trace`, for what is called so may be a
 project."""
 MODELS = ("model", "model_name", "ls_model_name", "model_id", "request_model")
 TOKENS = (
@@ -79,7 +79,7 @@ def fields_of(survey: Survey, inside: str) -> dict[str, str | list[str]]:
             fields[field] = one.path
             mapped_paths.add(one.path)
     if "name" not in fields and kind.key.endswith("name"):
-        fields["name"] = kind.path  # what ran names the kind
+        fields["name"] = kind.path  # the kind is known by the name of what ran
     return fields
 
 

@@ -366,7 +366,8 @@ def _file_name_getter(path: str, source: str) -> Getter | None:
 
 
 def _time_getter(at: Getter, time_format: str | None, unsaid: str | None) -> Getter:
-    """A getter of times, as ISO 8601 where the mapping gives their format; the placeholder becomes None."""
+    """A getter of times as logged; where the mapping gives their format, as ISO 8601, with None for the
+    placeholder `unsaid`."""
     if time_format is None:
         return at
 

@@ -121,8 +121,8 @@ def tag(value: Any) -> str:
 
 
 def moment(value: Any) -> str | None:
-    """A time as ISO 8601: a text unchanged, a number as seconds or milliseconds since 1970, None for NaN, an
-    empty cell. ValueError for any other value."""
+    """A time as ISO 8601: of a number, or a text that is one (SECONDS), in seconds or milliseconds since
+    1970; any other text unchanged; None for NaN, an empty cell. ValueError for any other value."""
     if value is None or value != value:
         return None
     if type(value) is str and ("-" in value or not SECONDS.fullmatch(value)):

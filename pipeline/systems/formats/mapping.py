@@ -160,7 +160,7 @@ class Constants(Model):
 
 
 class HeadFields(Model):
-    """Paths to what holds once a session."""
+    """Paths to what holds for a whole session."""
 
     native_id: str | list[str] | None = None
     """The session, of several paths their values joined by `/`; without it a record (or, of one event a

@@ -1,4 +1,8 @@
-"""OTLP as protobuf: the same traces as OTLP's JSON, in binary."""
+"""OTLP as protobuf: the same traces as OTLP's JSON, in binary.
+
+A file is one message, or several, each with its length before it (four bytes, the highest first), as the
+collector's file exporter writes them. Traces and requests to export them are written alike.
+"""
 
 from __future__ import annotations
 

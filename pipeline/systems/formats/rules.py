@@ -21,8 +21,8 @@ class Rules:
         self._paths = {path: getter(path) for condition in conditions for path in condition}
 
     def speaker(self, message: dict[str, Any]) -> tuple[ParticipantKind, str | None]:
-        """(kind, a rule's own name for them) of who says `message`, `{role, content, name}`; ValueError for a
-        role that there is not."""
+        """(kind, a rule's own name for them) of who says `message`, `{role, content, name}`; ValueError for
+        an unknown role."""
         rule = next((r for r in self.mapping.role_rules if self._fits(r.where, message)), None)
         if rule is not None:
             return rule.kind, rule.actor

@@ -26,7 +26,7 @@ ITEMS = 300
 """Most items of a list."""
 DEPTH = 7
 KEYS = 80
-"""Most paths below an object in all records; with more, its keys are names of things."""
+"""Most different keys of an object over all records; with more, they are names of things."""
 VALUES = 60
 """Most different values of a path that are counted."""
 SHORT = 80
@@ -105,7 +105,7 @@ class Survey:
     sessions: str | list[str] | None = None
     """Where the records of a JSON object are."""
     aside: list[str] = field(default_factory=list)
-    """Where others are, in fields of their own."""
+    """Where other records of the object are, whose fields are not those of `records`."""
     sides: list[str] | None = None
     """What the names of fields end in, where a record holds several sessions."""
     numbered: str | None = None

@@ -1,4 +1,4 @@
-"""Cut texts and records into turns, and read lists of any kind as lists of events."""
+"""Cuts texts and records into turns, and reads lists of any kind as lists of events."""
 
 from __future__ import annotations
 
@@ -269,8 +269,8 @@ def as_event(place: int, item: Any) -> Any:
 
 
 def decode_value(value: Any) -> Any:
-    """The list or object that a text holds as JSON, or as Python prints it; any other value unchanged, and a
-    text with a set, bytes or else what JSON has not."""
+    """The list or object that a text holds as JSON, or as Python prints it; any other value unchanged, and so
+    is a text with a set, bytes or anything else that JSON does not have."""
     if not isinstance(value, str):
         return value
     inside = decode_json(value)

@@ -1,8 +1,8 @@
 """Requests and answers in Collab-Overcooked: which are right, and what is wrong with the other requests.
 
-With H the responder's completed actions, R what was requested and R̂ what the responder planned: c1 = ITES(H
-+ R, H) judges the request, c3 = ITES(H + R̂, H) the answer, c2 = ITES(H + R, H + R̂) compares them; ITES (Eq.
-3) is the difference of the best TES over the responder's references.
+With H the responder's completed actions, R what was requested and R̂ what the responder planned:
+c1 = ITES(H + R, H) judges the request, c3 = ITES(H + R̂, H) the answer, c2 = ITES(H + R, H + R̂) compares
+them; ITES (Eq. 3) is the difference of the best TES over the responder's references.
 
 As released a dialogue is one collaboration, begun by who speaks first. In the paper it is begun by who states
 a `request(...)` (appendix A.1.2), whoever spoke before, and the answer is what the other one plans after

@@ -105,8 +105,8 @@ def _order(path: Path, log: Log) -> str | None:
 
 
 def _condition(path: Path, order: str | None) -> str | None:
-    """The folder above the order's; below `src/data` its one or two folders, since a model's name may hold a
-    slash."""
+    """The folder above the order's; right below `src/data` the one or two folders there, since a model's name
+    may hold a slash."""
     above = list(folder_of(path.resolve()).parts[1:])
     if above and (above[-1] == order or _RUN.fullmatch(above[-1])):
         above.pop()

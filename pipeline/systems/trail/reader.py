@@ -27,7 +27,7 @@ COLUMNS = {"trace", "labels"}
 """Columns of a table with one trace a row."""
 BOOK, STEPS = "trail", "trail_step"
 ABOVE = 4
-"""So many folders up annotations are looked for."""
+"""Folders above a trace, from its own one on, in which annotations are looked for."""
 _COMMA = re.compile(rb",(\s*[}\]])")
 
 
