@@ -68,7 +68,7 @@ class Codebook(Model):
     """What raters answer: one question for each code and unit, with declared labels."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
-    """Its id in commands, ratings and tables: small letters, digits and `_`."""
+    """Its id in commands, ratings and tables: lower-case letters, digits and `_`."""
     title: str
     """Its name for people."""
     unit: UnitKind

@@ -79,7 +79,7 @@ class Comparison:
             "" if self.p_adjusted is None else f", adjusted{scope} p={p:.3g}"
         )
         verdict = "significant at .05" if p < LEVEL else "not significant at .05: no difference was shown"
-        if self._wider:
+        if self._interval_holds_zero:
             unseen = " (the interval, which allows for values that were not seen, holds 0)"
             verdict += unseen if p < LEVEL else ""
         elif self.p_value < LEVEL <= p:
@@ -87,7 +87,7 @@ class Comparison:
         return f"{result}, {significance}: {verdict}."
 
     @property
-    def _wider(self) -> bool:
+    def _interval_holds_zero(self) -> bool:
         """Whether the interval holds 0 though the test, before any correction, shows a difference."""
         if self.p_value is None or self.low is None or self.high is None:
             return False

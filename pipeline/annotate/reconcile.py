@@ -277,9 +277,8 @@ class ProjectPull:
                 and before.origin.get("updated_at", "") > (rating.created or "")
                 and still_stands(before.origin)
             ):
-                self.result.unchanged += (
-                    1  # a later annotation counts: another task's, or a refused one that is kept
-                )
+                # A later annotation counts: another task's, or a refused one that is kept.
+                self.result.unchanged += 1
             else:
                 yield rating.model_copy(update={"created": _after(before.created, rating.created)})
 

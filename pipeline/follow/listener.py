@@ -60,7 +60,7 @@ class Listener:
     """Keys of sessions that were not shown since the last gap, so that what they miss is not counted."""
     only_record: bool = False
     """Leave what comes to whoever reads the recording next: the next follower, or a rebuild."""
-    left_messages: int = 0
+    left_count: int = 0
     """How many messages were only recorded."""
     last: float = field(default_factory=time.monotonic)
     """When something other than a tick was last received."""
@@ -119,7 +119,7 @@ class Listener:
         self.messages += 1
         if self.only_record:
             self._first_left = self._first_left or place
-            self.left_messages += 1
+            self.left_count += 1
             return
         before = len(self.sessions.open)
         earlier = self.sessions.open.get(message.channel.partition("/")[0])

@@ -139,7 +139,7 @@ class ModelJudge:
             if self._changed_ids:
                 async with self._rater_lock():
                     await self._turn()
-                    await self._is_stored()  # else whoever has the next turn asks the same
+                    await self._await_stored()  # else whoever has the next turn asks the same
                 await self._after_turn()
             await asyncio.sleep(GAP)
         self.say(f"stopped judging: {self.state.stopping}")
@@ -168,7 +168,7 @@ class ModelJudge:
         return {"rated": summary.rated, "errors": summary.errors, "requests": summary.requests, **cost}
 
     async def _turn(self) -> None:
-        await self._is_stored()  # what is known is what the store has
+        await self._await_stored()  # what is known is what the store has
         self._forget()
         askers = model_judging.askers(self.scope, self.model, self.complete, self.state, self._context)
         jobs: Jobs = asyncio.Queue()
@@ -183,7 +183,7 @@ class ModelJudge:
             self._changed_ids |= dict.fromkeys(sorted(key[0] for key in self._open_units))
             self._open_units.clear()
 
-    async def _is_stored(self) -> None:
+    async def _await_stored(self) -> None:
         while self.ledger.waits:
             await asyncio.sleep(TICK)
 

@@ -154,7 +154,7 @@ class Follower:
             "recovered": sum(listener.recovered for listener in self.listeners),
             "missed": sum(listener.missed for listener in self.listeners),
             "unsettled": sum(len(listener.unsettled) for listener in self.listeners),
-            "left": sum(listener.left_messages for listener in self.listeners),
+            "left": sum(listener.left_count for listener in self.listeners),
             "trajectories": len(self.stored_ids),
             "quarantined": self.sink.quarantined,
         }
@@ -223,8 +223,8 @@ class Follower:
                 async with asyncio.timeout(HANDOVER):
                     for pump in self.pumps:
                         await pump.ended.wait()
-        for listener in (one for one in self.listeners if one.left_messages):
-            count = listener.left_messages
+        for listener in (one for one in self.listeners if one.left_count):
+            count = listener.left_count
             self.say(f"{listener.name}: {count} messages are only recorded; follow again, or rebuild")
 
     def _take_subscription(self, listener: Listener, message: Subscription) -> list[tuple[str, str]]:

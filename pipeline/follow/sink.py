@@ -33,7 +33,7 @@ from ..systems import ReadOptions, merge
 
 PACE = 0.25
 """Seconds from one transaction to the next, at least."""
-SHARE = 1.5
+PACE_FACTOR = 1.5
 """A transaction and the rest after it take so many times its own time, though the rest is PACE at least and
 LONGEST_REST at most."""
 LONGEST_REST = 1.0
@@ -230,7 +230,7 @@ class Sink:
             raise WriteError(f"{self.store.workspace.store_url}: cannot store: {error}") from error
         finally:
             seconds = time.monotonic() - start
-            self._rest_until = time.monotonic() + min(LONGEST_REST, max(PACE, (SHARE - 1) * seconds))
+            self._rest_until = time.monotonic() + min(LONGEST_REST, max(PACE, (PACE_FACTOR - 1) * seconds))
 
     def _store(self, changes: Changes) -> list[Trajectory]:
         with self.store.writing() as connection:

@@ -161,7 +161,7 @@ class Checker:
                 raise ValueError(f"its trajectory is a shorter copy of record {original}, and has no units")
             where = "the whole trajectory" if rating.event is None else f"event {rating.event}"
             raise ValueError(f"{where} is no unit of codebook {book.name!r}, which rates each {book.unit}")
-        _check_counts(rating, unit, book, facts.events.get(rating.trajectory, set()))
+        _check_it_counts(rating, unit, book, facts.events.get(rating.trajectory, set()))
         self._check_kind(rating)
         return rating.model_copy(
             update={
@@ -283,7 +283,7 @@ def _first_event(claim: Claim, facts: Facts) -> int:
     return actors[actor]
 
 
-def _check_counts(rating: Rating, unit: str, book: Codebook, events: set[int]) -> None:
+def _check_it_counts(rating: Rating, unit: str, book: Codebook, events: set[int]) -> None:
     """ValueError for a rating that would be stored and never count."""
     if rating.unit_hash not in (None, unit):
         raise ValueError(f"unit_hash: the unit has changed, it is {unit} now, got {rating.unit_hash!r}")

@@ -52,9 +52,8 @@ class PendingUnits:
                 # The hashes hold opening queries only where these are in scope.
                 for unit in cut(trajectory, self.book, include_query=True):
                     if unit.event in hashes:
-                        vars(unit)["hash"] = hashes[
-                            unit.event
-                        ]  # already known, and slow to compute for a whole session
+                        # Already known, and slow to compute for a whole session.
+                        vars(unit)["hash"] = hashes[unit.event]
                         yield unit
 
 

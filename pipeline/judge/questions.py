@@ -88,9 +88,8 @@ class Planner:
         waiting: dict[tuple[str, int], Job] = {}
         current = ""
         for trajectory, unit, ratings in units:
-            if (
-                trajectory.id != current
-            ):  # prompts have a marker of their trajectory, so only its units share one
+            # Prompts have a marker of their trajectory, so that only its units share one.
+            if trajectory.id != current:
                 yield from waiting.values()
                 waiting.clear()
                 current = trajectory.id

@@ -105,7 +105,7 @@ def _is_moment(one: PathSummary) -> bool:
     return is_time(one) or (bool(texts) and all(map(MICROSECONDS.fullmatch, texts)))
 
 
-def _has_outcomes(one: PathSummary) -> bool:
+def _has_statuses(one: PathSummary) -> bool:
     """Whether a field's values say how a span ended; one called `code` counts only in a `status`."""
     own = one.key.lower() != "code" or parent_of(one) == "status"
     return own and any(words(value) & (SUCCEEDED | FAILED) for value in one.values)
@@ -118,7 +118,7 @@ def _optional_fields() -> OptionalFields:
     yield "start", STARTS, _is_moment
     yield "end", ENDS, _is_moment
     yield "error", ERRORS, lambda one: set(one.kinds) <= {"text", "null", "object"}
-    yield "status", STATUSES, _has_outcomes
+    yield "status", STATUSES, _has_statuses
     yield "name", NAME, lambda one: one.has_only("text")
     yield "model", MODELS, lambda one: one.has_only("text")
     for field, names in TOKENS:

@@ -118,7 +118,7 @@ def open_questions(survey: Survey, guess: Guess) -> Iterator[str]:
         )
     yield from _rival_doubts(survey, guess)
     yield from _flag_doubts(survey, guess)
-    missing = _records_without_list(survey, guess)
+    missing = _count_without_list(survey, guess)
     if missing:
         yield (
             f"{missing} of {len(survey.records)} records have nothing at {guess.at} and are quarantined: "
@@ -192,7 +192,7 @@ def _speaker_doubts(guess: Guess) -> Iterator[str]:
         )
     if guess.error_is_failure:
         yield "what has an error is taken to have failed, all else to have succeeded ([[results]])"
-    yield from _outcome_doubts(guess)
+    yield from _status_doubts(guess)
     unknown = [role for role in guess.roles if not role.is_known]
     if unknown and not guess.bot_path:
         names = ", ".join(f"{role.name} ({role.kind})" for role in unknown[:NAMED])
@@ -208,7 +208,7 @@ def _by_kind(kinds: dict[str, ParticipantKind]) -> str:
     return "; ".join(f"{', '.join(many[:NAMED])} ({kind})" for kind, many in groups if many)
 
 
-def _outcome_doubts(guess: Guess) -> Iterator[str]:
+def _status_doubts(guess: Guess) -> Iterator[str]:
     """Doubts about the field that says how actions ended."""
     status = guess.event.get("status")
     if "*" in guess.statuses:
@@ -387,7 +387,7 @@ def _is_text(one: PathSummary) -> bool:
     return one.kinds["text"] > 0 and (one.mean_length >= LONG or (one.count > 1 and is_sentence(one)))
 
 
-def _records_without_list(survey: Survey, guess: Guess) -> int:
+def _count_without_list(survey: Survey, guess: Guess) -> int:
     """How many records lack the list that the others have."""
     if guess.each or guess.shape not in ("messages", "list", "spans") or not as_list(guess.at):
         return 0

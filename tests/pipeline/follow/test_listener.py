@@ -375,7 +375,7 @@ def test_what_a_stop_left_recorded_only_is_taken_in_by_the_next_follower(store: 
     first.listener.only_record = True
     env.step(USER, "SEND_TEAMMATE_MESSAGE(message=Recorded)")
     env.step(AGENT, "FINISH()")
-    assert first.listener.left_messages == 4 and first.flush() == ["Taken in"]
+    assert first.listener.left_count == 4 and first.flush() == ["Taken in"]
     first.listener.close()
     assert Following(store).flush() == ["Taken in", "Recorded"]
 
