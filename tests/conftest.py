@@ -99,12 +99,14 @@ def shared() -> Path:
 
 SLOW = (
     "dashboards/test_app.py",
+    "dashboards/drawing/test_choices.py",
     "pipeline/report/test_build.py",
     "pipeline/follow/test_tail.py",
     "annotation/labelstudio/test_answers.py",
     "pipeline/judge/test_detectors.py",
 )
-"""Files whose tests take over a second each, most of it for a workspace of their own."""
+"""Files whose tests take over a second each, most of it for a workspace of their own or for Streamlit (whose
+first versions also leave event loops open, which fails whatever test comes next)."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
