@@ -134,7 +134,8 @@ def _repetitions(event: Event, state: _State) -> int:
     wait is to do nothing, and does break it."""
     if event.kind == "wait":
         state.loops.pop(event.actor, None)
-    if event.action is None or event.kind == "wait":
+        return 0
+    if event.action is None:
         return 0
     action = event.action.model_dump_json()
     last, times = state.loops.get(event.actor, ("", 0))
