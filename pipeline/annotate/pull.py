@@ -87,7 +87,7 @@ def _pull(
     mark = project_module.mark_of(project)
     book = project_module.pushed_codebook(store.workspace, mark.codebook, mark.version) if mark else None
     if book is None:
-        result.reports.append(f"project {project.id}: its codebook is not known here, nothing was taken over")
+        result.reports.append(f"project {project.id}: its codebook is not known here, nothing was imported")
         return
     received = store.workspace.received
     last = last_pull(received, server.url, project.id)
@@ -126,7 +126,7 @@ def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]
         with _pull_lock(store):
             pulling.take(book_tasks, None)
     if (strange := sum(_book_of(task) == ("", "") for task in tasks)) and result.projects:
-        result.reports.append(f"{path}: {strange} tasks carry no codebook of coaudit's: they are not counted")
+        result.reports.append(f"{path}: {strange} tasks have no codebook of coaudit's and are not counted")
     if not result.projects:
         raise SourceError(f"{path}: none of its tasks carries a codebook that coaudit pushed or exported")
     store.sync()

@@ -40,10 +40,10 @@ def report(
         bool, typer.Option("--full", help="With text: all tables in place of the three answers.")
     ] = False,
 ) -> None:
-    """How the team worked, where it failed, how far the judge is right; all tables with --full or as a file.
+    """How the team worked, where it failed, how far the judge can be trusted; or all tables.
 
-    Files are one HTML page, Markdown, LaTeX or JSON, by their ending; --figures writes the page's pictures
-    into a folder, from where LaTeX takes them in.
+    All tables are printed with --full, or written to --out FILE: one HTML page, Markdown, LaTeX or JSON,
+    depending on its ending. --figures writes the figures into a folder; LaTeX includes them from there.
     """
     import shutil
 

@@ -26,7 +26,7 @@ def sample(
     method: Annotated[
         str,
         typer.Option(
-            help="simple; stratified: of each stratum its share of the corpus; neyman: more where labels are "
+            help="simple; stratified: each stratum by its share of the corpus; neyman: more where labels are "
             "uncertain (needs --pilot); disagreements: what people dispute, to be settled as gold."
         ),
     ] = "simple",
@@ -72,7 +72,7 @@ def sample(
     existed = path.exists()
     result = draw.draw(workspace_store, wish)
     if existed:
-        say(f"{path}: drawn by the same wish at {result.design.created}, and left as it was")
+        say(f"{path}: drawn with the same options at {result.design.created}, and left unchanged")
     rows: list[dict[str, Any]] = [
         {
             "codebook": book,
@@ -128,8 +128,8 @@ def plan(
 ) -> None:
     """How many units people must label for an interval of the wanted width.
 
-    Of a code with two labels, drawn one by one; for kappa two people label each of them. Where m units of
-    each trajectory are drawn and their labels correlate by ρ, a rate takes 1 + (m - 1)ρ times as many.
+    For a code with two labels and units drawn one by one; for kappa, two people label each unit. If m units
+    of each trajectory are drawn and their labels correlate by ρ, a rate needs 1 + (m - 1)ρ times as many.
     """
     rows = []
     few = False

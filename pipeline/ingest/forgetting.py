@@ -111,7 +111,7 @@ def undo(store: Store, name: str) -> list[str]:
     trajectories = [one for one in exclusions.trajectories if one.startswith(name) or one in by_alias]
     if not sources and not trajectories:
         some = ", ".join(sorted(exclusions.sources | exclusions.trajectories)[:5]) or "nothing"
-        raise UsageError(f"{name!r} is not forgotten; forgotten are (sources and ids): {some}")
+        raise UsageError(f"{name!r} is not left out; left out are (sources and ids): {some}")
     now = ledger.now()
     lines = [ForgottenEntry(source=one, undo=True, time=now) for one in sources]
     lines += [ForgottenEntry(trajectory=one, undo=True, time=now) for one in trajectories]

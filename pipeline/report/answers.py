@@ -186,7 +186,7 @@ def failure(store: Store, only: Selection | None = None) -> Answer:
     worst = f"The most common is {present[0].code} {names[present[0].code]}: {_number_text(first)}."
     worst += _gap_sentence(findings.shares(store, by=ARM, only=only), rater, names)
     if not corrected and kind != "human":
-        worst += " Nobody has labelled any of it, so these are the judge's own rates, not corrected ones."
+        worst += " People have labelled none of it, so these are the judge's own rates, not corrected ones."
     further = "coaudit compare --by condition" if corrected else "coaudit sample --codebook failures"
     return Answer(question, (*sentences, worst), table, further)
 
@@ -235,7 +235,8 @@ def _gap_sentence(shares: Sequence[findings.Share], rater: str, names: dict[str,
     apart = least.interval[1] is not None and least.interval[1] < (most.interval[0] or 0)
     where = f" ({most.group[0]})"
     verdict = "" if apart else " Their intervals overlap."
-    return f" Most apart are arms on {most.code} {names[most.code]}: {comparison}{where}.{verdict}"
+    mode = f"{most.code} {names[most.code]}"
+    return f" The largest difference between conditions is on {mode}: {comparison}{where}.{verdict}"
 
 
 def _corrected_rates(store: Store, judge: str, only: Selection | None) -> dict[str, Number]:
@@ -352,13 +353,13 @@ def _without_labels(question: str, rows: Sequence[Agreement], every: Sequence[Ra
     books = [row.codebook for row in every if row.n_human]
     books += [str(row.codebook) for row in rows if _is_alpha(row, agreement.PEOPLE)]
     if books:
-        sentence = "No judge rated what people labelled, so nothing is known of how often one is right."
-        sentences = _alpha_sentence(rows, agreement.PEOPLE, "People among themselves agree {}.")
+        sentence = "No judge rated what people labelled, so it is not known how often a judge is right."
+        sentences = _alpha_sentence(rows, agreement.PEOPLE, "People agree with each other {}.")
         return Answer(
             question, (sentence, *sentences), None, f"coaudit judge --codebook {books[0]} --model MODEL"
         )
-    sentence = "Nobody has labelled a unit, so nothing is known of how often the judge is right."
-    alike = "Judges among themselves agree {}, which is no proof: they may err alike."
+    sentence = "Nobody has labelled a unit, so it is not known how often the judge is right."
+    alike = "Judges agree with each other {}, which proves nothing: they may make the same errors."
     sentences = _alpha_sentence(rows, agreement.JUDGES, alike)
     return Answer(question, (sentence, *sentences), None, "coaudit sample --codebook CODEBOOK")
 

@@ -340,7 +340,9 @@ class Mapping(Model):
         if self.actions and self.spans is not None:
             return "actions: only with [event] or [messages]; spans say themselves what was done"
         if any(rule.where for rule in self.actions):
-            return "actions: `where` only with [event]; with [messages], a rule applies to all that agents say"
+            return (
+                "actions: `where` only with [event]; with [messages], a rule applies to all that agents say"
+            )
         for table in ("keep", "skip"):
             for condition in getattr(self.filter, table):
                 if other := next((path for path in condition if not self.is_inside(path)), None):

@@ -114,7 +114,11 @@ def test_where_it_failed_names_the_mode_on_which_two_arms_are_most_apart(tmp_pat
     rate(store, said("C.1", lambda t: True) + said("C.2", lambda t: t.condition != "two"))
     worst = answers.failure(store).sentences[1]
     assert "most common is C.1" in worst
-    assert "Most apart are arms on C.2" in worst and "in one against 0 %" in worst and "in two" in worst
+    assert (
+        "largest difference between conditions is on C.2" in worst
+        and "in one against 0 %" in worst
+        and "in two" in worst
+    )
     assert "overlap" not in worst
 
 
@@ -281,12 +285,12 @@ def test_labels_of_people_without_a_judge_are_no_word_of_judges(tmp_path: Path) 
 
     people = labelled("people", {"eva": "human", "tom": "human"})
     assert people.sentences[0].startswith("No judge rated what people labelled")
-    assert people.sentences[1] == "People among themselves agree by α = 0.76 (C.1)."
+    assert people.sentences[1] == "People agree with each other by α = 0.76 (C.1)."
     assert people.further == "coaudit judge --codebook failures --model MODEL"
     judges = labelled("judges", {"eva": "llm", "tom": "llm"})
     assert judges.sentences[0].startswith("Nobody has labelled a unit")
     assert judges.sentences[1].startswith(
-        "Judges among themselves agree by α = 0.76 (C.1), which is no proof"
+        "Judges agree with each other by α = 0.76 (C.1), which proves nothing"
     )
 
 

@@ -461,7 +461,10 @@ def test_a_dry_run_shows_trajectories_and_stores_nothing(
             "roles.guide: Input should be 'human', 'agent'",
         ),
         (('task = "travel"', "task = 3"), "constants.task: Input should be a valid string, got 3"),
-        (('"log[].say"', '"other[].say"'), "event.text: events are in 'log', but 'other[].say' leads elsewhere"),
+        (
+            ('"log[].say"', '"other[].say"'),
+            "event.text: events are in 'log', but 'other[].say' leads elsewhere",
+        ),
         (('"meta.group"', '"log[].group"'), "tags.group: a session has one value here"),
         (
             ('task = "travel"', 'time_format = "%H:%M"'),
