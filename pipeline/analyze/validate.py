@@ -245,7 +245,9 @@ def summary(page: dict[str, Any]) -> Summary:
     foot += _undefined_kappas(labelled)
     if bare:
         some = f"{len(bare)} codes have no unit that" if len(bare) > 1 else "one code has no unit that"
-        foot.insert(0, f"{some} people and the judge both labelled: {', '.join(bare)}; `coaudit sample`.")
+        foot.insert(
+            0, f"{some} people and the judge both labelled: {', '.join(bare)}; `coaudit sample` draws some."
+        )
     if any(code["alternative_annotator_test"]["passed"] for code in labelled):
         foot.append(f"may stand in: for a person, worse by less than ε. {TRAP}")
     return Summary(

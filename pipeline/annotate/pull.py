@@ -21,6 +21,7 @@ from ...annotation.labelstudio import Project, Server
 from ...annotation.labelstudio.client import ListedTask
 from ...annotation.labelstudio.tasks import DISPUTED, KEY
 from ...schemas import Codebook, JsonValue, Quarantined, canonical_json
+from ...schemas.text import rule_of
 from ..errors import CoauditError, SourceError
 from ..store import Store, execute, ledger
 from ..store.ledger import Ledger
@@ -198,7 +199,7 @@ def _read_export(path: Path) -> list[dict[str, Any]]:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise SourceError(f"{no_export}: {place}: {first['msg']}, got {first['input']!r:.80}") from error
+        raise SourceError(f"{no_export}: {place}: {rule_of(first)}, got {first['input']!r:.80}") from error
     return tasks  # type: ignore[return-value]
 
 

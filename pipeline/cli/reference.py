@@ -44,12 +44,13 @@ All commands and options, as `coaudit --help` prints them. `--workspace DIR` goe
 
 _FIELDS = """# Codebooks and ratings
 
-A codebook is a TOML file that says what raters look for. Put your own into `WORKSPACE/codebooks/NAME.toml`; the
-shipped ones in [schemas/codebooks](../schemas/codebooks) are examples to copy. `coaudit codebook check FILE` lists
-what is wrong with a codebook, and `coaudit codebook show NAME` prints what raters read.
+A codebook is a TOML file that says what raters look for. Put your own into `WORKSPACE/codebooks/NAME.toml`;
+the shipped ones in [schemas/codebooks](../schemas/codebooks) are examples to copy.
+`coaudit codebook check FILE` lists what is wrong with a codebook, and `coaudit codebook show NAME` prints
+what raters read.
 
-Ratings are JSON Lines, one rating per line, for `coaudit ratings import FILE`. Without a `rater_kind`, a rating
-counts as a `human`'s. For labels in other formats, see [labels.md](labels.md).
+Ratings are JSON Lines, one rating per line, for `coaudit ratings import FILE`. Without a `rater_kind`, a
+rating counts as a `human`'s. For labels in other formats, see [labels.md](labels.md).
 
 (`make docs` writes this page from the types.)
 """

@@ -354,12 +354,12 @@ def _without_labels(question: str, rows: Sequence[Agreement], every: Sequence[Ra
     books += [str(row.codebook) for row in rows if _is_alpha(row, agreement.PEOPLE)]
     if books:
         sentence = "No judge rated what people labelled, so it is not known how often a judge is right."
-        sentences = _alpha_sentence(rows, agreement.PEOPLE, "People agree with each other {}.")
+        sentences = _alpha_sentence(rows, agreement.PEOPLE, "Agreement among people is {}.")
         return Answer(
             question, (sentence, *sentences), None, f"coaudit judge --codebook {books[0]} --model MODEL"
         )
     sentence = "Nobody has labelled a unit, so it is not known how often the judge is right."
-    alike = "Judges agree with each other {}, which proves nothing: they may make the same errors."
+    alike = "Agreement among judges is {}, which proves little: they may make the same errors."
     sentences = _alpha_sentence(rows, agreement.JUDGES, alike)
     return Answer(question, (sentence, *sentences), None, "coaudit sample --codebook CODEBOOK")
 
@@ -371,7 +371,7 @@ def _alpha_sentence(rows: Sequence[Agreement], population: str, sentence: str) -
         return ()
     ranked = sorted(alphas, key=lambda row: (row.value or 0, row.code))
     least, most = (f"α = {row.value:.2f} ({row.code})" for row in (ranked[0], ranked[-1]))
-    return (sentence.format(f"by {least}" if len(ranked) == 1 else f"from {least} to {most}"),)
+    return (sentence.format(least if len(ranked) == 1 else f"between {least} and {most}"),)
 
 
 def _is_alpha(row: Agreement, population: str) -> bool:

@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from ....schemas import Model, toml
 from ....schemas.event import EventKind
+from ....schemas.text import rule_of
 from ....schemas.trajectory import ParticipantKind, Setting
 from ...errors import SourceError
 from .mapped_values import is_encoding, is_time_format
@@ -451,4 +452,4 @@ def explanation(error: ValidationError, mapping: type[Model]) -> str:
         keys = ", ".join(getattr(model, "model_fields", ()))
         return f"{place}: unknown key" + (f", expected one of {keys}" if keys else "")
     suffix = "" if first["type"] == "missing" else f", got {first['input']!r:.80}"
-    return f"{place}: {first['msg']}{suffix}"
+    return f"{place}: {rule_of(first)}{suffix}"

@@ -162,7 +162,7 @@ def test_groups_are_compared_in_pairs_where_they_share_instances(tmp_path: Path)
     assert row["effect"] == pytest.approx(-0.5 / 3)
     assert (row["n"], row["pairs"], row["alone"]) == (6, 3, (0, 0))
     # Three pairs have eight arrangements: the most extreme has p = 1/8.
-    assert row["p_value"] is None and "no outcome of 3 pairs" in row["reason"]
+    assert row["p_value"] is None and "with 3 pairs like these, no outcome" in row["reason"]
     assert "task_performance" in row["statement"] and "3 instances paired" in row["statement"]
     with pytest.raises(UsageError, match="no metric or code 'speed', expected one of"):
         compare.compare(store, "condition", metrics=["speed"])

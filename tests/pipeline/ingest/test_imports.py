@@ -516,7 +516,8 @@ def test_outcomes_come_in_tables_and_lists_as_labels_do(tmp_path: Path, store: S
     )
     done = imports.outcomes(store, table)
     assert (done.imported, [wrong.line for wrong in done.quarantined]) == (2, [4])
-    assert "write a number with a point alone, such as 1234.5, got '1,234'" in done.quarantined[0].reason
+    reason = "value: write a number with a point alone, such as 1234.5, got '1,234'"
+    assert done.quarantined[0].reason == reason
     kept = rows(store, "SELECT name, value, baseline FROM outcomes WHERE imported ORDER BY name")
     assert [tuple(one.values()) for one in kept] == [("preferred", 1, "b 1.10"), ("satisfaction", 4.5, None)]
     listed = tmp_path / "outcomes.json"

@@ -285,13 +285,11 @@ def test_labels_of_people_without_a_judge_are_no_word_of_judges(tmp_path: Path) 
 
     people = labelled("people", {"eva": "human", "tom": "human"})
     assert people.sentences[0].startswith("No judge rated what people labelled")
-    assert people.sentences[1] == "People agree with each other by α = 0.76 (C.1)."
+    assert people.sentences[1] == "Agreement among people is α = 0.76 (C.1)."
     assert people.further == "coaudit judge --codebook failures --model MODEL"
     judges = labelled("judges", {"eva": "llm", "tom": "llm"})
     assert judges.sentences[0].startswith("Nobody has labelled a unit")
-    assert judges.sentences[1].startswith(
-        "Judges agree with each other by α = 0.76 (C.1), which proves nothing"
-    )
+    assert judges.sentences[1].startswith("Agreement among judges is α = 0.76 (C.1), which proves little")
 
 
 def test_a_judge_of_a_scale_is_held_against_people_by_a_kappa_that_knows_it(tmp_path: Path) -> None:
