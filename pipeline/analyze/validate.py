@@ -152,7 +152,7 @@ def _calibration(code: Rated, judge: str) -> dict[str, Any]:
     within = None if code.clusters is None else code.clusters[usable]
     result = calibration(positive, (human[usable] == 0).astype(np.int64), clusters=within)
     if len(code.book.labels) > 2:
-        result = replace(result, reason="of several labels a probability is of the one that was given")
+        result = replace(result, reason="with several labels, a probability is that of the label given")
     return {**asdict(result), "note": _evenly(code.seen_by(judge))}
 
 

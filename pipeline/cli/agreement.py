@@ -188,7 +188,7 @@ def validate(
     """
     if judge is None:
         if previous or full:
-            raise UsageError(f"{'--previous' if previous else '--full'} is for a judge, and none is named")
+            raise UsageError(f"{'--previous' if previous else '--full'} needs a judge, and none is named")
         page = people.people(store(ctx), codebook or [], split(by))
         if json:
             emit(page)

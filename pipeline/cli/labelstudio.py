@@ -263,7 +263,7 @@ def _server() -> Server:
         raise UsageError(f"LABEL_STUDIO_URL must begin with http:// or https://, got {shown_url(url)!r}")
     if shown_url(url) != url:
         raise UsageError(
-            "LABEL_STUDIO_URL must be a host and a path alone, since it stands in ledgers "
+            "LABEL_STUDIO_URL must be only a host and a path, since it is written to ledgers "
             f"(LABEL_STUDIO_API_KEY says who asks), got more than {shown_url(url)!r}"
         )
     with coaudit_errors():

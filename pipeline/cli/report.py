@@ -67,7 +67,7 @@ def report(
     if figures:
         say(f"{figures}: {_figures_text(_write_figures(document, figures))}, each as SVG and PDF")
     if kind == "tex" and not figures and document.figures:
-        say(f"without its {_figures_text(len(document.figures))}; --figures FOLDER writes and sets them")
+        say(f"without its {_figures_text(len(document.figures))}; --figures FOLDER writes and includes them")
     if out or format or not figures:
         _put(text, out)
     if out:
@@ -123,7 +123,9 @@ def _format(name: str | None, out: Path | None) -> str:
     ending = {".html": "html", ".htm": "html", ".md": "md", ".tex": "tex", ".json": "json"}
     ending |= {"": "text", ".txt": "text"}
     if out and not name and out.suffix.lower() not in ending:
-        raise UsageError(f"--out {out}: no report ends in {out.suffix}; print the .html, or name a --format")
+        raise UsageError(
+            f"--out {out}: no report has the ending {out.suffix}; print the .html, or name a --format"
+        )
     kind = name or (ending[out.suffix.lower()] if out else "text")
     if kind not in FORMATS:
         raise UsageError(f"--format must be one of {', '.join(FORMATS)}, got {kind!r}")

@@ -91,7 +91,7 @@ def sample(
     for row in rows:
         request = f"{row['codebook']}: {size} {what} were asked for"
         if unit == "unit" and row["units"] < size:
-            say(f"{request}, all {row['units']} that there are were drawn")
+            say(f"{request}, but there are only {row['units']}, which were all drawn")
         elif unit == "unit" and method == samples.ADJUDICATION and row["units"] < row["of"]:
             rest = row["of"] - row["units"]
             say(f"{row['codebook']}: {rest} more that people dispute were left for another sample (--size)")
@@ -166,4 +166,4 @@ def plan(
     title = f"95 % intervals of ± {half_width:g}; kappa {kappa:g}"
     table(title, columns, [[str(value) for value in row.values()] for row in rows])
     if few:
-        say(f"a corpus of {corpus} units cannot give kappa to within {half_width:g} where more are needed")
+        say(f"a corpus of {corpus} units is too small for kappa ± {half_width:g} where more are needed")

@@ -288,7 +288,7 @@ def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
 def _rates(row: Rate | None) -> tuple[Number, Number]:
     """A judge's rate before and after people's labels correct it."""
     if row is None:
-        several = Number(None, reason="of several labels there is no one rate")
+        several = Number(None, reason="with several labels there is no single rate")
         return several, several
     return Number(row.judge_rate, percent=True, reason=no_rate(row)), replace(_rate(row), n=None)
 

@@ -301,9 +301,7 @@ def test_case_makes_no_other_label(tmp_path: Path) -> None:
     path = table(tmp_path / "r.csv", "unit,rater,label\n1,ann,Yes\n1,bob,yes\n2,ann,no\n2,bob,NO\n")
     for labels in ([], ["yes", "no"]):
         assert value(agreement.of_csv(path, labels, "nominal"), "cohen_kappa") == 1
-    with pytest.raises(
-        UsageError, match="--labels must be different ones, whatever their case, got Yes, yes"
-    ):
+    with pytest.raises(UsageError, match="--labels must differ by more than their case, got Yes, yes"):
         agreement.of_csv(path, ["Yes", "yes"], "nominal")
 
 

@@ -189,7 +189,7 @@ def test_a_trajectory_comes_back_by_the_name_it_was_forgotten_by(tmp_path: Path,
     log = logged(tmp_path / "log.jsonl", "s1", "s2")
     log.write_text(log.read_text(encoding="utf-8") + "{cut", encoding="utf-8")
     coaudit("ingest", log, "--map", mapped(tmp_path))
-    assert coaudit("forget", "s1").out.startswith("1 trajectory is out")
+    assert coaudit("forget", "s1").out.startswith("1 trajectory is left out")
     back = coaudit("forget", "s1", "--undo")
     assert back.out.endswith("back\n") and f"{log}:3: not JSON" in back.err
     assert [name for name, _ in listed(coaudit)] == ["s1", "s2"]

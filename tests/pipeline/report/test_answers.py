@@ -328,10 +328,12 @@ def test_a_judge_of_a_scale_is_held_against_people_by_a_kappa_that_knows_it(tmp_
         if row.coefficient == "mean_judge_human_kappa_quadratic"
     ]
     assert (code, judge, kappa.value, labels.value) == ("G", "bot", row.value, 20)
-    assert own == corrected and own.value is None and own.reason == "of several labels there is no one rate"
+    assert (
+        own == corrected and own.value is None and own.reason == "with several labels there is no single rate"
+    )
     page = validate.validate(store, "bot")["codes"][0]
     assert (page["kappa"]["value"], page["kappa_of_people"]["value"]) == (row.value, 1.0)
-    assert page["calibration"]["reason"] == "of several labels a probability is of the one that was given"
+    assert page["calibration"]["reason"] == "with several labels, a probability is that of the label given"
 
 
 @pytest.mark.parametrize(("low", "high", "n"), [(0.0, 0.2, 0), (-0.1, 0.0, 7)])
