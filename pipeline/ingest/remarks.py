@@ -153,7 +153,7 @@ class Remarks:
 
     def _kind(self, kind: str) -> str:
         events = sum(self.actors[kind].values())
-        return f"{kind} {_some(self.actors[kind])} ({events} event{'s' * (events != 1)})"
+        return f"{_some(self.actors[kind])} ({kind}, {events} event{'s' * (events != 1)})"
 
 
 def _some(counts: Counter[str]) -> str:

@@ -229,10 +229,9 @@ def left_out_notes(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -
         )
     names = [_below(tree, path) for path in visible if path not in companions and path not in references]
     if names:
-        some = "one file is" if len(names) == 1 else f"{len(names)} files are"
+        some = "one file" if len(names) == 1 else f"{len(names)} files"
         yield (
-            f"{some} no log of a known system and left out: {_some(names)}; "
-            "`coaudit map FILE` drafts a mapping"
+            f"left out {some} that no known system wrote: {_some(names)}; `coaudit map FILE` drafts a mapping"
         )
 
 

@@ -229,7 +229,7 @@ def test_ingest_says_whom_it_met_as_what_and_what_reads_like_an_error(tmp_path: 
     result = ingesting.ingest(Store(Workspace(tmp_path / "w")), [path], ReadOptions())
     met, unknown = result.remarks.notes()
     assert met == (
-        "participants: human user (1 event); environment environment (1 event); agent assistant (1 event)"
+        "participants: user (human, 1 event); environment (environment, 1 event); assistant (agent, 1 event)"
     )
     assert "1 of 1 results say neither success nor failure (1 of them read like errors)" in unknown
 
