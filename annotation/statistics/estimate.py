@@ -403,7 +403,7 @@ def _interval(moments: Moments) -> tuple[float | None, float | None, str | None,
     if moments.drawn == 1:
         return value, value, None, None
     if moments.clusters < (least := LEAST_SHARE if moments.plain else LEAST):
-        return None, None, f"too few for an interval: {moments.clusters} independent of {least}", None
+        return None, None, f"too few for an interval: {moments.clusters} independent, {least} needed", None
     reach = student(moments.df) * moments.error
     if isfinite(lowest) and isfinite(highest):
         size = _effective(moments)

@@ -369,7 +369,7 @@ def test_a_scale_of_words_has_no_order_unless_it_is_given(tmp_path: Path) -> Non
     path = table(
         tmp_path / "r.csv", "unit,rater,label\n1,a,low\n1,b,medium\n2,a,high\n2,b,high\n3,a,low\n3,b,low"
     )
-    with pytest.raises(UsageError, match="--level ordinal takes --labels in their order"):
+    with pytest.raises(UsageError, match="--level ordinal needs --labels in their order"):
         agreement.of_csv(path, [], "ordinal")
     assert agreement.of_csv(path, ["low", "medium", "high"], "ordinal")
 
