@@ -170,7 +170,7 @@ def test_the_report_of_a_terminal_is_short_and_a_judges_page_too(store: Store, c
     assert f"{code['kappa']['value']:.2f}" in page and len(page.splitlines()) <= 10
     assert "percent_agreement" in whole and "percent_agreement" not in page
     assert "got bot" in coaudit("validate", "bot", "--by", "task", status=2, **there).err
-    assert "--full is for a judge" in coaudit("validate", "--full", status=2, **there).err
+    assert "--full needs a judge" in coaudit("validate", "--full", status=2, **there).err
 
 
 @pytest.mark.long
@@ -178,7 +178,7 @@ def test_a_command_that_can_do_nothing_says_why(store: Store, coaudit: Coaudit) 
     there = {"COAUDIT_WORKSPACE": str(store.workspace.path)}
     assert "one agent_model" in coaudit("compare", "--by", "agent_model", **there).err
     drawn = coaudit("sample", "--codebook", "failures", "--size", "5000", **there)
-    assert "5000 units were asked for, all" in drawn.err
+    assert "5000 units were asked for, but there are only" in drawn.err
     refused = coaudit("judge", "--codebook", "failures", status=2, **there).err
     assert "--rater detectors" in refused
 
