@@ -45,8 +45,8 @@ except importlib.metadata.PackageNotFoundError:
     module = "vllm.entrypoints.openai.api_server"
 runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
-"""`vllm serve`, which alone starts the API servers that `api-server-count` or `data-parallel-size` ask for; one
-server where it cannot run, as in vLLM's CPU build, whose distribution has another name than `vllm`."""
+"""`vllm serve`, which alone starts as many API servers as `api-server-count` or `data-parallel-size` ask for;
+one server where it cannot run, as in vLLM's CPU build, whose distribution has another name than `vllm`."""
 QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "PYTHONUNBUFFERED": "1"}
 
 

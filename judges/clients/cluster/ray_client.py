@@ -18,7 +18,7 @@ from ..engine import Engine, weights
 from ..openai import Endpoint, OpenAIClient
 from ..protocol import Client, Fatal, Offer, Parameters, Question, Reply
 from .connection import Connection, failure_reason
-from .rows import KEY, PADDING, QUESTION, REPLY, Row, answer_of, question_document
+from .rows import KEY, PADDING, QUESTION, Row, answer_of, question_document
 
 if TYPE_CHECKING:
     from .stages import OfEndpoint, OfModel
