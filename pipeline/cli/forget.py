@@ -39,8 +39,9 @@ def forget(
     if json:
         emit({"sources": effect.sources, "trajectories": effect.trajectories, "ratings": effect.ratings})
     else:
-        ratings = f"{effect.ratings} ratings on them are kept but do not count"
-        tell(f"{_runs(len(effect.trajectories))} left out; {ratings}")
+        ratings = count_of(effect.ratings, "rating", "ratings")
+        kept = f" with {ratings}, kept but not counted" if effect.ratings else ""
+        tell(f"{_runs(len(effect.trajectories))} left out{kept}")
 
 
 def _runs(n: int) -> str:

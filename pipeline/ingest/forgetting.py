@@ -20,7 +20,7 @@ from ...schemas import Model
 from ..errors import UsageError
 from ..store import AMONG, Store, Workspace, delete, execute, first_row, ledger, texts
 from ..store.removal import remove
-from ..store.trajectories import resolve
+from ..store.trajectories import matches, resolve
 from .sources import existing_ids, unowned_ids
 
 
@@ -90,12 +90,10 @@ def forget(store: Store, name: str) -> Effect:
     _check(name)
     with store.reading() as connection:
         sources = _sources(connection, name)
-        try:
-            trajectory = None if sources else resolve(connection, name)
-        except UsageError:
-            if any(_excluded(store.workspace, name)):
-                raise UsageError(f"{name!r} is left out already; --undo brings it back") from None
-            raise
+        is_stored = bool(sources or matches(connection, name))
+        if not is_stored and any(_excluded(store.workspace, name)):
+            raise UsageError(f"{name!r} is left out already; --undo brings it back")
+        trajectory = None if sources else resolve(connection, name)
     lines = [ForgottenEntry(source=one, time=ledger.now()) for one in sources]
     if trajectory is not None:
         alias = None if trajectory.startswith(name) else name

@@ -194,3 +194,16 @@ def test_a_trajectory_comes_back_by_the_name_it_was_forgotten_by(tmp_path: Path,
     assert back.out.endswith("back\n") and f"{log}:3: not JSON" in back.err
     assert [name for name, _ in listed(coaudit)] == ["s1", "s2"]
     assert f"{log}:3: not JSON" in coaudit("rebuild").err
+
+
+def test_a_name_that_means_several_is_not_called_left_out_because_one_more_is(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    log = logged(tmp_path / "log.jsonl", *(f"s{number}" for number in range(40)))
+    coaudit("ingest", log, "--map", mapped(tmp_path))
+    ids = [row["id"] for row in coaudit("trajectory", "list", "--json").json["rows"]]
+    firsts = [name[0] for name in ids]
+    prefix = max(set(firsts), key=firsts.count)
+    forgotten = next(name for name in ids if name.startswith(prefix))
+    assert coaudit("forget", forgotten).out == "1 trajectory is left out\n"
+    assert f"'{prefix}' means {firsts.count(prefix) - 1} trajectories" in coaudit("forget", prefix, status=2).err
