@@ -777,7 +777,7 @@ def test_a_list_of_the_latest_says_how_many_there_are(here: Path) -> None:
     store = Store(Workspace(here), read_only=True)
     rows = queries.alarms(store, Selection())
     assert len(rows) < rows[0]["total"]
-    assert f"{len(rows):,} of {rows[0]['total']:,} shown, of the sessions that began last." in _html(
+    assert f"{len(rows):,} of {rows[0]['total']:,} shown, from the sessions that began last." in _html(
         _run("cost")
     )
 
