@@ -57,9 +57,7 @@ def refused(query: Mapping[str, list[str]]) -> str:
         for value in values
         if visible(value) != choices.shown(name)
     ]
-    return (
-        f"Not a choice here, so that something else is shown: {', '.join(parameters)}." if parameters else ""
-    )
+    return f"Not available here, so something else is shown: {', '.join(parameters)}." if parameters else ""
 
 
 def _many(name: str, options: list[str]) -> tuple[str, ...]:
@@ -82,7 +80,7 @@ def _freshness() -> None:
     seconds = age(path)
     st.text(f"Data as of {spoken(seconds)} ago" if seconds is not None else "No database yet")
     if seconds is not None and behind(path, state(path)):
-        st.info("The ledgers hold ratings that the database does not have yet: run `coaudit metrics`.")
+        st.info("The ledgers have ratings that the database lacks: run `coaudit metrics`.")
 
 
 def spoken(seconds: float) -> str:

@@ -333,7 +333,7 @@ def test_tables_of_another_study_are_refused_and_stay_as_they_are(
     paid = ("judge", "--model", "hosted_vllm/judge", "--api-base", endpoint.url, "--yes")
     for command in (("ingest", two), ("judge",), paid, sample, ("rebuild",)):
         told = machines[1].run(*command, status=1)
-        assert f"another study's, whose ledgers lie in {tmp_path / 'a'}" in told
+        assert f"belong to another study, whose ledgers are in {tmp_path / 'a'}" in told
     assert not endpoint.requests, "nothing is paid for that nobody can keep"
     assert len(json.loads(machines[1].run("trajectory", "list", "--json"))["rows"]) == len(guest)
     assert tables(machines[0]) == before
@@ -357,7 +357,7 @@ def test_a_catalog_that_is_newer_away_or_elsewhere_says_so_without_its_password(
     settings(f"ducklake:postgres:{database}", tmp_path / "other")
     assert "does not match existing data path" in machine.run("metrics", status=1)
     settings(f"ducklake:postgres:{database}", "ftp://host/tables")
-    assert "tables lie in a folder or in s3://, got ftp://" in machine.run("metrics", status=1)
+    assert "tables must be in a folder or in s3://, got ftp://" in machine.run("metrics", status=1)
     settings(f"ducklake:postgres:host=127.0.0.1 port={free_port()} password=hunter2", tmp_path / "tables")
     told = machine.run("metrics", status=1)
     assert "refused" in told and "hunter2" not in told

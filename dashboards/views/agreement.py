@@ -42,7 +42,8 @@ def show(only: Selection) -> None:
     if only:
         st.html(
             markup.sentence(
-                "Agreement is over all ratings of the workspace: samples for people are drawn from all of it."
+                "Agreement counts all ratings in the workspace, whatever the filters, because samples for "
+                "people are drawn from all of it."
             )
         )
     rows = [row for row in ask(progress.coverage) if row["rater"]]
@@ -112,9 +113,9 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
         rows = [row for row in rows if row["raters"] == raters]
     notes = ["0 is chance, 1 is perfect."] if coefficient != "percent_agreement" else []
     if name != coefficient:
-        notes.append("A near miss on the scale is less wrong than a far one (quadratic weights).")
+        notes.append("Near misses on the scale count less than far ones (quadratic weights).")
     if not several and len(rows) > DRAWN:
-        notes.append(f"{DRAWN} of {len(rows)}, of the most units; `coaudit agreement` has all.")
+        notes.append(f"The {DRAWN} of {len(rows)} with the most units; `coaudit agreement` prints all.")
         rows = sorted(rows, key=lambda row: row["units"], reverse=True)[:DRAWN]
     scale = alt.Scale(domain=[0 if coefficient == "percent_agreement" else -1, 1])
 
@@ -158,7 +159,7 @@ def _table(rows: list[Agreement]) -> None:
 
 
 def _judge(book: str, judges: list[str]) -> None:
-    st.header("A judge against what people settled on")
+    st.header("A judge against people's labels")
     left, right = st.columns(2)
     judge = choices.one(left, "Judge", judges, key="judge")
     page = ask(validate.validate, judge, [book])
@@ -182,10 +183,10 @@ def _confusion(code: dict[str, Any]) -> None:
     table = Table(
         name="confusion",
         title="Confusion",
-        caption=f"n = {both:,} unit{'s' * (both != 1)} with both"
-        f"{f', of the samples; {more:,} outside them are not among these' if more else ''}; "
-        f"{errors:,} error{'s' * (errors != 1)} of the judge. Units as they were labelled, whatever their "
-        "weights; one that people label differently counts in part for each of their labels.",
+        caption=f"n = {both:,} unit{'s' * (both != 1)} labelled by both"
+        f"{f', within the samples; {more:,} outside them are not counted here' if more else ''}; "
+        f"{errors:,} error{'s' * (errors != 1)} of the judge. Units are not weighted; one that people label "
+        "differently counts in part for each of their labels.",
         columns=("People", *(f"Judge: {label}" for label in labels)),
         rows=tuple(
             (label, *(Number(n / total, n=n, percent=True) for n in row))
@@ -226,8 +227,8 @@ def _calibration(code: dict[str, Any]) -> None:
         key="calibration",
         alternative="Stated probability against confirmed share",
         metrics=("calibration",),
-        note=f"Expected calibration error {result['ece']:.3f}; right probabilities would show "
-        f"{result['ece_by_chance']:.3f} on so few units, by chance.",
+        note=f"Expected calibration error {result['ece']:.3f}; by chance, correct probabilities would have "
+        f"{result['ece_by_chance']:.3f} on this number of units.",
         empty="",
     )
 
@@ -286,6 +287,6 @@ def _plan(pace: list[float]) -> None:
     if pace:
         each = median(pace)
         st.text(
-            f"A unit takes people {each:.0f} s (median of {len(pace)}, as measured in the browser): that is "
+            f"People take {each:.0f} s per unit (median of {len(pace)}, as measured in the browser): that is "
             f"{2 * both * each / 3600:.1f} hours for κ by two, {alone * each / 3600:.1f} for the rate."
         )

@@ -64,7 +64,11 @@ def show(only: Selection, by: str, groups: tuple[str, str]) -> None:
         for side, replay, column in zip(SIDES, sessions, st.columns(2, gap="large"), strict=True)
     ]
     _together(sessions, timelines)
-    st.html(markup.sentence("Keys: j and k next and previous event, n and p next and previous finding."))
+    st.html(
+        markup.sentence(
+            "Keys: j and k for the next and previous event, n and p for the next and previous finding."
+        )
+    )
     st.html(markup.link(_place(**dict(zip(SIDES, names, strict=True))), "Link to these two"))
     st.html(scripts.KEYS, unsafe_allow_javascript=True)
     st.html(scripts.WITHIN, unsafe_allow_javascript=True)
@@ -122,7 +126,7 @@ def _place(**parameters: str | None) -> str:
 def _session(side: str, name: str) -> Replay | None:
     """The session of a side; None, said on the page, where there is none."""
     if not name:
-        st.info(f"No session of the {side} group fits the filters.")
+        st.info(f"No session of the {side} group matches the filters.")
         return None
     try:
         return ask(read.replay, name)
@@ -158,7 +162,7 @@ def _together(sessions: list[Replay | None], timelines: list[list[str] | None]) 
         order = "time"
     caption = {
         "step": "Lined up by step: the n-th event of one beside the n-th of the other.",
-        "time": "Lined up by time since each session's first event; what is within a second stands in a row.",
+        "time": "Lined up by time since each session's first event; events within a second share a row.",
     }[order]
     st.html(markup.sentence(caption if timed else f"{caption} Not both have times."))
     rows = lined.pairs(events[0], events[1], order)

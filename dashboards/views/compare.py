@@ -29,7 +29,7 @@ Own = Mapping[tuple[str, str, str, str], tuple[float | None, int]]
 """(Codebook, code, rater, group) -> that rater's own share of trajectories with the code, and of how many."""
 PARTIES = (" of human", " of agent")
 """Ends the name of a metric that each kind of party has for itself."""
-HOLDS = "Where p is below .05 beside an interval that holds 0, that allows for values that were not seen."
+HOLDS = "Where p is below .05 although the interval contains 0, the interval also allows for unseen values."
 MANY = 5_000
 """Trajectories from which on a comparison waits to be asked for."""
 
@@ -150,9 +150,9 @@ def coded(
     return Table(
         name="compared_codes",
         title="Failure modes and other codes",
-        caption="The difference is A minus B, of shares in percentage points, with its 95 % interval, of "
-        "corrected rates where people labelled; p is Holm's, for these two groups on one codebook. A share "
-        "leads to its sessions, a difference to those of both beside each other. " + HOLDS,
+        caption="The difference is A minus B with its 95 % interval, for shares in percentage points; where "
+        "people labelled, it is between corrected rates. p is adjusted by Holm's method, over one codebook. "
+        "Click a share for its sessions, a difference for those of both groups. " + HOLDS,
         columns=("Code", "Name", "Found by", *_heads(rows), "Adjusted p"),
         rows=tuple(lines),
         heads=3,
@@ -209,8 +209,8 @@ def measured(rows: Sequence[Row], by: str) -> Table:
     return Table(
         name="compared_metrics",
         title="Process and outcome",
-        caption="The difference is A minus B, of shares in percentage points, with its 95 % interval; "
-        "instances that both ran are paired. p is Holm's, for all metrics of these two groups. " + HOLDS,
+        caption="The difference is A minus B with its 95 % interval, for shares in percentage points. "
+        "Instances that both ran are paired. p is adjusted by Holm's method, over all metrics. " + HOLDS,
         columns=("Metric", "Rated by", *_heads(rows), "Adjusted p"),
         rows=tuple(lines),
         heads=2,

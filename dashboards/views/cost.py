@@ -44,7 +44,7 @@ def _running(rows: list[dict[str, Any]]) -> None:
         return
     st.html(lists.listed(rows, lambda row: address("trajectory", trajectory=row["id"])))
     st.html(
-        markup.sentence(f"{len(rows):,} of {rows[0]['total']:,} shown, the one heard from last in front.")
+        markup.sentence(f"{len(rows):,} of {rows[0]['total']:,} shown, the most recently heard from first.")
     )
 
 
@@ -54,7 +54,9 @@ def _alarms(rows: list[dict[str, Any]]) -> None:
         st.info("None found. `coaudit judge` and `coaudit judge --rater detectors` look for them.")
         return
     st.html(lists.listed(rows, lambda row: address("trajectory", trajectory=row["id"], event=row["event"])))
-    st.html(markup.sentence(f"{len(rows):,} of {rows[0]['total']:,} shown, of the sessions that began last."))
+    st.html(
+        markup.sentence(f"{len(rows):,} of {rows[0]['total']:,} shown, from the sessions that began last.")
+    )
 
 
 def _serving(scrapes: list[dict[str, Any]], under_load: list[dict[str, Any]]) -> None:
@@ -87,14 +89,14 @@ def _by_load(rows: list[dict[str, Any]]) -> Table:
 
     def cell(metric: str, load: str) -> Number:
         row = result.get((metric, load), {"value": None, "n": 0, "missing": 0})
-        why = "never seen under this load"
+        why = "not observed under this load"
         return Number(row["value"], n=int(row["n"]), missing=int(row["missing"]), reason=why)
 
     metrics = sorted({row["metric"] for row in rows})
     return Table(
         name="under_load",
         title="Behaviour by load of the model server",
-        caption="Idle: no request in work. Busy: some. Queue: some are waiting.",
+        caption="Idle: no requests. Busy: requests are running. Queue: requests are waiting.",
         columns=("Metric", *(load.capitalize() for load in loads.LOADS)),
         rows=tuple((metric, *(cell(metric, load) for load in loads.LOADS)) for metric in metrics),
     )

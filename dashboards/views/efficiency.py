@@ -21,7 +21,7 @@ from ..drawing.palette import GREY, colour
 
 BY = ("system", "condition", "task")
 EFFICIENCY = ("tes", "progress_completeness")
-OVERCOOKED = "No Collab-Overcooked run: run `coaudit ingest PATH --system overcooked --reference DIR`."
+OVERCOOKED = "No Collab-Overcooked runs yet: run `coaudit ingest PATH --system overcooked --reference DIR`."
 TOP = 5
 """States that are shown of each kind and condition."""
 
@@ -71,7 +71,7 @@ def _wide(rows: list[Metric], *names: str) -> list[dict[str, Any]]:
 def _empty(rows: list[Metric], names: Collection[str], none: str) -> str:
     """The sentence where nothing can be drawn; `none` where no run has such a metric, even undefined."""
     there = any(row.metric in names for row in rows)
-    return "Undefined in every run: the page Tables says why." if there else none
+    return "Undefined in every trajectory: the page Tables says why." if there else none
 
 
 def _rehac(rows: list[Metric]) -> None:
@@ -103,7 +103,9 @@ def _rehac(rows: list[Metric]) -> None:
         alternative="Reward against the share of steps by people, by condition",
         metrics=("reward", "human_intervention_rate", "task_reward"),
         note="With 95 % intervals of both. Agent-only and human-only runs are the anchors.",
-        empty=_empty(rows, ("reward",), "No run with a reward: run `coaudit ingest PATH --system rehac`."),
+        empty=_empty(
+            rows, ("reward",), "No trajectory has a reward: run `coaudit ingest PATH --system rehac`."
+        ),
     )
 
 
@@ -224,7 +226,7 @@ def _without_days(rows: list[Metric]) -> None:
         height=200 + 24 * len({row["condition"] for row in chart_rows}),
         alternative="TES and progress completeness by condition",
         metrics=EFFICIENCY,
-        note="These logs do not say when; a point is a task.",
+        note="These logs have no times; each point is a task.",
         empty="",
     )
 
@@ -255,5 +257,5 @@ def _balance(rows: list[Metric]) -> None:
         height=150 + 24 * len({(row["condition"], row["task"]) for row in chart_rows}),
         alternative="Workload balance by condition and task",
         metrics=("workload_balance",),
-        empty=_empty(rows, ("workload_balance",), "No run yet: run `coaudit ingest PATH`."),
+        empty=_empty(rows, ("workload_balance",), "No trajectories yet: run `coaudit ingest PATH`."),
     )

@@ -113,7 +113,7 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
         metrics=("failure rate",),
         height=min(640, 150 + 40 * len({row["code"] for row in rows})),
         alternative="Rates of each failure mode in real and simulated sessions with intervals",
-        note=f"Found by {rater}; 95 % interval, runs of one instance being alike.",
+        note=f"Found by {rater}, with 95 % intervals; runs of one instance are a cluster.",
         empty="No trajectory says whether its user was real: run `coaudit ingest PATH --setting real`.",
     )
 
@@ -127,7 +127,7 @@ def _to_correct(row: dict[str, Any]) -> bool:
     """Whether a judge's rates are to be corrected: at once, or on a large store when somebody asks for it."""
     if row["kind"] == "human" or row["answers"] <= QUICK:
         return True
-    name = f"Correct by people's labels ({row['answers']:,} ratings)"
+    name = f"Correct with people's labels ({row['answers']:,} ratings)"
     return bool(st.toggle(name, key="corrected", bind="query-params"))
 
 

@@ -88,7 +88,7 @@ def _coverage(only: Selection, rater: str | None) -> str:
     listing = ", ".join(
         f"{metric_name(metric)} {100 * shares[metric]:.0f} %" for metric in RATED if metric in shares
     )
-    return f" Ratings by {rater}; of each metric's units are rated: {listing}." if listing else ""
+    return f" Ratings by {rater}; share of each metric's units that are rated: {listing}." if listing else ""
 
 
 def _by_group(only: Selection, by: str, rater: str | None, group_names: list[str]) -> None:
@@ -109,13 +109,13 @@ def _by_group(only: Selection, by: str, rater: str | None, group_names: list[str
         Table(
             name="by_group",
             title="How the teams worked",
-            caption="Means or pooled shares with 95 % intervals; a number leads to its sessions."
+            caption="Means or pooled shares with 95 % intervals; click a number for its sessions."
             + _coverage(only, rater)
             + _notes([row for row in rows if row.group and name_of(row.group[by]) in group_names]),
             columns=("System", by.replace("_", " ").capitalize(), *map(metric_name, names)),
             rows=lines,
             heads=2,
-            empty="No group has these words." if cells else "Nothing is here yet: run `coaudit ingest PATH`.",
+            empty="No group matches." if cells else "No trajectories yet: run `coaudit ingest PATH`.",
         )
     )
 
@@ -128,7 +128,7 @@ def _notes(rows: list[Metric]) -> str:
         for row in rows
         if row.metric in RATED and (row.note or (row.answered is not None and row.answered < 1))
     ]
-    more = f"; and so for {len(notes) - NOTES} more numbers" if len(notes) > NOTES else ""
+    more = f"; and {len(notes) - NOTES} more" if len(notes) > NOTES else ""
     return f" {'; '.join(notes[:NOTES])}{more}." if notes else ""
 
 
@@ -235,7 +235,7 @@ def _course(only: Selection) -> None:
         draw,
         key="course",
         alternative="Events by party along the session",
-        note=f"{_sum(rows, 'events'):,} events; a session's events are cut into ten parts of equal length.",
+        note=f"{_sum(rows, 'events'):,} events; each session is cut into ten equal parts.",
         empty="No events yet: run `coaudit ingest PATH`.",
     )
 
@@ -247,7 +247,7 @@ def _moments(only: Selection, rater: str | None) -> None:
     sessions = max((row["trajectories"] for row in rows), default=0)
     partly = any(row["rated"] < 1 for row in rows)
     most = {} if any(row["rate"] for row in rows) else {"domain": [0, 1]}
-    more = "; units that are not rated are taken to be like the others" if partly else ""
+    more = "; unrated units are assumed to be like the others" if partly else ""
 
     def draw(data: alt.Data) -> alt.Chart:
         return (

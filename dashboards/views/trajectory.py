@@ -49,7 +49,7 @@ def _list(only: Selection) -> None:
     elif order not in triage.ORDERS and rater:
         st.text(visible(f"{_order_title(order)}, rated by {rater}"))
     if not rows:
-        st.info("No trajectory fits. Loosen the filters, or run `coaudit ingest PATH`.")
+        st.info("No trajectory matches. Change the filters, or run `coaudit ingest PATH`.")
         return
     st.html(
         lists.listed(
@@ -80,9 +80,9 @@ def _list(only: Selection) -> None:
     st.html(f'<div class="ca">{first + 1:,}–{last:,} of {total:,} {" · ".join(places)}</div>')
     st.html(
         markup.sentence(
-            "Found: codes that any rater found. Outcome: 1 is reached. Differ: answers of judges that no "
-            "person gave. Tokens: of the team's own models. US$: of judging. Keys: j and k next and previous "
-            "session, Enter opens it."
+            "Found: codes that any rater found. Outcome: 1 is success. Differ: judges' answers that no "
+            "person gave. Tokens: used by the team's own models. US$: cost of judging. Keys: j and k for the "
+            "next and previous session, Enter to open it."
         )
     )
     st.html(scripts.ROWS, unsafe_allow_javascript=True)
@@ -98,7 +98,7 @@ def _number(name: str) -> int | None:
     if text.isdecimal() and text.isascii() and len(text) < 10:
         return int(text)
     if text:
-        st.text(f"{name}={visible(shortened(text, 40))} in the address is not a number that fits here.")
+        st.text(f"{name}={visible(shortened(text, 40))} in the address is not a valid number here.")
     return None
 
 
@@ -128,7 +128,11 @@ def _one(name: str) -> None:
     words = left.text_input("Search in this session", key="words", bind="query-params").strip()
     part, left_out = _part(replay, ratings, code, right)
     st.html(pins.outline(replay, ratings, words) or markup.sentence("Nothing was found here."))
-    st.html(markup.sentence("Keys: j and k next and previous event, n and p next and previous finding."))
+    st.html(
+        markup.sentence(
+            "Keys: j and k for the next and previous event, n and p for the next and previous finding."
+        )
+    )
 
     def target(seq: int) -> str:
         return address("trajectory", trajectory=replay.head["id"], event=seq)
@@ -221,7 +225,9 @@ def _filter_ratings(ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
     if only:
         return pins.disagreements(selection)
-    every = last.toggle("All answers", key="all", bind="query-params", help="Else only what somebody found.")
+    every = last.toggle(
+        "All answers", key="all", bind="query-params", help="Otherwise only what somebody found."
+    )
     return selection if every else pins.present_ratings(selection)
 
 
@@ -283,4 +289,4 @@ def _whole(replay: Replay, ratings: list[dict[str, Any]]) -> None:
             table = Table("raters", "", "", ("Code", "Event", *raters), lines, heads=2 + len(raters))
             st.html(markup.drawn(table, lambda cell: None))
         else:
-            st.html(markup.sentence("No rating fits the controls above."))
+            st.html(markup.sentence("No rating matches the controls above."))

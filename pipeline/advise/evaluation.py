@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...schemas import Trajectory
+from ...schemas.text import count_of
 from ..errors import UsageError
 from .advisor import Advisor, PolicySet
 from .behaviour import LEAST_CHANCE
@@ -38,7 +39,9 @@ def evaluate(
     paths, left_out = episodes(trajectories, outcome)
     fresh, notes, seen_before = _unseen_paths(advisor, paths, keep_seen)
     if left_out:
-        notes.append(f"{left_out} trajectories have no outcome or no step and are left out")
+        notes.append(
+            f"{count_of(left_out, 'trajectory', 'trajectories')} without an outcome or a step left out"
+        )
     woods = forest(fresh)
     features = advisor.view.see(woods.states)
     # Who acted here may depend on words that training never saw.
@@ -49,7 +52,7 @@ def evaluate(
     choice = trained.without_question if lacks_question else trained.chosen
     notes += [note] if note else []
     if choice != trained.chosen:
-        notes.append(f"no question texts here: {choice!r} is followed in place of {trained.chosen!r}")
+        notes.append(f"no question texts here: {choice!r} is used instead of {trained.chosen!r}")
     notes += _gap_notes(woods.states, advisor.view, counts(woods), is_sample=on.behaviour is not None)
     cap = int(woods.depth.max()) + 1
     policies = _policies(trained, cap)
@@ -86,15 +89,15 @@ def _unseen_paths(
     if not before:
         return paths, [], 0
     total, number = len({path.question for path in paths}), len({question for _, question in before})
-    sentence = f"{number} of {total} questions are ones that the advisor learnt from"
+    sentence = f"the advisor learnt from {number} of these {count_of(total, 'question', 'questions')}"
     if keep:
-        return paths, [f"{sentence}: what it earns on them says nothing of others"], number
+        return paths, [f"{sentence}: what it earns on them says nothing about others"], number
     rest = [path for path in paths if (path.experiment, path.question) not in before]
     if not rest:
         raise UsageError(
-            f"{sentence}, so nothing is left to evaluate on; --keep-seen evaluates on them all the same"
+            f"{sentence}, so nothing is left to evaluate on; --keep-seen evaluates on them anyway"
         )
-    return rest, [f"{sentence}: left out"], number
+    return rest, [f"{sentence}, which are left out"], number
 
 
 def _gap_notes(
@@ -108,13 +111,16 @@ def _gap_notes(
         number_of = sum(bool(s.steps) and s.steps[-1].action[:40] in unknown for s in states)
         listing = ", ".join(unknown[:5])
         notes.append(
-            f"{number_of} of {len(states)} states follow actions that training did not know ({listing})"
+            f"{number_of} of {len(states)} states follow actions that were not in the training data "
+            f"({listing})"
         )
     longer = sum(len(state.steps) >= view.cap for state in states)
     if longer:
-        notes.append(f"{longer} states lie beyond the {view.cap} steps that training episodes took at most")
+        notes.append(
+            f"{count_of(longer, 'state', 'states')} beyond {view.cap} steps, the most in the training data"
+        )
     if is_sample:
-        notes.append(f"one choice in nearly every state: {WEIGHTED}, and no oracle is known")
+        notes.append(f"one choice in nearly every state: {WEIGHTED}; there is no oracle")
         notes.append(UNSEEN)
     elif number["one_choice"]:
         notes.append(
@@ -143,15 +149,15 @@ def _weight_notes(on: Bench, scores: Mapping[str, Score]) -> list[str]:
     certain = int((np.abs(on.behaviour - 0.5) >= 0.5 - LEAST_CHANCE - 1e-9).sum())
     if certain:
         notes.append(
-            f"who acts was all but certain in {certain} of {len(on.behaviour)} states: the other's chance is "
-            f"taken to be {LEAST_CHANCE:g}, and what they would have done there is hardly known"
+            f"who acts was almost certain in {certain} of {len(on.behaviour)} states: the other's "
+            f"probability is set to {LEAST_CHANCE:g}, and little is known of what they would have done there"
         )
     few = {name: score.effective for name, score in scores.items() if 0 < score.effective < SURE}
     if few:
         listing = ", ".join(f"{name} ({effective:.0f})" for name, effective in few.items())
         notes.append(
-            f"extreme weights: of {len(set(on.woods.clusters))} questions what amounts to fewer than {SURE} "
-            f"tells of {listing}; the intervals may be too narrow"
+            f"extreme weights: of {len(set(on.woods.clusters))} questions, the equivalent of fewer than "
+            f"{SURE} supports {listing}; the intervals may be too narrow"
         )
     return notes
 

@@ -11,6 +11,7 @@ import numpy as np
 from ...annotation.statistics.estimate import Estimate
 from ...annotation.statistics.intervals import Floats
 from ...schemas import Trajectory, content_hash
+from ...schemas.text import count_of
 from ..errors import CoauditError, UsageError
 from .advisor import Advisor, PolicySet, check_penalty
 from .choice import CAUTION, FOLDS, REFERENCE, Choice, choose, fit_candidates
@@ -46,7 +47,8 @@ def train(
     woods = forest(sorted(paths, key=lambda path: (path.experiment, path.question, path.name)))
     if len(set(woods.clusters)) < FEWEST:
         raise CoauditError(
-            f"{len(set(woods.clusters))} questions, at least {FEWEST} are needed to hold some out and tell"
+            f"{count_of(len(set(woods.clusters)), 'question', 'questions')}; at least {FEWEST} are needed, "
+            "since some are held out"
         )
     space = view(woods.states)
     features = space.see(woods.states)
@@ -207,7 +209,8 @@ def _notes(about: Mapping[str, Any]) -> list[str]:
     """Notes on what the data could not tell."""
     notes = []
     if about["without_outcome"]:
-        notes.append(f"{about['without_outcome']} trajectories have no outcome or no step and were not used")
+        runs = count_of(about["without_outcome"], "trajectory", "trajectories")
+        notes.append(f"{runs} without an outcome or a step left out")
     if about["sampled"]:
         notes.append(
             f"hardly any state has both choices on record: learnt from the logged returns, {WEIGHTED}; a "
@@ -220,5 +223,5 @@ def _notes(about: Mapping[str, Any]) -> list[str]:
             "recorded: it is forced there, and nothing can be learnt from it"
         )
     if about["outcomes"][0] == about["outcomes"][1]:
-        notes.append(f"every outcome is {about['outcomes'][0]:g}: nobody's step can gain anything")
+        notes.append(f"every outcome is {about['outcomes'][0]:g}, so no step can gain anything")
     return notes

@@ -148,11 +148,11 @@ def simulated_table(rows: Sequence[Metric], better: Mapping[tuple[str, str, str,
     return Table(
         name="simulated",
         title="Collaboration with simulated users (Co-Gym, table 2)",
-        caption="Task performance is that of delivered results; the collab score is 0 where nothing was "
-        "delivered. * significantly better than the autonomous agent of the same model (p < 0.05, not "
-        "corrected for their number; a studentised permutation test, paired in the instances that both "
-        "ran). H_init, CA+ and CA− audit the process: neither higher nor lower is "
-        "better by itself. " + _rated_by(own),
+        caption="Task performance is that of delivered results; the collab score is 0 if nothing was "
+        "delivered. "
+        "* significantly better than the autonomous agent of the same model (p < 0.05, not corrected for the "
+        "number of tests; a studentised permutation test, paired by the instances that both ran). H_init, "
+        "CA+ and CA− describe the process: neither higher nor lower is better by itself. " + _rated_by(own),
         columns=("Condition", "Model", *(name for _ in tasks for name in TABLE_2.values())),
         rows=tuple(
             (
@@ -182,7 +182,7 @@ def real_table(rows: Sequence[Metric]) -> Table:
     arms = sorted({arm for _, arm in by_name})
     alone = len({condition for _, condition in arms}) == 1
     title = "Collaboration with real users (Co-Gym, table 3)"
-    caption = "The human rating is the user's of the outcome, from 1 to 5, divided by 5. " + _rated_by(own)
+    caption = "The human rating is the user's rating of the outcome (1 to 5), divided by 5. " + _rated_by(own)
     if len(arms) > MANY:
         lines = tuple((*arm, *(by_name.get((name, arm), "") for name in TABLE_3)) for arm in arms)
         return Table("real", title, caption, ("Task", "Condition", *TABLE_3.values()), lines, heads=2)
@@ -224,7 +224,7 @@ def other_systems_table(rows: Sequence[Metric]) -> Table:
             for name in sorted({name for name, _, _ in cells})
         ),
         groups=tuple((system, len(arms[system])) for system in systems),
-        empty="Nothing is measured of sessions of other systems than Co-Gym: `coaudit ingest PATH`.",
+        empty="No sessions of systems other than Co-Gym: `coaudit ingest PATH`.",
     )
 
 
@@ -254,7 +254,7 @@ def _rated_by(rows: Sequence[Metric]) -> str:
     if not raters:
         return "No ratings yet: `coaudit judge`."
     partly = any(row.rater and row.answered is not None and row.answered < 1 for row in rows)
-    estimated = " Where not every unit is rated, those that are stand for the others." if partly else ""
+    estimated = " Where not every unit is rated, the rated ones represent the others." if partly else ""
     return f"Ratings: {', '.join(raters)}.{estimated}"
 
 

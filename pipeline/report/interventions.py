@@ -11,6 +11,7 @@ from typing import Any
 
 from ...annotation.statistics.estimate import TOO_LARGE
 from ...schemas import Trajectory
+from ...schemas.text import count_of
 from ..errors import UsageError
 from ..store import Selection, Store, execute
 from ..systems.rehac import metrics
@@ -138,10 +139,10 @@ def table(store: Store, penalty: float, top: int, *, only: Selection | None = No
     return Table(
         name="interventions",
         title="Where people helped, and where they were not needed",
-        caption="Reward: the mean of the runs that went on from the same state with a person's step, or the "
-        f"agent's, at λ = {penalty:g}. Advantage: the former less the mean of both (ReHAC). States are "
-        "shared by what was seen so far, within a condition; "
-        f"{with_both:,} states saw both, in {better:,} of them the person was better. "
+        caption="Reward: the mean of the runs that continued from the same state with a person's step, or "
+        f"with the agent's, at λ = {penalty:g}. Advantage: the person's minus the mean of both (ReHAC). Runs "
+        "of a condition with the same steps so far share a state. Both acted in "
+        f"{count_of(f'{with_both:,}', 'state', 'states')}; the person was better in {better:,}. "
         "`coaudit interventions` lists more.",
         columns=("Condition", "Step was", "Question", "What the person did", *_FIGURES),
         rows=tuple(
@@ -151,7 +152,7 @@ def table(store: Store, penalty: float, top: int, *, only: Selection | None = No
             for state in document[kind]
         ),
         heads=4,
-        empty="No ReHAC run in which a state saw both: `coaudit ingest PATH --system rehac`.",
+        empty="No ReHAC state in which both people and agents acted: `coaudit ingest PATH --system rehac`.",
     )
 
 

@@ -38,8 +38,8 @@ def facts(store: Store, only: Selection | None = None) -> tuple[tuple[str, str],
         ("Trajectories", f"{rows['trajectories']:,}"),
         ("Events", f"{rows['events']:,}"),
         ("Ratings", f"{ratings:,}"),
-        ("Sessions from", rows["first"] or "–"),
-        ("to", rows["last"] or "–"),
+        ("First session", rows["first"] or "–"),
+        ("Last session", rows["last"] or "–"),
     )
     if only:
         return pairs
@@ -65,7 +65,7 @@ def contents(store: Store, only: Selection | None = None) -> Table:
     return Table(
         name="contents",
         title="What was audited",
-        caption="Trajectories and logged events; events known only from live traffic are not counted.",
+        caption="Trajectories and logged events, without events known only from live traffic.",
         columns=("System", "Setting", "Condition", "Task", "Trajectories", "Events"),
         rows=tuple(
             (*list(row.values())[:4], count(row["trajectories"]), count(row["events"])) for row in rows
@@ -82,7 +82,7 @@ def raters_table(store: Store) -> Table:
     return Table(
         name="raters",
         title="Who judged, with what",
-        caption="Versions are content hashes: equal ones mean equal texts. An error is never a “no”.",
+        caption="Versions are content hashes: equal versions mean equal texts. An error is never a “no”.",
         columns=(
             "Codebook",
             "Version",
@@ -139,7 +139,7 @@ def prompts(store: Store) -> Table:
     return Table(
         name="prompts",
         title="Prompts",
-        caption="Hashes of the prompts that were sent; equal ones mean equal texts.",
+        caption="Hashes of the prompts that were sent; equal hashes mean equal texts.",
         columns=("Codebook", "Code", "Judge", "Model", "Prompt", "Parameters", "Answers"),
         rows=tuple((*list(row.values())[:-1], count(row["answers"])) for row in rows),
         heads=6,
@@ -165,18 +165,21 @@ def paragraphs(
         *([_people(people)] if people else []),
         *_pace(progress.pace(store)),
         *(_design(row) for row in designs),
-        f"Process metrics rest on ratings by {who}; raters are never mixed within a number. Answers "
-        "“unclear” and errors count as unrated.",
-        "A group's value is the mean over its trajectories, or the pooled ratio. Intervals cover 95 %: "
-        "Agresti and Coull's for shares, with the effective size for what else is bounded, Student's t on "
-        "the log scale for counts and times, the delete-one-cluster jackknife for the variance; runs of one "
-        "instance are a cluster. Where units lack ratings, the rated ones stand for them.",
-        "Tests are studentised permutations, paired in the instances that both groups ran.",
-        "Initiative entropy is H = −Σ pᵢ log_N pᵢ over the N members of the team, the environment never "
-        "being one; it is 0 where a party is silent, and where nobody takes the initiative.",
+        f"Process metrics use ratings by {who}; raters are never mixed within a number. “Unclear” answers "
+        "and errors count as unrated.",
+        "A group's value is the mean over its trajectories, or the pooled ratio. Intervals are 95 %: Agresti "
+        "and Coull's for shares, the same with the effective size for other bounded values, and Student's t "
+        "on the log scale for counts and times. Variances are by the delete-one-cluster jackknife; runs of "
+        "one instance are a cluster. Where units lack ratings, the rated ones represent them.",
+        "Tests are studentised permutation tests, paired by the instances that both groups ran.",
+        "Initiative entropy is H = −Σ pᵢ log_N pᵢ over the N members of the team (the environment is not "
+        "one); it is 0 if a member takes no initiative, or nobody does.",
         *((*METHODS, *_estimators(corrected)) if people else ()),
-        *(f"Left out: {row['n']:,} ratings, because {row['reason']}." for row in left_out),
-        *(f"Not read: {row['n']:,} lines or files ({row['reason'][:160]})." for row in bad),
+        *(f"Left out: {_of(row['n'], 'rating')}, because {row['reason']}." for row in left_out),
+        *(
+            f"Not read: {_of(row['n'], 'line or file', 'lines or files')} ({row['reason'][:160]})."
+            for row in bad
+        ),
     )
 
 
@@ -208,11 +211,15 @@ def _data(store: Store, only: Selection | None) -> str:
         systems[str(row[0])] = systems.get(str(row[0]), 0) + int(trajectories or 0)
     listing = ", ".join(f"{n:,} of {system}" for system, n in systems.items()) or "none yet"
     by_label = dict(facts(store, only))
-    first, last = by_label["Sessions from"], by_label["to"]
-    days = "" if first == last == "–" else f", of sessions from {first} to {last}"
+    first, last = by_label["First session"], by_label["Last session"]
+    days = "" if first == last == "–" else f"; sessions took place {_days(first, last)}"
     runs = count_of(by_label["Trajectories"], "trajectory", "trajectories")
     events = count_of(by_label["Events"], "event", "events")
     return f"The audit covers {runs} ({listing}) with {events}{days}."
+
+
+def _days(first: str, last: str) -> str:
+    return f"on {first}" if first == last else f"from {first} to {last}"
 
 
 def _judge(row: dict[str, Any]) -> str:
@@ -231,7 +238,7 @@ def _judge(row: dict[str, Any]) -> str:
     details = "; ".join(part for part in parts if part)
     return (
         f"{row['rater']} ({kind}{f'; {details}' if details else ''}) rated {', '.join(row['books'])}: "
-        f"{row['answers']:,} answers and {row['errors']:,} errors."
+        f"{_of(row['answers'], 'answer')} and {_of(row['errors'], 'error')}."
     )
 
 
@@ -258,7 +265,7 @@ def _pace(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     for row in rows:
         by_book.setdefault(row["codebook"], []).append(row)
     paces = "; ".join(_paces(book, own) for book, own in by_book.items())
-    return (f"Time for labelling, as measured in the browser: {paces}.",) if paces else ()
+    return (f"Labelling time, as measured in the browser: {paces}.",) if paces else ()
 
 
 def _paces(book: str, rows: Sequence[dict[str, Any]]) -> str:
@@ -266,10 +273,17 @@ def _paces(book: str, rows: Sequence[dict[str, Any]]) -> str:
         medians = [row["seconds"] for row in rows]
         each = _span(f"{min(medians):.0f}", f"{max(medians):.0f}")
         units = sum(row["units"] for row in rows)
-        return f"{len(rows):,} people {each} s a unit of {book} (their medians, of {units:,} in all)"
+        return (
+            f"{len(rows):,} people took {each} s per unit of {book} (their medians; {units:,} units in all)"
+        )
     return "; ".join(
-        f"{row['rater']} {row['seconds']:.0f} s a unit of {book} (median of {row['units']:,})" for row in rows
+        f"{row['rater']} took {row['seconds']:.0f} s per unit of {book} (median of {row['units']:,})"
+        for row in rows
     )
+
+
+def _of(number: int, singular: str, plural: str | None = None) -> str:
+    return count_of(f"{number:,}", singular, plural or f"{singular}s")
 
 
 def _span(low: str, high: str) -> str:
@@ -295,21 +309,22 @@ def _estimators(corrected: Sequence[Rate]) -> tuple[str, ...]:
     if not counts:
         return ()
     clauses = (
-        f"{estimator.replace('_', ' ')}{f' ({design})' if design else ''} for {n:,}"
+        f"{estimator.replace('_', ' ')}{f' ({design})' if design else ''} {n:,}"
         for (estimator, design), n in counts.most_common()
         if estimator
     )
     return (
-        f"Corrected rates in this report are by these estimators: {', '.join(clauses)} codes and categories.",
+        "Corrected rates in this report, by estimator and number of codes and categories: "
+        f"{', '.join(clauses)}.",
     )
 
 
 def _design(row: dict[str, Any]) -> str:
     if row["low"] is None:
-        what = f"{row['units']:,} units of {row['codebook']}"
-        return f"Adjudicated by people: {what}, chosen because people disagreed; they estimate no rate."
+        what = f"{_of(row['units'], 'unit')} of {row['codebook']}"
+        return f"Settled by people: {what}, chosen because people disagreed, so not used to estimate a rate."
     spread = _span(f"{row['low']:.4g}", f"{row['high']:.4g}")
     return (
-        f"Sample for people: {row['units']:,} units of {row['codebook'] or 'all codebooks'}, design "
+        f"Sample for people: {_of(row['units'], 'unit')} of {row['codebook'] or 'all codebooks'}, design "
         f"{row['design']}, seed {row['seed']}, inclusion probability {spread}."
     )

@@ -64,7 +64,7 @@ def failures(
         name="failures",
         title="Failure modes (Co-Gym, table 4)",
         caption=f"Share of trajectories in which {rater or 'a rater'} found the mode, with its 95 % "
-        "interval. A category is the union of its modes, not their sum, of trajectories with an answer to "
+        "interval. A category is the union of its modes, not their sum, over trajectories with an answer to "
         f"each. Not corrected by people's labels{elsewhere}.{caveat}{beside}",
         columns=("Code", "Failure mode", "Usual source", *(names.get(group) or total for group in groups)),
         rows=tuple(rows) if shares else (),

@@ -92,8 +92,8 @@ def to_do(rows: Sequence[Row]) -> Table:
     return Table(
         name="to_do",
         title="What is left to do",
-        caption="Questions are units times codes; the opening query is no unit. Detectors answer only what a "
-        "log can show. People are asked about a sample, never about all.",
+        caption="A question is one code of one unit; the opening query is not a unit. Detectors answer "
+        "only what a log can show. People are asked about a sample, never about all units.",
         columns=("Codebook", "Rater", "Kind", "Answered", "Errors", "Left", "What to run"),
         rows=tuple(lines),
         heads=3,

@@ -30,16 +30,16 @@ SHORT = ("Cohen's κ (mean over pairs)", "Fleiss' κ, all raters", "κ of people
 """Columns of the table of codebooks; the paper has the first two."""
 
 METHODS = (
-    "Agreement is measured on the units that two raters rated: observed agreement and margins come from "
-    "the same ones. Cohen (1960), Fleiss (1971) for any number of ratings, Krippendorff (2011), Gwet's "
-    "AC1 (2008). Intervals are those of the posterior of the rating patterns (Dirichlet), or of a "
-    "Bayesian bootstrap of trajectories (Rubin 1981) where units are smaller.",
-    "A unit's label by people is gold's where there is one, else the mean of its annotators' labels: a "
-    "rate is what one of these people says on average. Rates are post-stratified by the judge's label "
-    "with Jeffreys intervals for the finite corpus; where inclusion is uneven or units lie within "
-    "trajectories by the difference estimator (Särndal et al. 1992), without a judge by Hájek's (1971). A "
-    "unit that several samples could take is weighed by the probability that any does; labels outside the "
-    "samples are left out of rates and stand apart elsewhere.",
+    "Agreement is measured on the units that both raters rated: observed agreement and margins come from "
+    "the same units. Cohen (1960), Fleiss (1971) for any number of ratings, Krippendorff (2011), Gwet's "
+    "AC1 (2008). Intervals are from the posterior of the rating patterns (Dirichlet), or, where units are "
+    "smaller than trajectories, from a Bayesian bootstrap of trajectories (Rubin 1981).",
+    "People's label of a unit is gold if there is one, else the mean of its annotators' labels: a rate is "
+    "what one of these people says on average. Rates are post-stratified by the judge's label, with Jeffreys "
+    "intervals for the finite corpus. Where inclusion is uneven or units lie within trajectories, they use "
+    "the difference estimator (Särndal et al. 1992); without a judge, Hájek's (1971). A unit that several "
+    "samples could draw is weighted by the probability that any does. Labels outside the samples are left "
+    "out of rates and reported separately elsewhere.",
 )
 """How agreement and rates are estimated, in sentences with their sources."""
 
@@ -69,9 +69,9 @@ def codebook_table(rows: tuple[tuple[Cell, ...], ...]) -> Table:
         name="agreement",
         title="Agreement (Co-Gym, table 5)",
         caption="The judge that shares most units with people, and people with each other; without people, "
-        "judges. Of a codebook with several codes each mean is over those where that kappa is defined, and "
-        "has no interval; Codes counts those where any is. On a scale Cohen's κ has quadratic weights; "
-        "Fleiss' κ knows of no order. Other judges, other coefficients and each code stand in the appendix.",
+        "judges. With several codes, each mean is over the codes where that kappa is defined and has no "
+        "interval; Codes counts those where any is. On a scale, Cohen's κ has quadratic weights; Fleiss' κ "
+        "ignores the order. Other judges, other coefficients and each code are in the appendix.",
         columns=("Codebook", "Codes", "Raters", *SHORT, "Units"),
         rows=rows,
         heads=3,
@@ -153,12 +153,13 @@ def agreement_table(rows: Iterable[Agreement]) -> Table:
     return Table(
         name="agreement_codes",
         title="Agreement, code by code",
-        caption="People with people, each judge with people, judges with judges, a judge asked again with "
-        "itself. Cohen's κ is the mean over the judge–person pairs where a judge takes part, and has "
-        "quadratic weights on a scale, whose order α knows and the others do not. Intervals are "
-        "those of the posterior of the rating patterns, or of a bootstrap of trajectories where units are "
-        "smaller. κ and α are undefined where only one label was used. People meet on fewer units than a "
-        "judge meets them on where not every unit is labelled twice: the last column says which.",
+        caption="People with people, each judge with people, judges with judges, and a judge asked again "
+        "with itself. With a judge, Cohen's κ is the mean over the judge–person pairs. On a scale it has "
+        "quadratic "
+        "weights; α uses the order, the other coefficients do not. Intervals are from the posterior of the "
+        "rating patterns, or, where units are smaller than trajectories, from a bootstrap of trajectories. κ "
+        "and α are undefined if only one label was used. If not every unit is labelled twice, people share "
+        "fewer units with each other than with a judge: the last column says which.",
         columns=("Code", "Raters", *COEFFICIENTS.values(), "Units", "Which units"),
         rows=tuple(lines),
         heads=2,
@@ -186,8 +187,8 @@ def rate_table(rows: Iterable[Rate]) -> Table:
     return Table(
         name="rates",
         title="Corrected rates",
-        caption="How common each code is: what the judge says of all units, and what that becomes when "
-        "people's labels of some of them correct it. Categories are unions of their codes.",
+        caption="How common each code is: by the judge's labels of all units, and corrected by people's "
+        "labels of some of them. Categories are unions of their codes.",
         columns=(
             *("Code", "Judge", "Judge's rate", "Corrected rate", "Estimator", "Labelled"),
             *(name.capitalize() for name in open_),
@@ -195,7 +196,7 @@ def rate_table(rows: Iterable[Rate]) -> Table:
         ),
         rows=labelled,
         heads=2,
-        empty="Nobody has labelled yet, so how far a judge's own rates are off is unknown: `coaudit sample`.",
+        empty="Nobody has labelled yet, so the error of a judge's own rates is unknown: `coaudit sample`.",
     )
 
 

@@ -247,7 +247,7 @@ def _grant_access(connection: duckdb.DuckDBPyConnection, place: str) -> None:
     if scheme is None:
         return
     if scheme[0] not in ("s3://", "s3a://"):
-        raise StoreError(f"{shown_url(place)}: tables lie in a folder or in s3://, got {scheme[0]}")
+        raise StoreError(f"{shown_url(place)}: tables must be in a folder or in s3://, got {scheme[0]}")
     if shown_url(place) != place:
         raise StoreError(
             f"{shown_url(place)}: keys come from the environment (AWS_ACCESS_KEY_ID and so on); `data` must "

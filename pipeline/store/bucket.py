@@ -55,7 +55,7 @@ class Bucket:
         if self.scheme not in SCHEMES or not place.strip("/") or shown_url(url) != url:
             places = ", ".join(f"{one}://BUCKET/NAME" for one in SCHEMES)
             raise StoreError(
-                f"{shown_url(url)}: a workspace is a folder or lies at {places}; "
+                f"{shown_url(url)}: a workspace must be a folder or one of {places}; "
                 "keys come from the environment"
             )
         try:
@@ -86,7 +86,7 @@ class Bucket:
             except (FileNotFoundError, BaseError) as error:
                 raise StoreError(f"{self}/{name}: was written but is not there: {_short(error)}") from error
         if not same:
-            raise StoreError(f"{self}/{name}: holds something else than what was to be written")
+            raise StoreError(f"{self}/{name}: contains something other than what was written")
 
     def create(self, name: str, content: bytes) -> bool:
         """Write a small object unless there is one of that name; whether it was written."""
@@ -178,7 +178,7 @@ class Bucket:
         if size not in (None, actual):
             aside.unlink()
             raise StoreError(
-                f"{self}/{name}: the object store gave {actual} bytes and says that it holds {size}"
+                f"{self}/{name}: the object store sent {actual} bytes, but reports a size of {size}"
             )
         aside.replace(target)
 
@@ -222,10 +222,10 @@ class Bucket:
             if any(sign in str(error) for sign in _AWAY) and not _lacks_access(str(error)):
                 where = shown_url(endpoint()) or f"{self.scheme}://"
                 raise StoreError(
-                    f"{about}: the object store does not answer at {where}: look at the network and at "
-                    "AWS_ENDPOINT_URL, or whatever says where it is"
+                    f"{about}: the object store does not answer at {where}: check the network and "
+                    "AWS_ENDPOINT_URL, or whatever else sets its address"
                 ) from error
-            raise StoreError(f"{about}: the object store refuses: {_short(error)}") from error
+            raise StoreError(f"{about}: the object store refused the request: {_short(error)}") from error
 
 
 def endpoint() -> str:

@@ -327,13 +327,13 @@ def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
         number = version(connection)
     except ValueError as error:
         raise StoreError(
-            f"{url}: the tables' version is no number ({error}); run `coaudit rebuild`"
+            f"{url}: the tables' version is not a number ({error}); run `coaudit rebuild`"
         ) from error
     if number is None:
         return
     if number > VERSION:
         raise StoreError(
-            f"{url}: written by a newer coaudit (tables {number}, this one knows {VERSION}); update it"
+            f"{url}: written by a newer coaudit (tables {number}, this one reads {VERSION}); update coaudit"
         )
     if number < VERSION:
         raise StoreError(f"{url}: written by an older coaudit (tables {number}); run `coaudit rebuild`")

@@ -56,7 +56,7 @@ def export(
     if unknown:
         raise UsageError(f"no table {unknown[0]!r}, expected one of {', '.join(TABLES)}")
     if form == "jsonl" and tables != TABLES:
-        raise UsageError("--tables is for parquet and csv: jsonl holds whole trajectories")
+        raise UsageError("--tables is for parquet and csv: jsonl has whole trajectories")
     if form != "jsonl" and hidden:
         raise UsageError(f"--hidden is for jsonl: {form} never has what only the human knew")
     try:

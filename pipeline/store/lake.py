@@ -173,7 +173,8 @@ class Lake:
             if not any(sign in str(error) for sign in _CATALOG_FAILS):
                 raise
             raise StoreError(
-                f"{self}: its catalog has failed; what was committed is there, run it again: {reason(error)}"
+                f"{self}: its catalog has failed; what was committed is kept, run the command again: "
+                f"{reason(error)}"
             ) from error
 
     @property
@@ -214,7 +215,7 @@ class Lake:
             self.workspace.pull(at_once=True)
         if not self.workspace.has_begun or labels["study"] != self.workspace.study:
             raise StoreError(
-                f"{self}: these tables are another study's, whose ledgers lie in {labels['home']}: "
+                f"{self}: these tables belong to another study, whose ledgers are in {labels['home']}: "
                 f"work there (--workspace {labels['home']}), or give {self.workspace.path} a catalog of its "
                 "own"
             )

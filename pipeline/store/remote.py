@@ -18,6 +18,7 @@ from pathlib import Path
 
 from platformdirs import user_state_path
 
+from ...schemas.text import count_of
 from ..errors import StoreError
 from . import disk
 from .bucket import Bucket, Entry, endpoint
@@ -80,8 +81,8 @@ class Remote(Bucket):
         content = self.read("secret") or b""
         if self.create("secret", content):
             raise StoreError(
-                f"{self}: the object store overwrites what is only to be created where nothing is "
-                "(`If-None-Match: *`): two machines would take each other's work, so no study can live there"
+                f"{self}: the object store ignores `If-None-Match: *` and overwrites existing objects: "
+                "two machines would overwrite each other's work, so a study cannot be kept there"
             )
         return content
 
@@ -107,8 +108,9 @@ class Remote(Bucket):
         )
         if lost_names:
             raise StoreError(
-                f"{self}: {len(lost_names)} files of its ledgers are gone from there, {lost_names[0]} among "
-                f"them: bring them back from {self.folder}, or have another folder for what is there now "
+                f"{self}: {count_of(len(lost_names), 'ledger file is', 'ledger files are')} missing "
+                "there, such as "
+                f"{lost_names[0]}: restore from {self.folder}, or use another folder for what is there now "
                 f"({MIRRORS})"
             )
         names |= disk.sizes(self.folder)

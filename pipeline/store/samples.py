@@ -99,7 +99,7 @@ def this_version() -> str:
 def path(workspace: Workspace, name: str) -> Path:
     """Where a sample lies; UsageError for a name that is no file name."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}", name):
-        raise UsageError(f"a sample's name has letters, digits, '.', '_' and '-', at most 40, got {name!r}")
+        raise UsageError(f"a sample's name must be at most 40 letters, digits, '.', '_' or '-', got {name!r}")
     return workspace.samples / f"{name}.jsonl"
 
 
@@ -154,7 +154,7 @@ def read(file: Path) -> Sample:
         except ValidationError as error:
             raise SourceError(f"{file}:{number}: {rule_of(error.errors()[0])}") from error
     if design is None:
-        raise SourceError(f"{file}: an empty file is no sample")
+        raise SourceError(f"{file}: the file is empty, so it is not a sample")
     return Sample(design=design, units=tuple(units), frames=tuple(frames))
 
 

@@ -54,8 +54,8 @@ class Workspace:
         parameters."""
         if "?" in str(self.path.absolute()) and self.store_url == str(self.database):
             raise StoreError(
-                f"{self.path.absolute()}: a workspace's path must have no ?, where a name ends for "
-                "DuckDB; rename the folder, or name another by --workspace"
+                f"{self.path.absolute()}: a workspace's path must not contain ?, where DuckDB ends a "
+                "name; rename the folder, or name another with --workspace"
             )
 
     def read_only_copy(self) -> Workspace:
@@ -178,7 +178,7 @@ class Workspace:
         StoreError where it can't be made, or nothing may be written.
         """
         if self.read_only:
-            raise StoreError(f"{self.home}: was opened to be read only, so nothing is written to it")
+            raise StoreError(f"{self.home}: opened read-only, so nothing is written to it")
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:

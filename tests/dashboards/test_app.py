@@ -536,8 +536,8 @@ def test_what_an_address_asks_for_in_vain_is_said_and_never_drawn_as_markdown(he
 def test_a_value_that_no_choice_has_is_a_filter_all_the_same(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert any("No trajectory fits" in info.value for info in _run("trajectory", task=["gone"]).info)
-    assert any("No trajectory fits" in info.value for info in _run("trajectory", tags=["a=b"]).info)
+    assert any("No trajectory matches" in info.value for info in _run("trajectory", task=["gone"]).info)
+    assert any("No trajectory matches" in info.value for info in _run("trajectory", tags=["a=b"]).info)
     every = _html(_run("trajectory"))
     monkeypatch.setattr(queries, "choices", lambda store: {name: [] for name in sidebar.LABELS})
     st.cache_data.clear()
@@ -549,7 +549,7 @@ def test_a_value_that_no_choice_has_is_a_filter_all_the_same(
 @pytest.mark.slow
 def test_an_agent_that_compare_names_is_a_filter(here: Path) -> None:
     assert set(COLUMNS) <= set(sidebar.LABELS)
-    assert any("No trajectory fits" in info.value for info in _run("trajectory", agent=["gone"]).info)
+    assert any("No trajectory matches" in info.value for info in _run("trajectory", agent=["gone"]).info)
 
 
 @pytest.mark.slow
@@ -651,7 +651,8 @@ def test_of_a_metric_without_units_no_share_is_said_to_be_rated(monkeypatch: pyt
     ]
     monkeypatch.setattr(process, "ask", lambda *_, **__: rows)
     said = process._coverage(Selection(), "rules")
-    assert said == " Ratings by rules; of each metric's units are rated: Initiative entropy (H_init) 100 %."
+    assert said.startswith(" Ratings by rules; share of each metric's units that are rated: ")
+    assert said.endswith(": Initiative entropy (H_init) 100 %.")
 
 
 def test_a_confusion_of_one_unit_is_told_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -666,9 +667,10 @@ def test_a_confusion_of_one_unit_is_told_of_one(monkeypatch: pytest.MonkeyPatch)
         | {"n_both": 16, "n_errors": 0}
     )
     assert [table.caption.partition(". ")[0] for table in drawn] == [
-        "n = 1 unit with both; 1 error of the judge",
-        "n = 1,200 units with both; 0 errors of the judge",
-        "n = 16 units with both, of the samples; 72 outside them are not among these; 0 errors of the judge",
+        "n = 1 unit labelled by both; 1 error of the judge",
+        "n = 1,200 units labelled by both; 0 errors of the judge",
+        "n = 16 units labelled by both, within the samples; 72 outside them are not counted here; 0 "
+        "errors of the judge",
     ]
 
 
@@ -719,7 +721,7 @@ def test_of_hundreds_of_pairs_of_raters_those_with_most_units_are_drawn(
     ]
     agreement._forest(pairs, "cohen_kappa")
     assert [row["units"] for row in drawn[0]] == list(range(779, 739, -1))
-    assert "40 of 780, of the most units" in notes[0]
+    assert "40 of 780 with the most units" in notes[0]
 
 
 def test_the_chart_of_a_scale_shows_the_kappas_that_the_table_below_it_has(
@@ -775,7 +777,7 @@ def test_a_list_of_the_latest_says_how_many_there_are(here: Path) -> None:
     store = Store(Workspace(here), read_only=True)
     rows = queries.alarms(store, Selection())
     assert len(rows) < rows[0]["total"]
-    assert f"{len(rows):,} of {rows[0]['total']:,} shown, of the sessions that began last." in _html(
+    assert f"{len(rows):,} of {rows[0]['total']:,} shown, from the sessions that began last." in _html(
         _run("cost")
     )
 

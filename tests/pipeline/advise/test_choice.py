@@ -183,9 +183,9 @@ def test_extreme_weights_are_said() -> None:
     never = on.score(np.zeros(len(woods.states)))
     (note,) = _weight_notes(on, {REFERENCE: never})
     assert note.startswith(
-        "extreme weights: of 100 questions what amounts to fewer than 50 tells of agent-only"
+        "extreme weights: of 100 questions, the equivalent of fewer than 50 supports agent-only"
     )
     assert _weight_notes(on, {"coin": score([0.5] * 50)}) == []
     sure = replace(on, behaviour=np.full(len(woods.states), 0.05))
-    assert _weight_notes(sure, {})[0].startswith("who acts was all but certain in 200 of 200 states")
+    assert _weight_notes(sure, {})[0].startswith("who acts was almost certain in 200 of 200 states")
     assert _weight_notes(Bench(woods), {REFERENCE: never}) == []

@@ -122,7 +122,7 @@ def test_questions_that_were_learnt_from_are_noticed_and_left_out(learnt: Adviso
     both = evaluate(learnt, [*train, *test])
     assert (both["already_seen"], both["questions"]) == (30, 30)
     assert both["rows"] == evaluate(learnt, test)["rows"]
-    with pytest.raises(UsageError, match="30 of 30 questions are ones that the advisor learnt from"):
+    with pytest.raises(UsageError, match="the advisor learnt from 30 of these 30 questions"):
         evaluate(learnt, train)
     kept = evaluate(learnt, train, keep_seen=True)
     assert kept["questions"] == 30
@@ -325,7 +325,7 @@ def test_training_says_no_value_of_a_policy_that_hardly_a_question_tells_of(tmp_
 
 def test_few_questions_are_too_few_to_hold_some_out(tmp_path: Path) -> None:
     rows = [t for t in read(lines(tmp_path / "a.jsonl", ["0", "1"])) if t.tags["idx"] in ("1", "2")]
-    with pytest.raises(CoauditError, match="2 questions, at least 10 are needed"):
+    with pytest.raises(CoauditError, match="2 questions; at least 10 are needed"):
         training.train(rows, [0.08])
 
 

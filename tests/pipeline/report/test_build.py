@@ -178,7 +178,7 @@ def test_a_table_shows_one_rater_and_says_what_they_did_not_rate() -> None:
         build.simulated_table([one.model_copy(update={"group": group}) for one in some], {}).caption
         for some in (rows[3:4], estimated)
     ]
-    assert [caption.endswith("those that are stand for the others.") for caption in captions] == [False, True]
+    assert [caption.endswith("the rated ones represent the others.") for caption in captions] == [False, True]
     assert build.best_rater([*rows, row("halting_messages", "gold", 1)]) == "gold"
     assert build.best_rater(rows[:1]) is None
 
@@ -203,7 +203,7 @@ def test_a_table_says_of_its_own_rows_alone_whose_ratings_they_rest_on() -> None
     assert build.simulated_table(rows, {}).caption.endswith("Ratings: halting_messages by rules.")
     _, _, said = build.real_table(rows).caption.partition("Ratings: ")
     assert said == (
-        "halting_messages by judge. Where not every unit is rated, those that are stand for the others."
+        "halting_messages by judge. Where not every unit is rated, the rated ones represent the others."
     )
 
 

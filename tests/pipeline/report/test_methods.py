@@ -62,7 +62,7 @@ def test_the_time_for_a_unit_is_told_once_however_many_codes_it_has(tmp_path: Pa
     rate(store, lines)
     (row,) = progress.pace(store)
     assert (row["rater"], row["units"], row["seconds"]) == ("eva", 3, 50.0)
-    assert "eva 50 s a unit of failures (median of 3)" in "\n".join(methods.paragraphs(store, ["m"]))
+    assert "eva took 50 s per unit of failures (median of 3)" in "\n".join(methods.paragraphs(store, ["m"]))
 
 
 def test_every_prompt_is_listed_behind_the_methods(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_sessions_lie_between_days_whatever_else_logs_give_as_a_time(tmp_path: P
     ]
     store = holding(tmp_path / "workspace", runs)
     told = dict(methods.facts(store))
-    assert (told["Sessions from"], told["to"]) == ("2026-02-03", "2026-02-05")
+    assert (told["First session"], told["Last session"]) == ("2026-02-03", "2026-02-05")
     assert dict(methods.facts(store, Selection(since="2026-02-04")))["Trajectories"] == "1"
     days = {row.group["day"] for row in metrics(store, by=("day",)) if row.group}
     assert days == {None, "2026-02-03", "2026-02-05"}
@@ -150,8 +150,8 @@ def test_of_a_crowd_methods_say_between_which_times_it_took() -> None:
         for n in range(people)
     ]
     assert methods._pace(rows) == (
-        "Time for labelling, as measured in the browser: 60 people from 30 to 89 s a unit of failures "
-        "(their medians, of 600 in all); w0 30 s a unit of halting (median of 10); w1 31 s a unit of halting "
-        "(median of 10).",
+        "Labelling time, as measured in the browser: 60 people took from 30 to 89 s per unit of failures "
+        "(their medians; 600 units in all); w0 took 30 s per unit of halting (median of 10); w1 took 31 s "
+        "per unit of halting (median of 10).",
     )
     assert methods._pace([]) == ()

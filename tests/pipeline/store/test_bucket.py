@@ -41,7 +41,7 @@ def test_an_object_store_that_refuses_or_lies_about_a_write_is_told_on(
 ) -> None:
     parts = logs(tmp_path / "logs", parts=1, sessions=1)
     nowhere = Machine(tmp_path / "mirrors", "s3://no-such-bucket/study", s3)
-    assert "the object store refuses: NoSuchBucket" in nowhere.run("ingest", *parts, status=1)
+    assert "the object store refused the request: NoSuchBucket" in nowhere.run("ingest", *parts, status=1)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Lying)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     lying = {**s3, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}"}
@@ -73,7 +73,9 @@ def test_an_object_store_that_is_away_is_told_from_one_that_refuses(
     with pytest.raises(StoreError, match=f"s3://bucket/study: the object store does not answer at {away}"):
         Remote("s3://bucket/study/").pull()
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3["AWS_ENDPOINT_URL"])
-    with pytest.raises(StoreError, match="s3://no-such/study: the object store refuses: NoSuchBucket"):
+    with pytest.raises(
+        StoreError, match="s3://no-such/study: the object store refused the request: NoSuchBucket"
+    ):
         Remote("s3://no-such/study").pull()
 
 

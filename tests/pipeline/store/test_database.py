@@ -500,7 +500,7 @@ def test_what_fails_within_a_transaction_is_not_stored_at_all(store: Store) -> N
 def test_a_database_of_a_newer_coaudit_is_refused_with_what_to_do(store: Store, coaudit: Coaudit) -> None:
     with store.writing() as connection:
         connection.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
-    with pytest.raises(StoreError, match=r"written by a newer coaudit \(tables 99, this one knows \d+\)"):
+    with pytest.raises(StoreError, match=r"written by a newer coaudit \(tables 99, this one reads \d+\)"):
         rows(store, "SELECT 1")
     done = coaudit("metrics", "--json", status=1)
     assert (done.out, done.err.count("\n")) == ("", 1)
@@ -511,7 +511,7 @@ def test_tables_whose_version_is_damaged_name_it_and_are_made_anew(store: Store,
     with store.writing() as connection:
         connection.execute("UPDATE meta SET value = 'abc' WHERE key = 'version'")
     done = coaudit("metrics", status=1)
-    assert "coaudit.duckdb: the tables' version is no number" in done.err
+    assert "coaudit.duckdb: the tables' version is not a number" in done.err
     assert "'abc'); run `coaudit rebuild`" in done.err
     coaudit("rebuild")
     assert document(store) == before

@@ -110,7 +110,7 @@ def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
 def test_nothing_is_written_or_asked_with_a_store_that_is_only_looked_at(folder: Path, verb: str) -> None:
     store = Store(Workspace(folder), read_only=True)
     before = list(_files(folder))
-    with pytest.raises(StoreError, match="opened to be read only, so nothing is written"):
+    with pytest.raises(StoreError, match="opened read-only, so nothing is written"):
         VERBS[verb](store)
     assert list(_files(folder)) == before
     assert metrics(store)
@@ -118,7 +118,7 @@ def test_nothing_is_written_or_asked_with_a_store_that_is_only_looked_at(folder:
 
 def test_a_path_that_a_database_cannot_have_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     folder = tmp_path / "why?"
-    with pytest.raises(StoreError, match="must have no \\?"):
+    with pytest.raises(StoreError, match="must not contain \\?"):
         Workspace.at(folder)
     assert not folder.exists()
     folder.mkdir()
