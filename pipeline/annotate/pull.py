@@ -21,7 +21,7 @@ from ...annotation.labelstudio import Project, Server
 from ...annotation.labelstudio.client import ListedTask
 from ...annotation.labelstudio.tasks import DISPUTED, KEY
 from ...schemas import Codebook, JsonValue, Quarantined, canonical_json
-from ...schemas.text import rule_of
+from ...schemas.text import count_of, rule_of
 from ..errors import CoauditError, SourceError
 from ..store import Store, execute, ledger
 from ..store.ledger import Ledger
@@ -127,7 +127,8 @@ def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]
         with _pull_lock(store):
             pulling.take(book_tasks, None)
     if (strange := sum(_book_of(task) == ("", "") for task in tasks)) and result.projects:
-        result.reports.append(f"{path}: {strange} tasks have no codebook of coaudit's and are not counted")
+        tasks_without = count_of(strange, "task", "tasks")
+        result.reports.append(f"{path}: {tasks_without} without a codebook of coaudit's, not counted")
     if not result.projects:
         raise SourceError(f"{path}: none of its tasks carries a codebook that coaudit pushed or exported")
     store.sync()

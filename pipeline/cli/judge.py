@@ -13,7 +13,7 @@ from ...judges.clients import Parameters
 from ...judges.clients.arguments import arguments
 from ...judges.clients.engine import IN_FLIGHT, Engine
 from ...schemas.codebook import ContextKind
-from ...schemas.text import visible
+from ...schemas.text import count_of, visible
 from ..errors import CoauditError, UsageError
 from ..judge import Scope, Summary, embedded, jury, run
 from ..judge import scope as judging
@@ -183,9 +183,10 @@ def report(summary: Summary, json: bool) -> None:
         emit(summary.document())
         return
     cost = "" if summary.cost_usd is None else f", ${summary.cost_usd:.4f}"
-    usage = f"; {summary.requests} requests{cost}" if summary.requests else ""
+    usage = f"; {count_of(summary.requests, 'request', 'requests')}{cost}" if summary.requests else ""
     tell(
-        f"{summary.rated} units rated, {summary.already} rated before, {summary.errors} errors"
+        f"{count_of(summary.rated, 'unit', 'units')} rated, {summary.already} rated before, "
+        f"{count_of(summary.errors, 'error', 'errors')}"
         f"{usage}; {summary.seconds:.1f} s"
     )
 

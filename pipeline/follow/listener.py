@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ...schemas import Quarantined, Trajectory, content_hash
+from ...schemas.text import count_of
 from ..ingest.sources import Source
 from ..store import ledger
 from ..store.disk import AppendOnly
@@ -104,7 +105,8 @@ class Listener:
             self._note_place(place)
         self.recorder.note(follows=self.name)
         if self.sessions.open:
-            self.say(f"continuing {len(self.sessions.open)} sessions of the previous recording")
+            open_sessions = count_of(len(self.sessions.open), "session", "sessions")
+            self.say(f"continuing {open_sessions} of the previous recording")
         self.sessions.apply_note({"follows": self.name})
         for session in list(self.sessions.changed.values()):
             if session.ended == "end":

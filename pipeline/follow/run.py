@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...schemas import Quarantined, Trajectory
-from ...schemas.text import one_line
+from ...schemas.text import count_of, one_line
 from ..errors import CoauditError, SourceError, StoreError, UsageError, WriteError
 from ..ingest.archives import archives_below, is_archive
 from ..ingest.discover import Tree, discover, unrecognised_reason
@@ -224,10 +224,8 @@ class Follower:
                     for pump in self.pumps:
                         await pump.ended.wait()
         for listener in (one for one in self.listeners if one.left_count):
-            count = listener.left_count
-            self.say(
-                f"{listener.name}: {count} messages are recorded but not processed; follow again, or rebuild"
-            )
+            messages = count_of(listener.left_count, "message is", "messages are")
+            self.say(f"{listener.name}: {messages} recorded but not processed; follow again, or rebuild")
 
     def _take_subscription(self, listener: Listener, message: Subscription) -> list[tuple[str, str]]:
         listener.last, listener.subscribed = time.monotonic(), True

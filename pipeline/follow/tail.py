@@ -7,6 +7,7 @@ read is reported once a source has been still for a while: half a line is no err
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import os
 import re
@@ -107,13 +108,13 @@ class Tail:
         there = [one.signature for path, one in self.watched_sources.items() if path in current]
         sizes = {mark[3]: mark[1] for signature in there for mark in signature}
         fresh = [one.signature for path, one in self.watched_sources.items() if path not in before]
-        copies = {Path(mark[0]).name: mark[1] for signature in fresh for mark in signature}
+        copies = sorted((Path(mark[0]).name, mark[1]) for signature in fresh for mark in signature)
         cut, missing = set[Path](), set[Path]()
         for path, signature in before.items():
             for name, size, _, number in signature if path not in self._gone else ():
                 file = Path(name)
                 is_whole = sizes.get(number, -1) >= size
-                if is_whole or any(one.startswith(file.name) and n >= size for one, n in copies.items()):
+                if is_whole or _has_copy(copies, file.name, size):
                     continue
                 if (left := self._size(path, file, path in current)) is None:
                     missing.add(file if path.exists() else path)
@@ -336,6 +337,17 @@ def _packed(folder: Path) -> Iterator[Mark]:
             if entry.name.endswith(COMPRESSED) and entry.is_file(follow_symlinks=False):
                 state = entry.stat()
                 yield entry.path, state.st_size, state.st_mtime_ns, state.st_ino
+
+
+def _has_copy(files: Sequence[tuple[str, int]], name: str, size: int) -> bool:
+    """Whether one of `files`, sorted names with bytes, begins with this name and holds as many bytes."""
+    for place in range(bisect.bisect_left(files, (name, 0)), len(files)):
+        other, length = files[place]
+        if not other.startswith(name):
+            return False
+        if length >= size:
+            return True
+    return False
 
 
 def _lost(files: Sequence[Path], how: str) -> Iterator[str]:

@@ -17,6 +17,7 @@ import duckdb
 from pydantic import ValidationError
 
 from ...schemas import Model
+from ...schemas.text import count_of
 from ..errors import UsageError
 from ..store import AMONG, Store, Workspace, delete, execute, first_row, ledger, texts
 from ..store.removal import remove
@@ -188,7 +189,7 @@ def _trajectory_ids(connection: duckdb.DuckDBPyConnection, paths: Collection[str
 def kept_note(ratings: int) -> str:
     """A note that so many ratings on removed trajectories are kept; empty for none."""
     uncounted = "`coaudit ratings uncounted` lists those that do not fit any more"
-    return f"; {ratings} ratings on them are kept, {uncounted}" if ratings else ""
+    return f"; {count_of(ratings, 'rating', 'ratings')} on them kept, {uncounted}" if ratings else ""
 
 
 def ratings_on(connection: duckdb.DuckDBPyConnection, ids: Collection[str]) -> int:

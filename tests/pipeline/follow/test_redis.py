@@ -199,7 +199,7 @@ def test_a_follower_killed_and_started_again_goes_on_with_its_sessions(
     env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=After)")
     env.step(USER, "FINISH()")
     follower.finish()
-    assert "going on with 1 session" in follower.said
+    assert "continuing 1 session of" in follower.said
     (only,) = shown(workspace).values()
     assert [e.text for e in logged(only)][1:4] == [env.query, "Before", "After"]
     assert [e.kind for e in beside(only)] == ["wait"]
@@ -279,7 +279,7 @@ def test_a_second_follower_of_one_server_waits_and_takes_over(
     env = Env("env_travel_planning_0", redis.publish)
     env.start()
     first.stop()
-    until(lambda: "going on with 1 session" in second.said and redis.subscribers())
+    until(lambda: "continuing 1 session of" in second.said and redis.subscribers())
     env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Hello)")
     second.finish()
     (only,) = shown(workspace).values()

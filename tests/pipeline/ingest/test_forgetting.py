@@ -100,7 +100,7 @@ def test_ratings_of_what_was_replaced_are_kept_and_listed(tmp_path: Path, coaudi
     coaudit("ratings", "import", path)
     assert coaudit("ratings", "uncounted", "--json").json["rows"] == []
     said = coaudit("ingest", log, "--map", mapped(tmp_path, 'Bot = "agent"\n')).err
-    assert "1 ratings on them are kept" in said
+    assert "1 rating on them kept" in said
     (row,) = coaudit("ratings", "uncounted", "--json").json["rows"]
     assert (row["code"], row["rater"], row["label"]) == ("C.1", "ann", "present")
     assert "its unit has changed" in row["reason"]
