@@ -22,6 +22,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined
+from ....schemas.base import repeated
 from ..base import ending, numbered_lines, parse_json, plain_json
 from .mapping import Input, Mapping
 from .numbered import gather_turns
@@ -327,8 +328,8 @@ def _rows_of_csv(
         else:
             reason = f"{len(row)} cells where the first line names {len(columns)}"
             yield line, Quarantined(source=str(path), line=line, reason=reason)
-    for name in dict.fromkeys(name for name in columns if name.strip() and columns.count(name) > 1):
-        often = f"{columns.count(name)} times: only the last can be read"
+    for name, times in repeated(filter(str.strip, columns)).items():
+        often = f"{times} times: only the last can be read"
         reason = f"the first line has the column {name[:80]!r} {often}"
         yield None, Quarantined(source=str(path), reason=reason)
     if open_since is not None:

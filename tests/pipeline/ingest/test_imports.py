@@ -690,6 +690,22 @@ def test_a_key_that_is_said_twice_is_refused(store: Store) -> None:
     assert result.quarantined[0].reason.startswith("label: said twice")
 
 
+def test_a_list_that_is_nested_too_deeply_is_quarantined(store: Store) -> None:
+    path = store.workspace.path / "given.json"
+    path.write_text(f"[{'[' * 100_000}{']' * 100_000}]")
+    for read in (imports.ratings, imports.outcomes):
+        assert "recursion limit" in read(store, path).quarantined[0].reason
+
+
+def test_what_is_wrong_with_a_line_of_many_unknown_fields_fits_a_line(store: Store) -> None:
+    path = store.workspace.path / "given.jsonl"
+    line = verdict(NAME, 2, "initiative", "yes") | {f"{n}{'k' * 1000}": 1 for n in range(100)}
+    path.write_text(json.dumps(line) + "\n")
+    (wrong,) = imports.ratings(store, path).quarantined
+    assert "Extra inputs are not permitted" in wrong.reason and wrong.reason.endswith("more")
+    assert len(wrong.reason) < 2000
+
+
 def test_a_rating_under_a_damaged_codebook_says_where_to_look_in_one_line(store: Store) -> None:
     own = store.workspace.codebooks
     own.mkdir()
