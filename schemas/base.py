@@ -12,7 +12,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, SkipValidation
 from pydantic_core import to_json
 
-__all__ = ["JsonValue", "Model", "canonical_json", "compact_json", "content_hash", "json_text", "repeated", "text_hash"]
+__all__ = ["JsonValue", "Model", "canonical_json", "compact_json", "content_hash", "json_text", "text_hash"]
 
 
 def repeated(names: Iterable[str]) -> dict[str, int]:

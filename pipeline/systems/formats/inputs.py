@@ -9,15 +9,14 @@ import codecs
 import csv
 import io
 import re
-import zipfile
-from collections.abc import Collection, Iterator
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
@@ -27,7 +26,13 @@ from ..base import ending, numbered_lines, parse_json, plain_json
 from .mapping import Input, Mapping
 from .numbered import gather_turns
 from .paths import as_list, getter
+from .sheets import check_sheets
 from .sides import split_sides
+
+if TYPE_CHECKING:
+    import polars
+    import pyarrow as pa
+    from pyarrow import parquet
 
 LOG = ".log"
 """The suffix that says least: a text, or JSON Lines."""
@@ -42,8 +47,10 @@ FORMATS = {
 """Suffix -> format."""
 MAX_TEXT = 64 * 1024 * 1024
 """Bytes of a text file; a longer one is quarantined."""
-MAX_SHEETS = 512 * 1024 * 1024
-"""Bytes of a spreadsheet, unpacked."""
+MAX_PARQUET = 8 * 1024**3
+"""Bytes of a Parquet file, unpacked, with VALUE for each value."""
+VALUE = 16
+"""Bytes that a value takes beside its text: one text a billion times is a file of some kilobytes."""
 ALL = "*"
 """As `sessions`, in place of a path: the values of the JSON object are the records, each with its `key`."""
 ITEMS = "items"
@@ -381,19 +388,65 @@ def _are_versions(numbers: set[str]) -> bool:
 
 
 def _rows_of_parquet(path: Path) -> Iterator[Record]:
+    """The rows of a table. Arrow reads them: of damaged files polars aborts the process."""
     import polars  # a tenth of a second
+    import pyarrow as pa
+    from pyarrow import parquet
 
-    try:
-        frame = polars.read_parquet(path)
-    except (polars.exceptions.PolarsError, OSError) as error:
-        reason = f"not Parquet: {str(error).splitlines()[0][:200]}"
-        yield None, Quarantined(source=str(path), reason=reason)
-        return
     number = 0
-    for some in frame.iter_slices(ROWS):
-        for row in some.iter_rows(named=True):
-            number += 1
-            yield number, plain_value(row)
+    try:
+        with parquet.ParquetFile(path) as table:
+            _check_parquet_size(table.metadata)
+            for batch in table.iter_batches(ROWS):
+                batch.validate(full=True)
+                with _panic_as_error():
+                    frame = polars.DataFrame(pa.Table.from_batches([batch]))
+                for value in _plain_rows(frame, number, str(path)):
+                    number += 1
+                    yield number, value
+    except (pa.ArrowException, polars.exceptions.PolarsError, OSError, ValueError, OverflowError) as error:
+        yield None, Quarantined(source=str(path), reason=f"not Parquet: {_first_line(error)}")
+
+
+def _check_parquet_size(about: parquet.FileMetaData) -> None:
+    """ValueError for a table that is too large unpacked."""
+    groups = (about.row_group(place) for place in range(about.num_row_groups))
+    columns = (group.column(place) for group in groups for place in range(group.num_columns))
+    if sum(one.total_uncompressed_size + one.num_values * VALUE for one in columns) > MAX_PARQUET:
+        raise ValueError(f"more than {MAX_PARQUET >> 30} GiB unpacked; split it")
+
+
+def _plain_rows(frame: polars.DataFrame, above: int, source: str) -> Iterator[JsonValue | Quarantined]:
+    """The rows of a frame as JSON has them; a row that Python cannot hold, such as one of the year 36812, is
+    quarantined."""
+    rows: Iterable[JsonValue | Quarantined]
+    try:
+        with _panic_as_error():
+            rows = [plain_value(row) for row in frame.iter_rows(named=True)]
+    except (ValueError, OverflowError) as error:
+        half = len(frame) // 2
+        if half:
+            above_and_below = (frame[:half], above), (frame[half:], above + half)
+            rows = chain.from_iterable(_plain_rows(part, place, source) for part, place in above_and_below)
+        else:
+            reason = f"cannot be read: {_first_line(error)}"
+            rows = [Quarantined(source=source, line=above + 1, reason=reason)]
+    yield from rows
+
+
+@contextmanager
+def _panic_as_error() -> Iterator[None]:
+    """ValueError for a panic of Rust: it is no Exception, and would end the reading of all other logs."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ValueError(f"its reader failed: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 def _rows_of_excel(path: Path) -> Iterator[Record]:
@@ -403,10 +456,11 @@ def _rows_of_excel(path: Path) -> Iterator[Record]:
     import polars
 
     try:
-        _check_size(path)
-        sheets = polars.read_excel(path, sheet_id=0, engine="calamine", raise_if_empty=False)
+        check_sheets(path)
+        with _panic_as_error():
+            sheets = polars.read_excel(path, sheet_id=0, engine="calamine", raise_if_empty=False)
     except (polars.exceptions.PolarsError, fastexcel.FastExcelError, OSError, ValueError) as error:
-        reason = f"not a spreadsheet: {(str(error).splitlines() or [type(error).__name__])[0][:200]}"
+        reason = f"not a spreadsheet: {_first_line(error)}"
         yield None, Quarantined(source=str(path), reason=reason)
         return
     number = 0
@@ -414,14 +468,6 @@ def _rows_of_excel(path: Path) -> Iterator[Record]:
         for row in frame.iter_rows(named=True):
             number += 1
             yield number, {**({"sheet": name} if len(sheets) > 1 else {}), **_cells(row)}
-
-
-def _check_size(path: Path) -> None:
-    """ValueError for a packed spreadsheet that is too large unpacked: it is read into memory whole."""
-    if zipfile.is_zipfile(path):
-        with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as packed:
-            if sum(member.file_size for member in packed.infolist()) > MAX_SHEETS:
-                raise ValueError(f"more than {MAX_SHEETS >> 20} MiB unpacked; save it as CSV")
 
 
 def _cells(row: dict[str, Any]) -> dict[str, JsonValue]:
