@@ -31,7 +31,6 @@ from .sides import split_sides
 
 if TYPE_CHECKING:
     import polars
-    import pyarrow as pa
     from pyarrow import parquet
 
 LOG = ".log"
