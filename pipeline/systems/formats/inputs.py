@@ -9,29 +9,24 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
+from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined
 from ....schemas.base import repeated
 from ..base import ending, numbered_lines, parse_json, plain_json
+from . import parquet
 from .mapping import Input, Mapping
 from .numbered import gather_turns
 from .paths import as_list, getter
 from .sheets import check_sheets
 from .sides import split_sides
-
-if TYPE_CHECKING:
-    import polars
-    from pyarrow import parquet
+from .tables import first_line, panic_as_error, plain_value
 
 LOG = ".log"
 """The suffix that says least: a text, or JSON Lines."""
@@ -46,10 +41,6 @@ FORMATS = {
 """Suffix -> format."""
 MAX_TEXT = 64 * 1024 * 1024
 """Bytes of a text file; a longer one is quarantined."""
-MAX_PARQUET = 8 * 1024**3
-"""Bytes of a Parquet file, unpacked, with VALUE for each value."""
-VALUE = 16
-"""Bytes that a value takes beside its text: one text a billion times is a file of some kilobytes."""
 ALL = "*"
 """As `sessions`, in place of a path: the values of the JSON object are the records, each with its `key`."""
 ITEMS = "items"
@@ -58,8 +49,6 @@ SAID = "said"
 """The key of what one of the speakers said, in the record of a round."""
 LOOK = 64 * 1024
 """Bytes that tell the format of a file whose name does not."""
-ROWS = 10_000
-"""Rows of a table that are made plain values at a time."""
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d{1,2})?")
 """A number as JSON writes it; `007` is a name."""
 _WHOLE = re.compile(r"-?\d+(?:\.0+)?")
@@ -175,7 +164,7 @@ def _file_records(path: Path, layout: Input, names: Collection[str], as_written:
     if form == "csv":
         yield from _rows_of_csv(path, layout.encoding, names, as_written)
     elif form == "parquet":
-        yield from _rows_of_parquet(path)
+        yield from parquet.rows(path)
     elif form == "excel":
         yield from _rows_of_excel(path)
     elif form == "text":
@@ -386,68 +375,6 @@ def _are_versions(numbers: set[str]) -> bool:
     return has_fraction and any(str(float(cell)) != cell for cell in numbers)
 
 
-def _rows_of_parquet(path: Path) -> Iterator[Record]:
-    """The rows of a table. Arrow reads them: of damaged files polars aborts the process."""
-    import polars  # a tenth of a second
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    number = 0
-    try:
-        with parquet.ParquetFile(path) as table:
-            _check_parquet_size(table.metadata)
-            for batch in table.iter_batches(ROWS):
-                batch.validate(full=True)
-                with _panic_as_error():
-                    frame = polars.DataFrame(pa.Table.from_batches([batch]))
-                for value in _plain_rows(frame, number, str(path)):
-                    number += 1
-                    yield number, value
-    except (pa.ArrowException, polars.exceptions.PolarsError, OSError, ValueError, OverflowError) as error:
-        yield None, Quarantined(source=str(path), reason=f"not Parquet: {_first_line(error)}")
-
-
-def _check_parquet_size(about: parquet.FileMetaData) -> None:
-    """ValueError for a table that is too large unpacked."""
-    groups = (about.row_group(place) for place in range(about.num_row_groups))
-    columns = (group.column(place) for group in groups for place in range(group.num_columns))
-    if sum(one.total_uncompressed_size + one.num_values * VALUE for one in columns) > MAX_PARQUET:
-        raise ValueError(f"more than {MAX_PARQUET >> 30} GiB unpacked; split it")
-
-
-def _plain_rows(frame: polars.DataFrame, above: int, source: str) -> Iterator[JsonValue | Quarantined]:
-    """The rows of a frame as JSON has them; a row that Python cannot hold, such as one of the year 36812, is
-    quarantined."""
-    rows: Iterable[JsonValue | Quarantined]
-    try:
-        with _panic_as_error():
-            rows = [plain_value(row) for row in frame.iter_rows(named=True)]
-    except (ValueError, OverflowError) as error:
-        half = len(frame) // 2
-        if half:
-            above_and_below = (frame[:half], above), (frame[half:], above + half)
-            rows = chain.from_iterable(_plain_rows(part, place, source) for part, place in above_and_below)
-        else:
-            reason = f"cannot be read: {_first_line(error)}"
-            rows = [Quarantined(source=source, line=above + 1, reason=reason)]
-    yield from rows
-
-
-@contextmanager
-def _panic_as_error() -> Iterator[None]:
-    """ValueError for a panic of Rust: it is no Exception, and would end the reading of all other logs."""
-    try:
-        yield
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":
-            raise
-        raise ValueError(f"its reader failed: {_first_line(error)}") from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
-
-
 def _rows_of_excel(path: Path) -> Iterator[Record]:
     """The rows of all sheets, each with its header in the first row; of several sheets, `sheet` names a
     row's."""
@@ -456,10 +383,10 @@ def _rows_of_excel(path: Path) -> Iterator[Record]:
 
     try:
         check_sheets(path)
-        with _panic_as_error():
+        with panic_as_error():
             sheets = polars.read_excel(path, sheet_id=0, engine="calamine", raise_if_empty=False)
     except (polars.exceptions.PolarsError, fastexcel.FastExcelError, OSError, ValueError) as error:
-        reason = f"not a spreadsheet: {_first_line(error)}"
+        reason = f"not a spreadsheet: {first_line(error)}"
         yield None, Quarantined(source=str(path), reason=reason)
         return
     number = 0
@@ -475,25 +402,3 @@ def _cells(row: dict[str, Any]) -> dict[str, JsonValue]:
         k: int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 2**53 else v for k, v in row.items()
     }
     return {key: plain_value(value) for key, value in whole.items()}
-
-
-def plain_value(value: Any) -> JsonValue:
-    """A value of a table or a literal as JSON has it: times as ISO 8601, bytes as their text, a set as a
-    list in one order, NaN as null."""
-    if isinstance(value, dict):
-        return {str(key): plain_value(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain_value(one) for one in value]
-    if isinstance(value, set):
-        return [plain_value(one) for one in sorted(value, key=repr)]
-    if isinstance(value, (datetime, date, time)):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, Decimal):
-        return float(value)
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if value is None or value != value:
-        return None
-    return value if isinstance(value, (str, int, float, bool)) else str(value)

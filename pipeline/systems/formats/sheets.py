@@ -84,7 +84,9 @@ class _Extent:
         elif kind == "c":
             place = _PLACE.fullmatch(attributes.get("r", ""))
             self._column = _column(place[1]) if place else self._column + 1
-            self._check(int(place[2]) if place else self._row)
+            self._row = int(place[2]) if place else self._row
+        elif kind in ("v", "is", "f"):  # a cell without any is but formatted, and takes no room
+            self._check(self._row)
         elif kind == "table":  # OpenDocument: rows and cells say how often they repeat
             self._row = self._widest = 0
         elif kind == "table-row":
