@@ -35,6 +35,18 @@ DEFAULTS: Arguments = {
 }
 """What is passed where --engine-args says nothing: cached tokens are counted, JSON has no endless blanks, and
 what a rating says of its sampling is all there is, whatever the model's own generation_config.json adds."""
+PROGRAM = """
+import importlib.metadata, runpy, sys
+try:
+    importlib.metadata.version("vllm")
+    sys.argv[1:1] = ["serve"]
+    module = "vllm.entrypoints.cli.main"
+except importlib.metadata.PackageNotFoundError:
+    module = "vllm.entrypoints.openai.api_server"
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+"""`vllm serve`, which alone starts as many API servers as `api-server-count` or `data-parallel-size` ask for;
+one server where it cannot run, as in vLLM's CPU build, whose distribution has another name than `vllm`."""
 QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "PYTHONUNBUFFERED": "1"}
 
 
@@ -53,7 +65,7 @@ class ServerSetup:
         """The server's command line; the key is not on it."""
         fixed = {"model": self.model, "served_model_name": self.model, "host": "127.0.0.1", "port": port}
         options = {**DEFAULTS, **self.arguments, **fixed}
-        return [self.python, "-m", "vllm.entrypoints.openai.api_server", *command_line(options)]
+        return [self.python, "-c", PROGRAM, *command_line(options)]
 
 
 class ServedClient:

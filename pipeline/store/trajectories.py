@@ -34,25 +34,27 @@ def one(store: Store, name: str, *, states: bool = False) -> Trajectory:
     return trajectories[0]
 
 
-def resolve(connection: Any, name: str) -> str:
-    """The id that a name means; UsageError where it means none, or several. An empty one means none: every id
-    begins with it.
+def matches(connection: Any, name: str) -> list[tuple[str, str | None]]:
+    """(Id, condition) of the trajectories that a name can mean: the one of that id, else those of that native
+    id and those whose id begins with it. An empty one means none: every id begins with it.
     """
-    exact = execute(connection, "SELECT id FROM trajectories WHERE id = ?", [name]).fetchall()
-    if exact:
-        return str(exact[0][0])
-    rows = execute(
-        connection,
-        "SELECT id, native_id, condition FROM trajectories "
-        "WHERE ? <> '' AND (native_id = ? OR starts_with(id, ?)) ORDER BY id",
-        [name, name, name],
-    ).fetchall()
-    if len(rows) == 1:
-        return str(rows[0][0])
-    if rows:
-        matches = ", ".join(f"{row[0]} ({row[2]})" for row in rows[:8])
-        raise UsageError(f"{name!r} means {len(rows)} trajectories, give an id: {matches}")
-    raise UsageError(f"no trajectory {name!r}; `coaudit trajectory list` shows the ones there are")
+    exact = execute(connection, "SELECT id, condition FROM trajectories WHERE id = ?", [name]).fetchall()
+    query = """
+        SELECT id, condition FROM trajectories
+        WHERE ? <> '' AND (native_id = ? OR starts_with(id, ?)) ORDER BY id
+    """
+    return exact or execute(connection, query, [name, name, name]).fetchall()
+
+
+def resolve(connection: Any, name: str) -> str:
+    """The id that a name means; UsageError where it means none, or several."""
+    rows = matches(connection, name)
+    if not rows:
+        raise UsageError(f"no trajectory {name!r}; `coaudit trajectory list` shows the ones there are")
+    if len(rows) > 1:
+        ids = ", ".join(f"{trajectory} ({condition})" for trajectory, condition in rows[:8])
+        raise UsageError(f"{name!r} means {len(rows)} trajectories, give an id: {ids}")
+    return rows[0][0]
 
 
 def document(trajectory: Trajectory, *, hidden: bool = False, states: bool = False) -> dict[str, Any]:

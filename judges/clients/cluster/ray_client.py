@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import JudgeError
 from .. import select
-from ..dialect import rejection
 from ..engine import Engine, weights
 from ..openai import Endpoint, OpenAIClient
 from ..protocol import Client, Fatal, Offer, Parameters, Question, Reply
 from .connection import Connection, failure_reason
-from .rows import KEY, PADDING, QUESTION, REPLY, Row, question_document, reply_of
+from .rows import KEY, PADDING, QUESTION, Row, answer_of, question_document
 
 if TYPE_CHECKING:
     from .stages import OfEndpoint, OfModel
@@ -197,7 +196,7 @@ class RayClient:
         for row in rows:
             if (waiting := self._open.get(row[KEY])) is None or waiting.reply.done():
                 continue
-            answer = _answer(row)
+            answer = answer_of(row)
             if isinstance(answer, JudgeError):
                 waiting.reply.set_exception(answer)
             else:
@@ -229,13 +228,6 @@ def client(engine: Engine, model: str, parameters: Parameters) -> AbstractAsyncC
         if endpoint is None:
             raise JudgeError(f"engine 'ray' asks endpoints of OpenAI's protocol: openai/NAME, not {model!r}")
     return RayClient(engine, weights(model), parameters, endpoint)
-
-
-def _answer(row: Row) -> Reply | JudgeError:
-    """A row's reply, or what vLLM had against it: that row alone fails."""
-    if reason := row.get("__inference_error__"):
-        return rejection(400, str(reason).encode(), str(reason)[:300])
-    return reply_of(row[REPLY])
 
 
 def _tell(loop: asyncio.AbstractEventLoop, listener: Any, news: Any) -> None:

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ...errors import JudgeError
+from ..dialect import rejection
 from ..protocol import (
     ContextTooSmall,
     Fatal,
@@ -63,6 +64,17 @@ def reply_document(reply: Reply | JudgeError) -> str:
         return json.dumps(asdict(reply), separators=(",", ":"))
     detail = getattr(reply, "limit", None) or getattr(reply, "after", None)
     return json.dumps({"error": type(reply).__name__, "message": str(reply), "detail": detail})
+
+
+def answer_of(row: Row) -> Reply | JudgeError:
+    """A row's reply, or why vLLM rejected that row; the others go on.
+
+    Ray passes on the text of vLLM's error, not its cause, and some errors have no text.
+    """
+    if reason := str(row.get("__inference_error__") or ""):
+        message = f"{reason}no reason given; --engine vllm logs it" if reason.endswith(": ") else reason
+        return rejection(400, reason.encode(), message[:300])
+    return reply_of(row[REPLY])
 
 
 def reply_of(document: str) -> Reply | JudgeError:

@@ -1,6 +1,6 @@
 """A stub of vLLM's server, for where vLLM is not installed; no model is in it.
 
-It is started as the server is (`-m vllm.entrypoints.openai.api_server …`), writes on stdout, holds a
+It is started as the server is (`-c PROGRAM --model …`), writes on stdout, holds a
 grandchild in a session of its own like an engine's worker, and answers as the endpoint of these tests does.
 What it was called with goes to `STUB_RECORD`; `STUB_DIES` is the number of questions after which it is gone.
 """

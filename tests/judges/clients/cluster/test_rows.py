@@ -6,7 +6,15 @@ import pytest
 
 from coaudit.judges import JudgeError
 from coaudit.judges.clients import Message, Question, Reply
-from coaudit.judges.clients.cluster.rows import question_document, question_of, reply_document, reply_of
+from coaudit.judges.clients.cluster.rows import (
+    KEY,
+    REPLY,
+    answer_of,
+    question_document,
+    question_of,
+    reply_document,
+    reply_of,
+)
 from coaudit.judges.clients.protocol import (
     ContextTooSmall,
     Form,
@@ -60,3 +68,24 @@ def test_an_error_comes_back_as_its_kind_with_what_it_knows(error: JudgeError) -
     assert (type(back), str(back)) == (type(error), str(error))
     for name in ("after", "limit"):
         assert getattr(back, name, None) == getattr(error, name, None)
+
+
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("ValueError: no such choice", "status 400: ValueError: no such choice"),
+        (
+            "EngineGenerateError: ",
+            "status 400: EngineGenerateError: no reason given; --engine vllm logs it",
+        ),
+    ],
+)
+def test_a_row_that_vllm_rejects_says_why_or_where_to_look(reason: str, message: str) -> None:
+    error = answer_of({KEY: 1, "__inference_error__": reason})
+    assert isinstance(error, Rejected) and str(error) == message
+
+
+def test_a_row_without_an_error_is_its_reply() -> None:
+    reply = Reply("yes", "judge")
+    row = {KEY: 1, "__inference_error__": "", REPLY: reply_document(reply)}
+    assert answer_of(row) == reply
