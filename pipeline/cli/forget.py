@@ -40,8 +40,8 @@ def forget(
         emit({"sources": effect.sources, "trajectories": effect.trajectories, "ratings": effect.ratings})
     else:
         ratings = count_of(effect.ratings, "rating", "ratings")
-        kept = f" with {ratings}, kept but not counted" if effect.ratings else ""
-        tell(f"{_runs(len(effect.trajectories))} left out{kept}")
+        mention = f" with {ratings}, kept but not counted" if effect.ratings else ""
+        tell(f"{_runs(len(effect.trajectories))} left out{mention}")
 
 
 def _runs(n: int) -> str:
