@@ -43,7 +43,8 @@ def matches(connection: Any, name: str) -> list[tuple[str, str | None]]:
         SELECT id, condition FROM trajectories
         WHERE ? <> '' AND (native_id = ? OR starts_with(id, ?)) ORDER BY id
     """
-    return exact or execute(connection, query, [name, name, name]).fetchall()
+    rows: list[tuple[str, str | None]] = exact or execute(connection, query, [name, name, name]).fetchall()
+    return rows
 
 
 def resolve(connection: Any, name: str) -> str:
