@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Annotated
 
 import pydantic
@@ -12,6 +13,11 @@ from pydantic import BaseModel, ConfigDict, SkipValidation
 from pydantic_core import to_json
 
 __all__ = ["JsonValue", "Model", "canonical_json", "compact_json", "content_hash", "json_text", "text_hash"]
+
+
+def repeated(names: Iterable[str]) -> dict[str, int]:
+    """Each name that comes more than once -> how often, in order of first appearance, in linear time."""
+    return {name: count for name, count in Counter(names).items() if count > 1}
 
 
 class Model(BaseModel):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -33,6 +33,10 @@ LIGHT = (
 `updated_by` must stay: left out of the tasks it is left out of their annotations too, and nobody would see
 that somebody changed a colleague's answer.
 """
+MAX_BYTES = 512 * 1024 * 1024
+"""Bytes of an answer; a page of tasks has some megabytes."""
+MAX_LISTED = 100_000
+"""Projects, or people, of a server; a list that goes on is not followed."""
 PATIENCE = 20.0
 """Seconds that a push waits for a server that went away."""
 TITLE = 50
@@ -82,6 +86,7 @@ class Server:
         self.url = url.rstrip("/")
         self._token = token
         self._http = httpx.Client(timeout=120, follow_redirects=False, trust_env=not is_local(self.url))
+        self._http.event_hooks = {"response": [self._bound]}
         self._client = self._call(lambda: _sdk(self.url, token, self._http))
 
     def __enter__(self) -> Server:
@@ -104,12 +109,16 @@ class Server:
 
     def users(self) -> dict[int, str]:
         """E-mail addresses of everybody in the organisation, by id; of those who left it says `Deleted`."""
-        emails = self._call(lambda: {int(user.id): str(user.email) for user in self._client.users.list()})
+        emails = self._call(
+            lambda: {int(user.id): str(user.email) for user in self._some(self._client.users.list())}
+        )
         return {number: email for number, email in emails.items() if "@" in email}
 
     def projects(self, mark: str) -> list[Project]:
         """The projects whose description contains `mark`, oldest first."""
-        projects = self._call(lambda: [*map(_project, self._client.projects.list(page_size=PAGE))])
+        projects = self._call(
+            lambda: [*map(_project, self._some(self._client.projects.list(page_size=PAGE)))]
+        )
         return sorted((one for one in projects if mark in one.description), key=lambda project: project.id)
 
     def project(self, key: int) -> Project:
@@ -165,12 +174,27 @@ class Server:
         parameters: dict[str, Any] = {"project": key, "page_size": PAGE, "omit": omit, **fields}
         if query:
             parameters["query"] = query
-        offset, total = 0, 1
+        offset, total, ids = 0, 1, set[int]()
         while offset < total:
             parameters["page"] = offset // PAGE + 1
             count, tasks = self._call(lambda: _page(self._get("api/tasks/", parameters), place))
             offset, total = offset + PAGE, count
+            ids |= (new := {task.id for task in tasks} - ids)
+            if not new and offset < total:
+                raise LabelStudioError(f"{self.url}: it promises {total:,} tasks and lists {len(ids):,}")
             yield from tasks
+
+    def _some(self, items: Iterable[T]) -> Iterator[T]:
+        """All items; LabelStudioError where there are too many of them."""
+        for number, item in enumerate(items):
+            if number == MAX_LISTED:
+                raise LabelStudioError(f"{self.url}: a list of more than {MAX_LISTED:,} goes on and on")
+            yield item
+
+    def _bound(self, response: httpx.Response) -> None:
+        """Have the reading of an answer end where it is too long."""
+        assert isinstance(response.stream, httpx.SyncByteStream)
+        response.stream = _Bounded(response.stream, self.url)
 
     def _get(self, path: str, params: dict[str, Any]) -> Any:
         """JSON as it comes, by the SDK's own client: its models of 2,000 tasks cost more than the server."""
@@ -195,6 +219,24 @@ class Server:
         except (AttributeError, LookupError, TypeError, ValueError) as error:  # what the SDK or we looked for
             message = f"{self.url}: that is no answer of Label Studio's ({type(error).__name__})"
             raise LabelStudioError(f"{message}; check LABEL_STUDIO_URL") from None
+
+
+class _Bounded(httpx.SyncByteStream):
+    """The body of an answer; LabelStudioError beyond MAX_BYTES."""
+
+    def __init__(self, stream: httpx.SyncByteStream, url: str) -> None:
+        self._stream, self._url = stream, url
+
+    def __iter__(self) -> Iterator[bytes]:
+        size = 0
+        for block in self._stream:
+            size += len(block)
+            if size > MAX_BYTES:
+                raise LabelStudioError(f"{self._url}: an answer of more than {MAX_BYTES >> 20} MiB")
+            yield block
+
+    def close(self) -> None:
+        self._stream.close()
 
 
 def upload_missing(

@@ -30,6 +30,7 @@ READ_TO_THE_END = "I read the log to its end: what I did not mark is absent"
 READ_THE_UNIT = "I read all of what is asked about: what I did not mark is absent"
 READ_THE_DISPUTE = "I read all that the dispute is about: what of it I did not mark is absent"
 SOURCES = ("model", "scaffolding", "both")
+_NO_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 FEW = 5
 """Up to so many codes are asked one by one."""
 COLOURS = ("#d1495b", "#00798c", "#8f6a00", "#5b5f97", "#3f7d20", "#a23b72", "#8d5524")
@@ -82,7 +83,7 @@ def label_config(book: Codebook, *, adjudication: bool = False) -> str:
     _definitions(ask, book)
     _log(_view(page, "coaudit-log"), book, adjudication)
     indent(root)
-    return tostring(root, encoding="unicode")
+    return _in_xml(tostring(root, encoding="unicode"))
 
 
 def is_folded(book: Codebook) -> bool:
@@ -276,7 +277,12 @@ def _dialogue(parent: Element, name: str) -> None:
 
 def attribute(text: str) -> str:
     """A codebook's text as an attribute: one line, and no `$name`, which would be replaced by task data."""
-    return " ".join(text.split()).replace("$", "＄")
+    return _in_xml(" ".join(text.split()).replace("$", "＄"))
+
+
+def _in_xml(text: str) -> str:
+    """Text with what XML cannot hold shown as escapes."""
+    return _NO_XML.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _text(text: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from ...schemas import Codebook, Event, Verdict
+from ...schemas.base import repeated
 from ...schemas.codebook import ErrorSource
 from ..clients import Reply
 from ..clients.protocol import BadAnswer, CutOff, Form, Refused, Token
@@ -224,8 +225,7 @@ def _once(items: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object; BadAnswer where it has a key twice, of which a parser keeps the last without a word."""
     value = dict(items)
     if len(value) < len(items):
-        keys = [key for key, _ in items]
-        twice = next(key for key in value if keys.count(key) > 1)
+        twice = next(iter(repeated(key for key, _ in items)))
         raise BadAnswer(f"it has the key {twice[:40]!r} twice")
     return value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -113,6 +114,7 @@ class Checker:
             self._names = Names(connection)
             query = "SELECT DISTINCT rater, rater_kind FROM current_ratings"
             self._kinds: dict[str, str] = dict(connection.execute(query).fetchall())
+        self._looks = {_look(name): name for name in self._kinds}
 
     def claim(self, line: dict[str, Any]) -> Claim:
         """What a line claims, checked without looking at units."""
@@ -122,6 +124,7 @@ class Checker:
             values["rater"] = name.strip()
         if values.get("created") is not None:
             values["created"] = moment(values["created"])
+        _check_numbers(values)
         rating = Rating.model_validate({"rater_kind": "human", **values})
         book = self._book(rating.codebook)
         code = _code(book, rating.code)
@@ -188,9 +191,12 @@ class Checker:
 
     def _check_kind(self, rating: Rating) -> None:
         """ValueError where the name is that of a rater of another kind, to whom the rating would be
-        attributed."""
+        attributed, or a new one that nobody can tell from another's."""
         if rating.retracted:
             return
+        other = self._looks.setdefault(_look(rating.rater), rating.rater)
+        if other != rating.rater and rating.rater not in self._kinds:
+            raise ValueError(f"rater: {rating.rater!a} looks like {other!a}; use one of them")
         kind = self._kinds.setdefault(rating.rater, rating.rater_kind)
         if kind != rating.rater_kind:
             other = "give one of them another name, or take its ratings back (`retracted`)"
@@ -209,6 +215,23 @@ class Checker:
                     f"codebook {name!r} cannot be read: `coaudit codebook check FILE` tells why"
                 ) from error
         return self._books[name]
+
+
+def _check_numbers(values: dict[str, Any]) -> None:
+    """ValueError for true in place of event 1, and for costs and times below 0."""
+    cites = values.get("cites")
+    for name, numbers in (("event", [values.get("event")]), ("cites", cites)):
+        for value in numbers if isinstance(numbers, list) else ():
+            if isinstance(value, bool):
+                raise ValueError(f"{name}: the number of an event, got {str(value).lower()}")
+    for name in ("cost_usd", "seconds"):
+        if isinstance(value := values.get(name), int | float) and value < 0:
+            raise ValueError(f"{name}: 0 or more, got {value}")
+
+
+def _look(name: str) -> str:
+    """A name as it looks: without characters that are not seen, an accented letter as one character."""
+    return unicodedata.normalize("NFC", "".join(one for one in name if unicodedata.category(one) != "Cf"))
 
 
 def _places(at: Iterable[tuple[str, int | None]]) -> Any:

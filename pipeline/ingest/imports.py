@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from ...schemas import Codebook, Quarantined, Rating
-from ...schemas.text import rule_of
+from ...schemas.base import repeated
+from ...schemas.text import rule_of, shortened
 from ...schemas.trajectory import GivenOutcome
 from ..errors import SourceError
 from ..store import Store, dictionaries, ledger, rows
@@ -24,6 +25,7 @@ from ..systems.formats import inputs
 from ..systems.formats.mapping import Input
 from . import labels
 from .checks import Checker, Claim, Facts, Key, Names, Statement, key_of, statement_of
+from .remarks import NAME
 
 FEW = 2
 """Up to so many lines that are no JSON are reported one by one, in a file whose name says JSON and which has
@@ -512,23 +514,24 @@ def _said_twice(text: bytes) -> str | None:
     twice: list[str] = []
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        keys = [key for key, _ in items]
-        twice.extend(key for key in dict.fromkeys(keys) if keys.count(key) > 1)
+        twice.extend(repeated(key for key, _ in items))
         return dict(items)
 
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         json.loads(text.removeprefix(b"\xef\xbb\xbf"), object_pairs_hook=pairs)
-    return f"{twice[0]}: said twice in one object; which one holds?" if twice else None
+    return f"{shortened(twice[0], NAME)}: said twice in one object; which one holds?" if twice else None
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        return "; ".join(_wrong(one) for one in error.errors())
-    return str(error)
+    if not isinstance(error, ValidationError):
+        return str(error)
+    wrong = [_wrong(one) for one in itertools.islice(error.errors(), labels.NAMED)]
+    more = error.error_count() - len(wrong)
+    return "; ".join([*wrong, f"{more} more"] if more else wrong)
 
 
 def _wrong(error: Any) -> str:
     """What is wrong with a field, with its value where that is a plain one."""
-    place, value = ".".join(map(str, error["loc"])) or "line", error["input"]
+    place, value = shortened(".".join(map(str, error["loc"])) or "line", NAME), error["input"]
     detail = f", got {str(value)[:40]!r}" if isinstance(value, str) and error["type"] != "value_error" else ""
     return f"{place}: {rule_of(error)}{detail}"

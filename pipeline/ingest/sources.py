@@ -20,6 +20,7 @@ from ...schemas import Model, Quarantined, Trajectory, content_hash
 from ..errors import StoreError
 from ..store import AMONG, Store, Workspace, delete, dictionaries, disk, execute, insert, texts
 from ..store.sync import ledger_offsets, note_offsets
+from ..store.tars import leads_out
 from ..systems import ReadOptions, Span
 from ..systems.registry import system_of
 
@@ -155,13 +156,18 @@ def with_copy(store: Store, source: Source) -> Source | None:
 def locate(workspace: Workspace, source: Source) -> Place | None:
     """Where a source can be read now: its copy, which is as it was, else its own path; None where neither
     exists."""
-    copy = workspace.path / source.copied if source.copied else None
-    if copy and not copy.exists() and workspace.remote and source.copied:
+    copy = workspace.path / source.copied if source.copied and _lies_inside(source) else None
+    if copy and not copy.exists() and workspace.remote:
         workspace.remote.logs.fetch(source.content_hash, workspace.raw / "copied" / source.content_hash)
     for path in (copy, Path(source.path)):
         if path is not None and path.exists() and source.system is not None:
             return Place(path, source.path, source.system)
     return None
+
+
+def _lies_inside(source: Source) -> bool:
+    """Whether the place of a copy lies in the workspace: other machines write a study's ledger, too."""
+    return not leads_out(source.copied or "") and not leads_out(source.content_hash)
 
 
 def read_ledger(

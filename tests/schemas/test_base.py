@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coaudit.schemas import canonical_json
-from coaudit.schemas.base import json_text
+from coaudit.schemas.base import json_text, repeated
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None)),
@@ -49,3 +49,21 @@ def test_what_has_no_json_is_refused_and_spoils_nothing_after_it() -> None:
             canonical_json(value)
     circle.clear()
     assert canonical_json([circle, circle]) == "[{},{}]"
+
+
+class _Name(str):
+    """A name that counts how often it is compared."""
+
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        type(self).comparisons += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_repeated_names_are_told_without_comparing_each_with_each() -> None:
+    names = [_Name(number % 500) for number in range(501)]
+    assert repeated(names) == {"0": 2}
+    assert _Name.comparisons < 10 * len(names)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
+from ....schemas.base import repeated
 from ....schemas.event import EventKind
 from ....schemas.trajectory import COPY
 from ..base import ReadOptions, expect, field, folder_of, json_file, json_lines, quarantine_failure
@@ -117,8 +118,9 @@ def _check_names(names: list[str], game: Game) -> None:
     """ValueError where the names cannot tell who did what."""
     if not names and game.history():
         raise ValueError(f"record {game.record_id}: neither its turns nor its session say who takes part")
+    shared = repeated(names)
     for name in names:
-        if names.count(name) > 1 or name == "environment":
+        if name in shared or name == "environment":
             raise ValueError(f"record {game.record_id}: {name[:40]!r} is not the name of one agent alone")
 
 

@@ -234,7 +234,8 @@ def _step(item: Message) -> list[Message]:
     """The agent's message of a step, with its calls and what came back; of the task, the user's message."""
     if item.keys() == ASKED:
         return [{"role": "user", "content": utterance(item["task"])}]
-    calls = [call for one in item.get("tool_calls") or [] for call in _call(one)]
+    items = item.get("tool_calls")
+    calls = [call for one in items for call in _call(one)] if isinstance(items, list) else []
     output = first_value(item, STEP)
     text = [{"type": "text", "text": output}] if isinstance(output, str) and output else []
     observation = first_value(item, SEEN)

@@ -11,7 +11,7 @@ from math import comb, prod
 from operator import itemgetter, ne
 from typing import Any
 
-from . import guess_meanings, marks, turns
+from . import guess_meanings, marks
 from .guess_made import Guess
 from .guess_meanings import ANSWERS, CODES, ENDINGS, FLAWS
 from .guess_names import SPEECH, TOOLS, fields_named, is_label, snake_case
@@ -282,8 +282,8 @@ def observation_prefix(guess: Guess, survey: Survey) -> str | None:
     first: list[str] = []
     later: list[str] = []
     for record in survey.records:
-        events = turns.events_in(record, guess.at or "", None) or []
-        texts = [str(text(one)) for one in events if isinstance(one, dict) and role(one) in ("user", "human")]
+        events = events_of(replace(survey, records=[record]), guess.at or "", "[]")
+        texts = [str(text(one)) for one in events if role(one) in ("user", "human")]
         first += texts[:1]
         later += texts[1:]
     if len(later) < 3 or all(marks.is_observation(one) for one in later):

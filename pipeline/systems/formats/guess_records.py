@@ -18,7 +18,7 @@ def events_of(survey: Survey, at: str, inside: str) -> Iterator[dict[str, Any]]:
     themselves."""
     for record in survey.records:
         events = turns.events_in(record, at, None) if inside else [record]
-        yield from (event for event in events or [] if isinstance(event, dict))
+        yield from (event for event in events if isinstance(event, dict)) if isinstance(events, list) else ()
 
 
 def items_in(survey: Survey, path: str) -> int:

@@ -9,11 +9,7 @@ import codecs
 import csv
 import io
 import re
-import zipfile
 from collections.abc import Collection, Iterator
-from contextlib import suppress
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from fnmatch import fnmatchcase
 from itertools import chain, count
 from pathlib import Path
@@ -22,11 +18,15 @@ from typing import Any
 from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined
+from ....schemas.base import repeated
 from ..base import ending, numbered_lines, parse_json, plain_json
+from . import parquet
 from .mapping import Input, Mapping
 from .numbered import gather_turns
 from .paths import as_list, getter
+from .sheets import check_sheets
 from .sides import split_sides
+from .tables import first_line, panic_as_error, plain_value
 
 LOG = ".log"
 """The suffix that says least: a text, or JSON Lines."""
@@ -41,8 +41,6 @@ FORMATS = {
 """Suffix -> format."""
 MAX_TEXT = 64 * 1024 * 1024
 """Bytes of a text file; a longer one is quarantined."""
-MAX_SHEETS = 512 * 1024 * 1024
-"""Bytes of a spreadsheet, unpacked."""
 ALL = "*"
 """As `sessions`, in place of a path: the values of the JSON object are the records, each with its `key`."""
 ITEMS = "items"
@@ -51,8 +49,6 @@ SAID = "said"
 """The key of what one of the speakers said, in the record of a round."""
 LOOK = 64 * 1024
 """Bytes that tell the format of a file whose name does not."""
-ROWS = 10_000
-"""Rows of a table that are made plain values at a time."""
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d{1,2})?")
 """A number as JSON writes it; `007` is a name."""
 _WHOLE = re.compile(r"-?\d+(?:\.0+)?")
@@ -168,7 +164,7 @@ def _file_records(path: Path, layout: Input, names: Collection[str], as_written:
     if form == "csv":
         yield from _rows_of_csv(path, layout.encoding, names, as_written)
     elif form == "parquet":
-        yield from _rows_of_parquet(path)
+        yield from parquet.rows(path)
     elif form == "excel":
         yield from _rows_of_excel(path)
     elif form == "text":
@@ -327,8 +323,8 @@ def _rows_of_csv(
         else:
             reason = f"{len(row)} cells where the first line names {len(columns)}"
             yield line, Quarantined(source=str(path), line=line, reason=reason)
-    for name in dict.fromkeys(name for name in columns if name.strip() and columns.count(name) > 1):
-        often = f"{columns.count(name)} times: only the last can be read"
+    for name, times in repeated(filter(str.strip, columns)).items():
+        often = f"{times} times: only the last can be read"
         reason = f"the first line has the column {name[:80]!r} {often}"
         yield None, Quarantined(source=str(path), reason=reason)
     if open_since is not None:
@@ -379,22 +375,6 @@ def _are_versions(numbers: set[str]) -> bool:
     return has_fraction and any(str(float(cell)) != cell for cell in numbers)
 
 
-def _rows_of_parquet(path: Path) -> Iterator[Record]:
-    import polars  # a tenth of a second
-
-    try:
-        frame = polars.read_parquet(path)
-    except (polars.exceptions.PolarsError, OSError) as error:
-        reason = f"not Parquet: {str(error).splitlines()[0][:200]}"
-        yield None, Quarantined(source=str(path), reason=reason)
-        return
-    number = 0
-    for some in frame.iter_slices(ROWS):
-        for row in some.iter_rows(named=True):
-            number += 1
-            yield number, plain_value(row)
-
-
 def _rows_of_excel(path: Path) -> Iterator[Record]:
     """The rows of all sheets, each with its header in the first row; of several sheets, `sheet` names a
     row's."""
@@ -402,10 +382,11 @@ def _rows_of_excel(path: Path) -> Iterator[Record]:
     import polars
 
     try:
-        _check_size(path)
-        sheets = polars.read_excel(path, sheet_id=0, engine="calamine", raise_if_empty=False)
+        check_sheets(path)
+        with panic_as_error():
+            sheets = polars.read_excel(path, sheet_id=0, engine="calamine", raise_if_empty=False)
     except (polars.exceptions.PolarsError, fastexcel.FastExcelError, OSError, ValueError) as error:
-        reason = f"not a spreadsheet: {(str(error).splitlines() or [type(error).__name__])[0][:200]}"
+        reason = f"not a spreadsheet: {first_line(error)}"
         yield None, Quarantined(source=str(path), reason=reason)
         return
     number = 0
@@ -415,39 +396,9 @@ def _rows_of_excel(path: Path) -> Iterator[Record]:
             yield number, {**({"sheet": name} if len(sheets) > 1 else {}), **_cells(row)}
 
 
-def _check_size(path: Path) -> None:
-    """ValueError for a packed spreadsheet that is too large unpacked: it is read into memory whole."""
-    if zipfile.is_zipfile(path):
-        with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as packed:
-            if sum(member.file_size for member in packed.infolist()) > MAX_SHEETS:
-                raise ValueError(f"more than {MAX_SHEETS >> 20} MiB unpacked; save it as CSV")
-
-
 def _cells(row: dict[str, Any]) -> dict[str, JsonValue]:
     """Cells as JSON has them; a spreadsheet has only floats, so a whole one is a whole number."""
     whole = {
         k: int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 2**53 else v for k, v in row.items()
     }
     return {key: plain_value(value) for key, value in whole.items()}
-
-
-def plain_value(value: Any) -> JsonValue:
-    """A value of a table or a literal as JSON has it: times as ISO 8601, bytes as their text, a set as a
-    list in one order, NaN as null."""
-    if isinstance(value, dict):
-        return {str(key): plain_value(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain_value(one) for one in value]
-    if isinstance(value, set):
-        return [plain_value(one) for one in sorted(value, key=repr)]
-    if isinstance(value, (datetime, date, time)):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, Decimal):
-        return float(value)
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if value is None or value != value:
-        return None
-    return value if isinstance(value, (str, int, float, bool)) else str(value)

@@ -14,7 +14,6 @@ from ....schemas import Action, JsonValue
 from ....schemas.event import EventKind
 from ..base import ReadOptions, expect, without_halves
 from . import marks
-from .inputs import plain_value
 from .mapped_values import expect_text, is_name, iso_of, seconds_of
 from .mapping import ANY, Mapping, RoleRule
 from .paths import (
@@ -32,6 +31,7 @@ from .paths import (
     values_at,
 )
 from .rules import rules
+from .tables import plain_value
 from .turns import Place
 
 HEAD = ("condition", "task", "instance", "agent", "agent_model", "setting")

@@ -95,11 +95,12 @@ def _annotation(content: bytes, source: str, line: int | None) -> JsonValue | Qu
 
 
 def _columns(path: Path) -> set[str]:
-    import pyarrow.parquet as parquet
+    import pyarrow as pa
+    from pyarrow import parquet
 
     try:
         return set(parquet.read_schema(path).names)
-    except (OSError, ValueError):
+    except (pa.ArrowException, OSError, ValueError):
         return set()
 
 

@@ -60,7 +60,7 @@ def test_who_settles_one_question_need_not_answer_the_others() -> None:
 
 
 def test_a_codebook_cannot_break_out_of_the_configuration_or_name_task_data() -> None:
-    evil = '"/><Choices name="x"/> $transcript <script>alert(1)</script>'
+    evil = '"/><Choices name="x"/> $transcript <script>alert(1)</script> \x00\x1b\ufffe'
     code = Code(code="a", name=evil, definition=evil, counts=(evil,))
     book = Codebook(
         name="evil",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coaudit.annotation.labelstudio import LabelStudioError, Server
+from coaudit.annotation.labelstudio import LabelStudioError, Server, client
 from tests.annotation.labelstudio.stub import answering
 
 TOKEN = "f00dfeedc0ffee" * 3
@@ -45,6 +45,42 @@ def test_a_task_that_is_none_of_label_studios_is_said_to_be(task: Any) -> None:
         saying(200, {"total": 1, "tasks": [task]}) as url,
         Server(url, TOKEN) as server,
         pytest.raises(LabelStudioError, match="that is no answer of Label Studio's"),
+    ):
+        list(server.tasks(1))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("asked", ASKED)
+def test_an_answer_that_is_too_long_is_not_held(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "MAX_BYTES", 1 << 20)
+    with (
+        saying(200, "x" * (2 << 20)) as url,
+        Server(url, TOKEN) as server,
+        pytest.raises(LabelStudioError, match="an answer of more than 1 MiB"),
+    ):
+        ASKED[asked](server)
+
+
+@pytest.mark.long
+def test_a_list_of_projects_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "MAX_LISTED", 10)
+    project = {"id": 7, "title": "", "description": "", "label_config": "<View/>"}
+    with (
+        saying(200, {"count": 1, "next": "x", "previous": None, "results": [project]}) as url,
+        Server(url, TOKEN) as server,
+        pytest.raises(LabelStudioError, match="a list of more than 10 goes on and on"),
+    ):
+        server.projects("sample")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_list_of_tasks_that_never_ends_is_left(count: int) -> None:
+    tasks = [{"id": 1, "meta": {"coaudit_key": "x"}, "updated_at": ""}] * count
+    with (
+        saying(200, {"total": 10**12, "tasks": tasks}) as url,
+        Server(url, TOKEN) as server,
+        pytest.raises(LabelStudioError, match=f"promises 1,000,000,000,000 tasks and lists {count}"),
     ):
         list(server.tasks(1))
 

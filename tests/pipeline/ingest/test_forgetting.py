@@ -206,6 +206,5 @@ def test_a_name_that_means_several_is_not_called_left_out_because_one_more_is(
     prefix = max(set(firsts), key=firsts.count)
     forgotten = next(name for name in ids if name.startswith(prefix))
     assert coaudit("forget", forgotten).out == "1 trajectory is left out\n"
-    assert (
-        f"'{prefix}' means {firsts.count(prefix) - 1} trajectories" in coaudit("forget", prefix, status=2).err
-    )
+    refusal = coaudit("forget", prefix, status=2).err
+    assert f"'{prefix}' means {firsts.count(prefix) - 1} trajectories" in refusal

@@ -383,6 +383,19 @@ def test_a_name_is_of_one_kind_until_what_it_said_is_taken_back(store: Store) ->
     assert rate(store, [first | {"rater_kind": "llm"}]).imported == 1
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "other"), [("ann", "a\u200bnn"), ("\u202eann", "ann"), ("Andr\u00e9", "Andre\u0301")]
+)
+def test_a_name_that_only_looks_like_another_raters_is_no_rater(store: Store, name: str, other: str) -> None:
+    line = verdict(NAME, 2, "initiative", "yes", rater=name)
+    reason = f"rater: {other!a} looks like {name!a}; use one of them"
+    first = rate(store, [line, line | {"rater": other}])
+    again = rate(store, [line | {"rater": other}])
+    assert [one.reason for result in (first, again) for one in result.quarantined] == [reason] * 2
+    assert rate(store, [line]).quarantined == []
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -397,6 +410,10 @@ def test_a_name_is_of_one_kind_until_what_it_said_is_taken_back(store: Store) ->
             {"event": "2x"},
             "unable to parse string as an integer, got '2x'",
         ),
+        ({"event": True}, "event: the number of an event, got true"),
+        ({"cites": [1, True]}, "cites: the number of an event, got true"),
+        ({"cost_usd": -1}, "cost_usd: 0 or more, got -1"),
+        ({"seconds": -0.5}, "seconds: 0 or more, got -0.5"),
         ({"trajectory": "env_9"}, "no trajectory 'env_9' in the workspace"),
         ({"trajectory": None}, "trajectory: Input should be a valid string"),
         ({"label": None}, "a rating has exactly one of label, error and retracted"),
@@ -689,6 +706,22 @@ def test_a_key_that_is_said_twice_is_refused(store: Store) -> None:
     result = imports.ratings(store, path)
     assert (result.imported, [q.line for q in result.quarantined]) == (1, [1])
     assert result.quarantined[0].reason.startswith("label: said twice")
+
+
+def test_a_list_that_is_nested_too_deeply_is_quarantined(store: Store) -> None:
+    path = store.workspace.path / "given.json"
+    path.write_text(f"[{'[' * 100_000}{']' * 100_000}]")
+    for read in (imports.ratings, imports.outcomes):
+        assert "recursion limit" in read(store, path).quarantined[0].reason
+
+
+def test_what_is_wrong_with_a_line_of_many_unknown_fields_fits_a_line(store: Store) -> None:
+    path = store.workspace.path / "given.jsonl"
+    line = verdict(NAME, 2, "initiative", "yes") | {f"{n}{'k' * 1000}": 1 for n in range(100)}
+    path.write_text(json.dumps(line) + "\n")
+    (wrong,) = imports.ratings(store, path).quarantined
+    assert "Extra inputs are not permitted" in wrong.reason and wrong.reason.endswith("more")
+    assert len(wrong.reason) < 2000
 
 
 def test_a_rating_under_a_damaged_codebook_says_where_to_look_in_one_line(store: Store) -> None:

@@ -11,7 +11,7 @@ from openpyxl import Workbook
 from coaudit.pipeline.errors import SourceError
 from coaudit.pipeline.ingest.imports import ratings
 from coaudit.pipeline.ingest.labels import LoggedLabel, parse, read
-from coaudit.pipeline.systems.formats import inputs
+from coaudit.pipeline.systems.formats import sheets
 from coaudit.schemas import Quarantined
 from tests.conftest import Coaudit
 from tests.pipeline.stores import made
@@ -127,7 +127,7 @@ def test_a_workbook_that_unpacks_beyond_bounds_is_not_read(
     book = Workbook()
     book.active.append(["id", "mode", "ann_says", "bob_says"])
     book.save(path)
-    monkeypatch.setattr(inputs, "MAX_SHEETS", 1000)
+    monkeypatch.setattr(sheets, "MAX_BYTES", 1000)
     (wrong,) = read(path, parse(MAP, "m.toml"))
     assert isinstance(wrong, Quarantined) and "unpacked" in wrong.reason
 

@@ -7,7 +7,11 @@ import resource
 from hashlib import blake2b
 from pathlib import Path
 
-from coaudit.pipeline.ingest.sources import Place, content, size
+import pytest
+
+from coaudit.pipeline.ingest.sources import Place, Source, content, locate, size
+from coaudit.pipeline.store import Workspace
+from coaudit.pipeline.systems import ReadOptions
 
 
 def hashed(*said: bytes) -> str:
@@ -39,3 +43,22 @@ def test_no_folder_is_too_deep(tmp_path: Path) -> None:
         assert content(Place(tmp_path / "env", "env", "cogym")) == hashed(b"env/" + b"d/" * 400 + b"logx")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("outside", ["../secret.jsonl", "raw/../../secret.jsonl", "{}/secret.jsonl"])
+def test_a_ledger_names_no_copy_outside_the_workspace(tmp_path: Path, outside: str) -> None:
+    """In a study other machines write ledgers; a copy that is not there is fetched to its place."""
+    (tmp_path / "secret.jsonl").write_text("{}\n", encoding="utf-8")
+    workspace = Workspace(tmp_path / "workspace")
+    inside = workspace.raw / "copied" / "h" / "log.jsonl"
+    inside.parent.mkdir(parents=True)
+    inside.write_text("{}\n", encoding="utf-8")
+    source = Source(
+        path="/gone", system="coaudit", content_hash="h", options=ReadOptions(), ingested="2026-01-01",
+        copied="raw/copied/h/log.jsonl",
+    )  # fmt: skip
+    place = locate(workspace, source)
+    assert place and place.path == inside
+    outside = outside.format(tmp_path)
+    assert locate(workspace, source.model_copy(update={"copied": outside})) is None
+    assert locate(workspace, source.model_copy(update={"content_hash": outside})) is None

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
-from datetime import datetime
+import random
+import struct
+import zipfile
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import polars
+import pyarrow as pa
 import pytest
+from openpyxl import Workbook
+from pyarrow import parquet
 
+from coaudit.pipeline.systems.formats import parquet as tables_of_parquet
+from coaudit.pipeline.systems.formats import sheets
 from coaudit.pipeline.systems.formats.inputs import format_of, records
 from coaudit.pipeline.systems.formats.mapped import recognises
 from coaudit.pipeline.systems.formats.mapping import Input
-from coaudit.schemas import Quarantined
+from coaudit.schemas import JsonValue, Quarantined
 
 
 def values(path: Path, **given: object) -> list[object]:
@@ -222,3 +232,143 @@ def test_what_nobody_says_in_any_round_of_a_file_is_told(tmp_path: Path) -> None
     assert said["said"] == {"role": "user", "text": "When?", "id": "2-user"}
     assert isinstance(told, Quarantined)
     assert told.reason == "input.rounds: no record has anything at 'answer'"
+
+
+def test_a_damaged_parquet_file_is_quarantined_whatever_its_reader_does(tmp_path: Path) -> None:
+    """Some damage makes a reader panic, which is no Exception in Python, or abort."""
+    path = tmp_path / "log.parquet"
+    polars.DataFrame({"role": ["user"] * 4, "many": [[1], [2], [], None]}).write_parquet(path)
+    whole, chance = path.read_bytes(), random.Random(0)
+    for _ in range(20):
+        spoilt = bytearray(whole)
+        for _ in range(chance.choice([1, 2, 4])):
+            spoilt[chance.randrange(len(spoilt))] = chance.choice([0, 127, 255])
+        path.write_bytes(spoilt)
+        list(records(path, Input()))
+
+
+def test_a_row_of_parquet_beyond_the_last_year_costs_itself_alone(tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    times = pa.array([0, 2**62, 10**6], pa.timestamp("us"))
+    parquet.write_table(pa.table({"text": ["a", "b", "c"], "time": times}), path)
+    assert reasons(path) == [(2, "cannot be read: year 148108 is out of range")]
+    kept = [value for value in values(path) if not isinstance(value, Quarantined)]
+    assert kept == [
+        {"text": "a", "time": "1970-01-01T00:00:00"},
+        {"text": "c", "time": "1970-01-01T00:00:01"},
+    ]
+
+
+def test_a_parquet_file_of_one_text_many_times_is_too_large_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables_of_parquet, "MAX_BYTES", 1 << 20)
+    path = tmp_path / "log.parquet"
+    text = pa.array(["x"] * 100_000)
+    parquet.write_table(pa.table({"text": text}), path)
+    assert path.stat().st_size < 10_000
+    assert [why.partition(":")[0] for _, why in reasons(path)] == ["not Parquet"]
+
+
+BEYOND_NS = [datetime(9999, 12, 31), datetime(1, 1, 1), None]
+KINDS: dict[str, tuple[pa.Array, list[JsonValue]]] = {
+    "days of 64 bits": (pa.array([date(2024, 1, 2), None], pa.date64()), ["2024-01-02T00:00:00", None]),
+    "INT96": (pa.array(BEYOND_NS, pa.timestamp("us")), ["9999-12-31T00:00:00", "0001-01-01T00:00:00", None]),
+    "decimals of 256 bits": (pa.array([Decimal("0.5"), None], pa.decimal256(9, 1)), [0.5, None]),
+    "decimals without fraction": (pa.array([Decimal(7), None], pa.decimal128(38, 0)), [7.0, None]),
+    "categories in objects": (
+        pa.StructArray.from_arrays([pa.array(["a", None]).dictionary_encode()], ["x"]),
+        [{"x": "a"}, {"x": None}],
+    ),
+    "lists of one length": (pa.array([[1, 2], None], pa.list_(pa.int8(), 2)), [[1, 2], None]),
+    "a time of 24:00": (pa.array([86_400_000_000, 0], pa.int64()).view(pa.time64("us")), [None, "00:00:00"]),
+    "times in a zone": (pa.array([0], pa.timestamp("ms", "Asia/Tokyo")), ["1970-01-01T09:00:00+09:00"]),
+    "not numbers": (pa.array([float("nan"), float("inf"), -0.0]), [None, float("inf"), -0.0]),
+    "beyond 64 bits": (pa.array([2**64 - 1, None], pa.uint64()), [2**64 - 1, None]),
+    "bytes": (pa.array([b"\xff", None]), ["\ufffd", None]),
+}  # fmt: skip
+"""Columns, and the values whose text ids have hashed since polars read them."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_column_of_parquet_keeps_its_values_whoever_reads_it(tmp_path: Path, kind: str) -> None:
+    column, expected = KINDS[kind]
+    path = tmp_path / "log.parquet"
+    parquet.write_table(
+        pa.table({"x": column}), path, row_group_size=1, use_deprecated_int96_timestamps=kind == "INT96"
+    )
+    assert json.dumps(values(path)) == json.dumps([{"x": one} for one in expected])
+
+
+def test_integers_of_128_bits_and_a_column_without_a_name_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    polars.DataFrame({"": [[2**100], None]}, {"": polars.List(polars.Int128)}).write_parquet(path)
+    assert values(path) == [{"": [2**100]}, {"": None}]
+    polars.DataFrame({"": [1]}).write_parquet(path)
+    assert values(path) == [{"": 1}]
+
+
+def test_rows_before_the_damage_in_a_parquet_file_are_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    table = pa.table({"text": [f"{n} of them" for n in range(6)]})
+    parquet.write_table(table, path, row_group_size=2, compression="none", use_dictionary=False)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"4 of them", b"\xff of them"))
+    *kept, wrong = values(path)
+    assert kept == [{"text": f"{n} of them"} for n in range(len(kept))] and len(kept) in (0, 4)
+    assert isinstance(wrong, Quarantined) and wrong.line is None
+
+
+def _book(path: Path, *places: str) -> Path:
+    book = Workbook()
+    for place in ("A1", "A2", *places):
+        book.active[place] = "text"
+    book.save(path)
+    return path
+
+
+def test_a_spreadsheet_with_a_cell_in_the_last_corner_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sheets, "MAX_CELLS", 100)
+    assert reasons(_book(tmp_path / "tall.xlsx", "A100")) == []
+    why = "not a spreadsheet: a sheet of 20 rows and 10 columns; save it as CSV"
+    assert reasons(_book(tmp_path / "corner.xlsx", "J20")) == [(None, why)]
+
+
+EMPTY = "<table-row number-rows-repeated='%d'><table-cell number-columns-repeated='%d'/></table-row>"
+FULL = EMPTY.replace("/><", " value='1'/><")
+
+
+@pytest.mark.parametrize("name", ["sheet.bin", "content.xml"])
+@pytest.mark.parametrize(
+    ("xml", "is_refused"),
+    [
+        ("<sheetData><row/><row><c/></row></sheetData>", False),
+        ("<sheetData><row r='60'><c/><c s='1'/></row><row r='61'><c/></row></sheetData>", False),
+        ("<sheetData><row r='60'><c/><c><v/></c></row></sheetData>", True),
+        ("<x:sheetData><x:row><x:c r='b60'><x:is/></x:c></x:row></x:sheetData>", True),
+        ("<sheetData><row r='60'><c/><c><v/></c></row></sheetDat>", True),
+        (f"<table>{FULL % (9, 1)}{EMPTY % (999, 99)}</table>", False),
+        (f"<table>{FULL % (60, 2)}</table>", True),
+        (f"<table>{EMPTY % (59, 9)}{FULL % (1, 2)}</table>", True),
+    ],
+)
+def test_what_a_sheet_spans_is_told_from_its_places_and_repetitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, xml: str, is_refused: bool
+) -> None:
+    monkeypatch.setattr(sheets, "MAX_CELLS", 100)
+    with zipfile.ZipFile(tmp_path / "book.xlsx", "w") as packed:
+        packed.writestr(name, xml.replace("<x:sheetData>", "<x:sheetData xmlns:x='x'>"))
+    if not is_refused:
+        return sheets.check_sheets(tmp_path / "book.xlsx")
+    with pytest.raises(ValueError, match="sheet"):
+        sheets.check_sheets(tmp_path / "book.xlsx")
+
+
+def test_a_spreadsheet_that_lies_about_its_size_is_refused(tmp_path: Path) -> None:
+    path = _book(tmp_path / "log.xlsx")
+    honest = path.read_bytes()
+    size = zipfile.ZipFile(io.BytesIO(honest)).getinfo("xl/worksheets/sheet1.xml").file_size
+    path.write_bytes(honest.replace(struct.pack("<I", size), struct.pack("<I", 10)))
+    assert reasons(path) == [(None, "not a spreadsheet: Bad CRC-32 for file 'xl/worksheets/sheet1.xml'")]

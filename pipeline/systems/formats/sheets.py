@@ -1,0 +1,126 @@
+"""How large a spreadsheet is before it is read: its reader takes all of it into memory, and makes room for
+every cell from the first to the last one, empty ones included.
+
+A file of one kilobyte with a cell in the last corner would take 400 GB, for which the whole process is ended.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from pathlib import Path
+from typing import IO
+from xml.parsers import expat
+
+MAX_BYTES = 512 * 1024 * 1024
+"""Bytes of a spreadsheet, unpacked."""
+MAX_CELLS = 2**26
+"""Cells of a sheet; the reader takes about 32 bytes for each."""
+_BLOCK = 1 << 20
+_PLACE = re.compile(r"([A-Za-z]{1,6})([0-9]{1,9})")
+_VALUES = ("value-type", "value", "date-value", "time-value", "boolean-value", "string-value", "formula")
+"""Attributes that a cell of an OpenDocument sheet has where it is not empty."""
+_SHEET = re.compile(rb"sheetData|table-row")
+_LONGEST = 16
+"""Bytes that a match of `_SHEET` may have in the block before."""
+
+
+def check_sheets(path: Path) -> None:
+    """ValueError for a packed spreadsheet that is too large unpacked, or whose cells span too much.
+
+    What an archive says of its sizes may be a lie, so all of it is unpacked once, a block at a time.
+    """
+    if not zipfile.is_zipfile(path):
+        return
+    left = MAX_BYTES
+    try:
+        with zipfile.ZipFile(path) as packed:
+            for member in packed.infolist():
+                with packed.open(member) as file:
+                    left = _check_part(file, left)
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as error:
+        raise ValueError(str(error)) from error
+
+
+def _check_part(file: IO[bytes], left: int) -> int:
+    """Unpack one part of a spreadsheet; how many bytes may still come."""
+    extent, is_xml, is_sheet, before = _Extent(), True, False, b""
+    while block := file.read(_BLOCK):
+        left -= len(block)
+        if left < 0:
+            raise ValueError(f"more than {MAX_BYTES >> 20} MiB unpacked; save it as CSV")
+        is_xml = is_xml and extent.feed(block)
+        is_sheet = is_sheet or bool(_SHEET.search(before + block))
+        if is_sheet and not is_xml:  # its reader takes such XML, and pictures and macros are none
+            raise ValueError("a sheet that is not well-formed XML")
+        before = block[-_LONGEST:]
+    return left
+
+
+class _Extent:
+    """How many cells the sheets of a part span, as it is parsed."""
+
+    def __init__(self) -> None:
+        self._parser = expat.ParserCreate()
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.EntityDeclHandler = _refuse_entity
+        self._row = self._column = self._widest = self._repeats = 0
+
+    def feed(self, block: bytes) -> bool:
+        """Go on; whether it is XML so far. ValueError where its cells span too much."""
+        try:
+            self._parser.Parse(block)
+        except expat.ExpatError:
+            return False
+        return True
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        kind = name.rpartition(":")[2]
+        if kind == "row":  # Office Open XML: rows and cells name their places, or follow each other
+            number = attributes.get("r", "")
+            self._row, self._column = _number(number, self._row + 1), 0
+        elif kind == "c":
+            place = _PLACE.fullmatch(attributes.get("r", ""))
+            self._column = _column(place[1]) if place else self._column + 1
+            self._row = int(place[2]) if place else self._row
+        elif kind in ("v", "is", "f"):  # a cell without any is but formatted, and takes no room
+            self._check(self._row)
+        elif kind == "table":  # OpenDocument: rows and cells say how often they repeat
+            self._row = self._widest = 0
+        elif kind == "table-row":
+            self._repeats, self._column = _number(_plain(attributes).get("number-rows-repeated", ""), 1), 0
+        elif kind in ("table-cell", "covered-table-cell"):
+            plain = _plain(attributes)
+            self._column += _number(plain.get("number-columns-repeated", ""), 1)
+            if any(one in plain for one in _VALUES):
+                self._check(self._row + self._repeats)
+
+    def _end(self, name: str) -> None:
+        if name.rpartition(":")[2] == "table-row":
+            self._row += self._repeats
+
+    def _check(self, row: int) -> None:
+        self._widest = max(self._widest, self._column)
+        if row * self._widest > MAX_CELLS:
+            raise ValueError(f"a sheet of {row:,} rows and {self._widest:,} columns; save it as CSV")
+
+
+def _refuse_entity(*_: object) -> None:
+    raise ValueError("a spreadsheet declares no entities")
+
+
+def _plain(attributes: dict[str, str]) -> dict[str, str]:
+    return {name.rpartition(":")[2]: value for name, value in attributes.items()}
+
+
+def _number(text: str, otherwise: int) -> int:
+    return int(text) if text.isdecimal() and len(text) < 10 else otherwise
+
+
+def _column(letters: str) -> int:
+    number = 0
+    for letter in letters.upper():
+        number = number * 26 + ord(letter) - ord("A") + 1
+    return number
