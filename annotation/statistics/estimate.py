@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, inf, isfinite, log, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -304,7 +304,8 @@ def difference(first: Totals, second: Totals) -> Estimate:
     all clusters are shared, Welch's two samples where none is, and everything between, without leaving a row
     out. The intervals of the two samples joined where values are bounded on both sides, or on one side and
     nothing is paired (MOVER with their correlation; Newcombe 1998, Zou and Donner 2008): then no limit is
-    impossible, and skewness is allowed for. Else Student's t with Satterthwaite's degrees of freedom.
+    impossible, and skewness is allowed for. Else Student's t with Satterthwaite's degrees of freedom, but
+    none from a sample whose values are all alike, which has no interval either.
     """
     one, other = estimate(first), estimate(second)
     n, clusters = first.n + second.n, len(np.union1d(first.names, second.names))
@@ -312,27 +313,51 @@ def difference(first: Totals, second: Totals) -> Estimate:
         place, side = ("first", one) if one.value is None else ("second", other)
         return Estimate(None, None, None, n, clusters, reason=f"{place} sample: {side.reason}")
     pulls = influence(first), influence(second)
-    _, here, there = np.intersect1d(first.names, second.names, assume_unique=True, return_indices=True)
-    covariance = float(pulls[0][here] @ pulls[1][there])
-    variances = [float((pull**2).sum()) for pull in pulls]
-    error = sqrt(max(0.0, sum(variances) - 2 * covariance))
+    error, df, covariance, shared = joint_error(first, second, pulls)
     effect = one.value - other.value
-    with np.errstate(over="ignore"):
-        df = _joint_df(first, second, pulls, (here, there))
     if not (isfinite(effect) and isfinite(error) and isfinite(df)):
         return Estimate(None, None, None, n, clusters, reason=TOO_LARGE)
     low, high, reason = None, None, _too_few(first, second)
     two_sided = isfinite(first.bounds[0]) and isfinite(first.bounds[1])
-    skewed = not len(here) and isfinite(first.bounds[0]) and None not in (one.low, other.low)
+    skewed = not shared and isfinite(first.bounds[0]) and None not in (one.low, other.low)
     if reason is None and (two_sided or skewed):
+        variances = [float((pull**2).sum()) for pull in pulls]
         alike = covariance / sqrt(_with_pseudo(variances[0], first) * _with_pseudo(variances[1], second))
         low, high = _mover_limits(one, other, max(-1.0, min(1.0, alike)))
         reason = one.reason or other.reason
     elif reason is None and error <= 1e-12 * max(1.0, abs(effect)):
         reason = "no interval: all differences are equal"
-    elif reason is None:
+    elif reason is None and (reason := _alike_side(one, other)) is None:
         low, high = effect - student(df) * error, effect + student(df) * error
     return Estimate(effect, low, high, n, clusters, error=error, df=df, reason=reason)
+
+
+def _alike_side(one: Estimate, other: Estimate) -> str | None:
+    """Why one sample says nothing of the values that were not seen, so that no difference from it does."""
+    for place, side in (("first", one), ("second", other)):
+        if side.low is None and not side.error:
+            return f"{place} sample: {side.reason}"
+    return None
+
+
+class Joint(NamedTuple):
+    """A difference's standard error with its degrees of freedom, the covariance of its sides, and how many
+    clusters both hold."""
+
+    error: float
+    df: float
+    covariance: float
+    shared: int
+
+
+def joint_error(first: Totals, second: Totals, pulls: tuple[Floats, Floats]) -> Joint:
+    """What two samples' clusters, each of which moves its own side by `pulls` (C,), make of a difference."""
+    _, here, there = np.intersect1d(first.names, second.names, assume_unique=True, return_indices=True)
+    covariance = float(pulls[0][here] @ pulls[1][there])
+    variance = sum(float((pull**2).sum()) for pull in pulls) - 2 * covariance
+    with np.errstate(over="ignore"):
+        df = _joint_df(first, second, pulls, (here, there))
+    return Joint(sqrt(max(0.0, variance)), df, covariance, len(here))
 
 
 def _too_few(first: Totals, second: Totals) -> str | None:

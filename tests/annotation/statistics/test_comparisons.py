@@ -183,6 +183,50 @@ def test_a_value_at_its_bound_is_tested_by_arrangements() -> None:
     assert p_of(row) == pytest.approx(0.5 / 6435)
 
 
+def test_values_at_one_of_two_bounds_may_be_of_those_that_reach_the_other() -> None:
+    """Eight of 0 against eight near .05: arrangements give .0001, yet one in ten of the former may be .5."""
+    near = np.array([0.04, 0.06, 0.05, 0.03, 0.07, 0.05, 0.04, 0.06])
+    for none, some in ((np.zeros(8), near), (np.ones(8), 1 - near)):
+        for row in (contrast(*apart(none, some, UNIT)), contrast(*apart(some, none, UNIT))):
+            assert p_of(row) == pytest.approx(0.95**8, rel=0.01)
+            assert row.low is not None and row.high is not None and row.low <= 0 <= row.high
+    clear = contrast(*apart(np.zeros(8), near + 0.45, UNIT))
+    assert p_of(clear) == pytest.approx(0.5**8, rel=0.15)
+    likert = contrast(*apart(1 + 4 * np.zeros(8), 1 + 4 * near, (1.0, 5.0)))
+    assert p_of(likert) == pytest.approx(p_of(contrast(*apart(np.zeros(8), near, UNIT))))
+
+
+@pytest.mark.parametrize("shared", [1, 4, 8])
+def test_instances_that_both_hold_tell_no_more_of_values_that_were_not_seen(shared: int) -> None:
+    near = np.array([0.04, 0.06, 0.05, 0.03, 0.07, 0.05, 0.04, 0.06])
+    names = np.arange(8 - shared, 16 - shared)
+    row = contrast(totals(np.zeros(8), bounds=UNIT), totals(near, clusters=names, bounds=UNIT))
+    assert row.pairs == shared
+    assert p_of(row) == pytest.approx(0.95**8, rel=0.01)
+
+
+def test_one_instance_that_both_hold_leaves_skewed_counts_as_unsure_as_without() -> None:
+    even = np.repeat([0.0, 1, 2, 3, 4, 5], [8, 16, 16, 11, 6, 3])
+    skewed = np.array([0.0] * 8 + [1, 1, 1, 4])
+    bounds = (0.0, np.inf)
+    alone = p_of(contrast(*apart(even, skewed, bounds)))
+    row = contrast(totals(even, bounds=bounds), totals(skewed, clusters=np.arange(59, 71), bounds=bounds))
+    assert row.pairs == 1
+    assert p_of(row) == pytest.approx(alone, rel=0.25)
+    assert alone > 0.03
+
+
+def test_counts_of_which_none_was_seen_differ_by_no_interval() -> None:
+    """Student's t would take 20 zeros for certain, and held a difference of 0 in a tenth of samples."""
+    some = np.repeat([0.0, 1, 2, 3], 8)
+    for bounds, shared in (((0.0, np.inf), 0), ((0.0, np.inf), 12), (ANY, 0)):
+        none = totals(np.zeros(20), bounds=bounds)
+        row = contrast(none, totals(some, clusters=np.arange(20 - shared, 52 - shared), bounds=bounds))
+        assert (row.low, row.high) == (None, None)
+        assert row.reason == "first sample: no interval: all 20 are alike, and nothing bounds the others"
+        assert row.statement("halts", "A", "B").endswith(f"significant at .05 ({row.reason}).")
+
+
 @pytest.mark.library
 def test_values_all_alike_against_skewed_ones_differ_no_surer_than_by_welch_of_their_logarithms() -> None:
     from scipy import stats
@@ -364,15 +408,15 @@ def test_huge_numbers_are_tested_like_small_ones_or_not_at_all(paired: bool) -> 
 def test_an_interval_that_holds_0_beside_a_difference_that_was_shown_says_so() -> None:
     alike, others = np.full(6, 5.0), np.array([1.0, 2.0, 3.0, 4.0, 5.0, 1.0])
     row = contrast(*apart(alike, others, bounds=(1.0, 5.0)))
-    # Seven arrangements of 924 keep the only other 5 or one like it: by either side, at half their weight.
-    assert p_of(row) == pytest.approx(7 / 924)
+    # In a table of 6 and 5.8, the others' m(1 - m) over their variance, no missing one is among the 6.
+    assert p_of(row) == pytest.approx(0.0349, abs=1e-4)
     assert row.low is not None and row.low < 0
     assert row.statement("satisfaction", "a", "b").endswith(
         "which allows for values that were not seen, holds 0)."
     )
     lost = adjust([row, *[replace(row, p_value=0.5)] * 9])[0]
     assert lost.statement("a", "b", "c").endswith("not significant at .05: no difference was shown.")
-    clear = contrast(*apart(alike, others - 10))
+    clear = contrast(*apart(others + 10, others))
     assert clear.statement("a", "b", "c").endswith("significant at .05.")
 
 
