@@ -232,7 +232,7 @@ def _effective_sizes(here: Totals, there: Totals, place: float, width: float) ->
     if here.bounds != UNIT or denominators.max() <= 1 or (counts % 1).any():
         return here.independent, spread / variance if variance > 0 else there.independent
     rows = [float(side.denominator.sum()) for side in (here, there)]
-    sizes = [float((side.denominator**2).sum()) / n for side, n in zip((here, there), rows, strict=True)]
+    sizes = [n / side.independent for side, n in zip((here, there), rows, strict=True)]
     alike = 1.0
     if spread > 0 and sizes[1] > 1:
         alike = min(1.0, max(0.0, (variance * rows[1] / spread - 1) / (sizes[1] - 1)))

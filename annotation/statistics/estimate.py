@@ -49,6 +49,7 @@ _PSEUDO = 0.25  # of a cluster, at either bound
 _ALIKE = 0.05  # of what is possible is the standard deviation of values that are all alike
 _SHIFT = 0.05  # of what is possible: an unseen value that would move the mean by less is not worth a word
 _FEW = 10
+_ROUNDING = 1e-12  # of values: an error up to that is of their digits
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,7 @@ class Totals:
     @property
     def independent(self) -> float:
         """(Σx)²/Σx²: how many clusters of one size would weigh as much."""
-        squares = float((self.denominator**2).sum())
-        return float(self.denominator.sum()) ** 2 / squares if squares > 0 else 0.0
+        return effective_number(self.denominator)
 
     @property
     def df(self) -> float:
@@ -156,10 +156,19 @@ def totals(
         names=unique,
         strata=of_stratum[first],
         fraction=np.asarray(share[first], dtype=np.float64),
-        size=float(w.sum() ** 2 / (w**2).sum()) if len(w) else 0.0,
+        size=effective_number(w),
         yes_no=bounds == UNIT and bool((x == 1).all() and np.isin(y, (0, 1)).all()),
         bounds=bounds,
     )
+
+
+def effective_number(weights: Floats) -> float:
+    """(Σw)²/Σw² (Kish 1965): how many even ones tell as much as those with the `weights` (n,); 0 of none."""
+    largest = float(weights.max(initial=0.0))
+    if largest <= 0:
+        return 0.0
+    shares = weights / largest  # squares of 1e160 are beyond all floats, those of 1e-170 are 0
+    return float(shares.sum() ** 2 / (shares**2).sum())
 
 
 @dataclass(frozen=True)
@@ -325,17 +334,22 @@ def difference(first: Totals, second: Totals) -> Estimate:
         alike = covariance / sqrt(_with_pseudo(variances[0], first) * _with_pseudo(variances[1], second))
         low, high = _mover_limits(one, other, max(-1.0, min(1.0, alike)))
         reason = one.reason or other.reason
-    elif reason is None and error <= 1e-12 * max(1.0, abs(effect)):
+    elif reason is None and error <= _ROUNDING * max(map(_largest, (first, second))):
         reason = "no interval: all differences are equal"
     elif reason is None and (reason := _alike_side(one, other)) is None:
         low, high = effect - student(df) * error, effect + student(df) * error
     return Estimate(effect, low, high, n, clusters, error=error, df=df, reason=reason)
 
 
+def _largest(sample: Totals) -> float:
+    """How large values are, of clusters of usual size."""
+    return float(np.abs(sample.numerator).max() / sample.denominator.mean())
+
+
 def _alike_side(one: Estimate, other: Estimate) -> str | None:
     """Why one sample says nothing of the values that were not seen, so that no difference from it does."""
     for place, side in (("first", one), ("second", other)):
-        if side.low is None and not side.error:
+        if side.low is None and (side.error or 0.0) <= _ROUNDING * abs(side.value or 0.0):
             return f"{place} sample: {side.reason}"
     return None
 
@@ -436,7 +450,7 @@ def _interval(moments: Moments) -> tuple[float | None, float | None, str | None,
         if low <= 0 and high >= 1:
             return None, None, f"too few for an interval: {moments.clusters} leave everything possible", size
         return lowest + low * (highest - lowest), lowest + high * (highest - lowest), None, size
-    if moments.error <= 1e-12 * max(1.0, abs(value)):
+    if moments.error <= _ROUNDING * abs(value):
         return (
             None,
             None,

@@ -35,7 +35,7 @@ _AT_ONCE = 400_000  # numbers in a block of arrangements
 _CACHE_BITS = 10_000_000  # bits of arrangements that are kept for the next test of the same clusters
 _SHARE, _LEAST = 0.05, 1e-16  # of a sample's sum: what one cluster may have for a power series, and its end
 _TIE = 1e-9
-_LARGE = 1e100  # squares of such values are beyond all floats; what is studentised has no unit
+_ROUNDING = 1e-12  # of the largest value: what differs by less may differ by rounding alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,11 +133,27 @@ def arms(first: Totals, second: Totals) -> Arms:
     label = x[:, 0] > 0
     is_paired = label & (x[:, 1] > 0)
     y[~label], x[~label] = y[~label][:, ::-1], x[~label][:, ::-1]
-    if (largest := np.abs(y).max(initial=0.0)) > _LARGE:
-        y /= largest
     one_each = bool(np.isin(x, (0, 1)).all())
     yes_no = one_each and bool(np.isin(y, (0, 1)).all()) and first.bounds == UNIT
+    if not yes_no:
+        return Arms(*_without_unit(y, x), is_paired, label, yes_no)
     return Arms(y, x, is_paired, label, yes_no)
+
+
+def _without_unit(y: Floats, x: Floats) -> tuple[Floats, Floats]:
+    """The same up to powers of 2, which change no digit: x up to 1 or so, and y as far from their ratio.
+
+    What is studentised has no unit, but squares of 1e160 are beyond all floats, and 1e-13 is taken for 0.
+    """
+    x = np.ldexp(x, -_exponent(x))
+    y = np.ldexp(y, -_exponent(y))
+    apart = y - y.sum() / max(float(x.sum()), 1e-300) * x
+    return (np.ldexp(y, -_exponent(apart)) if np.abs(apart).max(initial=0.0) > _ROUNDING else y), x
+
+
+def _exponent(values: Floats) -> int:
+    """Of the largest: it is 1 or more, and less than 2, times 2 to that power."""
+    return int(np.frexp(np.abs(values).max(initial=0.0))[1]) - 1
 
 
 def permutation_test(sample: Arms, draws: int, seed: int = 0) -> Test:

@@ -19,7 +19,7 @@ from coaudit.annotation.statistics.comparisons import (
     mcnemar,
 )
 from coaudit.annotation.statistics.estimate import ANY, UNIT, Bounds, Totals, difference, totals
-from coaudit.annotation.statistics.permutation import arms, permutation_test, statistics
+from coaudit.annotation.statistics.permutation import Arms, arms, permutation_test, statistics
 
 
 def outcomes(both: int, gained: int, lost: int, neither: int) -> tuple[Any, Any]:
@@ -405,6 +405,30 @@ def test_huge_numbers_are_tested_like_small_ones_or_not_at_all(paired: bool) -> 
     assert compared(1e300).reason == "first sample: numbers too large to reckon with"
 
 
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("scale", [1e-140, 1e-13, 1e100])
+def test_what_is_compared_has_no_unit(scale: float, paired: bool) -> None:
+    """A difference of 1e-13 may be large."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(1, 1, 9), rng.normal(0, 1, 9)
+    steps = rng.integers(1, 9, (2, 9)) * 1.0
+    failed = rng.binomial(steps.astype(np.int64), [[0.8], [0.2]]) * 1.0
+    names = np.arange(9), np.arange(9) + 9 * (not paired)
+
+    def compared(scale: float, *, ratio: bool) -> Comparison:
+        if ratio:
+            sides = zip(failed * scale, steps * scale, names, strict=True)
+            return contrast(*(totals(y, x, clusters=own, bounds=UNIT) for y, x, own in sides))
+        return contrast(*(totals(y * scale, clusters=own) for y, own in zip(values, names, strict=True)))
+
+    row, same = compared(1, ratio=False), compared(scale, ratio=False)
+    assert row.low is not None and same.low is not None and row.p_value is not None
+    assert (same.p_value, same.low / scale) == pytest.approx((row.p_value, row.low))
+    row, same = compared(1.5, ratio=True), compared(1.5 * scale, ratio=True)
+    assert row.p_value is not None and row.low is not None
+    assert (same.p_value, same.low, same.high) == pytest.approx((row.p_value, row.low, row.high))
+
+
 def test_an_interval_that_holds_0_beside_a_difference_that_was_shown_says_so() -> None:
     alike, others = np.full(6, 5.0), np.array([1.0, 2.0, 3.0, 4.0, 5.0, 1.0])
     row = contrast(*apart(alike, others, bounds=(1.0, 5.0)))
@@ -429,6 +453,17 @@ def ratios(y: NDArray[Any], x: NDArray[Any], first: NDArray[Any]) -> tuple[Total
     return one, other
 
 
+def statistic(sample: Arms, first: Totals, second: Totals) -> float:
+    """The difference over its error, with the noise of the sample, which is without the values' unit."""
+    unit = sample.y.sum() / sample.x.sum()
+    unit /= (first.numerator.sum() + second.numerator.sum()) / (
+        first.denominator.sum() + second.denominator.sum()
+    )
+    own = difference(first, second)
+    assert own.value is not None and own.error is not None
+    return float(own.value * unit / np.sqrt((own.error * unit) ** 2 + sample.noise))
+
+
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
 def test_many_ratios_have_the_statistic_that_each_arrangement_has_alone(scale: float) -> None:
     rng = np.random.default_rng(1)
@@ -439,9 +474,7 @@ def test_many_ratios_have_the_statistic_that_each_arrangement_has_alone(scale: f
         labels = np.stack([rng.permutation(sample.label) for _ in range(20)])
         assert sample.terms > 1
         for label, value in zip(labels, statistics(sample, labels), strict=True):
-            own = difference(*ratios(y, x, label))
-            assert own.value is not None and own.error is not None
-            assert value == pytest.approx(own.value / np.sqrt(own.error**2 + sample.noise), rel=1e-9)
+            assert value == pytest.approx(statistic(sample, *ratios(y, x, label)), rel=1e-9)
 
 
 def test_where_one_cluster_holds_much_each_arrangement_is_looked_at_alone() -> None:
@@ -453,10 +486,7 @@ def test_where_one_cluster_holds_much_each_arrangement_is_looked_at_alone() -> N
     sample = arms(*ratios(y, x, np.arange(900) % 2 == 0))
     assert sample.terms > 1
     few = np.arange(900) < 450  # all that hold little: less than a fifth of what is to be expected
-    own = difference(*ratios(y, x, few))
-    assert own.value is not None and own.error is not None
-    wanted = own.value / np.sqrt(own.error**2 + sample.noise)
-    assert statistics(sample, few[None])[0] == pytest.approx(wanted, rel=1e-9)
+    assert statistics(sample, few[None])[0] == pytest.approx(statistic(sample, *ratios(y, x, few)), rel=1e-9)
 
 
 def test_arrangements_that_are_held_are_those_that_would_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
