@@ -155,15 +155,16 @@ def _run_test(
     """
     effect, error, df = delta.value or 0.0, delta.error or 0.0, delta.df or 1.0
     smaller = min(count + sample.pairs for count in sample.alone)
-    if len(sample.label) > _MANY and smaller >= _ENOUGH and error > 0:
-        return "Student's t", Test(_welch(effect, error, df), 0.0, 0)
-    outcome = permutation_test(sample, draws, seed)
+    least_p = 0.0
     if not sample.yes_no:
-        least_p = _on_scale(first, second)
-        if least_p is None:
-            unequal = _welch(effect, error, df) if _is_lopsided(sample) and error > 0 else 0.0
-            least_p = max(unequal, _at_bound(first, second))
-        outcome = replace(outcome, p_value=max(outcome.p_value, least_p))
+        on_scale = _on_scale(first, second)
+        unequal = _welch(effect, error, df) if _is_lopsided(sample) and error > 0 else 0.0
+        least_p = max(unequal, _at_bound(first, second)) if on_scale is None else on_scale
+    is_large = len(sample.label) > _MANY and smaller >= _ENOUGH and not sample.table
+    if is_large and influence(first).any() and influence(second).any():
+        return "Student's t", Test(max(least_p, _welch(effect, error, df)), 0.0, 0)
+    outcome = permutation_test(sample, draws, seed)
+    outcome = replace(outcome, p_value=max(outcome.p_value, least_p))
     if outcome.draws:
         return f"permutation ({outcome.draws:,} draws)", outcome
     exact = ("McNemar, mid-p" if sample.pairs else "Fisher, mid-p") if sample.table else "permutation, exact"

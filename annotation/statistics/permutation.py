@@ -158,17 +158,15 @@ def _exponent(values: Floats) -> int:
 
 def permutation_test(sample: Arms, draws: int, seed: int = 0) -> Test:
     """The test over all arrangements if they are few or a table's, else over `draws` random ones."""
-    observed = sample.observed
     if sample.table:
-        labels, weights = _table(sample)
-    elif sample.arrangements <= FEW:
-        labels = _every(sample)
-        weights = np.full(len(labels), 1 / len(labels))
-    else:
+        result, weights, observed = _table(sample)
+        return Test(_tail(result, weights, observed), _tail(result, weights, float(result.max())), 0)
+    observed = sample.observed
+    if sample.arrangements > FEW:
         return _random(sample, observed, draws, seed)
-    result = np.abs(statistics(sample, labels))
-    most = result.max()
-    return Test(_tail(result, weights, observed), _tail(result, weights, most), 0)
+    result = np.abs(statistics(sample, _every(sample)))
+    weights = np.full(len(result), 1 / len(result))
+    return Test(_tail(result, weights, observed), _tail(result, weights, float(result.max())), 0)
 
 
 def _tail(result: Floats, weights: Floats, observed: float) -> float:
@@ -193,10 +191,6 @@ def statistics(sample: Arms, labels: NDArray[np.bool_]) -> Floats:
     """(B,) the difference over its standard error under each arrangement of labels (B, C); 0/0 is 0."""
     s = labels.astype(np.float64)
     if (sample.x[:, 0] == 1).all() and not sample.pairs:
-        if sample.table:
-            first = s.sum(1)
-            effect: Floats = s @ sample.y[:, 0] / first - (1 - s) @ sample.y[:, 0] / (s.shape[1] - first)
-            return effect
         return _of_means(s, sample.y[:, 0] - sample.y[:, 0].mean(), sample.noise)
     if (sample.x == 1).all():
         return _of_signs(s, sample.y[:, 0] - sample.y[:, 1])
@@ -283,26 +277,22 @@ def _every(sample: Arms) -> NDArray[np.bool_]:
     return labels
 
 
-def _table(sample: Arms) -> tuple[NDArray[np.bool_], Floats]:
-    """One arrangement for each table with the same margins, and its chance."""
+def _table(sample: Arms) -> tuple[Floats, Floats, float]:
+    """How far apart samples are in each table with the same margins, the tables' chances, and how far in this
+    one."""
     from scipy import stats
 
     if sample.pairs:
-        differing = np.flatnonzero(sample.y[:, 0] != sample.y[:, 1])
-        n = len(differing)
-        labels = np.ones((n + 1, len(sample.label)), dtype=bool)
-        gains = sample.y[differing, 0] == 1
-        for k in range(n + 1):  # the first k differing pairs favour the first sample
-            labels[k, differing] = gains == (np.arange(n) < k)
-        return labels, np.asarray(stats.binom.pmf(np.arange(n + 1), n, 0.5))
+        n, gains = (int((sample.y[:, 0] * sign > sample.y[:, 1] * sign).sum()) for sign in (-1, 1))
+        n += gains
+        k = np.arange(n + 1)
+        return np.abs(2.0 * k - n), np.asarray(stats.binom.pmf(k, n, 0.5)), abs(2.0 * gains - n)
     first, second = sample.alone
-    ones, zeros = np.flatnonzero(sample.y[:, 0] == 1), np.flatnonzero(sample.y[:, 0] == 0)
-    support = np.arange(max(0, first - len(zeros)), min(first, len(ones)) + 1)
-    labels = np.zeros((len(support), first + second), dtype=bool)
-    for row, k in enumerate(support.tolist()):
-        labels[row, ones[:k]] = True
-        labels[row, zeros[: first - k]] = True
-    return labels, np.asarray(stats.hypergeom.pmf(support, first + second, len(ones), first))
+    ones, own = int(sample.y[:, 0].sum()), int(sample.y[sample.label, 0].sum())
+    k = np.arange(max(0, ones - second), min(first, ones) + 1)
+    apart = np.abs(k / first - (ones - k) / second)
+    chances = stats.hypergeom.pmf(k, first + second, ones, first)
+    return apart, np.asarray(chances), float(apart[own - k[0]])
 
 
 def _blocks(sample: Arms, draws: int, seed: int) -> Iterator[NDArray[np.bool_]]:

@@ -120,6 +120,32 @@ def test_the_fast_ways_through_arrangements_give_what_the_general_one_gives() ->
         assert statistics(sample, labels) == pytest.approx(statistics(doubled, labels))
 
 
+@pytest.mark.library
+def test_what_is_rare_among_thousands_is_no_surer_than_by_fishers_table() -> None:
+    """None of 250 against .004 of 5,000, of which as many would be one: Student's t gives .00001."""
+    from scipy import stats
+
+    some = np.repeat([1.0, 0.0], [20, 4_980])
+    row = contrast(*apart(np.zeros(250), some, UNIT))
+    chances = stats.hypergeom.pmf(np.arange(21), 5_250, 20, 250)
+    further = [abs(k / 250 - (20 - k) / 5_000) > 20 / 5_000 + 1e-12 for k in range(21)]
+    assert row.test == "Fisher, mid-p"
+    assert p_of(row) == pytest.approx(chances[further].sum() + chances[0] / 2)
+    halves = contrast(*apart(np.zeros(250), some / 2, UNIT))
+    assert halves.p_value is None and "too few to decide" in str(halves.reason)
+    paired = np.repeat([1.0, 0.0], [3, 5_997]), np.repeat([0.0, 1.0, 0.0], [3, 9, 5_988])
+    row = contrast(*(totals(values, bounds=UNIT) for values in paired))
+    assert row.test == "McNemar, mid-p"
+    assert p_of(row) == pytest.approx(2 * stats.binom.cdf(2, 12, 0.5) + stats.binom.pmf(3, 12, 0.5))
+
+
+def test_counts_of_which_none_was_seen_among_thousands_differ_by_arrangements() -> None:
+    some = np.repeat([1.0, 3.0, 0.0], [20, 10, 4_970])
+    row = contrast(*apart(np.zeros(250), some, (0.0, np.inf)))
+    assert (row.test, row.p_value) == ("permutation (1,999 draws)", None)
+    assert "too few to decide" in str(row.reason)
+
+
 def test_none_of_ten_is_no_more_extreme_than_it_is_likely() -> None:
     """Welch's statistic would rank it first, for its error is 0."""
     first, second = np.zeros(10), np.r_[np.ones(11), np.zeros(89)]
