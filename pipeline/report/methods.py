@@ -171,7 +171,8 @@ def paragraphs(
         "Agresti and Coull's for shares, with the effective size for what else is bounded, Student's t on "
         "the log scale for counts and times, the delete-one-cluster jackknife for the variance; runs of one "
         "instance are a cluster. Where units lack ratings, the rated ones stand for them.",
-        "Tests are studentised permutations, paired in the instances that both groups ran.",
+        "Tests are studentised permutations, paired in the instances that both groups ran; of values with a "
+        "bound p is at least that of Welch's t on the log or logit scale, and of Fisher's table at a bound.",
         "Initiative entropy is H = −Σ pᵢ log_N pᵢ over the N members of the team, the environment never "
         "being one; it is 0 where a party is silent, and where nobody takes the initiative.",
         *((*METHODS, *_estimators(corrected)) if people else ()),
