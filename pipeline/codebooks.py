@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ..schemas import Codebook, content_hash, toml
+from ..schemas.text import rule_of
 from .errors import CoauditError, UsageError
 
 PROCESS = ("initiative", "confirmation", "halting")
@@ -72,7 +73,7 @@ def parse(content: bytes, source: str) -> Codebook:
         return Codebook.model_validate(toml.parse(content))
     except ValidationError as error:
         rules = [
-            f"{source}: {'.'.join(map(str, e['loc'])) or 'codebook'}: {e['msg']}" for e in error.errors()
+            f"{source}: {'.'.join(map(str, e['loc'])) or 'codebook'}: {rule_of(e)}" for e in error.errors()
         ]
         raise CodebookError("\n".join(rules)) from error
     except ValueError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 INVISIBLE = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufff9-\ufffb"
@@ -48,6 +50,11 @@ def one_line(text: str) -> str:
 def count_of(number: int | str, singular: str, plural: str) -> str:
     """A number with its noun: `1 trajectory`, `2 trajectories`; the number may be written already."""
     return f"{number} {singular if number in (1, '1') else plural}"
+
+
+def rule_of(error: Mapping[str, Any]) -> str:
+    """The rule that one of pydantic's errors names, without the kind of exception before it."""
+    return str(error["msg"]).removeprefix("Value error, ")
 
 
 def inert_cell(text: str) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from math import inf
 from pathlib import Path
 
 import pytest
 
+from coaudit.pipeline.analyze.totals import BOUNDS, RATES
 from coaudit.pipeline.systems.formats import mapping
 from tests.conftest import ROOT, Coaudit
 from tests.pipeline.systems.formats.files import call_and_answer, one, outline, read, write_lines
@@ -132,3 +134,23 @@ def test_the_labels_of_the_page_are_ratings(tmp_path: Path, coaudit: Coaudit) ->
         ("P.3", "ann", "present"),
         ("P.3", "bob", "present"),
     ]
+
+
+def test_the_page_of_metrics_has_every_metric_with_its_range() -> None:
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    ranges = {inf: "{:g} and more", 1.0: "{:g} to 1", 0.5: "{:g} to 0.5", 5.0: "{:g} to 5"}
+    expected = {
+        RATES.get(name, name): "up to 1" if low == -inf else ranges[high].format(low).replace("-", "−")
+        for name, (low, high) in BOUNDS.items()
+    }
+    assert dict(re.findall(r"^\| `(\w+)`(?: †)? \| ([^|]+) \|", page, re.MULTILINE)) == expected
+
+
+def test_every_page_of_the_documents_is_linked_and_every_link_leads_somewhere() -> None:
+    pages = sorted((ROOT / "docs").glob("*.md"))
+    texts = {page: page.read_text(encoding="utf-8") for page in (ROOT / "README.md", *pages)}
+    links = {page: re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)", text) for page, text in texts.items()}
+    files = [(page, link) for page, names in links.items() for link in names if "://" not in link]
+    assert [(page.name, link) for page, link in files if not (page.parent / link).exists()] == []
+    named = {(page.parent / link).resolve() for page, link in files}
+    assert [page.name for page in pages if page.resolve() not in named] == []

@@ -99,7 +99,7 @@ class Comparison:
     def _design(self) -> str:
         if not self.pairs:
             return ""
-        rest = f", {self.alone[0]} + {self.alone[1]} not" if sum(self.alone) else ""
+        rest = f", {self.alone[0]} + {self.alone[1]} unpaired" if sum(self.alone) else ""
         return f" ({self.pairs} instance{'s' * (self.pairs > 1)} paired{rest})"
 
 
@@ -250,10 +250,10 @@ def _welch(effect: float, error: float, df: float) -> float:
 def _undecided_reason(sample: Arms, least: float) -> str:
     if least > 0.5 - 1e-9 and sample.observed == 0:
         return f"nothing to test: {'all values are the same' if any(sample.alone) else 'no pair differs'}"
-    alone = " and ".join(map(str, sample.alone))
-    sizes = f"{sample.pairs} pairs" if not sum(sample.alone) else alone
-    sizes += f" beside {sample.pairs} pairs" if sample.pairs and sum(sample.alone) else ""
-    return f"too few to decide: no outcome of {sizes} with these values would reach .05"
+    pairs = f"{sample.pairs} pair{'s' * (sample.pairs != 1)}"
+    alone = f"{' + '.join(map(str, sample.alone))} {'unpaired ' if sample.pairs else ''}values"
+    sizes = " and ".join([*([pairs] if sample.pairs else []), *([alone] if sum(sample.alone) else [])])
+    return f"too few to decide: with {sizes} like these, no outcome would reach .05"
 
 
 def contrast_all(

@@ -144,7 +144,7 @@ def _smoothing_variance(audit: Audit) -> tuple[float, float]:
 def _too_few(one: Arm, other: Arm, variance: float) -> str | None:
     few = [side.checked for side in (one, other) if side.checked < 4]
     if few:
-        return f"too few to decide: {few[0]} independent of 4"
+        return f"too few to decide: {few[0]} independent, 4 needed"
     return None if variance > 0 else "the labels leave nothing to test"
 
 

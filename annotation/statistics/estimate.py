@@ -378,7 +378,7 @@ def _too_few(first: Totals, second: Totals) -> str | None:
     for sample in (first, second):
         least = LEAST_SHARE if _plain(sample) else LEAST
         if len(sample.names) < least:
-            return f"too few for an interval: {len(sample.names)} independent of {least}"
+            return f"too few for an interval: {len(sample.names)} independent, {least} needed"
     return None
 
 
@@ -442,7 +442,7 @@ def _interval(moments: Moments) -> tuple[float | None, float | None, str | None,
     if moments.drawn == 1:
         return value, value, None, None
     if moments.clusters < (least := LEAST_SHARE if moments.plain else LEAST):
-        return None, None, f"too few for an interval: {moments.clusters} independent of {least}", None
+        return None, None, f"too few for an interval: {moments.clusters} independent, {least} needed", None
     reach = student(moments.df) * moments.error
     if isfinite(lowest) and isfinite(highest):
         size = _effective(moments)
@@ -518,7 +518,7 @@ def _doubt(moments: Moments, low: float, high: float) -> str | None:
     if moments.events <= FEW_EVENTS:
         return f"few events: {moments.events:.0f}"
     if isfinite(lowest) and highest == inf and moments.clusters <= _FEW and spread > moments.value - lowest:
-        return f"{moments.clusters} very uneven values: the largest there are may not be among them"
+        return f"{moments.clusters} very uneven values: the largest may not be among them"
     if moments.yes_no or moments.drawn == 1 or not spread < _ALIKE * (highest - lowest) < inf:
         return None
     unseen = min(1.0, 3 / moments.clusters)

@@ -203,7 +203,7 @@ def _paired_comparison(new: Bools, old: Bools, units: Bools, clusters: Ints | No
     if not differing:
         return replace(row, p_value=None, reason="nothing to test: no pair differs")
     if least >= LEVEL:
-        few = f"too few to decide: {differing} {what} with a difference, no outcome of so few would reach .05"
+        few = f"too few to decide: {differing} {what} with a difference cannot reach .05"
         row = replace(row, p_value=None, reason=few)
     if row.low is None or row.high is None or (row.p_value is not None and row.p_value < LEVEL):
         return row

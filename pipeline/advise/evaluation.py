@@ -130,7 +130,7 @@ def _unknown_notes(thin: Mapping[str, float]) -> list[str]:
     listing = ", ".join(f"{name} ({effective:.1f})" for name, effective in list(thin.items())[:5])
     more = f" and {len(thin) - 5} others" if len(thin) > 5 else ""
     return [
-        f"no value where a policy's choices were logged in what amounts to fewer than {LEAST_KNOWN} "
+        f"no value where a policy's choices were logged in the equivalent of fewer than {LEAST_KNOWN} "
         f"questions: {listing}{more}"
     ]
 

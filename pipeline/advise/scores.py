@@ -38,10 +38,10 @@ LEAST_KNOWN = 8
 """Effective number of questions from which on a policy has a value: on samples few take its choices."""
 SURE = 50
 """Effective number of questions from which on intervals have their nominal coverage."""
-WEIGHTED = "weighted by importance, with who acted as course, words and question tell"
+WEIGHTED = "weighted by importance, with who acted predicted from course, words and question"
 UNSEEN = (
-    "reasons to step in that these do not show, or that too few questions show to be learnt, bias every "
-    "value, and no interval covers that"
+    "reasons to step in that these do not show, or that too few questions show, bias every value, and no "
+    "interval allows for that"
 )
 STRENGTH = 10.0
 """Strength of the ridge penalty, where a question's words predict what it earns."""

@@ -192,8 +192,8 @@ def documents(advisor: Advisor) -> Mapping[str, Any]:
         effective = next(row["effective"] for row in one.report["candidates"] if row["policy"] == REFERENCE)
         if effective < LEAST_KNOWN:
             notes.append(
-                f"agent-only's choices were logged in what amounts to {effective:.1f} questions, at least "
-                f"{LEAST_KNOWN} are needed to say that anything gains over it: nothing is chosen in its place"
+                f"agent-only's choices were logged in the equivalent of {effective:.1f} questions; at least "
+                f"{LEAST_KNOWN} are needed to show that anything is better, so agent-only stays the choice"
             )
             break
     rows = [
@@ -207,17 +207,17 @@ def _notes(about: Mapping[str, Any]) -> list[str]:
     """Notes on what the data could not tell."""
     notes = []
     if about["without_outcome"]:
-        notes.append(f"{about['without_outcome']} trajectories have no outcome or no step and taught nothing")
+        notes.append(f"{about['without_outcome']} trajectories have no outcome or no step and were not used")
     if about["sampled"]:
         notes.append(
-            f"hardly a state saw both choices: learnt from returns as they were logged, and {WEIGHTED}; a "
+            f"hardly any state has both choices on record: learnt from the logged returns, {WEIGHTED}; a "
             "policy whose choices were never logged has no value"
         )
         notes.append(UNSEEN)
     elif about["one_choice"]:
         notes.append(
             f"{about['one_choice']} states, in {about['incomplete_questions']} questions, have one choice "
-            "recorded: it is forced there, and teaches nothing"
+            "recorded: it is forced there, and nothing can be learnt from it"
         )
     if about["outcomes"][0] == about["outcomes"][1]:
         notes.append(f"every outcome is {about['outcomes'][0]:g}: nobody's step can gain anything")

@@ -70,14 +70,14 @@ def of_csv(path: Path, labels: Sequence[str], level: str, margins: Margins = "pa
     declared = tuple(labels) or _occurring_labels(path, answers)
     if level == "ordinal" and not labels and not all(map(_is_number, declared)):
         raise UsageError(
-            f"--level {level} takes --labels in their order, for these are words: {', '.join(declared)}"
+            f"--level {level} needs --labels in their order, since these are words: {', '.join(declared)}"
         )
     if len(declared) < 2:
         number = "1" if declared[0] == "0" else "0"
         declared = (*declared, number if level == "interval" else "(no other label)")
     places = {_sense(label): place for place, label in enumerate(declared)}
     if len(places) < len(declared):
-        raise UsageError(f"--labels must be different ones, whatever their case, got {', '.join(declared)}")
+        raise UsageError(f"--labels must differ by more than their case, got {', '.join(declared)}")
     units = {unit: i for i, unit in enumerate(dict.fromkeys(unit for unit, _ in answers))}
     raters = tuple(sorted({rater for _, rater in answers}))
     matrix = np.full((len(units), len(raters)), MISSING, dtype=np.int64)

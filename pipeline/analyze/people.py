@@ -56,8 +56,8 @@ def people(store: Store, names: Sequence[str] = (), by: Sequence[str] = ("condit
             )
     if not books:
         raise UsageError(
-            "no people's labels on these codebooks, gold aside; `coaudit ratings import` brings some, "
-            "`coaudit validate JUDGE` holds a judge against gold"
+            "no labels by people on these codebooks (gold is not a person's); `coaudit ratings import` "
+            "imports labels, `coaudit validate JUDGE` compares a judge with gold"
         )
     return {"judge": None, "people": books}
 

@@ -152,7 +152,7 @@ def _calibration(code: Rated, judge: str) -> dict[str, Any]:
     within = None if code.clusters is None else code.clusters[usable]
     result = calibration(positive, (human[usable] == 0).astype(np.int64), clusters=within)
     if len(code.book.labels) > 2:
-        result = replace(result, reason="of several labels a probability is of the one that was given")
+        result = replace(result, reason="with several labels, a probability is that of the label given")
     return {**asdict(result), "note": _evenly(code.seen_by(judge))}
 
 
@@ -245,7 +245,9 @@ def summary(page: dict[str, Any]) -> Summary:
     foot += _undefined_kappas(labelled)
     if bare:
         some = f"{len(bare)} codes have no unit that" if len(bare) > 1 else "one code has no unit that"
-        foot.insert(0, f"{some} people and the judge both labelled: {', '.join(bare)}; `coaudit sample`.")
+        foot.insert(
+            0, f"{some} people and the judge both labelled: {', '.join(bare)}; `coaudit sample` draws some."
+        )
     if any(code["alternative_annotator_test"]["passed"] for code in labelled):
         foot.append(f"may stand in: for a person, worse by less than ε. {TRAP}")
     return Summary(

@@ -118,7 +118,7 @@ def _new_sample(store: Store, wish: Wish, books: Sequence[Codebook]) -> samples.
             frames += _frames(book.name, frame, inclusion)
     if wish.method == samples.ADJUDICATION and not sample_units:
         names = ", ".join(book.name for book in books)
-        raise UsageError(f"the sample is empty: people dispute nothing of {names} that is not settled")
+        raise UsageError(f"the sample is empty: no disagreement on {names} is left to settle")
     design = samples.Design(
         name=wish.name,
         codebooks={book.name: book.version for book in books},

@@ -21,6 +21,7 @@ from ...annotation.labelstudio import Project, Server
 from ...annotation.labelstudio.client import ListedTask
 from ...annotation.labelstudio.tasks import DISPUTED, KEY
 from ...schemas import Codebook, JsonValue, Quarantined, canonical_json
+from ...schemas.text import rule_of
 from ..errors import CoauditError, SourceError
 from ..store import Store, execute, ledger
 from ..store.ledger import Ledger
@@ -87,7 +88,7 @@ def _pull(
     mark = project_module.mark_of(project)
     book = project_module.pushed_codebook(store.workspace, mark.codebook, mark.version) if mark else None
     if book is None:
-        result.reports.append(f"project {project.id}: its codebook is not known here, nothing was taken over")
+        result.reports.append(f"project {project.id}: its codebook is not known here, nothing was imported")
         return
     received = store.workspace.received
     last = last_pull(received, server.url, project.id)
@@ -126,7 +127,7 @@ def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]
         with _pull_lock(store):
             pulling.take(book_tasks, None)
     if (strange := sum(_book_of(task) == ("", "") for task in tasks)) and result.projects:
-        result.reports.append(f"{path}: {strange} tasks carry no codebook of coaudit's: they are not counted")
+        result.reports.append(f"{path}: {strange} tasks have no codebook of coaudit's and are not counted")
     if not result.projects:
         raise SourceError(f"{path}: none of its tasks carries a codebook that coaudit pushed or exported")
     store.sync()
@@ -198,7 +199,7 @@ def _read_export(path: Path) -> list[dict[str, Any]]:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise SourceError(f"{no_export}: {place}: {first['msg']}, got {first['input']!r:.80}") from error
+        raise SourceError(f"{no_export}: {place}: {rule_of(first)}, got {first['input']!r:.80}") from error
     return tasks  # type: ignore[return-value]
 
 

@@ -15,7 +15,7 @@ from .console import Json, emit, number, price, progress, say, store, table, tel
 
 app = typer.Typer(rich_markup_mode=None)
 advise_app = typer.Typer(
-    help="When should a person step in? Learn it, evaluate it, ask it.",
+    help="Learn when a person should step in, evaluate that, and get advice.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -51,7 +51,7 @@ def train(
     ] = None,
     penalty: Annotated[
         list[float] | None,
-        typer.Option(help=f"λ, the price of one human step; repeatable. {PENALTY:g} without it."),
+        typer.Option(help=f"λ, the price of one human step; repeatable. Default: {PENALTY:g}."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="File to write; default: models/advisor.json in the workspace.")
@@ -61,9 +61,10 @@ def train(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the folds and of all random draws.")] = 0,
     json: Json = False,
 ) -> None:
-    """Learn when a person should step in, from trajectories with outcomes in which both acted.
+    """Learn from trajectories with outcomes when a person should step in.
 
-    Rules and learnt policies are tried on held-out questions, and one is chosen.
+    They must have steps of people and of agents. Rules and learnt policies are tried on held-out questions,
+    and one is chosen.
     """
     from ..advise import advisor, training
 
@@ -104,12 +105,13 @@ def _print_training(row: Mapping[str, Any]) -> None:
         for one in ranking
         if one["chosen"] or one["difference"] is not None
     ]
-    table(f"λ = {row['lambda']:g}, on questions that were held out", columns, rows[:15])
+    table(f"λ = {row['lambda']:g}, on held-out questions", columns, rows[:15])
     gain = row["procedure"]
     tell(
         f"chosen: {row['chosen']}, of {row['tried']} configurations ({row['learnt']} learnt)\n"
         f"rule: {row['rule']}\n"
-        f"choosing so gains {_interval(gain, 'difference')} over agent-only on questions it was made without"
+        "expected gain of this way of choosing over agent-only, on held-out questions: "
+        f"{_interval(gain, 'difference')}"
     )
 
 
@@ -129,7 +131,7 @@ def evaluate(
     ] = False,
     json: Json = False,
 ) -> None:
-    """What an advisor's choice earns on other questions, beside every baseline, rule and the oracle."""
+    """Evaluate an advisor on other questions, beside every baseline and rule and the oracle."""
     from ..advise import advisor, evaluation
 
     model = advisor.load(policy or advisor.default(workspace(ctx)))
@@ -251,7 +253,7 @@ def advise_next(
     penalty: Annotated[float | None, typer.Option(help="λ; default: the first one trained.")] = None,
     json: Json = False,
 ) -> None:
-    """Whether a person should take the next step of a trajectory, with what that is expected to gain."""
+    """Say whether a person should take a trajectory's next step, and what that should gain."""
     from ..advise import advice, advisor
 
     model = advisor.load(policy or advisor.default(workspace(ctx)))

@@ -55,7 +55,9 @@ def agreement(
         return
     confusions: list[dict[str, Any]] = []
     if ratings is None and (labels or level != "nominal"):
-        raise UsageError("--labels and --level are for --ratings FILE; in a workspace codebooks say them")
+        raise UsageError(
+            "--labels and --level are for --ratings FILE; in a workspace, the codebooks define them"
+        )
     if ratings is not None:
         rows = measuring.of_csv(ratings, split(labels), level, population)
     else:
@@ -84,8 +86,8 @@ def rates(
     labels: Annotated[
         str,
         typer.Option(
-            help="Of a unit: mean of its annotators', or of an annotator model, dawid-skene, or "
-            "dawid-skene-judge with the judge as one more rater."
+            help="How a unit's label is formed: mean of its annotators' labels, or by an annotator model, "
+            "dawid-skene, or dawid-skene-judge with the judge as one more rater."
         ),
     ] = "mean",
     json: Json = False,
@@ -113,7 +115,7 @@ def compare(
     by: Annotated[str, typer.Option(help="What defines the groups: condition, agent_model, task, a tag ...")],
     metric: Annotated[list[str] | None, typer.Option(help="Only these metrics or codes; repeatable.")] = None,
     groups: Annotated[
-        str, typer.Option(help="A,B: only these two groups; a name with a comma in double quotes.")
+        str, typer.Option(help="A,B: only these two groups; put a name with a comma in double quotes.")
     ] = "",
     rater: Annotated[str | None, typer.Option(help="Whose ratings to use; default: each rater's.")] = None,
     correction: Annotated[
@@ -156,7 +158,7 @@ def _pair(groups: str) -> tuple[str, str] | None:
         return None
     names = [name.strip() for name in next(csv.reader([groups], skipinitialspace=True))]
     if len(names) != 2 or names[0] == names[1]:
-        raise UsageError(f"--groups takes two, parted by a comma, got {groups!r}")
+        raise UsageError(f"--groups takes two names separated by a comma, got {groups!r}")
     return names[0], names[1]
 
 
@@ -179,14 +181,14 @@ def validate(
     ] = False,
     json: Json = False,
 ) -> None:
-    """One page on a judge: agreement with people beside people's own, errors, calibration, drift.
+    """One page on a judge: its agreement with people beside people's own, errors, calibration, drift.
 
-    Of a codebook on participants or steps, the share of runs in which it marks the one that people marked.
-    Without a judge: how far those who labelled agree, code by code, over all codes and by group.
+    For a codebook on participants or steps: the share of runs in which it marks the one that people marked.
+    Without a judge: how far those who labelled agree, by code, over all codes and by group.
     """
     if judge is None:
         if previous or full:
-            raise UsageError(f"{'--previous' if previous else '--full'} is for a judge, and none is named")
+            raise UsageError(f"{'--previous' if previous else '--full'} needs a judge, and none is named")
         page = people.people(store(ctx), codebook or [], split(by))
         if json:
             emit(page)

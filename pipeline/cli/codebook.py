@@ -24,7 +24,7 @@ app.add_typer(codebook_app, name="codebook")
 
 @codebook_app.command("list")
 def list_codebooks(ctx: typer.Context, json: Json = False) -> None:
-    """The codebooks there are, the workspace's own included."""
+    """List all codebooks, including the workspace's own."""
     folder = workspace(ctx).codebooks
     rows = []
     for name in codebooks.names(folder):
@@ -61,7 +61,7 @@ def show_codebook(
     prompt: Annotated[bool, typer.Option("--prompt", help="Show the prompt for a language model.")] = False,
     json: Json = False,
 ) -> None:
-    """One codebook: its question, labels and codes."""
+    """Show one codebook: its question, labels and codes."""
     try:
         book = codebooks.load(name, workspace(ctx).codebooks)
     except codebooks.CodebookError as error:
@@ -84,7 +84,7 @@ def check_codebook(
     file: Annotated[Path, typer.Argument(help="A codebook as a TOML file.")],
     json: Json = False,
 ) -> None:
-    """Say everything that is wrong with a codebook, and what would be right."""
+    """List everything that is wrong with a codebook, and what is expected instead."""
     problems, notes = codebook_check.check(file)
     if json:
         emit({"problems": problems, "notes": notes})

@@ -21,7 +21,7 @@ def dashboard(
     ctx: typer.Context,
     port: Annotated[int, typer.Option(help="Port on 127.0.0.1.", min=1, max=65535)] = 8501,
 ) -> None:
-    """Look at the workspace in the browser, at http://127.0.0.1:PORT. It reads only; Ctrl-C ends it."""
+    """Open the workspace in the browser, at http://127.0.0.1:PORT. It only reads; Ctrl-C ends it."""
     from importlib import resources
 
     place = workspace(ctx)
@@ -67,5 +67,5 @@ def _check_free(port: int) -> None:
             trial.bind(("127.0.0.1", port))
         except OSError as error:
             raise CoauditError(
-                f"port {port} of 127.0.0.1 cannot be had: {error.strerror}; --port N"
+                f"port {port} on 127.0.0.1 is not available: {error.strerror}; choose another with --port"
             ) from error

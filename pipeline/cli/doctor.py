@@ -58,7 +58,7 @@ def doctor(
     api_base: Annotated[str | None, typer.Option(help="Endpoint of a model to try as well.")] = None,
     json: Json = False,
 ) -> None:
-    """What is installed and answers here, and which commands lack something. Exit 1 if the core is broken."""
+    """Check what is installed and reachable, and what commands still need. Exit 1 if the core is broken."""
     studio = label_studio or os.environ.get("LABEL_STUDIO_URL") or "http://127.0.0.1:8080"
     servers = [("Redis", redis, "follow"), ("Label Studio", studio, "labelstudio push, pull")]
     servers += [("model", api_base, "judge --model")] if api_base else []

@@ -105,9 +105,9 @@ def follow(
 ) -> None:
     """Follow live sessions and growing logs into the workspace until interrupted.
 
-    What comes over Redis is recorded under raw/ first. The password of a server is taken from its URL or
-    from REDIS_PASSWORD. A model is asked beside the following, which never waits for it; what it was not
-    asked when following ends, `judge` asks.
+    What arrives over Redis is first recorded under raw/. A server's password comes from its URL or from
+    REDIS_PASSWORD. Following never waits for a model: what the model has not been asked when following
+    ends, `judge` asks later.
     """
     import asyncio
 
@@ -132,14 +132,14 @@ def follow(
     plan.check()
     books = judge or []
     if (model or rater) and not books:
-        raise UsageError(f"{'--model' if model else '--rater'} is for --judge CODEBOOK, and there is none")
+        raise UsageError(f"{'--model' if model else '--rater'} needs --judge CODEBOOK")
     language_model = None
     if model:
         name = (rater or "").strip() or model
         language_model = Model(model, name, Parameters(), concurrency, max_requests, max_cost)
         language_model = _with_consent(run.with_price(language_model), yes=yes)
     if advise_above and not advise:
-        raise UsageError("--advise-above is for --advise FILE, and there is none")
+        raise UsageError("--advise-above needs --advise FILE")
     alerting = AlertOptions(alerts, webhook, unanswered, advise, finite(advise_above))
     if advise and not (alerts or webhook):
         raise UsageError("--advise raises alerts: give --alerts or --webhook too")
@@ -148,7 +148,9 @@ def follow(
             _follow(ctx, plan, JudgingOptions(books, rater, language_model, api_base), alerting)
         )
     except WriteError as error:
-        raise WriteError(f"{error}; what came before is safe, follow again to go on") from error
+        raise WriteError(
+            f"{error}; everything before this is safe; run `coaudit follow` again to continue"
+        ) from error
     if json:
         emit(counts)
     else:
@@ -231,7 +233,7 @@ def _with_consent(model: Model, *, yes: bool) -> Model:
     """A model that costs something needs a person's consent: nobody knows how much there will be to ask."""
     prompt, completion = (1e6 * model.price.prompt, 1e6 * model.price.completion) if model.price else (0, 0)
     if (prompt or completion) and not yes:
-        consent(f"{model.name} costs ${prompt:g} and ${completion:g} a million tokens of prompt and answer")
+        consent(f"{model.name} costs ${prompt:g} and ${completion:g} per million tokens of prompt and answer")
     return model
 
 

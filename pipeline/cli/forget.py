@@ -19,10 +19,10 @@ app = typer.Typer(rich_markup_mode=None)
 def forget(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(help="A source's path, a folder above several, or a trajectory.")],
-    undo: Annotated[bool, typer.Option("--undo", help="Undo: the log is read again.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Bring it back: its log is read again.")] = False,
     json: Json = False,
 ) -> None:
-    """Take a source or a trajectory out, also from rebuilds; ratings on it are kept and do not count."""
+    """Leave a source or a trajectory out, also of rebuilds. Its ratings are kept but do not count."""
     workspace_store = store(ctx)
     if undo:
         names = forgetting.undo(workspace_store, name)
@@ -39,7 +39,8 @@ def forget(
     if json:
         emit({"sources": effect.sources, "trajectories": effect.trajectories, "ratings": effect.ratings})
     else:
-        tell(f"{_runs(len(effect.trajectories))} out; {effect.ratings} ratings on them are kept")
+        ratings = f"{effect.ratings} ratings on them are kept but do not count"
+        tell(f"{_runs(len(effect.trajectories))} left out; {ratings}")
 
 
 def _runs(n: int) -> str:

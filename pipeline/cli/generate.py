@@ -20,7 +20,7 @@ def generate(
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
     json: Json = False,
 ) -> None:
-    """Write Co-Gym result folders with planted truth (truth.jsonl, which `ratings import` reads)."""
+    """Generate Co-Gym result folders, with the correct labels in truth.jsonl (for `ratings import`)."""
     with progress("generating") as report:
         counts = generating.generate(folder, sessions, seed, report)
     if json:

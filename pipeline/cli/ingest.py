@@ -41,7 +41,7 @@ from .trajectory import show
 app = typer.Typer(rich_markup_mode=None)
 MapOption = Annotated[
     str | None,
-    typer.Option(help="Mapping file for logs of any shape, or the name of a mapping that is shipped."),
+    typer.Option(help="Mapping file for logs of any format, or the name of a shipped mapping."),
 ]
 ALIKE = 3
 """Complaints beyond this number that differ in numbers alone are told as one with a count."""
@@ -198,7 +198,7 @@ def checked_setting(setting: str | None) -> Setting | None:
 
 @app.command("rebuild")
 def rebuild(ctx: typer.Context, json: Json = False) -> None:
-    """Make the database anew from the ledgers and the logs they name."""
+    """Rebuild the database from the ledgers and the logs that they name."""
     store = Store(workspace(ctx))
     if not store.workspace.exists():
         raise CoauditError(f"{store.workspace.home}: no workspace here; `coaudit ingest PATH` makes one")

@@ -41,7 +41,7 @@ ModelName = Annotated[
     ),
 ]
 ApiBase = Annotated[str | None, typer.Option(help="URL of the endpoint, up to /v1.")]
-Concurrency = Annotated[int, typer.Option(min=1, help="Most requests in flight at a time.")]
+Concurrency = Annotated[int, typer.Option(min=1, help="Most requests in flight at the same time.")]
 EngineName = Annotated[
     str,
     typer.Option(
@@ -57,7 +57,7 @@ Workers = Annotated[
     typer.Option(min=1, help="Workers of engine ray; default: as many as there are GPUs or CPUs for."),
 ]
 _IN_FLIGHT = ", ".join(f"{name} {most}" for name, most in IN_FLIGHT.items())
-Yes = Annotated[bool, typer.Option("--yes", help="Start without asking, whatever it costs.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Start without confirmation, whatever it costs.")]
 MaxRequests = Annotated[int | None, typer.Option(min=0, help="Most requests to send.")]
 MaxCost = Annotated[float | None, typer.Option(min=0, help="Most dollars to spend.")]
 
@@ -74,7 +74,8 @@ def judge(
     engine_args: EngineArgs = None,
     workers: Workers = None,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, help=f"Requests in flight at the most. [default: {_IN_FLIGHT}]")
+        int | None,
+        typer.Option(min=1, help=f"Most requests in flight at the same time. [default: {_IN_FLIGHT}]"),
     ] = None,
     context: Annotated[
         str | None,
@@ -93,7 +94,7 @@ def judge(
     max_requests: MaxRequests = None,
     max_cost: MaxCost = None,
     temperature: Annotated[float, typer.Option(min=0, help="Sampling temperature of the model.")] = 0.0,
-    seed: Annotated[int | None, typer.Option(help="Seed of the model, where it takes one.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed for the model, if it accepts one.")] = None,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for an answer.")] = 180.0,
     context_tokens: Annotated[
         int | None,
@@ -106,7 +107,7 @@ def judge(
     sample: Annotated[str | None, typer.Option(help="Only the units of this sample.")] = None,
     json: Json = False,
 ) -> None:
-    """Rate units with rules or a model. What was rated in the same way before is not rated again."""
+    """Rate units with rules or a model. Units already rated in the same way are not rated again."""
     workspace_store, rater = store(ctx), (rater or "").strip()
     scope = judging.Scope((), checked_context(context), include_query, limit, retry_errors, repeats)
     scope = scope.of_sample(workspace_store, sample)
@@ -184,7 +185,7 @@ def report(summary: Summary, json: bool) -> None:
     cost = "" if summary.cost_usd is None else f", ${summary.cost_usd:.4f}"
     usage = f"; {summary.requests} requests{cost}" if summary.requests else ""
     tell(
-        f"{summary.rated} rated, {summary.already} already, {summary.errors} errors"
+        f"{summary.rated} units rated, {summary.already} rated before, {summary.errors} errors"
         f"{usage}; {summary.seconds:.1f} s"
     )
 
@@ -236,7 +237,7 @@ def _check_no_model_options(options: dict[str, object]) -> None:
     """UsageError for options on how a model is asked where none is named: rules would rate in its place."""
     for option, value in options.items():
         if value:
-            raise UsageError(f"{option} says how a model is asked, and there is none: give --model")
+            raise UsageError(f"{option} is for asking a model: give --model")
 
 
 def _is_jury(rater: str) -> bool:

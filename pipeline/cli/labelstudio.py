@@ -26,7 +26,7 @@ app = typer.Typer(rich_markup_mode=None)
 URL = "http://127.0.0.1:8080"
 
 labelstudio_app = typer.Typer(
-    help="Send samples to Label Studio and take the labels back.", no_args_is_help=True, rich_markup_mode=None
+    help="Send samples to Label Studio and fetch the labels.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(labelstudio_app, name="labelstudio")
 
@@ -49,7 +49,7 @@ def up(
         typer.Option(help="Folder of its database; default: ~/.local/share/coaudit/label-studio."),
     ] = None,
 ) -> None:
-    """Start a Label Studio of your own, installed on first use, and keep it until Ctrl-C."""
+    """Start a Label Studio of your own (installed on first use) and run it until Ctrl-C."""
     environment = env or server.default_environment()
     folder = data or Path.home() / ".local" / "share" / "coaudit" / "label-studio"
     folder.mkdir(parents=True, exist_ok=True)
@@ -107,16 +107,14 @@ def push(
     ] = None,
     reset_config: Annotated[
         bool,
-        typer.Option(
-            "--reset-config", help="Give projects the present layout, even if somebody changed theirs."
-        ),
+        typer.Option("--reset-config", help="Give projects the current layout, even if somebody changed it."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Make the sample's projects, one for each annotator, and the tasks they lack.
+    """Create the sample's projects, one for each annotator, and any tasks still missing.
 
-    Repeat it whenever in doubt: nothing doubles. Label Studio shows every member every project: what somebody
-    answers in another's project, or changes there, is listed by pull and status and never counted.
+    It is safe to repeat: nothing is created twice. In Label Studio, every member sees every project. What
+    somebody answers or changes in another's project is listed by pull and status, and never counted.
     """
     workspace_store = store(ctx)
     unit_sample = samples.load(workspace_store.workspace, sample)
@@ -148,7 +146,7 @@ def push(
 
 @labelstudio_app.command("pull")
 def pull(ctx: typer.Context, sample: SampleName = None, json: Json = False) -> None:
-    """Take over what people labelled, changed or took back since the last pull."""
+    """Fetch what people labelled, changed or withdrew since the last pull."""
     workspace_store = store(ctx)
     with _server() as server:
         _report(pulling.pull(workspace_store, server, samples.load(workspace_store.workspace, sample)), json)
@@ -156,7 +154,7 @@ def pull(ctx: typer.Context, sample: SampleName = None, json: Json = False) -> N
 
 @labelstudio_app.command("status")
 def status(ctx: typer.Context, sample: SampleName = None, json: Json = False) -> None:
-    """How far annotation is, by project and by annotator."""
+    """Show how far annotation has come, by project and annotator."""
     workspace_store = store(ctx)
     with _server() as server:
         rows = progressing.status(workspace_store, server, samples.load(workspace_store.workspace, sample))
@@ -190,7 +188,7 @@ def export(
     sample: SampleName = None,
     context: Context = "transcript",
 ) -> None:
-    """Write tasks, configuration and instruction as files, for a Label Studio that we can't reach."""
+    """Write tasks, configuration and instruction as files, for a Label Studio out of reach."""
     workspace_store = store(ctx)
     unit_sample = samples.load(workspace_store.workspace, sample)
     paths, left_out = annotating.export(workspace_store, unit_sample, folder, context)
@@ -211,7 +209,7 @@ def import_export(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Take over the annotations in a JSON export of Label Studio."""
+    """Read the annotations in a JSON export of Label Studio."""
     workspace_store = store(ctx)
     unit_sample = samples.load(workspace_store.workspace, sample)
     _report(pulling.import_file(workspace_store, unit_sample, file, _people(annotator or [])), json)
@@ -233,7 +231,7 @@ def _report(result: PullResult, json: bool) -> None:
     else:
         tell(
             f"{result.annotations} annotations read: {result.rated} new ratings, "
-            f"{result.errors} without a label, {result.retracted} taken back, {result.unchanged} unchanged"
+            f"{result.errors} without a label, {result.retracted} withdrawn, {result.unchanged} unchanged"
         )
     for report in result.reports:
         say(report)
@@ -265,7 +263,7 @@ def _server() -> Server:
         raise UsageError(f"LABEL_STUDIO_URL must begin with http:// or https://, got {shown_url(url)!r}")
     if shown_url(url) != url:
         raise UsageError(
-            "LABEL_STUDIO_URL must be a host and a path alone, since it stands in ledgers "
+            "LABEL_STUDIO_URL must be only a host and a path, since it is written to ledgers "
             f"(LABEL_STUDIO_API_KEY says who asks), got more than {shown_url(url)!r}"
         )
     with coaudit_errors():

@@ -36,7 +36,7 @@ def map_logs(
     ] = True,
     json: Json = False,
 ) -> None:
-    """Draft a mapping for logs of any shape, and show the first trajectories that come of it."""
+    """Draft a mapping for logs of any format, and show the first trajectories that it yields."""
     if not path.exists():
         raise CoauditError(f"{path}: no such file or folder")
     with _log_folder(path) as folder:

@@ -57,7 +57,7 @@ def metrics(
     if measuring.checked_per(per):
         if by:
             raise UsageError(
-                "--per trajectory has a row for each trajectory, and --by none for groups of them"
+                "--per trajectory has a row for each trajectory and no groups, so leave out --by"
             )
         rows: Iterable[Metric] = measuring.trajectory_metrics(store(ctx), **basis)
     else:

@@ -26,11 +26,13 @@ def import_outcomes(
     ctx: typer.Context,
     file: Annotated[
         Path,
-        typer.Argument(help="JSON, CSV, Excel or Parquet with trajectory, name, value, baseline?"),
+        typer.Argument(
+            help="JSON, CSV, Excel or Parquet with trajectory, name, value and, optionally, baseline."
+        ),
     ],
     json: Json = False,
 ) -> None:
-    """Ratings and preferences that people gave, such as outcome_rating, satisfaction, preferred."""
+    """Import what people said of whole trajectories, such as satisfaction."""
     report_import(imports.outcomes(store(ctx), file), json)
 
 
@@ -41,7 +43,7 @@ def report_import(result: ImportResult, json: bool) -> None:
         counts = {name: getattr(result, name) for name in ("imported", "changed", "unchanged")}
         emit({**counts, "contradicted": result.contradicted, "quarantined": quarantined})
     else:
-        replacements = f", {result.changed} of them in place of another" if result.changed else ""
+        replacements = f", {result.changed} of them replacing an earlier one" if result.changed else ""
         tell(f"{result.imported} imported{replacements}; {result.unchanged} unchanged")
         for sentence in result.contradicted[:SHOWN]:
             say(sentence)

@@ -16,7 +16,7 @@ app.add_typer(quarantine_app, name="quarantine")
 
 @quarantine_app.command("list")
 def list_quarantined(ctx: typer.Context, json: Json = False) -> None:
-    """Every piece of a log or ledger that could not be read, with its address and the reason."""
+    """List every piece of a log or ledger that could not be read, with its place and the reason."""
     with store(ctx).reading() as connection:
         rows = dictionaries(connection, "SELECT source, line, reason FROM quarantine ORDER BY ALL")
     if json:

@@ -30,7 +30,7 @@ def import_ratings(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Ratings made elsewhere; each is checked against its codebook and its unit."""
+    """Import ratings made elsewhere; each is checked against its codebook and its unit."""
     report_import(imports.ratings(store(ctx), file, mapping_of(map)), json)
 
 
@@ -46,7 +46,10 @@ def mapping_of(path: Path | None) -> labels.LabelMapping | None:
 
 @ratings_app.command("uncounted")
 def uncounted_ratings(ctx: typer.Context, json: Json = False) -> None:
-    """Ratings that are kept and do not count, and why: their unit or codebook has changed, or is gone."""
+    """List ratings that are kept but do not count, and why.
+
+    Their unit or codebook has changed, or is gone.
+    """
     rows = imports.uncounted_rows(store(ctx))
     if json:
         emit_rows(rows)
@@ -60,7 +63,7 @@ def export_ratings(
     ctx: typer.Context,
     out: Annotated[Path | None, typer.Option(help="File to write; default: stdout.")] = None,
 ) -> None:
-    """Every rating that holds, as JSON Lines that `ratings import` reads."""
+    """Write every current rating as JSON Lines, which `ratings import` reads."""
     import sys
 
     lines = imports.export_lines(store(ctx))

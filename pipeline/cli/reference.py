@@ -37,16 +37,22 @@ MODELS: dict[str, type[BaseModel]] = {
 """File under schemas/json -> the type it describes."""
 _HEAD = """# Commands
 
-Written by `make docs` from `coaudit --help`. `--workspace DIR` stands before the command.
+All commands and options, as `coaudit --help` prints them. `--workspace DIR` goes before the command:
+`coaudit --workspace DIR metrics`. (`make docs` writes this page.)
 """
 
 
 _FIELDS = """# Codebooks and ratings
 
-Written by `make docs` from the types. A codebook is a TOML file, `WORKSPACE/codebooks/NAME.toml` (the shipped
-ones are under schemas/codebooks); `coaudit codebook check FILE` says what is wrong with one, and `coaudit
-codebook show NAME` prints what raters read. Ratings are JSON Lines, one a line: `coaudit ratings import FILE`
-takes them (without a `rater_kind` as a `human`'s), [labels.md](labels.md) has other shapes.
+A codebook is a TOML file that says what raters look for. Put your own into `WORKSPACE/codebooks/NAME.toml`;
+the shipped ones in [schemas/codebooks](../schemas/codebooks) are examples to copy.
+`coaudit codebook check FILE` lists what is wrong with a codebook, and `coaudit codebook show NAME` prints
+what raters read.
+
+Ratings are JSON Lines, one rating per line, for `coaudit ratings import FILE`. Without a `rater_kind`, a
+rating counts as a `human`'s. For labels in other formats, see [labels.md](labels.md).
+
+(`make docs` writes this page from the types.)
 """
 
 

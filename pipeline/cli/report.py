@@ -40,10 +40,10 @@ def report(
         bool, typer.Option("--full", help="With text: all tables in place of the three answers.")
     ] = False,
 ) -> None:
-    """How the team worked, where it failed, how far the judge is right; all tables with --full or as a file.
+    """How the team worked, where it failed, how far the judge can be trusted; or all tables.
 
-    Files are one HTML page, Markdown, LaTeX or JSON, by their ending; --figures writes the page's pictures
-    into a folder, from where LaTeX takes them in.
+    All tables are printed with --full, or written to --out FILE: one HTML page, Markdown, LaTeX or JSON,
+    depending on its ending. --figures writes the figures into a folder; LaTeX includes them from there.
     """
     import shutil
 
@@ -67,7 +67,7 @@ def report(
     if figures:
         say(f"{figures}: {_figures_text(_write_figures(document, figures))}, each as SVG and PDF")
     if kind == "tex" and not figures and document.figures:
-        say(f"without its {_figures_text(len(document.figures))}; --figures FOLDER writes and sets them")
+        say(f"without its {_figures_text(len(document.figures))}; --figures FOLDER writes and includes them")
     if out or format or not figures:
         _put(text, out)
     if out:
@@ -123,7 +123,9 @@ def _format(name: str | None, out: Path | None) -> str:
     ending = {".html": "html", ".htm": "html", ".md": "md", ".tex": "tex", ".json": "json"}
     ending |= {"": "text", ".txt": "text"}
     if out and not name and out.suffix.lower() not in ending:
-        raise UsageError(f"--out {out}: no report ends in {out.suffix}; print the .html, or name a --format")
+        raise UsageError(
+            f"--out {out}: no report has the ending {out.suffix}; print the .html, or name a --format"
+        )
     kind = name or (ending[out.suffix.lower()] if out else "text")
     if kind not in FORMATS:
         raise UsageError(f"--format must be one of {', '.join(FORMATS)}, got {kind!r}")

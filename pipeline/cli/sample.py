@@ -26,7 +26,7 @@ def sample(
     method: Annotated[
         str,
         typer.Option(
-            help="simple; stratified: of each stratum its share of the corpus; neyman: more where labels are "
+            help="simple; stratified: each stratum by its share of the corpus; neyman: more where labels are "
             "uncertain (needs --pilot); disagreements: what people dispute, to be settled as gold."
         ),
     ] = "simple",
@@ -72,7 +72,7 @@ def sample(
     existed = path.exists()
     result = draw.draw(workspace_store, wish)
     if existed:
-        say(f"{path}: drawn by the same wish at {result.design.created}, and left as it was")
+        say(f"{path}: drawn with the same options at {result.design.created}, and left unchanged")
     rows: list[dict[str, Any]] = [
         {
             "codebook": book,
@@ -91,7 +91,7 @@ def sample(
     for row in rows:
         request = f"{row['codebook']}: {size} {what} were asked for"
         if unit == "unit" and row["units"] < size:
-            say(f"{request}, all {row['units']} that there are were drawn")
+            say(f"{request}, but there are only {row['units']}, which were all drawn")
         elif unit == "unit" and method == samples.ADJUDICATION and row["units"] < row["of"]:
             rest = row["of"] - row["units"]
             say(f"{row['codebook']}: {rest} more that people dispute were left for another sample (--size)")
@@ -128,8 +128,8 @@ def plan(
 ) -> None:
     """How many units people must label for an interval of the wanted width.
 
-    Of a code with two labels, drawn one by one; for kappa two people label each of them. Where m units of
-    each trajectory are drawn and their labels correlate by ρ, a rate takes 1 + (m - 1)ρ times as many.
+    For a code with two labels and units drawn one by one; for kappa, two people label each unit. If m units
+    of each trajectory are drawn and their labels correlate by ρ, a rate needs 1 + (m - 1)ρ times as many.
     """
     rows = []
     few = False
@@ -166,4 +166,4 @@ def plan(
     title = f"95 % intervals of ± {half_width:g}; kappa {kappa:g}"
     table(title, columns, [[str(value) for value in row.values()] for row in rows])
     if few:
-        say(f"a corpus of {corpus} units cannot give kappa to within {half_width:g} where more are needed")
+        say(f"a corpus of {corpus} units is too small for kappa ± {half_width:g} where more are needed")

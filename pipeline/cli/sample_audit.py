@@ -31,7 +31,7 @@ def run(folder: Path, say: Callable[[str], None]) -> tuple[Path, str]:
     """
     store = Store(Workspace(folder / "workspace"))
     if folder.exists() and any(folder.iterdir()) and not store.workspace.exists():
-        raise CoauditError(f"{folder}: holds something else than an earlier demo")
+        raise CoauditError(f"{folder}: contains something other than an earlier demo")
     say("Reading the sample logs of four systems ...")
     data = samples()
     read = ingest(

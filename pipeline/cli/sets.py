@@ -25,7 +25,7 @@ def import_set(
     tag: TagOption = None,
     json: Json = False,
 ) -> None:
-    """Bring in a public set whole: its logs, and the labels that came with it. Again changes nothing."""
+    """Import a public data set: its logs and their labels. Running it again changes nothing."""
     options = ReadOptions(setting=checked_setting(setting), tags=tags(tag or []))
     with progress("reading") as report:
         result = sets.bring(store(ctx, for_ingest=True), name, folder, options, report)

@@ -28,7 +28,7 @@ SETTINGS = "coaudit.toml"
 
 @study_app.command("show")
 def show(ctx: typer.Context, json: Json = False) -> None:
-    """Where the ledgers and tables lie, and which machines wrote how much."""
+    """Show where the ledgers and tables are, and how much each machine wrote."""
     place = workspace(ctx)
     ledgers = {
         "ratings": ledger.files(place.ratings),
@@ -63,10 +63,13 @@ def put(
     files: Annotated[list[Path], typer.Argument(help="coaudit.toml, or codebook files.", dir_okay=False)],
     replace: Annotated[
         list[str] | None,
-        typer.Option(metavar="VERSION", help="The version to replace, as shown when you looked at it."),
+        typer.Option(metavar="VERSION", help="The version to replace, as printed when the file was refused."),
     ] = None,
 ) -> None:
-    """Give every machine of the study these settings or codebooks, in place of none or one that you know."""
+    """Give settings or codebooks to every machine of the study.
+
+    An existing file is only replaced with --replace and its version.
+    """
     place = workspace(ctx)
     for file in files:
         name, content = _name(file), file.read_bytes()
@@ -93,7 +96,7 @@ def _put(place: Workspace, name: str, content: bytes, versions: Sequence[str]) -
             target.parent.mkdir(exist_ok=True)
             disk.put(target, content)
         elif not (place.remote.create(name, content) or place.remote.replace(name, content, current or b"")):
-            raise UsageError(f"{home}: somebody has just put another one there; put yours again to see which")
+            raise UsageError(f"{home}: another version has just been put there; try again to see which")
 
 
 def _content(path: Path) -> bytes | None:
@@ -120,4 +123,4 @@ def _name(file: Path) -> str:
 def _machine(path: Path) -> str:
     """The machine that wrote a file, according to the file's name."""
     parts = path.name.split("-")
-    return parts[1] if len(parts) == 4 else "not told"
+    return parts[1] if len(parts) == 4 else "unknown"

@@ -28,7 +28,7 @@ def train(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Train a judge on existing ratings; its agreement is that on trajectories which it had not seen."""
+    """Train a judge on existing ratings, and measure its agreement on trajectories it has not seen."""
     from dataclasses import asdict
 
     workspace_store = store(ctx)

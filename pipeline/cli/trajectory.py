@@ -20,7 +20,7 @@ app.add_typer(trajectory_app, name="trajectory")
 
 @trajectory_app.command("list")
 def list_trajectories(ctx: typer.Context, json: Json = False) -> None:
-    """What is in the workspace, one line each."""
+    """List the trajectories in the workspace, one per line."""
     heads = trajectories.heads(store(ctx))
     if json:
         emit_rows(heads)
@@ -40,7 +40,7 @@ def show_trajectory(
     ] = False,
     json: Json = False,
 ) -> None:
-    """One trajectory with all its events."""
+    """Show one trajectory with all its events."""
     trajectory = trajectories.one(store(ctx), id, states=states or not json)
     if json:
         emit(trajectories.document(trajectory, hidden=hidden, states=states))

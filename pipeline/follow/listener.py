@@ -104,7 +104,7 @@ class Listener:
             self._note_place(place)
         self.recorder.note(follows=self.name)
         if self.sessions.open:
-            self.say(f"going on with {len(self.sessions.open)} sessions of the recording before")
+            self.say(f"continuing {len(self.sessions.open)} sessions of the previous recording")
         self.sessions.apply_note({"follows": self.name})
         for session in list(self.sessions.changed.values()):
             if session.ended == "end":
@@ -257,7 +257,7 @@ class Listener:
         folders = [path for path, entry in self.awaited_folders.items() if now > entry.until]
         for path in folders:
             if not self.awaited_folders.pop(path).is_joined and not (path / records.LOG).is_file():
-                self.say(f"{path}: no {records.LOG} came; the session is kept as it was heard")
+                self.say(f"{path}: no {records.LOG} came; the session is kept as it was recorded")
         return folders
 
     def close(self) -> None:

@@ -194,7 +194,7 @@ class Follower:
         finally:
             if self.stopping.is_set() and not channel.ended.is_set():
                 listener.mark_gap(time.monotonic() - listener.last)
-                self.say(f"{listener.name}: stopped before all that had come was taken in")
+                self.say(f"{listener.name}: stopped before everything that had arrived was processed")
 
     def _take_in(
         self, listener: Listener, message: RawMessage | Subscription | ConnectionLoss
@@ -225,7 +225,9 @@ class Follower:
                         await pump.ended.wait()
         for listener in (one for one in self.listeners if one.left_count):
             count = listener.left_count
-            self.say(f"{listener.name}: {count} messages are only recorded; follow again, or rebuild")
+            self.say(
+                f"{listener.name}: {count} messages are recorded but not processed; follow again, or rebuild"
+            )
 
     def _take_subscription(self, listener: Listener, message: Subscription) -> list[tuple[str, str]]:
         listener.last, listener.subscribed = time.monotonic(), True

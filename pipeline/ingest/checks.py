@@ -309,5 +309,5 @@ def _utc(moment: str) -> str:
     except (ValueError, OverflowError) as error:
         raise ValueError(f"created: expected an ISO 8601 time, got {moment[:40]!r}") from error
     if time > datetime.now(UTC) + AHEAD:
-        raise ValueError(f"created: {moment[:40]!r} is still to come")
+        raise ValueError(f"created: {moment[:40]!r} is in the future")
     return time.isoformat(timespec="milliseconds")

@@ -84,12 +84,18 @@ def restored_names(workspace: Workspace, offsets: Mapping[str, int]) -> list[str
 
 
 def forget(store: Store, name: str) -> Effect:
-    """Forget a source (its path, or a folder above several) or a trajectory; UsageError for neither."""
+    """Forget a source (its path, or a folder above several) or a trajectory; UsageError for neither, and for
+    what is forgotten already."""
     store.admit_writes()
     _check(name)
     with store.reading() as connection:
         sources = _sources(connection, name)
-        trajectory = None if sources else resolve(connection, name)
+        try:
+            trajectory = None if sources else resolve(connection, name)
+        except UsageError:
+            if any(_excluded(store.workspace, name)):
+                raise UsageError(f"{name!r} is left out already; --undo brings it back") from None
+            raise
     lines = [ForgottenEntry(source=one, time=ledger.now()) for one in sources]
     if trajectory is not None:
         alias = None if trajectory.startswith(name) else name
@@ -105,18 +111,25 @@ def undo(store: Store, name: str) -> list[str]:
     again."""
     store.admit_writes()
     _check(name)
-    exclusions = read_exclusions(store.workspace)
-    sources = [one for one in exclusions.sources if one in _spellings(name) or _is_below(one, name)]
-    by_alias = {one.trajectory for one in _entries(store.workspace) if one.called == name}
-    trajectories = [one for one in exclusions.trajectories if one.startswith(name) or one in by_alias]
+    sources, trajectories = _excluded(store.workspace, name)
     if not sources and not trajectories:
+        exclusions = read_exclusions(store.workspace)
         some = ", ".join(sorted(exclusions.sources | exclusions.trajectories)[:5]) or "nothing"
-        raise UsageError(f"{name!r} is not forgotten; forgotten are (sources and ids): {some}")
+        raise UsageError(f"{name!r} is not left out; left out are (sources and ids): {some}")
     now = ledger.now()
     lines = [ForgottenEntry(source=one, undo=True, time=now) for one in sources]
     lines += [ForgottenEntry(trajectory=one, undo=True, time=now) for one in trajectories]
     _append(store.workspace, lines)
     return [*sources, *trajectories]
+
+
+def _excluded(workspace: Workspace, name: str) -> tuple[list[str], list[str]]:
+    """The sources and the trajectories that are forgotten under a name."""
+    exclusions = read_exclusions(workspace)
+    sources = [one for one in exclusions.sources if one in _spellings(name) or _is_below(one, name)]
+    by_alias = {one.trajectory for one in _entries(workspace) if one.called == name}
+    trajectories = [one for one in exclusions.trajectories if one.startswith(name) or one in by_alias]
+    return sources, trajectories
 
 
 def enforce(store: Store) -> Effect:

@@ -203,7 +203,7 @@ def resolve_identity(
         new_id = f"{trajectory.id.partition('-')[0]}-{new[differs][:6]}"
         same_run = options.condition in (None, previous.condition) and sessions.summary(new_id) is None
         if same_run and _is_mended(sessions.connection, previous, trajectory, run_ids):
-            result.notes.append(f"{trajectory.source}: says otherwise than before from event {differs} on")
+            result.notes.append(f"{trajectory.source}: from event {differs} on, differs from what was stored")
             return trajectory.id, _merge_stored(previous, trajectory, options)
         remark = (
             f"same session as {previous.source} up to event {differs}, then another"

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from ...schemas import Codebook, Quarantined, Rating
+from ...schemas.text import rule_of
 from ...schemas.trajectory import GivenOutcome
 from ..errors import SourceError
 from ..store import Store, dictionaries, ledger, rows
@@ -530,4 +531,4 @@ def _wrong(error: Any) -> str:
     """What is wrong with a field, with its value where that is a plain one."""
     place, value = ".".join(map(str, error["loc"])) or "line", error["input"]
     detail = f", got {str(value)[:40]!r}" if isinstance(value, str) and error["type"] != "value_error" else ""
-    return f"{place}: {error['msg']}{detail}"
+    return f"{place}: {rule_of(error)}{detail}"

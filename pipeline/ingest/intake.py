@@ -176,7 +176,9 @@ class Intake:
                 "`coaudit forget` it"
             )
         if len(pairs) > NAMED:
-            self.result.notes.append(f"{len(pairs) - NAMED} more files say to the word what others say")
+            self.result.notes.append(
+                f"{len(pairs) - NAMED} more files have exactly the same content as others"
+            )
 
     def _tell_pieces(self) -> None:
         """Note the logs that go on with sessions that another log began, where the log itself names its

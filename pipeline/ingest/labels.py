@@ -99,15 +99,17 @@ class LabelMapping(Model):
     def check(self) -> None:
         """ValueError for what the types alone cannot tell."""
         if self.constants.codebook is None:
-            raise ValueError("constants.codebook: which codebook the labels are on")
+            raise ValueError("constants.codebook: missing, it names the codebook of the labels")
         if not (self.rating.code or self.codes or self.constants.code):
-            raise ValueError("rating.code: which code a label is for; or constants.code, or [codes]")
+            raise ValueError("rating.code: missing, give the path of the code, constants.code or [codes]")
         if not (self.rating.rater or self.raters or self.constants.rater):
-            raise ValueError("rating.rater: who labelled; or constants.rater, or [raters]")
+            raise ValueError("rating.rater: missing, give the path of the rater, constants.rater or [raters]")
         if self.raters and self.codes:
             raise ValueError("a column has a rater's labels ([raters]) or a code's ([codes]), got both")
         if not (self.rating.label or self.raters or self.codes or self.constants.label):
-            raise ValueError("rating.label: what was said; or constants.label, or [raters] or [codes]")
+            raise ValueError(
+                "rating.label: missing, give the path of the label, constants.label, [raters] or [codes]"
+            )
         for key, path in self.paths():
             steps(path)
             if path.count("[]") > 1:
@@ -160,7 +162,7 @@ def parse(text: str, name: str) -> LabelMapping:
         if "rating" not in document:
             of_logs = document.keys() & {"event", "messages", "spans"}
             kind = "a mapping of logs, for `ingest`" if of_logs else "no mapping of labels"
-            raise ValueError(f"{kind}: one of labels has a table [rating] (docs/labels.md)")
+            raise ValueError(f"{kind}: a mapping of labels has a table [rating] (docs/labels.md)")
         mapping = LabelMapping.model_validate(document)
         mapping.check()
     except ValidationError as error:

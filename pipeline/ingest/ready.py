@@ -29,13 +29,13 @@ def ready(workspace: Workspace, say: Say, progress: ShowProgress, *, for_ingest:
     if standing is None and workspace.sources.exists():
         from .rebuild import rebuild
 
-        say(f"{store.tables}: no database; making it anew from the ledgers")
+        say(f"{store.tables}: no database; rebuilding it from the ledgers")
         with progress("rebuilding") as report:
             _tell_gone(rebuild(store, report, unless_made=True), say)
     elif standing and standing.lacks_sources:
         from .rebuild import catch_up
 
-        say(f"{store.tables}: behind {workspace.sources.folder}; reading what it lacks")
+        say(f"{store.tables}: behind {workspace.sources.folder}; reading what is missing")
         with progress("reading") as report:
             _tell_gone(catch_up(store, report), say)
     if forgotten:

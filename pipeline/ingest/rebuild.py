@@ -205,7 +205,7 @@ def _name_overwritten(store: Store, aside: Store, result: IngestResult) -> None:
         events = f"{count_of(n, 'event', 'events')} of {key}"
         phrases[source] = f"{phrases[source]}, and {events}" if source in phrases else events
     items = [
-        Quarantined(source=source, reason=f"no longer holds {what} that it gave; ratings are kept")
+        Quarantined(source=source, reason=f"no longer contains {what} that it gave before; ratings are kept")
         for source, what in sorted(phrases.items())
         if paths.isdisjoint({source, *map(str, Path(source).parents)})
     ]

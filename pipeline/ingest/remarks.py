@@ -121,7 +121,7 @@ class Remarks:
             yield "participants: " + "; ".join(self._kind(kind) for kind in sorted(self.actors, reverse=True))
         if self.contrary_names:
             yield (
-                f"names say otherwise than roles who these are: {_some(self.contrary_names)}. [[roles]] of a "
+                f"names contradict roles about who these are: {_some(self.contrary_names)}. [[roles]] of a "
                 "mapping (--map) says it; `coaudit map` drafts one"
             )
         if self.people_alone:
@@ -153,7 +153,7 @@ class Remarks:
 
     def _kind(self, kind: str) -> str:
         events = sum(self.actors[kind].values())
-        return f"{kind} {_some(self.actors[kind])} ({events} event{'s' * (events != 1)})"
+        return f"{_some(self.actors[kind])} ({kind}, {events} event{'s' * (events != 1)})"
 
 
 def _some(counts: Counter[str]) -> str:

@@ -225,14 +225,13 @@ def left_out_notes(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -
         folder = tree.name_of(Path(os.path.commonpath([path.parent for path in references])))
         yield (
             f"{len(references)} reference{'s and recipes' if len(references) > 1 else ''} of tasks; "
-            f"`coaudit ingest {shlex.quote(tree.name)} --reference {shlex.quote(folder)}` measures by them"
+            f"`coaudit ingest {shlex.quote(tree.name)} --reference {shlex.quote(folder)}` uses them"
         )
     names = [_below(tree, path) for path in visible if path not in companions and path not in references]
     if names:
-        some = "one file is" if len(names) == 1 else f"{len(names)} files are"
+        some = "one file" if len(names) == 1 else f"{len(names)} files"
         yield (
-            f"{some} no log of a known system, and left out: {_some(names)}; "
-            "`coaudit map FILE` drafts a mapping"
+            f"left out {some} that no known system wrote: {_some(names)}; `coaudit map FILE` drafts a mapping"
         )
 
 
@@ -274,7 +273,7 @@ def _take_references(store: Store, folder: Path, copy: bool, result: IngestResul
     """Keep the reference trajectories of a folder, and note it in the ledger unless it is there already."""
     references = read_references(store, folder)
     if not references.tasks and not references.unread:
-        raise SourceError(f"{folder}: holds neither reference action trajectories nor recipes")
+        raise SourceError(f"{folder}: has neither reference action trajectories nor recipes")
     result.quarantined.extend(references.unread)
     anew = count_of(references.measured, "stored trajectory is", "stored trajectories are")
     remark = f", by which {anew} measured anew" if references.measured else ""

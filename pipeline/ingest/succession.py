@@ -74,7 +74,8 @@ def missing_ids(
 def loss_notes(missing: Mapping[str, Collection[str]]) -> Iterator[str]:
     """A sentence for each source that no longer holds sessions it gave."""
     for path, ids in list(missing.items())[:NAMED]:
-        yield f"{path}: no longer holds {count_of(len(ids), 'session', 'sessions')} that it gave; {KEPT}"
+        sessions = count_of(len(ids), "session", "sessions")
+        yield f"{path}: no longer contains {sessions} that it gave before; {KEPT}"
     if len(missing) > NAMED:
         yield f"{len(missing) - NAMED} more files no longer hold sessions that they gave"
 

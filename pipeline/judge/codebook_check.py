@@ -12,6 +12,7 @@ from ...judges.llm.context import estimate
 from ...judges.llm.prompts import rubric
 from ...schemas import Code, Codebook, Model, toml
 from ...schemas.codebook import Category, ContextKind, Example, Level, UnitKind
+from ...schemas.text import rule_of
 from ..errors import SourceError
 
 _HELP = {
@@ -60,7 +61,7 @@ def _problem(file: Path, result: Any) -> str:
     field = path[-1] if path else ""
     if result["type"] == "extra_forbidden":
         return f"{file}: {place}: is not known here, expected {', '.join(_fields(path))}"
-    message = result["msg"].removeprefix("Value error, ")
+    message = rule_of(result)
     help_ = f" (expected {_HELP[field]})" if field in _HELP and len(path) == 1 else ""
     if result["type"] == "missing":
         return f"{file}: {place}: is missing{help_}"

@@ -186,7 +186,7 @@ def failure(store: Store, only: Selection | None = None) -> Answer:
     worst = f"The most common is {present[0].code} {names[present[0].code]}: {_number_text(first)}."
     worst += _gap_sentence(findings.shares(store, by=ARM, only=only), rater, names)
     if not corrected and kind != "human":
-        worst += " Nobody has labelled any of it, so these are the judge's own rates, not corrected ones."
+        worst += " People have labelled none of it, so these are the judge's own rates, not corrected ones."
     further = "coaudit compare --by condition" if corrected else "coaudit sample --codebook failures"
     return Answer(question, (*sentences, worst), table, further)
 
@@ -235,7 +235,8 @@ def _gap_sentence(shares: Sequence[findings.Share], rater: str, names: dict[str,
     apart = least.interval[1] is not None and least.interval[1] < (most.interval[0] or 0)
     where = f" ({most.group[0]})"
     verdict = "" if apart else " Their intervals overlap."
-    return f" Most apart are arms on {most.code} {names[most.code]}: {comparison}{where}.{verdict}"
+    mode = f"{most.code} {names[most.code]}"
+    return f" The largest difference between conditions is on {mode}: {comparison}{where}.{verdict}"
 
 
 def _corrected_rates(store: Store, judge: str, only: Selection | None) -> dict[str, Number]:
@@ -287,7 +288,7 @@ def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
 def _rates(row: Rate | None) -> tuple[Number, Number]:
     """A judge's rate before and after people's labels correct it."""
     if row is None:
-        several = Number(None, reason="of several labels there is no one rate")
+        several = Number(None, reason="with several labels there is no single rate")
         return several, several
     return Number(row.judge_rate, percent=True, reason=no_rate(row)), replace(_rate(row), n=None)
 
@@ -352,13 +353,13 @@ def _without_labels(question: str, rows: Sequence[Agreement], every: Sequence[Ra
     books = [row.codebook for row in every if row.n_human]
     books += [str(row.codebook) for row in rows if _is_alpha(row, agreement.PEOPLE)]
     if books:
-        sentence = "No judge rated what people labelled, so nothing is known of how often one is right."
-        sentences = _alpha_sentence(rows, agreement.PEOPLE, "People among themselves agree {}.")
+        sentence = "No judge rated what people labelled, so it is not known how often a judge is right."
+        sentences = _alpha_sentence(rows, agreement.PEOPLE, "Agreement among people is {}.")
         return Answer(
             question, (sentence, *sentences), None, f"coaudit judge --codebook {books[0]} --model MODEL"
         )
-    sentence = "Nobody has labelled a unit, so nothing is known of how often the judge is right."
-    alike = "Judges among themselves agree {}, which is no proof: they may err alike."
+    sentence = "Nobody has labelled a unit, so it is not known how often the judge is right."
+    alike = "Agreement among judges is {}, which proves little: they may make the same errors."
     sentences = _alpha_sentence(rows, agreement.JUDGES, alike)
     return Answer(question, (sentence, *sentences), None, "coaudit sample --codebook CODEBOOK")
 
@@ -370,7 +371,7 @@ def _alpha_sentence(rows: Sequence[Agreement], population: str, sentence: str) -
         return ()
     ranked = sorted(alphas, key=lambda row: (row.value or 0, row.code))
     least, most = (f"α = {row.value:.2f} ({row.code})" for row in (ranked[0], ranked[-1]))
-    return (sentence.format(f"by {least}" if len(ranked) == 1 else f"from {least} to {most}"),)
+    return (sentence.format(least if len(ranked) == 1 else f"between {least} and {most}"),)
 
 
 def _is_alpha(row: Agreement, population: str) -> bool:

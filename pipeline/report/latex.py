@@ -64,7 +64,7 @@ def latex(report: Report, folder: str | None = None) -> str:
     if not report.figures:
         parts.append("% No figures: nothing in this workspace has intervals or failure modes to draw yet.")
     elif folder is None:
-        parts.append(f"% No figures: {len(report.figures)} can be drawn: `--figures FOLDER` sets them in.")
+        parts.append(f"% No figures: {len(report.figures)} can be drawn: `--figures FOLDER` includes them.")
     else:
         parts += [_figure(one, folder, name) for name, one in with_file_names(report.figures)]
     for table in (table for table in report.tables if table.rows):

@@ -84,7 +84,7 @@ class Bucket:
                 actual = self._client.head(name)["size"]
                 same = actual == size and (size > _READ_BACK or self._read(name) == path.read_bytes())
             except (FileNotFoundError, BaseError) as error:
-                raise StoreError(f"{self}/{name}: was written and is not there: {_short(error)}") from error
+                raise StoreError(f"{self}/{name}: was written but is not there: {_short(error)}") from error
         if not same:
             raise StoreError(f"{self}/{name}: holds something else than what was to be written")
 
@@ -164,7 +164,7 @@ class Bucket:
         with self._explain_errors(name):
             self._client.put(name, path)
         if not self.has(name, path.stat().st_size):
-            raise StoreError(f"{self}/{name}: was written and is not there")
+            raise StoreError(f"{self}/{name}: was written but is not there")
 
     def fetch(self, name: str, target: Path, size: int | None = None) -> None:
         """Download an object; the file appears whole. StoreError where it has not the `size` that it must

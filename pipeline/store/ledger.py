@@ -21,6 +21,7 @@ from types import TracebackType
 from pydantic import ValidationError
 
 from ...schemas import Quarantined, Rating
+from ...schemas.text import rule_of
 from ...schemas.trajectory import GivenOutcome
 from . import disk
 from .disk import AppendOnly
@@ -334,4 +335,4 @@ def new_name(folder: Path) -> str:
 def _quarantine(error: ValidationError, path: Path) -> Quarantined:
     first = error.errors()[0]
     place = ".".join(map(str, first["loc"])) or "line"
-    return Quarantined(source=str(path), reason=f"{place}: {first['msg']}")
+    return Quarantined(source=str(path), reason=f"{place}: {rule_of(first)}")

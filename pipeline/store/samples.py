@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from ...schemas import Model, content_hash
+from ...schemas.text import rule_of
 from ..errors import SourceError, UsageError
 from . import disk, ledger
 from .connection import Row
@@ -151,7 +152,7 @@ def read(file: Path) -> Sample:
             else:
                 units.append(SampledUnit.model_validate_json(line))
         except ValidationError as error:
-            raise SourceError(f"{file}:{number}: {error.errors()[0]['msg']}") from error
+            raise SourceError(f"{file}:{number}: {rule_of(error.errors()[0])}") from error
     if design is None:
         raise SourceError(f"{file}: an empty file is no sample")
     return Sample(design=design, units=tuple(units), frames=tuple(frames))

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 from typing_extensions import TypedDict
 
+from ....schemas.text import rule_of
 from ..base import json_value
 
 PATTERN = "env_*/*"
@@ -130,7 +131,9 @@ def parse_message(message: RawMessage) -> SessionMessage | None:
         payload = KINDS[channel["kind"]].model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        raise ValueError(f"{message.channel}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise ValueError(
+            f"{message.channel}: {'.'.join(map(str, first['loc']))}: {rule_of(first)}"
+        ) from error
     return SessionMessage(message.time, channel["session"], channel["role"], channel["kind"], payload)
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from ....schemas import Action, Event, JsonValue, Quarantined, content_hash, toml
 from ....schemas.event import EventKind, Notice
+from ....schemas.text import rule_of
 from ....schemas.trajectory import ParticipantKind
 from ..base import folder_of, only_object
 from .actions import COLLABORATIVE, parse, start_arguments
@@ -129,7 +130,7 @@ def record_of(value: JsonValue | Quarantined, source: str, line: int | None) -> 
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "record"
-        return Quarantined(source=source, line=line, reason=f"{place}: {first['msg']}")
+        return Quarantined(source=source, line=line, reason=f"{place}: {rule_of(first)}")
     role = _member(record.role, record.team)
     if role is None:
         members = ", ".join([*record.team, ENVIRONMENT])

@@ -83,7 +83,7 @@ def path_lines(survey: Survey) -> Iterator[str]:
 def coverage(draft: Draft, trajectories: Sequence[Trajectory]) -> str:
     """What comes of the draft for the first trajectories: events, actions, participants and unknown roles."""
     if not trajectories:
-        return f"{draft.summary()}; no trajectory comes of the draft as it is"
+        return f"{draft.summary()}; the draft as it is yields no trajectory"
     people = {(person.name, person.kind) for trajectory in trajectories for person in trajectory.participants}
     kinds = Counter(kind for _, kind in people)
     participants = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), reverse=True))
@@ -315,7 +315,7 @@ def _events(survey: Survey, guess: Guess) -> Iterator[str]:
             yield "growing = true    # records continue each other: the last one has the whole session"
         return
     if guess.shape == "spans":
-        yield "\n[spans]    # runs of models, tools and agents: what went in and came out"
+        yield "\n[spans]    # runs of models, tools and agents, with input and output"
         if guess.at:
             yield f"at = {toml_string(guess.at)}"
         yield from _fields(survey, guess.spans)
@@ -340,18 +340,18 @@ def _events(survey: Survey, guess: Guess) -> Iterator[str]:
         if "*" not in guess.statuses:
             yield '"*" = "unknown"    # whatever else it says; ingest names it'
     if guess.error_is_failure:
-        yield "\n[[results]]    # what went wrong is said; all else succeeded ([constants])"
+        yield "\n[[results]]    # failures are marked; everything else succeeded ([constants])"
         yield f"where = {{ {toml_string(str(guess.event['error']))} = '~\\S' }}\nstatus = \"failed\""
     if guess.speech:
         yield f"\n[[kinds]]\nwhere = {{ {toml_string(str(guess.event['action']))} = {_list(guess.speech)} }}"
         yield 'kind = "message"'
     if guess.notes:
         path, values = guess.notes
-        yield "\n[[kinds]]    # nobody says anything in these"
+        yield "\n[[kinds]]    # nobody speaks in these"
         yield f"where = {{ {toml_string(path)} = {_list(values)} }}"
         yield 'kind = "note"'
     if guess.strip_names:
-        yield "\n[names]\nstrip = '\\s*\\(.*\\)$'    # no part of a name"
+        yield "\n[names]\nstrip = '\\s*\\(.*\\)$'    # removed from names"
 
 
 def _fields(survey: Survey, fields: dict[str, str | list[str]]) -> Iterator[str]:
@@ -364,7 +364,7 @@ def _fields(survey: Survey, fields: dict[str, str | list[str]]) -> Iterator[str]
 
 def _roles(guess: Guess) -> Iterator[str]:
     if guess.bot_path:
-        yield "\n[[roles]]    # who has this is a bot, whoever else is a person; add rules in front of these"
+        yield "\n[[roles]]    # whoever has this is a bot, everybody else a person; add rules before these"
         mark = "true" if guess.is_bot_flag else '"*"'
         yield f'where = {{ {toml_string(guess.bot_path)} = {mark} }}\nkind = "agent"'
         names = as_list(guess.event["role"])
@@ -373,7 +373,7 @@ def _roles(guess: Guess) -> Iterator[str]:
         return
     if guess.observation_prefix:
         prefix = toml_string(f"~^{re.escape(guess.observation_prefix)}")
-        yield "\n[[roles]]    # what a scaffold says for the user after each command"
+        yield "\n[[roles]]    # what a scaffold writes as the user after each command"
         role_at, text_at = speech_paths(guess)
         people = [role for role in guess.roles if role.kind == "human"]
         for role in people:
@@ -385,17 +385,17 @@ def _roles(guess: Guess) -> Iterator[str]:
                 yield f'[[roles]]\nwhere = {{ {where} }}\nkind = "{role.kind}"'
         return
     if guess.result_label:
-        yield "\n[[roles]]    # what came of an action is said by nobody, whoever's name it bears"
+        yield "\n[[roles]]    # results of actions are said by nobody, whatever name they have"
         label = toml_string(guess.result_label)
         yield f'where = {{ {label} = "*" }}\nkind = "environment"\nactor = "environment"'
         yield from _role_rules(guess)
         return
     if guess.call_roles:
-        yield "\n# a call of a tool is the agent's who made it"
+        yield "\n# a tool call belongs to the agent that made it"
         yield from _role_rules(guess)
         return
     if guess.shape == "messages" and guess.kinds_from_names:
-        yield "\n# names say otherwise than their roles"
+        yield "\n# these names contradict their roles"
         for name, kind in guess.kinds_from_names.items():
             yield f'[[roles]]\nwhere = {{ name = {toml_string(name)} }}\nkind = "{kind}"'
         return
@@ -424,7 +424,7 @@ def _role_rules(guess: Guess) -> Iterator[str]:
 
 def _actions(guess: Guess) -> Iterator[str]:
     if guess.has_python_calls:
-        yield "\n[[actions]]    # calls that are all of what an agent says"
+        yield "\n[[actions]]    # texts that are nothing but a call"
         yield f"pattern = '{CALLS}'"
     if guess.code:
         yield f"\n[[actions]]    # the fenced code is what was done\nname = {toml_string(guess.code)}"

@@ -18,6 +18,7 @@ from ....schemas import (
     content_hash,
 )
 from ....schemas.event import EventColumns, EventKind, Events
+from ....schemas.text import rule_of
 from ....schemas.trajectory import ParticipantKind, number_in
 from . import contents, marks
 from .mapped_paths import HEAD, Fields, MappedSessions
@@ -145,9 +146,9 @@ class MappedSession:
         trajectory."""
         first = error.errors()[0]
         if first["loc"][0] != "events":
-            reason = f"{_path(first['loc'])}: {first['msg']}, got {first['input']!r:.80}"
+            reason = f"{_path(first['loc'])}: {rule_of(first)}, got {first['input']!r:.80}"
             return Quarantined(source=self.sessions.source, line=self.line, reason=reason)
-        reasons = {at["loc"][1]: f"{_path(at['loc'][2:])}: {at['msg']}" for at in reversed(error.errors())}
+        reasons = {at["loc"][1]: f"{_path(at['loc'][2:])}: {rule_of(at)}" for at in reversed(error.errors())}
         for index in sorted(reasons, reverse=True):
             place, line = self.origins.pop(index)
             self._refuse(place, reasons[index], line)

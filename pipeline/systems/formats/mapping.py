@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from ....schemas import Model, toml
 from ....schemas.event import EventKind
+from ....schemas.text import rule_of
 from ....schemas.trajectory import ParticipantKind, Setting
 from ...errors import SourceError
 from .mapped_values import is_encoding, is_time_format
@@ -304,11 +305,11 @@ class Mapping(Model):
                 raise ValueError(f"{key}: {error}") from error
         for key, path in self._head_paths():
             if "[]" in path:
-                raise ValueError(f"{key}: a session has one value of it, {path!r} is a list")
+                raise ValueError(f"{key}: a session has one value here, but {path!r} is a list")
         for key, path in self._event_paths():
             at, more, rest = path.partition("[]")
             if more and (at != self.events_at or "[]" in rest):
-                raise ValueError(f"{key}: events are in {self.events_at!r}, {path!r} goes elsewhere")
+                raise ValueError(f"{key}: events are in {self.events_at!r}, but {path!r} leads elsewhere")
         for condition in self._conditions():
             for entry in condition.values():
                 for one in entry if isinstance(entry, list) else [entry]:
@@ -336,15 +337,17 @@ class Mapping(Model):
             return None
         if self.kinds or self.statuses:
             name = "kinds" if self.kinds else "statuses"
-            return f"{name}: messages and spans say it themselves; it stands with [event]"
+            return f"{name}: only with [event]; messages and spans say it themselves"
         if self.actions and self.spans is not None:
-            return "actions: spans say what was done themselves; it stands with [event] or [messages]"
+            return "actions: only with [event] or [messages]; spans say themselves what was done"
         if any(rule.where for rule in self.actions):
-            return "actions: with [messages] rules are for all that agents say; `where` stands with [event]"
+            return (
+                "actions: `where` only with [event]; with [messages], a rule applies to all that agents say"
+            )
         for table in ("keep", "skip"):
             for condition in getattr(self.filter, table):
                 if other := next((path for path in condition if not self.is_inside(path)), None):
-                    return f"filter.{table}: messages and spans are in {self.events_at!r}, {other!r} is not"
+                    return f"filter.{table}: paths must lead into {self.events_at!r}, got {other!r}"
         return None
 
     def is_inside(self, path: str) -> bool:
@@ -354,9 +357,9 @@ class Mapping(Model):
     def _check_parts(self) -> None:
         has_fields = bool(self.event.model_dump(exclude_none=True))
         if self.messages is not None and self.messages.at is None and not self.messages.each:
-            raise ValueError("messages.at: where the list of messages is; or each = true")
+            raise ValueError("messages: needs `at`, the path of the list of messages, or each = true")
         if (self.messages is not None) + (self.spans is not None) + has_fields > 1:
-            raise ValueError("event, messages, spans: each says where events are; give one of them")
+            raise ValueError("event, messages, spans: give only one of them; each says where the events are")
         rules = self.roles or self.results or self.constants.status
         speaker = self.event.actor or self.event.role or (has_fields and self.constants.role)
         if (
@@ -367,7 +370,7 @@ class Mapping(Model):
         ):
             raise ValueError("event: needs actor or role")
         if self.trajectory.request and (not has_fields or self.events_at is None):
-            raise ValueError("trajectory.request: stands where one record holds a list of events")
+            raise ValueError("trajectory.request: only if one record holds a list of events")
         if self.turns is not None and self.turns.at != self.events_at:
             raise ValueError(f"turns.at: events are in {self.events_at!r}, got {self.turns.at!r}")
 
@@ -449,4 +452,4 @@ def explanation(error: ValidationError, mapping: type[Model]) -> str:
         keys = ", ".join(getattr(model, "model_fields", ()))
         return f"{place}: unknown key" + (f", expected one of {keys}" if keys else "")
     suffix = "" if first["type"] == "missing" else f", got {first['input']!r:.80}"
-    return f"{place}: {first['msg']}{suffix}"
+    return f"{place}: {rule_of(first)}{suffix}"

@@ -23,6 +23,7 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from ....schemas import Event, Outcome, Participant, Quarantined, Trajectory
+from ....schemas.text import rule_of
 from ..base import ReadOptions, Span, ending, first_lines, json_lines, only_object, quarantine_failure
 from . import native_parts
 from .mapped_values import moment
@@ -186,5 +187,5 @@ def _new_trajectory(
 def _reason(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc'])) or 'line'}: {first['msg']}"
+        return f"{'.'.join(map(str, first['loc'])) or 'line'}: {rule_of(first)}"
     return str(error)

@@ -95,7 +95,7 @@ def open_questions(survey: Survey, guess: Guess) -> Iterator[str]:
             "[constants] time_format)"
         )
     if set(UNTIMED) & set(guess.patterns):
-        yield "what turns begin with is no day with a time that can be read, so they have none"
+        yield "turns do not begin with a date and time that can be read, so they have no times"
     if len(guess.time_formats) > 1:
         first, second = guess.time_formats[:2]
         yield (
@@ -103,7 +103,7 @@ def open_questions(survey: Survey, guess: Guess) -> Iterator[str]:
             "right one as [constants] time_format"
         )
     if guess.spans and "start" not in guess.spans:
-        yield "no field says when a run began, so they stand in the log's order: give [spans] start"
+        yield "no field says when a run began, so they are in the log's order: give [spans] start"
     if any(turns.has_rivals(value_at(record, guess.at or "")) for record in survey.records):
         yield (
             f"{guess.at} has rival answers: the way to which most was said is read, the first where it was "
@@ -177,7 +177,7 @@ def reason_unreadable(path: Path, survey: Survey) -> str:
 def _speaker_doubts(guess: Guess) -> Iterator[str]:
     """Doubts about who speaks, and about how actions ended."""
     if guess.is_alternating:
-        yield "no field says who speaks: user and assistant are taken to do so in turn ([constants] role)"
+        yield "no field says who speaks: user and assistant are assumed to alternate ([constants] role)"
     elif guess.constant_role:
         yield f"no field says who acts: all is put down to {guess.constant_role} ([constants] role)"
     if guess.kinds_from_roles:
@@ -191,7 +191,7 @@ def _speaker_doubts(guess: Guess) -> Iterator[str]:
             f"{_by_kind(guess.kinds_from_names)}; change [roles]"
         )
     if guess.error_is_failure:
-        yield "what has an error is taken to have failed, all else to have succeeded ([[results]])"
+        yield "actions with an error are assumed to have failed, all others to have succeeded ([[results]])"
     yield from _status_doubts(guess)
     unknown = [role for role in guess.roles if not role.is_known]
     if unknown and not guess.bot_path:
@@ -366,7 +366,7 @@ def _hints(survey: Survey) -> Iterator[str]:
             who = speakers[0] if speakers else f"{at}[].…" if at else "…"
             yield f'if {one.path} is what somebody said: [event] text = "{one.path}", role = "{who}"'
     if not texts:
-        yield "no path holds texts: are these labels or measures of sessions that lie elsewhere?"
+        yield "no path has texts: are these labels or measures of sessions stored elsewhere?"
 
 
 def _within_lists(one: PathSummary, at: str, survey: Survey) -> str:

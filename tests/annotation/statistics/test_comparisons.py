@@ -301,7 +301,9 @@ def test_two_against_two_and_three_against_three_decide_nothing() -> None:
     for n in (2, 3):
         row = contrast(*apart(np.arange(n) + 100.0, np.arange(n) * 1.0))
         assert (row.p_value, row.low) == (None, None)
-        assert row.reason == f"too few to decide: no outcome of {n} and {n} with these values would reach .05"
+        assert (
+            row.reason == f"too few to decide: with {n} + {n} values like these, no outcome would reach .05"
+        )
     row = contrast(*apart([1] + [0] * 49, [0] * 50, UNIT))
     assert row.p_value is None and "too few to decide" in str(row.reason)
 
@@ -346,7 +348,7 @@ def test_what_both_samples_hold_is_paired_beside_what_one_holds() -> None:
     row = contrast(totals(first, clusters=np.arange(40)), totals(second, clusters=np.arange(20, 60)))
     assert (row.pairs, row.alone, row.n) == (20, (20, 20), 80)
     assert row.effect == pytest.approx(first.mean() - second.mean()), "nothing is left out"
-    assert "n=80 (20 instances paired, 20 + 20 not)" in row.statement("reward", "A", "B")
+    assert "n=80 (20 instances paired, 20 + 20 unpaired)" in row.statement("reward", "A", "B")
 
 
 @pytest.mark.slow

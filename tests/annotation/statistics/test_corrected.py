@@ -95,7 +95,7 @@ def test_of_fewer_than_four_labelled_sessions_nothing_is_decided() -> None:
     rng = np.random.default_rng(1)
     (first, here), (second, there) = sessions(rng, 3), sessions(rng, 20)
     row = corrected(first, second, (here, there + 60))
-    assert (row.p_value, row.low, row.reason) == (None, None, "too few to decide: 3 independent of 4")
+    assert (row.p_value, row.low, row.reason) == (None, None, "too few to decide: 3 independent, 4 needed")
 
 
 def test_a_label_of_the_judge_that_nobody_checked_leaves_the_difference_open() -> None:

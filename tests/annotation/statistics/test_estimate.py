@@ -146,9 +146,9 @@ def test_only_a_census_has_no_width() -> None:
     [
         (mean(np.array([])), "no value"),
         (ratio(np.zeros(3), np.zeros(3)), "no value"),
-        (share(np.array([1])), "too few for an interval: 1 independent of 2"),
-        (mean(np.array([1.0, 2.0, 4.0]), bounds=COUNT), "too few for an interval: 3 independent of 4"),
-        (share(np.ones(9), clusters=np.arange(9) // 3), "too few for an interval: 3 independent of 4"),
+        (share(np.array([1])), "too few for an interval: 1 independent, 2 needed"),
+        (mean(np.array([1.0, 2.0, 4.0]), bounds=COUNT), "too few for an interval: 3 independent, 4 needed"),
+        (share(np.ones(9), clusters=np.arange(9) // 3), "too few for an interval: 3 independent, 4 needed"),
         (mean(np.array([0, 0, 0, 5.0]), bounds=COUNT), "it would reach beyond 10 times the value"),
     ],
 )
@@ -241,7 +241,7 @@ def test_a_few_times_of_which_one_is_far_above_the_others_are_marked() -> None:
     assert row.note is None and row.low is None, "no interval, no doubt about it"
     uneven = np.array([1.5, 2.5, 1.5, 2.5, 1.5, 2.5, 1.5, 2.5, 3.5, 12.5])
     assert estimate(totals(uneven, bounds=(0, inf))).note == (
-        "10 very uneven values: the largest there are may not be among them"
+        "10 very uneven values: the largest may not be among them"
     )
 
 

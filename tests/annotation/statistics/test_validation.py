@@ -175,7 +175,7 @@ def test_a_drift_that_one_trajectory_makes_is_none() -> None:
     clusters = np.arange(200) // 20
     within, apart = drift(old, new, positive=1, clusters=clusters).rate, drift(old, new, positive=1).rate
     assert apart.p_value is not None and apart.p_value < 1e-4
-    few = "too few to decide: 1 trajectory with a difference, no outcome of so few would reach .05"
+    few = "too few to decide: 1 trajectory with a difference cannot reach .05"
     assert (within.p_value, within.reason) == (None, few)
     assert within.effect == apart.effect == 0.1
 

@@ -183,7 +183,7 @@ def test_groups_with_commas_and_without_letters_can_be_named(coaudit: Coaudit, t
         assert {tuple(row["groups"]) for row in found["rows"]} == {tuple(names)}
     for given in ("a, b, c", "c", "c,c", '"a'):
         said = coaudit("compare", "--by", "arm", "--groups", given, status=2).err
-        assert "--groups takes two, parted by a comma" in said
+        assert "--groups takes two names separated by a comma" in said
     assert (
         "no trajectory is in group 'd'" in coaudit("compare", "--by", "arm", "--groups", "c,d", status=2).err
     )

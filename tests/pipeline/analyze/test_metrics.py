@@ -164,7 +164,7 @@ def test_the_interval_of_a_mean_stays_where_values_can_be_and_needs_four(store: 
     found = metric(metrics(store), "task_performance")
     assert found.value == pytest.approx(0.95)
     assert (found.low, found.high) == (None, None)
-    assert found.reason == "too few for an interval: 3 independent of 4"
+    assert found.reason == "too few for an interval: 3 independent, 4 needed"
     study.add(score=0.95)
     found = metric(metrics(store), "task_performance")
     assert found.low is not None and found.high is not None and found.reason is None

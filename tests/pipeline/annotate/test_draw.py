@@ -312,7 +312,7 @@ def test_of_many_disputes_a_random_few_are_drawn_and_the_others_told(
     assert [unit.event for unit in few.units] == sorted(unit.event or 0 for unit in few.units)
     ask = ("sample", "--codebook", "initiative", "--method", "disagreements", "--name", "told", "--size")
     assert "28 more that people dispute were left for another sample" in coaudit(*ask, "10").err
-    with pytest.raises(UsageError, match="people dispute nothing of halting that is not settled"):
+    with pytest.raises(UsageError, match="no disagreement on halting is left to settle"):
         draw.draw(store, replace(wish, codebooks=("halting",), name="none"))
 
 

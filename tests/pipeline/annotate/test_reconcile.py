@@ -150,7 +150,7 @@ def test_a_person_of_whom_an_export_has_the_number_alone_is_asked_for(store: Sto
     by_hand = {"id": 9, "data": {"text": "mine", "codebook": None}, "annotations": []}
     file.write_text(json.dumps([*json.loads(file.read_text()), by_hand]))
     (told,) = pull.import_file(store, sample, file, {1: "ann@example.org"}).reports
-    assert told == f"{file}: 1 tasks carry no codebook of coaudit's: they are not counted"
+    assert told == f"{file}: 1 tasks have no codebook of coaudit's and are not counted"
 
 
 @pytest.mark.long

@@ -547,7 +547,7 @@ def test_a_dashboard_says_that_its_port_is_taken_before_where_it_would_be(coaudi
         other.listen()
         port = other.getsockname()[1]
         done = coaudit("dashboard", "--port", str(port), status=1)
-    assert f"port {port} of 127.0.0.1 cannot be had" in done.err and "http://" not in done.err
+    assert f"port {port} on 127.0.0.1 is not available" in done.err and "http://" not in done.err
 
 
 def test_a_table_that_goes_to_no_terminal_has_room_for_its_ids(

@@ -48,7 +48,7 @@ def test_a_page_without_turns_is_nobodys_and_how_to_cut_it_is_said(tmp_path: Pat
 
 def test_a_report_is_not_written_under_an_ending_that_it_is_not(tmp_path: Path, coaudit: Coaudit) -> None:
     refused = coaudit("report", "--out", tmp_path / "report.pdf", status=2)
-    assert "no report ends in .pdf" in refused.err and not (tmp_path / "report.pdf").exists()
+    assert "no report has the ending .pdf" in refused.err and not (tmp_path / "report.pdf").exists()
 
 
 def test_a_draft_of_lists_within_lists_says_how_they_are_read(tmp_path: Path, coaudit: Coaudit) -> None:

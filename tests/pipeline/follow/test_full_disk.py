@@ -61,7 +61,7 @@ def run(workspace: Path, *arguments: object, given: bytes = b"") -> tuple[int, s
 
 def told(said: str, workspace: Path) -> bool:
     """Whether it is a sentence that names what was to be written, why that failed and what to do."""
-    parts = (f"coaudit: {workspace}/", "No space left on device", "is safe, follow again to go on")
+    parts = (f"coaudit: {workspace}/", "No space left on device", "is safe; run `coaudit follow` again")
     return all(part in said for part in parts) and "unexpected" not in said
 
 

@@ -263,15 +263,15 @@ def test_a_model_that_the_endpoint_lacks_is_said_at_the_start(follow: Follow, en
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--model", "hosted_vllm/x"], "--model is for --judge CODEBOOK"),
-        (["--rater", "rules"], "--rater is for --judge CODEBOOK"),
-        (["--advise-above", "0.1"], "--advise-above is for --advise FILE"),
+        (["--model", "hosted_vllm/x"], "--model needs --judge CODEBOOK"),
+        (["--rater", "rules"], "--rater needs --judge CODEBOOK"),
+        (["--advise-above", "0.1"], "--advise-above needs --advise FILE"),
         (["--judge", "initiative", "--model", "hosted_vllm/x"], "Give --api-base URL"),
         (
             ["--judge", "initiative", "--model", "openai/x", "--rater", "rules"],
             "a model cannot rate as 'rules'",
         ),
-        (["--judge", "initiative", "--model", "openai/gpt-4o-mini"], "a million tokens"),
+        (["--judge", "initiative", "--model", "openai/gpt-4o-mini"], "per million tokens"),
         (["--judge", "initiative", "--rater", "jury"], "'jury' does not rate while following"),
         (["--judge", "initiative", "--rater", "detectors"], "only failures"),
         (["--judge", "related_work_quality"], "'related_work_quality' needs --model"),

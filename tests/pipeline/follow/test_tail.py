@@ -700,7 +700,7 @@ def test_files_of_a_folder_that_are_no_logs_are_named_once(tmp_path: Path, coaud
     talk("x", "one", log=tmp_path / "logs" / "own.jsonl")
     (tmp_path / "logs" / "theirs.jsonl").write_text('{"who": "Ada", "what": "Hello"}\n')
     said = coaudit("follow", tmp_path / "logs", "--stop-when-idle", "0.1").err
-    assert said.count("one file is no log of a known system, and left out: theirs.jsonl") == 1
+    assert said.count("left out one file that no known system wrote: theirs.jsonl") == 1
 
 
 @pytest.mark.long

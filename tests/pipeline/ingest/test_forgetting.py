@@ -139,6 +139,8 @@ def test_a_trajectory_is_forgotten_also_where_its_source_is_read_again(
     assert (grown["trajectories"], grown["events"], grown["unchanged"]) == (1, 2, 1)
     assert listed(coaudit) == [("s2", 2), ("s3", 2)]
     assert coaudit("rebuild", "--json").json == {"trajectories": 2, "events": 4}
+    for again in ("s1", name):
+        assert f"'{again}' is left out already; --undo" in coaudit("forget", again, status=2).err
     coaudit("forget", name, "--undo")
     assert listed(coaudit) == [("s1", 2), ("s2", 2), ("s3", 2)]
 
@@ -156,7 +158,7 @@ def test_a_folder_forgets_all_below_it_and_nothing_beside_it(tmp_path: Path, coa
 def test_what_is_not_there_cannot_be_forgotten_nor_brought_back(tmp_path: Path, coaudit: Coaudit) -> None:
     coaudit("ingest", logged(tmp_path / "log.jsonl", "s1"), "--map", mapped(tmp_path))
     assert "no trajectory 'else'" in coaudit("forget", "else", status=2).err
-    assert "'else' is not forgotten" in coaudit("forget", "else", "--undo", status=2).err
+    assert "'else' is not left out" in coaudit("forget", "else", "--undo", status=2).err
 
 
 @pytest.mark.long
@@ -187,7 +189,7 @@ def test_a_trajectory_comes_back_by_the_name_it_was_forgotten_by(tmp_path: Path,
     log = logged(tmp_path / "log.jsonl", "s1", "s2")
     log.write_text(log.read_text(encoding="utf-8") + "{cut", encoding="utf-8")
     coaudit("ingest", log, "--map", mapped(tmp_path))
-    assert coaudit("forget", "s1").out.startswith("1 trajectory is out")
+    assert coaudit("forget", "s1").out.startswith("1 trajectory is left out")
     back = coaudit("forget", "s1", "--undo")
     assert back.out.endswith("back\n") and f"{log}:3: not JSON" in back.err
     assert [name for name, _ in listed(coaudit)] == ["s1", "s2"]

@@ -516,7 +516,8 @@ def test_outcomes_come_in_tables_and_lists_as_labels_do(tmp_path: Path, store: S
     )
     done = imports.outcomes(store, table)
     assert (done.imported, [wrong.line for wrong in done.quarantined]) == (2, [4])
-    assert "write a number with a point alone, such as 1234.5, got '1,234'" in done.quarantined[0].reason
+    reason = "value: write a number with a point alone, such as 1234.5, got '1,234'"
+    assert done.quarantined[0].reason == reason
     kept = rows(store, "SELECT name, value, baseline FROM outcomes WHERE imported ORDER BY name")
     assert [tuple(one.values()) for one in kept] == [("preferred", 1, "b 1.10"), ("satisfaction", 4.5, None)]
     listed = tmp_path / "outcomes.json"
@@ -651,7 +652,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
         ({"codebook_version": "0" * 12}, "codebook_version: codebook 'initiative' is"),
         ({"unit_hash": "0" * 32}, "unit_hash: the unit has changed"),
         ({"created": "yesterday"}, "created: expected an ISO 8601 time, got 'yesterday'"),
-        ({"created": "2099-01-01T00:00:00+00:00"}, "is still to come"),
+        ({"created": "2099-01-01T00:00:00+00:00"}, "is in the future"),
     ],
 )
 def test_what_could_never_count_is_refused_with_its_line(

@@ -181,21 +181,21 @@ def test_labels_in_a_list_of_each_record(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ('codebook = "failures"', "", "constants.codebook: which codebook"),
-        ('code = "mode"', "", "rating.code: which code a label is for"),
+        ('codebook = "failures"', "", "constants.codebook: missing"),
+        ('code = "mode"', "", "rating.code: missing"),
         (
             "[labels]",
             '[codes]\n"C.1" = "late"\n[labels]',
             "a rater's labels ([raters]) or a code's ([codes])",
         ),
-        ('[raters]\nann = "ann_says"\nbob = "bob_says"', "", "rating.rater: who labelled"),
-        ('[raters]\nann = "ann_says"\nbob = "bob_says"', 'rater = "by"', "rating.label: what was said"),
+        ('[raters]\nann = "ann_says"\nbob = "bob_says"', "", "rating.rater: missing"),
+        ('[raters]\nann = "ann_says"\nbob = "bob_says"', 'rater = "by"', "rating.label: missing"),
         ('trajectory = "id"', "", "rating.trajectory: Field required"),
         ('trajectory = "id"', 'trajectory = "a[].b[].c"', "rating.trajectory: labels are in one list"),
         ("\\d", "(", "no regular expression"),
         ("[labels]", "[labels", "not TOML"),
-        ("[rating]", "[event]", "a mapping of logs, for `ingest`: one of labels has a table [rating]"),
-        ("[rating]", "[rated]", "no mapping of labels: one of labels has a table [rating]"),
+        ("[rating]", "[event]", "a mapping of logs, for `ingest`: a mapping of labels has a table [rating]"),
+        ("[rating]", "[rated]", "no mapping of labels: a mapping of labels has a table [rating]"),
     ],
 )
 def test_a_mapping_that_is_none_is_refused_with_its_place(old: str, new: str, why: str) -> None:

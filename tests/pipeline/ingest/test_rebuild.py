@@ -216,7 +216,7 @@ def test_a_session_over_which_another_was_written_is_named_where_a_rebuild_loses
     assert keys(store) == ["env_1", "env_1"]
     (named,) = rebuild(store).quarantined
     assert named.source == str(folder)
-    assert named.reason == "no longer holds 1 session that it gave; ratings are kept"
+    assert named.reason == "no longer contains 1 session that it gave before; ratings are kept"
     assert keys(store) == ["env_1"]
     with store.reading() as connection:
         assert connection.execute("SELECT source FROM quarantine").fetchall() == [(named.source,)]

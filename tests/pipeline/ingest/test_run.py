@@ -126,7 +126,7 @@ def test_a_log_that_was_mended_is_one_session_before_and_after_a_rebuild(
     log.write_text(whole)
     result = take(store, tmp_path / "a")
     assert (counts(result), result.quarantined) == ((1, 0, 0), [])
-    assert result.notes == [f"{folder}: says otherwise than before from event 3 on"]
+    assert result.notes == [f"{folder}: from event 3 on, differs from what was stored"]
     (mended,) = everything(store)
     assert (mended["id"], broken["n_events"], mended["n_events"]) == (broken["id"], 4, 5)
     assert rows(store, "SELECT reason FROM uncounted_ratings") == []
@@ -501,7 +501,7 @@ def test_files_of_a_folder_that_no_reader_knows_are_named(tmp_path: Path, store:
     result = take(store, tmp_path / "logs")
     assert (result.trajectories, result.again) == (2, 0)
     (note,) = result.notes
-    assert note.startswith("one file is no log of a known system, and left out: second.jsonl; ")
+    assert note.startswith("left out one file that no known system wrote: second.jsonl; ")
 
 
 def test_a_log_behind_a_link_is_read_again_where_it_has_grown_and_its_copy_has_it(
@@ -566,10 +566,10 @@ def test_what_is_read_beside_a_session_is_not_left_out_and_references_are_a_hint
         shutil.copytree(ROOT / "data" / "overcooked" / name, logs / "prompts" / name)
     hint, left = take(store, logs).notes
     folder = logs / "prompts"
-    told = f"4 references and recipes of tasks; `coaudit ingest {logs} --reference {folder}` measures by them"
+    told = f"4 references and recipes of tasks; `coaudit ingest {logs} --reference {folder}` uses them"
     assert hint == told
     names = "2_notes.txt, env_other_config.toml"
-    assert left.startswith(f"2 files are no log of a known system, and left out: {names}; ")
+    assert left.startswith(f"left out 2 files that no known system wrote: {names}; ")
 
 
 def test_two_versions_of_a_trajectory_in_one_run_are_counted_as_one(tmp_path: Path, store: Store) -> None:
@@ -740,7 +740,7 @@ def test_references_given_later_are_said_with_what_they_measure_and_a_folder_wit
     stored = coaudit("ingest", logs, "--json").json["trajectories"]
     (tmp_path / "empty").mkdir()
     refused = coaudit("ingest", logs, "--reference", tmp_path / "empty", status=1)
-    assert "empty: holds neither reference action trajectories nor recipes" in refused.err
+    assert "empty: has neither reference action trajectories nor recipes" in refused.err
     taken = coaudit("ingest", logs, "--reference", references)
     tasks = len(list(references.iterdir()))
     measured = f"references of {tasks} tasks, by which {stored} stored trajectories are measured anew"
@@ -838,5 +838,5 @@ def test_what_is_said_of_a_run_is_of_what_it_stored_alone(tmp_path: Path, store:
     second.write_text(json.dumps(known) + "\n" + json.dumps(new) + "\n")
     take(store, first, map=mapping, system="mapped")
     said = list(take(store, second, map=mapping, system="mapped").remarks.notes())
-    assert said[0] == "participants: human user (1 event); agent assistant, agent (2 events)"
+    assert said[0] == "participants: user (human, 1 event); assistant, agent (agent, 2 events)"
     assert "1 of 1 time is not ISO 8601, such as 'today'" in said[1]

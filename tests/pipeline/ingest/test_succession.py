@@ -239,7 +239,7 @@ def test_a_log_that_holds_less_than_before_says_so_and_so_does_a_rebuild(
     lines(log, x=2, z=3)
     result = ingest(store, [log], ReadOptions())
     assert [note.partition(";")[0] for note in result.notes] == [
-        f"{log}: no longer holds 1 session that it gave",
+        f"{log}: no longer contains 1 session that it gave before",
         f"{log}: holds 2 of the 5 events of x that it held before",
     ]
     assert ingest(store, [log], ReadOptions()).notes == []
@@ -249,7 +249,7 @@ def test_a_log_that_holds_less_than_before_says_so_and_so_does_a_rebuild(
         5,
     ]
     (wrong,) = rebuild(store).quarantined
-    assert wrong.reason.startswith("no longer holds 1 session, and 3 events of ")
+    assert wrong.reason.startswith("no longer contains 1 session, and 3 events of ")
 
 
 def test_of_many_logs_that_hold_less_five_are_named(store: Store, tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_of_many_logs_that_hold_less_five_are_named(store: Store, tmp_path: Path
         for n in range(7):
             lines(tmp_path / "logs" / f"{n}.jsonl", **{f"x{n}": until, f"y{n}": until}, **{f"z{until}{n}": 1})
         notes = ingest(store, [tmp_path / "logs"], ReadOptions()).notes
-    assert sum("no longer holds 1 session" in note for note in notes) == 5
+    assert sum("no longer contains 1 session" in note for note in notes) == 5
     assert sum("holds 2 of the 3 events of x" in note and "1 more session" in note for note in notes) == 5
     assert sum(note.startswith("2 more files") for note in notes) == 2
 

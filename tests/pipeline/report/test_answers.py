@@ -114,7 +114,11 @@ def test_where_it_failed_names_the_mode_on_which_two_arms_are_most_apart(tmp_pat
     rate(store, said("C.1", lambda t: True) + said("C.2", lambda t: t.condition != "two"))
     worst = answers.failure(store).sentences[1]
     assert "most common is C.1" in worst
-    assert "Most apart are arms on C.2" in worst and "in one against 0 %" in worst and "in two" in worst
+    assert (
+        "largest difference between conditions is on C.2" in worst
+        and "in one against 0 %" in worst
+        and "in two" in worst
+    )
     assert "overlap" not in worst
 
 
@@ -166,7 +170,7 @@ def test_the_report_of_a_terminal_is_short_and_a_judges_page_too(store: Store, c
     assert f"{code['kappa']['value']:.2f}" in page and len(page.splitlines()) <= 10
     assert "percent_agreement" in whole and "percent_agreement" not in page
     assert "got bot" in coaudit("validate", "bot", "--by", "task", status=2, **there).err
-    assert "--full is for a judge" in coaudit("validate", "--full", status=2, **there).err
+    assert "--full needs a judge" in coaudit("validate", "--full", status=2, **there).err
 
 
 @pytest.mark.long
@@ -174,7 +178,7 @@ def test_a_command_that_can_do_nothing_says_why(store: Store, coaudit: Coaudit) 
     there = {"COAUDIT_WORKSPACE": str(store.workspace.path)}
     assert "one agent_model" in coaudit("compare", "--by", "agent_model", **there).err
     drawn = coaudit("sample", "--codebook", "failures", "--size", "5000", **there)
-    assert "5000 units were asked for, all" in drawn.err
+    assert "5000 units were asked for, but there are only" in drawn.err
     refused = coaudit("judge", "--codebook", "failures", status=2, **there).err
     assert "--rater detectors" in refused
 
@@ -281,13 +285,11 @@ def test_labels_of_people_without_a_judge_are_no_word_of_judges(tmp_path: Path) 
 
     people = labelled("people", {"eva": "human", "tom": "human"})
     assert people.sentences[0].startswith("No judge rated what people labelled")
-    assert people.sentences[1] == "People among themselves agree by α = 0.76 (C.1)."
+    assert people.sentences[1] == "Agreement among people is α = 0.76 (C.1)."
     assert people.further == "coaudit judge --codebook failures --model MODEL"
     judges = labelled("judges", {"eva": "llm", "tom": "llm"})
     assert judges.sentences[0].startswith("Nobody has labelled a unit")
-    assert judges.sentences[1].startswith(
-        "Judges among themselves agree by α = 0.76 (C.1), which is no proof"
-    )
+    assert judges.sentences[1].startswith("Agreement among judges is α = 0.76 (C.1), which proves little")
 
 
 def test_a_judge_of_a_scale_is_held_against_people_by_a_kappa_that_knows_it(tmp_path: Path) -> None:
@@ -326,10 +328,12 @@ def test_a_judge_of_a_scale_is_held_against_people_by_a_kappa_that_knows_it(tmp_
         if row.coefficient == "mean_judge_human_kappa_quadratic"
     ]
     assert (code, judge, kappa.value, labels.value) == ("G", "bot", row.value, 20)
-    assert own == corrected and own.value is None and own.reason == "of several labels there is no one rate"
+    assert (
+        own == corrected and own.value is None and own.reason == "with several labels there is no single rate"
+    )
     page = validate.validate(store, "bot")["codes"][0]
     assert (page["kappa"]["value"], page["kappa_of_people"]["value"]) == (row.value, 1.0)
-    assert page["calibration"]["reason"] == "of several labels a probability is of the one that was given"
+    assert page["calibration"]["reason"] == "with several labels, a probability is that of the label given"
 
 
 @pytest.mark.parametrize(("low", "high", "n"), [(0.0, 0.2, 0), (-0.1, 0.0, 7)])

@@ -49,7 +49,7 @@ def test_an_object_store_that_refuses_or_lies_about_a_write_is_told_on(
     told = machine.run("ingest", *parts, status=1)
     server.shutdown()
     server.server_close()
-    assert "was written and is not there" in told
+    assert "was written but is not there" in told
     assert "hush-hush" not in told
 
 

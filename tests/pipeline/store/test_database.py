@@ -562,7 +562,7 @@ def test_a_command_makes_a_database_anew_that_was_deleted_or_never_filled(
             duckdb.connect(str(store.workspace.database)).close()
         done = coaudit("trajectory", "list", "--json")
         assert [row["native_id"] for row in done.json["rows"]] == [NAME]
-        assert "making it anew from the ledgers" in done.err
+        assert "rebuilding it from the ledgers" in done.err
 
 
 def test_a_place_without_a_workspace_says_how_to_make_one(tmp_path: Path) -> None:

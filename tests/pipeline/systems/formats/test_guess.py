@@ -240,7 +240,7 @@ def test_a_draft_says_what_it_did_not_understand_and_which_line_to_change(tmp_pa
     told = doubts(write_lines(tmp_path / "mixed.jsonl", {"spec": "x"}, *mixed))
     assert any(one.startswith("1 of 5 records have nothing at prompt") for one in told)
     plain = doubts(write_lines(tmp_path / "numbers.jsonl", *({"a": n} for n in range(3))))
-    assert plain[-1].startswith("no path holds texts")
+    assert plain[-1].startswith("no path has texts")
 
 
 def bots_by_a_flag(folder: Path) -> Path:

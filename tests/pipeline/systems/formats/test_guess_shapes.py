@@ -871,7 +871,7 @@ def test_a_clock_without_a_day_is_no_time_and_the_draft_says_so(tmp_path: Path) 
     path.write_text("[14:03] Ada: Hi\n[14:04] Bot: Yes\n[14:05] Ada: Fine\n[14:06] Bot: Good\n")
     made = draft(path)
     assert "time" not in made.guess.event
-    assert any("no day with a time" in line for line in open_questions(made.survey, made.guess))
+    assert any("date and time that can be read" in line for line in open_questions(made.survey, made.guess))
 
 
 def test_beside_one_chat_bot_stand_people(tmp_path: Path) -> None:

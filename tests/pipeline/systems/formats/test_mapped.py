@@ -461,8 +461,11 @@ def test_a_dry_run_shows_trajectories_and_stores_nothing(
             "roles.guide: Input should be 'human', 'agent'",
         ),
         (('task = "travel"', "task = 3"), "constants.task: Input should be a valid string, got 3"),
-        (('"log[].say"', '"other[].say"'), "event.text: events are in 'log', 'other[].say' goes elsewhere"),
-        (('"meta.group"', '"log[].group"'), "tags.group: a session has one value of it"),
+        (
+            ('"log[].say"', '"other[].say"'),
+            "event.text: events are in 'log', but 'other[].say' leads elsewhere",
+        ),
+        (('"meta.group"', '"log[].group"'), "tags.group: a session has one value here"),
         (
             ('task = "travel"', 'time_format = "%H:%M"'),
             "constants.time_format: expected directives such as %d.%m.%Y %H:%M, got '%H:%M'",
@@ -568,15 +571,15 @@ def test_rules_that_messages_have_no_use_for_are_refused_where_they_are_new(
 ) -> None:
     path = write_lines(tmp_path / "a.jsonl", {"log": [{"role": "user", "content": "Go."}], "draft": True})
     for table, said in (
-        ('[[kinds]]\nwhere = { "a" = "b" }\nkind = "note"', "kinds: messages and spans say it themselves"),
-        ('[statuses]\na = "failed"', "statuses: messages and spans say it themselves"),
+        ('[[kinds]]\nwhere = { "a" = "b" }\nkind = "note"', "kinds: only with [event]; messages and spans"),
+        ('[statuses]\na = "failed"', "statuses: only with [event]; messages and spans"),
         (
             '[filter]\nkeep = [{ "draft" = false }]',
-            "filter.keep: messages and spans are in 'log', 'draft' is not",
+            "filter.keep: paths must lead into 'log', got 'draft'",
         ),
         (
             '[[actions]]\npattern = \'Go\'\nwhere = { "log[].name" = "Bob" }',
-            "actions: with [messages] rules are for all that agents say; `where` stands with [event]",
+            "actions: `where` only with [event]; with [messages], a rule applies to all that agents say",
         ),
     ):
         how = f'[messages]\nat = "log"\n{table}\n'

@@ -105,4 +105,4 @@ def test_a_reason_names_the_place_of_a_span_in_the_record(tmp_path: Path) -> Non
 
 def test_actions_in_texts_are_refused_where_spans_say_what_was_done() -> None:
     how = mapping.parse(MAP + "[[actions]]\npattern = 'Go'\n")
-    assert (how.unused_part() or "").startswith("actions: spans say what was done themselves")
+    assert (how.unused_part() or "").startswith("actions: only with [event] or [messages]; spans say")

@@ -229,7 +229,7 @@ def test_ingest_says_whom_it_met_as_what_and_what_reads_like_an_error(tmp_path: 
     result = ingesting.ingest(Store(Workspace(tmp_path / "w")), [path], ReadOptions())
     met, unknown = result.remarks.notes()
     assert met == (
-        "participants: human user (1 event); environment environment (1 event); agent assistant (1 event)"
+        "participants: user (human, 1 event); environment (environment, 1 event); assistant (agent, 1 event)"
     )
     assert "1 of 1 results say neither success nor failure (1 of them read like errors)" in unknown
 
@@ -250,7 +250,7 @@ def test_ingest_says_where_names_of_a_chat_say_otherwise_than_its_roles(
     messages = [{"role": role, "name": name, "content": f"I am {name}."} for role, name in speakers]
     path = write_lines(tmp_path / "a.jsonl", {"id": "s", "messages": messages})
     result = ingesting.ingest(Store(Workspace(tmp_path / "w")), [path], ReadOptions())
-    beginnings = ("names say otherwise than roles who these are: ", "the role of a user covers several names")
+    beginnings = ("names contradict roles about who these are: ", "the role of a user covers several names")
     for begin, names in zip(beginnings, told, strict=True):
         notes = [note for note in result.remarks.notes() if note.startswith(begin)]
         assert len(notes) == (names is not None) and all(str(names) in note for note in notes)
