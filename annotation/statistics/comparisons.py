@@ -15,9 +15,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimate import UNIT, Estimate, Totals, difference, influence, joint_error
+from .estimate import UNIT, Estimate, Totals, difference, joint_error
 from .intervals import Floats, Interval, Z
-from .permutation import Arms, Test, arms, permutation_test
+from .permutation import Arms, Test, arms, constant_test, permutation_test
 
 Method = Literal["holm", "benjamini_hochberg", "benjamini_yekutieli"]
 LEVEL = 0.05
@@ -32,9 +32,10 @@ _EXACT_BELOW = 25  # discordant pairs
 class Comparison:
     """`effect` is the first value minus the second; None with a `reason` where there is none.
 
-    `n` counts the values of both samples, `pairs` the clusters (instances) that both hold and `alone` those
-    that only the first and only the second does. `p_value` is two-sided, None with a `reason` where the data
-    can't decide; `p_adjusted` is that within its family of `family` tests, once `adjust` has seen it.
+    `test` is the one whose p-value counts. `n` counts the values of both samples, `pairs` the clusters
+    (instances) that both hold and `alone` those that only the first and only the second does. `p_value` is
+    two-sided, None with a `reason` where the data can't decide; `p_adjusted` is that within its family of
+    `family` tests, once `adjust` has seen it.
     """
 
     test: str
@@ -51,7 +52,7 @@ class Comparison:
     alone: tuple[int, int] = (0, 0)
     family: int | None = None
     draws: int = 0
-    """Random arrangements behind the p-value; 0 where it is exact."""
+    """Random arrangements that were looked at, also where another test's p-value is larger and counts."""
 
     @property
     def better(self) -> bool:
@@ -146,7 +147,7 @@ def untested_comparison(first: Totals, second: Totals, reason: str) -> Compariso
 def _run_test(
     sample: Arms, first: Totals, second: Totals, delta: Estimate, draws: int, seed: int
 ) -> tuple[str, Test]:
-    """The test's name and what it found.
+    """What the p-value that counts is of, and the test.
 
     Arrangements are as if the values of both samples were spread alike. Where they need not be, the larger
     of their p-value and Welch's t's counts: of lopsided samples (5 normal values against 50 with a third of
@@ -155,20 +156,25 @@ def _run_test(
     """
     effect, error, df = delta.value or 0.0, delta.error or 0.0, delta.df or 1.0
     smaller = min(count + sample.pairs for count in sample.alone)
-    least_p = 0.0
-    if not sample.yes_no:
-        on_scale = _on_scale(first, second)
+    guards: list[tuple[float, str]] = []
+    if not sample.yes_no and (on_scale := _on_scale(first, second)) is not None:
+        guards = [(on_scale, f"Welch's t of {'logits' if isfinite(first.bounds[1]) else 'logs'}")]
+    elif not sample.yes_no:
         unequal = _welch(effect, error, df) if _is_lopsided(sample) and error > 0 else 0.0
-        least_p = max(unequal, _at_bound(first, second)) if on_scale is None else on_scale
-    is_large = len(sample.label) > _MANY and smaller >= _ENOUGH and not sample.table
-    if is_large and influence(first).any() and influence(second).any():
-        return "Student's t", Test(max(least_p, _welch(effect, error, df)), 0.0, 0)
-    outcome = permutation_test(sample, draws, seed)
-    outcome = replace(outcome, p_value=max(outcome.p_value, least_p))
-    if outcome.draws:
-        return f"permutation ({outcome.draws:,} draws)", outcome
-    exact = ("McNemar, mid-p" if sample.pairs else "Fisher, mid-p") if sample.table else "permutation, exact"
-    return exact, outcome
+        guards = [(unequal, "Welch's t"), (_at_bound(first, second), "Fisher, effective sizes")]
+    if len(sample.label) > _MANY and smaller >= _ENOUGH and not sample.table:
+        if first.is_constant or second.is_constant:
+            name, outcome = constant_test(first, second)
+        else:
+            name, outcome = "Student's t", Test(_welch(effect, error, df), 0.0, 0)
+    else:
+        outcome = permutation_test(sample, draws, seed)
+        exact = (
+            ("McNemar, mid-p" if sample.pairs else "Fisher, mid-p") if sample.table else "permutation, exact"
+        )
+        name = f"permutation ({outcome.draws:,} draws)" if outcome.draws else exact
+    p, name = max([(outcome.p_value, name), *guards], key=lambda one: one[0])
+    return name, replace(outcome, p_value=p)
 
 
 def _is_lopsided(sample: Arms) -> bool:
@@ -191,7 +197,7 @@ def _on_scale(first: Totals, second: Totals) -> float | None:
             return None
         below, above = value - lowest, highest - value
         places.append(log(below) - (log(above) if isfinite(above) else 0.0))
-        pulls.append(influence(sample) * (1 / below + 1 / above))
+        pulls.append(sample.influence * (1 / below + 1 / above))
     joint = joint_error(first, second, (pulls[0], pulls[1]))
     return _welch(places[0] - places[1], joint.error, joint.df) if joint.error > 0 else None
 
@@ -227,7 +233,7 @@ def _at_bound(first: Totals, second: Totals) -> float:
 def _effective_sizes(here: Totals, there: Totals, place: float, width: float) -> tuple[float, float]:
     """How many independent yes or no tell as much as a sample at a bound, and as the other, whose share is
     `place`."""
-    spread, variance = place * (1 - place), float((influence(there) ** 2).sum()) / width**2
+    spread, variance = place * (1 - place), float((there.influence**2).sum()) / width**2
     denominators = np.concatenate([here.denominator, there.denominator])
     counts = np.concatenate([here.numerator, there.numerator, denominators])
     if here.bounds != UNIT or denominators.max() <= 1 or (counts % 1).any():

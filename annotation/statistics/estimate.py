@@ -25,6 +25,7 @@ not independent, so all that follows works on clusters' totals:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import exp, inf, isfinite, log, sqrt
 from typing import Any, NamedTuple
 
@@ -98,7 +99,9 @@ class Totals:
         total = float(self.denominator.sum())
         if total <= 0:
             return None
-        return float(np.clip(self.numerator.sum() / total, *self.bounds))
+        value, bounds = float(np.clip(self.numerator.sum() / total, *self.bounds)), map(float, self.bounds)
+        # Weighted values that are all 5 may come to 4.999999999999999.
+        return next((end for end in bounds if abs(value - end) <= _ROUNDING * abs(end) < inf), value)
 
     @property
     def events(self) -> float:
@@ -116,6 +119,35 @@ class Totals:
         """Degrees of freedom of the variance, at least 1."""
         strata = len(np.unique(self.strata)) if len(self.strata) else 1
         return max(1.0, self.independent - min(strata, max(1, len(self.strata) // 2)))
+
+    @cached_property
+    def influence(self) -> Floats:
+        """How far each cluster (C,) moves the ratio, scaled so that the squares sum to its variance.
+
+        The stratified jackknife: cluster c of stratum h (n_h clusters) is left out and the others of its
+        stratum weigh n_h/(n_h − 1) as much. A stratum of one cluster is compared with the whole.
+        """
+        total, x = float(self.denominator.sum()), self.denominator
+        if total <= 0:
+            return np.zeros(len(x))
+        residual = self.numerator - self.numerator.sum() / total * x
+        sizes = np.bincount(self.strata)
+        n = sizes[self.strata].astype(np.float64)
+        alone = n == 1
+        centre = [np.bincount(self.strata, weights=v)[self.strata] / n for v in (residual, x)]
+        n = np.where(alone, np.maximum(len(x), 2), n)
+        mean_x = np.where(alone, total / max(len(x), 1), centre[1])
+        shifts = (residual - np.where(alone, 0.0, centre[0])) * n / (n - 1)
+        rest = np.maximum(total - (x - mean_x) * n / (n - 1), 1e-300)
+        pull: Floats = shifts / rest * np.sqrt((n - 1) / n * (1 - self.fraction))
+        return pull
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all clusters have one value, up to rounding."""
+        largest = float(np.abs(self.numerator).max(initial=0.0))
+        apart = self.numerator - (self.value or 0.0) * self.denominator
+        return bool((np.abs(apart) <= _ROUNDING * largest).all())
 
 
 def totals(
@@ -201,7 +233,7 @@ def estimate(sample: Totals, error: float | None = None) -> Estimate:
     clusters = len(sample.names)
     with np.errstate(over="ignore", invalid="ignore"):
         value = sample.value
-        own = 0.0 if value is None else sqrt(float((influence(sample) ** 2).sum()))
+        own = 0.0 if value is None else sqrt(float((sample.influence**2).sum()))
     if value is None:
         why = "nothing to divide by" if sample.n else "no value"
         return Estimate(None, None, None, sample.n, clusters, reason=why)
@@ -284,28 +316,6 @@ def ratio(
     )
 
 
-def influence(sample: Totals) -> Floats:
-    """How far each cluster (C,) moves the ratio, scaled so that the squares sum to its variance.
-
-    The stratified jackknife: cluster c of stratum h (n_h clusters) is left out and the others of its stratum
-    weigh n_h/(n_h − 1) as much. A stratum of one cluster is compared with the whole.
-    """
-    total, x = float(sample.denominator.sum()), sample.denominator
-    if total <= 0:
-        return np.zeros(len(x))
-    residual = sample.numerator - sample.numerator.sum() / total * x
-    sizes = np.bincount(sample.strata)
-    n = sizes[sample.strata].astype(np.float64)
-    alone = n == 1
-    centre = [np.bincount(sample.strata, weights=v)[sample.strata] / n for v in (residual, x)]
-    n = np.where(alone, np.maximum(len(x), 2), n)
-    mean_x = np.where(alone, total / max(len(x), 1), centre[1])
-    shifts = (residual - np.where(alone, 0.0, centre[0])) * n / (n - 1)
-    rest = np.maximum(total - (x - mean_x) * n / (n - 1), 1e-300)
-    pull: Floats = shifts / rest * np.sqrt((n - 1) / n * (1 - sample.fraction))
-    return pull
-
-
 def difference(first: Totals, second: Totals) -> Estimate:
     """The first ratio minus the second, of two samples of the same kind that may share clusters.
 
@@ -321,7 +331,7 @@ def difference(first: Totals, second: Totals) -> Estimate:
     if one.value is None or other.value is None:
         place, side = ("first", one) if one.value is None else ("second", other)
         return Estimate(None, None, None, n, clusters, reason=f"{place} sample: {side.reason}")
-    pulls = influence(first), influence(second)
+    pulls = first.influence, second.influence
     error, df, covariance, shared = joint_error(first, second, pulls)
     effect = one.value - other.value
     if not (isfinite(effect) and isfinite(error) and isfinite(df)):

@@ -21,7 +21,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations, product
-from math import ceil, comb, log
+from math import ceil, comb, log, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,6 +170,38 @@ def permutation_test(sample: Arms, draws: int, seed: int = 0) -> Test:
     return Test(_tail(result, weights, observed), _tail(result, weights, float(result.max())), 0)
 
 
+def constant_test(first: Totals, second: Totals) -> tuple[str, Test]:
+    """The test of thousands of clusters where those of one sample have one value, and what it is called.
+
+    Arrangements of so many take seconds, and the error of one sample is 0. The larger p-value counts of
+    Student's t with the variance of both samples together, and of Fisher's table of how many clusters have
+    another value than that one.
+    """
+    from scipy import special
+
+    sample = arms(first, second)
+    sides = [
+        (sample.residual[sample.label, 0], sample.x[sample.label, 0]),
+        (
+            np.concatenate([sample.residual[~sample.label, 0], sample.residual[sample.shared, 1]]),
+            np.concatenate([sample.x[~sample.label, 0], sample.x[sample.shared, 1]]),
+        ),
+    ]
+    places = [float(rest.sum() / x.sum()) for rest, x in sides]
+    same = places[0] if first.is_constant else places[1]
+    unlike = [int((np.abs(rest - same * x) > _TIE * np.abs(x)).sum()) for rest, x in sides]
+    if not any(unlike):
+        return "Fisher, mid-p", Test(0.5, 0.5, 0)
+    sizes = [len(x) for _, x in sides]
+    table = _fisher_table(*sizes, sum(unlike), unlike[0])
+    fisher, least = _tail(*table), _tail(*table[:2], float(table[0].max()))
+    df = sum(sizes) - 2
+    variance = sum(float((rest**2).sum()) for rest, _ in sides) / (df + 1)
+    error = sqrt(variance * sum(len(x) / float(x.sum()) ** 2 for _, x in sides))
+    t = 2 * float(special.stdtr(df, -abs(places[0] - places[1]) / error))
+    return ("Fisher, mid-p", Test(fisher, least, 0)) if fisher >= t else ("Student's t", Test(t, least, 0))
+
+
 def _tail(result: Floats, weights: Floats, observed: float) -> float:
     tie = result >= observed * (1 - _TIE) - 1e-12 if np.isfinite(observed) else np.isinf(result)
     beyond = tie & (result > observed * (1 + _TIE) + 1e-12) if np.isfinite(observed) else tie & False
@@ -280,19 +313,29 @@ def _every(sample: Arms) -> NDArray[np.bool_]:
 def _table(sample: Arms) -> tuple[Floats, Floats, float]:
     """How far apart samples are in each table with the same margins, the tables' chances, and how far in this
     one."""
-    from scipy import stats
+    from scipy import special
 
     if sample.pairs:
         n, gains = (int((sample.y[:, 0] * sign > sample.y[:, 1] * sign).sum()) for sign in (-1, 1))
         n += gains
         k = np.arange(n + 1)
-        return np.abs(2.0 * k - n), np.asarray(stats.binom.pmf(k, n, 0.5)), abs(2.0 * gains - n)
-    first, second = sample.alone
+        chances = np.exp(-special.betaln(k + 1, n - k + 1) - log(n + 1) - n * log(2))
+        return np.abs(2.0 * k - n), chances, abs(2.0 * gains - n)
     ones, own = int(sample.y[:, 0].sum()), int(sample.y[sample.label, 0].sum())
+    return _fisher_table(*sample.alone, ones, own)
+
+
+def _fisher_table(first: int, second: int, ones: int, own: int) -> tuple[Floats, Floats, float]:
+    """The same of `ones` among two samples of so many, the first of which has `own`."""
+    from scipy import special
+
+    def log_choose(n: Any, k: Any) -> Any:
+        return -special.betaln(k + 1, n - k + 1) - np.log(n + 1)
+
     k = np.arange(max(0, ones - second), min(first, ones) + 1)
     apart = np.abs(k / first - (ones - k) / second)
-    chances = stats.hypergeom.pmf(k, first + second, ones, first)
-    return apart, np.asarray(chances), float(apart[own - k[0]])
+    ways = log_choose(first, k) + log_choose(second, ones - k)
+    return apart, np.exp(ways - log_choose(first + second, ones)), float(apart[own - k[0]])
 
 
 def _blocks(sample: Arms, draws: int, seed: int) -> Iterator[NDArray[np.bool_]]:

@@ -132,18 +132,77 @@ def test_what_is_rare_among_thousands_is_no_surer_than_by_fishers_table() -> Non
     assert row.test == "Fisher, mid-p"
     assert p_of(row) == pytest.approx(chances[further].sum() + chances[0] / 2)
     halves = contrast(*apart(np.zeros(250), some / 2, UNIT))
-    assert halves.p_value is None and "too few to decide" in str(halves.reason)
+    assert (halves.test, halves.draws) == ("Fisher, effective sizes", 0)
+    # Each ½ tells of at most one that would be 1: ten of 5,000, of which 250 have none.
+    assert p_of(halves) == pytest.approx((1 - 0.002) ** 250, abs=0.01)
     paired = np.repeat([1.0, 0.0], [3, 5_997]), np.repeat([0.0, 1.0, 0.0], [3, 9, 5_988])
     row = contrast(*(totals(values, bounds=UNIT) for values in paired))
     assert row.test == "McNemar, mid-p"
     assert p_of(row) == pytest.approx(2 * stats.binom.cdf(2, 12, 0.5) + stats.binom.pmf(3, 12, 0.5))
 
 
-def test_counts_of_which_none_was_seen_among_thousands_differ_by_arrangements() -> None:
-    some = np.repeat([1.0, 3.0, 0.0], [20, 10, 4_970])
-    row = contrast(*apart(np.zeros(250), some, (0.0, np.inf)))
-    assert (row.test, row.p_value) == ("permutation (1,999 draws)", None)
-    assert "too few to decide" in str(row.reason)
+@pytest.mark.library
+@pytest.mark.parametrize("shared", [0, 100])
+def test_thousands_against_a_group_that_is_all_alike_differ_without_arrangements(shared: int) -> None:
+    """Arrangements of 20,000 take a second, and minutes where Holm's threshold hangs on them."""
+    from scipy import stats
+
+    def compared(*some: float, many: int = 5_000) -> Comparison:
+        values = np.r_[some, np.zeros(many - len(some))]
+        names = np.arange(250 - shared, 250 - shared + many)
+        return contrast(totals(np.zeros(250)), totals(values, clusters=names))
+
+    rare, clear = compared(*[1.0] * 20, *[3.0] * 10, many=5_000 + shared), compared(*np.arange(1.0, 5_000))
+    assert (rare.draws, clear.draws) == (0, 0)
+    both = np.r_[np.ones(20), np.full(10, 3.0), np.zeros(5_220 + shared)]
+    error = both.std(ddof=1) * np.sqrt(1 / 250 + 1 / (5_000 + shared))
+    assert rare.test == "Student's t"
+    assert p_of(rare) == pytest.approx(2 * stats.t.sf(50 / (5_000 + shared) / error, 5_248 + shared))
+    assert p_of(clear) < 1e-15
+    # Of 5 in 5,200 all are in one half: Student's t gives .025.
+    few = contrast(*apart(np.r_[np.ones(5), np.zeros(2_595)], np.zeros(2_600)))
+    assert few.test == "Fisher, mid-p"
+    assert p_of(few) == pytest.approx(stats.hypergeom.pmf(5, 5_200, 5, 2_600))
+    same = contrast(*apart(np.full(3_000, 0.1), np.full(3_000, 0.1)))
+    assert same.reason == "nothing to test: all values are the same"
+
+
+@pytest.mark.library
+def test_tables_have_the_chances_of_the_library() -> None:
+    from scipy import stats
+
+    row = contrast(*apart(np.r_[np.ones(40), np.zeros(9_960)], np.r_[np.ones(70), np.zeros(9_930)], UNIT))
+    k = np.arange(111)
+    chances = stats.hypergeom.pmf(k, 20_000, 110, 10_000)
+    extreme = np.abs(2 * k - 110)
+    assert p_of(row) == pytest.approx(chances[extreme > 30].sum() + chances[extreme == 30].sum() / 2)
+
+
+def test_weighted_values_that_are_all_at_a_bound_are_there_whatever_their_rounding() -> None:
+    """Weighted grades of 5 may come to 4.999999999999999, far from 5 in logits."""
+    rng = np.random.default_rng(0)
+    near = 5 - 4 * np.array([0.04, 0.06, 0.05, 0.03, 0.07, 0.05, 0.04, 0.06])
+    rounded = 0
+    for _ in range(200):
+        weights = rng.uniform(1, 2, 8)
+        rounded += (5 * weights).sum() / weights.sum() != 5
+        fives = totals(np.full(8, 5.0), weights=weights, bounds=(1.0, 5.0))
+        row = contrast(fives, totals(near, clusters=8 + np.arange(8), bounds=(1.0, 5.0)))
+        assert row.first == 5 and p_of(row) > 0.5
+    assert rounded
+
+
+def test_a_row_names_the_test_whose_p_value_counts() -> None:
+    rng = np.random.default_rng(0)
+    few, many = rng.normal(2.0, 3, 5), rng.normal(0, 1, 50)
+    assert contrast(*apart(few, many)).test == "Welch's t"
+    even = np.repeat([0.0, 1, 2, 3, 4, 5], [8, 16, 16, 11, 6, 3])
+    counts = contrast(*apart(even, [0.0] * 8 + [1, 1, 1, 4], (0.0, np.inf)))
+    assert counts.test == "Welch's t of logs"
+    assert ", Welch's t of logs, p=" in counts.statement("halts", "A", "B")
+    assert contrast(*apart([0.0] * 8, [0.04, 0.06] * 4, UNIT)).test == "Fisher, effective sizes"
+    shares = contrast(*apart([0.01, 0.02, 0.9] * 4, [0.45, 0.5, 0.55] * 4, UNIT))
+    assert shares.test == "Welch's t of logits"
 
 
 def test_none_of_ten_is_no_more_extreme_than_it_is_likely() -> None:

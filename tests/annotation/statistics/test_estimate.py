@@ -15,7 +15,6 @@ from coaudit.annotation.statistics.estimate import (
     Estimate,
     difference,
     estimate,
-    influence,
     mean,
     ratio,
     share,
@@ -75,7 +74,7 @@ def test_the_variance_is_the_jackknifes() -> None:
     expected = left_out(
         np.bincount(clusters, weights * y), np.bincount(clusters, weights * x), strata[::4].astype(np.int64)
     )
-    assert (influence(sample) ** 2).sum() == pytest.approx(expected, rel=1e-9)
+    assert (sample.influence**2).sum() == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.library
