@@ -255,16 +255,23 @@ _LONG = _steps(lambda rng, n: rng.geometric(1 / 40, n).astype(np.float64))
 _RARE_OF_3 = _steps(lambda _, n: np.full(n, 3.0), 0.02, 0.05)
 _RARE_OF_40 = _steps(lambda _, n: np.full(n, 40.0), 0.02, 0.05)
 _UNEVEN = _steps(lambda rng, n: rng.lognormal(2, 1.2, n))
+_RARE_HALVES = _values(lambda rng, n: np.where(rng.random(n) < 0.1, 0.5, 0.0))
+_EVENLY_LOW = _values(lambda rng, n: rng.normal(0.05, 0.02, n).clip(0, 1))
+_RARE_SIXES = _values(lambda rng, n: np.where(rng.random(n) < 0.05, 6.0, 0.0))
+_RARE_POISSON = _values(VALUES["counts, Poisson .3"][0])
 _FAR, _NEAR = _values(lambda rng, n: rng.beta(0.3, 0.7, n)), _values(lambda rng, n: rng.beta(9, 21, n))
 
 UNLIKE: dict[str, tuple[Sampled, Sampled, int, Bounds]] = {
     "counts, overdispersed against as many Poisson": (_OVERDISPERSED, _POISSON, 0, COUNT),
     "counts, overdispersed against 60 Poisson": (_OVERDISPERSED, _POISSON, 60, COUNT),
     "counts, Poisson against 60 overdispersed": (_POISSON, _OVERDISPERSED, 60, COUNT),
+    "counts, one in twenty is 6, against as many Poisson": (_RARE_SIXES, _RARE_POISSON, 0, COUNT),
     "times, lognormal(1) against as many gamma(8)": (_LOGNORMAL, _EVEN_TIMES, 0, COUNT),
     "times, lognormal(1) against 60 gamma(8)": (_LOGNORMAL, _EVEN_TIMES, 60, COUNT),
     "0 … 1, near the ends against as many near the mean": (_FAR, _NEAR, 0, UNIT),
     "0 … 1, near the ends against 60 near the mean": (_FAR, _NEAR, 60, UNIT),
+    "0 … 1, one in ten is .5, against as many near .05": (_RARE_HALVES, _EVENLY_LOW, 0, UNIT),
+    "0 … 1, one in ten is .5, against 60 near .05": (_RARE_HALVES, _EVENLY_LOW, 60, UNIT),
     "pooled ratio, .2, of some 3 steps against as many of some 40": (_SHORT, _LONG, 0, UNIT),
     "pooled ratio, .2, of some 40 steps against 60 of some 3": (_LONG, _SHORT, 60, UNIT),
     "pooled ratio, .02, of 3 steps against as many of 40": (_RARE_OF_3, _RARE_OF_40, 0, UNIT),
@@ -273,18 +280,30 @@ UNLIKE: dict[str, tuple[Sampled, Sampled, int, Bounds]] = {
 """Name -> n values and how many (0: n) others of the same mean, with their bounds."""
 
 
+PARTLY = (
+    "counts, overdispersed against 60 Poisson",
+    "0 … 1, one in ten is .5, against as many near .05",
+    "pooled ratio, .02, of 3 steps against as many of 40",
+)
+"""Those that are also drawn with half of the n instances, or all, in both groups."""
+
+
 def unlike(samples: int) -> Iterator[tuple[str, ...]]:
     """Rows of the third table: the same mean, but not the same distribution."""
-    for name, (draw, other, many, bounds) in UNLIKE.items():
+    settings = [(name, 0.0, "") for name in UNLIKE]
+    settings += [(name, 0.5, ", half of the n shared") for name in PARTLY]
+    settings += [(name, 1.0, ", all of the n shared") for name in PARTLY]
+    for name, share, words in settings:
+        draw, other, many, bounds = UNLIKE[name]
         cells = []
         for n in (4, 5, 8, 12, 20, 50, 200):
             rng, rows = np.random.default_rng(400 + n), []
             for _ in range(samples):
                 first = totals(*draw(rng, n), bounds=bounds)
-                second = _renamed(totals(*other(rng, many or n), bounds=bounds), n)
+                second = _renamed(totals(*other(rng, many or n), bounds=bounds), n - int(share * n))
                 rows.append(contrast(first, second, draws=DRAWS))
             cells.append(rejected(rows))
-        yield (name, *cells)
+        yield (name + words, *cells)
 
 
 def _runs_apart(rng: Rng, n: int) -> Comparison:

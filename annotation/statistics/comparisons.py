@@ -15,9 +15,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimate import UNIT, Estimate, Totals, difference, estimate, influence
+from .estimate import UNIT, Estimate, Totals, difference, joint_error
 from .intervals import Floats, Interval, Z
-from .permutation import Arms, Test, arms, permutation_test
+from .permutation import Arms, Test, arms, constant_test, permutation_test
 
 Method = Literal["holm", "benjamini_hochberg", "benjamini_yekutieli"]
 LEVEL = 0.05
@@ -32,9 +32,10 @@ _EXACT_BELOW = 25  # discordant pairs
 class Comparison:
     """`effect` is the first value minus the second; None with a `reason` where there is none.
 
-    `n` counts the values of both samples, `pairs` the clusters (instances) that both hold and `alone` those
-    that only the first and only the second does. `p_value` is two-sided, None with a `reason` where the data
-    can't decide; `p_adjusted` is that within its family of `family` tests, once `adjust` has seen it.
+    `test` is the one whose p-value counts. `n` counts the values of both samples, `pairs` the clusters
+    (instances) that both hold and `alone` those that only the first and only the second does. `p_value` is
+    two-sided, None with a `reason` where the data can't decide; `p_adjusted` is that within its family of
+    `family` tests, once `adjust` has seen it.
     """
 
     test: str
@@ -51,7 +52,7 @@ class Comparison:
     alone: tuple[int, int] = (0, 0)
     family: int | None = None
     draws: int = 0
-    """Random arrangements behind the p-value; 0 where it is exact."""
+    """Random arrangements that were looked at, also where another test's p-value is larger and counts."""
 
     @property
     def better(self) -> bool:
@@ -82,7 +83,9 @@ class Comparison:
         if self._interval_holds_zero:
             unseen = " (the interval, which allows for values that were not seen, holds 0)"
             verdict += unseen if p < LEVEL else ""
-        elif self.p_value < LEVEL <= p:
+        elif self.low is None and self.reason and p < LEVEL:
+            verdict += f" ({self.reason})"
+        elif self.low is not None and self.p_value < LEVEL <= p:
             verdict += " (the interval is that of this test alone)"
         return f"{result}, {significance}: {verdict}."
 
@@ -144,7 +147,7 @@ def untested_comparison(first: Totals, second: Totals, reason: str) -> Compariso
 def _run_test(
     sample: Arms, first: Totals, second: Totals, delta: Estimate, draws: int, seed: int
 ) -> tuple[str, Test]:
-    """The test's name and what it found.
+    """What the p-value that counts is of, and the test.
 
     Arrangements are as if the values of both samples were spread alike. Where they need not be, the larger
     of their p-value and Welch's t's counts: of lopsided samples (5 normal values against 50 with a third of
@@ -153,24 +156,30 @@ def _run_test(
     """
     effect, error, df = delta.value or 0.0, delta.error or 0.0, delta.df or 1.0
     smaller = min(count + sample.pairs for count in sample.alone)
-    if len(sample.label) > _MANY and smaller >= _ENOUGH and error > 0:
-        return "Student's t", Test(_welch(effect, error, df), 0.0, 0)
-    outcome = permutation_test(sample, draws, seed)
-    if not sample.pairs and not sample.yes_no:
-        least_p = _on_scale(first, second)
-        if least_p is None:
-            unequal = _welch(effect, error, df) if _is_lopsided(sample) and error > 0 else 0.0
-            least_p = max(unequal, _at_bound(first, second))
-        outcome = replace(outcome, p_value=max(outcome.p_value, least_p))
-    if outcome.draws:
-        return f"permutation ({outcome.draws:,} draws)", outcome
-    exact = ("McNemar, mid-p" if sample.pairs else "Fisher, mid-p") if sample.table else "permutation, exact"
-    return exact, outcome
+    guards: list[tuple[float, str]] = []
+    if not sample.yes_no and (on_scale := _on_scale(first, second)) is not None:
+        guards = [(on_scale, f"Welch's t of {'logits' if isfinite(first.bounds[1]) else 'logs'}")]
+    elif not sample.yes_no:
+        unequal = _welch(effect, error, df) if _is_lopsided(sample) and error > 0 else 0.0
+        guards = [(unequal, "Welch's t"), (_at_bound(first, second), "Fisher, effective sizes")]
+    if len(sample.label) > _MANY and smaller >= _ENOUGH and not sample.table:
+        if first.is_constant or second.is_constant:
+            name, outcome = constant_test(first, second)
+        else:
+            name, outcome = "Student's t", Test(_welch(effect, error, df), 0.0, 0)
+    else:
+        outcome = permutation_test(sample, draws, seed)
+        exact = (
+            ("McNemar, mid-p" if sample.pairs else "Fisher, mid-p") if sample.table else "permutation, exact"
+        )
+        name = f"permutation ({outcome.draws:,} draws)" if outcome.draws else exact
+    p, name = max([(outcome.p_value, name), *guards], key=lambda one: one[0])
+    return name, replace(outcome, p_value=p)
 
 
 def _is_lopsided(sample: Arms) -> bool:
     """Whether two samples are of fewer than 5, or one of half as many again as the other."""
-    few, many = sorted(sample.alone)
+    few, many = sorted(count + sample.pairs for count in sample.alone)
     return few < _FEW or 2 * many >= 3 * few
 
 
@@ -181,50 +190,61 @@ def _on_scale(first: Totals, second: Totals) -> float | None:
     other is not: 12 overdispersed counts against 60 of Poisson, of the same mean, differ at .05 in .13 of
     samples by arrangements and by t, in .06 on this scale. Where samples are alike little changes.
     """
-    places, variances, dfs = [], [], []
+    places, pulls = [], []
     for sample in (first, second):
-        point, (lowest, highest) = estimate(sample), sample.bounds
-        if point.value is None or point.error is None or not point.df or not isfinite(lowest):
+        value, (lowest, highest) = sample.value, sample.bounds
+        if value is None or not isfinite(lowest) or not lowest < value < highest:
             return None
-        below, above = point.value - lowest, highest - point.value
-        if below <= 0 or above <= 0:
-            return None
+        below, above = value - lowest, highest - value
         places.append(log(below) - (log(above) if isfinite(above) else 0.0))
-        variances.append((point.error * (1 / below + 1 / above)) ** 2)
-        dfs.append(point.df)
-    if not (total := sum(variances)):
-        return None
-    spread = sum((own / total) ** 2 / df for own, df in zip(variances, dfs, strict=True))
-    return _welch(places[0] - places[1], sqrt(total), 1 / spread)
+        pulls.append(sample.influence * (1 / below + 1 / above))
+    joint = joint_error(first, second, (pulls[0], pulls[1]))
+    return _welch(places[0] - places[1], joint.error, joint.df) if joint.error > 0 else None
 
 
 def _at_bound(first: Totals, second: Totals) -> float:
-    """The chance that of what both samples have the one has none, where its pooled share is 0 (or 1): that of
-    Fisher's table, of effective sizes with the other's intraclass correlation. 0 elsewhere.
+    """The chance that of what both samples have the one has none, where its mean lies at one of two bounds:
+    that of Fisher's table of effective sizes. 0 elsewhere.
 
-    Arrangements are as if clusters were of one size. Of a share of .02 in both, 20 of 3 steps and 20 of 40
-    differ at .05 in .28 of samples by arrangements: whenever the few steps hold none.
+    Arrangements are as if clusters were spread alike. Of a share of .02 in both, 20 of 3 steps and 20 of 40
+    differ at .05 in .28 of samples by arrangements: whenever the few steps hold none. So do eight values of
+    which one in ten is .5 and eight that all are near .05, in .44. Steps of a pooled share have the other's
+    intraclass correlation; of other values each tells as much as a yes or no, for one that was not seen may
+    lie at the other bound.
     """
     from scipy import special
 
-    if first.bounds != UNIT or first.value is None or second.value is None or first.value == second.value:
+    if not all(map(isfinite, first.bounds)) or first.value is None or second.value is None:
         return 0.0
-    (end, here), (place, there) = sorted(
-        ((first.value, first), (second.value, second)), key=lambda side: side[0] not in UNIT
-    )
-    counts = np.concatenate([here.numerator, there.numerator, here.denominator, there.denominator])
-    single = max(here.denominator.max(), there.denominator.max()) <= 1
-    if end not in UNIT or single or (counts % 1).any():
+    lowest, highest = first.bounds
+    shares = [(value - lowest) / (highest - lowest) for value in (first.value, second.value)]
+    sides = zip(shares, (first, second), strict=True)
+    (end, here), (place, there) = sorted(sides, key=lambda side: side[0] not in UNIT)
+    if end not in UNIT or end == place:
         return 0.0
-    rows = [float(side.denominator.sum()) for side in (here, there)]
-    sizes = [float((side.denominator**2).sum()) / n for side, n in zip((here, there), rows, strict=True)]
-    spread, alike = place * (1 - place), 1.0
-    if spread > 0 and sizes[1] > 1:
-        effect = float((influence(there) ** 2).sum()) * rows[1] / spread
-        alike = min(1.0, max(0.0, (effect - 1) / (sizes[1] - 1)))
-    own, other = (n / (1 + (size - 1) * alike) for n, size in zip(rows, sizes, strict=True))
-    rest = other * (1 - abs(place - end))
+    own, other = _effective_sizes(here, there, place, highest - lowest)
+    away = abs(place - end)
+    if other > _MANY * own:  # where rounding would be all that is left of the table
+        return float((1 - away) ** own)
+    rest = other * (1 - away)
     return min(1.0, exp(float(special.betaln(other + 1, own) - special.betaln(rest + 1, own))))
+
+
+def _effective_sizes(here: Totals, there: Totals, place: float, width: float) -> tuple[float, float]:
+    """How many independent yes or no tell as much as a sample at a bound, and as the other, whose share is
+    `place`."""
+    spread, variance = place * (1 - place), float((there.influence**2).sum()) / width**2
+    denominators = np.concatenate([here.denominator, there.denominator])
+    counts = np.concatenate([here.numerator, there.numerator, denominators])
+    if here.bounds != UNIT or denominators.max() <= 1 or (counts % 1).any():
+        return here.independent, spread / variance if variance > 0 else there.independent
+    rows = [float(side.denominator.sum()) for side in (here, there)]
+    sizes = [n / side.independent for side, n in zip((here, there), rows, strict=True)]
+    alike = 1.0
+    if spread > 0 and sizes[1] > 1:
+        alike = min(1.0, max(0.0, (variance * rows[1] / spread - 1) / (sizes[1] - 1)))
+    own, other = (n / (1 + (size - 1) * alike) for n, size in zip(rows, sizes, strict=True))
+    return own, other
 
 
 def _welch(effect: float, error: float, df: float) -> float:

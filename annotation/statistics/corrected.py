@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from .audit import Audit
 from .comparisons import Comparison
-from .estimate import influence, totals
+from .estimate import totals
 from .intervals import Floats, student
 
 FORMS = ("post_stratified", "ppi")
@@ -86,7 +86,7 @@ def arm(audit: Audit, names: NDArray[Any], form: str) -> Arm:
     sums = totals(values(audit, form), clusters=names)
     checked = np.isin(sums.names, names[audit.labelled])
     n_checked, n_clusters = int(checked.sum()), len(sums.names)
-    pull = influence(sums)
+    pull = sums.influence
     if 1 < n_checked < n_clusters:
         pull[checked] *= sqrt(n_checked / (n_checked - 1) * (n_clusters - 1) / n_clusters)
     extra, df = _smoothing_variance(audit)

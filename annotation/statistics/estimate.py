@@ -25,8 +25,9 @@ not independent, so all that follows works on clusters' totals:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import exp, inf, isfinite, log, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,7 @@ _PSEUDO = 0.25  # of a cluster, at either bound
 _ALIKE = 0.05  # of what is possible is the standard deviation of values that are all alike
 _SHIFT = 0.05  # of what is possible: an unseen value that would move the mean by less is not worth a word
 _FEW = 10
+_ROUNDING = 1e-12  # of values: an error up to that is of their digits
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,9 @@ class Totals:
         total = float(self.denominator.sum())
         if total <= 0:
             return None
-        return float(np.clip(self.numerator.sum() / total, *self.bounds))
+        value, bounds = float(np.clip(self.numerator.sum() / total, *self.bounds)), map(float, self.bounds)
+        # Weighted values that are all 5 may come to 4.999999999999999.
+        return next((end for end in bounds if abs(value - end) <= _ROUNDING * abs(end) < inf), value)
 
     @property
     def events(self) -> float:
@@ -108,14 +112,42 @@ class Totals:
     @property
     def independent(self) -> float:
         """(Σx)²/Σx²: how many clusters of one size would weigh as much."""
-        squares = float((self.denominator**2).sum())
-        return float(self.denominator.sum()) ** 2 / squares if squares > 0 else 0.0
+        return effective_number(self.denominator)
 
     @property
     def df(self) -> float:
         """Degrees of freedom of the variance, at least 1."""
         strata = len(np.unique(self.strata)) if len(self.strata) else 1
         return max(1.0, self.independent - min(strata, max(1, len(self.strata) // 2)))
+
+    @cached_property
+    def influence(self) -> Floats:
+        """How far each cluster (C,) moves the ratio, scaled so that the squares sum to its variance.
+
+        The stratified jackknife: cluster c of stratum h (n_h clusters) is left out and the others of its
+        stratum weigh n_h/(n_h − 1) as much. A stratum of one cluster is compared with the whole.
+        """
+        total, x = float(self.denominator.sum()), self.denominator
+        if total <= 0:
+            return np.zeros(len(x))
+        residual = self.numerator - self.numerator.sum() / total * x
+        sizes = np.bincount(self.strata)
+        n = sizes[self.strata].astype(np.float64)
+        alone = n == 1
+        centre = [np.bincount(self.strata, weights=v)[self.strata] / n for v in (residual, x)]
+        n = np.where(alone, np.maximum(len(x), 2), n)
+        mean_x = np.where(alone, total / max(len(x), 1), centre[1])
+        shifts = (residual - np.where(alone, 0.0, centre[0])) * n / (n - 1)
+        rest = np.maximum(total - (x - mean_x) * n / (n - 1), 1e-300)
+        pull: Floats = shifts / rest * np.sqrt((n - 1) / n * (1 - self.fraction))
+        return pull
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all clusters have one value, up to rounding."""
+        largest = float(np.abs(self.numerator).max(initial=0.0))
+        apart = self.numerator - (self.value or 0.0) * self.denominator
+        return bool((np.abs(apart) <= _ROUNDING * largest).all())
 
 
 def totals(
@@ -156,10 +188,19 @@ def totals(
         names=unique,
         strata=of_stratum[first],
         fraction=np.asarray(share[first], dtype=np.float64),
-        size=float(w.sum() ** 2 / (w**2).sum()) if len(w) else 0.0,
+        size=effective_number(w),
         yes_no=bounds == UNIT and bool((x == 1).all() and np.isin(y, (0, 1)).all()),
         bounds=bounds,
     )
+
+
+def effective_number(weights: Floats) -> float:
+    """(Σw)²/Σw² (Kish 1965): how many even ones tell as much as those with the `weights` (n,); 0 of none."""
+    largest = float(weights.max(initial=0.0))
+    if largest <= 0:
+        return 0.0
+    shares = weights / largest  # squares of 1e160 are beyond all floats, those of 1e-170 are 0
+    return float(shares.sum() ** 2 / (shares**2).sum())
 
 
 @dataclass(frozen=True)
@@ -192,7 +233,7 @@ def estimate(sample: Totals, error: float | None = None) -> Estimate:
     clusters = len(sample.names)
     with np.errstate(over="ignore", invalid="ignore"):
         value = sample.value
-        own = 0.0 if value is None else sqrt(float((influence(sample) ** 2).sum()))
+        own = 0.0 if value is None else sqrt(float((sample.influence**2).sum()))
     if value is None:
         why = "nothing to divide by" if sample.n else "no value"
         return Estimate(None, None, None, sample.n, clusters, reason=why)
@@ -275,28 +316,6 @@ def ratio(
     )
 
 
-def influence(sample: Totals) -> Floats:
-    """How far each cluster (C,) moves the ratio, scaled so that the squares sum to its variance.
-
-    The stratified jackknife: cluster c of stratum h (n_h clusters) is left out and the others of its stratum
-    weigh n_h/(n_h − 1) as much. A stratum of one cluster is compared with the whole.
-    """
-    total, x = float(sample.denominator.sum()), sample.denominator
-    if total <= 0:
-        return np.zeros(len(x))
-    residual = sample.numerator - sample.numerator.sum() / total * x
-    sizes = np.bincount(sample.strata)
-    n = sizes[sample.strata].astype(np.float64)
-    alone = n == 1
-    centre = [np.bincount(sample.strata, weights=v)[sample.strata] / n for v in (residual, x)]
-    n = np.where(alone, np.maximum(len(x), 2), n)
-    mean_x = np.where(alone, total / max(len(x), 1), centre[1])
-    shifts = (residual - np.where(alone, 0.0, centre[0])) * n / (n - 1)
-    rest = np.maximum(total - (x - mean_x) * n / (n - 1), 1e-300)
-    pull: Floats = shifts / rest * np.sqrt((n - 1) / n * (1 - sample.fraction))
-    return pull
-
-
 def difference(first: Totals, second: Totals) -> Estimate:
     """The first ratio minus the second, of two samples of the same kind that may share clusters.
 
@@ -304,35 +323,65 @@ def difference(first: Totals, second: Totals) -> Estimate:
     all clusters are shared, Welch's two samples where none is, and everything between, without leaving a row
     out. The intervals of the two samples joined where values are bounded on both sides, or on one side and
     nothing is paired (MOVER with their correlation; Newcombe 1998, Zou and Donner 2008): then no limit is
-    impossible, and skewness is allowed for. Else Student's t with Satterthwaite's degrees of freedom.
+    impossible, and skewness is allowed for. Else Student's t with Satterthwaite's degrees of freedom, but
+    none from a sample whose values are all alike, which has no interval either.
     """
     one, other = estimate(first), estimate(second)
     n, clusters = first.n + second.n, len(np.union1d(first.names, second.names))
     if one.value is None or other.value is None:
         place, side = ("first", one) if one.value is None else ("second", other)
         return Estimate(None, None, None, n, clusters, reason=f"{place} sample: {side.reason}")
-    pulls = influence(first), influence(second)
-    _, here, there = np.intersect1d(first.names, second.names, assume_unique=True, return_indices=True)
-    covariance = float(pulls[0][here] @ pulls[1][there])
-    variances = [float((pull**2).sum()) for pull in pulls]
-    error = sqrt(max(0.0, sum(variances) - 2 * covariance))
+    pulls = first.influence, second.influence
+    error, df, covariance, shared = joint_error(first, second, pulls)
     effect = one.value - other.value
-    with np.errstate(over="ignore"):
-        df = _joint_df(first, second, pulls, (here, there))
     if not (isfinite(effect) and isfinite(error) and isfinite(df)):
         return Estimate(None, None, None, n, clusters, reason=TOO_LARGE)
     low, high, reason = None, None, _too_few(first, second)
     two_sided = isfinite(first.bounds[0]) and isfinite(first.bounds[1])
-    skewed = not len(here) and isfinite(first.bounds[0]) and None not in (one.low, other.low)
+    skewed = not shared and isfinite(first.bounds[0]) and None not in (one.low, other.low)
     if reason is None and (two_sided or skewed):
+        variances = [float((pull**2).sum()) for pull in pulls]
         alike = covariance / sqrt(_with_pseudo(variances[0], first) * _with_pseudo(variances[1], second))
         low, high = _mover_limits(one, other, max(-1.0, min(1.0, alike)))
         reason = one.reason or other.reason
-    elif reason is None and error <= 1e-12 * max(1.0, abs(effect)):
+    elif reason is None and error <= _ROUNDING * max(map(_largest, (first, second))):
         reason = "no interval: all differences are equal"
-    elif reason is None:
+    elif reason is None and (reason := _alike_side(one, other)) is None:
         low, high = effect - student(df) * error, effect + student(df) * error
     return Estimate(effect, low, high, n, clusters, error=error, df=df, reason=reason)
+
+
+def _largest(sample: Totals) -> float:
+    """How large values are, of clusters of usual size."""
+    return float(np.abs(sample.numerator).max() / sample.denominator.mean())
+
+
+def _alike_side(one: Estimate, other: Estimate) -> str | None:
+    """Why one sample says nothing of the values that were not seen, so that no difference from it does."""
+    for place, side in (("first", one), ("second", other)):
+        if side.low is None and (side.error or 0.0) <= _ROUNDING * abs(side.value or 0.0):
+            return f"{place} sample: {side.reason}"
+    return None
+
+
+class Joint(NamedTuple):
+    """A difference's standard error with its degrees of freedom, the covariance of its sides, and how many
+    clusters both hold."""
+
+    error: float
+    df: float
+    covariance: float
+    shared: int
+
+
+def joint_error(first: Totals, second: Totals, pulls: tuple[Floats, Floats]) -> Joint:
+    """What two samples' clusters, each of which moves its own side by `pulls` (C,), make of a difference."""
+    _, here, there = np.intersect1d(first.names, second.names, assume_unique=True, return_indices=True)
+    covariance = float(pulls[0][here] @ pulls[1][there])
+    variance = sum(float((pull**2).sum()) for pull in pulls) - 2 * covariance
+    with np.errstate(over="ignore"):
+        df = _joint_df(first, second, pulls, (here, there))
+    return Joint(sqrt(max(0.0, variance)), df, covariance, len(here))
 
 
 def _too_few(first: Totals, second: Totals) -> str | None:
@@ -411,7 +460,7 @@ def _interval(moments: Moments) -> tuple[float | None, float | None, str | None,
         if low <= 0 and high >= 1:
             return None, None, f"too few for an interval: {moments.clusters} leave everything possible", size
         return lowest + low * (highest - lowest), lowest + high * (highest - lowest), None, size
-    if moments.error <= 1e-12 * max(1.0, abs(value)):
+    if moments.error <= _ROUNDING * abs(value):
         return (
             None,
             None,

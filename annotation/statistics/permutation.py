@@ -21,7 +21,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations, product
-from math import ceil, comb, log
+from math import ceil, comb, log, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,7 @@ _AT_ONCE = 400_000  # numbers in a block of arrangements
 _CACHE_BITS = 10_000_000  # bits of arrangements that are kept for the next test of the same clusters
 _SHARE, _LEAST = 0.05, 1e-16  # of a sample's sum: what one cluster may have for a power series, and its end
 _TIE = 1e-9
-_LARGE = 1e100  # squares of such values are beyond all floats; what is studentised has no unit
+_ROUNDING = 1e-12  # of the largest value: what differs by less may differ by rounding alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,26 +134,72 @@ def arms(first: Totals, second: Totals) -> Arms:
     label = x[:, 0] > 0
     is_paired = label & (x[:, 1] > 0)
     y[~label], x[~label] = y[~label][:, ::-1], x[~label][:, ::-1]
-    if (largest := np.abs(y).max(initial=0.0)) > _LARGE:
-        y /= largest
     one_each = bool(np.isin(x, (0, 1)).all())
     yes_no = one_each and bool(np.isin(y, (0, 1)).all()) and first.bounds == UNIT
+    if not yes_no:
+        return Arms(*_without_unit(y, x), is_paired, label, yes_no)
     return Arms(y, x, is_paired, label, yes_no)
+
+
+def _without_unit(y: Floats, x: Floats) -> tuple[Floats, Floats]:
+    """The same up to powers of 2, which change no digit: x up to 1 or so, and y as far from their ratio.
+
+    What is studentised has no unit, but squares of 1e160 are beyond all floats, and 1e-13 is taken for 0.
+    """
+    x = np.ldexp(x, -_exponent(x))
+    y = np.ldexp(y, -_exponent(y))
+    apart = y - y.sum() / max(float(x.sum()), 1e-300) * x
+    return (np.ldexp(y, -_exponent(apart)) if np.abs(apart).max(initial=0.0) > _ROUNDING else y), x
+
+
+def _exponent(values: Floats) -> int:
+    """Of the largest: it is 1 or more, and less than 2, times 2 to that power."""
+    return int(np.frexp(np.abs(values).max(initial=0.0))[1]) - 1
 
 
 def permutation_test(sample: Arms, draws: int, seed: int = 0) -> Test:
     """The test over all arrangements if they are few or a table's, else over `draws` random ones."""
-    observed = sample.observed
     if sample.table:
-        labels, weights = _table(sample)
-    elif sample.arrangements <= FEW:
-        labels = _every(sample)
-        weights = np.full(len(labels), 1 / len(labels))
-    else:
+        result, weights, observed = _table(sample)
+        return Test(_tail(result, weights, observed), _tail(result, weights, float(result.max())), 0)
+    observed = sample.observed
+    if sample.arrangements > FEW:
         return _random(sample, observed, draws, seed)
-    result = np.abs(statistics(sample, labels))
-    most = result.max()
-    return Test(_tail(result, weights, observed), _tail(result, weights, most), 0)
+    result = np.abs(statistics(sample, _every(sample)))
+    weights = np.full(len(result), 1 / len(result))
+    return Test(_tail(result, weights, observed), _tail(result, weights, float(result.max())), 0)
+
+
+def constant_test(first: Totals, second: Totals) -> tuple[str, Test]:
+    """The test of thousands of clusters where those of one sample have one value, and what it is called.
+
+    Arrangements of so many take seconds, and the error of one sample is 0. The larger p-value counts of
+    Student's t with the variance of both samples together, and of Fisher's table of how many clusters have
+    another value than that one.
+    """
+    from scipy import special
+
+    sample = arms(first, second)
+    sides = [
+        (sample.residual[sample.label, 0], sample.x[sample.label, 0]),
+        (
+            np.concatenate([sample.residual[~sample.label, 0], sample.residual[sample.shared, 1]]),
+            np.concatenate([sample.x[~sample.label, 0], sample.x[sample.shared, 1]]),
+        ),
+    ]
+    places = [float(rest.sum() / x.sum()) for rest, x in sides]
+    same = places[0] if first.is_constant else places[1]
+    unlike = [int((np.abs(rest - same * x) > _TIE * np.abs(x)).sum()) for rest, x in sides]
+    if not any(unlike):
+        return "Fisher, mid-p", Test(0.5, 0.5, 0)
+    sizes = [len(x) for _, x in sides]
+    table = _fisher_table(*sizes, sum(unlike), unlike[0])
+    fisher, least = _tail(*table), _tail(*table[:2], float(table[0].max()))
+    df = sum(sizes) - 2
+    variance = sum(float((rest**2).sum()) for rest, _ in sides) / (df + 1)
+    error = sqrt(variance * sum(len(x) / float(x.sum()) ** 2 for _, x in sides))
+    t = 2 * float(special.stdtr(df, -abs(places[0] - places[1]) / error))
+    return ("Fisher, mid-p", Test(fisher, least, 0)) if fisher >= t else ("Student's t", Test(t, least, 0))
 
 
 def _tail(result: Floats, weights: Floats, observed: float) -> float:
@@ -177,10 +224,6 @@ def statistics(sample: Arms, labels: NDArray[np.bool_]) -> Floats:
     """(B,) the difference over its standard error under each arrangement of labels (B, C); 0/0 is 0."""
     s = labels.astype(np.float64)
     if (sample.x[:, 0] == 1).all() and not sample.pairs:
-        if sample.table:
-            first = s.sum(1)
-            effect: Floats = s @ sample.y[:, 0] / first - (1 - s) @ sample.y[:, 0] / (s.shape[1] - first)
-            return effect
         return _of_means(s, sample.y[:, 0] - sample.y[:, 0].mean(), sample.noise)
     if (sample.x == 1).all():
         return _of_signs(s, sample.y[:, 0] - sample.y[:, 1])
@@ -267,26 +310,32 @@ def _every(sample: Arms) -> NDArray[np.bool_]:
     return labels
 
 
-def _table(sample: Arms) -> tuple[NDArray[np.bool_], Floats]:
-    """One arrangement for each table with the same margins, and its chance."""
-    from scipy import stats
+def _table(sample: Arms) -> tuple[Floats, Floats, float]:
+    """How far apart samples are in each table with the same margins, the tables' chances, and how far in this
+    one."""
+    from scipy import special
 
     if sample.pairs:
-        differing = np.flatnonzero(sample.y[:, 0] != sample.y[:, 1])
-        n = len(differing)
-        labels = np.ones((n + 1, len(sample.label)), dtype=bool)
-        gains = sample.y[differing, 0] == 1
-        for k in range(n + 1):  # the first k differing pairs favour the first sample
-            labels[k, differing] = gains == (np.arange(n) < k)
-        return labels, np.asarray(stats.binom.pmf(np.arange(n + 1), n, 0.5))
-    first, second = sample.alone
-    ones, zeros = np.flatnonzero(sample.y[:, 0] == 1), np.flatnonzero(sample.y[:, 0] == 0)
-    support = np.arange(max(0, first - len(zeros)), min(first, len(ones)) + 1)
-    labels = np.zeros((len(support), first + second), dtype=bool)
-    for row, k in enumerate(support.tolist()):
-        labels[row, ones[:k]] = True
-        labels[row, zeros[: first - k]] = True
-    return labels, np.asarray(stats.hypergeom.pmf(support, first + second, len(ones), first))
+        n, gains = (int((sample.y[:, 0] * sign > sample.y[:, 1] * sign).sum()) for sign in (-1, 1))
+        n += gains
+        k = np.arange(n + 1)
+        chances = np.exp(-special.betaln(k + 1, n - k + 1) - log(n + 1) - n * log(2))
+        return np.abs(2.0 * k - n), chances, abs(2.0 * gains - n)
+    ones, own = int(sample.y[:, 0].sum()), int(sample.y[sample.label, 0].sum())
+    return _fisher_table(*sample.alone, ones, own)
+
+
+def _fisher_table(first: int, second: int, ones: int, own: int) -> tuple[Floats, Floats, float]:
+    """The same of `ones` among two samples of so many, the first of which has `own`."""
+    from scipy import special
+
+    def log_choose(n: Any, k: Any) -> Any:
+        return -special.betaln(k + 1, n - k + 1) - np.log(n + 1)
+
+    k = np.arange(max(0, ones - second), min(first, ones) + 1)
+    apart = np.abs(k / first - (ones - k) / second)
+    ways = log_choose(first, k) + log_choose(second, ones - k)
+    return apart, np.exp(ways - log_choose(first + second, ones)), float(apart[own - k[0]])
 
 
 def _blocks(sample: Arms, draws: int, seed: int) -> Iterator[NDArray[np.bool_]]:

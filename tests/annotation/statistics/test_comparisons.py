@@ -19,7 +19,7 @@ from coaudit.annotation.statistics.comparisons import (
     mcnemar,
 )
 from coaudit.annotation.statistics.estimate import ANY, UNIT, Bounds, Totals, difference, totals
-from coaudit.annotation.statistics.permutation import arms, permutation_test, statistics
+from coaudit.annotation.statistics.permutation import Arms, arms, permutation_test, statistics
 
 
 def outcomes(both: int, gained: int, lost: int, neither: int) -> tuple[Any, Any]:
@@ -120,6 +120,91 @@ def test_the_fast_ways_through_arrangements_give_what_the_general_one_gives() ->
         assert statistics(sample, labels) == pytest.approx(statistics(doubled, labels))
 
 
+@pytest.mark.library
+def test_what_is_rare_among_thousands_is_no_surer_than_by_fishers_table() -> None:
+    """None of 250 against .004 of 5,000, of which as many would be one: Student's t gives .00001."""
+    from scipy import stats
+
+    some = np.repeat([1.0, 0.0], [20, 4_980])
+    row = contrast(*apart(np.zeros(250), some, UNIT))
+    chances = stats.hypergeom.pmf(np.arange(21), 5_250, 20, 250)
+    further = [abs(k / 250 - (20 - k) / 5_000) > 20 / 5_000 + 1e-12 for k in range(21)]
+    assert row.test == "Fisher, mid-p"
+    assert p_of(row) == pytest.approx(chances[further].sum() + chances[0] / 2)
+    halves = contrast(*apart(np.zeros(250), some / 2, UNIT))
+    assert (halves.test, halves.draws) == ("Fisher, effective sizes", 0)
+    # Each ½ tells of at most one that would be 1: ten of 5,000, of which 250 have none.
+    assert p_of(halves) == pytest.approx((1 - 0.002) ** 250, abs=0.01)
+    paired = np.repeat([1.0, 0.0], [3, 5_997]), np.repeat([0.0, 1.0, 0.0], [3, 9, 5_988])
+    row = contrast(*(totals(values, bounds=UNIT) for values in paired))
+    assert row.test == "McNemar, mid-p"
+    assert p_of(row) == pytest.approx(2 * stats.binom.cdf(2, 12, 0.5) + stats.binom.pmf(3, 12, 0.5))
+
+
+@pytest.mark.library
+@pytest.mark.parametrize("shared", [0, 100])
+def test_thousands_against_a_group_that_is_all_alike_differ_without_arrangements(shared: int) -> None:
+    """Arrangements of 20,000 take a second, and minutes where Holm's threshold hangs on them."""
+    from scipy import stats
+
+    def compared(*some: float, many: int = 5_000) -> Comparison:
+        values = np.r_[some, np.zeros(many - len(some))]
+        names = np.arange(250 - shared, 250 - shared + many)
+        return contrast(totals(np.zeros(250)), totals(values, clusters=names))
+
+    rare, clear = compared(*[1.0] * 20, *[3.0] * 10, many=5_000 + shared), compared(*np.arange(1.0, 5_000))
+    assert (rare.draws, clear.draws) == (0, 0)
+    both = np.r_[np.ones(20), np.full(10, 3.0), np.zeros(5_220 + shared)]
+    error = both.std(ddof=1) * np.sqrt(1 / 250 + 1 / (5_000 + shared))
+    assert rare.test == "Student's t"
+    assert p_of(rare) == pytest.approx(2 * stats.t.sf(50 / (5_000 + shared) / error, 5_248 + shared))
+    assert p_of(clear) < 1e-15
+    # Of 5 in 5,200 all are in one half: Student's t gives .025.
+    few = contrast(*apart(np.r_[np.ones(5), np.zeros(2_595)], np.zeros(2_600)))
+    assert few.test == "Fisher, mid-p"
+    assert p_of(few) == pytest.approx(stats.hypergeom.pmf(5, 5_200, 5, 2_600))
+    same = contrast(*apart(np.full(3_000, 0.1), np.full(3_000, 0.1)))
+    assert same.reason == "nothing to test: all values are the same"
+
+
+@pytest.mark.library
+def test_tables_have_the_chances_of_the_library() -> None:
+    from scipy import stats
+
+    row = contrast(*apart(np.r_[np.ones(40), np.zeros(9_960)], np.r_[np.ones(70), np.zeros(9_930)], UNIT))
+    k = np.arange(111)
+    chances = stats.hypergeom.pmf(k, 20_000, 110, 10_000)
+    extreme = np.abs(2 * k - 110)
+    assert p_of(row) == pytest.approx(chances[extreme > 30].sum() + chances[extreme == 30].sum() / 2)
+
+
+def test_weighted_values_that_are_all_at_a_bound_are_there_whatever_their_rounding() -> None:
+    """Weighted grades of 5 may come to 4.999999999999999, far from 5 in logits."""
+    rng = np.random.default_rng(0)
+    near = 5 - 4 * np.array([0.04, 0.06, 0.05, 0.03, 0.07, 0.05, 0.04, 0.06])
+    rounded = 0
+    for _ in range(200):
+        weights = rng.uniform(1, 2, 8)
+        rounded += (5 * weights).sum() / weights.sum() != 5
+        fives = totals(np.full(8, 5.0), weights=weights, bounds=(1.0, 5.0))
+        row = contrast(fives, totals(near, clusters=8 + np.arange(8), bounds=(1.0, 5.0)))
+        assert row.first == 5 and p_of(row) > 0.5
+    assert rounded
+
+
+def test_a_row_names_the_test_whose_p_value_counts() -> None:
+    rng = np.random.default_rng(0)
+    few, many = rng.normal(2.0, 3, 5), rng.normal(0, 1, 50)
+    assert contrast(*apart(few, many)).test == "Welch's t"
+    even = np.repeat([0.0, 1, 2, 3, 4, 5], [8, 16, 16, 11, 6, 3])
+    counts = contrast(*apart(even, [0.0] * 8 + [1, 1, 1, 4], (0.0, np.inf)))
+    assert counts.test == "Welch's t of logs"
+    assert ", Welch's t of logs, p=" in counts.statement("halts", "A", "B")
+    assert contrast(*apart([0.0] * 8, [0.04, 0.06] * 4, UNIT)).test == "Fisher, effective sizes"
+    shares = contrast(*apart([0.01, 0.02, 0.9] * 4, [0.45, 0.5, 0.55] * 4, UNIT))
+    assert shares.test == "Welch's t of logits"
+
+
 def test_none_of_ten_is_no_more_extreme_than_it_is_likely() -> None:
     """Welch's statistic would rank it first, for its error is 0."""
     first, second = np.zeros(10), np.r_[np.ones(11), np.zeros(89)]
@@ -181,6 +266,50 @@ def test_a_value_at_its_bound_is_tested_by_arrangements() -> None:
     """Of none there is no logarithm; one of 6,435 ways to choose 7 of 15 is as extreme, and counts half."""
     row = contrast(*apart([0.0] * 7, [2.0, 3, 1, 2, 4, 2, 1, 5], (0.0, np.inf)))
     assert p_of(row) == pytest.approx(0.5 / 6435)
+
+
+def test_values_at_one_of_two_bounds_may_be_of_those_that_reach_the_other() -> None:
+    """Eight of 0 against eight near .05: arrangements give .0001, yet one in ten of the former may be .5."""
+    near = np.array([0.04, 0.06, 0.05, 0.03, 0.07, 0.05, 0.04, 0.06])
+    for none, some in ((np.zeros(8), near), (np.ones(8), 1 - near)):
+        for row in (contrast(*apart(none, some, UNIT)), contrast(*apart(some, none, UNIT))):
+            assert p_of(row) == pytest.approx(0.95**8, rel=0.01)
+            assert row.low is not None and row.high is not None and row.low <= 0 <= row.high
+    clear = contrast(*apart(np.zeros(8), near + 0.45, UNIT))
+    assert p_of(clear) == pytest.approx(0.5**8, rel=0.15)
+    likert = contrast(*apart(1 + 4 * np.zeros(8), 1 + 4 * near, (1.0, 5.0)))
+    assert p_of(likert) == pytest.approx(p_of(contrast(*apart(np.zeros(8), near, UNIT))))
+
+
+@pytest.mark.parametrize("shared", [1, 4, 8])
+def test_instances_that_both_hold_tell_no_more_of_values_that_were_not_seen(shared: int) -> None:
+    near = np.array([0.04, 0.06, 0.05, 0.03, 0.07, 0.05, 0.04, 0.06])
+    names = np.arange(8 - shared, 16 - shared)
+    row = contrast(totals(np.zeros(8), bounds=UNIT), totals(near, clusters=names, bounds=UNIT))
+    assert row.pairs == shared
+    assert p_of(row) == pytest.approx(0.95**8, rel=0.01)
+
+
+def test_one_instance_that_both_hold_leaves_skewed_counts_as_unsure_as_without() -> None:
+    even = np.repeat([0.0, 1, 2, 3, 4, 5], [8, 16, 16, 11, 6, 3])
+    skewed = np.array([0.0] * 8 + [1, 1, 1, 4])
+    bounds = (0.0, np.inf)
+    alone = p_of(contrast(*apart(even, skewed, bounds)))
+    row = contrast(totals(even, bounds=bounds), totals(skewed, clusters=np.arange(59, 71), bounds=bounds))
+    assert row.pairs == 1
+    assert p_of(row) == pytest.approx(alone, rel=0.25)
+    assert alone > 0.03
+
+
+def test_counts_of_which_none_was_seen_differ_by_no_interval() -> None:
+    """Student's t would take 20 zeros for certain, and held a difference of 0 in a tenth of samples."""
+    some = np.repeat([0.0, 1, 2, 3], 8)
+    for bounds, shared in (((0.0, np.inf), 0), ((0.0, np.inf), 12), (ANY, 0)):
+        none = totals(np.zeros(20), bounds=bounds)
+        row = contrast(none, totals(some, clusters=np.arange(20 - shared, 52 - shared), bounds=bounds))
+        assert (row.low, row.high) == (None, None)
+        assert row.reason == "first sample: no interval: all 20 are alike, and nothing bounds the others"
+        assert row.statement("halts", "A", "B").endswith(f"significant at .05 ({row.reason}).")
 
 
 @pytest.mark.library
@@ -363,18 +492,42 @@ def test_huge_numbers_are_tested_like_small_ones_or_not_at_all(paired: bool) -> 
     assert compared(1e300).reason == "first sample: numbers too large to reckon with"
 
 
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("scale", [1e-140, 1e-13, 1e100])
+def test_what_is_compared_has_no_unit(scale: float, paired: bool) -> None:
+    """A difference of 1e-13 may be large."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(1, 1, 9), rng.normal(0, 1, 9)
+    steps = rng.integers(1, 9, (2, 9)) * 1.0
+    failed = rng.binomial(steps.astype(np.int64), [[0.8], [0.2]]) * 1.0
+    names = np.arange(9), np.arange(9) + 9 * (not paired)
+
+    def compared(scale: float, *, ratio: bool) -> Comparison:
+        if ratio:
+            sides = zip(failed * scale, steps * scale, names, strict=True)
+            return contrast(*(totals(y, x, clusters=own, bounds=UNIT) for y, x, own in sides))
+        return contrast(*(totals(y * scale, clusters=own) for y, own in zip(values, names, strict=True)))
+
+    row, same = compared(1, ratio=False), compared(scale, ratio=False)
+    assert row.low is not None and same.low is not None and row.p_value is not None
+    assert (same.p_value, same.low / scale) == pytest.approx((row.p_value, row.low))
+    row, same = compared(1.5, ratio=True), compared(1.5 * scale, ratio=True)
+    assert row.p_value is not None and row.low is not None
+    assert (same.p_value, same.low, same.high) == pytest.approx((row.p_value, row.low, row.high))
+
+
 def test_an_interval_that_holds_0_beside_a_difference_that_was_shown_says_so() -> None:
     alike, others = np.full(6, 5.0), np.array([1.0, 2.0, 3.0, 4.0, 5.0, 1.0])
     row = contrast(*apart(alike, others, bounds=(1.0, 5.0)))
-    # Seven arrangements of 924 keep the only other 5 or one like it: by either side, at half their weight.
-    assert p_of(row) == pytest.approx(7 / 924)
+    # In a table of 6 and 5.8, the others' m(1 - m) over their variance, no missing one is among the 6.
+    assert p_of(row) == pytest.approx(0.0349, abs=1e-4)
     assert row.low is not None and row.low < 0
     assert row.statement("satisfaction", "a", "b").endswith(
         "which allows for values that were not seen, holds 0)."
     )
     lost = adjust([row, *[replace(row, p_value=0.5)] * 9])[0]
     assert lost.statement("a", "b", "c").endswith("not significant at .05: no difference was shown.")
-    clear = contrast(*apart(alike, others - 10))
+    clear = contrast(*apart(others + 10, others))
     assert clear.statement("a", "b", "c").endswith("significant at .05.")
 
 
@@ -387,6 +540,17 @@ def ratios(y: NDArray[Any], x: NDArray[Any], first: NDArray[Any]) -> tuple[Total
     return one, other
 
 
+def statistic(sample: Arms, first: Totals, second: Totals) -> float:
+    """The difference over its error, with the noise of the sample, which is without the values' unit."""
+    unit = sample.y.sum() / sample.x.sum()
+    unit /= (first.numerator.sum() + second.numerator.sum()) / (
+        first.denominator.sum() + second.denominator.sum()
+    )
+    own = difference(first, second)
+    assert own.value is not None and own.error is not None
+    return float(own.value * unit / np.sqrt((own.error * unit) ** 2 + sample.noise))
+
+
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
 def test_many_ratios_have_the_statistic_that_each_arrangement_has_alone(scale: float) -> None:
     rng = np.random.default_rng(1)
@@ -397,9 +561,7 @@ def test_many_ratios_have_the_statistic_that_each_arrangement_has_alone(scale: f
         labels = np.stack([rng.permutation(sample.label) for _ in range(20)])
         assert sample.terms > 1
         for label, value in zip(labels, statistics(sample, labels), strict=True):
-            own = difference(*ratios(y, x, label))
-            assert own.value is not None and own.error is not None
-            assert value == pytest.approx(own.value / np.sqrt(own.error**2 + sample.noise), rel=1e-9)
+            assert value == pytest.approx(statistic(sample, *ratios(y, x, label)), rel=1e-9)
 
 
 def test_where_one_cluster_holds_much_each_arrangement_is_looked_at_alone() -> None:
@@ -411,10 +573,7 @@ def test_where_one_cluster_holds_much_each_arrangement_is_looked_at_alone() -> N
     sample = arms(*ratios(y, x, np.arange(900) % 2 == 0))
     assert sample.terms > 1
     few = np.arange(900) < 450  # all that hold little: less than a fifth of what is to be expected
-    own = difference(*ratios(y, x, few))
-    assert own.value is not None and own.error is not None
-    wanted = own.value / np.sqrt(own.error**2 + sample.noise)
-    assert statistics(sample, few[None])[0] == pytest.approx(wanted, rel=1e-9)
+    assert statistics(sample, few[None])[0] == pytest.approx(statistic(sample, *ratios(y, x, few)), rel=1e-9)
 
 
 def test_arrangements_that_are_held_are_those_that_would_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

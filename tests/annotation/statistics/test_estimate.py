@@ -15,7 +15,6 @@ from coaudit.annotation.statistics.estimate import (
     Estimate,
     difference,
     estimate,
-    influence,
     mean,
     ratio,
     share,
@@ -75,7 +74,7 @@ def test_the_variance_is_the_jackknifes() -> None:
     expected = left_out(
         np.bincount(clusters, weights * y), np.bincount(clusters, weights * x), strata[::4].astype(np.int64)
     )
-    assert (influence(sample) ** 2).sum() == pytest.approx(expected, rel=1e-9)
+    assert (sample.influence**2).sum() == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.library
@@ -243,3 +242,18 @@ def test_a_few_times_of_which_one_is_far_above_the_others_are_marked() -> None:
     assert estimate(totals(uneven, bounds=(0, inf))).note == (
         "10 very uneven values: the largest may not be among them"
     )
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e-13, 1e100, 1e300])
+def test_a_ratio_has_no_unit(scale: float) -> None:
+    """Squares of 1e-170 are 0, and of 1e160 beyond all floats."""
+    x = np.array([1.0, 2, 3, 4, 5])
+    plain, same = (ratio(np.array([0.1, 0.8, 0.6, 1.2, 2.5]) * k, x * k, bounds=UNIT) for k in (1, scale))
+    assert (same.low, same.high, same.df) == pytest.approx((plain.low, plain.high, plain.df))
+    weights = mean(x, weights=x * scale, bounds=(0.0, 9.0))
+    assert weights.effective == pytest.approx(mean(x, weights=x, bounds=(0.0, 9.0)).effective)
+
+
+def test_small_values_that_differ_are_not_all_alike() -> None:
+    assert mean(np.array([1.0, 2, 3, 4]) * 1e-13).low is not None
+    assert mean(np.full(4, 0.1 + 0.2)).reason == "no interval: all 4 are alike, and nothing bounds the others"
