@@ -171,9 +171,9 @@ def paragraphs(
         "and Coull's for shares, the same with the effective size for other bounded values, and Student's t "
         "on the log scale for counts and times. Variances are by the delete-one-cluster jackknife; runs of "
         "one instance are a cluster. Where units lack ratings, the rated ones represent them.",
-        "Tests are studentised permutation tests, paired by the instances that both groups ran. For values with "
-        "a bound, p is at least that of Welch's t on the log or logit scale, and that of Fisher's table for "
-        "values at a bound.",
+        "Tests are studentised permutation tests, paired by the instances that both groups ran. For values "
+        "with a bound, p is at least that of Welch's t on the log or logit scale, and that of Fisher's table "
+        "for values at a bound.",
         "Initiative entropy is H = −Σ pᵢ log_N pᵢ over the N members of the team (the environment is not "
         "one); it is 0 if a member takes no initiative, or nobody does.",
         *((*METHODS, *_estimators(corrected)) if people else ()),
