@@ -193,7 +193,7 @@ def constant_test(first: Totals, second: Totals) -> tuple[str, Test]:
     if not any(unlike):
         return "Fisher, mid-p", Test(0.5, 0.5, 0)
     sizes = [len(x) for _, x in sides]
-    table = _fisher_table(*sizes, sum(unlike), unlike[0])
+    table = _fisher_table(sizes[0], sizes[1], sum(unlike), unlike[0])
     fisher, least = _tail(*table), _tail(*table[:2], float(table[0].max()))
     df = sum(sizes) - 2
     variance = sum(float((rest**2).sum()) for rest, _ in sides) / (df + 1)
@@ -322,7 +322,8 @@ def _table(sample: Arms) -> tuple[Floats, Floats, float]:
         chances = np.exp(-special.betaln(k + 1, n - k + 1) - log(n + 1) - n * log(2))
         return np.abs(2.0 * k - n), chances, abs(2.0 * gains - n)
     ones, own = int(sample.y[:, 0].sum()), int(sample.y[sample.label, 0].sum())
-    return _fisher_table(*sample.alone, ones, own)
+    first, second = sample.alone
+    return _fisher_table(first, second, ones, own)
 
 
 def _fisher_table(first: int, second: int, ones: int, own: int) -> tuple[Floats, Floats, float]:
