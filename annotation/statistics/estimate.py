@@ -377,11 +377,13 @@ class Joint(NamedTuple):
 def joint_error(first: Totals, second: Totals, pulls: tuple[Floats, Floats]) -> Joint:
     """What two samples' clusters, each of which moves its own side by `pulls` (C,), make of a difference."""
     _, here, there = np.intersect1d(first.names, second.names, assume_unique=True, return_indices=True)
-    covariance = float(pulls[0][here] @ pulls[1][there])
-    variance = sum(float((pull**2).sum()) for pull in pulls) - 2 * covariance
+    # Shared clusters are subtracted before they are squared: of equal differences nothing is left.
+    parts = (np.delete(pulls[0], here), np.delete(pulls[1], there), pulls[0][here] - pulls[1][there])
     with np.errstate(over="ignore"):
-        df = _joint_df(first, second, pulls, (here, there))
-    return Joint(sqrt(max(0.0, variance)), df, covariance, len(here))
+        covariance = float(pulls[0][here] @ pulls[1][there])
+        variances = [float((part**2).sum()) for part in parts]
+        df = _joint_df(first, second, variances, [len(part) for part in parts])
+    return Joint(sqrt(sum(variances)), df, covariance, len(here))
 
 
 def _too_few(first: Totals, second: Totals) -> str | None:
@@ -414,17 +416,8 @@ def _mover_limits(one: Estimate, other: Estimate, alike: float) -> tuple[float |
     return effect - low, effect + high
 
 
-def _joint_df(
-    first: Totals, second: Totals, pulls: tuple[Floats, Floats], places: tuple[Ints, Ints]
-) -> float:
+def _joint_df(first: Totals, second: Totals, variances: list[float], sizes: list[int]) -> float:
     """Welch–Satterthwaite over the clusters of the first sample alone, of the second alone, and of both."""
-    here, there = places
-    parts = [
-        np.delete(pulls[0], here),
-        np.delete(pulls[1], there),
-        pulls[0][here] - pulls[1][there],
-    ]
-    variances = [float((part**2).sum()) for part in parts]
     uneven = (
         first.independent / max(len(first.names), 1),
         second.independent / max(len(second.names), 1),
@@ -435,8 +428,8 @@ def _joint_df(
         return max(1.0, min(first.df, second.df))
     # Shares of the variance, for squares of large variances are beyond all floats.
     spread = sum(
-        (v / total) ** 2 / max(1.0, len(part) * even - 1)
-        for v, part, even in zip(variances, parts, evenness, strict=True)
+        (v / total) ** 2 / max(1.0, size * even - 1)
+        for v, size, even in zip(variances, sizes, evenness, strict=True)
     )
     return 1 / spread
 

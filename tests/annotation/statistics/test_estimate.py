@@ -257,3 +257,13 @@ def test_a_ratio_has_no_unit(scale: float) -> None:
 def test_small_values_that_differ_are_not_all_alike() -> None:
     assert mean(np.array([1.0, 2, 3, 4]) * 1e-13).low is not None
     assert mean(np.full(4, 0.1 + 0.2)).reason == "no interval: all 4 are alike, and nothing bounds the others"
+
+
+def test_differences_that_are_all_equal_have_no_interval_whatever_their_rounding() -> None:
+    """Both variances less twice the covariance leave 1e-8 of rounding in one sample of five."""
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        values = rng.normal(100, 30, 12) ** 2
+        result = difference(totals(values + 2), totals(values))
+        assert (result.low, result.reason) == (None, "no interval: all differences are equal")
+        assert result.value == pytest.approx(2)
