@@ -86,7 +86,7 @@ def arm(audit: Audit, names: NDArray[Any], form: str) -> Arm:
     sums = totals(values(audit, form), clusters=names)
     checked = np.isin(sums.names, names[audit.labelled])
     n_checked, n_clusters = int(checked.sum()), len(sums.names)
-    pull = sums.influence
+    pull = sums.influence.copy()
     if 1 < n_checked < n_clusters:
         pull[checked] *= sqrt(n_checked / (n_checked - 1) * (n_clusters - 1) / n_clusters)
     extra, df = _smoothing_variance(audit)

@@ -47,7 +47,12 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
 """`vllm serve`, which alone starts as many API servers as `api-server-count` or `data-parallel-size` ask for;
 one server where it cannot run, as in vLLM's CPU build, whose distribution has another name than `vllm`."""
-QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "PYTHONUNBUFFERED": "1"}
+ENVIRONMENT = {
+    "VLLM_NO_USAGE_STATS": "1",
+    "DO_NOT_TRACK": "1",
+    "PYTHONUNBUFFERED": "1",
+    "PYTHONSAFEPATH": "1",  # no modules from the current folder, which may be one of logs
+}
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ class ServedClient:
         port, key = _free_port(), secrets.token_urlsafe(24)
         self.serving.say(f"starting vLLM with {self.serving.model}; its log is {self.serving.log}")
         self._server = guard.hold(
-            self.serving.command(port), self.serving.log, {**QUIET, "VLLM_API_KEY": key}
+            self.serving.command(port), self.serving.log, {**ENVIRONMENT, "VLLM_API_KEY": key}
         )
         address = f"http://127.0.0.1:{port}"
         while not await _healthy(f"{address}/health"):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import duckdb
 
 from ...schemas import Codebook, Rating
+from ...schemas.rating import RESERVED
 from ...schemas.trajectory import COPY
 from .. import codebooks
 from ..store import Store, constants, ledger
@@ -114,7 +115,7 @@ class Checker:
             self._names = Names(connection)
             query = "SELECT DISTINCT rater, rater_kind FROM current_ratings"
             self._kinds: dict[str, str] = dict(connection.execute(query).fetchall())
-        self._looks = {_look(name): name for name in self._kinds}
+        self._looks = {_look(name): name for name in (*self._kinds, *RESERVED)}
 
     def claim(self, line: dict[str, Any]) -> Claim:
         """What a line claims, checked without looking at units."""
@@ -126,6 +127,7 @@ class Checker:
             values["created"] = moment(values["created"])
         _check_numbers(values)
         rating = Rating.model_validate({"rater_kind": "human", **values})
+        _check_amounts(rating)
         book = self._book(rating.codebook)
         code = _code(book, rating.code)
         trajectory = self.trajectory(rating.trajectory)
@@ -218,15 +220,19 @@ class Checker:
 
 
 def _check_numbers(values: dict[str, Any]) -> None:
-    """ValueError for true in place of event 1, and for costs and times below 0."""
+    """ValueError for true in place of event 1."""
     cites = values.get("cites")
     for name, numbers in (("event", [values.get("event")]), ("cites", cites)):
         for value in numbers if isinstance(numbers, list) else ():
             if isinstance(value, bool):
                 raise ValueError(f"{name}: the number of an event, got {str(value).lower()}")
-    for name in ("cost_usd", "seconds"):
-        if isinstance(value := values.get(name), int | float) and value < 0:
-            raise ValueError(f"{name}: 0 or more, got {value}")
+
+
+def _check_amounts(rating: Rating) -> None:
+    """ValueError for a cost or a time below 0."""
+    for name, value in (("cost_usd", rating.cost_usd), ("seconds", rating.seconds)):
+        if value is not None and value < 0:
+            raise ValueError(f"{name}: 0 or more, got {value:g}")
 
 
 def _look(name: str) -> str:

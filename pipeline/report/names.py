@@ -31,7 +31,7 @@ NAMES = {
     "tes": "Trajectory efficiency (TES)",
     "time_to_first_human_message": "Seconds to first human message",
     "timesteps": "Steps until the end",
-    "win_rate": "Win rate against the autonomous agent",
+    "win_rate": "Win rate",
 }
 """Metric -> name, where its own words are not enough."""
 SCORINGS = {

@@ -133,9 +133,11 @@ def body(row: Row, changes: dict[str, list[str]], words: str = "") -> str:
     talk = row["kind"] == "message" and row["party"] in ("human", "agent")
     parts = [_fold(notice["text"], OUTPUT, words) for notice in json.loads(row["notices"] or "[]")]
     if row["text"] is not None:
-        is_cut = len(row["text"]) >= LONGEST
+        is_cut = len(row["text"]) > LONGEST
         more = f"\n… {row['bytes']:,} bytes in all; open the event for the rest" if is_cut else ""
-        parts.append(_fold(row["text"] + more, TALK if talk else OUTPUT, words, "talk" if talk else ""))
+        parts.append(
+            _fold(row["text"][:LONGEST] + more, TALK if talk else OUTPUT, words, "talk" if talk else "")
+        )
     if acts(row):
         parts.append(_fold(call(row), OUTPUT, words, "code"))
     parts.append(failure_note(row))

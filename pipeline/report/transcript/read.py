@@ -41,7 +41,7 @@ def replay(store: Store, name: str, first: int = 0) -> Replay:
     with store.reading() as connection:
         key = resolve(connection, name)
         head = dictionaries(connection, "SELECT * EXCLUDE (hidden) FROM trajectories WHERE id = ?", [key])[0]
-        events = dictionaries(connection, _EVENTS, [LONGEST, LONGEST, key, WINDOW, max(0, first)])
+        events = dictionaries(connection, _EVENTS, [LONGEST + 1, LONGEST, key, WINDOW, max(0, first)])
         return Replay(
             head={**head, "tags": json.loads(head["tags"] or "{}")},
             participants=dictionaries(connection, f"FROM participants {_OF}", [key]),

@@ -174,7 +174,10 @@ def _new_trajectory(
     head.setdefault("system", SYSTEM)
     head.setdefault("source", source)
     head.setdefault("id", identity(head, [p.name for p in participants]))
-    head |= {key: value for key, value in options.head_fields().items() if value}
+    fields = {key: value for key, value in options.head_fields().items() if value}
+    if isinstance(tags := head.get("tags"), dict) and options.tags:
+        fields["tags"] = tags | options.tags
+    head |= fields
     Trajectory(**head, participants=participants, events=())  # says what does not fit while its line is known
     trajectory = _PartialTrajectory(head, participants)
     for event in record.get("events", ()):

@@ -126,7 +126,7 @@ def test_questions_that_were_learnt_from_are_noticed_and_left_out(learnt: Adviso
         evaluate(learnt, train)
     kept = evaluate(learnt, train, keep_seen=True)
     assert kept["questions"] == 30
-    assert "says nothing of others" in kept["notes"][0]
+    assert "says nothing about others" in kept["notes"][0]
 
 
 @pytest.mark.slow

@@ -396,6 +396,13 @@ def test_a_name_that_only_looks_like_another_raters_is_no_rater(store: Store, na
     assert rate(store, [line]).quarantined == []
 
 
+def test_nobody_looks_like_a_reserved_name(store: Store) -> None:
+    line = verdict(NAME, 2, "initiative", "yes", rater="gold\u200b")
+    (left,) = rate(store, [line]).quarantined
+    assert left.reason == r"rater: 'gold\u200b' looks like 'gold'; use one of them"
+    assert rate(store, [line | {"rater": "gold"}]).imported == 1
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -414,6 +421,7 @@ def test_a_name_that_only_looks_like_another_raters_is_no_rater(store: Store, na
         ({"cites": [1, True]}, "cites: the number of an event, got true"),
         ({"cost_usd": -1}, "cost_usd: 0 or more, got -1"),
         ({"seconds": -0.5}, "seconds: 0 or more, got -0.5"),
+        ({"seconds": "-2.5"}, "seconds: 0 or more, got -2.5"),
         ({"trajectory": "env_9"}, "no trajectory 'env_9' in the workspace"),
         ({"trajectory": None}, "trajectory: Input should be a valid string"),
         ({"label": None}, "a rating has exactly one of label, error and retracted"),

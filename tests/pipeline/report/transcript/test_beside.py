@@ -32,6 +32,17 @@ def test_an_event_without_a_time_stays_behind_the_one_before_and_clocks_do_not_r
         pairs(at(1), at(None), "time")
 
 
+def test_times_of_several_offsets_are_one_clock() -> None:
+    """A time without an offset is taken for UTC; the machine's own summer time plays no part."""
+    times = (
+        "2026-03-29T03:00:00+02:00",
+        "2026-03-29T01:00:30+00:00",
+        "2026-03-29T01:01:00",
+        "0001-01-01T00:00:00",
+    )
+    assert elapsed([{"time": time} for time in times]) == [0, 30, 60, 60]
+
+
 def test_every_event_is_drawn_once_on_its_side() -> None:
     html = side_by_side(["<i>a</i>", "<i>b</i>"], ["<i>c</i>"], [(0, None), (1, 0)])
     assert re.findall(r'data-side="(\w+)">(.*?)</div>', html) == [

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from coaudit.pipeline.report.transcript import draw, pins
-from coaudit.pipeline.report.transcript.read import Replay
+from coaudit.pipeline.report.transcript.read import LONGEST, Replay
 
 EVIL = "<img src=x onerror=alert(1)> </details><script>1</script>"
 
@@ -45,6 +45,13 @@ def test_a_long_output_is_folded_and_what_people_say_is_not() -> None:
     text = drawn(shown(output, talk, essay))
     assert text.count("<details>") == 2
     assert f"<pre>{'y' * 500}</pre></div>" in text and "500 characters" in text and "3,000 characters" in text
+
+
+def test_a_text_says_that_there_is_more_only_where_there_is() -> None:
+    whole, longer = (event(seq, text="y" * n, bytes=n) for seq, n in enumerate((LONGEST, LONGEST + 1)))
+    text = drawn(shown(whole, longer))
+    assert text.count("open the event for the rest") == 1
+    assert f"{LONGEST + 1:,} bytes in all" in text and "y" * (LONGEST + 1) not in text
 
 
 def test_words_are_marked_where_they_stand_and_unfold_what_hides_them() -> None:

@@ -223,3 +223,10 @@ def test_an_export_that_is_shared_out_comes_back_as_it_went(
             alone, f"SELECT * FROM {table} ORDER BY ALL"
         )
     assert len(list(native.read(log, OPTIONS))) == 12
+
+
+def test_tags_of_the_command_line_are_added_to_those_of_the_log(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "log.jsonl", head("a", tags={"own": "1", "both": "log"}), event("a"))
+    (trajectory,) = native.read(path, ReadOptions(tags={"new": "2", "both": "option"}))
+    assert isinstance(trajectory, Trajectory)
+    assert trajectory.tags == {"own": "1", "both": "option", "new": "2"}
