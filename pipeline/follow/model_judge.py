@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from ...judges.llm import Budget, Patience
 from ...judges.llm.context import Context
 from ...judges.llm.limits import Limiter
 from ...schemas import Rating, Trajectory, Unit
+from ...schemas.text import count_of
 from ..judge import Scope, Summary
 from ..judge import model as model_judging
 from ..judge.model import Jobs, Model, State, work
@@ -158,7 +160,7 @@ class ModelJudge:
             await asyncio.wait([self._asking])
         await self._store()
         if count := await asyncio.to_thread(self._count_left):
-            self.say(f"{count} units not judged yet: {self._command()} goes on")
+            self.say(f"{count_of(count, 'unit', 'units')} not judged yet: {self._command()} goes on")
 
     def summary(self) -> dict[str, float]:
         """What was asked and rated."""
@@ -308,5 +310,5 @@ class ModelJudge:
 
     def _command(self) -> str:
         books = " ".join(f"--codebook {book.name}" for book in self.scope.books)
-        rater = "" if self.model.rater == self.model.name else f" --rater {self.model.rater}"
-        return f"`coaudit judge {books} --model {self.model.name}{rater}`"
+        rater = "" if self.model.rater == self.model.name else f" --rater {shlex.quote(self.model.rater)}"
+        return f"`coaudit judge {books} --model {shlex.quote(self.model.name)}{rater}`"

@@ -230,7 +230,7 @@ async def test_a_request_that_hangs_holds_up_no_later_turn(
 
     (said,) = await followed(sink, client, session(*TALK), meanwhile=later)
     assert len(client.questions) == 6
-    assert "1 units not judged yet" in said
+    assert "1 unit not judged yet" in said
     assert len(held(sink)) == 5
 
 
