@@ -57,17 +57,24 @@ def _check_part(file: IO[bytes], left: int) -> int:
         is_xml = is_xml and extent.feed(block)
         is_sheet = is_sheet or bool(_SHEET.search(before + block))
         if is_sheet and not is_xml:  # its reader takes such XML, and pictures and macros are none
-            raise ValueError("a sheet whose XML is not well-formed, or declares entities")
+            raise ValueError(extent.wrong)
         before = block[-_LONGEST:]
     return left
 
 
-class _UnreadableError(ValueError):
-    """What is wrong with the cells of a part; other errors say that it is no XML as sheets have it."""
+class _UnclearError(ValueError):
+    """What is wrong with a part where it is a sheet; other parts may be as they like."""
+
+
+class _TooLargeError(ValueError):
+    """What the cells of a part span."""
 
 
 class _Extent:
     """How many cells the sheets of a part span, as it is parsed."""
+
+    wrong = "a sheet that is not well-formed XML"
+    """Why a part is no XML as sheets have it."""
 
     def __init__(self) -> None:
         self._parser = expat.ParserCreate()
@@ -77,12 +84,15 @@ class _Extent:
         self._row = self._column = self._widest = self._repeats = 0
 
     def feed(self, block: bytes) -> bool:
-        """Go on; whether it is XML so far. ValueError where its cells span too much."""
+        """Go on; whether it is XML as sheets have it so far. ValueError where its cells span too much."""
         try:
             self._parser.Parse(block)
-        except _UnreadableError:
+        except _TooLargeError:
             raise
-        except (expat.ExpatError, LookupError, ValueError):  # unknown encodings, and entities
+        except _UnclearError as error:
+            self.wrong = str(error)
+            return False
+        except (expat.ExpatError, LookupError, ValueError):  # also unknown encodings
             return False
         return True
 
@@ -112,11 +122,11 @@ class _Extent:
     def _check(self, row: int) -> None:
         self._widest = max(self._widest, self._column)
         if row * self._widest > MAX_CELLS:
-            raise _UnreadableError(f"a sheet of {row:,} rows and {self._widest:,} columns; save it as CSV")
+            raise _TooLargeError(f"a sheet of {row:,} rows and {self._widest:,} columns; save it as CSV")
 
 
 def _refuse_entity(*_: object) -> None:
-    raise ValueError("a sheet declares no entities")
+    raise _UnclearError("a sheet declares no entities")
 
 
 def _plain(attributes: dict[str, str]) -> dict[str, str]:
@@ -129,7 +139,7 @@ def _place(text: str | None, column: int, row: int) -> tuple[int, int]:
         return column, row
     place = _PLACE.fullmatch(text)
     if place is None:
-        raise _UnreadableError(f"a cell at {text[:20]!r}")
+        raise _UnclearError(f"a cell at {text[:20]!r}")
     return _column(place[1]), int(place[2])
 
 
@@ -138,7 +148,7 @@ def _number(text: str, otherwise: int) -> int:
         return otherwise
     number = _NUMBER.fullmatch(text)
     if number is None:
-        raise _UnreadableError(f"{text[:20]!r} in place of a row or a number of repetitions")
+        raise _UnclearError(f"{text[:20]!r} in place of a row or a number of repetitions")
     return int(number[1])
 
 
