@@ -26,7 +26,7 @@ from .numbered import gather_turns
 from .paths import as_list, getter
 from .sheets import check_sheets
 from .sides import split_sides
-from .tables import first_line, panic_as_error, plain_value
+from .tables import ROWS, first_line, panic_as_error, plain_rows
 
 LOG = ".log"
 """The suffix that says least: a text, or JSON Lines."""
@@ -391,14 +391,19 @@ def _rows_of_excel(path: Path) -> Iterator[Record]:
         return
     number = 0
     for name, frame in sheets.items():
-        for row in frame.iter_rows(named=True):
-            number += 1
-            yield number, {**({"sheet": name} if len(sheets) > 1 else {}), **_cells(row)}
+        floats = {column for column, kind in frame.schema.items() if kind.is_float()}
+        for some in frame.iter_slices(ROWS):
+            for row in plain_rows(some, number, str(path)):
+                number += 1
+                if isinstance(row, dict):
+                    row = {**({"sheet": name} if len(sheets) > 1 else {}), **_cells(row, floats)}
+                yield number, row
 
 
-def _cells(row: dict[str, Any]) -> dict[str, JsonValue]:
-    """Cells as JSON has them; a spreadsheet has only floats, so a whole one is a whole number."""
-    whole = {
-        k: int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 2**53 else v for k, v in row.items()
+def _cells(row: dict[str, Any], floats: Collection[str]) -> dict[str, JsonValue]:
+    """The cells of a row; a spreadsheet has only floats, so in a column of `floats` a whole one is a whole
+    number."""
+    return {
+        k: int(v) if k in floats and v is not None and v.is_integer() and abs(v) < 2**53 else v
+        for k, v in row.items()
     }
-    return {key: plain_value(value) for key, value in whole.items()}

@@ -10,7 +10,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +52,9 @@ def rows(path: Path) -> Iterator[Row]:
                     number += 1
                     yield number, value
     except (pa.ArrowException, polars.exceptions.PolarsError, OSError, ValueError, OverflowError) as error:
-        yield from islice(_rows_apart(path, first_line(error)), number, None)
+        for row, one in _rows_apart(path, first_line(error)):
+            if row is None or row > number:
+                yield row, one
 
 
 def _size(about: parquet.FileMetaData) -> int:
@@ -92,6 +93,8 @@ def _rows_apart(path: Path, reason: str) -> Iterator[Row]:
         assert process.stdout is not None
         try:
             for line in process.stdout:
+                if not line.endswith(b"\n"):  # the process ended as it wrote, and its status says so
+                    break
                 value: Any = json.loads(line)
                 if "failure" in value:
                     reason = value["failure"]

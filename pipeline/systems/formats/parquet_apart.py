@@ -19,7 +19,7 @@ def main(path: str) -> None:
 
     try:
         with panic_as_error():
-            frame = polars.read_parquet(path)
+            frame = polars.read_parquet(path, glob=False)
     except (polars.exceptions.PolarsError, OSError, ValueError) as error:
         print(json.dumps({"failure": first_line(error)}))
         sys.exit(1)

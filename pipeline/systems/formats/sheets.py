@@ -6,6 +6,7 @@ A file of one kilobyte with a cell in the last corner would take 400 GB, for whi
 
 from __future__ import annotations
 
+import lzma
 import re
 import zipfile
 import zlib
@@ -18,7 +19,10 @@ MAX_BYTES = 512 * 1024 * 1024
 MAX_CELLS = 2**26
 """Cells of a sheet; the reader takes about 32 bytes for each."""
 _BLOCK = 1 << 20
-_PLACE = re.compile(r"([A-Za-z]{1,6})([0-9]{1,9})")
+_DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError)
+"""What unpacking raises."""
+_PLACE = re.compile(r"([A-Za-z]{1,6})0*([0-9]{1,9})")
+_NUMBER = re.compile(r"\+?0*([0-9]{1,9})")
 _VALUES = ("value-type", "value", "date-value", "time-value", "boolean-value", "string-value", "formula")
 """Attributes that a cell of an OpenDocument sheet has where it is not empty."""
 _SHEET = re.compile(rb"sheetData|table-row")
@@ -39,7 +43,7 @@ def check_sheets(path: Path) -> None:
             for member in packed.infolist():
                 with packed.open(member) as file:
                     left = _check_part(file, left)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as error:
+    except _DAMAGE as error:
         raise ValueError(str(error)) from error
 
 
@@ -53,13 +57,24 @@ def _check_part(file: IO[bytes], left: int) -> int:
         is_xml = is_xml and extent.feed(block)
         is_sheet = is_sheet or bool(_SHEET.search(before + block))
         if is_sheet and not is_xml:  # its reader takes such XML, and pictures and macros are none
-            raise ValueError("a sheet that is not well-formed XML")
+            raise ValueError(extent.wrong)
         before = block[-_LONGEST:]
     return left
 
 
+class _UnclearError(ValueError):
+    """What is wrong with a part where it is a sheet; other parts may be as they like."""
+
+
+class _TooLargeError(ValueError):
+    """What the cells of a part span."""
+
+
 class _Extent:
     """How many cells the sheets of a part span, as it is parsed."""
+
+    wrong = "a sheet that is not well-formed XML"
+    """Why a part is no XML as sheets have it."""
 
     def __init__(self) -> None:
         self._parser = expat.ParserCreate()
@@ -69,10 +84,15 @@ class _Extent:
         self._row = self._column = self._widest = self._repeats = 0
 
     def feed(self, block: bytes) -> bool:
-        """Go on; whether it is XML so far. ValueError where its cells span too much."""
+        """Go on; whether it is XML as sheets have it so far. ValueError where its cells span too much."""
         try:
             self._parser.Parse(block)
-        except expat.ExpatError:
+        except _TooLargeError:
+            raise
+        except _UnclearError as error:
+            self.wrong = str(error)
+            return False
+        except (expat.ExpatError, LookupError, ValueError):  # also unknown encodings
             return False
         return True
 
@@ -82,9 +102,7 @@ class _Extent:
             number = attributes.get("r", "")
             self._row, self._column = _number(number, self._row + 1), 0
         elif kind == "c":
-            place = _PLACE.fullmatch(attributes.get("r", ""))
-            self._column = _column(place[1]) if place else self._column + 1
-            self._row = int(place[2]) if place else self._row
+            self._column, self._row = _place(attributes.get("r"), self._column + 1, self._row)
         elif kind in ("v", "is", "f"):  # a cell without any is but formatted, and takes no room
             self._check(self._row)
         elif kind == "table":  # OpenDocument: rows and cells say how often they repeat
@@ -104,19 +122,34 @@ class _Extent:
     def _check(self, row: int) -> None:
         self._widest = max(self._widest, self._column)
         if row * self._widest > MAX_CELLS:
-            raise ValueError(f"a sheet of {row:,} rows and {self._widest:,} columns; save it as CSV")
+            raise _TooLargeError(f"a sheet of {row:,} rows and {self._widest:,} columns; save it as CSV")
 
 
 def _refuse_entity(*_: object) -> None:
-    raise ValueError("a spreadsheet declares no entities")
+    raise _UnclearError("a sheet declares no entities")
 
 
 def _plain(attributes: dict[str, str]) -> dict[str, str]:
     return {name.rpartition(":")[2]: value for name, value in attributes.items()}
 
 
+def _place(text: str | None, column: int, row: int) -> tuple[int, int]:
+    """Column and row of a cell; those given where it does not name its place."""
+    if text is None:
+        return column, row
+    place = _PLACE.fullmatch(text)
+    if place is None:
+        raise _UnclearError(f"a cell at {text[:20]!r}")
+    return _column(place[1]), int(place[2])
+
+
 def _number(text: str, otherwise: int) -> int:
-    return int(text) if text.isdecimal() and len(text) < 10 else otherwise
+    if not text:
+        return otherwise
+    number = _NUMBER.fullmatch(text)
+    if number is None:
+        raise _UnclearError(f"{text[:20]!r} in place of a row or a number of repetitions")
+    return int(number[1])
 
 
 def _column(letters: str) -> int:

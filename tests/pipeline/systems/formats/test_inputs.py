@@ -6,6 +6,7 @@ import io
 import json
 import random
 import struct
+import sys
 import zipfile
 from datetime import date, datetime
 from decimal import Decimal
@@ -319,6 +320,43 @@ def test_rows_before_the_damage_in_a_parquet_file_are_read_once(tmp_path: Path) 
     assert isinstance(wrong, Quarantined) and wrong.line is None
 
 
+def test_damage_beyond_the_rows_that_were_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables_of_parquet, "ROWS", 1000)
+    path = tmp_path / "log.parquet"
+    table = pa.table({"text": [f"text {n * 7919 % 3011}" for n in range(3000)]})
+    parquet.write_table(table, path, row_group_size=1000, compression="zstd", use_dictionary=False)
+    column = parquet.read_metadata(path).row_group(1).column(0)
+    content = bytearray(path.read_bytes())
+    content[column.data_page_offset + 60 : column.data_page_offset + 400] = b"\xff" * 340
+    path.write_bytes(content)
+    *kept, (row, wrong) = records(path, Input())
+    assert [number for number, _ in kept] == list(range(1, 1001))
+    assert row is None and isinstance(wrong, Quarantined)
+
+
+def test_a_parquet_file_whose_name_is_a_pattern_is_read_itself(tmp_path: Path) -> None:
+    """A column of days is read by the process of its own."""
+    for name in ("log[1]", "log1"):
+        frame = polars.DataFrame({"day": [date(2020, 1, 1)], "text": [name]})
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+    assert values(tmp_path / "log[1].parquet") == [{"day": "2020-01-01", "text": "log[1]"}]
+
+
+def test_a_line_that_the_reading_process_did_not_end_is_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "python"
+    program.write_text("""#!/bin/sh\nprintf '{"row": 1}\\n{"row": {"a": '\nexit 1\n""")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    path = tmp_path / "log.parquet"
+    polars.DataFrame({"day": [date(2020, 1, 1)]}).write_parquet(path)
+    first, wrong = values(path)
+    assert first == 1 and isinstance(wrong, Quarantined)
+
+
 def _book(path: Path, *places: str) -> Path:
     book = Workbook()
     for place in ("A1", "A2", *places):
@@ -352,6 +390,11 @@ FULL = EMPTY.replace("/><", " value='1'/><")
         (f"<table>{FULL % (9, 1)}{EMPTY % (999, 99)}</table>", False),
         (f"<table>{FULL % (60, 2)}</table>", True),
         (f"<table>{EMPTY % (59, 9)}{FULL % (1, 2)}</table>", True),
+        ("<sheetData><row><c r='B000000000060'><v/></c></row></sheetData>", True),
+        ("<sheetData><row r='0000000000060'><c/><c><v/></c></row></sheetData>", True),
+        (f"<table>{FULL.replace('%d', '%s') % ('+60', '0000000000002')}</table>", True),
+        ("<sheetData><row><c r='60'><v/></c></row></sheetData>", True),
+        (f"<table>{FULL.replace('%d', '%s') % ('1234567890', '1')}</table>", True),
     ],
 )
 def test_what_a_sheet_spans_is_told_from_its_places_and_repetitions(
@@ -362,7 +405,7 @@ def test_what_a_sheet_spans_is_told_from_its_places_and_repetitions(
         packed.writestr(name, xml.replace("<x:sheetData>", "<x:sheetData xmlns:x='x'>"))
     if not is_refused:
         return sheets.check_sheets(tmp_path / "book.xlsx")
-    with pytest.raises(ValueError, match="sheet"):
+    with pytest.raises(ValueError, match=r"sheet|a cell at '60'|'1234567890' in place of"):
         sheets.check_sheets(tmp_path / "book.xlsx")
 
 
@@ -372,3 +415,47 @@ def test_a_spreadsheet_that_lies_about_its_size_is_refused(tmp_path: Path) -> No
     size = zipfile.ZipFile(io.BytesIO(honest)).getinfo("xl/worksheets/sheet1.xml").file_size
     path.write_bytes(honest.replace(struct.pack("<I", size), struct.pack("<I", 10)))
     assert reasons(path) == [(None, "not a spreadsheet: Bad CRC-32 for file 'xl/worksheets/sheet1.xml'")]
+
+
+def test_only_a_sheet_has_to_be_xml_without_entities_in_an_encoding_that_is_known(tmp_path: Path) -> None:
+    parts = (
+        ("<!DOCTYPE x [<!ENTITY e 'e'>]><%s/>", "a sheet declares no entities"),
+        ("<?xml version='1.0' encoding='foo'?><%s/>", "a sheet that is not well-formed XML"),
+        ("<?xml version='1.0' encoding='gbk'?><%s/>", "a sheet that is not well-formed XML"),
+        ("<%s><c r='x'/></%s>", "a cell at 'x'"),
+    )
+    for number, (part, why) in enumerate(parts):
+        path = _book(tmp_path / f"{number}.xlsx")
+        with zipfile.ZipFile(path, "a") as packed:
+            packed.writestr("xl/media/image1.svg", part.replace("%s", "svg"))
+        assert values(path) == [{"text": "text"}]
+        with zipfile.ZipFile(path, "a") as packed:
+            packed.writestr("xl/other.xml", part.replace("%s", "sheetData"))
+        assert reasons(path) == [(None, f"not a spreadsheet: {why}")]
+
+
+def test_a_spreadsheet_whose_packing_is_damaged_is_quarantined(tmp_path: Path) -> None:
+    path = tmp_path / "log.xlsx"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as packed:
+        packed.writestr("a.xml", "<a>" + "text " * 100 + "</a>")
+    content = bytearray(path.read_bytes())
+    start = content.index(b"a.xml") + len("a.xml")
+    content[start + 9 : start + 20] = b"\xff" * 11  # after LZMA's version and properties
+    path.write_bytes(content)
+    assert reasons(path) == [(None, "not a spreadsheet: Corrupt input data")]
+
+
+@pytest.mark.parametrize(("value", "form"), [(3_000_000, "yyyy-mm-dd"), (10**9, "[h]:mm:ss")])
+def test_a_time_in_a_spreadsheet_that_python_cannot_hold_costs_its_row_alone(
+    tmp_path: Path, value: int, form: str
+) -> None:
+    book = Workbook()
+    for row, one in enumerate((value, 2), start=2):
+        book.active.cell(row, 1, one).number_format = form
+        book.active.cell(row, 2, row)
+    book.active["A1"], book.active["B1"] = "time", "count"
+    book.save(tmp_path / "log.xlsx")
+    wrong, kept = values(tmp_path / "log.xlsx")
+    assert isinstance(wrong, Quarantined) and wrong.line == 1
+    time = "1900-01-02" if form.startswith("y") else 172800.0
+    assert json.dumps(kept) == json.dumps({"time": time, "count": 3})
