@@ -34,7 +34,9 @@ LIGHT = (
 that somebody changed a colleague's answer.
 """
 MAX_BYTES = 512 * 1024 * 1024
-"""Bytes of an answer; a page of tasks has some megabytes."""
+"""Bytes of an answer once it is unpacked; a page of tasks has some megabytes."""
+ENCODINGS = ("gzip", "deflate")
+"""One block of these unpacks to 64 MiB at the most; of others, or of one within another, to gigabytes."""
 MAX_LISTED = 100_000
 """Projects, or people, of a server; a list that goes on is not followed."""
 PATIENCE = 20.0
@@ -86,6 +88,7 @@ class Server:
         self.url = url.rstrip("/")
         self._token = token
         self._http = httpx.Client(timeout=120, follow_redirects=False, trust_env=not is_local(self.url))
+        self._http.headers["accept-encoding"] = ", ".join(ENCODINGS)
         self._http.event_hooks = {"response": [self._bound]}
         self._client = self._call(lambda: _sdk(self.url, token, self._http))
 
@@ -192,9 +195,13 @@ class Server:
             yield item
 
     def _bound(self, response: httpx.Response) -> None:
-        """Have the reading of an answer end where it is too long."""
+        """Have an answer unpacked here, and its reading end where it is too long."""
         assert isinstance(response.stream, httpx.SyncByteStream)
-        response.stream = _Bounded(response.stream, self.url)
+        encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+        if encoding not in ("identity", *ENCODINGS):
+            raise LabelStudioError(f"{self.url}: an answer in an encoding that was not asked for")
+        headers = {"content-encoding": encoding}
+        response.stream = _Bounded(httpx.Response(200, headers=headers, stream=response.stream), self.url)
 
     def _get(self, path: str, params: dict[str, Any]) -> Any:
         """JSON as it comes, by the SDK's own client: its models of 2,000 tasks cost more than the server."""
@@ -222,21 +229,21 @@ class Server:
 
 
 class _Bounded(httpx.SyncByteStream):
-    """The body of an answer; LabelStudioError beyond MAX_BYTES."""
+    """The unpacked body of an answer; LabelStudioError beyond MAX_BYTES."""
 
-    def __init__(self, stream: httpx.SyncByteStream, url: str) -> None:
-        self._stream, self._url = stream, url
+    def __init__(self, body: httpx.Response, url: str) -> None:
+        self._body, self._url = body, url
 
     def __iter__(self) -> Iterator[bytes]:
         size = 0
-        for block in self._stream:
+        for block in self._body.iter_bytes():
             size += len(block)
             if size > MAX_BYTES:
                 raise LabelStudioError(f"{self._url}: an answer of more than {MAX_BYTES >> 20} MiB")
             yield block
 
     def close(self) -> None:
-        self._stream.close()
+        self._body.close()
 
 
 def upload_missing(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import shutil
 import signal
@@ -9,7 +10,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -166,11 +166,12 @@ def _is_free(port: int) -> bool:
 
 
 def is_healthy(url: str) -> bool:
-    """Whether a Label Studio answers there."""
+    """Whether a Label Studio answers there, on this machine: no proxy is asked."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with urllib.request.urlopen(f"{url}/health", timeout=3) as answer:
+        with opener.open(f"{url}/health", timeout=3) as answer:
             return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
+    except (OSError, http.client.HTTPException):
         return False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 
 from ...judges.rules.lexical import text_array
 from ...schemas import Event, Trajectory
-from ...schemas.text import visible_json
+from ...schemas.text import count_of, visible_json
 from ...schemas.url import shown_url, without_secrets
 from ..errors import UsageError
 from ..store import ledger
@@ -92,7 +93,8 @@ class Alerts:
             for alert in () if quiet else alerts:
                 self._raise(trajectory.id, trajectory.native_id, event, **alert)
             state.seq = max(state.seq, event.seq)
-        if any(o.name == "end_reason" and o.text not in (None, "unfinished") for o in trajectory.outcomes):
+        reasons = (o.text for o in trajectory.outcomes if o.name == "end_reason")
+        if quiet or any(reason not in (None, "unfinished") for reason in reasons):
             state.waiting = None
 
     def _alerts_of(
@@ -154,6 +156,8 @@ class Webhook:
         self.say = say
         self.timeout = timeout
         self._queue: asyncio.Queue[Alert] = asyncio.Queue(BACKLOG)
+        self._in_flight = 0
+        """1 while an alert is on its way; stays where that is cut short."""
 
     def __call__(self, alert: Alert) -> None:
         """Have an alert sent."""
@@ -163,7 +167,7 @@ class Webhook:
         self._queue.put_nowait(alert)
 
     async def run(self) -> None:
-        """Send until cancelled; then what is left gets one more chance."""
+        """Send until cancelled; then what is left gets `timeout` seconds in all; what stays is counted."""
         import aiohttp
 
         timeout = aiohttp.ClientTimeout(total=self.timeout)
@@ -172,12 +176,22 @@ class Webhook:
                 while True:
                     await self._send(session, await self._queue.get())
             finally:
-                while not self._queue.empty():
-                    await self._send(session, self._queue.get_nowait())
+                unsent, self._in_flight = self._in_flight, 0
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._send_rest(session), self.timeout)
+                unsent += self._in_flight + self._queue.qsize()
+                if unsent:
+                    alerts = count_of(unsent, "alert", "alerts")
+                    self.say(f"{shown_url(self.url)}: stopped before {alerts} could be sent")
+
+    async def _send_rest(self, session: Any) -> None:
+        while not self._queue.empty():
+            await self._send(session, self._queue.get_nowait())
 
     async def _send(self, session: Any, alert: Alert) -> None:
         import aiohttp
 
+        self._in_flight = 1
         try:
             async with session.post(self.url, json=alert, allow_redirects=False) as answer:
                 if answer.status >= 400:
@@ -185,6 +199,7 @@ class Webhook:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             why = without_secrets(str(error), self.url) or type(error).__name__
             self.say(f"{shown_url(self.url)}: an alert could not be sent: {why}")
+        self._in_flight = 0
 
 
 def line(alert: Alert) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import sys
 import threading
@@ -46,6 +45,8 @@ class Outlet:
         self._thread.join()
 
     def _write(self) -> None:
+        """Once a write has failed the reader is lost: what comes then is dropped, and waits for nobody."""
+        broken = False
         while True:
             with self._more:
                 self._more.wait_for(lambda: self._frames or self._closed)
@@ -53,9 +54,11 @@ class Outlet:
                     return
                 data = self._frames.popleft()
             rest = memoryview(data)
-            with contextlib.suppress(BrokenPipeError):
-                while rest:
+            try:
+                while rest and not broken:
                     rest = rest[os.write(self._descriptor, rest) :]
+            except OSError:
+                broken = True
             with self._more:
                 self.waiting -= len(data)
 

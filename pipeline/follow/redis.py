@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from ...schemas.url import patterns, secrets_of, with_shown_url, without
 from ..errors import SourceError, UsageError
 from ..systems.cogym.messages import PATTERN, RawMessage, envelope
 
@@ -189,7 +190,8 @@ def _settings(url: str) -> dict[str, Any]:
 def _parts(url: str) -> Any:
     try:
         parts = urlsplit(url)
-        valid = parts.scheme in ("redis", "rediss") and (parts.path.strip("/") or "0").isdigit()
+        database = parts.path.strip("/") or "0"
+        valid = parts.scheme in ("redis", "rediss") and database.isascii() and database.isdecimal()
         _ = parts.port
     except ValueError:
         valid = False
@@ -200,7 +202,5 @@ def _parts(url: str) -> Any:
 
 def _plain(error: Exception, url: str) -> str:
     """What went wrong, without a password that a library might have put into it."""
-    text = str(error) or type(error).__name__
-    for secret in (os.environ.get(PASSWORD), _parts(url).password):
-        text = text.replace(secret, "…") if secret else text
-    return text
+    text = with_shown_url(str(error) or type(error).__name__, url)
+    return without(text, patterns({os.environ.get(PASSWORD, ""), *secrets_of(url)}, 1))

@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import secrets
+import shutil
 import socket
 import subprocess
 import sys
@@ -70,7 +71,11 @@ class Connection:
         cpus = max(self.engine.cores, (self.engine.workers or 1) + 2)
         command = [sys.executable, "-P", local.__file__, str(folder), str(cpus)]
         self.engine.say(f"starting Ray on this machine; its log is {self.log}")
-        self._process = guard.hold(command, self.log, {}, folder)
+        try:
+            self._process = guard.hold(command, self.log, {}, folder)
+        except OSError as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise Fatal(f"Ray cannot be started: {error}") from error
         deadline = time.monotonic() + STARTING_SECONDS
         while time.monotonic() < deadline and self._process.poll() is None:
             for line in self.log.read_text(encoding="utf-8", errors="replace").splitlines():

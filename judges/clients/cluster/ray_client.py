@@ -114,6 +114,7 @@ class RayClient:
         self._stage = self._make_stage()
         self._begin(questions)
         self._feeding = asyncio.create_task(self._feed())
+        self._feeding.add_done_callback(self._end_feeding)
         return await self.offer()
 
     async def __call__(self, question: Question) -> Reply:
@@ -174,6 +175,11 @@ class RayClient:
             assert self._stream is not None
             while self._waiting and not self._over and not self._stream.is_full and self._is_due():
                 self._send(self._stream)
+
+    def _end_feeding(self, task: asyncio.Task[None]) -> None:
+        """No question may wait for a task that has failed."""
+        if not task.cancelled() and isinstance(error := task.exception(), Exception):
+            self._end_stream(error)
 
     def _is_due(self) -> bool:
         """Whether a block is full, or workers would be idle without it."""

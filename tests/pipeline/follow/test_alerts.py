@@ -84,6 +84,11 @@ async def test_what_was_there_before_raises_no_alert_but_what_comes_then_does() 
     old = trajectory(says("Please stop editing."))
     new = trajectory(says("Please stop editing."), says("Stop, wait!"))
     assert await alerts(old, new, initial=frozenset({"t"})) == [("halting_message", 1)]
+    assert await alerts(old, wait=0.0, initial=frozenset({"t"})) == []
+    assert await alerts(old, new, wait=0.0, initial=frozenset({"t"})) == [
+        ("halting_message", 1),
+        ("unanswered", 1),
+    ]
 
 
 @pytest.mark.long
@@ -113,6 +118,29 @@ async def test_a_webhook_that_hangs_never_holds_anybody_up() -> None:
     await runner.cleanup()
     assert [alert["alert"] for alert in received] == ["one", "two"]
     assert len(said) == 1 and "could not be sent" in said[0]
+
+
+async def test_alerts_that_a_stop_leaves_unsent_are_counted_with_the_one_in_flight() -> None:
+    arrived = asyncio.Event()
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        arrived.set()
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    notices: list[str] = []
+    hook = Webhook(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", notices.append, timeout=60.0)
+    task = asyncio.create_task(hook.run())
+    for number in range(50):
+        hook({"alert": number})
+    await arrived.wait()
+    hook.timeout = 0.1
+    task.cancel()
+    await asyncio.wait([task], timeout=30)
+    server.close()
+    assert task.cancelled()
+    assert [notice.partition(": ")[2] for notice in notices] == ["stopped before 50 alerts could be sent"]
 
 
 @pytest.mark.slow
