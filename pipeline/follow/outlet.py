@@ -46,7 +46,7 @@ class Outlet:
 
     def _write(self) -> None:
         """Once a write has failed the reader is lost: what comes then is dropped, and waits for nobody."""
-        broken = False
+        has_reader = True
         while True:
             with self._more:
                 self._more.wait_for(lambda: self._frames or self._closed)
@@ -55,10 +55,10 @@ class Outlet:
                 data = self._frames.popleft()
             rest = memoryview(data)
             try:
-                while rest and not broken:
+                while rest and has_reader:
                     rest = rest[os.write(self._descriptor, rest) :]
             except OSError:
-                broken = True
+                has_reader = False
             with self._more:
                 self.waiting -= len(data)
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from coaudit.pipeline.errors import UsageError
+from coaudit.pipeline.follow.redis import PASSWORD, _plain, _settings
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
@@ -360,3 +362,15 @@ def test_a_full_disk_stops_the_follower_which_says_so_and_goes_on_later(
         pass
     again.finish()
     equal(shown(workspace), ingested(results, tmp_path / "other"))
+
+
+@pytest.mark.parametrize("database", ["\u00b2", "\u0663", "x"])
+def test_a_database_is_a_number_in_digits(database: str) -> None:
+    with pytest.raises(UsageError, match="with the db a number"):
+        _settings(f"redis://h/{database}")
+
+
+def test_a_password_is_hidden_as_the_url_writes_it_and_as_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PASSWORD, "hunter2")
+    error = OSError("refused: p@s, p%40s and hunter2")
+    assert _plain(error, "redis://:p%40s@h/0") == "refused: ***, *** and ***"

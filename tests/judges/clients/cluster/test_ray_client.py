@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
 import os
@@ -15,6 +16,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from coaudit.judges.clients.cluster.ray_client import RayClient
+from coaudit.judges.clients.engine import Engine
+from coaudit.judges.clients.protocol import Fatal, Form, Message, Parameters, Question
 from tests.conftest import Coaudit
 from tests.judges.clients.processes import below, runs, wait_until
 from tests.judges.endpoint import Endpoint, fitting
@@ -194,3 +198,27 @@ def test_a_model_that_a_worker_lacks_is_said(workspace: Path, process: Coaudit, 
     done = process(*loaded(tiny.parent / "not there"), status=1, **ON_CPU)
     assert "Ray gave up" in done.err and "not there" in done.err
     assert done.json["rated"] == 0
+
+
+class Broken:
+    """A stream whose Ray is gone."""
+
+    is_full = False
+
+    def put(self, rows: list[Any]) -> int:
+        raise RuntimeError("the actor died")
+
+
+async def test_a_question_that_cannot_be_handed_over_fails_and_so_does_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = RayClient(Engine("ray", logs=tmp_path), "m", Parameters(), None)
+    monkeypatch.setattr(client.connection, "open", lambda: None)
+    monkeypatch.setattr(client, "_make_stage", lambda: None)
+    monkeypatch.setattr(client, "_begin", lambda questions: setattr(client, "_stream", Broken()))
+    monkeypatch.setattr(client, "_is_due", lambda: True)
+    await client.start(1)
+    question = Question(messages=(Message("user", "hi"),), form=Form(("a",), {}, 1))
+    for _ in range(2):
+        with pytest.raises(Fatal, match="Ray gave up: the actor died"):
+            await asyncio.wait_for(client(question), 10)
