@@ -106,7 +106,8 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The stub engine in vLLM's place; where it records how it was called."""
     program = tmp_path / "python"
     words = f"exec {shlex.quote(sys.executable)} -m tests.judges.clients.stub_engine"
-    program.write_text(f'#!/bin/sh\ncd {shlex.quote(str(ROOT))} && {words} "$@"\n', encoding="utf-8")
+    script = f'#!/bin/sh\nexport PYTHONPATH={shlex.quote(str(ROOT))}\n{words} "$@"\n'
+    program.write_text(script, encoding="utf-8")
     program.chmod(0o700)
     monkeypatch.setenv(served.PYTHON, str(program))
     monkeypatch.setenv("STUB_RECORD", str(tmp_path / "record.json"))
