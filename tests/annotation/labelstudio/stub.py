@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -49,16 +49,27 @@ def serving(description: str, tasks: list[dict[str, Any]]) -> Iterator[str]:
         yield url
 
 
-@contextmanager
-def answering(answer: Callable[[str], tuple[int, Any]]) -> Iterator[str]:
+def answering(answer: Callable[[str], tuple[int, Any]]) -> AbstractContextManager[str]:
     """The URL of a server on 127.0.0.1 that gives status and JSON of each path with its query."""
+
+    def written(request: str) -> tuple[int, bytes]:
+        status, body = answer(request)
+        return status, json.dumps(body).encode()
+
+    return sending(written)
+
+
+@contextmanager
+def sending(answer: Callable[[str], tuple[int, bytes]], encoding: str | None = None) -> Iterator[str]:
+    """The same with bytes as they are, said to be in an encoding."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            status, body = answer(self.path)
-            content = json.dumps(body).encode()
+            status, content = answer(self.path)
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
+            if encoding is not None:
+                self.send_header("Content-Encoding", encoding)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

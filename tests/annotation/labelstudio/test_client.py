@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gzip
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from threading import Thread
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 
 from coaudit.annotation.labelstudio import LabelStudioError, Server, client
 from coaudit.annotation.labelstudio.server import is_healthy
-from tests.annotation.labelstudio.stub import answering
+from tests.annotation.labelstudio.stub import answering, sending
 
 TOKEN = "f00dfeedc0ffee" * 3
 ASKED: dict[str, Callable[[Server], Any]] = {
@@ -128,29 +127,9 @@ def test_who_left_has_no_address_whatever_the_server_calls_them() -> None:
 WHO = b'{"id": 1, "email": "a@b.org"}'
 
 
-@contextmanager
-def giving(content: bytes, encoding: str) -> Iterator[str]:
+def giving(content: bytes, encoding: str) -> AbstractContextManager[str]:
     """The URL of a server that answers everything with these bytes."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Encoding", encoding)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    return sending(lambda _: (200, content), encoding)
 
 
 @pytest.mark.parametrize(
