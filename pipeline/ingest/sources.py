@@ -173,12 +173,16 @@ def _lies_inside(source: Source) -> bool:
 def read_ledger(
     workspace: Workspace, offsets: Mapping[str, int] | None = None
 ) -> tuple[list[Source], list[Quarantined]]:
-    """The sources of the ledger as they were last ingested, in that order, and broken lines.
+    """The sources of the ledger as they were last ingested, and broken lines.
 
-    A path is there once for each set of options, and once for each copy of what it held over time. Lines
-    before the byte offset of their file are left out.
+    A path is there once for each set of options, and once for each copy of what it held over time. They are
+    in the order in which they were first ingested, as the first of several that have a trajectory tells its
+    condition; one that was ingested in another way since, or after sources with other options, is where it
+    was ingested last. Lines before the byte offset of their file are left out.
     """
     last: dict[tuple[str, str, str | None], Source] = {}
+    newest: dict[str, tuple[object, int]] = {}
+    options, stretch = "", 0  # lines with the same options are a stretch
     bad_lines = []
     for path, number, line in workspace.sources.lines(offsets):
         try:
@@ -189,8 +193,12 @@ def read_ledger(
             reason = "a line that was cut off; what it noted is not known"
             bad_lines.append(Quarantined(source=str(path), line=number, reason=reason))
             continue
-        key = (source.path, content_hash(source.options.model_dump()), source.copied)
-        last.pop(key, None)
+        before, options = options, content_hash(source.options.model_dump())
+        stretch += options != before
+        key = (source.path, options, source.copied)
+        if newest.get(source.path) != (key, stretch):
+            last.pop(key, None)
+        newest[source.path] = key, stretch
         last[key] = source
     return _one_mapping(list(last.values())), bad_lines
 

@@ -207,6 +207,26 @@ def test_a_log_that_was_moved_is_not_gone(tmp_path: Path, store: Store) -> None:
 
 
 @pytest.mark.long
+def test_a_session_that_two_logs_have_stays_in_the_condition_of_the_first_after_a_rebuild(
+    tmp_path: Path, store: Store
+) -> None:
+    log, copy = tmp_path / "logs" / "late" / "chats.jsonl", tmp_path / "logs" / "early" / "chats.jsonl"
+    for path in (log, copy):
+        path.parent.mkdir(parents=True)
+    messages = [{"role": "user", "content": "Book a table."}, {"role": "assistant", "content": "For two?"}]
+    log.write_text(json.dumps({"id": "s1", "messages": messages[:1]}) + "\n")
+    take(store, tmp_path / "logs")
+    log.write_text(json.dumps({"id": "s1", "messages": messages}) + "\n")
+    shutil.copyfile(log, copy)
+    take(store, tmp_path / "logs")
+    before = content(store)
+    rebuild(store)
+    assert before == content(store)
+    with store.reading() as connection:
+        query = "SELECT condition, n_events FROM trajectories"
+        assert connection.execute(query).fetchall() == [("late", 2)]
+
+
 def test_a_session_over_which_another_was_written_is_named_where_a_rebuild_loses_it(
     tmp_path: Path, store: Store
 ) -> None:
