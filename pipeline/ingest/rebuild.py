@@ -176,15 +176,19 @@ def _is_written_over(source: Source, last: Source) -> bool:
 
 
 def _name_lost(store: Store, result: IngestResult, sources: Sequence[Source]) -> None:
-    """Quarantine the sources that are gone, except moved logs, whose sessions another source gives."""
+    """Quarantine the sources that are gone and are not there as such yet, except moved logs, whose sessions
+    another source gives."""
     if not sources:
         return
     digests = _digests(store)
-    missing = [source for source in sources if not all(key in digests for key in source.trajectory_ids)]
+    with store.reading() as connection:
+        rows = connection.execute("SELECT read_from FROM quarantine WHERE reason = ?", [GONE]).fetchall()
+    known = {path for (path,) in rows}
+    lost = {one.path for one in sources if not all(key in digests for key in one.trajectory_ids)}
     with Readers() as readers:
         intake = Intake(store, result, readers, derives=False)
-        for source in missing:
-            intake.refuse(Quarantined(source=source.path, reason=GONE), source.path)
+        for path in sorted(lost - known):
+            intake.refuse(Quarantined(source=path, reason=GONE), path)
         intake.run()
 
 

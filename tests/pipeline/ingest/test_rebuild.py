@@ -243,6 +243,16 @@ def test_a_session_over_which_another_was_written_is_named_where_a_rebuild_loses
     assert rebuild(store).quarantined == []
 
 
+def test_a_log_that_is_gone_is_in_the_quarantine_once(tmp_path: Path, store: Store) -> None:
+    folder = Log().say(AGENT, "Hello").folder(tmp_path / "logs" / "env_1")
+    take(store, folder)
+    ingest(store, [folder], ReadOptions(tags={"arm": "a"}))  # another line of the ledger
+    shutil.rmtree(folder)
+    (named,) = rebuild(store).quarantined
+    with store.reading() as connection:
+        assert connection.execute("SELECT source FROM quarantine").fetchall() == [(named.source,)]
+
+
 @pytest.mark.long
 def test_a_session_that_was_written_over_is_named_beside_a_folder_that_is_gone_and_begins_its_name(
     tmp_path: Path, store: Store
