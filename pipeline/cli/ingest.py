@@ -114,7 +114,7 @@ def ingest(
     if not json:
         for note in result.remarks.notes():
             remark(note)
-    if result.trajectories + result.unchanged == 0:
+    if not (result.trajectories or result.unchanged or result.forgotten or result.forgotten_sources):
         raise CoauditError(f"nothing could be read{_advice(paths, system, result)}")
 
 

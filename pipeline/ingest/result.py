@@ -11,6 +11,7 @@ from .remarks import NAME, Remarks
 
 KEPT = "what is stored stays, and a rebuild has only what logs and their copies still hold"
 """What happens to what a log held before and does not hold any more."""
+FORGOTTEN = "forgotten; `coaudit forget --undo` brings {} back"
 NAMED = 5
 """At most so many of the files that hold less than before are named."""
 Progress = Callable[[str, int, int], None]
@@ -31,6 +32,11 @@ class IngestResult:
     remarks: Remarks = field(default_factory=Remarks)
     found: int = 0
     """Sources in which a reader recognised its system."""
+    forgotten: set[str] = field(default_factory=set)
+    """Ids of trajectories that were read, or are in an unchanged source, and are left out as `forget` was
+    told."""
+    forgotten_sources: list[str] = field(default_factory=list)
+    """Sources that were not read for the same reason."""
     shorter: dict[tuple[str, str], tuple[str, int, int]] = field(default_factory=dict)
     """(source, trajectory) -> (its name, number of events that the source holds now, number that it held
     before)."""
@@ -56,3 +62,14 @@ class IngestResult:
             yield f"{source}: holds {now} of the {before} events of {name}{more} that it held before; {KEPT}"
         if len(by_source) > NAMED:
             yield f"{len(by_source) - NAMED} more files hold less of their sessions than before"
+
+    def exclusions(self) -> Iterator[str]:
+        """A sentence for each source that is forgotten, and one for the trajectories; of more than NAMED
+        sources, one for the rest."""
+        for source in self.forgotten_sources[:NAMED]:
+            yield f"{source}: {FORGOTTEN.format('it')}"
+        if more := len(self.forgotten_sources[NAMED:]):
+            yield f"{count_of(more, 'more source', 'more sources')}: {FORGOTTEN.format('them')}"
+        if self.forgotten:
+            what = count_of(len(self.forgotten), "trajectory", "trajectories")
+            yield f"{what}: {FORGOTTEN.format('it' if len(self.forgotten) == 1 else 'them')}"

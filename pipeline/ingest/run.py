@@ -75,6 +75,7 @@ def ingest(
                         _ingest_tree(store, tree, options, system, True, progress, result, readers)
             else:
                 _ingest_tree(store, Tree(path, str(path)), options, system, copy, progress, result, readers)
+    result.notes += result.exclusions()
     return result
 
 
@@ -179,16 +180,18 @@ def _ingest_tree(
         try:
             source = _source(place, options)
             if source.path in exclusions.sources:
-                result.notes.append(f"{source.path}: forgotten; `coaudit forget --undo` brings it back")
+                result.forgotten_sources.append(source.path)
                 continue
             before = existing.get(source.path)
+            forgotten = exclusions.trajectories.intersection(before.ids if before else ())
             otherwise = before is not None and ways.get(source.path, source.way) != source.way
             if before and otherwise and provenance.gives_anything(place, options):
                 effect = forgetting.replace(store, source.path, before.ids)
                 result.notes.append(_replacement_note(source.path, effect))
                 before = None
             if before and before.holds(source):
-                result.unchanged += sum(key not in exclusions.trajectories for key in before.ids)
+                result.unchanged += len(before.ids) - len(forgotten)
+                result.forgotten |= forgotten
                 result.quarantined += wrong.get(source.path, [])  # said again as long as it is so
                 continue
             growth = before and provenance.growth(before, source, place)
@@ -200,13 +203,16 @@ def _ingest_tree(
             continue
         if before and growth:
             intake.expect(source, place, growth, before.ids)
-            result.unchanged += sum(key not in exclusions.trajectories for key in before.ids)
+            result.unchanged += len(before.ids) - len(forgotten)
+            result.forgotten |= forgotten
             result.quarantined += [q for q in wrong.get(source.path, []) if q.line and q.line < growth.line]
         else:
             intake.expect(source, place, before=before.ids if before else ())
     intake.run(progress)
     # What another process had forgotten meanwhile is left out, too.
-    intake.leave_out(forgetting.enforce(store).trajectories)
+    excluded = forgetting.enforce(store).trajectories
+    intake.leave_out(excluded)
+    result.forgotten.update(excluded)
 
 
 def left_out_notes(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Iterator[str]:

@@ -145,6 +145,22 @@ def test_a_trajectory_is_forgotten_also_where_its_source_is_read_again(
     assert listed(coaudit) == [("s1", 2), ("s2", 2), ("s3", 2)]
 
 
+def test_an_ingest_of_nothing_but_what_is_forgotten_says_so_and_is_no_error(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    log, mapping = logged(tmp_path / "log.jsonl", "s1"), mapped(tmp_path)
+    coaudit("ingest", log, "--map", mapping)
+    coaudit("forget", "s1")
+    note = "1 trajectory: forgotten; `coaudit forget --undo` brings it back"
+    assert note in coaudit("ingest", log, "--map", mapping).err
+    logged(log, "s1", "s1")  # read again, and left out again
+    assert note in coaudit("ingest", log, "--map", mapping).err
+    coaudit("forget", "s1", "--undo")
+    coaudit("forget", log)
+    note = f"{log}: forgotten; `coaudit forget --undo` brings it back"
+    assert note in coaudit("ingest", log, "--map", mapping).err
+
+
 @pytest.mark.long
 def test_a_folder_forgets_all_below_it_and_nothing_beside_it(tmp_path: Path, coaudit: Coaudit) -> None:
     (tmp_path / "a").mkdir()
