@@ -36,12 +36,18 @@ def forget(
             tell(f"{_runs(result.trajectories)} back")
         return
     effect = forgetting.forget(workspace_store, name)
+    if effect.shared:
+        with progress("reading") as report:
+            read_again(workspace_store, effect.shared, report)
     if json:
         emit({"sources": effect.sources, "trajectories": effect.trajectories, "ratings": effect.ratings})
     else:
         ratings = count_of(effect.ratings, "rating", "ratings")
         rest = f" with {ratings}, kept but not counted" if effect.ratings else ""
         tell(f"{_runs(len(effect.trajectories))} left out{rest}")
+        if effect.shared:
+            stays = count_of(len(effect.shared), "trajectory stays", "trajectories stay")
+            say(f"{stays}: other sources have {'it' if len(effect.shared) == 1 else 'them'}, too")
 
 
 def _runs(n: int) -> str:

@@ -22,6 +22,7 @@ from ..errors import UsageError
 from ..store import AMONG, Store, Workspace, delete, execute, first_row, ledger, texts
 from ..store.removal import remove
 from ..store.trajectories import matches, resolve
+from . import sources as provenance
 from .sources import existing_ids, unowned_ids
 
 
@@ -56,6 +57,8 @@ class Effect:
     trajectories: list[str] = field(default_factory=list)
     ratings: int = 0
     """Ratings on those trajectories, which the ledgers keep."""
+    shared: list[str] = field(default_factory=list)
+    """Trajectories that other sources give, too: they are to be read again from those."""
 
 
 def read_exclusions(workspace: Workspace) -> Exclusions:
@@ -68,20 +71,20 @@ def read_exclusions(workspace: Workspace) -> Exclusions:
     return Exclusions(frozenset(sources), frozenset(trajectories))
 
 
-def _entries(workspace: Workspace) -> Iterator[ForgottenEntry]:
-    for _, _, line in workspace.forgotten.lines():
+def _entries(workspace: Workspace, offsets: Mapping[str, int] | None = None) -> Iterator[ForgottenEntry]:
+    for _, _, line in workspace.forgotten.lines(offsets):
         with suppress(ValidationError):  # cut off by a kill, so it never counted
             yield ForgottenEntry.model_validate_json(line)
 
 
-def restored_names(workspace: Workspace, offsets: Mapping[str, int]) -> list[str]:
-    """The sources and trajectories that the ledger restores behind these offsets."""
-    names = []
-    for _, _, line in workspace.forgotten.lines(offsets):
-        with suppress(ValidationError):
-            entry = ForgottenEntry.model_validate_json(line)
-            names += [name for name in (entry.source, entry.trajectory) if entry.undo and name is not None]
-    return names
+def heed(store: Store, offsets: Mapping[str, int]) -> list[str]:
+    """Do what the ledger notes behind these offsets, as another machine wrote it; returns the sources and
+    trajectories that are to be read again."""
+    entries = list(_entries(store.workspace, offsets))
+    enforce(store)
+    names = [name for entry in entries if entry.undo and (name := entry.source or entry.trajectory)]
+    ids = _noted_ids(store.workspace, {entry.source for entry in entries if entry.source is not None})
+    return [*names, *_take_out(store, ids)]
 
 
 def forget(store: Store, name: str) -> Effect:
@@ -95,6 +98,7 @@ def forget(store: Store, name: str) -> Effect:
         if not is_stored and any(_excluded(store.workspace, name)):
             raise UsageError(f"{name!r} is left out already; --undo brings it back")
         trajectory = None if sources else resolve(connection, name)
+        ids = _trajectory_ids(connection, sources)
     lines = [ForgottenEntry(source=one, time=ledger.now()) for one in sources]
     if trajectory is not None:
         alias = None if trajectory.startswith(name) else name
@@ -102,12 +106,13 @@ def forget(store: Store, name: str) -> Effect:
     _append(store.workspace, lines)
     effect = enforce(store)
     effect.sources = sources
+    effect.shared = _take_out(store, ids)
     return effect
 
 
 def undo(store: Store, name: str) -> list[str]:
     """Restore what was forgotten under a name; returns the sources and trajectories that are to be read
-    again."""
+    again, those among them that other sources gave meanwhile."""
     store.admit_writes()
     _check(name)
     sources, trajectories = _excluded(store.workspace, name)
@@ -119,7 +124,7 @@ def undo(store: Store, name: str) -> list[str]:
     lines = [ForgottenEntry(source=one, undo=True, time=now) for one in sources]
     lines += [ForgottenEntry(trajectory=one, undo=True, time=now) for one in trajectories]
     _append(store.workspace, lines)
-    return [*sources, *trajectories]
+    return [*sources, *trajectories, *_take_out(store, _noted_ids(store.workspace, sources))]
 
 
 def _excluded(workspace: Workspace, name: str) -> tuple[list[str], list[str]]:
@@ -144,6 +149,38 @@ def enforce(store: Store) -> Effect:
         effect = Effect(trajectories=sorted(ids), ratings=ratings_on(connection, ids))
         remove(connection, ids)
     return effect
+
+
+def _noted_ids(workspace: Workspace, paths: Collection[str]) -> set[str]:
+    """Ids of the trajectories that these sources gave, by the ledger."""
+    sources = provenance.read_ledger(workspace)[0] if paths else ()
+    return {key for source in sources if source.path in paths for key in source.trajectory_ids}
+
+
+def _take_out(store: Store, ids: Collection[str]) -> list[str]:
+    """Take those of these trajectories out of the tables that some source still gives; returns their ids, for
+    the caller to read them again.
+
+    The first of several sources that have a trajectory tells its condition: which one that is changes where a
+    source is forgotten or restored. A source whose log is gone gives nothing.
+    """
+    if not ids:
+        return []
+    exclusions = read_exclusions(store.workspace)
+    owners = [
+        source
+        for source in provenance.read_ledger(store.workspace)[0]
+        if source.path not in exclusions.sources
+        and not set(ids).isdisjoint(source.trajectory_ids)
+        and provenance.locate(store.workspace, source)
+    ]
+    readable = {key for source in owners for key in source.trajectory_ids}
+    with store.writing() as connection:
+        some = existing_ids(connection, set(ids) & readable)
+        if some:  # killed before they are read again, the next ingest reads their sources
+            delete(connection, "sources", "path", [source.path for source in owners])
+        remove(connection, some)
+    return sorted(some)
 
 
 def replace(store: Store, path: str, ids: Collection[str]) -> Effect:

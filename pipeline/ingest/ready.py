@@ -69,9 +69,7 @@ def _heed_forgotten(store: Store) -> None:
     from .rebuild import read_again
 
     ends = ledger.ends(before)
-    back = forgetting.restored_names(store.workspace, before)
-    forgetting.enforce(store)
-    if back:
-        read_again(store, back)
+    if names := forgetting.heed(store, before):
+        read_again(store, names)
     with store.writing() as connection:
         note_offsets(connection, ends)

@@ -12,7 +12,7 @@ import duckdb
 from ...schemas import Quarantined
 from ...schemas.text import count_of
 from ..errors import StoreError
-from ..store import Store, dictionaries, insert
+from ..store import Store, dictionaries, execute, insert
 from ..store.sync import ledger_offsets, note_offsets
 from . import forgetting, serving
 from . import sources as provenance
@@ -182,12 +182,12 @@ def _name_lost(store: Store, result: IngestResult, sources: Sequence[Source]) ->
         return
     digests = _digests(store)
     with store.reading() as connection:
-        rows = connection.execute("SELECT read_from FROM quarantine WHERE reason = ?", [GONE]).fetchall()
-    known = {path for (path,) in rows}
-    lost = {one.path for one in sources if not all(key in digests for key in one.trajectory_ids)}
+        query = "SELECT read_from FROM quarantine WHERE reason = ?"
+        noted_paths = {path for (path,) in execute(connection, query, [GONE]).fetchall()}
+    paths = {one.path for one in sources if not all(key in digests for key in one.trajectory_ids)}
     with Readers() as readers:
         intake = Intake(store, result, readers, derives=False)
-        for path in sorted(lost - known):
+        for path in sorted(paths - noted_paths):
             intake.refuse(Quarantined(source=path, reason=GONE), path)
         intake.run()
 

@@ -124,6 +124,37 @@ def test_a_source_is_forgotten_until_that_is_undone(tmp_path: Path, coaudit: Coa
 
 
 @pytest.mark.long
+def test_what_other_sources_have_too_stays_and_is_as_they_have_it(tmp_path: Path, coaudit: Coaudit) -> None:
+    def arms() -> list[tuple[str, str, str]]:
+        rows = coaudit("trajectory", "list", "--json").json["rows"]
+        return sorted((row["native_id"], row["condition"], row["source"]) for row in rows)
+
+    one, two = tmp_path / "one" / "log.jsonl", tmp_path / "two" / "log.jsonl"
+    for path, names in ((one, ("s1", "s2")), (two, ("s1", "s3"))):
+        path.parent.mkdir()
+        path.write_text(
+            "".join(
+                json.dumps({"id": name, "messages": [{"role": "user", "content": "Go."}]}) + "\n"
+                for name in names
+            ),
+            encoding="utf-8",
+        )
+    coaudit("ingest", one, two)
+    before = [("s1", "one", str(one)), ("s2", "one", str(one)), ("s3", "two", str(two))]
+    assert arms() == before
+    assert "1 trajectory stays: other sources have it, too" in coaudit("forget", one).err
+    after = [("s1", "two", str(two)), ("s3", "two", str(two))]
+    assert arms() == after
+    coaudit("rebuild")
+    assert arms() == after
+    coaudit("forget", one, "--undo")
+    assert arms() == before
+    two.unlink()  # what only a log that is gone has stays as it is
+    coaudit("forget", one)
+    assert arms() == [("s1", "one", str(one)), ("s3", "two", str(two))]
+
+
+@pytest.mark.long
 def test_a_trajectory_is_forgotten_also_where_its_source_is_read_again(
     tmp_path: Path, coaudit: Coaudit
 ) -> None:
