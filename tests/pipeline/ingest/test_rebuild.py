@@ -6,20 +6,26 @@ import json
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
-from coaudit.pipeline.ingest import sources
-from coaudit.pipeline.ingest.rebuild import catch_up, rebuild
+from coaudit.pipeline.audit import Audit
+from coaudit.pipeline.errors import UsageError
+from coaudit.pipeline.ingest import forgetting, sources
+from coaudit.pipeline.ingest.rebuild import catch_up, read_again, rebuild
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace, derived, disk
 from coaudit.pipeline.store.sync import ledger_offsets, note_offsets
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym.generate import generate
 from tests.conftest import Coaudit
+from tests.pipeline.stores import made
 from tests.pipeline.systems.cogym.folders import AGENT, USER, Log
 
 TABLES = ("trajectories", "participants", "events", "units", "outcomes", "sources", "measured", "counted")
@@ -225,6 +231,90 @@ def test_a_session_that_two_logs_have_stays_in_the_condition_of_the_first_after_
     with store.reading() as connection:
         query = "SELECT condition, n_events FROM trajectories"
         assert connection.execute(query).fetchall() == [("late", 2)]
+
+
+class Logs:
+    """Four logs in two arms, and what happens to them and to the workspace that has them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = made(folder / "w")
+        self.paths = [folder / "logs" / arm / f"{name}.jsonl" for arm in "ab" for name in "xy"]
+        self.lengths: dict[Path, dict[int, int]] = {path: {} for path in self.paths}
+
+    def grow(self, log: int, session: int) -> None:
+        """A session of a log goes on, or one begins that no log has; it says the same in all logs."""
+        lengths = self.lengths[self.paths[log]]
+        if session in lengths or not any(session in other for other in self.lengths.values()):
+            lengths[session] = lengths.get(session, 0) + 1
+            self._write(self.paths[log])
+
+    def copy(self, log: int, other: int) -> None:
+        """A log takes the place of another, where that has nothing that it lacks."""
+        one, two = (self.lengths[self.paths[number]] for number in (log, other))
+        if all(one.get(session, 0) >= length for session, length in two.items()):
+            two.update(one)
+            self._write(self.paths[other])
+
+    def forget(self, log: int, _: int) -> None:
+        try:
+            read_again(self.store, forgetting.forget(self.store, str(self.paths[log])).shared)
+        except UsageError:
+            return  # it is not there, or was forgotten before
+
+    def undo(self, log: int, _: int) -> None:
+        try:
+            read_again(self.store, forgetting.undo(self.store, str(self.paths[log])))
+        except UsageError:
+            return
+
+    def judge(self, _: int, __: int) -> None:
+        Audit(self.store.workspace).judge("initiative")
+
+    def content(self) -> dict[str, list[Any]]:
+        with self.store.reading() as connection:
+            query = "SELECT path, list_sort(trajectory_ids) FROM sources ORDER BY path"
+            return content(self.store) | {"sources": connection.execute(query).fetchall()}
+
+    def _write(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = [
+            json.dumps({"id": f"s{session}", "messages": [self._message(n) for n in range(length)]})
+            for session, length in self.lengths[path].items()
+        ]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        take(self.store, path.parents[1])
+
+    @staticmethod
+    def _message(number: int) -> dict[str, str]:
+        return {"role": ("user", "assistant")[number % 2], "content": f"Shall I go on with {number}?"}
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(("grow", "grow", "grow", "copy", "copy", "judge", "forget", "undo")),
+        st.integers(0, 3),
+        st.integers(0, 3),
+    ),
+    min_size=4,
+    max_size=12,
+)
+
+
+@pytest.mark.long
+@settings(max_examples=8, derandomize=True)
+@given(EVENTS)
+@example([("grow", 2, 1), ("copy", 2, 1), ("grow", 2, 1)])
+@example([("grow", 2, 1), ("copy", 2, 1), ("forget", 2, 0), ("undo", 2, 0)])
+@example([("grow", 2, 1), ("copy", 2, 1), ("forget", 2, 0)])
+def test_whatever_happened_a_rebuild_has_the_same_tables(events: list[tuple[str, int, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        logs = Logs(Path(folder))
+        logs.grow(0, 0)
+        for name, log, other in events:
+            getattr(logs, name)(log, other)
+        before = logs.content()
+        rebuild(logs.store)
+        assert before == logs.content()
 
 
 def test_a_session_over_which_another_was_written_is_named_where_a_rebuild_loses_it(
