@@ -119,6 +119,20 @@ def test_every_path_that_a_page_names_exists(page: str, least: int) -> None:
     assert [path for path in named if "NAME" not in path and not (ROOT / path).exists()] == []
 
 
+def test_every_file_that_the_code_names_exists() -> None:
+    rooms = ("pipeline", "judges", "annotation", "schemas", "dashboards", "tests", "benchmarks")
+    pattern = re.compile(rf"(?<![\w./-])(?:docs|{'|'.join(rooms)})/[\w/.-]+\.(?:py|sql|toml|md)\b")
+    files = [path for room in rooms for end in ("py", "sql") for path in (ROOT / room).rglob(f"*.{end}")]
+    named = [(path, name) for path in files for name in pattern.findall(path.read_text(encoding="utf-8"))]
+    assert len(named) > 20
+    bases = (ROOT, ROOT / "tests")
+    assert [
+        (path.name, name)
+        for path, name in named
+        if "NAME" not in name and not any((base / name).exists() for base in bases)
+    ] == []
+
+
 @pytest.mark.long
 def test_the_labels_of_the_page_are_ratings(tmp_path: Path, coaudit: Coaudit) -> None:
     page = (ROOT / "docs" / "labels.md").read_text(encoding="utf-8")

@@ -184,7 +184,7 @@ SELECT CASE codebook WHEN 'confirmation' THEN 'effective_confirmations' ELSE 'ha
          WHEN value IS NULL THEN (units - answered) || ' of ' || units || ' units are not rated' END, NULL
 FROM whole WHERE codebook IN ('confirmation', 'halting');
 
--- Computed here, kept in the table `measured` (pipeline/derived.py), read as `measures`.
+-- Computed here, kept in the table `measured` (pipeline/store/derived.py), read as `measures`.
 CREATE OR REPLACE VIEW measuring AS
 SELECT metric, trajectory_id, value, 1.0 AS weight, CASE WHEN value IS NULL THEN reason END AS reason,
     NULL AS participant, NULL AS rater, scoring, NULL AS definition

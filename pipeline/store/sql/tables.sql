@@ -63,7 +63,7 @@ CREATE TABLE IF NOT EXISTS computed (
     metric VARCHAR, trajectory_id VARCHAR, value DOUBLE, weight DOUBLE, reason VARCHAR, participant VARCHAR,
     rater VARCHAR, scoring VARCHAR, definition VARCHAR
 );
--- Scrapes of the model server behind a run; counters as the server counts them. See pipeline/live/serving.py.
+-- Scrapes of the model server behind a run; counters as the server counts them. See pipeline/ingest/serving.py.
 CREATE TABLE IF NOT EXISTS serving (
     time VARCHAR, local VARCHAR, url VARCHAR, error VARCHAR, running DOUBLE, queue DOUBLE, preemptions DOUBLE,
     kv_cache_use DOUBLE, prefix_queries DOUBLE, prefix_hits DOUBLE, ttft_sum DOUBLE, ttft_count DOUBLE,

@@ -1,6 +1,6 @@
 """Make a two-layer random model with a byte tokenizer, to be run with an environment that has vLLM.
 
-`PYTHON tests/judges/tiny_model.py FOLDER`; nothing is downloaded. Its answers are noise.
+`PYTHON tests/judges/clients/tiny_model.py FOLDER`; nothing is downloaded. Its answers are noise.
 """
 
 from __future__ import annotations
