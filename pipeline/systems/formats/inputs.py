@@ -384,7 +384,10 @@ def _rows_of_excel(path: Path) -> Iterator[Record]:
     try:
         check_sheets(path)
         with panic_as_error():
-            sheets = polars.read_excel(path, sheet_id=0, engine="calamine", raise_if_empty=False)
+            # All rows tell a column's type: cells that do not fit it would be null.
+            sheets = polars.read_excel(
+                path, sheet_id=0, engine="calamine", raise_if_empty=False, infer_schema_length=None
+            )
     except (polars.exceptions.PolarsError, fastexcel.FastExcelError, OSError, ValueError) as error:
         reason = f"not a spreadsheet: {first_line(error)}"
         yield None, Quarantined(source=str(path), reason=reason)

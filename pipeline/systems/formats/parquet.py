@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,10 +45,11 @@ def rows(path: Path) -> Iterator[Row]:
                 return
             if not _is_common(table):
                 raise ValueError("its types are not read")
+            schema = pa.schema([one.with_type(_with_zone(one.type)) for one in table.schema_arrow])
             for batch in table.iter_batches(ROWS):
                 batch.validate(full=True)
                 with panic_as_error():
-                    frame = polars.DataFrame(pa.Table.from_batches([batch]))
+                    frame = polars.DataFrame(pa.Table.from_batches([batch]).cast(schema))
                 for value in plain_rows(frame, number, str(path)):
                     number += 1
                     yield number, value
@@ -83,6 +85,35 @@ def _is_common_type(kind: pa.DataType) -> bool:
         types.is_integer, types.is_float32, types.is_float64, types.is_timestamp,
     )  # fmt: skip
     return any(one(kind) for one in same)
+
+
+def _with_zone(kind: pa.DataType) -> pa.DataType:
+    """A type whose times are in UTC, the same times, where they are in a zone that polars does not know, such
+    as `Z` or `-05:30`."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_struct(kind):
+        return pa.struct([one.with_type(_with_zone(one.type)) for one in kind.fields])
+    if types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_zone(kind.value_type)))
+    if types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_with_zone(kind.value_type)))
+    if not types.is_timestamp(kind) or kind.tz is None or _is_zone(kind.tz):
+        return kind
+    return pa.timestamp(kind.unit, "UTC")
+
+
+@lru_cache(maxsize=64)
+def _is_zone(name: str) -> bool:
+    """Whether polars knows a time zone."""
+    import polars
+
+    try:
+        polars.Series([0], dtype=polars.Datetime).dt.replace_time_zone(name)
+    except polars.exceptions.PolarsError:
+        return False
+    return True
 
 
 def _rows_apart(path: Path, reason: str) -> Iterator[Row]:

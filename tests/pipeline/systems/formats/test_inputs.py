@@ -284,6 +284,11 @@ KINDS: dict[str, tuple[pa.Array, list[JsonValue]]] = {
     "lists of one length": (pa.array([[1, 2], None], pa.list_(pa.int8(), 2)), [[1, 2], None]),
     "a time of 24:00": (pa.array([86_400_000_000, 0], pa.int64()).view(pa.time64("us")), [None, "00:00:00"]),
     "times in a zone": (pa.array([0], pa.timestamp("ms", "Asia/Tokyo")), ["1970-01-01T09:00:00+09:00"]),
+    "times in UTC": (pa.array([0], pa.timestamp("ms", "Z")), ["1970-01-01T00:00:00+00:00"]),
+    "times of an offset": (
+        pa.array([[0], None], pa.list_(pa.timestamp("us", "-05:30"))),
+        [["1970-01-01T00:00:00+00:00"], None],
+    ),
     "not numbers": (pa.array([float("nan"), float("inf"), -0.0]), [None, float("inf"), -0.0]),
     "beyond 64 bits": (pa.array([2**64 - 1, None], pa.uint64()), [2**64 - 1, None]),
     "bytes": (pa.array([b"\xff", None]), ["\ufffd", None]),
@@ -334,6 +339,15 @@ def test_damage_beyond_the_rows_that_were_read_is_told(
     *kept, (row, wrong) = records(path, Input())
     assert [number for number, _ in kept] == list(range(1, 1001))
     assert row is None and isinstance(wrong, Quarantined)
+
+
+def test_a_spreadsheets_texts_below_a_thousand_numbers_are_kept(tmp_path: Path) -> None:
+    book = Workbook()
+    for row in (["n", "note"], *([n, n] for n in range(1200)), [1200, "late"]):
+        book.worksheets[0].append(row)
+    book.save(tmp_path / "log.xlsx")
+    kept = values(tmp_path / "log.xlsx")
+    assert len(kept) == 1201 and kept[-1] == {"n": 1200, "note": "late"}
 
 
 def test_a_parquet_file_whose_name_is_a_pattern_is_read_itself(tmp_path: Path) -> None:
