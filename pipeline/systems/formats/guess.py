@@ -6,7 +6,7 @@ import re
 from operator import itemgetter
 from typing import Any
 
-from . import guess_calls, guess_spans
+from . import guess_calls, guess_spans, part_kinds
 from .contents import plain_text
 from .guess_acts import is_of_actions
 from .guess_columns import set_column_shape
@@ -131,6 +131,7 @@ def _lists(survey: Survey) -> list[tuple[float, str]]:
     for path, one in survey.paths.items():
         parent = path.rpartition(".")[0]
         is_content = one.key == "content" and f"{parent}.role".lstrip(".") in survey.paths
+        is_content = is_content or f"{path}[].{part_kinds.KIND}" in survey.paths
         if not one.lengths or "[]" in path or is_content or _is_list_of_actions(path, one, survey):
             continue
         inside = f"{path}[]."

@@ -1299,3 +1299,106 @@ def test_the_id_of_a_thread_names_the_session_however_deep_it_lies(tmp_path: Pat
         "t1",
         "t2",
     ]
+
+
+def test_code_that_gemini_runs_is_an_action_with_its_result(tmp_path: Path) -> None:
+    ran = {"outcome": "OUTCOME_FAILED", "output": "ZeroDivisionError"}
+    keys = ("executableCode", "codeExecutionResult"), ("executable_code", "code_execution_result")
+    for code, result in keys:
+        parts = [
+            {"text": sentence(1)},
+            {code: {"language": "PYTHON", "code": "1 / 0"}},
+            {result: ran},
+            {"text": sentence(2)},
+        ]
+        contents = [{"role": "user", "parts": [{"text": sentence(0)}]}, {"role": "model", "parts": parts}]
+        (found,) = read_by_draft(as_json(tmp_path / "chat.json", {"id": "s", "contents": contents}))
+        assert [event.text for event in found.events] == [sentence(0), sentence(1), None, sentence(2)]
+        run = found.events[2]
+        assert run.action == Action(name="code_execution", arguments={"language": "PYTHON", "code": "1 / 0"})
+        assert run.status == "failed" and run.states["public"] in found.states
+
+
+def test_a_message_to_a_tool_is_a_call_and_no_words(tmp_path: Path) -> None:
+    """As ChatGPT exports its chats: code is sent to `python`, words are sent to `all`."""
+
+    def node(parent: str | None, role: str, content: dict[str, object], to: str = "all") -> dict[str, object]:
+        message = {"author": {"role": role}, "content": content, "recipient": to}
+        return {"message": message, "parent": parent}
+
+    def words(text: str) -> dict[str, object]:
+        return {"content_type": "text", "parts": [text]}
+
+    tree = {
+        "a": node(None, "user", words(sentence(0))),
+        "b": node("a", "assistant", {"content_type": "code", "text": "1 + 1"}, "python"),
+        "c": node("b", "tool", {"content_type": "execution_output", "text": "2"}),
+        "d": node("c", "assistant", words(sentence(1))),
+    }
+    chats = [{"id": f"c{n}", "mapping": tree, "current_node": "d"} for n in range(2)]
+    first = read_by_draft(as_json(tmp_path / "chats.json", chats))[0]
+    assert outline(first.events) == [
+        ("user", "message", sentence(0)),
+        ("assistant", "action", "python"),
+        ("assistant", "message", sentence(1)),
+    ]
+    assert first.events[1].action and first.events[1].action.raw == "1 + 1"
+    assert list(first.states.values()) == [{"observation": {"content_type": "execution_output", "text": "2"}}]
+
+
+def test_a_call_with_the_text_of_its_error_failed(tmp_path: Path) -> None:
+    call = {"type": "dynamic-tool", "toolName": "book", "toolCallId": "c", "input": {"city": "Ulm"}}
+    failure = {**call, "state": "output-error", "errorText": "No seats."}
+    messages = [
+        {"role": "user", "parts": [{"type": "text", "text": sentence(0)}]},
+        {"role": "assistant", "parts": [failure, {"type": "text", "text": sentence(1)}]},
+    ]
+    (found,) = read_by_draft(as_json(tmp_path / "chat.json", {"chatId": "s", "messages": messages}))
+    (action,) = [event for event in found.events if event.action]
+    assert (action.status, action.error) == ("failed", "No seats.")
+
+
+def test_parts_that_say_by_their_kind_who_speaks(tmp_path: Path) -> None:
+    """Messages of Pydantic AI: a file with them, and records with a list of them."""
+    at = "2026-01-02T03:04:05Z"
+    call = {"part_kind": "tool-call", "tool_name": "find", "args": {"q": "Ulm"}, "tool_call_id": "c"}
+    back = {"tool_name": "find", "tool_call_id": "c"}
+    messages = [
+        {
+            "kind": "request",
+            "parts": [
+                {"part_kind": "system-prompt", "content": "Help."},
+                {
+                    "part_kind": "user-prompt",
+                    "content": [sentence(0), {"kind": "image-url", "url": "x"}],
+                    "timestamp": at,
+                },
+            ],
+        },
+        {
+            "kind": "response",
+            "timestamp": at,
+            "parts": [{"part_kind": "thinking", "content": "Hidden."}, call],
+        },
+        {"kind": "request", "parts": [{"part_kind": "retry-prompt", "content": "No city.", **back}]},
+        {"kind": "response", "parts": [{**call, "tool_call_id": "d"}]},
+        {
+            "kind": "request",
+            "parts": [{"part_kind": "tool-return", "content": "Here.", **back, "tool_call_id": "d"}],
+        },
+        {"kind": "response", "parts": [{"part_kind": "text", "content": sentence(1)}]},
+    ]
+    for log in (messages, [{"run": f"r{n}", "all_messages": messages} for n in range(2)]):
+        found = read_by_draft(as_json(tmp_path / "run.json", log))[0]
+        assert outline(found.events) == [
+            ("environment", "start", "Help."),
+            ("user", "message", f"{sentence(0)}\n[image-url]"),
+            ("assistant", "action", "find"),
+            ("assistant", "action", "find"),
+            ("assistant", "message", sentence(1)),
+        ]
+        assert [event.time for event in found.events] == [None, at, at, None, None]
+        assert [(event.status, event.error) for event in found.events[2:4]] == [
+            ("failed", "No city."),
+            (None, None),
+        ]
