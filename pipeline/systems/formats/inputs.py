@@ -20,13 +20,12 @@ from pydantic_core import from_json
 from ....schemas import JsonValue, Quarantined
 from ....schemas.base import repeated
 from ..base import ending, numbered_lines, parse_json, plain_json
-from . import parquet
+from . import excel, parquet
 from .mapping import Input, Mapping
 from .numbered import gather_turns
 from .paths import as_list, getter
-from .sheets import check_sheets
 from .sides import split_sides
-from .tables import ROWS, first_line, panic_as_error, plain_rows
+from .tables import Row
 
 LOG = ".log"
 """The suffix that says least: a text, or JSON Lines."""
@@ -70,7 +69,7 @@ _TRUTH: dict[str, JsonValue] = {
     "False": False,
     "FALSE": False,
 }
-Record = tuple[int | None, JsonValue | Quarantined]
+Record = Row
 
 
 def format_of(path: Path) -> str | None:
@@ -166,7 +165,7 @@ def _file_records(path: Path, layout: Input, names: Collection[str], as_written:
     elif form == "parquet":
         yield from parquet.rows(path)
     elif form == "excel":
-        yield from _rows_of_excel(path)
+        yield from excel.rows(path)
     elif form == "text":
         yield None, _text(path, layout.encoding)
     elif form == "json":
@@ -373,40 +372,3 @@ def _are_versions(numbers: set[str]) -> bool:
     beside 2, are not."""
     has_fraction = any("e" in cell.lower() or float(cell) % 1 for cell in numbers)
     return has_fraction and any(str(float(cell)) != cell for cell in numbers)
-
-
-def _rows_of_excel(path: Path) -> Iterator[Record]:
-    """The rows of all sheets, each with its header in the first row; of several sheets, `sheet` names a
-    row's."""
-    import fastexcel
-    import polars
-
-    try:
-        check_sheets(path)
-        with panic_as_error():
-            # All rows tell a column's type: cells that do not fit it would be null.
-            sheets = polars.read_excel(
-                path, sheet_id=0, engine="calamine", raise_if_empty=False, infer_schema_length=None
-            )
-    except (polars.exceptions.PolarsError, fastexcel.FastExcelError, OSError, ValueError) as error:
-        reason = f"not a spreadsheet: {first_line(error)}"
-        yield None, Quarantined(source=str(path), reason=reason)
-        return
-    number = 0
-    for name, frame in sheets.items():
-        floats = {column for column, kind in frame.schema.items() if kind.is_float()}
-        for some in frame.iter_slices(ROWS):
-            for row in plain_rows(some, number, str(path)):
-                number += 1
-                if isinstance(row, dict):
-                    row = {**({"sheet": name} if len(sheets) > 1 else {}), **_cells(row, floats)}
-                yield number, row
-
-
-def _cells(row: dict[str, Any], floats: Collection[str]) -> dict[str, JsonValue]:
-    """The cells of a row; a spreadsheet has only floats, so in a column of `floats` a whole one is a whole
-    number."""
-    return {
-        k: int(v) if k in floats and v is not None and v.is_integer() and abs(v) < 2**53 else v
-        for k, v in row.items()
-    }

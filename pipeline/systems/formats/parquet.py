@@ -6,16 +6,14 @@ whose columns both say the same; others, and those at which Arrow fails, polars 
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ....schemas import JsonValue, Quarantined
-from .tables import ROWS, first_line, panic_as_error, plain_rows
+from ....schemas import Quarantined
+from . import apart
+from .tables import ROWS, Row, first_line, panic_as_error, plain_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +25,6 @@ VALUE = 16
 """Bytes that a value takes beside its text: one text a billion times is a file of some kilobytes."""
 APART = "coaudit.pipeline.systems.formats.parquet_apart"
 """The module that the process of its own runs."""
-Row = tuple[int | None, JsonValue | Quarantined]
 
 
 def rows(path: Path) -> Iterator[Row]:
@@ -54,7 +51,7 @@ def rows(path: Path) -> Iterator[Row]:
                     number += 1
                     yield number, value
     except (pa.ArrowException, polars.exceptions.PolarsError, OSError, ValueError, OverflowError) as error:
-        for row, one in _rows_apart(path, first_line(error)):
+        for row, one in apart.rows(APART, path, "Parquet", first_line(error)):
             if row is None or row > number:
                 yield row, one
 
@@ -114,28 +111,3 @@ def _is_zone(name: str) -> bool:
     except polars.exceptions.PolarsError:
         return False
     return True
-
-
-def _rows_apart(path: Path, reason: str) -> Iterator[Row]:
-    """The rows as a process of its own reads them; `reason` where it has no rows either."""
-    command = [sys.executable, "-P", "-m", APART, str(path.absolute())]
-    number = 0
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        assert process.stdout is not None
-        try:
-            for line in process.stdout:
-                if not line.endswith(b"\n"):  # the process ended as it wrote, and its status says so
-                    break
-                value: Any = json.loads(line)
-                if "failure" in value:
-                    reason = value["failure"]
-                    continue
-                number += 1
-                wrong = value.get("reason")
-                row = Quarantined(source=str(path), line=number, reason=wrong) if wrong else value["row"]
-                yield number, row
-        finally:
-            process.kill()
-            status = process.wait()
-    if status:
-        yield None, Quarantined(source=str(path), reason=f"not Parquet: {reason}")

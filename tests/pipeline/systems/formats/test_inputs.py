@@ -18,8 +18,8 @@ import pytest
 from openpyxl import Workbook
 from pyarrow import parquet
 
+from coaudit.pipeline.systems.formats import excel, sheets
 from coaudit.pipeline.systems.formats import parquet as tables_of_parquet
-from coaudit.pipeline.systems.formats import sheets
 from coaudit.pipeline.systems.formats.inputs import format_of, records
 from coaudit.pipeline.systems.formats.mapped import recognises
 from coaudit.pipeline.systems.formats.mapping import Input
@@ -418,9 +418,59 @@ def test_what_a_sheet_spans_is_told_from_its_places_and_repetitions(
     with zipfile.ZipFile(tmp_path / "book.xlsx", "w") as packed:
         packed.writestr(name, xml.replace("<x:sheetData>", "<x:sheetData xmlns:x='x'>"))
     if not is_refused:
-        return sheets.check_sheets(tmp_path / "book.xlsx")
+        sheets.measure(tmp_path / "book.xlsx")
+        return
     with pytest.raises(ValueError, match=r"sheet|a cell at '60'|'1234567890' in place of"):
-        sheets.check_sheets(tmp_path / "book.xlsx")
+        sheets.measure(tmp_path / "book.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("xml", "size"),
+    [
+        ("<sst><si><t>ä</t></si><si><r><t>four</t></r><r><t>teen</t></r></si></sst>", 0),
+        ("<sheetData><row><c t='s'><v>1</v></c><c><v>7</v></c></row></sheetData>", 0),
+        (f"<table>{FULL % (1000, 2)}</table>", 0),
+        (FULL.replace("/><", "><p>five5</p></table-cell><") % (10, 3), 150),
+    ],
+)
+def test_the_texts_of_a_sheet_are_at_most_so_many_bytes(tmp_path: Path, xml: str, size: int) -> None:
+    path = tmp_path / "book.xlsx"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("a.xml", xml)
+        assert packed.testzip() is None
+    assert sheets.measure(path) == size
+
+
+def test_cells_that_share_a_text_are_measured_as_what_they_unpack_to(tmp_path: Path) -> None:
+    """A file of two kilobytes has gigabytes of text, if each cell refers to one long text."""
+    path = tmp_path / "book.xlsx"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        rows = "<row><c t='s'><v>0</v></c></row>" * 900
+        packed.writestr("sheet1.xml", f"<sheetData>{rows}</sheetData>")
+        packed.writestr("sharedStrings.xml", f"<sst><si><t>{'x' * 32_000}</t></si></sst>")
+    assert path.stat().st_size < 2000 and sheets.measure(path) == 900 * 32_000
+
+
+def test_a_spreadsheet_is_the_same_read_here_and_in_a_process_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = values(_book(tmp_path / "log.xlsx"))
+    monkeypatch.setattr(excel, "MAX_TEXT", -1)
+    assert values(tmp_path / "log.xlsx") == here and here
+
+
+def test_an_old_spreadsheet_is_read_in_a_process_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = Path(pytest.importorskip("statsmodels").__file__).parent
+    example = next(one for one in package.rglob("macrodata.xls") if one.is_file())
+    rows = values(example)
+    assert len(rows) == 1350
+    assert rows[0] == {"sheet": "README", "Data List: macrodata": "Data Updated: 2009-12-11"}
+    monkeypatch.setattr(excel, "APART", "none.such")
+    (wrong,) = values(example)
+    assert isinstance(wrong, Quarantined)
+    assert wrong.reason == "not a spreadsheet: it takes more than 8 GiB of memory; save it as CSV"
 
 
 def test_a_spreadsheet_that_lies_about_its_size_is_refused(tmp_path: Path) -> None:
