@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from ....schemas import Quarantined
 from ..base import ending, json_file, walk
-from . import dialects, inputs, turns
+from . import dialects, inputs, signatures, turns
+from .mapped_values import describe
 from .mapping import Input
 from .numbered import gather_turns, stem_in
 from .paths import decode_json, escape_key
@@ -117,6 +118,11 @@ class Survey:
     """Whether each file is one record."""
     paths: dict[str, PathSummary] = field(default_factory=dict)
     wrong: list[Quarantined] = field(default_factory=list)
+
+    @property
+    def reason(self) -> str:
+        """What is wrong with the first file that could not be read, and what it is instead; else empty."""
+        return f"{self.wrong[0].reason}{signatures.hint(Path(self.wrong[0].source))}" if self.wrong else ""
 
 
 def survey_logs(root: Path) -> Survey:
@@ -241,7 +247,7 @@ def _records(path: Path, layout: Input, logs: Survey) -> Iterator[dict[str, Any]
             elif isinstance(value, dict):
                 yield value
             else:
-                reason = f"expected a JSON object, got {type(value).__name__}"
+                reason = f"expected a JSON object, got {describe(value)}"
                 logs.wrong.append(Quarantined(source=str(path), reason=reason))
     except OSError as error:
         logs.wrong.append(Quarantined(source=str(path), reason=f"cannot be read: {error.strerror or error}"))
