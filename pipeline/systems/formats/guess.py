@@ -24,6 +24,7 @@ from .guess_names import (
     SAYS,
     SECRET,
     SESSION,
+    SUBJECTS,
     TRUTHS,
     fields_named,
     first_field,
@@ -427,7 +428,7 @@ def _ids(heads: dict[str, PathSummary], survey: Survey) -> list[str]:
     if survey.sides:
         return [*_record_ids(heads, survey), "side"]
     records = distinct_records(survey)
-    names = (*SESSION, "index", "idx", "number")
+    names = (*SESSION, "index", "idx", "number", "response_id", *SUBJECTS)
     everywhere = [field for field in heads.values() if field.count == len(survey.records)]
     likely = [
         *fields_named(heads, names),

@@ -57,6 +57,8 @@ _SEPARATOR = re.compile(r"sep=([^\w\"\r\n])\r?\n")
 _QUOTED = re.compile(r'(?<![^,;|\t\n])"(?:[^"]|"")*"')
 """A quoted cell. A quotation mark that does not begin a cell is a character like any other, such as that of
 inches."""
+_IMPORT_ID = re.compile(r"""\{['"]ImportId['"]\s*:""")
+"""How the cells of the third line begin that Qualtrics writes; the second has the wording of questions."""
 _END = "end_of_the_table"
 """A row added behind the last one, of one cell whatever the separator is: a quoted cell that nothing closes
 takes it in."""
@@ -291,7 +293,8 @@ def _rows_of_csv(
     path: Path, encoding: str | None, names: Collection[str], as_written: bool
 ) -> Iterator[Record]:
     """Rows as objects, with the names of the first line; a column whose cells are all numbers has numbers.
-    What is wrong with the table as a whole comes last."""
+    Two more lines of names, as Qualtrics writes them, are no rows. What is wrong with the table as a whole
+    comes last."""
     try:
         text = text_of(path.read_bytes(), encoding)
     except UnicodeDecodeError as error:
@@ -308,6 +311,8 @@ def _rows_of_csv(
     _, last = lines.pop()
     open_since = None if last == [_END] else (lines[-1][0] if lines else 0) + 1
     (_, columns), *rows = [line for line in lines[1 if separator else 0 :] if line[1]] or [(0, [])]
+    if len(rows) > 1 and all(map(_IMPORT_ID.match, filter(None, rows[1][1]))) and any(rows[1][1]):
+        del rows[:2]
     if open_since is None and not rows:
         yield None, Quarantined(source=str(path), reason="no rows in it")
         return

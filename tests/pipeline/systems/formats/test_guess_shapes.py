@@ -1402,3 +1402,14 @@ def test_parts_that_say_by_their_kind_who_speaks(tmp_path: Path) -> None:
             ("failed", "No city."),
             (None, None),
         ]
+
+
+def test_answers_to_a_survey_are_told_apart_by_the_response_and_else_by_the_person(tmp_path: Path) -> None:
+    chat = [{"role": "user", "content": sentence(0)}, {"role": "assistant", "content": sentence(1)}]
+    rows = [{"ResponseId": f"R_{n}", "PROLIFIC_PID": f"5f{n}", "chat_log": chat} for n in range(3)]
+    found = read_by_draft(as_lines(tmp_path / "survey.jsonl", rows))
+    assert [run.native_id for run in found] == ["R_0", "R_1", "R_2"]
+    for row in rows:
+        del row["ResponseId"]
+    found = read_by_draft(as_lines(tmp_path / "survey.jsonl", rows))
+    assert [run.native_id for run in found] == ["5f0", "5f1", "5f2"]
