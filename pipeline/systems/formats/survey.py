@@ -279,7 +279,8 @@ def _container(path: Path) -> tuple[str | list[str] | None, list[str]]:
     fields).
 
     Records are a list, or an object by name, of objects with turns. They are under several keys where records
-    of the same fields are divided among them, as into those to train with and to test with.
+    of the same fields are divided among them, as into those to train with and to test with. One record is
+    enough where it alone has messages.
     """
     value = json_file(path)
     if not isinstance(value, dict):
@@ -288,7 +289,9 @@ def _container(path: Path) -> tuple[str | list[str] | None, list[str]]:
         return inputs.ALL, []
     holding = [key for key, inside in value.items() if _are_sessions(inside)]
     best = max(holding, key=lambda key: (_size(value[key]), escape_key(key)), default=None)
-    if best is None or _size(value[best]) < CONTAINER:
+    if best is None:
+        return None, []
+    if _size(value[best]) < CONTAINER and (_has_messages(value) or not any(map(_has_messages, value[best]))):
         return None, []
     keys = {key: set[str]().union(*_keys(_items(value[key]))) for key in holding}
     alike = [key for key, own in keys.items() if 2 * len(own & keys[best]) > len(own | keys[best])]
@@ -320,6 +323,14 @@ def _has_turns(value: dict[str, Any]) -> bool:
     if dialects.messages(value):
         return any(_is_list_of_turns(one) and all(map(dialects.messages, one)) for one in value.values())
     return any(map(_is_list_of_turns, _nested_values(value)))
+
+
+def _has_messages(value: Any) -> bool:
+    """Whether an object has a list of messages, maybe in an object of its own."""
+    lists = _nested_values(value) if isinstance(value, dict) else iter(())
+    return any(
+        isinstance(one, list) and _is_list_of_turns(one) and all(map(dialects.messages, one)) for one in lists
+    )
 
 
 def _is_by_name(value: dict[str, Any]) -> bool:

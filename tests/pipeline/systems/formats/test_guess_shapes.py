@@ -1413,3 +1413,13 @@ def test_answers_to_a_survey_are_told_apart_by_the_response_and_else_by_the_pers
         del row["ResponseId"]
     found = read_by_draft(as_lines(tmp_path / "survey.jsonl", rows))
     assert [run.native_id for run in found] == ["5f0", "5f1", "5f2"]
+
+
+def test_the_only_session_of_a_list_of_them_is_found(tmp_path: Path) -> None:
+    """As a benchmark writes the results of one task, with that task beside them."""
+    talk = [{"role": "user", "content": sentence(0)}, {"role": "assistant", "content": sentence(1)}]
+    simulation = {"id": "sim-1", "task_id": "t1", "messages": talk, "reward_info": {"reward": 1.0}}
+    log = {"info": {"model": "m"}, "tasks": [{"id": "t1", "purpose": "Help."}], "simulations": [simulation]}
+    (found,) = read_by_draft(as_json(tmp_path / "results.json", log))
+    assert (found.native_id, [event.text for event in found.events]) == ("sim-1", [sentence(0), sentence(1)])
+    assert ("reward", 1.0) in [(one.name, one.value) for one in found.outcomes]
