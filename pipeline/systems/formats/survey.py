@@ -291,7 +291,8 @@ def _container(path: Path) -> tuple[str | list[str] | None, list[str]]:
     best = max(holding, key=lambda key: (_size(value[key]), escape_key(key)), default=None)
     if best is None:
         return None, []
-    if _size(value[best]) < CONTAINER and (_has_messages(value) or not any(map(_has_messages, value[best]))):
+    is_alone = any(map(_has_messages, _items(value[best]))) and not _has_messages(value)
+    if _size(value[best]) < CONTAINER and not is_alone:
         return None, []
     keys = {key: set[str]().union(*_keys(_items(value[key]))) for key in holding}
     alike = [key for key, own in keys.items() if 2 * len(own & keys[best]) > len(own | keys[best])]
