@@ -117,6 +117,15 @@ def exchange(value: dict[str, Any]) -> list[Any]:
     return [*system, *items, *({**at, **one} if isinstance(one, dict) else one for one in value["output"])]
 
 
+def is_item(value: Item) -> bool:
+    """Whether an object is a call, a call's output, or reasoning between messages."""
+    kind = value.get("type")
+    if not isinstance(kind, str) or "role" in value or "content" in value:
+        return False
+    is_call = kind.endswith((CALL, OUTPUT)) and _call_id(value) is not None
+    return is_call or (kind == "reasoning" and "summary" in value)
+
+
 def message_of(item: Item) -> ChatMessage | None:
     """The message of an item that is a call or a call's output; None for any other item. ValueError for a
     call without a name."""

@@ -1423,3 +1423,32 @@ def test_the_only_session_of_a_list_of_them_is_found(tmp_path: Path) -> None:
     (found,) = read_by_draft(as_json(tmp_path / "results.json", log))
     assert (found.native_id, [event.text for event in found.events]) == ("sim-1", [sentence(0), sentence(1)])
     assert ("reward", 1.0) in [(one.name, one.value) for one in found.outcomes]
+
+
+def test_runs_of_an_agent_with_calls_of_the_responses_api(tmp_path: Path) -> None:
+    """As OpenAI's Agents SDK writes its traces, with what the calls were asked and gave back."""
+
+    def run(n: int, mark: str, **data: object) -> dict[str, object]:
+        at = {"started_at": f"2026-01-02T03:04:0{n}+00:00", "ended_at": f"2026-01-02T03:04:0{n}+00:00"}
+        ids = {"object": "trace.span", "id": f"span_{mark}", "trace_id": "trace_1", "parent_id": "span_a"}
+        return {**ids, **at, "error": None, "span_data": data}
+
+    call = {"type": "function_call", "call_id": "c", "name": "book", "arguments": '{"city": "Ulm"}'}
+    back = {"type": "function_call_output", "call_id": "c", "output": "Booked."}
+    text = [{"type": "output_text", "text": sentence(1)}]
+    words = {"type": "message", "role": "assistant", "content": text}
+    question = {"role": "user", "content": sentence(0)}
+    reasoning = {"type": "reasoning", "id": "rs", "summary": []}
+    log = [
+        run(1, "r1", type="response", input=[question], response={"id": "r1", "output": [reasoning, call]}),
+        run(2, "f", type="function", name="book", input='{"city": "Ulm"}', output="Booked."),
+        run(3, "r2", type="response", input=[question, call, back], response={"id": "r2", "output": [words]}),
+        {**run(0, "a", type="agent", name="Triage"), "parent_id": None},
+    ]
+    (trace,) = read_by_draft(as_lines(tmp_path / "trace.jsonl", log))
+    assert outline(trace.events) == [
+        ("user", "message", sentence(0)),
+        ("Triage", "action", "book"),
+        ("Triage", "message", sentence(1)),
+    ]
+    assert list(trace.states.values()) == [{"observation": "Booked."}]
