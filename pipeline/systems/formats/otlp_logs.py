@@ -29,8 +29,8 @@ def spans_of(
     """The spans that the events of a file's objects are of; the events of those that are in its traces, too,
     are added there. An event that is not as OTLP has it is quarantined alone, and other log records are left
     out."""
-    known = {(span.trace, span.id): span for span in traced}
-    spans = dict(known)
+    earlier = {(span.trace, span.id): span for span in traced}
+    spans = dict(earlier)
     for line, value in values:
         for number, (record, service) in enumerate(_records(value)):
             try:
@@ -38,7 +38,7 @@ def spans_of(
             except (TypeError, ValueError, AttributeError, OverflowError) as error:
                 reason = f"log record {number}: not as OTLP has it: {error}"
                 yield Quarantined(source=source, line=line, reason=reason)
-    yield from (span for key, span in spans.items() if key not in known)
+    yield from (span for key, span in spans.items() if key not in earlier)
 
 
 def _records(value: Any) -> Iterator[tuple[Any, str | None]]:
