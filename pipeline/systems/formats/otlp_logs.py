@@ -14,6 +14,8 @@ from ....schemas import JsonValue, Quarantined
 from ..base import expect
 from .otlp_spans import Span, attributes_of, field_of, nanoseconds, part_of, plain_value
 
+WRONG = (TypeError, ValueError, AttributeError, OverflowError)
+"""What objects raise that are not as OTLP has them."""
 EVENT = "gen_ai."
 """What the names of the events begin with that are read."""
 
@@ -32,24 +34,28 @@ def spans_of(
     earlier = {(span.trace, span.id): span for span in traced}
     spans = dict(earlier)
     for line, value in values:
-        for number, (record, service) in enumerate(_records(value)):
+        for place, resource in enumerate(field_of(value, "resourceLogs")):
+            at = f"resourceLogs[{place}]"
             try:
-                _add(record, service, spans)
-            except (TypeError, ValueError, AttributeError, OverflowError) as error:
-                reason = f"log record {number}: not as OTLP has it: {error}"
-                yield Quarantined(source=source, line=line, reason=reason)
+                records = list(_records(resource))
+            except WRONG as error:
+                yield Quarantined(source=source, line=line, reason=f"{at}: not as OTLP has it: {error}")
+                continue
+            for number, (record, service) in enumerate(records):
+                try:
+                    _add(record, service, spans)
+                except WRONG as error:
+                    reason = f"{at}, record {number}: not as OTLP has it: {error}"
+                    yield Quarantined(source=source, line=line, reason=reason)
     yield from (span for key, span in spans.items() if key not in earlier)
 
 
-def _records(value: Any) -> Iterator[tuple[Any, str | None]]:
-    """Each log record of an object, with the name of the service that wrote it."""
-    for resource in field_of(value, "resourceLogs"):
-        if not isinstance(resource, dict):
-            continue
-        service = attributes_of(part_of(resource, "resource", dict)).get("service.name")
-        for scope in part_of(resource, "scopeLogs", list):
-            for record in part_of(scope, "logRecords", list):
-                yield record, str(service) if service else None
+def _records(resource: Any) -> Iterator[tuple[Any, str | None]]:
+    """Each log record of a resource, with the name of the service that wrote it."""
+    service = attributes_of(part_of(resource, "resource", dict)).get("service.name")
+    for scope in part_of(resource, "scopeLogs", list):
+        for record in part_of(scope, "logRecords", list):
+            yield record, str(service) if service else None
 
 
 def _add(record: Any, service: str | None, spans: dict[tuple[str, str], Span]) -> None:

@@ -418,9 +418,17 @@ def test_an_event_in_logs_says_what_its_span_in_traces_does_not(tmp_path: Path) 
     assert (run.agent_model, outline(run.events)) == ("m-1", [("user", "message", "To Ulm, please.")])
 
 
-def test_an_event_in_logs_that_names_no_span_is_told(tmp_path: Path) -> None:
+def test_an_event_in_logs_that_is_not_as_otlp_has_it_costs_itself_alone(tmp_path: Path) -> None:
     whole = logged(DETAILS, "a", None, **{"gen_ai.input.messages": REQUEST})
     lacking = {key: value for key, value in whole.items() if key != "spanId"}
-    (run,), wrong = read("otlp", write_lines(tmp_path / "logs.jsonl", logs(lacking, whole, 5)))
+    value = logs(lacking, whole, 5)
+    value["resourceLogs"] += [7, {"scopeLogs": "x"}, {"resource": 5, "scopeLogs": [{"logRecords": [whole]}]}]
+    (run,), wrong = read("otlp", write_lines(tmp_path / "logs.jsonl", value))
     assert len(run.events) == 1
-    assert [told.reason.partition(":")[0] for told in wrong] == ["log record 0", "log record 2"]
+    assert [told.reason.partition(": ")[0] for told in wrong] == [
+        "resourceLogs[0], record 0",
+        "resourceLogs[0], record 2",
+        "resourceLogs[1]",
+        "resourceLogs[2]",
+        "resourceLogs[3]",
+    ]
