@@ -32,7 +32,7 @@ def import_outcomes(
     ],
     json: Json = False,
 ) -> None:
-    """Import what people said of whole trajectories, such as satisfaction."""
+    """Import what people said of whole trajectories, such as satisfaction, outcome_rating or preferred."""
     report_import(imports.outcomes(store(ctx), file), json)
 
 

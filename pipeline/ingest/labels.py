@@ -18,6 +18,7 @@ from pydantic import Field, ValidationError
 from ...schemas import Model, Quarantined, toml
 from ...schemas.rating import RaterKind
 from ..errors import SourceError
+from ..systems.base import items_until_failure
 from ..systems.formats import inputs, turns
 from ..systems.formats.mapping import Filter, Input, explanation
 from ..systems.formats.paths import (
@@ -184,10 +185,10 @@ def read(path: Path, mapping: LabelMapping) -> Iterator[LoggedLabel | Quarantine
             yield Quarantined(source=str(path), line=number, reason="expected an object")
         else:
             records += 1
-            for item in reading.labels(number, record):
+            for item in items_until_failure(reading.labels(number, record), str(path), number):
                 if isinstance(item, str):
                     yield Quarantined(source=str(path), line=number, reason=item)
-                elif item.counts or mapping.constants.rest is not None:
+                elif isinstance(item, Quarantined) or item.counts or mapping.constants.rest is not None:
                     yield item
     for reason in reading.empty(records):
         yield Quarantined(source=str(path), reason=reason)

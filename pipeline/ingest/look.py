@@ -16,8 +16,8 @@ def looks_like(root: Path, name: str) -> str:
     """A sentence on the files of a place, and the command that goes on where they can be mapped."""
     findings = survey_logs(root)
     if not findings.records:
-        why = f": {findings.wrong[0].reason}" if findings.wrong else ""
-        return f"no file in it that holds records{why}"
+        why = f": {findings.reason}" if findings.reason else ""
+        return f"{'no file in it that holds' if root.is_dir() else 'no'} records{why}"
     return f"{_summary(findings)}. `coaudit map {shlex.quote(name)} --out map.toml` drafts a mapping for it"
 
 

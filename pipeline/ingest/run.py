@@ -66,7 +66,7 @@ def ingest(
         for item in _with_archives(paths, system):
             path = Path(os.path.abspath(item))
             if not path.exists():
-                result.quarantined.append(Quarantined(source=str(item), reason="no such file or folder"))
+                result.quarantined.append(_missing(item))
             elif is_archive(path) and recognised_system(path, system) is None:
                 for tree, refused in _archive_trees(path, str(path), system):
                     result.quarantined.extend(refused)
@@ -93,11 +93,18 @@ def preview(
     return items
 
 
+def _missing(item: Path) -> Quarantined:
+    """What is wrong with a path at which there is nothing."""
+    is_link = item.is_symlink()
+    reason = "a link that leads nowhere, or in a circle" if is_link else "no such file or folder"
+    return Quarantined(source=str(item), reason=reason)
+
+
 def _read_all(paths: Sequence[Path], options: ReadOptions, system: str) -> Iterator[Trajectory | Quarantined]:
     for item in _with_archives(paths, system):
         path = Path(os.path.abspath(item))
         if not path.exists():
-            yield Quarantined(source=str(item), reason="no such file or folder")
+            yield _missing(item)
         elif is_archive(path) and recognised_system(path, system) is None:
             for tree, refused in _archive_trees(path, str(path), system):
                 yield from refused

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -54,14 +54,17 @@ def recognises(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         head = file.read(LOOK).lstrip(b"\xef\xbb\xbf \t\r\n")
-    if not _ROLE.search(head.decode("utf-8", "replace")):
+    has_role = _ROLE.search(head.decode("utf-8", "replace")) is not None
+    if not has_role and b'"output"' not in head:
         return False
     value = _first_value(head)
     first = value[0] if isinstance(value, list) and value else value
     if not isinstance(first, dict):
         return False
-    if responses.is_exchange(first):
+    if responses.is_exchange(responses.unwrapped(first)):
         return True
+    if not has_role:
+        return False
     if "messages" in first:
         messages = first["messages"]
         return isinstance(messages, list) and (not messages or _is_message(messages[0]))
@@ -81,13 +84,17 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 
 def read_span(path: Path, options: ReadOptions, span: Span | None) -> Iterator[Trajectory | Quarantined]:
     """The conversations of a file with one a line, or of a part of it."""
+    if span is None and responses.has_continuations(path):
+        for number, value in _joined(json_lines(path)):
+            yield from _conversation(value, path, number, f"{path.stem}:{number}", options)
+        return
     for number, line in json_lines(path, span=span):
         yield from _conversation(line, path, number, f"{path.stem}:{number}", options)
 
 
 def lines_apart(path: Path, options: ReadOptions) -> bool:
     """Whether each line is a conversation."""
-    return ending(path) != ".json"
+    return ending(path) != ".json" and not responses.has_continuations(path)
 
 
 def _first_value(head: bytes) -> JsonValue:
@@ -214,12 +221,21 @@ def moment(value: JsonValue) -> str | None:
 def _conversations(value: JsonValue, path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The conversations of a file's value, which is one or a list of them."""
     first = value[0] if isinstance(value, list) and value else None
-    is_one = isinstance(first, dict) and "messages" not in first and not responses.is_exchange(first)
+    is_exchange = responses.is_exchange(responses.unwrapped(first))
+    is_one = isinstance(first, dict) and "messages" not in first and not is_exchange
     if not isinstance(value, list) or is_one:
         yield from _conversation(value, path, None, path.stem, options)
         return
-    for number, one in enumerate(value):
-        yield from _conversation(one, path, None, f"{path.stem}:{number + 1}", options)
+    for number, one in _joined(enumerate(value, 1)):
+        yield from _conversation(one, path, None, f"{path.stem}:{number}", options)
+
+
+def _joined(values: Iterable[tuple[int, JsonValue | Quarantined]]) -> Iterator[tuple[int, Any]]:
+    """(number, value) of each conversation, exchanges that continue each other as one."""
+    many = [(number, responses.unwrapped(value)) for number, value in values]
+    for places in responses.threads([value for _, value in many]):
+        number, first = many[places[0]]
+        yield number, first if len(places) == 1 else responses.joined([many[at][1] for at in places])
 
 
 def _conversation(
@@ -234,6 +250,7 @@ def _read_conversation(
     if isinstance(value, Quarantined):
         yield value
         return
+    value = responses.unwrapped(value)
     head: dict[str, Any] = value if isinstance(value, dict) else {}
     messages = _messages(head) if isinstance(value, dict) else value
     if not isinstance(messages, list):

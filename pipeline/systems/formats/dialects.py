@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from . import agent_events
+from . import agent_events, part_kinds
 from .contents import PARTS, UNSAID, is_part
 from .guess_roles import role_of
 from .mapped_values import seconds_of, utterance
@@ -53,6 +53,12 @@ NAMES, ARGUMENTS = (
     ("name", "toolName", "tool_name", "function_name", "toolId"),
     ("args", "arguments", "input", "parameters", "invocationMessage"),
 )
+CODE, RAN = ("executableCode", "executable_code"), ("codeExecutionResult", "code_execution_result")
+"""Parts with code that Gemini's API runs itself, and with what that gave back."""
+RUNNER = "code_execution"
+"""The name of the tool that runs it."""
+ALL = "all"
+"""The recipient of a message to people, as ChatGPT's export has it."""
 MEDIA = ("inlineData", "inline_data", "fileData", "file_data")
 """Parts that are no words, as Gemini's API has them."""
 RESULTS = ("response", "result", "output", "content")
@@ -69,8 +75,8 @@ Message = dict[str, Any]
 def messages(item: Any) -> list[Message] | None:
     """The messages of a chat API that an item stands for, [] for an event that nobody said; None where it is
     no message of any kind."""
-    if isinstance(item, dict) and (event_messages := agent_events.messages(item)) is not None:
-        return event_messages
+    if isinstance(item, dict) and (framework_messages := of_framework(item)) is not None:
+        return framework_messages
     item = _unwrap(item)
     if not isinstance(item, dict):
         return None
@@ -88,12 +94,33 @@ def messages(item: Any) -> list[Message] | None:
     fields = {key: item[key] for key in KEPT if key in item}
     if role in ("tool", "function"):
         return [{**head, **fields, "content": content}]
+    if role == "assistant" and (call := _call_to_recipient(item)) is not None:
+        return [{**head, "content": [call]}]
     # An object from the environment, under a name of the log's own, is its state, and nothing that was said.
     to_blocks = _blocks if name and role == OF_KIND["environment"] else parts
     runs = list(_runs(itertools.chain(to_blocks(content), _calls_and_answers(item))))
     if not runs:
         return [{**head, **fields, "content": _media(content) or ""}]
     return [{**head, **fields, "content": run} for run in runs]
+
+
+def of_framework(item: Message) -> list[Message] | None:
+    """The messages of an event or message that a framework stores in a shape of its own, [] for one that
+    nobody said; None for any other item."""
+    events = agent_events.messages(item)
+    return part_kinds.messages(item) if events is None else events
+
+
+def _call_to_recipient(item: Message) -> Message | None:
+    """The call of a message to a tool and not to people (`recipient`), as ChatGPT's export has it."""
+    recipient, content = item.get("recipient"), item.get("content")
+    if recipient in (None, "", ALL) or not isinstance(recipient, str) or not isinstance(content, dict):
+        return None
+    if "content_type" not in content or content["content_type"] in UNSAID:
+        return None
+    text = content.get("text")
+    text = utterance(content.get("parts") if text is None else text)
+    return {"type": "tool_use", "id": None, "name": recipient, "input": text}
 
 
 def _media(content: Any) -> list[Message]:
@@ -139,7 +166,8 @@ def is_plain(item: Message) -> bool:
 def untyped_calls(content: list[Any]) -> bool:
     """Whether calls or answers stand among parts that name no type, as Bedrock's API has them."""
     untyped = (part for part in content if isinstance(part, dict) and "type" not in part)
-    return any(isinstance(part.get(key), dict) for part in untyped for key in (*CALLS, *ANSWERS))
+    keys = (*CALLS, *ANSWERS, *CODE, *RAN)
+    return any(isinstance(part.get(key), dict) for part in untyped for key in keys)
 
 
 def is_exchange(item: Message) -> bool:
@@ -325,6 +353,12 @@ def _part(part: Message) -> Iterator[Message]:
         yield from _call_blocks(call)
     elif answer := next((part[key] for key in ANSWERS if isinstance(part.get(key), dict)), None):
         yield _answer(answer)
+    elif code := next((part[key] for key in CODE if isinstance(part.get(key), dict)), None):
+        yield {"type": "tool_use", "id": None, "name": RUNNER, "input": code}
+    elif output := next((part[key] for key in RAN if isinstance(part.get(key), dict)), None):
+        has_failed = output.get("outcome", "OUTCOME_OK") != "OUTCOME_OK"
+        content = output.get("output", output.get("outcome"))
+        yield {"type": "tool_result", "tool_use_id": None, "content": content, "is_error": has_failed}
     elif isinstance(part.get("value"), str):
         yield {"type": "text", "text": part["value"]}
     elif isinstance(kind, str) and isinstance(inside := part.get(kind), dict) and "name" in inside:
@@ -360,7 +394,9 @@ def _call_blocks(call: Message) -> Iterator[Message]:
         return
     yield {"type": "tool_use", "id": mark, "name": name, "input": first_value(call, ARGUMENTS)}
     result, status = first_value(call, RESULTS), call.get("status")
-    if result is not None or status in ("error", "success"):
+    if result is None and isinstance(error := call.get("errorText"), str):
+        yield {"type": "tool_result", "tool_use_id": mark, "content": error, "is_error": True}
+    elif result is not None or status in ("error", "success"):
         yield {
             "type": "tool_result",
             "tool_use_id": mark,

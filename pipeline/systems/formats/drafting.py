@@ -15,9 +15,9 @@ from .guess import guess_mapping
 from .guess_acts import speech_paths
 from .guess_made import Guess
 from .guess_names import verdicts
+from .guess_spans import kind_at
 from .guess_text import CALLS
 from .inputs import fits_name
-from .mapped_spans import kind_of
 from .paths import as_list
 from .survey import PathSummary, Survey, patterns, survey_logs
 from .unclear import open_questions, session_of_rows
@@ -319,9 +319,11 @@ def _events(survey: Survey, guess: Guess) -> Iterator[str]:
         if guess.at:
             yield f"at = {toml_string(guess.at)}"
         yield from _fields(survey, guess.spans)
-        words = survey.paths[str(guess.spans["kind"])].values
+        kind = str(guess.spans["kind"])
         yield "[spans.kinds]    # model, tool, agent or other"
-        yield from (f"{_key(word)} = {toml_string(kind_of(word))}" for word in words)
+        yield from (
+            f"{_key(word)} = {toml_string(kind_at(kind, word))}" for word in survey.paths[kind].values
+        )
         return
     yield "\n[event]"
     yield from _fields(survey, guess.event)

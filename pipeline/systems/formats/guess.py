@@ -6,7 +6,7 @@ import re
 from operator import itemgetter
 from typing import Any
 
-from . import guess_calls, guess_spans
+from . import guess_calls, guess_spans, part_kinds
 from .contents import plain_text
 from .guess_acts import is_of_actions
 from .guess_columns import set_column_shape
@@ -24,6 +24,7 @@ from .guess_names import (
     SAYS,
     SECRET,
     SESSION,
+    SUBJECTS,
     TRUTHS,
     fields_named,
     first_field,
@@ -131,6 +132,7 @@ def _lists(survey: Survey) -> list[tuple[float, str]]:
     for path, one in survey.paths.items():
         parent = path.rpartition(".")[0]
         is_content = one.key == "content" and f"{parent}.role".lstrip(".") in survey.paths
+        is_content = is_content or f"{path}[].{part_kinds.KIND}" in survey.paths
         if not one.lengths or "[]" in path or is_content or _is_list_of_actions(path, one, survey):
             continue
         inside = f"{path}[]."
@@ -426,7 +428,7 @@ def _ids(heads: dict[str, PathSummary], survey: Survey) -> list[str]:
     if survey.sides:
         return [*_record_ids(heads, survey), "side"]
     records = distinct_records(survey)
-    names = (*SESSION, "index", "idx", "number")
+    names = (*SESSION, "index", "idx", "number", "response_id", *SUBJECTS)
     everywhere = [field for field in heads.values() if field.count == len(survey.records)]
     likely = [
         *fields_named(heads, names),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from . import agent_events, dialects, guess_acts, guess_calls, guess_spans
+from . import dialects, guess_acts, guess_calls, guess_spans
 from .contents import USE, is_part
 from .guess_events import set_event_fields
 from .guess_made import Guess
@@ -309,7 +309,7 @@ def _rounds(survey: Survey) -> dict[str, str | list[str]]:
 def set_message_shape(guess: Guess, survey: Survey) -> bool:
     """Shape the guess as one message of a chat API per record, maybe within an object of it, or one event of
     an agent's log; False where records are none."""
-    events = [agent_events.messages(record) for record in survey.records]
+    events = [dialects.of_framework(record) for record in survey.records]
     if any(events) and None not in events:
         guess.shape, guess.each = "messages", True
         guess.native_id = _sessions_of_messages(survey)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from .guess_names import fields_named, first_field, is_time, parent_of, snake_case
-from .mapped_spans import FAILED, SUCCEEDED, kind_of, words
+from .mapped_spans import FAILED, SUCCEEDED, Kind, kind_of, words
 from .mapped_values import MICROSECONDS
 from .paths import as_list
 from .survey import PathSummary, Survey
@@ -44,6 +44,8 @@ LABELS = ("id", "type", "name", "format", "schema")
 """Last words of the names of fields that label an input or output and do not hold it: `output_type`."""
 COUNTED = {"usage", "token", "tokens"}
 """Words in the names of objects that count what went in and came out."""
+AGENTS_SDK = "span_data.type"
+"""Path of the kind of a span of OpenAI's Agents SDK."""
 DEEP = 3
 MOST = 0.8
 """Share of the records that must name their trace: a header of the trace, which some logs have, does not."""
@@ -81,6 +83,11 @@ def fields_of(survey: Survey, inside: str) -> dict[str, str | list[str]]:
     if "name" not in fields and kind.key.endswith("name"):
         fields["name"] = kind.path  # the kind is known by the name of what ran
     return fields
+
+
+def kind_at(path: str, word: str) -> Kind:
+    """The kind that a word at a path means: OpenAI's Agents SDK calls calls of the Responses API so."""
+    return "model" if (path.endswith(AGENTS_SDK) and word == "response") else kind_of(word)
 
 
 def trace_paths(survey: Survey, spans: dict[str, str | list[str]]) -> list[str]:
@@ -145,7 +152,9 @@ def _is_label(one: PathSummary) -> bool:
 def _has_span_kinds(one: PathSummary) -> bool:
     """Whether a field's values are kinds of spans: a model call among them, and something else."""
     kinds = (
-        {kind_of(value) for value in one.values} if one.has_only("text") and len(one.values) > 1 else set()
+        {kind_at(one.path, value) for value in one.values}
+        if one.has_only("text") and len(one.values) > 1
+        else set()
     )
     return "model" in kinds and len(kinds) > 1
 

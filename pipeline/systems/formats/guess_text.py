@@ -70,7 +70,7 @@ def fence_language(texts: Sequence[str]) -> str | None:
     None in others."""
     languages: Counter[str] = Counter()
     for text in texts:
-        blocks = [match["speaker"] for match in expression(FENCED).finditer(text)]
+        blocks = [match["speaker"] for match in expression(FENCED).matches(text)]
         pairs = sum(bool(one) and not two for one, two in pairwise(blocks))
         if pairs < 1 or pairs < 0.4 * len(blocks):
             return None
@@ -97,4 +97,4 @@ def set_time(guess: Guess, texts: Sequence[str], pattern: str) -> None:
 
 def _group_values(texts: Sequence[str], pattern: str, name: str) -> list[str]:
     compiled = expression(pattern)
-    return [match[name] for text in texts for match in compiled.finditer(text)]
+    return [match[name] for text in texts for match in compiled.matches(text)]

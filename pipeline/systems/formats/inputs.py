@@ -20,13 +20,12 @@ from pydantic_core import from_json
 from ....schemas import JsonValue, Quarantined
 from ....schemas.base import repeated
 from ..base import ending, numbered_lines, parse_json, plain_json
-from . import parquet
+from . import excel, parquet
 from .mapping import Input, Mapping
 from .numbered import gather_turns
 from .paths import as_list, getter
-from .sheets import check_sheets
 from .sides import split_sides
-from .tables import ROWS, first_line, panic_as_error, plain_rows
+from .tables import Row
 
 LOG = ".log"
 """The suffix that says least: a text, or JSON Lines."""
@@ -58,6 +57,8 @@ _SEPARATOR = re.compile(r"sep=([^\w\"\r\n])\r?\n")
 _QUOTED = re.compile(r'(?<![^,;|\t\n])"(?:[^"]|"")*"')
 """A quoted cell. A quotation mark that does not begin a cell is a character like any other, such as that of
 inches."""
+_IMPORT_ID = re.compile(r"""\{['"]ImportId['"]\s*:""")
+"""How the cells of the third line begin that Qualtrics writes; the second has the wording of questions."""
 _END = "end_of_the_table"
 """A row added behind the last one, of one cell whatever the separator is: a quoted cell that nothing closes
 takes it in."""
@@ -70,7 +71,7 @@ _TRUTH: dict[str, JsonValue] = {
     "False": False,
     "FALSE": False,
 }
-Record = tuple[int | None, JsonValue | Quarantined]
+Record = Row
 
 
 def format_of(path: Path) -> str | None:
@@ -166,7 +167,7 @@ def _file_records(path: Path, layout: Input, names: Collection[str], as_written:
     elif form == "parquet":
         yield from parquet.rows(path)
     elif form == "excel":
-        yield from _rows_of_excel(path)
+        yield from excel.rows(path)
     elif form == "text":
         yield None, _text(path, layout.encoding)
     elif form == "json":
@@ -292,7 +293,8 @@ def _rows_of_csv(
     path: Path, encoding: str | None, names: Collection[str], as_written: bool
 ) -> Iterator[Record]:
     """Rows as objects, with the names of the first line; a column whose cells are all numbers has numbers.
-    What is wrong with the table as a whole comes last."""
+    Two more lines of names, as Qualtrics writes them, are no rows. What is wrong with the table as a whole
+    comes last."""
     try:
         text = text_of(path.read_bytes(), encoding)
     except UnicodeDecodeError as error:
@@ -309,6 +311,8 @@ def _rows_of_csv(
     _, last = lines.pop()
     open_since = None if last == [_END] else (lines[-1][0] if lines else 0) + 1
     (_, columns), *rows = [line for line in lines[1 if separator else 0 :] if line[1]] or [(0, [])]
+    if len(rows) > 1 and all(map(_IMPORT_ID.match, filter(None, rows[1][1]))) and any(rows[1][1]):
+        del rows[:2]
     if open_since is None and not rows:
         yield None, Quarantined(source=str(path), reason="no rows in it")
         return
@@ -373,37 +377,3 @@ def _are_versions(numbers: set[str]) -> bool:
     beside 2, are not."""
     has_fraction = any("e" in cell.lower() or float(cell) % 1 for cell in numbers)
     return has_fraction and any(str(float(cell)) != cell for cell in numbers)
-
-
-def _rows_of_excel(path: Path) -> Iterator[Record]:
-    """The rows of all sheets, each with its header in the first row; of several sheets, `sheet` names a
-    row's."""
-    import fastexcel
-    import polars
-
-    try:
-        check_sheets(path)
-        with panic_as_error():
-            sheets = polars.read_excel(path, sheet_id=0, engine="calamine", raise_if_empty=False)
-    except (polars.exceptions.PolarsError, fastexcel.FastExcelError, OSError, ValueError) as error:
-        reason = f"not a spreadsheet: {first_line(error)}"
-        yield None, Quarantined(source=str(path), reason=reason)
-        return
-    number = 0
-    for name, frame in sheets.items():
-        floats = {column for column, kind in frame.schema.items() if kind.is_float()}
-        for some in frame.iter_slices(ROWS):
-            for row in plain_rows(some, number, str(path)):
-                number += 1
-                if isinstance(row, dict):
-                    row = {**({"sheet": name} if len(sheets) > 1 else {}), **_cells(row, floats)}
-                yield number, row
-
-
-def _cells(row: dict[str, Any], floats: Collection[str]) -> dict[str, JsonValue]:
-    """The cells of a row; a spreadsheet has only floats, so in a column of `floats` a whole one is a whole
-    number."""
-    return {
-        k: int(v) if k in floats and v is not None and v.is_integer() and abs(v) < 2**53 else v
-        for k, v in row.items()
-    }

@@ -116,7 +116,7 @@ def _add_text_calls(message: ChatMessage, sessions: MappedSessions) -> ChatMessa
     other the first match is one."""
     if not message.calls and sessions.mapping.role_table.get(message.role) == "agent":
         for rule, pattern in sessions.action_patterns:
-            matches = list(pattern.finditer(message.text or ""))
+            matches = pattern.matches(message.text or "")
             if matches:
                 names_actions = "action" in pattern.groupindex
                 actions = [

@@ -72,8 +72,9 @@ def is_time_format(text: str) -> bool:
 
 def iso_of(value: Any, time_format: str) -> Any:
     """ISO 8601 of a text, or a number (20240131), that is a time in `time_format`. An empty text, a text that
-    is a time already, and any other value are returned unchanged; ValueError for another text."""
-    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+    is a time already, a number of a time's length (SECONDS, MICROSECONDS), and a value of any other kind are
+    returned unchanged; ValueError for other texts and numbers."""
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool) or value != value:
         return value
     text = str(value).strip()
     # A column of whole numbers with an empty cell holds 20240131.0.
@@ -81,11 +82,15 @@ def iso_of(value: Any, time_format: str) -> Any:
     for one in (text, *whole):
         with suppress(ValueError):
             return datetime.strptime(one, time_format).isoformat()
-    if not isinstance(value, str) or not text:
+    if isinstance(value, str) and (not text or seconds_of(text) is not None):
+        return text or value
+    # Without that length 20241331 would be a day in 1970.
+    counts = (text, *whole) if not isinstance(value, str) else ()
+    if any(SECONDS.fullmatch(one) or MICROSECONDS.fullmatch(one) for one in counts):
         return value
-    if seconds_of(text) is not None:
-        return text
-    raise ValueError(f"time: {value[:40]!r} is not written as {time_format!r}")
+    raise ValueError(
+        f"time: {describe(value[:40] if isinstance(value, str) else value)} is not written as {time_format!r}"
+    )
 
 
 def as_hashable(value: Any) -> Hashable:

@@ -2,7 +2,7 @@
 
 OTLP with such attributes is read by otlp.py. Read here are spans as JSON that hold each other
 (`child_spans` with `span_attributes`, as TRAIL has them), and flat ones with a `context`, as Phoenix
-exports them, one a line or in a list.
+exports them, one a line, in a list, or a row of Parquet.
 """
 
 from __future__ import annotations
@@ -15,22 +15,28 @@ from typing import Any
 
 from ....schemas import JsonValue, Quarantined, Trajectory
 from ..base import ReadOptions, ending, json_file, json_lines
+from . import parquet
 from .openinference_attributes import KIND, OPERATIONS, genai_attributes
 from .otlp import conversations
 from .otlp_spans import Span
 
 SYSTEM = "openinference"
 LOOK = 64 * 1024
+PARQUET = (".parquet", ".pq")
 IDS = ("span_id", "id", "context.span_id")
 UNITS = (1e17, 1), (1e14, 10**3), (1e11, 10**6)
 """(number above which a time is counted in a unit smaller than seconds, nanoseconds of that unit)."""
 _KIND_MARK = re.compile(rb'"(?:span_kind"|openinference(?:\.span\.kind)?"\s*:)')
 """Where a span says its kind; in a text about spans the quotation marks are escaped."""
+_COUNT = re.compile(r"\d{9,19}(?:\.\d+)?")
+"""A text that is a time in seconds since 1970, or in a smaller unit."""
 _PERIOD = re.compile(r"P(?:(\d+)D)?T?(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?")
 
 
 def recognises(path: Path) -> bool:
-    """A JSON file that begins with spans of this kind."""
+    """A JSON file that begins with spans of this kind, or a table of them."""
+    if ending(path) in PARQUET and path.is_file():
+        return _is_table(path)
     if ending(path) not in (".json", ".jsonl", ".ndjson") or not path.is_file():
         return False
     with path.open("rb") as file:
@@ -41,6 +47,18 @@ def recognises(path: Path) -> bool:
     return nested or (b'"attributes' in head and b"context" in head and _KIND_MARK.search(head) is not None)
 
 
+def _is_table(path: Path) -> bool:
+    """Whether a Parquet file has the columns of such spans."""
+    from pyarrow import ArrowException  # a tenth of a second
+    from pyarrow import parquet as arrow
+
+    try:
+        names = set(arrow.read_schema(path).names)
+    except (ArrowException, OSError, ValueError):
+        return False
+    return "context.span_id" in names and not names.isdisjoint(("span_kind", f"attributes.{KIND}"))
+
+
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The conversations of a file, after what could not be read of it."""
     for item in conversations(path, spans_of_file(path), options, SYSTEM):
@@ -49,6 +67,10 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 
 def spans_of_file(path: Path) -> Iterator[Span | Quarantined]:
     """Every span of a file."""
+    if ending(path) in PARQUET:
+        for number, value in parquet.rows(path):
+            yield from spans_of(value, str(path), number)
+        return
     whole = json_file(path) if ending(path) == ".json" else None
     if whole is None or isinstance(whole, Quarantined):
         for number, value in json_lines(path):
@@ -164,6 +186,8 @@ def _flatten(attributes: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _nanoseconds(moment: Any) -> int:
+    if isinstance(moment, str) and _COUNT.fullmatch(moment):
+        moment = float(moment) if "." in moment else int(moment)
     if isinstance(moment, (int, float)) and not isinstance(moment, bool):
         return int(moment * next((unit for least, unit in UNITS if moment > least), 10**9))
     time = datetime.fromisoformat(str(moment))

@@ -126,11 +126,10 @@ def _fallback_messages(value: Any, role: str) -> list[dict[str, Any]]:
 
 
 def _flat_attributes(message: dict[str, Any]) -> dict[str, Any]:
-    """A message's attributes by their dotted names, from objects within objects."""
-    attributes: dict[str, Any] = {}
-    for key, value in _leaves(message, ""):
-        attributes[key.removeprefix("message.")] = value
-    return attributes
+    """A message's attributes by their dotted names, from objects within objects; without those that are null,
+    as a table has them for the attributes that other messages have."""
+    leaves = _leaves(message, "")
+    return {key.removeprefix("message."): value for key, value in leaves if value is not None}
 
 
 def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:

@@ -9,8 +9,8 @@ and say its messages where no model call below them does.
 
 Messages may be attributes (`gen_ai.input.messages`, `gen_ai.output.messages`, `gen_ai.system_instructions`),
 the same on an event of the span, or of conventions up to 1.36 events a message (`gen_ai.user.message` ...,
-`gen_ai.choice`) and indexed attributes (`gen_ai.prompt.0.content`). All spans of a file are held, since those
-of one trace may be anywhere in it.
+`gen_ai.choice`) and indexed attributes (`gen_ai.prompt.0.content`), or events in logs (otlp_logs.py). All
+spans of a file are held, since those of one trace may be anywhere in it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 
 from ....schemas import Action, JsonValue, Quarantined, Trajectory
 from ..base import ReadOptions, ending, quarantine_failure
-from . import otlp_protobuf
+from . import otlp_logs, otlp_protobuf
 from .contents import arguments, plain_text
 from .conversation import Answer, Call, ChatMessage, Talk
 from .mapping import ROLES
@@ -49,14 +49,28 @@ def recognises(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         head = file.read(LOOK)
-    return b'"resourceSpans"' in head or b'"resource_spans"' in head
+    has_logs = b'"resourceLogs"' in head or b'"resource_logs"' in head
+    return b'"resourceSpans"' in head or b'"resource_spans"' in head or (has_logs and b'"gen_ai.' in head)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     """The conversations of a file, after what could not be read of it."""
-    spans = (item for line, value in objects_of(path) for item in spans_of(value, str(path), line))
-    for item in conversations(path, spans, options, SYSTEM):
+    for item in conversations(path, _spans_of_file(path), options, SYSTEM):
         yield item if isinstance(item, Quarantined) else item.trajectory
+
+
+def _spans_of_file(path: Path) -> Iterator[Span | Quarantined]:
+    """The spans of a file's traces, then those of the events in its logs."""
+    logs: list[tuple[int | None, Any]] = []
+    traced: list[Span] = []
+    for line, value in objects_of(path):
+        if otlp_logs.is_logs(value):
+            logs.append((line, value))
+        else:
+            for item in spans_of(value, str(path), line):
+                traced += [item] if isinstance(item, Span) else []
+                yield item
+    yield from otlp_logs.spans_of(logs, traced, str(path))
 
 
 @dataclass(frozen=True)

@@ -169,10 +169,10 @@ def spans_of(value: JsonValue | Quarantined, source: str, line: int | None) -> I
     if isinstance(value, Quarantined):
         yield value
         return
-    if not isinstance(value, dict) or not isinstance(_field_of(value, "resourceSpans"), list):
+    if not isinstance(value, dict) or not isinstance(field_of(value, "resourceSpans"), list):
         yield Quarantined(source=source, line=line, reason="expected an object with a list resourceSpans")
         return
-    for number, resource in enumerate(_field_of(value, "resourceSpans")):
+    for number, resource in enumerate(field_of(value, "resourceSpans")):
         yield from _spans_below(resource, f"resourceSpans[{number}]", source, line)
 
 
@@ -183,18 +183,18 @@ def _spans_below(resource: Any, where: str, source: str, line: int | None) -> It
         return Quarantined(source=source, line=line, reason=f"{where}: not as OTLP has it: {error}")
 
     try:
-        scopes = _part(resource, "scopeSpans", list)
+        scopes = part_of(resource, "scopeSpans", list)
     except ValueError as error:
         yield quarantine(error)
         return
     service: Any = None
     try:
-        service = _attributes(_part(resource, "resource", dict)).get("service.name")
+        service = attributes_of(part_of(resource, "resource", dict)).get("service.name")
     except _WRONG as error:
         yield quarantine(error)
     for scope in scopes:
         try:
-            spans = _part(scope, "spans", list)
+            spans = part_of(scope, "spans", list)
         except ValueError as error:
             yield quarantine(error)
         else:
@@ -203,20 +203,20 @@ def _spans_below(resource: Any, where: str, source: str, line: int | None) -> It
 
 def _span(record: Any, service: Any, source: str, line: int | None) -> Span | Quarantined:
     try:
-        attributes = genai_attributes(_attributes(record), str(record.get("name", "")))
-        status = _part(record, "status", dict)
+        attributes = genai_attributes(attributes_of(record), str(record.get("name", "")))
+        status = part_of(record, "status", dict)
         has_failed = status.get("code") in (2, "STATUS_CODE_ERROR") or "error.type" in attributes
         reason = status.get("message") or attributes.get("error.type") or "error"
         return Span(
             trace=str(_required_field(record, "traceId")),
             id=str(_required_field(record, "spanId")),
-            parent=_field_of(record, "parentSpanId") or None,
-            start=_nanoseconds(record, "startTimeUnixNano"),
-            end=_nanoseconds(
-                record, "endTimeUnixNano" if _field_of(record, "endTimeUnixNano") else "startTimeUnixNano"
+            parent=field_of(record, "parentSpanId") or None,
+            start=nanoseconds(record, "startTimeUnixNano"),
+            end=nanoseconds(
+                record, "endTimeUnixNano" if field_of(record, "endTimeUnixNano") else "startTimeUnixNano"
             ),
             attributes=attributes,
-            events=[(str(e.get("name")), _attributes(e)) for e in _part(record, "events", list)],
+            events=[(str(e.get("name")), attributes_of(e)) for e in part_of(record, "events", list)],
             failure=str(reason) if has_failed else None,
             service=str(service) if service else None,
             reports_success=KIND not in attributes,
@@ -226,7 +226,7 @@ def _span(record: Any, service: Any, source: str, line: int | None) -> Span | Qu
         return Quarantined(source=source, line=line, reason=f"span {name}: not as OTLP has it: {error}")
 
 
-def _field_of(record: Any, key: str) -> Any:
+def field_of(record: Any, key: str) -> Any:
     """A field in lowerCamelCase, as OTLP wants it, or in the snake_case that some write."""
     return record[key] if key in record else record.get(_snake_case(key))
 
@@ -236,21 +236,21 @@ def _snake_case(key: str) -> str:
     return re.sub("([A-Z])", r"_\1", key).lower()
 
 
-def _part(record: Any, key: str, kind: type[T]) -> T:
+def part_of(record: Any, key: str, kind: type[T]) -> T:
     """A field of an object, empty where it is missing; ValueError where either is of another kind."""
-    value = _field_of(expect(record, dict, f"what has {key}"), key)
+    value = field_of(expect(record, dict, f"what has {key}"), key)
     return expect(value, kind, key) if value else kind()
 
 
 def _required_field(record: Any, key: str) -> Any:
     """A field that every span has; ValueError where it is missing."""
-    value = _field_of(record, key)
+    value = field_of(record, key)
     if value in (None, ""):
         raise ValueError(f"{key}: missing")
     return value
 
 
-def _nanoseconds(record: Any, key: str) -> int:
+def nanoseconds(record: Any, key: str) -> int:
     """A field with a time; ValueError where there is none."""
     value = _required_field(record, key)
     try:
@@ -259,17 +259,17 @@ def _nanoseconds(record: Any, key: str) -> int:
         raise ValueError(f"{key}: expected nanoseconds since 1970, got {describe(value)}") from None
 
 
-def _attributes(record: Any) -> dict[str, Any]:
-    return _pairs(_part(record, "attributes", list))
+def attributes_of(record: Any) -> dict[str, Any]:
+    return _pairs(part_of(record, "attributes", list))
 
 
 def _pairs(items: list[Any]) -> dict[str, Any]:
     """OTLP's list of keys and values as an object; ValueError for one that is none."""
     whole = [expect(one, dict, "attributes") for one in items]
-    return {expect(one.get("key"), str, "key"): _plain_value(_part(one, "value", dict)) for one in whole}
+    return {expect(one.get("key"), str, "key"): plain_value(part_of(one, "value", dict)) for one in whole}
 
 
-def _plain_value(value: dict[str, Any]) -> Any:
+def plain_value(value: dict[str, Any]) -> Any:
     """OTLP's AnyValue as a plain one."""
     inner: Any
     kind, inner = next(iter(value.items()), ("", None))
@@ -277,9 +277,9 @@ def _plain_value(value: dict[str, Any]) -> Any:
         case "intValue":
             return int(inner)
         case "arrayValue":
-            return [_plain_value(expect(one, dict, "values")) for one in _part(inner, "values", list)]
+            return [plain_value(expect(one, dict, "values")) for one in part_of(inner, "values", list)]
         case "kvlistValue":
-            return _pairs(_part(inner, "values", list))
+            return _pairs(part_of(inner, "values", list))
     return inner
 
 

@@ -6,15 +6,14 @@ whose columns both say the same; others, and those at which Arrow fails, polars 
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ....schemas import JsonValue, Quarantined
-from .tables import ROWS, first_line, panic_as_error, plain_rows
+from ....schemas import Quarantined
+from . import apart
+from .tables import ROWS, Row, first_line, panic_as_error, plain_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +25,6 @@ VALUE = 16
 """Bytes that a value takes beside its text: one text a billion times is a file of some kilobytes."""
 APART = "coaudit.pipeline.systems.formats.parquet_apart"
 """The module that the process of its own runs."""
-Row = tuple[int | None, JsonValue | Quarantined]
 
 
 def rows(path: Path) -> Iterator[Row]:
@@ -44,15 +42,16 @@ def rows(path: Path) -> Iterator[Row]:
                 return
             if not _is_common(table):
                 raise ValueError("its types are not read")
+            schema = pa.schema([one.with_type(_with_zone(one.type)) for one in table.schema_arrow])
             for batch in table.iter_batches(ROWS):
                 batch.validate(full=True)
                 with panic_as_error():
-                    frame = polars.DataFrame(pa.Table.from_batches([batch]))
+                    frame = polars.DataFrame(pa.Table.from_batches([batch]).cast(schema))
                 for value in plain_rows(frame, number, str(path)):
                     number += 1
                     yield number, value
     except (pa.ArrowException, polars.exceptions.PolarsError, OSError, ValueError, OverflowError) as error:
-        for row, one in _rows_apart(path, first_line(error)):
+        for row, one in apart.rows(APART, path, "Parquet", first_line(error)):
             if row is None or row > number:
                 yield row, one
 
@@ -85,26 +84,30 @@ def _is_common_type(kind: pa.DataType) -> bool:
     return any(one(kind) for one in same)
 
 
-def _rows_apart(path: Path, reason: str) -> Iterator[Row]:
-    """The rows as a process of its own reads them; `reason` where it has no rows either."""
-    command = [sys.executable, "-P", "-m", APART, str(path.absolute())]
-    number = 0
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        assert process.stdout is not None
-        try:
-            for line in process.stdout:
-                if not line.endswith(b"\n"):  # the process ended as it wrote, and its status says so
-                    break
-                value: Any = json.loads(line)
-                if "failure" in value:
-                    reason = value["failure"]
-                    continue
-                number += 1
-                wrong = value.get("reason")
-                row = Quarantined(source=str(path), line=number, reason=wrong) if wrong else value["row"]
-                yield number, row
-        finally:
-            process.kill()
-            status = process.wait()
-    if status:
-        yield None, Quarantined(source=str(path), reason=f"not Parquet: {reason}")
+def _with_zone(kind: pa.DataType) -> pa.DataType:
+    """A type whose times are in UTC, the same times, where they are in a zone that polars does not know, such
+    as `Z` or `-05:30`."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_struct(kind):
+        return pa.struct([one.with_type(_with_zone(one.type)) for one in kind.fields])
+    if types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_zone(kind.value_type)))
+    if types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_with_zone(kind.value_type)))
+    if not types.is_timestamp(kind) or kind.tz is None or _is_zone(kind.tz):
+        return kind
+    return pa.timestamp(kind.unit, "UTC")
+
+
+@lru_cache(maxsize=64)
+def _is_zone(name: str) -> bool:
+    """Whether polars knows a time zone."""
+    import polars
+
+    try:
+        polars.Series([0], dtype=polars.Datetime).dt.replace_time_zone(name)
+    except polars.exceptions.PolarsError:
+        return False
+    return True

@@ -13,6 +13,7 @@ from typing import Any
 
 from ....schemas import JsonValue
 from ..base import json_value
+from .expressions import Expression
 
 Getter = Callable[[Any], Any]
 Column = Callable[[Sequence[Any]], list[Any]]
@@ -161,8 +162,13 @@ def is_pattern(value: Scalar) -> bool:
 
 def _equals(value: Scalar, result: JsonValue) -> bool:
     if isinstance(value, str) and is_pattern(value):
-        return isinstance(result, str) and re.search(value[1:], result) is not None
+        return isinstance(result, str) and _condition(value[1:]).search(result) is not None
     return result == value and type(result) is type(value)
+
+
+@lru_cache(maxsize=1024)
+def _condition(pattern: str) -> Expression:
+    return Expression(pattern)
 
 
 def check_pattern(value: Scalar) -> None:
@@ -171,9 +177,9 @@ def check_pattern(value: Scalar) -> None:
         expression(value[1:])
 
 
-def expression(text: str) -> re.Pattern[str]:
+def expression(text: str) -> Expression:
     """A regular expression of a mapping, in which `^` and `$` mean lines."""
     try:
-        return re.compile(text, re.MULTILINE)
+        return Expression(text, re.MULTILINE)
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"{text!r}: no regular expression: {error}") from error

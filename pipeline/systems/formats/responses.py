@@ -1,9 +1,12 @@
-"""Items of OpenAI's Responses API between its messages: calls of functions and of its own tools, and their
-outputs."""
+"""OpenAI's Responses API: exchanges of a request and its response, those that continue another one, and the
+items between messages: calls of functions and of its own tools, and their outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import mmap
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from ....schemas import JsonValue
@@ -19,6 +22,7 @@ _FUNCTION_CALLS = ("function_call", "custom_tool_call", "tool_call")
 _ARGUMENTS = ("arguments", "input", "action", "operation", "code", "queries")
 _RESULTS = ("output", "outputs", "results")
 """Where a call that the API itself carries out has its output."""
+_CONTINUES = re.compile(rb'"previous_response_id"\s*:\s*"')
 Item = dict[str, JsonValue]
 
 
@@ -35,8 +39,72 @@ def is_exchange(value: Any) -> bool:
     )
 
 
+def unwrapped(value: Any) -> Any:
+    """A request and its response that were logged beside each other, as one exchange; any other value as it
+    is."""
+    if not isinstance(value, dict) or "messages" in value:
+        return value
+    request, response = value.get("request"), value.get("response")
+    if not isinstance(request, dict) or not isinstance(response, dict) or "input" not in request:
+        return value
+    answer = {key: one for key, one in response.items() if one is not None}  # it repeats what was asked
+    whole = {**value, **request, **answer, "input": request["input"]}
+    return whole if is_exchange(whole) else value
+
+
+def has_continuations(path: Path) -> bool:
+    """Whether a file has a response that continues another one."""
+    with path.open("rb") as file:
+        try:
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except ValueError:  # an empty file
+            return False
+        with content:
+            return _CONTINUES.search(content) is not None
+
+
+def threads(values: Sequence[Any]) -> list[list[int]]:
+    """The places of the exchanges of each conversation, by its first one: each exchange, with those that
+    continue it (`previous_response_id`). Of two that continue the same one, the second is a conversation of
+    its own, and so is one that continues an exchange that is not there."""
+    ids = [value.get("id") if isinstance(value, dict) else None for value in values]
+    places = {one: place for place, one in enumerate(ids) if isinstance(one, str)}
+    following = dict[int, int]()
+    for place, value in enumerate(values):
+        before = value.get("previous_response_id") if isinstance(value, dict) else None
+        origin = places.get(before) if isinstance(before, str) else None
+        if origin is not None and origin < place and is_exchange(value) and is_exchange(values[origin]):
+            following.setdefault(origin, place)
+    continued = set(following.values())
+    many = list[list[int]]()
+    for first in range(len(values)):
+        if first not in continued:
+            thread = [first]
+            while thread[-1] in following:
+                thread.append(following[thread[-1]])
+            many.append(thread)
+    return many
+
+
+def joined(exchanges: Sequence[Item]) -> Item:
+    """Exchanges that continue each other as one conversation: the first one's head, all messages, each change
+    of the instructions, and the sum of the tokens."""
+    items, instructions, usage = list[Any](), None, dict[str, int]()
+    for one in exchanges:
+        same = one.get("instructions") == instructions
+        instructions = one.get("instructions")
+        items += exchange({**one, "instructions": None} if same else one)
+        counts = one.get("usage")
+        for name, count in counts.items() if isinstance(counts, dict) else ():
+            if type(count) is int:
+                usage[name] = usage.get(name, 0) + count
+    head = {key: value for key, value in exchanges[0].items() if key not in ("input", "output", "usage")}
+    return {**head, "messages": items, "usage": {**usage}}
+
+
 def exchange(value: dict[str, Any]) -> list[Any]:
-    """The items of such an object in their order: instructions, input, output."""
+    """The items of such an object in their order: instructions, input, output, which has the response's
+    time."""
     request, instructions = value["input"], value.get("instructions")
     system = (
         [{"role": "system", "content": instructions}]
@@ -45,7 +113,17 @@ def exchange(value: dict[str, Any]) -> list[Any]:
     )
     system = instructions if isinstance(instructions, list) else system
     items = [{"role": "user", "content": request}] if isinstance(request, str) else request
-    return [*system, *items, *value["output"]]
+    at = {"created_at": value["created_at"]} if isinstance(value.get("created_at"), (int, float)) else {}
+    return [*system, *items, *({**at, **one} if isinstance(one, dict) else one for one in value["output"])]
+
+
+def is_item(value: Item) -> bool:
+    """Whether an object is a call, a call's output, or reasoning between messages."""
+    kind = value.get("type")
+    if not isinstance(kind, str) or "role" in value or "content" in value:
+        return False
+    is_call = kind.endswith((CALL, OUTPUT)) and _call_id(value) is not None
+    return is_call or (kind == "reasoning" and "summary" in value)
 
 
 def message_of(item: Item) -> ChatMessage | None:

@@ -30,25 +30,28 @@ _LONGEST = 16
 """Bytes that a match of `_SHEET` may have in the block before."""
 
 
-def check_sheets(path: Path) -> None:
-    """ValueError for a packed spreadsheet that is too large unpacked, or whose cells span too much.
+def measure(path: Path) -> int | None:
+    """The most bytes that the texts in a packed spreadsheet's cells may take; None for one that is not
+    packed. ValueError for one that is too large unpacked, or whose cells span too much.
 
     What an archive says of its sizes may be a lie, so all of it is unpacked once, a block at a time.
     """
     if not zipfile.is_zipfile(path):
-        return
-    left = MAX_BYTES
+        return None
+    left, longest, texts = MAX_BYTES, 0, 0
     try:
         with zipfile.ZipFile(path) as packed:
             for member in packed.infolist():
                 with packed.open(member) as file:
-                    left = _check_part(file, left)
+                    left, extent = _check_part(file, left)
+                longest, texts = max(longest, extent.longest), texts + extent.texts
     except _DAMAGE as error:
         raise ValueError(str(error)) from error
+    return longest * texts
 
 
-def _check_part(file: IO[bytes], left: int) -> int:
-    """Unpack one part of a spreadsheet; how many bytes may still come."""
+def _check_part(file: IO[bytes], left: int) -> tuple[int, _Extent]:
+    """Unpack one part of a spreadsheet; how many bytes may still come, and what its cells span."""
     extent, is_xml, is_sheet, before = _Extent(), True, False, b""
     while block := file.read(_BLOCK):
         left -= len(block)
@@ -59,7 +62,7 @@ def _check_part(file: IO[bytes], left: int) -> int:
         if is_sheet and not is_xml:  # its reader takes such XML, and pictures and macros are none
             raise ValueError(extent.wrong)
         before = block[-_LONGEST:]
-    return left
+    return left, extent
 
 
 class _UnclearError(ValueError):
@@ -81,7 +84,9 @@ class _Extent:
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.EntityDeclHandler = _refuse_entity
-        self._row = self._column = self._widest = self._repeats = 0
+        self._row = self._column = self._widest = self._repeats = self._text = 0
+        self.longest = self.texts = 0
+        """Bytes of the longest text, and how many cells have one; several cells may share it."""
 
     def feed(self, block: bytes) -> bool:
         """Go on; whether it is XML as sheets have it so far. ValueError where its cells span too much."""
@@ -103,6 +108,9 @@ class _Extent:
             self._row, self._column = _number(number, self._row + 1), 0
         elif kind == "c":
             self._column, self._row = _place(attributes.get("r"), self._column + 1, self._row)
+            self.texts += attributes.get("t") == "s"
+        elif kind == "si":
+            self._begin_text()
         elif kind in ("v", "is", "f"):  # a cell without any is but formatted, and takes no room
             self._check(self._row)
         elif kind == "table":  # OpenDocument: rows and cells say how often they repeat
@@ -111,13 +119,27 @@ class _Extent:
             self._repeats, self._column = _number(_plain(attributes).get("number-rows-repeated", ""), 1), 0
         elif kind in ("table-cell", "covered-table-cell"):
             plain = _plain(attributes)
-            self._column += _number(plain.get("number-columns-repeated", ""), 1)
+            columns = _number(plain.get("number-columns-repeated", ""), 1)
+            self._column += columns
+            self._begin_text()
             if any(one in plain for one in _VALUES):
+                self.texts += columns * self._repeats
                 self._check(self._row + self._repeats)
 
     def _end(self, name: str) -> None:
-        if name.rpartition(":")[2] == "table-row":
+        kind = name.rpartition(":")[2]
+        if kind == "table-row":
             self._row += self._repeats
+        elif kind in ("si", "table-cell", "covered-table-cell"):
+            self._parser.CharacterDataHandler = None
+            self.longest = max(self.longest, self._text)
+
+    def _begin_text(self) -> None:
+        self._text = 0
+        self._parser.CharacterDataHandler = self._add_text
+
+    def _add_text(self, text: str) -> None:
+        self._text += len(text.encode("utf-8", "replace"))
 
     def _check(self, row: int) -> None:
         self._widest = max(self._widest, self._column)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ....schemas import canonical_json
-from . import dialects, turns
+from . import dialects, responses, turns
+from .contents import UNSAID
 
 DEPTH = 6
 TEXTS = (
@@ -57,8 +58,13 @@ def _messages(value: Any, depth: int) -> list[Message]:
 
 
 def _message(value: Any) -> list[Message] | None:
-    """One message as those of a chat API; None for what is none."""
-    return dialects.messages(value) if isinstance(value, dict) else None
+    """One message as those of a chat API; None for what is none. Items of the Responses API stay as they
+    are."""
+    if not isinstance(value, dict):
+        return None
+    if responses.is_item(value):
+        return [] if value["type"] in UNSAID else [value]
+    return dialects.messages(value)
 
 
 def _text(value: Any) -> str | None:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from ....schemas import Quarantined
 from ..base import ending, json_file, walk
-from . import dialects, inputs, turns
+from . import dialects, inputs, signatures, turns
+from .mapped_values import describe
 from .mapping import Input
 from .numbered import gather_turns, stem_in
 from .paths import decode_json, escape_key
@@ -117,6 +118,11 @@ class Survey:
     """Whether each file is one record."""
     paths: dict[str, PathSummary] = field(default_factory=dict)
     wrong: list[Quarantined] = field(default_factory=list)
+
+    @property
+    def reason(self) -> str:
+        """What is wrong with the first file that could not be read, and what it is instead; else empty."""
+        return f"{self.wrong[0].reason}{signatures.hint(Path(self.wrong[0].source))}" if self.wrong else ""
 
 
 def survey_logs(root: Path) -> Survey:
@@ -241,7 +247,7 @@ def _records(path: Path, layout: Input, logs: Survey) -> Iterator[dict[str, Any]
             elif isinstance(value, dict):
                 yield value
             else:
-                reason = f"expected a JSON object, got {type(value).__name__}"
+                reason = f"expected a JSON object, got {describe(value)}"
                 logs.wrong.append(Quarantined(source=str(path), reason=reason))
     except OSError as error:
         logs.wrong.append(Quarantined(source=str(path), reason=f"cannot be read: {error.strerror or error}"))
@@ -273,7 +279,8 @@ def _container(path: Path) -> tuple[str | list[str] | None, list[str]]:
     fields).
 
     Records are a list, or an object by name, of objects with turns. They are under several keys where records
-    of the same fields are divided among them, as into those to train with and to test with.
+    of the same fields are divided among them, as into those to train with and to test with. One record is
+    enough where it alone has messages.
     """
     value = json_file(path)
     if not isinstance(value, dict):
@@ -282,7 +289,10 @@ def _container(path: Path) -> tuple[str | list[str] | None, list[str]]:
         return inputs.ALL, []
     holding = [key for key, inside in value.items() if _are_sessions(inside)]
     best = max(holding, key=lambda key: (_size(value[key]), escape_key(key)), default=None)
-    if best is None or _size(value[best]) < CONTAINER:
+    if best is None:
+        return None, []
+    is_alone = any(map(_has_messages, _items(value[best]))) and not _has_messages(value)
+    if _size(value[best]) < CONTAINER and not is_alone:
         return None, []
     keys = {key: set[str]().union(*_keys(_items(value[key]))) for key in holding}
     alike = [key for key, own in keys.items() if 2 * len(own & keys[best]) > len(own | keys[best])]
@@ -314,6 +324,14 @@ def _has_turns(value: dict[str, Any]) -> bool:
     if dialects.messages(value):
         return any(_is_list_of_turns(one) and all(map(dialects.messages, one)) for one in value.values())
     return any(map(_is_list_of_turns, _nested_values(value)))
+
+
+def _has_messages(value: Any) -> bool:
+    """Whether an object has a list of messages, maybe in an object of its own."""
+    lists = _nested_values(value) if isinstance(value, dict) else iter(())
+    return any(
+        isinstance(one, list) and _is_list_of_turns(one) and all(map(dialects.messages, one)) for one in lists
+    )
 
 
 def _is_by_name(value: dict[str, Any]) -> bool:

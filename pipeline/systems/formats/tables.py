@@ -14,6 +14,9 @@ from ....schemas import JsonValue, Quarantined
 if TYPE_CHECKING:
     import polars
 
+Row = tuple[int | None, JsonValue | Quarantined]
+"""(number of a row from 1, its value or what is wrong with it); what is wrong with all of a table has no
+number."""
 ROWS = 10_000
 """Rows of a table that are made plain values at a time."""
 

@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 
 from ..base import without_halves
 from . import dialects
+from .expressions import Expression
 from .mapping import Turns
 from .paths import as_list, decode_json, expression, getter, value_beside
 
@@ -208,7 +209,7 @@ def turns_of_text(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
     """The turns of a text: the groups of the mark that begins each, and what follows as `text`. What stands
     before the first mark is a turn of `turns.first`."""
     patterns = _patterns(turns)
-    fitting = [(pattern, list(pattern.finditer(text))) for pattern in patterns]
+    fitting = [(pattern, pattern.matches(text)) for pattern in patterns]
     pattern, matches = next((one for one in fitting if len(one[1]) >= TWICE), fitting[0])
     before = text[: matches[0].start()] if matches else text
     captions = bool(matches) and _CUE.search(matches[0][0]) is not None
@@ -248,7 +249,7 @@ def _without_end_tag(mark: str, text: str) -> str:
     return text.removesuffix(f"</{tag[1]}>").rstrip() if tag else text
 
 
-def _patterns(turns: Turns) -> list[re.Pattern[str]]:
+def _patterns(turns: Turns) -> list[Expression]:
     return [expression(one) for one in as_list(turns.pattern)]
 
 

@@ -165,8 +165,8 @@ def reason_unreadable(path: Path, survey: Survey) -> str:
     """Why there is nothing to draft a mapping from."""
     if not path.exists():
         return "no such file or folder"
-    if survey.wrong:
-        return survey.wrong[0].reason
+    if survey.reason:
+        return survey.reason
     files = [one for one in walk(path) if one.is_file()] if path.is_dir() else [path]
     if not any(file.stat().st_size for file in files):
         what = "folder" if path.is_dir() else "file"

@@ -376,6 +376,13 @@ def test_one_is_no_many(
     assert capsys.readouterr().out.startswith("1 trajectory\n")
 
 
+@pytest.mark.parametrize("target", ["nowhere", "log"])
+def test_a_link_that_leads_nowhere_is_called_one(tmp_path: Path, coaudit: Coaudit, target: str) -> None:
+    (tmp_path / "log").symlink_to(tmp_path / target)
+    done = coaudit("ingest", tmp_path / "log", status=1)
+    assert f"{tmp_path / 'log'}: a link that leads nowhere, or in a circle\n" in done.err
+
+
 def test_nothing_read_is_status_1_with_a_document_and_a_message(tmp_path: Path, coaudit: Coaudit) -> None:
     done = coaudit("ingest", "--json", tmp_path / "nowhere", status=1)
     (wrong,) = done.json["quarantined"]

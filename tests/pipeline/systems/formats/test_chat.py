@@ -501,3 +501,68 @@ def test_what_an_agent_was_told_beside_the_messages_is_its_state_and_moves_no_ev
         assert (run.id, [e.digest() for e in run.events]) == (bare.id, [e.digest() for e in bare.events])
     path = write_lines(tmp_path / "b.jsonl", {"id": "s1", "system": "Hi.", "messages": talk[:1]})
     assert ["`system`" in wrong.reason for wrong in read("chat", path)[1]] == [True]
+
+
+def response(name: str, before: str | None, asked: object, *output: object) -> dict[str, object]:
+    """A response of the Responses API with what was asked, at 1,700,000,000 seconds and its number."""
+    return {
+        "id": name,
+        "model": "m",
+        "created_at": 1_700_000_000 + int(name[1:]),
+        "instructions": "Be brief.",
+        "previous_response_id": before,
+        "input": asked,
+        "output": [*output],
+        "usage": {"input_tokens": 7, "output_tokens": 5},
+    }
+
+
+FUNCTION_CALL = {"type": "function_call", "call_id": "f", "name": "look", "arguments": "{}"}
+CHAIN = [
+    response("r0", None, "Weather in Ulm?", FUNCTION_CALL),
+    response("r1", None, "And who are you?", SPOKEN),
+    response("r2", "r0", [{"type": "function_call_output", "call_id": "f", "output": "Rain."}], SPOKEN),
+    response("r3", "r2", "Thanks.", SPOKEN),
+    response("r4", "r0", "No, in Bonn.", SPOKEN),
+    response("r5", "elsewhere", "Bye.", SPOKEN),
+]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+def test_responses_that_continue_each_other_are_one_conversation(tmp_path: Path, name: str) -> None:
+    path = write_lines(tmp_path / name, *(CHAIN if name == "a.jsonl" else [json.dumps(CHAIN)]))
+    found, wrong = read("chat", path)
+    assert not wrong
+    assert [run.native_id for run in found] == ["r0", "r1", "r4", "r5"]
+    assert outline(found[0].events) == [
+        ("environment", "start", "Be brief."),
+        ("user", "message", "Weather in Ulm?"),
+        ("assistant", "action", "look"),
+        ("assistant", "message", "It rains in Ulm."),
+        ("user", "message", "Thanks."),
+        ("assistant", "message", "It rains in Ulm."),
+    ]
+    assert list(found[0].states.values()) == [{"observation": "Rain."}]
+    times = [event.time and event.time[17:19] for event in found[0].events]
+    assert times == [None, None, "20", "22", None, "23"]
+    agent = next(one for one in found[0].participants if one.kind == "agent")
+    assert agent.tokens == {"prompt_tokens": 21, "completion_tokens": 15}
+
+
+def test_a_conversation_that_a_response_continues_keeps_its_id(tmp_path: Path) -> None:
+    alone = one("chat", write_lines(tmp_path / "alone.jsonl", CHAIN[0]))
+    (longer,), _ = read("chat", write_lines(tmp_path / "longer.jsonl", CHAIN[0], CHAIN[2]))
+    assert (longer.id, longer.events[:2]) == (alone.id, alone.events[:2])
+    assert len(longer.events) == len(alone.events) + 1
+
+
+def test_a_request_and_its_response_beside_each_other_are_an_exchange(tmp_path: Path) -> None:
+    logged = [
+        {
+            "request": {key: one[key] for key in ("input", "previous_response_id")},
+            "response": {key: value for key, value in one.items() if key != "input"},
+        }
+        for one in CHAIN[:3]
+    ]
+    found, _ = read("chat", write_lines(tmp_path / "a.jsonl", *logged))
+    assert [(run.native_id, len(run.events)) for run in found] == [("r0", 4), ("r1", 3)]

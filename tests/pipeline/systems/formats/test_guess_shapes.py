@@ -1299,3 +1299,156 @@ def test_the_id_of_a_thread_names_the_session_however_deep_it_lies(tmp_path: Pat
         "t1",
         "t2",
     ]
+
+
+def test_code_that_gemini_runs_is_an_action_with_its_result(tmp_path: Path) -> None:
+    ran = {"outcome": "OUTCOME_FAILED", "output": "ZeroDivisionError"}
+    keys = ("executableCode", "codeExecutionResult"), ("executable_code", "code_execution_result")
+    for code, result in keys:
+        parts = [
+            {"text": sentence(1)},
+            {code: {"language": "PYTHON", "code": "1 / 0"}},
+            {result: ran},
+            {"text": sentence(2)},
+        ]
+        contents = [{"role": "user", "parts": [{"text": sentence(0)}]}, {"role": "model", "parts": parts}]
+        (found,) = read_by_draft(as_json(tmp_path / "chat.json", {"id": "s", "contents": contents}))
+        assert [event.text for event in found.events] == [sentence(0), sentence(1), None, sentence(2)]
+        run = found.events[2]
+        assert run.action == Action(name="code_execution", arguments={"language": "PYTHON", "code": "1 / 0"})
+        assert run.status == "failed" and run.states["public"] in found.states
+
+
+def test_a_message_to_a_tool_is_a_call_and_no_words(tmp_path: Path) -> None:
+    """As ChatGPT exports its chats: code is sent to `python`, words are sent to `all`."""
+
+    def node(parent: str | None, role: str, content: dict[str, object], to: str = "all") -> dict[str, object]:
+        message = {"author": {"role": role}, "content": content, "recipient": to}
+        return {"message": message, "parent": parent}
+
+    def words(text: str) -> dict[str, object]:
+        return {"content_type": "text", "parts": [text]}
+
+    tree = {
+        "a": node(None, "user", words(sentence(0))),
+        "b": node("a", "assistant", {"content_type": "code", "text": "1 + 1"}, "python"),
+        "c": node("b", "tool", {"content_type": "execution_output", "text": "2"}),
+        "d": node("c", "assistant", words(sentence(1))),
+    }
+    chats = [{"id": f"c{n}", "mapping": tree, "current_node": "d"} for n in range(2)]
+    first = read_by_draft(as_json(tmp_path / "chats.json", chats))[0]
+    assert outline(first.events) == [
+        ("user", "message", sentence(0)),
+        ("assistant", "action", "python"),
+        ("assistant", "message", sentence(1)),
+    ]
+    assert first.events[1].action and first.events[1].action.raw == "1 + 1"
+    assert list(first.states.values()) == [{"observation": {"content_type": "execution_output", "text": "2"}}]
+
+
+def test_a_call_with_the_text_of_its_error_failed(tmp_path: Path) -> None:
+    call = {"type": "dynamic-tool", "toolName": "book", "toolCallId": "c", "input": {"city": "Ulm"}}
+    failure = {**call, "state": "output-error", "errorText": "No seats."}
+    messages = [
+        {"role": "user", "parts": [{"type": "text", "text": sentence(0)}]},
+        {"role": "assistant", "parts": [failure, {"type": "text", "text": sentence(1)}]},
+    ]
+    (found,) = read_by_draft(as_json(tmp_path / "chat.json", {"chatId": "s", "messages": messages}))
+    (action,) = [event for event in found.events if event.action]
+    assert (action.status, action.error) == ("failed", "No seats.")
+
+
+def test_parts_that_say_by_their_kind_who_speaks(tmp_path: Path) -> None:
+    """Messages of Pydantic AI: a file with them, and records with a list of them."""
+    at = "2026-01-02T03:04:05Z"
+    call = {"part_kind": "tool-call", "tool_name": "find", "args": {"q": "Ulm"}, "tool_call_id": "c"}
+    back = {"tool_name": "find", "tool_call_id": "c"}
+    messages = [
+        {
+            "kind": "request",
+            "parts": [
+                {"part_kind": "system-prompt", "content": "Help."},
+                {
+                    "part_kind": "user-prompt",
+                    "content": [sentence(0), {"kind": "image-url", "url": "x"}],
+                    "timestamp": at,
+                },
+            ],
+        },
+        {
+            "kind": "response",
+            "timestamp": at,
+            "parts": [{"part_kind": "thinking", "content": "Hidden."}, call],
+        },
+        {"kind": "request", "parts": [{"part_kind": "retry-prompt", "content": "No city.", **back}]},
+        {"kind": "response", "parts": [{**call, "tool_call_id": "d"}]},
+        {
+            "kind": "request",
+            "parts": [{"part_kind": "tool-return", "content": "Here.", **back, "tool_call_id": "d"}],
+        },
+        {"kind": "response", "parts": [{"part_kind": "text", "content": sentence(1)}]},
+    ]
+    for log in (messages, [{"run": f"r{n}", "all_messages": messages} for n in range(2)]):
+        found = read_by_draft(as_json(tmp_path / "run.json", log))[0]
+        assert outline(found.events) == [
+            ("environment", "start", "Help."),
+            ("user", "message", f"{sentence(0)}\n[image-url]"),
+            ("assistant", "action", "find"),
+            ("assistant", "action", "find"),
+            ("assistant", "message", sentence(1)),
+        ]
+        assert [event.time for event in found.events] == [None, at, at, None, None]
+        assert [(event.status, event.error) for event in found.events[2:4]] == [
+            ("failed", "No city."),
+            (None, None),
+        ]
+
+
+def test_answers_to_a_survey_are_told_apart_by_the_response_and_else_by_the_person(tmp_path: Path) -> None:
+    chat = [{"role": "user", "content": sentence(0)}, {"role": "assistant", "content": sentence(1)}]
+    rows = [{"ResponseId": f"R_{n}", "PROLIFIC_PID": f"5f{n}", "chat_log": chat} for n in range(3)]
+    found = read_by_draft(as_lines(tmp_path / "survey.jsonl", rows))
+    assert [run.native_id for run in found] == ["R_0", "R_1", "R_2"]
+    for row in rows:
+        del row["ResponseId"]
+    found = read_by_draft(as_lines(tmp_path / "survey.jsonl", rows))
+    assert [run.native_id for run in found] == ["5f0", "5f1", "5f2"]
+
+
+def test_the_only_session_of_a_list_of_them_is_found(tmp_path: Path) -> None:
+    """As a benchmark writes the results of one task, with that task beside them."""
+    talk = [{"role": "user", "content": sentence(0)}, {"role": "assistant", "content": sentence(1)}]
+    simulation = {"id": "sim-1", "task_id": "t1", "messages": talk, "reward_info": {"reward": 1.0}}
+    log = {"info": {"model": "m"}, "tasks": [{"id": "t1", "purpose": "Help."}], "simulations": [simulation]}
+    (found,) = read_by_draft(as_json(tmp_path / "results.json", log))
+    assert (found.native_id, [event.text for event in found.events]) == ("sim-1", [sentence(0), sentence(1)])
+    assert ("reward", 1.0) in [(one.name, one.value) for one in found.outcomes]
+
+
+def test_runs_of_an_agent_with_calls_of_the_responses_api(tmp_path: Path) -> None:
+    """As OpenAI's Agents SDK writes its traces, with what the calls were asked and gave back."""
+
+    def run(n: int, mark: str, **data: object) -> dict[str, object]:
+        at = {"started_at": f"2026-01-02T03:04:0{n}+00:00", "ended_at": f"2026-01-02T03:04:0{n}+00:00"}
+        ids = {"object": "trace.span", "id": f"span_{mark}", "trace_id": "trace_1", "parent_id": "span_a"}
+        return {**ids, **at, "error": None, "span_data": data}
+
+    call = {"type": "function_call", "call_id": "c", "name": "book", "arguments": '{"city": "Ulm"}'}
+    back = {"type": "function_call_output", "call_id": "c", "output": "Booked."}
+    text = [{"type": "output_text", "text": sentence(1)}]
+    words = {"type": "message", "role": "assistant", "content": text}
+    question = {"role": "user", "content": sentence(0)}
+    reasoning = {"type": "reasoning", "id": "rs", "summary": []}
+    log = [
+        run(1, "r1", type="response", input=[question], response={"id": "r1", "output": [reasoning, call]}),
+        run(2, "f", type="function", name="book", input='{"city": "Ulm"}', output="Booked."),
+        run(3, "r2", type="response", input=[question, call, back], response={"id": "r2", "output": [words]}),
+        {**run(0, "a", type="agent", name="Triage"), "parent_id": None},
+    ]
+    (trace,) = read_by_draft(as_lines(tmp_path / "trace.jsonl", log))
+    assert outline(trace.events) == [
+        ("user", "message", sentence(0)),
+        ("Triage", "action", "book"),
+        ("Triage", "message", sentence(1)),
+    ]
+    assert list(trace.states.values()) == [{"observation": "Booked."}]

@@ -18,8 +18,8 @@ import pytest
 from openpyxl import Workbook
 from pyarrow import parquet
 
+from coaudit.pipeline.systems.formats import excel, sheets
 from coaudit.pipeline.systems.formats import parquet as tables_of_parquet
-from coaudit.pipeline.systems.formats import sheets
 from coaudit.pipeline.systems.formats.inputs import format_of, records
 from coaudit.pipeline.systems.formats.mapped import recognises
 from coaudit.pipeline.systems.formats.mapping import Input
@@ -41,6 +41,19 @@ def test_the_cells_of_a_csv_are_numbers_only_where_a_whole_column_is(tmp_path: P
         {"id": "007", "n": 1, "score": 0.5, "ok": True, "text": 'a, "b"\nc'},
         {"id": "8", "n": 2, "score": None, "ok": False, "text": "3"},
     ]
+
+
+def test_the_three_lines_of_names_that_a_survey_tool_writes_are_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "survey.csv"
+    names = 'ResponseId,sat\nResponse ID,"How satisfied\nwere you?"\n'
+    ids = '"{""ImportId"":""_recordId""}","{""ImportId"":""QID3_1""}"\n'
+    path.write_text(f"{names}{ids}R_1,4\nR_2,5\n", encoding="utf-8-sig")
+    assert list(records(path, Input())) == [
+        (5, {"ResponseId": "R_1", "sat": 4}),
+        (6, {"ResponseId": "R_2", "sat": 5}),
+    ]
+    path.write_text(f"{names}R_1,4\n", encoding="utf-8")
+    assert len(values(path)) == 2
 
 
 def test_cells_that_would_be_one_number_and_differ_are_names(tmp_path: Path) -> None:
@@ -284,6 +297,11 @@ KINDS: dict[str, tuple[pa.Array, list[JsonValue]]] = {
     "lists of one length": (pa.array([[1, 2], None], pa.list_(pa.int8(), 2)), [[1, 2], None]),
     "a time of 24:00": (pa.array([86_400_000_000, 0], pa.int64()).view(pa.time64("us")), [None, "00:00:00"]),
     "times in a zone": (pa.array([0], pa.timestamp("ms", "Asia/Tokyo")), ["1970-01-01T09:00:00+09:00"]),
+    "times in UTC": (pa.array([0], pa.timestamp("ms", "Z")), ["1970-01-01T00:00:00+00:00"]),
+    "times of an offset": (
+        pa.array([[0], None], pa.list_(pa.timestamp("us", "-05:30"))),
+        [["1970-01-01T00:00:00+00:00"], None],
+    ),
     "not numbers": (pa.array([float("nan"), float("inf"), -0.0]), [None, float("inf"), -0.0]),
     "beyond 64 bits": (pa.array([2**64 - 1, None], pa.uint64()), [2**64 - 1, None]),
     "bytes": (pa.array([b"\xff", None]), ["\ufffd", None]),
@@ -334,6 +352,15 @@ def test_damage_beyond_the_rows_that_were_read_is_told(
     *kept, (row, wrong) = records(path, Input())
     assert [number for number, _ in kept] == list(range(1, 1001))
     assert row is None and isinstance(wrong, Quarantined)
+
+
+def test_a_spreadsheets_texts_below_a_thousand_numbers_are_kept(tmp_path: Path) -> None:
+    book = Workbook()
+    for row in (["n", "note"], *([n, n] for n in range(1200)), [1200, "late"]):
+        book.worksheets[0].append(row)
+    book.save(tmp_path / "log.xlsx")
+    kept = values(tmp_path / "log.xlsx")
+    assert len(kept) == 1201 and kept[-1] == {"n": 1200, "note": "late"}
 
 
 def test_a_parquet_file_whose_name_is_a_pattern_is_read_itself(tmp_path: Path) -> None:
@@ -404,9 +431,59 @@ def test_what_a_sheet_spans_is_told_from_its_places_and_repetitions(
     with zipfile.ZipFile(tmp_path / "book.xlsx", "w") as packed:
         packed.writestr(name, xml.replace("<x:sheetData>", "<x:sheetData xmlns:x='x'>"))
     if not is_refused:
-        return sheets.check_sheets(tmp_path / "book.xlsx")
+        sheets.measure(tmp_path / "book.xlsx")
+        return
     with pytest.raises(ValueError, match=r"sheet|a cell at '60'|'1234567890' in place of"):
-        sheets.check_sheets(tmp_path / "book.xlsx")
+        sheets.measure(tmp_path / "book.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("xml", "size"),
+    [
+        ("<sst><si><t>ä</t></si><si><r><t>four</t></r><r><t>teen</t></r></si></sst>", 0),
+        ("<sheetData><row><c t='s'><v>1</v></c><c><v>7</v></c></row></sheetData>", 0),
+        (f"<table>{FULL % (1000, 2)}</table>", 0),
+        (FULL.replace("/><", "><p>five5</p></table-cell><") % (10, 3), 150),
+    ],
+)
+def test_the_texts_of_a_sheet_are_at_most_so_many_bytes(tmp_path: Path, xml: str, size: int) -> None:
+    path = tmp_path / "book.xlsx"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("a.xml", xml)
+        assert packed.testzip() is None
+    assert sheets.measure(path) == size
+
+
+def test_cells_that_share_a_text_are_measured_as_what_they_unpack_to(tmp_path: Path) -> None:
+    """A file of two kilobytes has gigabytes of text, if each cell refers to one long text."""
+    path = tmp_path / "book.xlsx"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        rows = "<row><c t='s'><v>0</v></c></row>" * 900
+        packed.writestr("sheet1.xml", f"<sheetData>{rows}</sheetData>")
+        packed.writestr("sharedStrings.xml", f"<sst><si><t>{'x' * 32_000}</t></si></sst>")
+    assert path.stat().st_size < 2000 and sheets.measure(path) == 900 * 32_000
+
+
+def test_a_spreadsheet_is_the_same_read_here_and_in_a_process_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = values(_book(tmp_path / "log.xlsx"))
+    monkeypatch.setattr(excel, "MAX_TEXT", -1)
+    assert values(tmp_path / "log.xlsx") == here and here
+
+
+def test_an_old_spreadsheet_is_read_in_a_process_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = Path(pytest.importorskip("statsmodels").__file__).parent
+    example = next(one for one in package.rglob("macrodata.xls") if one.is_file())
+    rows = values(example)
+    assert len(rows) == 1350
+    assert rows[0] == {"sheet": "README", "Data List: macrodata": "Data Updated: 2009-12-11"}
+    monkeypatch.setattr(excel, "APART", "none.such")
+    (wrong,) = values(example)
+    assert isinstance(wrong, Quarantined)
+    assert wrong.reason == "not a spreadsheet: it takes more than 8 GiB of memory; save it as CSV"
 
 
 def test_a_spreadsheet_that_lies_about_its_size_is_refused(tmp_path: Path) -> None:

@@ -702,6 +702,21 @@ def test_whole_numbers_of_a_column_with_an_empty_cell_are_the_days_that_they_wer
     assert [event.time for event in found.events] == ["2024-01-31T00:00:00", None]
 
 
+@pytest.mark.parametrize("day", [20241331, 5, 20241331.0])
+def test_a_number_that_is_no_time_in_the_format_is_told_and_no_day_of_1970(
+    tmp_path: Path, day: float
+) -> None:
+    path = write_lines(
+        tmp_path / "a.jsonl",
+        *({"role": "user", "text": str(at), "at": at} for at in (1_700_000_000, 20240131, day)),
+    )
+    how = f'{SPEECH}time = "at"\n[constants]\ntime_format = "%Y%m%d"\n'
+    (session,), wrong = read("mapped", path, map=how)
+    assert [told.reason for told in wrong] == [f"time: {day} is not written as '%Y%m%d': kept without it"]
+    times = [event.time for event in session.events]
+    assert times == ["2023-11-14T22:13:20+00:00", "2024-01-31T00:00:00", None]
+
+
 def dated(role: str, minute: int) -> dict[str, Any]:
     at = f"2026-02-03T10:{minute:02}:00Z"
     return {"role": role, "content": f"At {minute}.", "timestamp": at, "aside": minute == 9}

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 
 from coaudit.pipeline.systems.formats import openinference
@@ -224,6 +225,46 @@ def test_empty_cells_of_a_table_of_spans_say_nothing(tmp_path: Path, empty: floa
     assert (found.native_id, outline(found.events)) == ("t1", EXPECTED)
 
 
+def test_spans_of_a_parquet_file_are_those_of_json_lines(tmp_path: Path) -> None:
+    """As a frame of Phoenix is saved: messages are lists of objects, and all objects of a column have the
+    same keys, null where a message has no such attribute."""
+    call = {"message.tool_calls": [{"tool_call.id": "c", "tool_call.function.name": "find"}]}
+    asked = {"message.role": "user", "message.content": "To Ulm, please."}
+    called = {"message.role": "assistant", **call}
+    back = {"message.role": "tool", "message.tool_call_id": "c", "message.content": "A train."}
+    answer = {"message.role": "assistant", "message.content": "There is a train."}
+    calls = [([asked], [called]), ([asked, called, back], [answer])]
+    spans = [
+        {
+            "context.trace_id": "t",
+            "context.span_id": f"s{n}",
+            "span_kind": "LLM",
+            "start_time": f"2026-01-02T03:04:0{n}+00:00",
+            "attributes.llm.input_messages": told,
+            "attributes.llm.output_messages": said,
+        }
+        for n, (told, said) in enumerate(calls)
+    ]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(spans), tmp_path / "spans.parquet")
+    run = one("openinference", tmp_path / "spans.parquet")
+    assert outline(run.events) == [
+        ("user", "message", "To Ulm, please."),
+        ("assistant", "action", "find"),
+        ("assistant", "message", "There is a train."),
+    ]
+    assert list(run.states.values()) == [{"observation": "A train."}]
+    assert run == one("openinference", write_lines(tmp_path / "spans.jsonl", *spans)).model_copy(
+        update={"source": run.source}
+    )
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" * 9])
+def test_a_damaged_parquet_file_is_no_table_of_spans(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "spans.parquet"
+    path.write_bytes(content)
+    assert not openinference.recognises(path)
+
+
 def test_hostile_spans_are_no_reason_to_fail(tmp_path: Path) -> None:
     odd = [
         {"span_id": 1, "span_attributes": [], "child_spans": 5},
@@ -277,13 +318,16 @@ def test_runs_whose_arguments_were_not_recorded_answer_in_the_order_of_the_calls
     assert done == [{"observation": "first"}, {"observation": "second"}]
 
 
+@pytest.mark.parametrize("kind", [int, str])
 @pytest.mark.parametrize("unit", [1, 10**3, 10**6, 10**9])
-def test_a_time_is_the_same_in_whatever_unit_it_is_counted(tmp_path: Path, unit: int) -> None:
+def test_a_time_is_the_same_in_whatever_unit_it_is_counted(
+    tmp_path: Path, unit: int, kind: type[int] | type[str]
+) -> None:
     span = {
         "context": {"trace_id": "t", "span_id": "a"},
         "name": "LLM.call",
-        "start_time": 1_700_000_000 * unit,
-        "end_time": 1_700_000_001 * unit,
+        "start_time": kind(1_700_000_000 * unit),
+        "end_time": kind(1_700_000_001 * unit),
         "attributes": {KIND: "LLM", "input.value": "Go.", "output.value": "Gone."},
     }
     found = one("openinference", write_lines(tmp_path / "a.jsonl", span))

@@ -371,3 +371,64 @@ def test_what_a_tool_of_the_models_provider_is_asked_may_stand_beside_its_name(t
 def test_reasoning_is_no_text_alone_as_in_a_list(kind: str) -> None:
     part: dict[str, Any] = {"type": kind, kind: "They might be wrong.", "text": "They might be wrong."}
     assert (plain_text(part), plain_text([part, "Go."])) == ("", "Go.")
+
+
+def logged(name: str, span: str, body: object = None, **more: object) -> dict[str, Any]:
+    """A log record with an event of a span."""
+    of = {"traceId": "t1", "spanId": span, "timeUnixNano": str(10**18 + int(span, 36) * 10**9)}
+    record: dict[str, Any] = {**of, "eventName": name, "attributes": attributes(more)}
+    return record if body is None else {**record, "body": attribute(body)}
+
+
+def logs(*records: object) -> dict[str, Any]:
+    return {"resourceLogs": [{"scopeLogs": [{"logRecords": [*records]}]}]}
+
+
+DETAILS = "gen_ai.client.inference.operation.details"
+REQUEST = [{"role": "user", "parts": [{"type": "text", "content": "To Ulm, please."}]}]
+REPLY = [{"role": "assistant", "parts": [{"type": "text", "content": "Done."}]}]
+
+
+def test_events_in_logs_are_calls_of_the_spans_that_they_name(tmp_path: Path) -> None:
+    details = {
+        "gen_ai.input.messages": REQUEST,
+        "gen_ai.output.messages": REPLY,
+        "gen_ai.request.model": "m-1",
+    }
+    newest = [logged(DETAILS, "a", None, **details), logged("http.request", "b"), {"body": {}}]
+    older = [
+        logged("gen_ai.user.message", "a", {"content": "To Ulm, please."}),
+        logged("gen_ai.choice", "a", {"index": 0, "message": {"role": "assistant", "content": "Done."}}),
+    ]
+    for records in (newest, older):
+        for objects in ([logs(*records)], [logs(record) for record in records]):
+            run = one("otlp", write_lines(tmp_path / "logs.jsonl", *objects))
+            assert outline(run.events) == [
+                ("user", "message", "To Ulm, please."),
+                ("assistant", "message", "Done."),
+            ]
+            assert run.agent_model == ("m-1" if records is newest else None)
+
+
+def test_an_event_in_logs_says_what_its_span_in_traces_does_not(tmp_path: Path) -> None:
+    call = span(1, "chat", request__model="m-1")
+    event = logged(DETAILS, call["spanId"], None, **{"gen_ai.input.messages": REQUEST})
+    event |= {"traceId": call["traceId"]}
+    run = one("otlp", write_lines(tmp_path / "all.jsonl", logs(event), traced(call)))
+    assert (run.agent_model, outline(run.events)) == ("m-1", [("user", "message", "To Ulm, please.")])
+
+
+def test_an_event_in_logs_that_is_not_as_otlp_has_it_costs_itself_alone(tmp_path: Path) -> None:
+    whole = logged(DETAILS, "a", None, **{"gen_ai.input.messages": REQUEST})
+    lacking = {key: value for key, value in whole.items() if key != "spanId"}
+    value = logs(lacking, whole, 5)
+    value["resourceLogs"] += [7, {"scopeLogs": "x"}, {"resource": 5, "scopeLogs": [{"logRecords": [whole]}]}]
+    (run,), wrong = read("otlp", write_lines(tmp_path / "logs.jsonl", value))
+    assert len(run.events) == 1
+    assert [told.reason.partition(": ")[0] for told in wrong] == [
+        "resourceLogs[0], record 0",
+        "resourceLogs[0], record 2",
+        "resourceLogs[1]",
+        "resourceLogs[2]",
+        "resourceLogs[3]",
+    ]
