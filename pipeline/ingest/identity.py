@@ -193,7 +193,7 @@ def resolve_identity(
             again = run_ids is None or trajectory.id in run_ids
             if previous.source == trajectory.source and not again and not merge.was_heard(previous):
                 name = trajectory.native_id
-                result.told(trajectory.source, trajectory.id, name, len(new), len(old))
+                result.note_shorter(trajectory.source, trajectory.id, name, len(new), len(old))
             return trajectory.id, None
         if old == new[: len(old)]:
             updated = _merge_stored(previous, trajectory, options)

@@ -362,7 +362,7 @@ class Intake:
                         self._same_contents[head.source, before.source] += 1
                     out.add(head.id)
                     reading.ids.append(head.id)
-                    self.result.whole(reading.source.path, head.id)
+                    self.result.note_whole(reading.source.path, head.id)
                 elif before or head.native_id in heard_names:
                     again[head.id] = head
                 else:
@@ -402,7 +402,7 @@ class Intake:
                 if trajectory is None:
                     self.result.unchanged += 1
                     continue
-                self.result.whole(reading.source.path, key)
+                self.result.note_whole(reading.source.path, key)
                 ids.append(trajectory.id)
                 if trajectory.id in self._events_by_id:
                     self.result.remarks.drop(Remarks.of(sessions.whole(trajectory.id, states=True)))

@@ -35,11 +35,11 @@ class IngestResult:
     """(source, trajectory) -> (its name, number of events that the source holds now, number that it held
     before)."""
 
-    def told(self, source: str, key: str, name: str, now: int, before: int) -> None:
+    def note_shorter(self, source: str, key: str, name: str, now: int, before: int) -> None:
         """Note that a source holds fewer events of a trajectory than it did before."""
         self.shorter[source, key] = (name, now, before)
 
-    def whole(self, source: str, key: str) -> None:
+    def note_whole(self, source: str, key: str) -> None:
         """Note that a source holds all events of a trajectory after all: a log may repeat a session at each
         step."""
         self.shorter.pop((source, key), None)

@@ -40,7 +40,7 @@ _GROWN = f"""{_SIDES},
         FROM before JOIN later ON later.reading = before.reading AND later.native_id = before.native_id
             AND later.condition IS NOT DISTINCT FROM before.condition
     ),
-    said AS (
+    acts AS (
         SELECT trajectory_id AS id, hash(row(actor, time, text, action, arguments)) AS what,
             row_number() OVER (PARTITION BY trajectory_id, what) AS nth
         FROM events
@@ -48,8 +48,8 @@ _GROWN = f"""{_SIDES},
     )
     SELECT DISTINCT reading, id FROM pairs
     WHERE NOT EXISTS (
-        FROM said one WHERE one.id = pairs.id AND NOT EXISTS (
-            FROM said other WHERE other.id = pairs.later AND other.what = one.what AND other.nth = one.nth
+        FROM acts one WHERE one.id = pairs.id AND NOT EXISTS (
+            FROM acts other WHERE other.id = pairs.later AND other.what = one.what AND other.nth = one.nth
         )
     )
 """

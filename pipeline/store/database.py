@@ -207,7 +207,7 @@ class Store:
         the result is False: another transaction is needed.
         """
         fresh = sync.load_ledgers(self.workspace, connection, most)
-        ids = {*trajectory_ids, *fresh.trajectories}
+        ids = {*trajectory_ids, *fresh.trajectory_ids}
         if not fresh.is_complete:
             self._wait(connection, ids, time.time() + derived.OVERDUE)
             return False
@@ -227,7 +227,7 @@ class Store:
         Where none has come by `until` (Unix seconds), the next reader refreshes it.
         """
         fresh = sync.load_ledgers(self.workspace, connection)
-        self._wait(connection, {*trajectory_ids, *fresh.trajectories}, until)
+        self._wait(connection, {*trajectory_ids, *fresh.trajectory_ids}, until)
 
     def _wait(self, connection: duckdb.DuckDBPyConnection, late: Collection[str], until: float) -> None:
         delete(connection, "postponed", "trajectory_id", late)

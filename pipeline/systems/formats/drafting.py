@@ -54,7 +54,7 @@ class Draft:
             "table": "one event a record",
             "nothing": "nothing that reads like turns",
         }[self.guess.shape]
-        if self.guess.rounds:
+        if self.guess.has_rounds:
             shape = "a round of a session a record"
         n = len(self.guess.roles)
         roles = f", {n} role{'s' * (n != 1)}, {len(self.unknown_roles)} unknown" if n else ""
@@ -218,7 +218,7 @@ def _input(survey: Survey, guess: Guess) -> Iterator[str]:
         yield f"sessions = {_list(survey.sessions)}    # the records; `key` says of which of these one is"
     elif survey.sessions:
         yield f"sessions = {toml_string(survey.sessions)}    # the records, within the file's object"
-    if guess.rounds:
+    if guess.has_rounds:
         rounds = ", ".join(f"{_key(role)} = {toml_string(str(path))}" for role, path in guess.fields.items())
         yield f"rounds = {{ {rounds} }}    # a record has what each said, in this order: `said` is one of it"
 

@@ -1138,7 +1138,7 @@ def test_prompts_with_all_that_was_said_before_are_no_rounds(tmp_path: Path) -> 
         for n in range(3)
         for m in range(3)
     ]
-    assert not draft(as_lines(tmp_path / "log.jsonl", rows)).guess.rounds
+    assert not draft(as_lines(tmp_path / "log.jsonl", rows)).guess.has_rounds
 
 
 def test_what_is_said_of_each_row_of_a_session_is_told_to_be_left_out(tmp_path: Path) -> None:
