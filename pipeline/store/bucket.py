@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...schemas.extras import pip_command
 from ...schemas.url import shown_url
 from ..errors import StoreError
 from . import disk
@@ -62,8 +63,7 @@ class Bucket:
             import_module("obstore")
         except ImportError as error:
             raise StoreError(
-                f"{self}: a workspace in an object store needs the extra `remote`: "
-                "pip install 'coaudit[remote]'"
+                f"{self}: a workspace in an object store needs the extra `remote`: {pip_command('remote')}"
             ) from error
 
     def __str__(self) -> str:

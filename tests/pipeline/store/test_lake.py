@@ -185,7 +185,7 @@ def _rows(store: Store, table: str) -> list[str]:
     [
         (
             "99.1",
-            r"format 99\.1, which is newer than .*: update it \(pip install -U 'coaudit\[lake\]'\)",
+            r"format 99\.1, which is newer than .*: install the coaudit here that the others have",
         ),
         ("0.3", r"format 0\.3 and this machine writes .*name a new catalog .*`coaudit rebuild` fills it"),
         ("", "name a new catalog"),
