@@ -13,7 +13,7 @@ from ...pipeline.report.tables import count
 from ...pipeline.report.transcript import draw, focus, pins, read
 from ...pipeline.report.transcript.read import Replay
 from ...pipeline.store import Selection
-from ...schemas.text import shortened, visible
+from ...schemas.text import count_of, shortened, visible
 from .. import triage
 from ..cache import ask, place, store
 from ..drawing import choices, lists, markup, scripts
@@ -284,7 +284,7 @@ def _whole(replay: Replay, ratings: list[dict[str, Any]]) -> None:
             units.items(), key=lambda item: (item[0][:2], item[0][2] or 0)
         )
     )
-    with st.expander(f"Raters side by side ({len(lines):,} rows)"):
+    with st.expander(f"Raters side by side ({count_of(f'{len(lines):,}', 'row', 'rows')})"):
         if lines:
             table = Table("raters", "", "", ("Code", "Event", *raters), lines, heads=2 + len(raters))
             st.html(markup.drawn(table, lambda cell: None))

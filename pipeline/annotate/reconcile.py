@@ -15,6 +15,7 @@ from typing import Any
 from ...annotation.labelstudio import Subject, answers
 from ...annotation.labelstudio.client import ListedTask
 from ...schemas import GOLD, Codebook, JsonValue, Maker, Rating, canonical_json
+from ...schemas.text import count_of
 from ..store import Store, dictionaries, execute, ledger
 from ..store.ledger import Ledger
 from ..store.samples import ADJUDICATION, Sample
@@ -141,7 +142,8 @@ class ProjectPull:
         items = [annotation for task in tasks for annotation in task.annotations]
         if count := sum(bool(annotation.get("parent_prediction")) for annotation in items):
             self._report(
-                f"{count} of {len(items)} annotations began from a prediction that Label Studio showed: they "
+                f"{count} of {count_of(len(items), 'annotation', 'annotations')} began from a "
+                "prediction that Label Studio showed: they "
                 "are not blind to whoever made it, and agree with it more than others would"
             )
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ...annotation.statistics import planning
+from ...schemas.text import count_of
 from ..annotate import draw
 from ..errors import UsageError
 from ..store import samples
@@ -88,10 +89,11 @@ def sample(
         emit({"sample": name, "path": str(path), "seed": seed, "rows": rows})
         return
     what = "units" if unit == "unit" else "trajectories"
+    were = ("unit was", "units were") if unit == "unit" else ("trajectory was", "trajectories were")
     for row in rows:
-        request = f"{row['codebook']}: {size} {what} were asked for"
+        request = f"{row['codebook']}: {count_of(size, *were)} asked for"
         if unit == "unit" and row["units"] < size:
-            say(f"{request}, but there are only {row['units']}, which were all drawn")
+            say(f"{request}, but there {'is' if row['units'] == 1 else 'are'} only {row['units']}, all drawn")
         elif unit == "unit" and method == samples.ADJUDICATION and row["units"] < row["of"]:
             rest = row["of"] - row["units"]
             say(f"{row['codebook']}: {rest} more that people dispute were left for another sample (--size)")
@@ -166,4 +168,7 @@ def plan(
     title = f"95 % intervals of ± {half_width:g}; kappa {kappa:g}"
     table(title, columns, [[str(value) for value in row.values()] for row in rows])
     if few:
-        say(f"a corpus of {corpus} units is too small for kappa ± {half_width:g} where more are needed")
+        say(
+            f"a corpus of {count_of(corpus or 0, 'unit', 'units')} is too small for kappa ± "
+            f"{half_width:g} where more are needed"
+        )

@@ -55,4 +55,7 @@ class IngestResult:
             more = f" and of {count_of(len(some) - 1, 'more session', 'more sessions')}" if some[1:] else ""
             yield f"{source}: holds {now} of the {before} events of {name}{more} that it held before; {KEPT}"
         if len(by_source) > NAMED:
-            yield f"{len(by_source) - NAMED} more files hold less of their sessions than before"
+            yield (
+                f"{count_of(len(by_source) - NAMED, 'more file holds', 'more files hold')} less "
+                "of their sessions than before"
+            )

@@ -77,7 +77,10 @@ def loss_notes(missing: Mapping[str, Collection[str]]) -> Iterator[str]:
         sessions = count_of(len(ids), "session", "sessions")
         yield f"{path}: no longer contains {sessions} that it gave before; {KEPT}"
     if len(missing) > NAMED:
-        yield f"{len(missing) - NAMED} more files no longer hold sessions that they gave"
+        yield (
+            f"{count_of(len(missing) - NAMED, 'more file', 'more files')} no longer "
+            f"{'holds' if len(missing) == NAMED + 1 else 'hold'} sessions that they gave"
+        )
 
 
 def find_superseded(

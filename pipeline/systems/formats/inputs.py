@@ -19,6 +19,7 @@ from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined
 from ....schemas.base import repeated
+from ....schemas.text import count_of
 from ..base import ending, numbered_lines, parse_json, plain_json
 from . import parquet
 from .mapping import Input, Mapping
@@ -321,7 +322,7 @@ def _rows_of_csv(
         if len(row) == len(columns):
             yield line, dict(zip(columns, values, strict=True))
         else:
-            reason = f"{len(row)} cells where the first line names {len(columns)}"
+            reason = f"{count_of(len(row), 'cell', 'cells')} where the first line names {len(columns)}"
             yield line, Quarantined(source=str(path), line=line, reason=reason)
     for name, times in repeated(filter(str.strip, columns)).items():
         often = f"{times} times: only the last can be read"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
+from ....schemas.text import count_of
 from ....schemas.trajectory import ParticipantKind
 from ..base import walk
 from . import turns
@@ -121,7 +122,9 @@ def open_questions(survey: Survey, guess: Guess) -> Iterator[str]:
     missing = _count_without_list(survey, guess)
     if missing:
         yield (
-            f"{missing} of {len(survey.records)} records have nothing at {guess.at} and are quarantined: "
+            f"{missing} of {count_of(len(survey.records), 'record', 'records')} "
+            f"{'has' if missing == 1 else 'have'} nothing at {guess.at} and "
+            f"{'is' if missing == 1 else 'are'} quarantined: "
             "other records than sessions, or sessions of another shape"
         )
 

@@ -335,7 +335,7 @@ def test_answers_that_began_from_a_prediction_are_told_and_marked(store: Store) 
     sample = draw.draw(store, draw.Wish(("initiative",), "one", size=41))
     server.add(store, sample)
     server.answer(1, said(1, "no", 0, parent_prediction=9))
-    assert "1 of 1 annotations began from a prediction" in pull.pull(store, server, sample).reports[0]
+    assert "1 of 1 annotation began from a prediction" in pull.pull(store, server, sample).reports[0]
     query = "SELECT external->>'$.labelstudio.parent_prediction' FROM ratings"
     with store.reading() as connection:
         assert connection.execute(query).fetchall() == [("9",)]
