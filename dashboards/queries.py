@@ -10,7 +10,7 @@ from ..pipeline.analyze.choice import choose
 from ..pipeline.analyze.matrix import keys_of
 from ..pipeline.analyze.metrics import metrics
 from ..pipeline.analyze.totals import bounds_of
-from ..pipeline.store import Selection, Store, dictionaries
+from ..pipeline.store import Selection, Store, day_of, dictionaries
 from ..pipeline.store.selection import COLUMNS, name_of
 
 Rows = list[dict[str, Any]]
@@ -175,11 +175,12 @@ def moments(store: Store, only: Selection) -> Rows:
 
 def over_time(store: Store, only: Selection, rater: str, codebook: str) -> Rows:
     """The share of trajectories with any failure of each category, by the week in which they began."""
-    query = """
-        SELECT left(date_trunc('week', t.started::TIMESTAMP)::VARCHAR, 10) AS week, f.code AS category,
+    day = day_of("t.started")
+    query = f"""
+        SELECT date_trunc('week', ({day})::DATE)::DATE::VARCHAR AS week, f.code AS category,
             sum(f.present)::BIGINT AS present, count(f.present) AS trajectories
         FROM category_findings f JOIN trajectories t ON t.id = f.trajectory_id
-        WHERE f.rater = ? AND f.codebook = ? AND t.started IS NOT NULL AND {where}
+        WHERE f.rater = ? AND f.codebook = ? AND {day} IS NOT NULL AND {{where}}
         GROUP BY ALL HAVING count(f.present) > 0 ORDER BY ALL
     """
     return _rows(store, query, only, before=[rater, codebook])
