@@ -88,22 +88,25 @@ def sample(
     if json:
         emit({"sample": name, "path": str(path), "seed": seed, "rows": rows})
         return
-    what = "units" if unit == "unit" else "trajectories"
-    were = ("unit was", "units were") if unit == "unit" else ("trajectory was", "trajectories were")
     for row in rows:
-        request = f"{row['codebook']}: {count_of(size, *were)} asked for"
-        if unit == "unit" and row["units"] < size:
-            say(f"{request}, but there {'is' if row['units'] == 1 else 'are'} only {row['units']}, all drawn")
-        elif unit == "unit" and method == samples.ADJUDICATION and row["units"] < row["of"]:
-            rest = row["of"] - row["units"]
-            say(f"{row['codebook']}: {rest} more that people dispute were left for another sample (--size)")
-        elif row[what] > size:
-            say(
-                f"{request}, {row[what]} were drawn: two of each stratum are the least, "
-                "or the one that it has"
-            )
+        _tell_difference(row, wish)
     columns = ["codebook", "units", "of", "trajectories", "labels"]
     table(f"{path}", columns, [[str(value) for value in row.values()] for row in rows])
+
+
+def _tell_difference(row: dict[str, Any], wish: draw.Wish) -> None:
+    """Say where other numbers were drawn of a codebook than were asked for."""
+    whole = wish.unit != "unit"
+    what, noun = ("trajectories", "trajectory") if whole else ("units", "unit")
+    request = f"{row['codebook']}: {count_of(wish.size, f'{noun} was', f'{what} were')} asked for"
+    if not whole and row["units"] < wish.size:
+        say(f"{request}, but there {'is' if row['units'] == 1 else 'are'} only {row['units']}, all drawn")
+    elif not whole and wish.method == samples.ADJUDICATION and row["units"] < row["of"]:
+        rest = row["of"] - row["units"]
+        left = f"{rest} more that people dispute {'was' if rest == 1 else 'were'} left"
+        say(f"{row['codebook']}: {left} for another sample (--size)")
+    elif row[what] > wish.size:
+        say(f"{request}, {row[what]} were drawn: two of each stratum are the least, or the one that it has")
 
 
 def _conditions(options: list[str]) -> tuple[tuple[str, str], ...]:
