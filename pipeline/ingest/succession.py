@@ -61,8 +61,8 @@ def missing_ids(
     before: Mapping[str, Collection[str]],
     excluded_ids: Collection[str] = (),
 ) -> dict[str, set[str]]:
-    """Path of a source -> the trajectories that it gave `before`, that are stored still, and that no source
-    gives now; `excluded_ids` are about to be removed."""
+    """Path of a source -> stored trajectories that it gave `before` and that no source gives now, without
+    `excluded_ids`, which are about to be removed."""
     now = {source.path: set(source.trajectory_ids) for source in sources}
     lost_ids = {path: set(before.get(path, ())) - ids - set(excluded_ids) for path, ids in now.items()}
     if not any(lost_ids.values()):

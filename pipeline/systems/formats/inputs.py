@@ -198,8 +198,7 @@ def record(line: bytes | None, source: str, number: int | None) -> JsonValue | Q
 
 
 def _without_nan(value: JsonValue) -> JsonValue:
-    """The value with null for NaN, which JSON does not have, and which programs write where a cell is
-    empty."""
+    """The value with null in place of NaN: JSON has no NaN, and programs write one for an empty cell."""
     if isinstance(value, dict):
         return {key: _without_nan(one) for key, one in value.items()}
     if isinstance(value, list):
