@@ -389,11 +389,11 @@ class Intake:
             self._last_source[head.id] = head.source
         return same, again
 
-    def _remark(self, block: Block, known: Collection[str]) -> None:
-        """Take the remarks on the new trajectories of a block, all but the `known` ones."""
-        if not known:
+    def _remark(self, block: Block, old_ids: Collection[str]) -> None:
+        """Take the remarks on the new trajectories of a block, all but the `old_ids`."""
+        if not old_ids:
             self.result.remarks.add(block.remarks)
-        elif ids := [head.id for head in block.heads if head.id not in known]:
+        elif ids := [head.id for head in block.heads if head.id not in old_ids]:
             for one in trajectories(block.parcel.tables(), ids):
                 self.result.remarks.take(one)
 
