@@ -9,9 +9,9 @@ setup: .venv/.stamp
 .venv/.stamp: pyproject.toml Makefile .ci/constraints.txt
 	@{ command -v uv >/dev/null 2>&1 && \
 	  uv venv -q --clear --python "$$(command -v $(PYTHON))" .venv && \
-	  uv pip install -q --python $(PY) -c .ci/constraints.txt -e '.[dev,lake,remote,ray]'; } || \
+	  uv pip install -q --python $(PY) -c .ci/constraints.txt pip -e '.[dev,lake,remote,ray]'; } || \
 	{ $(PYTHON) -m venv --clear --without-pip .venv && \
-	  $(PYTHON) -m pip --python $(PY) install -q -c .ci/constraints.txt -e '.[dev,lake,remote,ray]'; }
+	  $(PYTHON) -m pip --python $(PY) install -q -c .ci/constraints.txt pip -e '.[dev,lake,remote,ray]'; }
 	@mkdir -p .typecheck/coaudit
 	@for p in $(LINKS); do ln -sfn ../../$$p .typecheck/coaudit/$$p; done
 	@ln -sfn ../../coaudit/__init__.py .typecheck/coaudit/__init__.py

@@ -10,7 +10,7 @@ from ..pipeline.analyze.choice import choose
 from ..pipeline.analyze.matrix import keys_of
 from ..pipeline.analyze.metrics import metrics
 from ..pipeline.analyze.totals import bounds_of
-from ..pipeline.store import Selection, Store, dictionaries
+from ..pipeline.store import Selection, Store, day_of, dictionaries
 from ..pipeline.store.selection import COLUMNS, name_of
 
 Rows = list[dict[str, Any]]
@@ -147,7 +147,7 @@ def moments(store: Store, only: Selection) -> Rows:
     an answer. Of none that was found, one part says so.
     """
     query = f"""
-        WITH seen AS (
+        WITH sessions AS (
             SELECT p.codebook, p.rater, p.trajectory_id, sum(p.units) AS units, sum(p.answered) AS answered
             FROM processed p JOIN trajectories t ON t.id = p.trajectory_id
             WHERE p.codebook IN ('confirmation', 'halting') AND p.spoken AND {{where}}
@@ -155,19 +155,19 @@ def moments(store: Store, only: Selection) -> Rows:
         ), sizes AS (
             SELECT codebook, rater, count(*) AS trajectories,
                 CASE WHEN sum(units) = 0 THEN 1.0 ELSE sum(answered) / sum(units) END AS rated
-            FROM seen GROUP BY ALL
-        ), found AS (
+            FROM sessions GROUP BY ALL
+        ), events_by_part AS (
             SELECT c.codebook, c.rater,
                 least({PARTS - 1}, c.event * {PARTS} // greatest(1, t.n_events)) + 1 AS part,
                 count(*) AS events
             FROM counted_ratings c JOIN trajectories t ON t.id = c.trajectory_id
-            SEMI JOIN seen USING (codebook, rater, trajectory_id)
+            SEMI JOIN sessions USING (codebook, rater, trajectory_id)
             WHERE c.label = c.positive AND NOT c.opening
             GROUP BY ALL
         )
         SELECT s.codebook, s.rater, coalesce(f.part, 1) AS part, coalesce(f.events, 0) AS events,
             s.trajectories, s.rated
-        FROM sizes s LEFT JOIN found f USING (codebook, rater)
+        FROM sizes s LEFT JOIN events_by_part f USING (codebook, rater)
         WHERE s.rated > 0 ORDER BY ALL
     """
     return _rows(store, query, only)
@@ -175,11 +175,12 @@ def moments(store: Store, only: Selection) -> Rows:
 
 def over_time(store: Store, only: Selection, rater: str, codebook: str) -> Rows:
     """The share of trajectories with any failure of each category, by the week in which they began."""
-    query = """
-        SELECT left(date_trunc('week', t.started::TIMESTAMP)::VARCHAR, 10) AS week, f.code AS category,
+    day = day_of("t.started")
+    query = f"""
+        SELECT date_trunc('week', ({day})::DATE)::DATE::VARCHAR AS week, f.code AS category,
             sum(f.present)::BIGINT AS present, count(f.present) AS trajectories
         FROM category_findings f JOIN trajectories t ON t.id = f.trajectory_id
-        WHERE f.rater = ? AND f.codebook = ? AND t.started IS NOT NULL AND {where}
+        WHERE f.rater = ? AND f.codebook = ? AND {day} IS NOT NULL AND {{where}}
         GROUP BY ALL HAVING count(f.present) > 0 ORDER BY ALL
     """
     return _rows(store, query, only, before=[rater, codebook])
@@ -239,7 +240,7 @@ def alarms(store: Store, only: Selection) -> Rows:
     detection.
     """
     query = """
-        WITH found AS (
+        WITH findings AS (
             SELECT r.trajectory_id, r.event, r.code, list(r.rater) AS raters,
                 coalesce(min_by(r.rationale, r.rater) FILTER (r.rationale IS NOT NULL), min(r.label)) AS why
             FROM counted_ratings r JOIN trajectories t ON t.id = r.trajectory_id
@@ -251,7 +252,7 @@ def alarms(store: Store, only: Selection) -> Rows:
             -- What is said of a whole trajectory has a row a code.
             SELECT trajectory_id, event, string_agg(code || ': ' || why, '; ' ORDER BY code) AS rationale,
                 array_to_string(list_sort(list_distinct(flatten(list(raters)))), ', ') AS said_by
-            FROM found GROUP BY trajectory_id, event, CASE WHEN event IS NULL THEN code END
+            FROM findings GROUP BY trajectory_id, event, CASE WHEN event IS NULL THEN code END
         )
         SELECT t.id, t.native_id, t.system, t.setting, t.condition, t.task, t.agent_model,
             t.started, t.n_events, m.rationale, m.said_by, m.event, count(*) OVER () AS total

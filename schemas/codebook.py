@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from math import isfinite
 from typing import Any, Literal
 
 from pydantic import Field, computed_field, model_validator
@@ -194,10 +195,13 @@ class Codebook(Model):
             raise ValueError(f"code {code}: an example's {error}") from error
 
     def _check_numbers(self) -> None:
+        wrong = f"{self.level} labels must be numbers, got {', '.join(self.labels)}"
         try:
             values = [float(label) for label in self.labels if label != UNCLEAR]
         except ValueError as error:
-            raise ValueError(f"{self.level} labels must be numbers, got {', '.join(self.labels)}") from error
+            raise ValueError(wrong) from error
+        if not all(map(isfinite, values)):
+            raise ValueError(wrong)
         if values != sorted(values):
             raise ValueError(f"{self.level} labels must ascend, got {', '.join(self.labels)}")
 

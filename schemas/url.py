@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterable
+from ipaddress import ip_address
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 
@@ -21,7 +22,17 @@ def shown_url(url: str) -> str:
 
 def is_local(url: str) -> bool:
     """Whether a URL is on this machine, for which no proxy may be used."""
-    return any(host in url for host in ("//127.", "//localhost", "//[::1]"))
+    try:
+        host = (urlsplit(url).hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
 
 
 def without_secrets(text: str, url: str) -> str:

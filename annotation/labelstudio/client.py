@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import httpx
 
+from ...schemas.text import count_of
 from ...schemas.url import is_local
 from .tasks import DISPUTED, KEY
 
@@ -269,7 +270,8 @@ def upload_missing(
         except Unreachable:
             if waited >= PATIENCE:
                 raise Unreachable(
-                    f"{server.url}: Label Studio went away after {total - len(missing)} of {total} tasks; "
+                    f"{server.url}: Label Studio went away after {total - len(missing)} of "
+                    f"{count_of(total, 'task', 'tasks')}; "
                     "push again when it is back, only what is missing will be sent"
                 ) from None
             time.sleep(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import shutil
 import signal
@@ -10,10 +9,13 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+import httpx
+
+from ...schemas.url import is_local
 
 PACKAGE = "label-studio>=1.23"
 HOST = "127.0.0.1"
@@ -166,12 +168,10 @@ def _is_free(port: int) -> bool:
 
 
 def is_healthy(url: str) -> bool:
-    """Whether a Label Studio answers there, on this machine: no proxy is asked."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    """Whether a Label Studio answers there."""
     try:
-        with opener.open(f"{url}/health", timeout=3) as answer:
-            return bool(answer.status == 200)
-    except (OSError, http.client.HTTPException):
+        return httpx.get(f"{url}/health", timeout=3, trust_env=not is_local(url)).status_code == 200
+    except httpx.HTTPError:
         return False
 
 

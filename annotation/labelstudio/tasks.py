@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...schemas import Codebook, Event, JsonValue, Trajectory, content_hash
+from ...schemas.text import INVISIBLE
 from .config import EARLIER, FINAL, LATER, TRANSCRIPT, UNIT, WHOLE, is_folded, is_parted
 
 KEY = "coaudit_key"
@@ -30,7 +31,7 @@ BESIDE = 1
 CONTEXTS = ("transcript", "preceding", "unit")
 """What an annotator sees beside the unit; `preceding` never shows what came after it."""
 _HASHED = re.compile(r"[0-9a-f]{16,32}(-[0-9a-f]{6})?")
-_HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_HIDDEN = re.compile(f"[{INVISIBLE}\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,12 @@ def final_state(trajectory: Trajectory) -> str:
 
 def clean(text: str) -> str:
     """Text with control and direction characters shown as escapes, for readers and for JSON."""
-    return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _HIDDEN.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 _KINDS = {

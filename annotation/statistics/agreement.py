@@ -100,10 +100,14 @@ class Ratings:
         """Where labels (q,) lie: their values, for interval data, else their ranks."""
         if self.level != "interval":
             return np.arange(len(self.labels), dtype=np.float64)
+        wrong = f"interval labels must be numbers, got {', '.join(self.labels)}"
         try:
-            return np.array([float(label) for label in self.labels])
+            values = np.array([float(label) for label in self.labels])
         except ValueError as error:
-            raise ValueError(f"interval labels must be numbers, got {', '.join(self.labels)}") from error
+            raise ValueError(wrong) from error
+        if not np.isfinite(values).all():
+            raise ValueError(wrong)
+        return values
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import streamlit as st
 from ...pipeline.report.tables import free_name
 from ...schemas.text import visible
 
-Called = Callable[[str], str]
+TitleOf = Callable[[str], str]
 """Name -> how it is shown."""
 _SHOWN = "shown: "
 EMPTY = "(no name)"
@@ -30,7 +30,7 @@ def one(
     key: str,
     index: int | None = 0,
     placeholder: str | None = None,
-    title_of: Called = written,
+    title_of: TitleOf = written,
 ) -> Any:
     """The name chosen in a box drawn in `place` (a column or the page); None where none is chosen.
 
@@ -63,7 +63,7 @@ def some(
     *,
     key: str,
     placeholder: str = "all",
-    title_of: Called = written,
+    title_of: TitleOf = written,
 ) -> list[str]:
     """The names that are chosen in a box."""
     spelled = spellings(names, title_of)
@@ -79,7 +79,7 @@ def some(
     return names_in_box
 
 
-def spellings(names: Iterable[str], title_of: Called = written) -> dict[str, str]:
+def spellings(names: Iterable[str], title_of: TitleOf = written) -> dict[str, str]:
     """Name -> how it is shown, no two alike; one that is shown as it is has the first claim."""
     every = sorted(dict.fromkeys(names), key=lambda name: title_of(name) != name)
     spelled_names = set[str]()

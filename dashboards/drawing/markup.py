@@ -127,7 +127,7 @@ def _title(name: str) -> str:
 
 
 def _head_class(column: int, table: Table) -> str:
-    return ' class="head"' if column in table.left else ""
+    return ' class="head"' if column in table.left_aligned else ""
 
 
 def _row(table: Table, row: tuple[Cell, ...], target: Callable[[Number], str | None], pictures: bool) -> str:

@@ -15,6 +15,7 @@ from ...pipeline.analyze.agreement import is_outside_samples
 from ...pipeline.report import Number, Table, progress, trust
 from ...pipeline.store import Selection
 from ...schemas import Agreement
+from ...schemas.text import count_of
 from ..cache import ask
 from ..drawing import choices, figures, lists, markup
 from ..drawing.definitions import DEFINITIONS
@@ -154,7 +155,7 @@ def _table(rows: list[Agreement]) -> None:
     if len(table.rows) <= 20:
         figures.table(table, metrics=metrics, links=False)
         return
-    with st.expander(f"All coefficients of every code ({len(table.rows)} rows)"):
+    with st.expander(f"All coefficients of every code ({count_of(len(table.rows), 'row', 'rows')})"):
         figures.table(table, metrics=metrics, links=False)
 
 

@@ -14,7 +14,7 @@ from ...pipeline.analyze.compare import MEAN
 from ...pipeline.analyze.totals import OUTCOME
 from ...pipeline.report import Number, Table
 from ...pipeline.report.names import metric_name
-from ...pipeline.report.tables import PERCENT, Cell, place
+from ...pipeline.report.tables import PERCENT, Cell, filter_of
 from ...pipeline.store import Selection, Store
 from ...pipeline.store.selection import COLUMNS
 from ...pipeline.systems import OF_ONE
@@ -177,7 +177,7 @@ def _code_row(
     cells = []
     for group, value in zip(row["groups"], (row["first"], row["second"]), strict=True):
         rate, n = own.get((book, metric, rater, group), (None, 0))
-        of = (place(by, group), *finding)
+        of = (filter_of(by, group), *finding)
         if not row["basis"].startswith("corrected"):
             cells.append(_side(value, row["reason"], n=n or None, percent=share, of=of))
             continue
@@ -203,7 +203,9 @@ def measured(rows: Sequence[Row], by: str) -> Table:
         name, scoring, party = _read(row["metric"])
         share, order = name in PERCENT, () if party else _order(name, row["rater"])
         values = zip(row["groups"], (row["first"], row["second"]), strict=True)
-        cells = (_side(v, row["reason"], percent=share, of=(place(by, group), *order)) for group, v in values)
+        cells = (
+            _side(v, row["reason"], percent=share, of=(filter_of(by, group), *order)) for group, v in values
+        )
         title = metric_name(name, scoring or None, party or None)
         lines.append((title, _rated_by(row), *cells, _difference(row, order, percent=share), _p(row)))
     return Table(

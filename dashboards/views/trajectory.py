@@ -10,10 +10,10 @@ from ...pipeline.errors import UsageError
 from ...pipeline.report import Number, Table
 from ...pipeline.report.names import metric_name
 from ...pipeline.report.tables import count
-from ...pipeline.report.transcript import concerned, draw, pins, read
+from ...pipeline.report.transcript import draw, focus, pins, read
 from ...pipeline.report.transcript.read import Replay
 from ...pipeline.store import Selection
-from ...schemas.text import shortened, visible
+from ...schemas.text import count_of, shortened, visible
 from .. import triage
 from ..cache import ask, place, store
 from ..drawing import choices, lists, markup, scripts
@@ -152,8 +152,8 @@ def _part(
     replay: Replay, ratings: list[dict[str, Any]], code: str | None, column: Any
 ) -> tuple[Replay, dict[int, int]]:
     """The events to be shown: all, or those that a question is about; of a participant's code theirs."""
-    names = concerned.choices(replay, ratings)
-    about = concerned.subject_of(replay, code)
+    names = focus.choices(replay, ratings)
+    about = focus.subject_of(replay, code)
     keys = list(names)
     what = column.selectbox(
         "Show",
@@ -163,7 +163,7 @@ def _part(
         bind="query-params",
         format_func=names.__getitem__,
     )
-    return concerned.select_events(replay, ratings, what)
+    return focus.select_events(replay, ratings, what)
 
 
 def _head(replay: Replay) -> None:
@@ -284,7 +284,7 @@ def _whole(replay: Replay, ratings: list[dict[str, Any]]) -> None:
             units.items(), key=lambda item: (item[0][:2], item[0][2] or 0)
         )
     )
-    with st.expander(f"Raters side by side ({len(lines):,} rows)"):
+    with st.expander(f"Raters side by side ({count_of(f'{len(lines):,}', 'row', 'rows')})"):
         if lines:
             table = Table("raters", "", "", ("Code", "Event", *raters), lines, heads=2 + len(raters))
             st.html(markup.drawn(table, lambda cell: None))

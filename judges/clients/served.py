@@ -20,6 +20,7 @@ from pathlib import Path
 
 import aiohttp
 
+from ...schemas.extras import pip_command
 from ..errors import JudgeError
 from . import guard
 from .arguments import Arguments, command_line
@@ -136,7 +137,7 @@ def python() -> str:
         return executable
     if importlib.util.find_spec("vllm") is None:
         raise JudgeError(
-            "engine 'vllm' needs vLLM, which is not installed here: pip install 'coaudit[vllm]', or name the "
+            f"engine 'vllm' needs vLLM, which is not installed here: {pip_command('vllm')}, or name the "
             f"Python of an environment that has it in {PYTHON}"
         )
     return sys.executable

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...schemas import Verdict
+from ...schemas.text import count_of
 from ..clients import Complete, Question, Reply
 from ..clients.protocol import (
     BadAnswer,
@@ -159,8 +160,8 @@ class Asker:
     """Whether no more is to be asked."""
     tell: Callable[[str | None], None] = lambda trouble: None
     """Takes why the last request failed; None once one succeeds."""
-    contact: float = field(default_factory=time.monotonic)
-    """When the endpoint last answered, or the run began."""
+    gone_since: float | None = None
+    """When it was first not reached (monotonic seconds) since it last answered."""
     has_answered: bool = False
     """Whether it has answered any question, so that a rejection may concern one question alone."""
     rejections: Counter[str] = field(default_factory=Counter)
@@ -213,7 +214,8 @@ class Asker:
         except (Refused, Transient) as error:
             return self._error_verdicts(str(error))
         return self._error_verdicts(
-            f"no usable answer in {self.patience.malformed_repeats + 1} attempts; the last: {reason}"
+            "no usable answer in "
+            f"{count_of(self.patience.malformed_repeats + 1, 'attempt', 'attempts')}; the last: {reason}"
         )
 
     def _reject(self, error: Rejected) -> None:
@@ -242,7 +244,9 @@ class Asker:
                 reply = await self._once(question, outcome)
             except Unreachable as error:
                 self.tell(str(error))
-                if time.monotonic() - self.contact > self.patience.gone_after:
+                now = time.monotonic()
+                self.gone_since = now if self.gone_since is None else self.gone_since
+                if now - self.gone_since > self.patience.gone_after:
                     raise Fatal(f"{error}; gone for {self.patience.gone_after:.0f} s") from error
                 wait = self._pause(failures := failures + 1, None)
             except Transient as error:
@@ -295,7 +299,7 @@ class Asker:
             return reply
 
     def _note_contact(self) -> None:
-        self.contact = time.monotonic()
+        self.gone_since = None
 
     def _pause(self, failures: int, after: float | None) -> float:
         backoff: float = min(self.patience.longest_pause, self.patience.first_pause * 2 ** (failures - 1))

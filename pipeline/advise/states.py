@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...schemas import Event, Trajectory
+from ...schemas.text import count_of
 from ...schemas.trajectory import recorded_outcome
 from ..errors import CoauditError
 from ..systems.rehac.dilemmas import observation
@@ -152,7 +153,8 @@ def episodes(trajectories: Sequence[Trajectory], outcome: str | None = None) -> 
     if name is None:
         names = ", ".join(OUTCOMES)
         raise CoauditError(
-            f"{len(trajectories)} trajectories, none with an outcome ({names}): without one nothing can be "
+            f"{count_of(len(trajectories), 'trajectory', 'trajectories')}, none with an outcome "
+            f"({names}): without one nothing can be "
             "learned; `coaudit outcomes import FILE` brings outcomes in"
         )
     result = rewarded_episodes(trajectories, name)
@@ -160,7 +162,10 @@ def episodes(trajectories: Sequence[Trajectory], outcome: str | None = None) -> 
         why = "".join(
             f"; {reason}" for reason in [*_reasons(trajectories), *_other_outcomes(trajectories, name)]
         )
-        raise CoauditError(f"{len(trajectories)} trajectories, none with steps and a value of {name!r}{why}")
+        raise CoauditError(
+            f"{count_of(len(trajectories), 'trajectory', 'trajectories')}, none with steps and a "
+            f"value of {name!r}{why}"
+        )
     return result, len(trajectories) - len(result)
 
 

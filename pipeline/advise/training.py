@@ -72,7 +72,8 @@ def _check_actors(paths: Sequence[Episode]) -> None:
     if human in (0, total):
         who = "people" if human else "agents"
         raise CoauditError(
-            f"{len(paths)} trajectories, all {total} steps by {who}: nothing can be learned about when a "
+            f"{count_of(len(paths), 'trajectory', 'trajectories')}, all "
+            f"{count_of(total, 'step', 'steps')} by {who}: nothing can be learned about when a "
             "person should step in; agents and people must both have acted"
         )
 

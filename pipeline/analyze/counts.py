@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...annotation.statistics.estimate import Estimate, Totals
 from ...annotation.statistics.intervals import Floats, Ints
+from ...schemas.text import count_of
 from ..store import execute
 from ..store.connection import insert_columns
 from .designs import design_of
@@ -244,5 +245,10 @@ def shares(counts: Counts) -> tuple[float | None, str]:
     if share in (None, 1.0):
         return share, EVERY
     beyond = int(counts.beyond.sum())
-    words = f"; {beyond} sessions that no sample could take are taken for such ones" if beyond else ""
+    words = (
+        f"; {count_of(beyond, 'session', 'sessions')} that no sample could take "
+        f"{'is taken for such a one' if beyond == 1 else 'are taken for such ones'}"
+        if beyond
+        else ""
+    )
     return share, counts.design + words

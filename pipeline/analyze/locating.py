@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...annotation.statistics.intervals import wilson
+from ...schemas.text import count_of
 from .matrix import Rated, group_name
 
 KINDS = ("participant", "step")
@@ -76,4 +77,7 @@ def lines(rows: list[dict[str, Any]]) -> Iterator[str]:
         where = f" ({row['group']})" if row["group"] else ""
         why = f"; {row['reason']}" if row["reason"] else ""
         marks = f"; {row['none']} without a mark, {row['several']} with several" if row["n"] else ""
-        yield f"  {row['measure']}{where}: {value}, {row['n']} of {row['runs']} runs{marks}{why}"
+        yield (
+            f"  {row['measure']}{where}: {value}, {row['n']} of "
+            f"{count_of(row['runs'], 'run', 'runs')}{marks}{why}"
+        )

@@ -24,10 +24,10 @@ from .agreement import joined_codes, of_codes
 from .matrices import rated_codes
 from .matrix import Population, Rated, chosen_books, group_name, groups
 
-WANTED = ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "percent_agreement")
+COEFFICIENTS = ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "percent_agreement")
 ON_A_SCALE = ("cohen_kappa_quadratic", "mean_cohen_kappa_quadratic", "krippendorff_alpha")
 """Of labels that have an order: a near miss is less wrong than a far one."""
-TOLD = ("mean_cohen_kappa", "mean_cohen_kappa_quadratic", "fleiss_kappa", "krippendorff_alpha")
+JOINT = ("mean_cohen_kappa", "mean_cohen_kappa_quadratic", "fleiss_kappa", "krippendorff_alpha")
 """Coefficients in the page's text: those of all people, not of each pair."""
 
 
@@ -63,7 +63,7 @@ def people(store: Store, names: Sequence[str] = (), by: Sequence[str] = ("condit
 
 
 def _is_peoples(row: Agreement, code: Rated) -> bool:
-    return row.coefficient in (*WANTED, *ON_A_SCALE) and set(row.raters) <= set(code.humans)
+    return row.coefficient in (*COEFFICIENTS, *ON_A_SCALE) and set(row.raters) <= set(code.humans)
 
 
 def _counts(code: Rated) -> dict[str, Any]:
@@ -144,11 +144,11 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
         for count in book["counts"]:
             rows = [row for row in book["codes"] if row["code"] == count["code"]]
             names = ("mean_cohen_kappa", "fleiss_kappa") if book["level"] == "nominal" else ON_A_SCALE
-            selection = [row for row in rows if row["coefficient"] in names and row["coefficient"] in TOLD]
+            selection = [row for row in rows if row["coefficient"] in names and row["coefficient"] in JOINT]
             selection = selection or [row for row in rows if row["coefficient"] == "cohen_kappa"]
             figures = map(_coefficient_text, selection) if selection else ["one person labelled it"]
             yield f"  {count['code']}: {'; '.join([*figures, _count_text(count, to_find)])}"
-        joint = [row for row in book["pooled"] if row["coefficient"] in TOLD]
+        joint = [row for row in book["pooled"] if row["coefficient"] in JOINT]
         for row in joint or book["pooled"]:
             parts = (row["group"], count_of(row["n_traces"], "trace", "traces"), row["population"])
             where = ", ".join(text for text in parts if text)

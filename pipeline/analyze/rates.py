@@ -16,6 +16,7 @@ from ...annotation.statistics.intervals import MISSING, Floats, Ints
 from ...annotation.statistics.rates import Rate as Estimated
 from ...annotation.statistics.rates import rate
 from ...schemas import GOLD, Rate
+from ...schemas.text import count_of
 from ..errors import UsageError
 from ..store import Selection, Store
 from .designs import Design
@@ -200,7 +201,7 @@ def presence(code: Rated) -> tuple[Floats, str]:
     human = np.where(usable, votes[:, 0], code.missing_labels)
     split_count = int(((votes[:, 0] > 0) & (votes[:, 0] < 1)).sum())
     gold_count = int((code.of(GOLD) >= 0).sum()) if code.gold else 0
-    words = f"; {gold_count} units as settled by gold" if gold_count else ""
+    words = f"; {count_of(gold_count, 'unit', 'units')} as settled by gold" if gold_count else ""
     if split_count:
         words += f"; {split_count} on which people differ count as the mean of their labels"
     return human.astype(np.float64), words

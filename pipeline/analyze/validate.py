@@ -14,6 +14,7 @@ from ...annotation.statistics.crowds import rater_names
 from ...annotation.statistics.intervals import MISSING
 from ...annotation.statistics.validation import alternative_annotator_test
 from ...schemas import Agreement
+from ...schemas.text import count_of
 from ..errors import UsageError
 from ..store import Store, dictionaries
 from . import drift, locating
@@ -185,7 +186,7 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
     yield f"Judge {page['judge']}"
     for version in page["versions"]:
         title = f"version {version['rater_version'] or '–'}, model {version['model'] or '–'}"
-        yield f"  {title}: {version['n']} ratings"
+        yield f"  {title}: {count_of(version['n'], 'rating', 'ratings')}"
     for code in page["codes"]:
         yield f"\n{code['codebook']} / {code['code']}"
         same = (code["codebook"], code["code"])
@@ -228,7 +229,8 @@ class Summary:
 def summary(page: dict[str, Any]) -> Summary:
     """What a reader needs first of `validate`'s page."""
     versions = [
-        f"{row['rater_version'] or '–'} ({row['model'] or 'no model'}, {row['n']} ratings)"
+        f"{row['rater_version'] or '–'} ({row['model'] or 'no model'}, "
+        f"{count_of(row['n'], 'rating', 'ratings')})"
         for row in page["versions"]
     ]
     labelled = [code for code in page["codes"] if code["n_both"]]

@@ -30,6 +30,21 @@ class Refusal:
         return f"task {self.task}, annotation {self.annotation} by {self.completed_by}: {self.reason}"
 
 
+def origin_of(external: Any) -> dict[str, Any]:
+    """The address in Label Studio of the annotation that a rating was pulled from, out of its `external`; {}
+    where there is none. Anybody may import ratings, with anything there."""
+    origin = external.get("labelstudio") if isinstance(external, dict) else None
+    if not isinstance(origin, dict):
+        return {}
+    fits = (
+        isinstance(origin.get("server"), str)
+        and isinstance(origin.get("project"), int)
+        and isinstance(origin.get("updated_at", ""), str)
+        and all(value is None or isinstance(value, str | int) for value in origin.values())
+    )
+    return origin if fits else {}
+
+
 def person(user: Any) -> int | None:
     """A person's number, from an annotation as listed or as exported."""
     number = user.get("id") if isinstance(user, dict) else user

@@ -28,7 +28,7 @@ class Dispute:
 def disputes(store: Store, book: Codebook) -> dict[Place, Dispute]:
     """(Trajectory, event) -> the dispute there, where there is one; a missing answer disputes nothing."""
     query = """
-        SELECT trajectory_id, event, code, rater, label AS said, rationale, quote
+        SELECT trajectory_id, event, code, rater, label, rationale, quote
         FROM counted_ratings
         WHERE codebook = ? AND rater_kind = 'human' AND rater <> ? AND label IS NOT NULL
         ORDER BY trajectory_id, event, rater, code
@@ -43,7 +43,7 @@ def disputes(store: Store, book: Codebook) -> dict[Place, Dispute]:
 def _dispute(book: Codebook, rows: list[dict[str, Any]]) -> Dispute:
     by_code: dict[str, set[str]] = {}
     for row in rows:
-        by_code.setdefault(row["code"], set()).add(row["said"])
+        by_code.setdefault(row["code"], set()).add(row["label"])
     people = sorted({row["rater"] for row in rows})
     answers = (
         {"author": f"Annotator {people.index(row['rater']) + 1}", "text": _answer_text(book, row)}
@@ -56,4 +56,6 @@ def _dispute(book: Codebook, rows: list[dict[str, Any]]) -> Dispute:
 def _answer_text(book: Codebook, row: dict[str, Any]) -> str:
     prefix = f"{code_title(book.code(row['code']))}: " if len(book.codes) > 1 else ""
     quote = [f"“{row['quote']}”"] if row["quote"] else []
-    return clean("\n".join([prefix + row["said"], *quote, *([row["rationale"]] if row["rationale"] else [])]))
+    return clean(
+        "\n".join([prefix + row["label"], *quote, *([row["rationale"]] if row["rationale"] else [])])
+    )

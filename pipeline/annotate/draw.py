@@ -57,7 +57,7 @@ class Wish:
     seed: int = 0
 
     @property
-    def chance(self) -> int:
+    def draw_seed(self) -> int:
         """The seed of the draw, from name and seed, so that samples of different names are independent."""
         return int(content_hash(self.name, self.seed)[:12], 16)
 
@@ -169,7 +169,7 @@ def _draw_units(
     if not frame:
         return [], np.empty(0)
     if wish.method == samples.ADJUDICATION:
-        subset = sampling.simple_random(len(frame), min(wish.size, len(frame)), wish.chance)
+        subset = sampling.simple_random(len(frame), min(wish.size, len(frame)), wish.draw_seed)
         return [_adjudication_unit(book, frame[unit]) for unit in sorted(subset.units)], np.zeros(len(frame))
     names = np.unique([row["trajectory_id"] for row in frame], return_inverse=True)[1].astype(np.int64)
     clusters = names if wish.unit == "trajectory" and book.unit != "trajectory" else None
@@ -179,7 +179,7 @@ def _draw_units(
         inclusion = _neyman(connection, book, frame, strata, wish, size)
         if clusters is not None:
             inclusion = _trajectory_inclusion(inclusion, clusters, wish)
-        selection = sampling.draw(inclusion, wish.chance, clusters=clusters)
+        selection = sampling.draw(inclusion, wish.draw_seed, clusters=clusters)
     elif wish.method == "stratified":
         texts = np.array([" | ".join(column) for column in zip(*strata.values(), strict=True)])
         _, cells = np.unique(texts, return_inverse=True)
@@ -188,13 +188,13 @@ def _draw_units(
         zeros = np.zeros(len(totals), np.int64)
         sizes = sampling.neyman(totals, zeros, zeros, total)
         quotas = {place: int(n) for place, n in enumerate(sizes)}
-        selection = sampling.stratified(cells.astype(np.int64), quotas, wish.chance, clusters=clusters)
+        selection = sampling.stratified(cells.astype(np.int64), quotas, wish.draw_seed, clusters=clusters)
     elif clusters is not None:
         selection = sampling.draw(
-            _trajectory_inclusion(np.ones(len(frame)), clusters, wish), wish.chance, clusters=clusters
+            _trajectory_inclusion(np.ones(len(frame)), clusters, wish), wish.draw_seed, clusters=clusters
         )
     else:
-        selection = sampling.simple_random(len(frame), size, wish.chance)
+        selection = sampling.simple_random(len(frame), size, wish.draw_seed)
     overlaps = _overlaps(len(selection.units), wish, None if clusters is None else clusters[selection.units])
     stratum_names = [" | ".join(column) for column in zip(*strata.values(), strict=True)] if strata else []
     units = [
@@ -284,7 +284,7 @@ def _trajectory_strata(cells: Ints, clusters: Ints, wish: Wish) -> tuple[Ints, i
 def _overlaps(units: int, wish: Wish, clusters: Ints | None) -> Sequence[int]:
     people = [str(number) for number in range(wish.annotators)]
     each = min(2, wish.annotators)
-    table = sampling.overlap(units, people, wish.overlap, wish.chance, each=each, clusters=clusters)
+    table = sampling.overlap(units, people, wish.overlap, wish.draw_seed, each=each, clusters=clusters)
     return [int(n) for n in table.sum(1)]
 
 
@@ -395,7 +395,7 @@ def _pilot(
     """(code, trajectory, event) -> label -> share of the people who gave it in the pilot; of gold alone where
     there is one."""
     query = f"""
-        WITH said AS (
+        WITH labels AS (
             SELECT r.code, r.trajectory_id, r.event, label, rater = '{GOLD}' AS settles,
                 bool_or(settles) OVER (PARTITION BY r.code, r.trajectory_id, r.event) AS settled
             FROM counted_ratings r JOIN samples s
@@ -403,7 +403,7 @@ def _pilot(
                 AND s.event IS NOT DISTINCT FROM r.event
             WHERE r.codebook = ? AND r.rater_kind = 'human' AND r.label {AMONG}
         )
-        SELECT code, trajectory_id, event, label, count(*) FROM said WHERE settles OR NOT settled
+        SELECT code, trajectory_id, event, label, count(*) FROM labels WHERE settles OR NOT settled
         GROUP BY code, trajectory_id, event, label
     """
     counts: dict[tuple[str, str, int | None], dict[str, int]] = {}

@@ -29,7 +29,7 @@ from ..store.samples import Sample
 from ..systems.base import json_file
 from . import project as project_module
 from .assign import adjudicates
-from .attribution import person
+from .attribution import origin_of, person
 from .reconcile import ProjectPull, PullResult, is_of
 
 FILE = "file"
@@ -58,7 +58,7 @@ def pull(store: Store, server: Server, sample: Sample) -> PullResult:
 def _gone_project_notes(store: Store, server: str, sample: Sample, projects: Sequence[Project]) -> list[str]:
     """Notes on ratings whose project is gone: no pull can retract them any more."""
     query = """
-        SELECT codebook_version, external->'$.labelstudio' FROM current_ratings
+        SELECT codebook_version, external FROM current_ratings
         WHERE rater_kind = 'human' AND codebook = ? AND (external->>'$.labelstudio.server') = ?
     """
     counts: Counter[int] = Counter()
@@ -68,7 +68,8 @@ def _gone_project_notes(store: Store, server: str, sample: Sample, projects: Seq
         versions = {version for version, _ in rows}
         units = [unit for unit in sample.units if unit.codebook == name]
         keys = {project_module.subject(sample, unit, version).key for unit in units for version in versions}
-        places = [at for at in (json.loads(at) for _, at in rows) if at["key"] in keys]
+        origins = (origin_of(json.loads(external)) for _, external in rows)
+        places = [at for at in origins if at.get("key") in keys]
         counts.update(
             at["project"]
             for at in places
@@ -156,7 +157,7 @@ def _has_retraction(store: Store, book: Codebook, server: str, project: int, sin
     """
     with store.reading() as connection:
         rows = execute(connection, query, [book.name, book.version, since]).fetchall()
-    places = [json.loads(external or "{}").get("labelstudio") or {} for (external,) in rows]
+    places = [origin_of(json.loads(external or "{}")) for (external,) in rows]
     return any((at.get("server"), at.get("project")) != (server, project) for at in places)
 
 

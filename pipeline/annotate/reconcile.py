@@ -15,11 +15,12 @@ from typing import Any
 from ...annotation.labelstudio import Subject, answers
 from ...annotation.labelstudio.client import ListedTask
 from ...schemas import GOLD, Codebook, JsonValue, Maker, Rating, canonical_json
+from ...schemas.text import count_of
 from ..store import Store, dictionaries, execute, ledger
 from ..store.ledger import Ledger
 from ..store.samples import ADJUDICATION, Sample
 from . import project as project_module
-from .attribution import Refusal, changed_by, name, person, refusals
+from .attribution import Refusal, changed_by, name, origin_of, person, refusals
 from .dispute import Dispute, disputes
 from .dispute import Place as Disputed
 from .project import Mark
@@ -141,7 +142,8 @@ class ProjectPull:
         items = [annotation for task in tasks for annotation in task.annotations]
         if count := sum(bool(annotation.get("parent_prediction")) for annotation in items):
             self._report(
-                f"{count} of {len(items)} annotations began from a prediction that Label Studio showed: they "
+                f"{count} of {count_of(len(items), 'annotation', 'annotations')} began from a "
+                "prediction that Label Studio showed: they "
                 "are not blind to whoever made it, and agree with it more than others would"
             )
 
@@ -267,7 +269,7 @@ class ProjectPull:
             elif (
                 not before.retracted
                 and before.content == _content(rating)
-                and _is_same_annotation(before.origin, _origin(rating))
+                and _is_same_annotation(before.origin, origin_of(rating.external))
             ):
                 self.result.unchanged += 1
             elif before.retracted and not before.origin and (rating.created or "") <= before.created:
@@ -288,7 +290,7 @@ class ProjectPull:
         """Report gold that another task settles differently, for then the order of the two decides."""
         if before is None or before.retracted or rating.rater != GOLD or not still_stands(before.origin):
             return
-        origin, now = before.origin, _origin(rating)
+        origin, now = before.origin, origin_of(rating.external)
         here, there = rating.label, before.rating.label
         differ = here != there and {here, there} <= {*self.book.labels}
         if differ and origin.get("task") and origin["task"] != now.get("task"):
@@ -344,8 +346,7 @@ class ProjectPull:
         fields = ("event", "unit_hash", "codebook", "codebook_version", "code", "rater", "rater_kind")
         values = {name: row[name] for name in (*fields, *CONTENT, "retracted")}
         rating = Rating(trajectory=row["trajectory_id"], **{**values, "cites": tuple(row["cites"] or ())})
-        external = json.loads(row["external"]) if row["external"] else {}
-        origin = external.get("labelstudio") or {}
+        origin = origin_of(json.loads(row["external"] or "{}"))
         return _LastRating(_content(rating), row["retracted"], row["created"] or "", origin, rating)
 
     def _check_units(self, subjects: dict[str, Subject], tasks: Sequence[ListedTask]) -> None:
@@ -389,11 +390,6 @@ def is_of(origin: Mapping[str, Any], server: str, project: int, created_at: str)
     """Whether a rating came from a project; early ratings lack the time at which theirs was made."""
     same = (origin.get("server"), origin.get("project")) == (server, project)
     return same and origin.get("project_created_at", created_at) == created_at
-
-
-def _origin(rating: Rating) -> dict[str, Any]:
-    origin = rating.external.get("labelstudio")
-    return origin if isinstance(origin, dict) else {}
 
 
 def _place(origin: dict[str, Any]) -> Place:

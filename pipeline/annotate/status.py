@@ -9,6 +9,7 @@ from typing import Any
 
 from ...annotation.labelstudio import Project, Server
 from ...annotation.labelstudio.config import config_hash
+from ...schemas.text import count_of
 from ..store import Store
 from ..store.samples import Sample
 from . import project as project_module
@@ -50,9 +51,13 @@ def _row(
     if mark and (note := project_module.change_note(store, mark.codebook, mark.version)):
         notes.append(f"project {project.id}: {note}")
     if duplicates := sum(1 for key, n in keys.items() if key in task_keys and n > 1):
-        notes.append(f"project {project.id}: {duplicates} units have more than one task")
+        notes.append(
+            f"project {project.id}: {count_of(duplicates, 'unit has', 'units have')} more than one task"
+        )
     if foreign := sum(n for key, n in keys.items() if key not in task_keys):
-        notes.append(f"project {project.id}: {foreign} tasks carry no key of this sample")
+        notes.append(
+            f"project {project.id}: {count_of(foreign, 'task carries', 'tasks carry')} no key of this sample"
+        )
     notes += [
         f"project {project.id}: {one.text()}" for by_place in refused.values() for one in by_place.values()
     ]

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ...schemas import Trajectory
+from ...schemas.text import count_of
 from ..errors import UsageError
 from ..store import Selection, trajectories
 from .console import Json, emit, number, price, progress, say, store, table, tell, workspace
@@ -108,7 +109,8 @@ def _print_training(row: Mapping[str, Any]) -> None:
     table(f"λ = {row['lambda']:g}, on held-out questions", columns, rows[:15])
     gain = row["procedure"]
     tell(
-        f"chosen: {row['chosen']}, of {row['tried']} configurations ({row['learnt']} learnt)\n"
+        f"chosen: {row['chosen']}, of {count_of(row['tried'], 'configuration', 'configurations')} "
+        f"({row['learnt']} learnt)\n"
         f"rule: {row['rule']}\n"
         "expected gain of this way of choosing over agent-only, on held-out questions: "
         f"{_interval(gain, 'difference')}"
@@ -157,7 +159,12 @@ def _print_evaluation(document: Mapping[str, Any]) -> None:
         ]
         for row in document["rows"]
     ]
-    table(f"{document['questions']} questions, λ = {document['lambda']:g}; → is chosen", columns, rows)
+    table(
+        f"{count_of(document['questions'], 'question', 'questions')}, λ = {document['lambda']:g}; "
+        "→ is chosen",
+        columns,
+        rows,
+    )
     choice = next(row for row in document["rows"] if row["chosen"])
     tell(
         f"{choice['policy']} gains {_interval(choice, 'difference')} over agent-only (paired over questions)"
@@ -239,7 +246,7 @@ def _trajectories(ctx: typer.Context, paths: Sequence[Path], condition: list[str
     for wrong in quarantined[:5]:
         say(str(wrong))
     if len(quarantined) > 5:
-        say(f"{len(quarantined)} pieces could not be read")
+        say(f"{count_of(len(quarantined), 'piece', 'pieces')} could not be read")
     return items
 
 

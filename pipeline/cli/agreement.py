@@ -11,6 +11,7 @@ import typer
 
 from ...annotation.statistics.crowds import rater_names
 from ...schemas import Agreement, Rate
+from ...schemas.text import count_of
 from .. import codebooks
 from ..analyze import agreement as measuring
 from ..analyze import compare as comparing
@@ -222,7 +223,7 @@ def _report_disagreements(rows: list[dict[str, Any]], json: bool) -> None:
     cells = [
         [row["native_id"], _event(row["event"]), row["code"], _labels_text(row["labels"])] for row in rows
     ]
-    table(f"{len(rows)} disagreements", columns, cells)
+    table(count_of(len(rows), "disagreement", "disagreements"), columns, cells)
 
 
 def _event(seq: int | None) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from ...judges.llm.answers import answer_of
 from ...judges.llm.prompts import rubric
+from ...schemas.text import count_of
 from .. import codebooks
 from ..errors import CoauditError, UsageError
 from ..judge import codebook_check
@@ -51,7 +52,7 @@ def list_codebooks(ctx: typer.Context, json: Json = False) -> None:
         return
     columns = ["name", "title", "unit", "level", "labels", "codes", "version"]
     cells = [[_cell(row[column]) for column in columns] for row in rows]
-    table(f"{len(rows)} codebooks", columns, cells)
+    table(count_of(len(rows), "codebook", "codebooks"), columns, cells)
 
 
 @codebook_app.command("show")

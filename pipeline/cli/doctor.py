@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from ...schemas.extras import pip_command
 from ...schemas.text import count_of
 from ..errors import CoauditError, UsageError
 from ..store import Store, first_row
@@ -24,9 +25,10 @@ app = typer.Typer(rich_markup_mode=None)
 NEEDED = ("coaudit", "duckdb", "pyarrow", "polars", "litellm", "streamlit", "label-studio-sdk")
 """Packages without which nothing works."""
 OPTIONAL = {
-    "ray": ("judge --engine ray", "pip install 'coaudit[ray]'"),
-    "inspect_ai": ("ingest of Inspect's .eval files", "pip install 'coaudit[inspect]'"),
-    "duckdb_extension_ducklake": ("a store on DuckLake", "pip install 'coaudit[lake]'"),
+    "ray": ("judge --engine ray", pip_command("ray")),
+    "inspect_ai": ("ingest of Inspect's .eval files", pip_command("inspect")),
+    "duckdb_extension_ducklake": ("a store on DuckLake", pip_command("lake")),
+    "obstore": ("a workspace in an object store", pip_command("remote")),
 }
 """Module -> what needs it, and what brings it."""
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "LABEL_STUDIO_API_KEY")
@@ -83,7 +85,7 @@ def _packages() -> Iterator[Finding]:
         try:
             yield Finding(name, "ok", metadata.version(name), "everything")
         except metadata.PackageNotFoundError:
-            yield Finding(name, "failed", "not installed: pip install coaudit", "everything")
+            yield Finding(name, "failed", "not installed: install coaudit again", "everything")
 
 
 def _workspace(here: Store) -> Iterator[Finding]:
@@ -132,7 +134,7 @@ def _vllm() -> Finding:
     name, use, python = "vllm", "judge --engine vllm", os.environ.get(PYTHON)
     if not python:
         is_installed = util.find_spec(name) is not None
-        hint = f"pip install 'coaudit[vllm]', or have {PYTHON} name the Python of an environment that has it"
+        hint = f"{pip_command('vllm')}, or have {PYTHON} name the Python of an environment that has it"
         return Finding(name, "ok" if is_installed else "missing", "installed" if is_installed else hint, use)
     where = f"{PYTHON}={python}"
     try:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ...schemas.text import count_of
 from ..systems.cogym import generate as generating
 from .console import Json, emit, progress, tell
 
@@ -26,4 +27,7 @@ def generate(
     if json:
         emit(counts)
     else:
-        tell(f"{counts['sessions']} sessions with {counts['utterances']} utterances in {folder}")
+        tell(
+            f"{count_of(counts['sessions'], 'session', 'sessions')} with "
+            f"{count_of(counts['utterances'], 'utterance', 'utterances')} in {folder}"
+        )

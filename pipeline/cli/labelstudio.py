@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ...annotation.labelstudio import Server, server
+from ...schemas.text import count_of
 from ...schemas.url import shown_url
 from ..annotate import pull as pulling
 from ..annotate import push as annotating
@@ -139,7 +140,10 @@ def push(
         for note in (*result.notes, *(f"left out: {text}" for text in result.left_out)):
             remark(note)
         if not json:
-            tell(f"{_whose(result)}: {result.sent} tasks sent, {result.already} were there  {result.url}")
+            tell(
+                f"{_whose(result)}: {count_of(result.sent, 'task', 'tasks')} sent, "
+                f"{result.already} {'was' if result.already == 1 else 'were'} there  {result.url}"
+            )
     if not json:
         tell(f"annotators sign up at {invitation}, each with their own e-mail address")
 
@@ -230,7 +234,8 @@ def _report(result: PullResult, json: bool) -> None:
         emit(asdict(result))
     else:
         tell(
-            f"{result.annotations} annotations read: {result.rated} new ratings, "
+            f"{count_of(result.annotations, 'annotation', 'annotations')} read: "
+            f"{count_of(result.rated, 'new rating', 'new ratings')}, "
             f"{result.errors} without a label, {result.retracted} withdrawn, {result.unchanged} unchanged"
         )
     for report in result.reports:

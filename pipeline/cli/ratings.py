@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ...schemas.text import count_of
 from ..errors import SourceError
 from ..ingest import imports, labels
 from ..store import disk
@@ -55,7 +56,11 @@ def uncounted_ratings(ctx: typer.Context, json: Json = False) -> None:
         emit_rows(rows)
         return
     columns = ["trajectory", "event", "codebook", "code", "rater", "label", "reason"]
-    table(f"{len(rows)} ratings", columns, [[str(row[name] or "") for name in columns] for row in rows])
+    table(
+        count_of(len(rows), "rating", "ratings"),
+        columns,
+        [[str(row[name] or "") for name in columns] for row in rows],
+    )
 
 
 @ratings_app.command("export")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ...schemas import canonical_json
-from ...schemas.text import visible_json
+from ...schemas.text import count_of, visible_json
 from ..errors import CoauditError, UsageError
 from ..report import Report, answers, methods
 from ..report import build as reporting
@@ -71,7 +71,7 @@ def report(
     if out or format or not figures:
         _put(text, out)
     if out:
-        say(f"{out}: {len(document.tables)} tables")
+        say(f"{out}: {count_of(len(document.tables), 'table', 'tables')}")
 
 
 def _check_used(ctx: typer.Context) -> None:

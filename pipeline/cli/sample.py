@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ...annotation.statistics import planning
+from ...schemas.text import count_of
 from ..annotate import draw
 from ..errors import UsageError
 from ..store import samples
@@ -87,21 +88,25 @@ def sample(
     if json:
         emit({"sample": name, "path": str(path), "seed": seed, "rows": rows})
         return
-    what = "units" if unit == "unit" else "trajectories"
     for row in rows:
-        request = f"{row['codebook']}: {size} {what} were asked for"
-        if unit == "unit" and row["units"] < size:
-            say(f"{request}, but there are only {row['units']}, which were all drawn")
-        elif unit == "unit" and method == samples.ADJUDICATION and row["units"] < row["of"]:
-            rest = row["of"] - row["units"]
-            say(f"{row['codebook']}: {rest} more that people dispute were left for another sample (--size)")
-        elif row[what] > size:
-            say(
-                f"{request}, {row[what]} were drawn: two of each stratum are the least, "
-                "or the one that it has"
-            )
+        _tell_difference(row, wish)
     columns = ["codebook", "units", "of", "trajectories", "labels"]
     table(f"{path}", columns, [[str(value) for value in row.values()] for row in rows])
+
+
+def _tell_difference(row: dict[str, Any], wish: draw.Wish) -> None:
+    """Say where other numbers were drawn of a codebook than were asked for."""
+    whole = wish.unit != "unit"
+    what, noun = ("trajectories", "trajectory") if whole else ("units", "unit")
+    request = f"{row['codebook']}: {count_of(wish.size, f'{noun} was', f'{what} were')} asked for"
+    if not whole and row["units"] < wish.size:
+        say(f"{request}, but there {'is' if row['units'] == 1 else 'are'} only {row['units']}, all drawn")
+    elif not whole and wish.method == samples.ADJUDICATION and row["units"] < row["of"]:
+        rest = row["of"] - row["units"]
+        left = f"{rest} more that people dispute {'was' if rest == 1 else 'were'} left"
+        say(f"{row['codebook']}: {left} for another sample (--size)")
+    elif row[what] > wish.size:
+        say(f"{request}, {row[what]} were drawn: two of each stratum are the least, or the one that it has")
 
 
 def _conditions(options: list[str]) -> tuple[tuple[str, str], ...]:
@@ -166,4 +171,7 @@ def plan(
     title = f"95 % intervals of ± {half_width:g}; kappa {kappa:g}"
     table(title, columns, [[str(value) for value in row.values()] for row in rows])
     if few:
-        say(f"a corpus of {corpus} units is too small for kappa ± {half_width:g} where more are needed")
+        say(
+            f"a corpus of {count_of(corpus or 0, 'unit', 'units')} is too small for kappa ± "
+            f"{half_width:g} where more are needed"
+        )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 
+from ...schemas.text import count_of
 from ..errors import CoauditError
 from ..ingest import imports
 from ..ingest.run import ingest
@@ -37,11 +38,14 @@ def run(folder: Path, say: Callable[[str], None]) -> tuple[Path, str]:
     read = ingest(
         store, [data / name for name in SYSTEMS], ReadOptions(), reference=data / "overcooked" / "reference"
     )
-    say(f"  {read.trajectories} trajectories with {read.events} events, {read.unchanged} unchanged")
+    say(
+        f"  {count_of(read.trajectories, 'trajectory', 'trajectories')} with "
+        f"{count_of(read.events, 'event', 'events')}, {read.unchanged} unchanged"
+    )
     say("Judging them with the embedded rules (no network, no key) ...")
     for rater in embedded.EMBEDDED:
         summary = embedded.judge(store, rater, (), Scope(()), say)
-        say(f"  {rater}: {summary.rated} units rated, {summary.already} rated before")
+        say(f"  {rater}: {count_of(summary.rated, 'unit', 'units')} rated, {summary.already} rated before")
     say("Adding the labels that come with the samples (made by language-model labellers, not by people) ...")
     for path in sorted((data / "labels").glob("*.jsonl")):
         imports.ratings(store, path)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ...schemas.text import count_of
 from ..errors import CoauditError
 from ..ingest import sets
 from ..systems import ReadOptions
@@ -35,8 +36,14 @@ def import_set(
         labels = {"imported": result.labels.imported, "unchanged": result.labels.unchanged}
         emit({**counts, "labels": labels, "quarantined": [item.model_dump() for item in wrong]})
     else:
-        tell(f"{result.logs.trajectories} trajectories, {result.logs.unchanged} unchanged")
-        tell(f"{result.labels.imported} labels imported, {result.labels.unchanged} unchanged")
+        tell(
+            f"{count_of(result.logs.trajectories, 'trajectory', 'trajectories')}, "
+            f"{result.logs.unchanged} unchanged"
+        )
+        tell(
+            f"{count_of(result.labels.imported, 'label', 'labels')} imported, "
+            f"{result.labels.unchanged} unchanged"
+        )
         for line in complaints(wrong):
             say(line)
         for note in result.logs.remarks.notes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -121,6 +122,10 @@ def _name(file: Path) -> str:
 
 
 def _machine(path: Path) -> str:
-    """The machine that wrote a file, according to the file's name."""
-    parts = path.name.split("-")
-    return parts[1] if len(parts) == 4 else "unknown"
+    """The machine that wrote a file, according to the file's name; a sample's name is a person's."""
+    match = _WRITTEN.match(path.name)
+    return match[1] if match else "unknown"
+
+
+_WRITTEN = re.compile(r"\d{8}T[\d~]+-(\w+)-\d+-[0-9a-f]{8}\.")
+"""How `ledger.new_name` begins a name."""

@@ -150,7 +150,8 @@ class Listener:
         self.recovered, self.missed = self.recovered + recoveries, self.missed + losses
         if losses:
             self.say(
-                f"{session.name}: {recoveries} events came back with the chat, at least {losses} are missed"
+                f"{session.name}: {count_of(recoveries, 'event', 'events')} came back with the "
+                f"chat, at least {losses} {'is' if losses == 1 else 'are'} missed"
             )
 
     def note_running(self, sessions: Iterable[tuple[str, str]]) -> None:

@@ -310,7 +310,7 @@ class Sink:
             ids_by_source[source.path] = (*now, key)
             if whole is not None:
                 sessions.keep(whole)
-                result.whole(source.path, key)
+                result.note_whole(source.path, key)
         self._remember(result)
         return sessions.save(but=excluded_ids)
 

@@ -17,10 +17,10 @@ _CONTENTS = """
 """
 """Hash of what a log's sessions say and when, in whatever order, for logs that share it with another log."""
 
-_CAME = """
+_RESULTS = """
     SELECT t.source, sum(hash(e.seq, e.sub, e.status, e.error, e.states)) AS mark
     FROM trajectories t JOIN events e ON e.trajectory_id = t.id
-    WHERE t.source IN (SELECT source FROM said)
+    WHERE t.source IN (SELECT source FROM contents)
     GROUP BY t.source
 """
 """For each of these, hash of what came of its actions, which may differ where two runs do the same."""
@@ -33,11 +33,12 @@ def copies(connection: duckdb.DuckDBPyConnection, sources: Iterable[str]) -> lis
     Of two among the `sources` the later name is the copy.
     """
     query = f"""
-        WITH said AS ({_CONTENTS}), came AS ({_CAME}),
-            whole AS (SELECT said.*, came.mark AS came FROM said JOIN came USING (source))
+        WITH contents AS ({_CONTENTS}), results AS ({_RESULTS}),
+            whole AS (SELECT contents.*, results.mark AS results FROM contents JOIN results USING (source))
         SELECT a.source, min(b.source), bool_or(a.condition IS NOT DISTINCT FROM b.condition)
         FROM whole a JOIN whole b
-            ON (b.system, b.n, b.mark, b.came) = (a.system, a.n, a.mark, a.came) AND a.source <> b.source
+            ON (b.system, b.n, b.mark, b.results) = (a.system, a.n, a.mark, a.results)
+            AND a.source <> b.source
         WHERE a.source {AMONG} AND (b.source < a.source OR NOT b.source {AMONG})
         GROUP BY ALL ORDER BY ALL
     """

@@ -193,7 +193,7 @@ def resolve_identity(
             again = run_ids is None or trajectory.id in run_ids
             if previous.source == trajectory.source and not again and not merge.was_heard(previous):
                 name = trajectory.native_id
-                result.told(trajectory.source, trajectory.id, name, len(new), len(old))
+                result.note_shorter(trajectory.source, trajectory.id, name, len(new), len(old))
             return trajectory.id, None
         if old == new[: len(old)]:
             updated = _merge_stored(previous, trajectory, options)
@@ -217,8 +217,8 @@ def resolve_identity(
 
 
 def with_suffixes(ids: Collection[str]) -> dict[str, str]:
-    """Id as it is read -> id with a suffix, of those that a source gave, where it gave no other that reads
-    the same."""
+    """Id without its suffix -> id with it, of the `ids` of one source; without those that have another
+    suffix beside them, or none."""
     read = Counter(_as_read(key) for key in ids)
     return {_as_read(key): key for key in ids if key != _as_read(key) and read[_as_read(key)] == 1}
 

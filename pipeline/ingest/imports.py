@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from ...schemas import Codebook, Quarantined, Rating
 from ...schemas.base import repeated
-from ...schemas.text import rule_of, shortened
+from ...schemas.text import count_of, rule_of, shortened
 from ...schemas.trajectory import GivenOutcome
 from ..errors import SourceError
 from ..store import Store, dictionaries, ledger, rows
@@ -285,7 +285,8 @@ class _Intake:
             spared += len(left_out)
         if spared:
             reason = (
-                f"[constants] rest: {spared} units of which [labels] or [filter] left something out get no "
+                f"[constants] rest: {count_of(spared, 'unit', 'units')} of which [labels] or "
+                "[filter] left something out get no "
                 "label; where it means one, [labels] says which"
             )
             source = next(iter(self._marks.values())).source

@@ -336,54 +336,66 @@ class Intake:
     def _save(self, connection: duckdb.DuckDBPyConnection) -> list[str]:
         """Store the blocks that wait; returns the ids of what is new or has grown."""
         heads = [head for block in self._blocks for head in block.heads]
-        existing, heard_names = (
-            summaries_by_id(connection, [head.id for head in heads]),
-            _heard_names(connection, heads),
-        )
+        existing = summaries_by_id(connection, [head.id for head in heads])
+        heard_names = _heard_names(connection, heads)
         fresh: dict[str, Summary] = {}
         clean: list[Parcel] = []
         late: list[tuple[Parcel, dict[str, Head]]] = []
         blocks, self._blocks = self._blocks, []
         self._sizes.clear()
         for block in blocks:
-            out: set[str] = set()
-            again: dict[str, Head] = {}
-            for head in block.heads:
-                entry = head.summary
-                reading = self._expected[head.source]
-                condition = reading.source.options.condition
-                before = fresh.get(head.id) or existing.get(head.id)
-                if head.id in reading.suffixed_ids:
-                    again[head.id] = head
-                elif before and before.digest == entry.digest and condition in (None, before.condition):
-                    # A line that stands twice in one file is no second trajectory.
-                    self.result.unchanged += self._last_source.get(head.id) != head.source
-                    if not entry.has_times and entry.source != before.source:
-                        self._same_contents[head.source, before.source] += 1
-                    out.add(head.id)
-                    reading.ids.append(head.id)
-                    self.result.whole(reading.source.path, head.id)
-                elif before or head.native_id in heard_names:
-                    again[head.id] = head
-                else:
-                    fresh[head.id] = entry
-                    reading.ids.append(head.id)
-                    self._count(head.id, head.source, head.summary.events)
-                self._last_source[head.id] = head.source
-            if not (out or again):
-                self.result.remarks.add(block.remarks)
-            elif len(out) < len(block.heads):
-                ids = [head.id for head in block.heads if head.id not in out and head.id not in again]
-                for one in trajectories(block.parcel.tables(), ids) if ids else ():
-                    self.result.remarks.take(one)
-                if again:
-                    late.append((block.parcel.copy(), again))
-            clean.append(block.parcel.without(out | set(again)))
+            same, again = self._sort(block, fresh, existing, heard_names)
+            self._remark(block, {*same, *again})
+            if again:
+                late.append((block.parcel.copy(), again))
+            clean.append(block.parcel.without({*same, *again}))
         save_parcels(self.store, connection, clean)
         ids = [*fresh, *self._save_late(connection, _one_by_one(late))] if late else list(fresh)
         for parcel in clean:
             parcel.remove()
         return ids
+
+    def _sort(
+        self,
+        block: Block,
+        fresh: dict[str, Summary],
+        existing: Mapping[str, Summary],
+        heard_names: Collection[str],
+    ) -> tuple[set[str], dict[str, Head]]:
+        """The trajectories of a block that the store has just so, and those that have to be compared with
+        what it has. All others are new: they are added to `fresh`, and counted."""
+        same: set[str] = set()
+        again: dict[str, Head] = {}
+        for head in block.heads:
+            entry, reading = head.summary, self._expected[head.source]
+            condition = reading.source.options.condition
+            before = fresh.get(head.id) or existing.get(head.id)
+            if head.id in reading.suffixed_ids:
+                again[head.id] = head
+            elif before and before.digest == entry.digest and condition in (None, before.condition):
+                # A line that stands twice in one file is no second trajectory.
+                self.result.unchanged += self._last_source.get(head.id) != head.source
+                if not entry.has_times and entry.source != before.source:
+                    self._same_contents[head.source, before.source] += 1
+                same.add(head.id)
+                reading.ids.append(head.id)
+                self.result.note_whole(reading.source.path, head.id)
+            elif before or head.native_id in heard_names:
+                again[head.id] = head
+            else:
+                fresh[head.id] = entry
+                reading.ids.append(head.id)
+                self._count(head.id, head.source, entry.events)
+            self._last_source[head.id] = head.source
+        return same, again
+
+    def _remark(self, block: Block, old_ids: Collection[str]) -> None:
+        """Take the remarks on the new trajectories of a block, all but the `old_ids`."""
+        if not old_ids:
+            self.result.remarks.add(block.remarks)
+        elif ids := [head.id for head in block.heads if head.id not in old_ids]:
+            for one in trajectories(block.parcel.tables(), ids):
+                self.result.remarks.take(one)
 
     def _save_late(self, connection: duckdb.DuckDBPyConnection, late: Iterable[_Candidate]) -> list[str]:
         """Store what may be known already, each compared with what the store has by then; returns ids as
@@ -402,7 +414,7 @@ class Intake:
                 if trajectory is None:
                     self.result.unchanged += 1
                     continue
-                self.result.whole(reading.source.path, key)
+                self.result.note_whole(reading.source.path, key)
                 ids.append(trajectory.id)
                 if trajectory.id in self._events_by_id:
                     self.result.remarks.drop(Remarks.of(sessions.whole(trajectory.id, states=True)))

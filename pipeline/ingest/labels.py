@@ -17,6 +17,7 @@ from pydantic import Field, ValidationError
 
 from ...schemas import Model, Quarantined, toml
 from ...schemas.rating import RaterKind
+from ...schemas.text import count_of
 from ..errors import SourceError
 from ..systems.base import items_until_failure
 from ..systems.formats import inputs, turns
@@ -232,9 +233,12 @@ class _Reading:
             if records and (key, path) in self.empty_paths:
                 spelling = f"a column of that name is written {escape_key(path)}"
                 hint = spelling if path in self.columns and escape_key(path) != path else f"they have {there}"
-                yield f"{key}: none of {records} records has anything at {path!r}; {hint}"
+                yield (
+                    f"{key}: none of {count_of(records, 'record', 'records')} has anything at "
+                    f"{path!r}; {hint}"
+                )
         if records and not self.n_kept and self.conditions:
-            yield f"filter: takes no label of {records} records"
+            yield f"filter: takes no label of {count_of(records, 'record', 'records')}"
 
     def labels(self, number: int | None, record: dict[str, Any]) -> Iterator[LoggedLabel | str]:
         """Every label of a record; a sentence in place of what is no label."""

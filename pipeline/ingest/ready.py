@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from ...schemas.text import count_of
 from ..store import Store, Workspace
 from ..store.sync import ledger_offsets, note_offsets
 
@@ -55,7 +56,10 @@ def _tell_gone(result: IngestResult, say: Say) -> None:
 
     sources = [item.source for item in result.quarantined if item.reason == GONE]
     if sources:
-        say(f"{len(sources)} logs are gone, their ratings are kept; the first: {sources[0]}")
+        say(
+            f"{count_of(len(sources), 'log is', 'logs are')} gone, their ratings are kept; the "
+            f"first: {sources[0]}"
+        )
 
 
 def _heed_forgotten(store: Store) -> None:

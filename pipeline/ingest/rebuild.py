@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from os.path import exists
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -33,6 +34,7 @@ def rebuild(store: Store, progress: Progress | None = None, *, unless_made: bool
     another process has made some since.
     """
     store.admit_writes()
+    store.refuse_newer()
     with store.tables.locks.exclusive("rebuild", lambda holder: None):
         if unless_made and store.has_tables():
             return IngestResult()
@@ -81,10 +83,7 @@ def _replace(store: Store, progress: Progress | None) -> IngestResult:
 def _keep_scrapes(store: Store, aside: Store) -> None:
     """Take over the scrapes of model servers, which lie on the machine that made them, and else only in the
     tables."""
-    if not store.has_tables():
-        return
-    with store.reading(synced=True) as connection:
-        scrapes = dictionaries(connection, "SELECT * FROM serving")
+    scrapes = _old_rows(store, "SELECT * FROM serving")
     with aside.writing() as connection:
         serving.keep(connection, scrapes)
 
@@ -95,17 +94,22 @@ def _keep_refused(store: Store, aside: Store) -> None:
         SELECT source, line, reason, read_from FROM quarantine
         WHERE starts_with(read_from, '/') AND reason <> ?
     """
-    try:
-        if not store.has_tables():
-            return
-        with store.reading(synced=True) as connection:
-            wrong = dictionaries(connection, query, [GONE])
-    except (StoreError, duckdb.Error):  # an old database that cannot be read is what a rebuild is for
-        return
+    wrong = _old_rows(store, query, [GONE])
     with aside.writing() as connection:
         query = "SELECT path FROM sources UNION SELECT read_from FROM quarantine"
         there = {path for (path,) in connection.execute(query).fetchall()}
         insert(connection, "quarantine", [row for row in wrong if row["read_from"] not in there])
+
+
+def _old_rows(store: Store, query: str, parameters: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Rows of the tables that are replaced, whichever coaudit made them; none where they cannot be read."""
+    try:
+        if not store.is_made:
+            return []
+        with store.reading_any_version() as connection:
+            return dictionaries(connection, query, parameters)
+    except (StoreError, duckdb.Error):  # an old database that cannot be read is what a rebuild is for
+        return []
 
 
 def _fill_new(aside: Store, progress: Progress | None) -> IngestResult:
@@ -163,7 +167,7 @@ def _fill(store: Store, sources: Sequence[Source], progress: Progress | None) ->
         intake.run(progress)
     _name_lost(store, result, missing)
     with store.writing() as connection:
-        serving.replay(store, connection)
+        result.quarantined += serving.replay(store, connection)
     store.sync(lags=True)
     intake.leave_out(forgetting.enforce(store).trajectories)
     return result

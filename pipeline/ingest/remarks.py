@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from ...schemas import JsonValue, Trajectory
-from ...schemas.text import shortened
+from ...schemas.text import count_of, shortened
 from ...schemas.trajectory import ParticipantKind
 from ..systems.formats import chat, marks
 from ..systems.formats.guess_roles import contrary_kinds
@@ -130,7 +130,10 @@ class Remarks:
                 "Where some of them are agents, [[roles]] of a mapping (--map) says so"
             )
         if self.messages and 2 * self.textless >= self.messages:
-            lacking = f"{self.textless} of {self.messages} messages have no text"
+            lacking = (
+                f"{self.textless} of {count_of(self.messages, 'message', 'messages')} "
+                f"{'has' if self.textless == 1 else 'have'} no text"
+            )
             if self.textless == self.messages:
                 lacking = f"none of the {self.messages} messages has a text"
             yield (

@@ -41,11 +41,11 @@ class IngestResult:
     """(source, trajectory) -> (its name, number of events that the source holds now, number that it held
     before)."""
 
-    def told(self, source: str, key: str, name: str, now: int, before: int) -> None:
+    def note_shorter(self, source: str, key: str, name: str, now: int, before: int) -> None:
         """Note that a source holds fewer events of a trajectory than it did before."""
         self.shorter[source, key] = (name, now, before)
 
-    def whole(self, source: str, key: str) -> None:
+    def note_whole(self, source: str, key: str) -> None:
         """Note that a source holds all events of a trajectory after all: a log may repeat a session at each
         step."""
         self.shorter.pop((source, key), None)
@@ -61,7 +61,10 @@ class IngestResult:
             more = f" and of {count_of(len(some) - 1, 'more session', 'more sessions')}" if some[1:] else ""
             yield f"{source}: holds {now} of the {before} events of {name}{more} that it held before; {KEPT}"
         if len(by_source) > NAMED:
-            yield f"{len(by_source) - NAMED} more files hold less of their sessions than before"
+            yield (
+                f"{count_of(len(by_source) - NAMED, 'more file holds', 'more files hold')} less "
+                "of their sessions than before"
+            )
 
     def exclusions(self) -> Iterator[str]:
         """A sentence for each source that is forgotten, and one for the trajectories; of more than NAMED

@@ -10,11 +10,13 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from ..store import Row, Store, Workspace, insert
+from ...schemas import Quarantined
+from ..store import Row, Store, Workspace, delete, insert
 
 _SAMPLE = re.compile(r"^(?P<name>[A-Za-z_:][\w:]*)(?:\{.*\})?[ \t]+(?P<value>\S+)", re.MULTILINE)
 
@@ -63,18 +65,32 @@ def row(scrape: dict[str, Any]) -> Row:
     }
 
 
-def recorded_rows(workspace: Workspace) -> Iterator[Row]:
-    """The rows of every scrape under raw/, for a rebuild; a last line that a kill cut off never counted."""
+def recorded(workspace: Workspace) -> Iterator[tuple[Path, Row | Quarantined]]:
+    """Every scrape under raw/ with its file, for a rebuild; a last line that a kill cut off never counted."""
     for path in sorted((workspace.raw / "serving").glob("*.jsonl")):
         with path.open("rb") as file:
-            for line in file:
+            for number, line in enumerate(file, start=1):
                 if line.endswith(b"\n"):
-                    yield row(json.loads(line))
+                    yield path, _row_of(line, path, number)
 
 
-def replay(store: Store, connection: duckdb.DuckDBPyConnection) -> None:
-    """Add the recorded scrapes of this machine to `serving`; those of others stay."""
-    keep(connection, list(recorded_rows(store.workspace)))
+def _row_of(line: bytes, path: Path, number: int) -> Row | Quarantined:
+    try:
+        return row(json.loads(line))
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, OSError) as error:
+        reason = f"no scrape of a model server: {type(error).__name__}"
+        return Quarantined(source=str(path), line=number, reason=reason)
+
+
+def replay(store: Store, connection: duckdb.DuckDBPyConnection) -> list[Quarantined]:
+    """Add the recorded scrapes of this machine to `serving`; those of others stay. Returns the lines that are
+    none, which are in the quarantine from now on."""
+    items = list(recorded(store.workspace))
+    keep(connection, [item for _, item in items if not isinstance(item, Quarantined)])
+    damaged = [(f"raw/serving/{path.name}", item) for path, item in items if isinstance(item, Quarantined)]
+    delete(connection, "quarantine", "read_from", sorted({f"raw/serving/{path.name}" for path, _ in items}))
+    insert(connection, "quarantine", [{**item.model_dump(), "read_from": name} for name, item in damaged])
+    return [item for _, item in damaged]
 
 
 def keep(connection: duckdb.DuckDBPyConnection, scrapes: Sequence[Row]) -> None:

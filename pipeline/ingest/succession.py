@@ -40,7 +40,7 @@ _GROWN = f"""{_SIDES},
         FROM before JOIN later ON later.reading = before.reading AND later.native_id = before.native_id
             AND later.condition IS NOT DISTINCT FROM before.condition
     ),
-    said AS (
+    acts AS (
         SELECT trajectory_id AS id, hash(row(actor, time, text, action, arguments)) AS what,
             row_number() OVER (PARTITION BY trajectory_id, what) AS nth
         FROM events
@@ -48,8 +48,8 @@ _GROWN = f"""{_SIDES},
     )
     SELECT DISTINCT reading, id FROM pairs
     WHERE NOT EXISTS (
-        FROM said one WHERE one.id = pairs.id AND NOT EXISTS (
-            FROM said other WHERE other.id = pairs.later AND other.what = one.what AND other.nth = one.nth
+        FROM acts one WHERE one.id = pairs.id AND NOT EXISTS (
+            FROM acts other WHERE other.id = pairs.later AND other.what = one.what AND other.nth = one.nth
         )
     )
 """
@@ -61,8 +61,8 @@ def missing_ids(
     before: Mapping[str, Collection[str]],
     excluded_ids: Collection[str] = (),
 ) -> dict[str, set[str]]:
-    """Path of a source -> the trajectories that it gave `before`, that are stored still, and that no source
-    gives now; `excluded_ids` are about to be removed."""
+    """Path of a source -> stored trajectories that it gave `before` and that no source gives now, without
+    `excluded_ids`, which are about to be removed."""
     now = {source.path: set(source.trajectory_ids) for source in sources}
     lost_ids = {path: set(before.get(path, ())) - ids - set(excluded_ids) for path, ids in now.items()}
     if not any(lost_ids.values()):
@@ -77,7 +77,10 @@ def loss_notes(missing: Mapping[str, Collection[str]]) -> Iterator[str]:
         sessions = count_of(len(ids), "session", "sessions")
         yield f"{path}: no longer contains {sessions} that it gave before; {KEPT}"
     if len(missing) > NAMED:
-        yield f"{len(missing) - NAMED} more files no longer hold sessions that they gave"
+        yield (
+            f"{count_of(len(missing) - NAMED, 'more file', 'more files')} no longer "
+            f"{'holds' if len(missing) == NAMED + 1 else 'hold'} sessions that they gave"
+        )
 
 
 def find_superseded(

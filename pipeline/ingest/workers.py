@@ -181,15 +181,33 @@ def shares(readings: Sequence[Reading]) -> Iterator[Share]:
 
 
 def _parts(reading: Reading) -> Iterator[Reading]:
-    whole = True
+    """The parts of a large source; the source itself where it has none.
+
+    Where looking for them fails midway, all that lies behind the last one is a part: whoever reads it says
+    what is wrong, and it costs no other source.
+    """
+    last: Span | None = None
     try:
         for span in _spans(reading):
-            whole = False
-            yield dataclasses.replace(reading, span=span, size=span.end - span.start)
-    except Exception:  # whoever reads it whole says what is wrong, and it costs no other source
-        whole = True
-    if whole:
+            yield _part(reading, span)
+            last = span
+    except Exception:
+        if last is not None:
+            yield _part(reading, _rest(reading.place.path, last))
+    if last is None:
         yield reading
+
+
+def _part(reading: Reading, span: Span) -> Reading:
+    return dataclasses.replace(reading, span=span, size=span.end - span.start)
+
+
+def _rest(path: Path, last: Span) -> Span:
+    """All that lies behind a part of whole lines."""
+    with path.open("rb") as file:
+        file.seek(last.start)
+        lines = file.read(last.end - last.start).count(b"\n")
+    return Span(last.end, max(last.end, path.stat().st_size), last.line + lines)
 
 
 def _spans(reading: Reading) -> Iterator[Span]:

@@ -35,23 +35,25 @@ BYTES = 16 * 1024 * 1024
 """Bytes of texts rated at a time: the rules hold several copies, and Arrow's texts end at 2 GB."""
 THREADS = 4
 """At most so many threads rate: each holds its batch in memory."""
-SAID = """
-    SELECT u.trajectory_id, u.event, u.hash, coalesce(said.text, '') AS text
-    FROM wanted u JOIN events said ON said.trajectory_id = u.trajectory_id AND said.seq = u.event
+UTTERANCES = """
+    SELECT u.trajectory_id, u.event, u.hash, coalesce(utterance.text, '') AS text
+    FROM wanted u JOIN events utterance
+        ON utterance.trajectory_id = u.trajectory_id AND utterance.seq = u.event
     JOIN trajectories t ON t.id = u.trajectory_id
-    WHERE u.is_left AND NOT said.live_only
+    WHERE u.is_left AND NOT utterance.live_only
 """
-ANSWERED = """
-    SELECT u.trajectory_id, u.event, u.hash, coalesce(said.text, '') AS text,
+QUESTIONS = """
+    SELECT u.trajectory_id, u.event, u.hash, coalesce(utterance.text, '') AS text,
         reply.seq AS reply, coalesce(reply.text, '') AS replied
-    FROM wanted u JOIN events said ON said.trajectory_id = u.trajectory_id AND said.seq = u.event
+    FROM wanted u JOIN events utterance
+        ON utterance.trajectory_id = u.trajectory_id AND utterance.seq = u.event
     JOIN (
         SELECT trajectory_id, event, lead(event) OVER (PARTITION BY trajectory_id ORDER BY event) AS next
         FROM units WHERE kind = 'utterance'
     ) n ON n.trajectory_id = u.trajectory_id AND n.event = u.event
     JOIN events reply ON reply.trajectory_id = u.trajectory_id AND reply.seq = n.next
     JOIN trajectories t ON t.id = u.trajectory_id
-    WHERE u.is_left AND NOT said.live_only AND NOT reply.live_only
+    WHERE u.is_left AND NOT utterance.live_only AND NOT reply.live_only
 """
 """A question's reply is the utterance after it (pipeline/units.py)."""
 
@@ -104,7 +106,7 @@ def _write(store: Store, scope: Scope, book: Codebook, file: Path) -> int:
     limit = "" if scope.limit is None else f"LIMIT {max(0, scope.limit)}"
     query = f"""
         COPY (
-            {ANSWERED if book.unit == "question_reply" else SAID}
+            {QUESTIONS if book.unit == "question_reply" else UTTERANCES}
             ORDER BY t.started, t.native_id, t.id, u.event {limit}
         ) TO {constant(str(file))} (FORMAT parquet, ROW_GROUP_SIZE {AT_ONCE})
     """

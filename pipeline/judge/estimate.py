@@ -12,8 +12,8 @@ from ...judges.llm.prices import Price
 from ...schemas import Codebook, canonical_json
 from ...schemas.text import count_of
 from ..store import Store, first_row
-from . import settled
 from .model import Model
+from .open_work import open_work
 from .questions import Job, Planner
 from .scope import Scope, Summary, batches
 
@@ -82,7 +82,7 @@ def _pending_counts(store: Store, book: Codebook, scope: Scope, model: Model) ->
     """
     query = """
         SELECT count(DISTINCT (u.trajectory_id, u.event)), count(*)
-        FROM codebook_units u, range(?) AS asked(repeat)
+        FROM codebook_units u, range(?) AS repeats(repeat)
         WHERE u.codebook = ? AND (? OR NOT u.opening)
             AND (? IS NULL OR EXISTS (
                 SELECT 1 FROM samples s
@@ -93,7 +93,7 @@ def _pending_counts(store: Store, book: Codebook, scope: Scope, model: Model) ->
                 SELECT 1 FROM current_ratings r
                 WHERE r.trajectory_id = u.trajectory_id AND r.event IS NOT DISTINCT FROM u.event
                     AND r.unit_hash = u.hash AND r.codebook = ? AND r.codebook_version = ?
-                    AND r.parameters = ? AND r.repeat = asked.repeat
+                    AND r.parameters = ? AND r.repeat = repeats.repeat
                     AND (r.error IS NULL OR NOT ?)
                     AND (r.rater = ? OR r.rater_version = ? AND r.error IS NULL AND r.repeat = 0 AND NOT ?)
             )
@@ -116,7 +116,7 @@ def _sample(store: Store, book: Codebook, scope: Scope, model: Model) -> tuple[i
     judge = model.judge(book, scope)
     planner = Planner(judge, model.maker(judge), scope, b"", Summary())
     context = Context(model.context)
-    sizes = settled.open_work(store, planner.maker, scope, b"").unanswered_sizes
+    sizes = open_work(store, planner.maker, scope, b"").unanswered_sizes
     read = itertools.takewhile(lambda _: not planner.is_full, batches(store, book, sizes))
     jobs = (job for batch in read for job in planner.jobs(batch.units(scope)))
     some = list(itertools.islice(jobs, SAMPLE))

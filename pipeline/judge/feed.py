@@ -19,10 +19,10 @@ from ...schemas import Rating, canonical_json
 from ..errors import StoreError
 from ..store import Store
 from ..store.ledger import RatingLedger
-from . import settled
-from .claimed import OtherRuns, RunClaims
 from .model import Jobs, Model, State, askers, interruptible, work
+from .open_work import OpenWork, note_answered, open_work
 from .questions import Planner
+from .run_claims import OtherRuns, RunClaims
 from .scope import Batch, Scope
 
 
@@ -34,7 +34,7 @@ async def run(store: Store, scope: Scope, model: Model, complete: Client, state:
     with store.workspace.new_ratings() as ledger, closing(store.claims()) as claims:
         run_claims = RunClaims(claims, OtherRuns(store, ledger), lambda: state.stopping is not None)
         sink = Sink(ledger, state, run_claims)
-        pending: dict[str, settled.OpenWork] = {}
+        pending: dict[str, OpenWork] = {}
         flushing = asyncio.create_task(sink.keep_flushing())
         try:
             with interruptible(state):
@@ -51,7 +51,7 @@ async def run(store: Store, scope: Scope, model: Model, complete: Client, state:
     if not state.stopping and scope.limit is None and scope.sample is None:
         for name, about in pending.items():
             ids = {trajectory for book, trajectory in run_claims.done if book == name}
-            await asyncio.to_thread(settled.note, store, about, ids)
+            await asyncio.to_thread(note_answered, store, about, ids)
 
 
 @dataclass
@@ -185,14 +185,14 @@ async def _feed(
     jobs: Jobs,
     sink: Sink,
     start: Start,
-    pending: dict[str, settled.OpenWork],
+    pending: dict[str, OpenWork],
 ) -> None:
     secret = store.workspace.secret()
     rest = scope
     for book in scope.books:
         judge = askers[book.name].judge
         planner = Planner(judge, model.maker(judge), rest, secret, sink.state.summary)
-        about = await asyncio.to_thread(settled.open_work, store, planner.maker, rest, secret)
+        about = await asyncio.to_thread(open_work, store, planner.maker, rest, secret)
         sink.state.summary.already += about.n_settled
         pending[book.name] = about
         asking = canonical_json(planner.maker.extra_fields["parameters"])

@@ -20,7 +20,7 @@ from ...judges.llm.context import Context
 from ...judges.llm.limits import Limiter
 from ...judges.llm.prices import Price
 from ...schemas import Codebook, Maker, Rating, content_hash
-from ...schemas.text import shortened
+from ...schemas.text import count_of, shortened
 from .questions import Job
 from .scope import Scope, Summary
 
@@ -123,7 +123,7 @@ class State:
         trouble = f"; asked again: {shortened(self.trouble, TROUBLE)}" if self.trouble else ""
         return (
             f"{self.answered} of {self.expected} answered, {rate:.0f}/s, {self.budget.in_flight} in flight, "
-            f"{self.failed} errors{cost}, {time_left}{trouble}"
+            f"{count_of(self.failed, 'error', 'errors')}{cost}, {time_left}{trouble}"
         )
 
     def tell(self, trouble: str | None) -> None:

@@ -77,7 +77,7 @@ def teamwork(store: Store, only: Selection | None = None) -> Answer:
     )
     rest = len(arms) - len(top)
     besides = " and those named above" * (len(top) > ARMS)
-    many = f"{len(arms)} arms ran; the {ARMS} with most runs{besides} stand here."
+    many = f"Of {len(arms)} arms, the {ARMS} with most runs{besides} stand here."
     more: tuple[str, ...] = (many,) if rest else ()
     if not any(own.get(name) for own in arms.values() for name in GOALS):
         more += ("No log says whether the goal was reached; coaudit outcomes import FILE adds it.",)
@@ -142,7 +142,7 @@ def _extremes(
 def _ties_text(cell: Number, numbers: Sequence[tuple[Number, str]]) -> str:
     """How many other arms have the same value, as words; empty without any."""
     others = sum(other.value == cell.value for other, _ in numbers) - 1
-    return f" and {others} other{'s' * (others > 1)}" if others else ""
+    return f" and {count_of(others, 'other', 'others')}" if others else ""
 
 
 def failure(store: Store, only: Selection | None = None) -> Answer:

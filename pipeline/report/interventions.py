@@ -180,13 +180,17 @@ def _row(condition: str | None, kind: str, state: dict[str, Any]) -> tuple[Cell,
 def lines(document: dict[str, Any]) -> list[str]:
     """A condition's document as text."""
     head = (
-        f"{document['condition']}: {document['states']} states, {document['with_both']} with both actions; "
+        f"{document['condition']}: {count_of(document['states'], 'state', 'states')}, "
+        f"{document['with_both']} with both actions; "
         f"a human step was better in {document['human_better']}, as good in {document['ties']} "
         f"(λ = {document['penalty']}, {document['definition']})"
     )
     result = [
         head,
-        *(f"  {n} states without a comparison: {reason}" for reason, n in document["undefined"].items()),
+        *(
+            f"  {count_of(n, 'state', 'states')} without a comparison: {reason}"
+            for reason, n in document["undefined"].items()
+        ),
     ]
     for kind, title in (("helped", "helped most"), ("wasted", "was wasted")):
         if document[kind]:

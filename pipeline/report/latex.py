@@ -92,7 +92,7 @@ def _figure(figure: Figure, folder: str, name: str) -> str:
 def _tables(table: Table, part: Table, name: str, label: str) -> Iterator[str]:
     """A table, in as many as its rows need; the first has the label."""
     title = f"{table.title}: {name}" if name else table.title
-    columns = "".join("l" if i in part.left else "r" for i in range(len(part.columns)))
+    columns = "".join("l" if i in part.left_aligned else "r" for i in range(len(part.columns)))
     longest = min(LONGEST, ROW // len(part.columns))
     head = [rf"\caption{{{_caption(title, table.caption)}}}", rf"\label{{tab:{label}}}"]
     for first in range(0, len(part.rows), ROWS):

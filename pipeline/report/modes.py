@@ -13,7 +13,7 @@ from ..analyze import rates
 from ..store import Selection, Store
 from ..store.selection import name_of
 from .names import group_name
-from .tables import Number, Table, free_name, place
+from .tables import Number, Table, filter_of, free_name
 
 ALL = ("All", "All together")
 """Names for the column of all groups together, in front where there are several; the first that is no
@@ -107,7 +107,7 @@ def _undefined_reason(share: findings.Share) -> str:
 
 def _share(share: findings.Share, by: Sequence[str], corrected: Number | None = None) -> Number:
     reason = None if share.n else _undefined_reason(share)
-    of = [place(name, value) for name, value in zip(by, share.group, strict=True)]
+    of = [filter_of(name, value) for name, value in zip(by, share.group, strict=True)]
     of += [("code", share.code), ("codebook", findings.FAILURES), ("found_by", share.rater)]
     return Number(
         share.rate,

@@ -23,14 +23,14 @@ _RATERS = """
         SELECT codebook, count(*) AS units FROM codebook_units u SEMI JOIN s ON s.id = u.trajectory_id
         WHERE NOT opening GROUP BY codebook
     ),
-    said AS (
+    raters AS (
         SELECT codebook, rater, any_value(rater_kind) AS kind, any_value(model) AS model,
             count(label) AS answers, count(error) AS errors
         FROM counted_ratings c SEMI JOIN s ON s.id = c.trajectory_id WHERE NOT opening GROUP BY ALL
     )
     SELECT b.name AS codebook, b.title, u.units * b.codes AS questions, r.rater, r.kind, r.model, r.answers,
         r.errors
-    FROM books b JOIN all_units u ON u.codebook = b.name LEFT JOIN said r ON r.codebook = b.name
+    FROM books b JOIN all_units u ON u.codebook = b.name LEFT JOIN raters r ON r.codebook = b.name
     ORDER BY b.name, r.answers DESC, r.rater
 """
 _SAMPLED = """
@@ -52,11 +52,11 @@ _SAMPLED = """
 
 
 _PACE = """
-    WITH took AS (
+    WITH tasks AS (
         SELECT codebook, rater, max(seconds) AS seconds FROM counted_ratings
         WHERE rater_kind = 'human' AND seconds IS NOT NULL GROUP BY codebook, rater, trajectory_id, event
     )
-    SELECT codebook, rater, count(*) AS units, median(seconds) AS seconds FROM took GROUP BY ALL ORDER BY ALL
+    SELECT codebook, rater, count(*) AS units, median(seconds) AS seconds FROM tasks GROUP BY ALL ORDER BY ALL
 """
 
 

@@ -116,7 +116,7 @@ class Table:
     """Whether it belongs to the appendix, after the methods."""
 
     @cached_property
-    def left(self) -> frozenset[int]:
+    def left_aligned(self) -> frozenset[int]:
         """Columns that are aligned left: the heads, and those of words alone."""
         columns = enumerate(zip(*self.rows, strict=True))
         return frozenset(range(self.heads)) | {i for i, column in columns if _is_text(column)}
@@ -176,7 +176,7 @@ def _decimals(value: float, digits: int) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
-def place(by: str, group: str) -> tuple[str, str]:
+def filter_of(by: str, group: str) -> tuple[str, str]:
     """The filter that selects a group's trajectories: (column, value), or ("tags", "key=value")."""
     return (by, group) if by in COLUMNS else ("tags", f"{by}={group}")
 
@@ -191,7 +191,7 @@ def of_metric(metric: Metric) -> Number:
         metric.missing,
         metric.reason,
         percent=metric.metric in PERCENT,
-        of=tuple(place(key, name_of(value)) for key, value in (metric.group or {}).items()),
+        of=tuple(filter_of(key, name_of(value)) for key, value in (metric.group or {}).items()),
     )
 
 

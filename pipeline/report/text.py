@@ -46,7 +46,7 @@ def _section(table: Table) -> list[str]:
 
 
 def _pipes(table: Table) -> str:
-    rule = ["---" if i in table.left else "---:" for i in range(len(table.columns))]
+    rule = ["---" if i in table.left_aligned else "---:" for i in range(len(table.columns))]
     lines = [[escaped(name) for name in table.columns], rule]
     lines += [[escaped(_cell_line(cell)) for cell in row] for row in table.rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -128,7 +128,7 @@ def _grid(name: str, table: Table, *, inline: bool = False) -> object:
     grid = Grid(title=Text(name) if name else None, title_justify="left", box=None, pad_edge=False)
     for i, column in enumerate(table.columns):
         grid.add_column(
-            Text(visible(column)), justify="left" if i in table.left else "right", overflow="fold"
+            Text(visible(column)), justify="left" if i in table.left_aligned else "right", overflow="fold"
         )
     for row in table.rows:
         grid.add_row(*(Text(visible(_short(cell) if inline else _two_lines(cell))) for cell in row))

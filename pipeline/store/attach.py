@@ -114,7 +114,7 @@ def _open_failure(error: duckdb.Error) -> str:
     if _release(there[1]) > _release(there[2]):
         return (
             f"its catalog has DuckLake's format {there[1]}, which is newer than the {there[2]} that this "
-            "machine knows: update it (pip install -U 'coaudit[lake]')"
+            "machine knows: install the coaudit here that the others have"
         )
     return (
         f"its catalog has DuckLake's format {there[1]} and this machine writes {there[2]}: have all machines "

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...schemas.extras import pip_command
 from ...schemas.url import shown_url
 from ..errors import StoreError
 from . import disk
@@ -62,8 +63,7 @@ class Bucket:
             import_module("obstore")
         except ImportError as error:
             raise StoreError(
-                f"{self}: a workspace in an object store needs the extra `remote`: "
-                "pip install 'coaudit[remote]'"
+                f"{self}: a workspace in an object store needs the extra `remote`: {pip_command('remote')}"
             ) from error
 
     def __str__(self) -> str:
@@ -168,19 +168,27 @@ class Bucket:
 
     def fetch(self, name: str, target: Path, size: int | None = None) -> None:
         """Download an object; the file appears whole. StoreError where it has not the `size` that it must
-        have."""
+        have, WriteError where there is no room for it."""
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         aside = target.with_name(f".{target.name}.{disk.unique_part()}")
-        with self._explain_errors(name), aside.open("wb") as file:
-            for block in self._client.get(name).stream():
-                file.write(block)
-        actual = aside.stat().st_size
-        if size not in (None, actual):
-            aside.unlink()
-            raise StoreError(
-                f"{self}/{name}: the object store sent {actual} bytes, but reports a size of {size}"
-            )
-        aside.replace(target)
+        try:
+            actual = disk.write_blocks(aside, self._blocks(name))
+            if size not in (None, actual):
+                raise StoreError(
+                    f"{self}/{name}: the object store sent {actual} bytes, but reports a size of {size}"
+                )
+            aside.replace(target)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+
+    def _blocks(self, name: str) -> Iterator[bytes]:
+        """What an object holds, as it comes."""
+        try:
+            with self._explain_errors(name):
+                yield from self._client.get(name).stream()
+        except FileNotFoundError as error:
+            raise StoreError(f"{self}/{name}: is there no longer") from error
 
     def has(self, name: str, size: int | None = None) -> bool:
         """Whether there is an object of that name, and of that size where one is given."""

@@ -116,6 +116,18 @@ class Store:
             yield connection
 
     @contextmanager
+    def reading_any_version(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A read-only connection to the tables as they are, also to those of another coaudit."""
+        with self.tables.open_connection(read_only=True, **self._limits()) as connection:
+            yield connection
+
+    def refuse_newer(self) -> None:
+        """StoreError where other machines share tables that a newer coaudit made: they would lose them."""
+        if isinstance(self.tables, Lake) and self.is_made:
+            with self.reading_any_version() as connection:
+                _check_version(connection, str(self.tables), older=True)
+
+    @contextmanager
     def hold_state(self) -> Iterator[None]:
         """Keep all reads of this thread inside the block to one state; it must not write meanwhile."""
         with self.reading() as connection, self.tables.hold_state(connection) as snapshot:
@@ -207,7 +219,7 @@ class Store:
         the result is False: another transaction is needed.
         """
         fresh = sync.load_ledgers(self.workspace, connection, most)
-        ids = {*trajectory_ids, *fresh.trajectories}
+        ids = {*trajectory_ids, *fresh.trajectory_ids}
         if not fresh.is_complete:
             self._wait(connection, ids, time.time() + derived.OVERDUE)
             return False
@@ -227,7 +239,7 @@ class Store:
         Where none has come by `until` (Unix seconds), the next reader refreshes it.
         """
         fresh = sync.load_ledgers(self.workspace, connection)
-        self._wait(connection, {*trajectory_ids, *fresh.trajectories}, until)
+        self._wait(connection, {*trajectory_ids, *fresh.trajectory_ids}, until)
 
     def _wait(self, connection: duckdb.DuckDBPyConnection, late: Collection[str], until: float) -> None:
         delete(connection, "postponed", "trajectory_id", late)
@@ -322,7 +334,8 @@ def _roll_back(connection: duckdb.DuckDBPyConnection) -> None:
         connection.rollback()
 
 
-def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
+def _check_version(connection: duckdb.DuckDBPyConnection, url: str, *, older: bool = False) -> None:
+    """StoreError for tables of another version; with `older`, for those of a newer one alone."""
     try:
         number = version(connection)
     except ValueError as error:
@@ -335,7 +348,7 @@ def _check_version(connection: duckdb.DuckDBPyConnection, url: str) -> None:
         raise StoreError(
             f"{url}: written by a newer coaudit (tables {number}, this one reads {VERSION}); update coaudit"
         )
-    if number < VERSION:
+    if number < VERSION and not older:
         raise StoreError(f"{url}: written by an older coaudit (tables {number}); run `coaudit rebuild`")
 
 

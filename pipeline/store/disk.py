@@ -10,7 +10,7 @@ import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
@@ -169,6 +169,16 @@ def _aside(path: Path) -> Iterator[Path]:
 
 def _part(path: Path) -> Path:
     return path.with_name(f".{path.name}.{unique_part()}.part")
+
+
+def write_blocks(path: Path, blocks: Iterable[bytes]) -> int:
+    """Write a file block by block; returns its bytes. WriteError where the disk refuses it."""
+    try:
+        with path.open("wb") as file:
+            fault("write", path)
+            return sum(file.write(block) for block in blocks)
+    except OSError as error:
+        raise _write_error(path, error) from error
 
 
 def copy(path: Path, target: Path) -> Path:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ...schemas.extras import pip_command
 from ..errors import StoreError
 from .locks import Waiting, lock_key, process_name, reason
 
@@ -59,7 +60,7 @@ def connect(conninfo: str) -> psycopg.Connection[tuple[object, ...]]:
     try:
         import psycopg
     except ImportError as error:
-        raise StoreError("a catalog in Postgres needs the extra `lake`: pip install coaudit[lake]") from error
+        raise StoreError(f"a catalog in Postgres needs the extra `lake`: {pip_command('lake')}") from error
     try:
         return psycopg.connect(conninfo, autocommit=True, application_name=process_name(), connect_timeout=30)
     except psycopg.Error as error:

@@ -155,6 +155,8 @@ def read(file: Path) -> Sample:
             raise SourceError(f"{file}:{number}: {rule_of(error.errors()[0])}") from error
     if design is None:
         raise SourceError(f"{file}: the file is empty, so it is not a sample")
+    if design.name != file.stem:
+        raise SourceError(f"{file}: holds the sample {design.name!r}, whose file is {design.name}.jsonl")
     return Sample(design=design, units=tuple(units), frames=tuple(frames))
 
 

@@ -20,8 +20,9 @@ def name_of(group: str | None) -> str:
 
 
 def day_of(time: str) -> str:
-    """SQL: the day of a column of times; NULL where a log's own words for it are no date."""
-    return f"nullif(regexp_extract({time}, '^\\d{{4}}-\\d\\d-\\d\\d'), '')"
+    """SQL: the day of a column of times; NULL where a log's own words for it are no date (30 February)."""
+    day = rf"regexp_extract({time}, '^\d\d\d\d-\d\d-\d\d')"
+    return f"CASE WHEN try_cast({day} AS DATE) >= DATE '0001-01-01' THEN {day} END"
 
 
 def tag_path(key: str) -> str:

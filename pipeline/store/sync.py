@@ -110,7 +110,7 @@ def lags(workspace: Workspace, tables: TableState | None) -> bool:
 class LoadResult:
     """What was loaded from the ledgers."""
 
-    trajectories: set[str]
+    trajectory_ids: set[str]
     """Ids of the trajectories that it is about."""
     is_complete: bool
     """Whether that is all there was."""
@@ -125,7 +125,7 @@ def load_ledgers(
     result = _load_ratings(workspace, connection, most)
     if not result.is_complete:
         return result
-    trajectory_ids = result.trajectories | _load_outcomes(workspace, connection)
+    trajectory_ids = result.trajectory_ids | _load_outcomes(workspace, connection)
     _load_samples(workspace, connection)
     return LoadResult(trajectory_ids, is_complete=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from coaudit.dashboards import queries
 from coaudit.dashboards.drawing import groups
 from coaudit.dashboards.views import compare, process
+from coaudit.pipeline import codebooks
 from coaudit.pipeline.analyze.counts import CODEBOOKS
 from coaudit.pipeline.analyze.metrics import metrics, trajectory_metrics
 from coaudit.pipeline.store import Selection, Store, Workspace
@@ -186,6 +188,28 @@ def test_a_session_without_a_time_has_no_day(tmp_path: Path) -> None:
     take(store, path)
     assert {row.group["day"] for row in metrics(store, by=("day",)) if row.group} == {None}
     assert queries.over_days(store, Selection(), ("events",)) == []
+
+
+def test_a_time_that_is_no_date_has_no_day_and_stops_no_page(tmp_path: Path) -> None:
+    times = {"good": "2026-02-27T23:30:00-05:00", "bad": "2026-02-30T10:00:00", "none": "0000-01-01T00:00:00"}
+    chats = [
+        {"id": name, "messages": [{"role": "user", "content": name, "created_at": time}]}
+        for name, time in times.items()
+    ]
+    (tmp_path / "chats.jsonl").write_text("".join(f"{json.dumps(chat)}\n" for chat in chats))
+    store = made(tmp_path / "workspace")
+    take(store, tmp_path / "chats.jsonl")
+    with store.reading() as connection:
+        ids = dict(connection.execute("SELECT native_id, id FROM trajectories").fetchall())
+    answers = [
+        verdict(key, None, "failures", "present", code=code.code, rater="judge")
+        for key in ids.values()
+        for code in codebooks.load("failures").codes
+    ]
+    rate(store, answers)
+    assert {row.group["day"] for row in metrics(store, by=("day",)) if row.group} == {"2026-02-27", None}
+    weeks = {row["week"] for row in queries.over_time(store, Selection(), "judge", "failures")}
+    assert weeks == {"2026-02-23"}
 
 
 def test_a_note_is_no_action_of_who_acts_when(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, ExitStack, redirect_stdout
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ....schemas.extras import pip_command
 from ...errors import JudgeError
 from .. import select
 from ..engine import Engine, weights
@@ -34,8 +35,8 @@ ENDING_SECONDS = 30.0
 
 
 _HINTS = {
-    "ray": "pip install 'coaudit[ray]' on every machine of the cluster",
-    "vllm": "pip install 'coaudit[ray,vllm]' on every machine, or name an endpoint: --api-base",
+    "ray": f"{pip_command('ray')} on every machine of the cluster",
+    "vllm": f"{pip_command('ray', 'vllm')} on every machine, or name an endpoint: --api-base",
 }
 
 
@@ -109,10 +110,13 @@ class RayClient:
             return await client.offer()
 
     async def start(self, questions: int) -> Offer:
-        """Have Ray run, with a dataset for about so many questions."""
+        """Have Ray run, with a dataset for about so many questions; Fatal where it does not."""
         await asyncio.to_thread(self.connection.open)
-        self._stage = self._make_stage()
-        self._begin(questions)
+        try:
+            self._stage = self._make_stage()
+            self._begin(questions)
+        except Exception as error:  # Ray has many
+            raise Fatal(failure_reason(error)) from error
         self._feeding = asyncio.create_task(self._feed())
         self._feeding.add_done_callback(self._end_feeding)
         return await self.offer()

@@ -11,6 +11,7 @@ from importlib import resources
 from typing import Any
 
 from ....schemas import JsonValue
+from ....schemas.text import count_of
 
 
 @dataclass(frozen=True)
@@ -248,7 +249,14 @@ def remarks(table: ReplicatedTable) -> list[str]:
         sentences.append(f"{cells} records but no value ({reason}).")
     figures = [cell for cell in table.cells if cell.published is not None]
     bare = sum(not cell.has_records for cell in figures)
-    return sentences + ([f"{bare} of its {len(figures)} figures have no record here."] if bare else [])
+    return sentences + (
+        [
+            f"{bare} of its {count_of(len(figures), 'figure', 'figures')} "
+            f"{'has' if bare == 1 else 'have'} no record here."
+        ]
+        if bare
+        else []
+    )
 
 
 def _number(value: float | None) -> str:

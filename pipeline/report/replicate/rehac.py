@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....schemas import Trajectory
+from ....schemas.text import count_of
 from ...advise import trees
 from ...advise.scores import Bench, Score
 from ...advise.states import rewarded_episodes
@@ -158,7 +159,11 @@ def _of_tree(records: Records, tree: list[Record]) -> Iterator[tuple[tuple[str, 
         none = Estimate(None, reason=_NOT_WHOLE, left_out=left_out)
         yield from (((name, column), none) for name in (*ODDS, ORACLE) for column in COLUMNS)
         return
-    note = f"; {others} questions left out, not all choices played out" if others else ""
+    note = (
+        f"; {count_of(others, 'question', 'questions')} left out, not all choices played out"
+        if others
+        else ""
+    )
     for name, score in _policies(trees.forest(paths)):
         exact = "; exact expectation over the tree" if name == "Random" else ""
         for column, value in zip(COLUMNS, (score.rate, score.task, score.mean(PENALTY)), strict=True):

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from html import escape
 from typing import Any
-from urllib.parse import urlsplit
 
 from ...codebooks import PROCESS
 from .prose import inert
@@ -152,7 +151,7 @@ def _task_link(row: Row) -> str:
             place = f"{server}/projects/{project}/data?task={task}"
         case _:
             place = external.get("url")
-    if not isinstance(place, str) or urlsplit(place).scheme not in ("http", "https"):
+    if not isinstance(place, str) or not place.lower().startswith(("http://", "https://")):
         return ""
     return f' <a href="{escape(place)}" target="_blank" rel="noopener noreferrer">task ↗</a>'
 

@@ -134,7 +134,7 @@ seats AS (
 per_kind AS (
     SELECT trajectory_id, kind, actor, count(*) AS units FROM units WHERE NOT opening GROUP BY ALL
 ),
-said AS (
+labels AS (
     SELECT trajectory_id, codebook, rater, actor, count(*) FILTER (label <> 'unclear') AS answered,
         count(*) FILTER (label = positive) AS positives
     FROM counted_ratings WHERE NOT opening GROUP BY ALL
@@ -146,7 +146,7 @@ JOIN raters r ON r.codebook = b.codebook
 CROSS JOIN seats p
 JOIN audited a ON a.trajectory_id = p.trajectory_id
 LEFT JOIN per_kind k ON k.trajectory_id = p.trajectory_id AND k.kind = b.kind AND k.actor = p.name
-LEFT JOIN said s
+LEFT JOIN labels s
     ON s.trajectory_id = p.trajectory_id AND s.codebook = b.codebook AND s.rater = r.rater AND s.actor = p.name;
 
 CREATE TABLE IF NOT EXISTS processed AS FROM processing WITH NO DATA;

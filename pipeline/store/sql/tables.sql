@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS ratings (
     prompt_tokens BIGINT, cached_tokens BIGINT, completion_tokens BIGINT, cost_usd DOUBLE, seconds DOUBLE,
     created VARCHAR, external VARCHAR
 );
--- Trajectories of which a model was asked all there is, as they were then; see pipeline/judge/settled.py.
+-- Trajectories of which a model was asked all there is, as they were then; see pipeline/judge/open_work.py.
 CREATE TABLE IF NOT EXISTS settled (asking VARCHAR, trajectory_id VARCHAR, digest VARCHAR, noted VARCHAR);
 CREATE TABLE IF NOT EXISTS ledgers (path VARCHAR, bytes BIGINT, lines INTEGER);
 CREATE TABLE IF NOT EXISTS codebooks (

@@ -36,7 +36,7 @@ WITH logged AS MATERIALIZED (
     ) GROUP BY trajectory_id
 ), totals AS (
     SELECT trajectory_id, count(*) AS steps, count(*) FILTER (party = 'human') AS by_humans,
-        count(*) FILTER (status = 'failed') AS failed, count(status) AS told,
+        count(*) FILTER (status = 'failed') AS failed, count(status) AS statuses,
         count(*) FILTER (untold AND kind = 'action') AS untold,
         count(*) FILTER (status IS NOT NULL OR kind = 'finish') AS done,
         count(*) FILTER (kind = 'action') AS actions
@@ -45,7 +45,7 @@ WITH logged AS MATERIALIZED (
     SELECT p.trajectory_id, p.name AS participant, count(e.seq) FILTER (e.status = 'failed') AS failed,
         count(e.seq) FILTER (e.untold AND e.kind = 'action') AS untold,
         count(e.seq) FILTER (e.kind = 'action') AS steps,
-        count(e.status) FILTER (e.kind IN ('action', 'finish')) AS told
+        count(e.status) FILTER (e.kind IN ('action', 'finish')) AS statuses
     FROM teammates p
     LEFT JOIN team_events e ON e.trajectory_id = p.trajectory_id AND e.actor = p.name
     GROUP BY p.trajectory_id, p.name
@@ -86,17 +86,17 @@ SELECT 'human_intervention_rate', p.trajectory_id,
 FROM parties p LEFT JOIN totals USING (trajectory_id)
 UNION ALL
 -- So many at least, where the log does not say it of every step: no number of errors.
-SELECT 'errors', trajectory_id, CASE WHEN untold = 0 AND (told > 0 OR steps = 0) THEN failed END, 1,
+SELECT 'errors', trajectory_id, CASE WHEN untold = 0 AND (statuses > 0 OR steps = 0) THEN failed END, 1,
     CASE WHEN untold > 0 THEN 'the log does not say whether ' || untold || ' of ' || steps || ' steps failed'
-         WHEN told = 0 AND steps > 0 THEN 'the log does not say whether steps failed' END, participant, NULL
+         WHEN statuses = 0 AND steps > 0 THEN 'the log does not say whether steps failed' END, participant, NULL
 FROM failures
 UNION ALL
 -- Marks of failure alone would make every step that is told a failure, so one untold result leaves it open.
 -- A call without an answer is no try, and a finish of which nothing more is said has not failed.
-SELECT 'error_rate', p.trajectory_id, CASE WHEN untold = 0 AND told > 0 THEN failed / done END, coalesce(done, 0),
+SELECT 'error_rate', p.trajectory_id, CASE WHEN untold = 0 AND statuses > 0 THEN failed / done END, coalesce(done, 0),
     CASE WHEN coalesce(steps, 0) = 0 THEN 'no steps'
          WHEN untold > 0 THEN 'the log does not say whether ' || untold || ' of ' || steps || ' steps failed'
-         WHEN told = 0 THEN 'the log does not say whether steps failed' END, NULL, NULL
+         WHEN statuses = 0 THEN 'the log does not say whether steps failed' END, NULL, NULL
 FROM parties p LEFT JOIN totals USING (trajectory_id)
 UNION ALL
 SELECT 'repeated_action_rate', p.trajectory_id, repeats / nullif(actions, 0), coalesce(actions, 0),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....schemas import Event, Finding, Trajectory
+from ....schemas.text import count_of
 from .metrics import Task, apply, block_of, final_world, task
 from .world import Block, World
 
@@ -34,7 +35,10 @@ def stopped_early(trajectory: Trajectory) -> Iterator[Finding]:
         if blocks:
             last = [event.seq for event in own if event.seq < idle[0].seq][-1:]
             cites = (*last, *(event.seq for event in idle))
-            why = f"{participant.name} stopped with {len(blocks)} blocks left that they could place"
+            why = (
+                f"{participant.name} stopped with {count_of(len(blocks), 'block', 'blocks')} "
+                "left that they could place"
+            )
             yield Finding("stopped_early", trajectory.id, cites, why)
 
 
@@ -75,7 +79,10 @@ def neglected_own_goal(trajectory: Trajectory) -> Iterator[Finding]:
         missing = world.missing_blocks(own)
         for_own, for_them = _placements_by_goal(trajectory, name, own, theirs)
         if missing and len(for_them) > len(for_own):
-            why = f"{name} placed {len(for_them)} blocks for the partner and {len(for_own)} of {len(own)} own"
+            why = (
+                f"{name} placed {count_of(len(for_them), 'block', 'blocks')} for the partner "
+                f"and {len(for_own)} of {len(own)} own"
+            )
             yield Finding("neglected_own_goal", trajectory.id, for_them, why)
 
 

@@ -73,8 +73,8 @@ Message = dict[str, Any]
 
 
 def messages(item: Any) -> list[Message] | None:
-    """The messages of a chat API that an item stands for, [] for an event that nobody said; None where it is
-    no message of any kind."""
+    """The messages of an item of a chat API: [] for an event without words, None for no message of any
+    kind."""
     if isinstance(item, dict) and (framework_messages := of_framework(item)) is not None:
         return framework_messages
     item = _unwrap(item)

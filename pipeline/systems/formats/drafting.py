@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import Trajectory
+from ....schemas.text import count_of
 from .guess import guess_mapping
 from .guess_acts import speech_paths
 from .guess_made import Guess
@@ -54,7 +55,7 @@ class Draft:
             "table": "one event a record",
             "nothing": "nothing that reads like turns",
         }[self.guess.shape]
-        if self.guess.rounds:
+        if self.guess.has_rounds:
             shape = "a round of a session a record"
         n = len(self.guess.roles)
         roles = f", {n} role{'s' * (n != 1)}, {len(self.unknown_roles)} unknown" if n else ""
@@ -98,7 +99,10 @@ def coverage(draft: Draft, trajectories: Sequence[Trajectory]) -> str:
     total = f"{n} role{'s' * (n != 1)}, {len(draft.unknown_roles)} unknown" if n else "no roles"
     if draft.guess.spans:
         total = "who speaks follows from what the runs are ([spans.kinds])"
-    counts = f"{len(trajectories)} shown: {events} events, {acts} actions"
+    counts = (
+        f"{len(trajectories)} shown: {count_of(events, 'event', 'events')}, "
+        f"{count_of(acts, 'action', 'actions')}"
+    )
     return f"{counts}; participants: {participants}; {total}{unknown}"
 
 
@@ -204,7 +208,7 @@ def _input(survey: Survey, guess: Guess) -> Iterator[str]:
     if survey.root.is_dir():
         others = [path.name for path in _unread_files(survey)]
         examples = ", ".join(_comment(name) for name in sorted(set(others))[:5])
-        summary = f"{len(others)} files{f' ({examples})' if examples else ''}"
+        summary = f"{count_of(len(others), 'file', 'files')}{f' ({examples})' if examples else ''}"
         odd = sorted(set(survey.odd))
         names = [*patterns(survey.files), *(f"!{name}" for name in odd)]
         files = _list(names) if len(names) > 1 else toml_string(names[0])
@@ -218,7 +222,7 @@ def _input(survey: Survey, guess: Guess) -> Iterator[str]:
         yield f"sessions = {_list(survey.sessions)}    # the records; `key` says of which of these one is"
     elif survey.sessions:
         yield f"sessions = {toml_string(survey.sessions)}    # the records, within the file's object"
-    if guess.rounds:
+    if guess.has_rounds:
         rounds = ", ".join(f"{_key(role)} = {toml_string(str(path))}" for role, path in guess.fields.items())
         yield f"rounds = {{ {rounds} }}    # a record has what each said, in this order: `said` is one of it"
 
@@ -409,7 +413,10 @@ def _roles(guess: Guess) -> Iterator[str]:
     yield f"\n[roles]    # {summary}: human, agent or environment"
     for role in roles:
         mark = "" if role.is_known else " ← nothing in the name says it"
-        yield f"{_key(role.name)} = {toml_string(role.kind)}    # {role.count} times{mark}"
+        yield (
+            f"{_key(role.name)} = {toml_string(role.kind)}    # "
+            f"{'once' if role.count == 1 else f'{role.count} times'}{mark}"
+        )
     if len(guess.roles) > MANY:
         yield '"*" = "agent"    # whoever else there is'
 

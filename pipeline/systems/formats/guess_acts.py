@@ -13,7 +13,7 @@ from typing import Any
 
 from . import guess_meanings, marks
 from .guess_made import Guess
-from .guess_meanings import ANSWERS, CODES, ENDINGS, FLAWS
+from .guess_meanings import CODES, ENDINGS, FLAWS, HTTP_CODES
 from .guess_names import SPEECH, TOOLS, fields_named, is_label, snake_case
 from .guess_records import events_of, sessions_of
 from .guess_text import CALLS, FENCE
@@ -25,13 +25,13 @@ READERS: tuple[tuple[tuple[str, ...], Callable[[PathSummary], dict[str, str]]], 
     (ENDINGS, guess_meanings.flags),
     (FLAWS, guess_meanings.flaws),
     (CODES, guess_meanings.codes),
-    (ANSWERS, guess_meanings.answers),
+    (HTTP_CODES, guess_meanings.http_codes),
 )
 """Names of fields that may say how an action ended, with what their values mean, in the order in which they
 are tried."""
-FAILED = {"succeeded": "succeeded", "failed": "failed"}
+ERROR_MEANINGS = {"succeeded": "succeeded", "failed": "failed"}
 """Meanings of what `_error_status` says of actions."""
-NAMED = (*ENDINGS, *FLAWS, *CODES, *ANSWERS)
+NAMED = (*ENDINGS, *FLAWS, *CODES, *HTTP_CODES)
 FEW = 30
 """The most different values of a field that may say how actions ended."""
 EPISODES = {"done", "terminated", "truncated", "is_terminal"}
@@ -83,7 +83,7 @@ def set_statuses(guess: Guess, survey: Survey, inside: str) -> None:
             if guess_meanings.is_error(field)
             else []
         )
-        if _comes_back(word_lists) or _may_be_of_actions(word_lists, FAILED, guess, survey, inside):
+        if _comes_back(word_lists) or _may_be_of_actions(word_lists, ERROR_MEANINGS, guess, survey, inside):
             guess.event["error"], guess.error_is_failure = field.path, True
             return
     for field in _fields_beside(NAMED, action, guess, survey, inside):

@@ -11,7 +11,14 @@ from .mapping import Messages
 from .survey import PathSummary, Survey
 
 REPLIES = ("response", "completion", "reply", "output", "answer", "generation", "model_response", "sampled")
-TOLD = ("system", "systemInstruction", "system_instruction", "system_prompt", "systemPrompt", "instructions")
+BRIEFINGS = (
+    "system",
+    "systemInstruction",
+    "system_instruction",
+    "system_prompt",
+    "systemPrompt",
+    "instructions",
+)
 """Names of what agents were told, beside the list of messages."""
 WORDS = 4
 """A text of so many words, or more, is no name."""
@@ -38,7 +45,7 @@ def _briefing(survey: Survey, at: str) -> str | None:
     """The path of what agents were told, beside the list of messages. A text of a few words is none: it is a
     name, such as that of a system that is compared with others."""
     beside = at.rpartition(".")[0]
-    for name in TOLD:
+    for name in BRIEFINGS:
         one = survey.paths.get(f"{beside}.{name}" if beside else name)
         if one and (not one.has_only("text") or _says(one)):
             return one.path

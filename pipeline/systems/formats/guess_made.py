@@ -34,7 +34,7 @@ class Guess:
     roles: list[Role] = field(default_factory=list)
     patterns: list[str] = field(default_factory=list)
     fields: dict[str, str | list[str]] = field(default_factory=dict)
-    rounds: bool = False
+    has_rounds: bool = False
     """Whether a record is a round of a session, of `fields`."""
     strip_names: bool = False
     each: bool = False

@@ -29,12 +29,12 @@ CODES = ("exit_code", "exitcode", "return_code", "returncode", "exit_status")
 EXITS = {"0": "succeeded", "*": "failed"}
 MOST = 255
 """The greatest exit code; a negative one may stand for none."""
-ANSWERS = (
+HTTP_CODES = (
     *("status_code", "http_status", "http_status_code", "http_code", "statuscode", "response_code"),
     *("response_status", "status", "code"),
 )
 """Names of the status code of an HTTP server's answer."""
-CLASSES = {"1": "unknown", "2": "succeeded", "3": "succeeded", "4": "failed", "5": "failed"}
+HTTP_MEANINGS = {"1": "unknown", "2": "succeeded", "3": "succeeded", "4": "failed", "5": "failed"}
 """First of the three digits of an HTTP status code -> its meaning."""
 _HARMLESS = re.compile(
     r"(none|no|nothing|null|nil|nan|n/?a|undefined|unknown|ok(ay)?|true|false)\W*$|\W*$|.*\b0\W*$|success|warn"
@@ -75,15 +75,19 @@ def codes(field: PathSummary) -> dict[str, str]:
     return EXITS if exits and "0" in values else {}
 
 
-def answers(field: PathSummary) -> dict[str, str]:
+def http_codes(field: PathSummary) -> dict[str, str]:
     """Each HTTP status code that was seen -> its meaning; empty where values are no such codes."""
-    if field.has_more_values or snake_case(field.key) not in ANSWERS or not field.has_only("number", "text"):
+    if (
+        field.has_more_values
+        or snake_case(field.key) not in HTTP_CODES
+        or not field.has_only("number", "text")
+    ):
         return {}
     values = sorted(value for value in field.values if value)
-    return {value: CLASSES[value[0]] for value in values} if all(map(is_answer, values)) else {}
+    return {value: HTTP_MEANINGS[value[0]] for value in values} if all(map(is_http_code, values)) else {}
 
 
-def is_answer(value: str) -> bool:
+def is_http_code(value: str) -> bool:
     return re.fullmatch(r"[1-5]\d\d", value) is not None
 
 

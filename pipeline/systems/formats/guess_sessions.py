@@ -90,8 +90,8 @@ def _is_speaker_id(field: PathSummary, role: str, survey: Survey) -> bool:
 
 
 def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
-    """The field that says of which session a record with a question, at that path, and its answer is; None
-    where records are no rounds of sessions.
+    """The field with the session of a record, which has a question (at that path) and its answer; None where
+    records are no rounds of sessions.
 
     In a session numbers do not fall, and there are several questions, most of them different. Hardly any
     repeats the one before it under the same number, as rival answers or several ratings of an answer do, or

@@ -265,7 +265,7 @@ def set_pair_shape(guess: Guess, survey: Survey) -> bool:
         guess.shape, guess.at = "pairs", "turns"
         guess.event = {"role": "turns[].role", "text": "turns[].text"}
         return True
-    guess.shape, guess.rounds, guess.native_id = "table", True, [session.path]
+    guess.shape, guess.has_rounds, guess.native_id = "table", True, [session.path]
     guess.event = {"role": "said.role", "text": "said.text", "id": "said.id"}
     when = first_field([one for one in fields_named(survey.paths, NAMES["time"], depth=0) if is_time(one)])
     if when is not None:

@@ -19,6 +19,7 @@ from pydantic_core import from_json
 
 from ....schemas import JsonValue, Quarantined
 from ....schemas.base import repeated
+from ....schemas.text import count_of
 from ..base import ending, numbered_lines, parse_json, plain_json
 from . import excel, parquet
 from .mapping import Input, Mapping
@@ -198,8 +199,7 @@ def record(line: bytes | None, source: str, number: int | None) -> JsonValue | Q
 
 
 def _without_nan(value: JsonValue) -> JsonValue:
-    """The value with null for NaN, which JSON does not have, and which programs write where a cell is
-    empty."""
+    """The value with null in place of NaN: JSON has no NaN, and programs write one for an empty cell."""
     if isinstance(value, dict):
         return {key: _without_nan(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -325,7 +325,7 @@ def _rows_of_csv(
         if len(row) == len(columns):
             yield line, dict(zip(columns, values, strict=True))
         else:
-            reason = f"{len(row)} cells where the first line names {len(columns)}"
+            reason = f"{count_of(len(row), 'cell', 'cells')} where the first line names {len(columns)}"
             yield line, Quarantined(source=str(path), line=line, reason=reason)
     for name, times in repeated(filter(str.strip, columns)).items():
         often = f"{times} times: only the last can be read"

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import Quarantined, Trajectory
+from ....schemas.extras import pip_command
 from ..base import ReadOptions, quarantine_failure
 from . import contents, conversation
 from .conversation import Answer, Call, ChatMessage, Talk
@@ -45,7 +46,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
     try:
         from inspect_ai.log import read_eval_log
     except ImportError as error:
-        reason = f"an Inspect log; install inspect_ai to read it: pip install 'coaudit[inspect]' ({error})"
+        reason = f"an Inspect log; install inspect_ai to read it: {pip_command('inspect')} ({error})"
         yield Quarantined(source=str(path), reason=reason)
         return
     # Inspect raises whatever its readers meet in a broken file: zip, JSON, pydantic and its own errors.

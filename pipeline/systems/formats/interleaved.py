@@ -94,8 +94,8 @@ def spans_of(extents: list[Extent], size: int, last: int) -> Iterator[Span]:
 
 
 def _span(some: list[Extent], last: int) -> Span:
-    """The part that these extents make. Its runs are listed where there are several, or where it has the
-    file's last line (number `last`), which may still be being written."""
+    """These extents as one part. Its runs are listed where there are several, and where it ends with the
+    file's last line (number `last`): somebody may still be writing that."""
     runs: list[tuple[int, int, int]] = []
     places = (zip(extent.lines, extent.begins, extent.counts, strict=True) for extent in some)
     for line, begin, count in sorted(itertools.chain.from_iterable(places)):

@@ -96,7 +96,7 @@ def _call(record: dict[str, Any], sessions: MappedSessions) -> tuple[list[Place]
 
 
 def message_in(record: dict[str, Any], messages: Messages) -> dict[str, Any] | None:
-    """The message of a record that holds one, with the time that the record has; None where it has none."""
+    """The message in a record, with the record's time; None where it holds none."""
     message = getter(messages.at)(record) if messages.at else record
     if not isinstance(message, dict) or not (
         "role" in message or "type" in message or dialects.messages(message)

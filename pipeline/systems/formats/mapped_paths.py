@@ -146,8 +146,8 @@ class MappedSessions:
         self.where_paths = {path: at(path) for condition in more for path in condition}
 
     def native_id(self, record: dict[str, Any]) -> str | None:
-        """The session that a record names, or the file's name where the mapping names no field; None where
-        the record has no value there."""
+        """The session of a record: the value of the mapping's field, None where the record has none; without
+        such a field the file's name."""
         if not self.id_getters:
             return self.stem
         if len(self.id_getters) == 1 and type(name := self.id_getters[0](record)) is str:

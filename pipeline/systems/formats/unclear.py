@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
+from ....schemas.text import count_of
 from ....schemas.trajectory import ParticipantKind
 from ..base import walk
 from . import turns
 from .guess_made import Guess
-from .guess_meanings import is_answer
+from .guess_meanings import is_http_code
 from .guess_names import (
     ASIDE,
     GROUPS,
@@ -84,7 +85,7 @@ def open_questions(survey: Survey, guess: Guess) -> Iterator[str]:
             "with a question and its answer are joined where they stand in their order and a question comes "
             "once; sort the rows of a session, and leave out all but one to a question, to have one of them"
         )
-    if guess.rounds and (columns := _unread_in_rounds(survey, guess)):
+    if guess.has_rounds and (columns := _unread_in_rounds(survey, guess)):
         yield (
             "rows of a session are read as one, without what is said of each row: "
             f"{', '.join(columns[:NAMED])}{' ...' if len(columns) > NAMED else ''}"
@@ -121,7 +122,9 @@ def open_questions(survey: Survey, guess: Guess) -> Iterator[str]:
     missing = _count_without_list(survey, guess)
     if missing:
         yield (
-            f"{missing} of {len(survey.records)} records have nothing at {guess.at} and are quarantined: "
+            f"{missing} of {count_of(len(survey.records), 'record', 'records')} "
+            f"{'has' if missing == 1 else 'have'} nothing at {guess.at} and "
+            f"{'is' if missing == 1 else 'are'} quarantined: "
             "other records than sessions, or sessions of another shape"
         )
 
@@ -213,7 +216,7 @@ def _status_doubts(guess: Guess) -> Iterator[str]:
     status = guess.event.get("status")
     if "*" in guess.statuses:
         yield f"of {status} 0 is taken for success, any other for a failure ([statuses])"
-    elif any(map(is_answer, guess.statuses)):
+    elif any(map(is_http_code, guess.statuses)):
         yield f"of {status} 200 to 399 are taken for success, 400 and above for failures ([statuses])"
     elif guess.statuses.get("true") == "failed":
         yield f"{status} is taken for a failure of the action that it stands with ([statuses])"

@@ -192,6 +192,13 @@ def test_actions_failures_and_what_they_changed_are_lines_of_their_own() -> None
     assert tasks.final_state(trajectory) == "editor:\na draft\n\nempty:\n"
 
 
+def test_annotators_see_what_would_hide_or_turn_text_around() -> None:
+    """All that a judge's prompt takes out, such as tag characters, which spell words that nobody sees."""
+    text = "ok\u202e\x00\u061c\u2028\U000e0041\ufff9"
+    (line,) = tasks.lines(small(said(0, text)))
+    assert line.text == r"[0] ok\u202e\u0000\u061c\u2028\U000e0041\ufff9"
+
+
 def test_a_checklist_that_was_not_read_to_its_end_says_nothing_about_what_is_not_marked() -> None:
     read = labelstudio_answers.read(FAILURES, {"result": []}, [0])
     assert {answer.label for answer in read.verdicts} == {None}
@@ -360,6 +367,8 @@ def test_more_units_than_were_asked_for_are_told(coaudit: Coaudit) -> None:
     coaudit("ingest", ROOT / "data" / "cogym")
     sample = ("sample", "--codebook", "initiative", "--method", "stratified", "--by", "task", "--size", "2")
     assert "2 units were asked for, 6 were drawn: two of each stratum" in coaudit(*sample).err
+    one = coaudit(*sample[:-1], "1", "--name", "one").err
+    assert "1 unit was asked for, 6 were drawn" in one
     whole = coaudit(*sample, "--unit", "trajectory", "--name", "whole").err
     assert "2 trajectories were asked for, 6 were drawn" in whole
 

@@ -125,6 +125,7 @@ def test_who_left_has_no_address_whatever_the_server_calls_them() -> None:
 
 
 WHO = b'{"id": 1, "email": "a@b.org"}'
+TWICE = gzip.compress(gzip.compress(WHO, mtime=0), mtime=0)
 
 
 def giving(content: bytes, encoding: str) -> AbstractContextManager[str]:
@@ -136,7 +137,7 @@ def giving(content: bytes, encoding: str) -> AbstractContextManager[str]:
     ("content", "encoding", "why"),
     [
         (gzip.compress(WHO + b" " * (2 << 20)), "gzip", "an answer of more than 1 MiB"),
-        (gzip.compress(gzip.compress(WHO)), "gzip, gzip", "an encoding that was not asked for"),
+        (TWICE, "gzip, gzip", "an encoding that was not asked for"),
     ],
 )
 def test_what_an_answer_unpacks_to_is_bounded(
@@ -152,7 +153,7 @@ def test_what_an_answer_unpacks_to_is_bounded(
 
 
 def test_a_packed_answer_is_read() -> None:
-    with giving(gzip.compress(WHO), "gzip") as url, Server(url, "f00d") as server:
+    with giving(gzip.compress(WHO, mtime=0), "gzip") as url, Server(url, "f00d") as server:
         assert server._get("api/current-user/whoami", {}) == {"id": 1, "email": "a@b.org"}
 
 

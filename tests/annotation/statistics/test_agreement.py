@@ -318,6 +318,8 @@ def test_the_same_seed_gives_the_same_interval() -> None:
         ({"labels": ("a", "a")}, "two or more"),
         ({"level": "ratio"}, "nominal, ordinal, interval"),
         ({"level": "interval", "labels": ("lo", "hi")}, "must be numbers"),
+        ({"level": "interval", "labels": ("1", "nan")}, "must be numbers"),
+        ({"level": "interval", "labels": ("1", "inf")}, "must be numbers"),
         ({"matrix": np.array([[0, 2]])}, "below 2"),
         ({"weights": np.array([0.0])}, "positive numbers"),
         ({"clusters": np.array([0, 1])}, "each of 1 units"),

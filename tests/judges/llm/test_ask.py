@@ -8,6 +8,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -217,6 +218,14 @@ def test_a_wrong_key_ends_the_run_at_once() -> None:
 def test_an_endpoint_that_is_gone_ends_the_run_instead_of_failing_every_unit() -> None:
     with pytest.raises(Fatal, match="connection refused; gone for"):
         ask(Script(Unreachable("connection refused")))
+
+
+def test_an_endpoint_that_was_not_asked_for_long_is_not_gone_for_as_long() -> None:
+    """A slow start, or an hour in which nobody said anything."""
+    script = Script(Unreachable("connection refused"), "yes")
+    waiting = replace(asker(script), patience=replace(QUICK, gone_after=0.0))
+    unit = next(cut(team(("human", "Please add a chart.")), codebooks.load("initiative")))
+    assert [v.label for v in asyncio.run(waiting.ask(Case(unit, "mark"))).verdicts] == ["yes"]
 
 
 def test_every_code_gets_the_error_where_the_failure_judge_fails() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -314,6 +315,18 @@ def test_of_many_disputes_a_random_few_are_drawn_and_the_others_told(
     assert "28 more that people dispute were left for another sample" in coaudit(*ask, "10").err
     with pytest.raises(UsageError, match="no disagreement on halting is left to settle"):
         draw.draw(store, replace(wish, codebooks=("halting",), name="none"))
+
+
+def test_a_copy_of_a_sample_under_another_name_counts_nothing_twice(store: Store) -> None:
+    draw.draw(store, draw.Wish(("initiative",), "first", size=5))
+    folder = store.workspace.samples
+    shutil.copy(folder / "first.jsonl", folder / "second.jsonl")
+    store.sync()
+    with store.reading() as connection:
+        query = "SELECT sample, count(*) FROM samples GROUP BY ALL"
+        assert connection.execute(query).fetchall() == [("first", 5)]
+        ((reason,),) = connection.execute("SELECT reason FROM quarantine").fetchall()
+    assert reason.endswith("second.jsonl: holds the sample 'first', whose file is first.jsonl")
 
 
 @pytest.mark.long

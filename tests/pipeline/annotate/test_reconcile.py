@@ -59,6 +59,26 @@ def labels(store: Store) -> list[str]:
         return [row[0] for row in connection.execute("SELECT label FROM counted").fetchall()]
 
 
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("x", ["x"], {}, {"server": URL}, {"server": URL, "project": 1, "task": [7]}),
+        *({"server": URL, "project": 1, "updated_at": 5}, {"server": URL, "project": 2}),
+    ],
+)
+def test_an_imported_rating_with_any_origin_stops_no_pull(store: Store, origin: Any) -> None:
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
+    event = sample.units[0].event
+    line = verdict("t", event, "initiative", "no", rater="ls:ann", rater_kind="human")
+    rate(store, [line | {"external": {"labelstudio": origin}}])
+    server: Any = Listing()
+    server.add(store, sample)
+    server.answer(1, said(1, "yes", 0))
+    pull.pull(store, server, sample)
+    store.sync()
+    assert "yes" in labels(store)
+
+
 @pytest.mark.long
 def test_the_answer_before_counts_again_where_the_latest_was_deleted(store: Store) -> None:
     sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
@@ -335,7 +355,7 @@ def test_answers_that_began_from_a_prediction_are_told_and_marked(store: Store) 
     sample = draw.draw(store, draw.Wish(("initiative",), "one", size=41))
     server.add(store, sample)
     server.answer(1, said(1, "no", 0, parent_prediction=9))
-    assert "1 of 1 annotations began from a prediction" in pull.pull(store, server, sample).reports[0]
+    assert "1 of 1 annotation began from a prediction" in pull.pull(store, server, sample).reports[0]
     query = "SELECT external->>'$.labelstudio.parent_prediction' FROM ratings"
     with store.reading() as connection:
         assert connection.execute(query).fetchall() == [("9",)]

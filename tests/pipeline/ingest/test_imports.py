@@ -303,7 +303,7 @@ def test_a_unit_of_which_a_mapping_leaves_something_out_is_none_that_a_rater_lef
     query = "SELECT event, label FROM current_ratings ORDER BY event"
     assert rows(store, query) == [{"event": 1, "label": "no"}, {"event": 2, "label": "yes"}]
     (told,) = [wrong.reason for wrong in done.quarantined]
-    assert told.startswith("[constants] rest: 1 units of which [labels] or [filter] left something out")
+    assert told.startswith("[constants] rest: 1 unit of which [labels] or [filter] left something out")
 
 
 def test_a_label_left_out_that_names_no_unit_leaves_unknown_what_its_rater_did_not_mark(

@@ -353,9 +353,9 @@ def test_items_of_a_list_are_codes_or_have_fields_and_not_both() -> None:
 def test_a_filter_that_takes_nothing_or_looks_nowhere_is_told(tmp_path: Path) -> None:
     path = table(tmp_path / "labels.csv", "s1,1,ann,yes")
     (wrong,) = read(path, parse(f'{LONG}[filter]\nkeep = [{{ by = "bob" }}]\n', "m.toml"))
-    assert isinstance(wrong, Quarantined) and wrong.reason == "filter: takes no label of 1 records"
+    assert isinstance(wrong, Quarantined) and wrong.reason == "filter: takes no label of 1 record"
     *_, wrong = read(path, parse(f'{LONG}[filter]\nskip = [{{ state = "draft" }}]\n', "m.toml"))
     assert isinstance(wrong, Quarantined)
-    assert wrong.reason.startswith("filter: none of 1 records has anything at 'state'; they have 'id'")
+    assert wrong.reason.startswith("filter: none of 1 record has anything at 'state'; they have 'id'")
     with pytest.raises(SourceError, match="no regular expression"):
         parse(f'{LONG}[filter]\nkeep = [{{ by = "~(" }}]\n', "m.toml")

@@ -356,6 +356,26 @@ def test_a_session_that_was_written_over_is_named_beside_a_folder_that_is_gone_a
 
 
 @pytest.mark.long
+def test_a_damaged_line_of_recorded_scrapes_costs_itself_alone_and_is_named_until_it_is_gone(
+    store: Store, tmp_path: Path
+) -> None:
+    take(store, Log().say(AGENT, "Hi?").say(USER, "Yes").finish().folder(tmp_path / "logs" / "a" / "one"))
+    recording = store.workspace.raw / "serving" / "a.jsonl"
+    recording.parent.mkdir(parents=True)
+    good = json.dumps({"time": 1, "url": "http://gpu7", "text": "vllm:num_requests_running 5"})
+    recording.write_text(f'{good}\n\0\0\n[1]\n{{"time": 1e300}}\n{{"time": 2, "url": "cut')
+    for _ in range(2):
+        wrong = rebuild(store).quarantined
+        assert [(item.source, item.line) for item in wrong] == [(str(recording), n) for n in (2, 3, 4)]
+        with store.reading() as connection:
+            assert connection.execute("SELECT url, running FROM serving").fetchall() == [("http://gpu7", 5.0)]
+            assert connection.execute("SELECT line FROM quarantine").fetchall() == [(2,), (3,), (4,)]
+    recording.write_text(f"{good}\n")
+    assert not rebuild(store).quarantined
+    with store.reading() as connection:
+        assert not connection.execute("FROM quarantine").fetchall()
+
+
 def test_what_was_wrong_with_a_source_that_gave_nothing_is_still_said_after_a_rebuild(
     store: Store, tmp_path: Path
 ) -> None:

@@ -626,7 +626,7 @@ def test_messages_without_any_text_are_remarked_on(tmp_path: Path, store: Store)
     half = mapping.replace('"what"', '"why"')
     file.write_text("session,who,what,why\n1,user,Hello,Hm\n1,bot,Hi,\n")
     notes = list(take(store, file, system="mapped", map=half).remarks.notes())
-    assert any(note.startswith("1 of 2 messages have no text") for note in notes)
+    assert any(note.startswith("1 of 2 messages has no text") for note in notes)
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -270,6 +271,23 @@ def test_a_large_source_that_cannot_be_parted_costs_no_other(
     wrong = [pair for block in read for pair in block.quarantined if pair[1]]
     reasons = [(item.reason.split(":")[0], source) for item, source in wrong]
     assert reasons == [("its reader failed", 1), ("cannot be read", 2)]
+
+
+def test_a_source_whose_parts_end_midway_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "SHARE", 400)
+    reading = _reading(difficult(tmp_path / "calls.jsonl"))
+
+    def broken(*place: Any) -> Iterator[Span]:
+        yield from itertools.islice(line_spans(*place), 3)
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(workers, "line_spans", broken)
+    parts = list(workers._parts(reading))
+    assert len(parts) == 4
+    lines = [line for part in parts for line in numbered_lines(reading.place.path, part.span)]
+    assert lines == list(numbered_lines(reading.place.path))
 
 
 def test_sessions_that_are_open_all_the_time_cost_no_reading_of_the_whole_file_for_each_part(

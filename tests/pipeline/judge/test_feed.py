@@ -10,9 +10,9 @@ import pytest
 
 from coaudit.judges.llm import Budget
 from coaudit.judges.llm.limits import Limiter
-from coaudit.pipeline.judge.claimed import RunClaims
 from coaudit.pipeline.judge.feed import Sink
 from coaudit.pipeline.judge.model import State
+from coaudit.pipeline.judge.run_claims import RunClaims
 from coaudit.pipeline.judge.scope import Summary
 from coaudit.pipeline.store.ledger import RatingLedger, ratings
 from coaudit.schemas import Rating

@@ -418,7 +418,7 @@ def test_an_arm_that_a_sentence_names_stands_in_the_table(tmp_path: Path) -> Non
     shown = [row[1] for row in answer.table.rows]
     assert answer.sentences[0].startswith("cogym: best delivered most often")
     assert "worst least" in answer.sentences[0] and {"best", "worst"} <= {*shown}
-    assert len(shown) == 12 and not any("arms ran" in sentence for sentence in answer.sentences)
+    assert len(shown) == 12 and not any("13 arms" in sentence for sentence in answer.sentences)
     runs += [run("middle", n, float(n < 3)) for n in range(6)]
     answer = answers.teamwork(holding(tmp_path / "more", runs))
-    assert "13 arms ran; the 10 with most runs and those named above stand here." in answer.sentences
+    assert "Of 13 arms, the 10 with most runs and those named above stand here." in answer.sentences

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import http.server
 import re
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.errors import StoreError
-from coaudit.pipeline.store import Workspace
+from coaudit.pipeline.errors import StoreError, WriteError
+from coaudit.pipeline.store import Workspace, disk
+from coaudit.pipeline.store.bucket import Bucket
 from coaudit.pipeline.store.remote import Remote
 from tests.lying import Lying
 from tests.servers import BUCKET, Machine, free_port
@@ -93,3 +96,38 @@ def test_an_object_store_without_the_extra_says_what_to_install(monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(StoreError, match=r"needs the extra `remote`: pip install 'coaudit\[remote\]'"):
         Workspace.at("s3://bucket/study")
+
+
+class Torn:
+    """A client whose connection breaks in the middle of an object."""
+
+    def get(self, name: str) -> Torn:
+        return self
+
+    def stream(self) -> Iterator[bytes]:
+        yield b"half"
+        raise OSError("connection closed before message completed")
+
+
+def test_a_download_that_breaks_off_leaves_nothing_behind(tmp_path: Path) -> None:
+    bucket = Bucket("s3://bucket/study")
+    bucket._store = Torn()
+    with pytest.raises(
+        StoreError, match=r"study/ratings/a\.jsonl: the object store refused .* closed before"
+    ):
+        bucket.fetch("ratings/a.jsonl", tmp_path / "ratings" / "a.jsonl")
+    assert not list((tmp_path / "ratings").iterdir())
+
+
+def test_a_full_disk_is_not_the_object_stores_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(point: str, path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    bucket = Bucket("s3://bucket/study")
+    bucket._store = Torn()
+    monkeypatch.setattr(disk, "fault", full)
+    with pytest.raises(WriteError, match=r"a\.jsonl.*: cannot write: No space left on device"):
+        bucket.fetch("ratings/a.jsonl", tmp_path / "a.jsonl")
+    assert not list(tmp_path.iterdir())

@@ -13,7 +13,8 @@ from coaudit.pipeline.cli.sample_audit import samples
 from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.ingest.run import ingest
-from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.store import Store, Workspace, insert
+from coaudit.pipeline.store import connection as storing
 from coaudit.pipeline.store import lake as tables_of_a_lake
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym.generate import generate
@@ -88,6 +89,35 @@ def test_a_lake_gives_the_numbers_of_a_file_and_can_be_rebuilt(tmp_path: Path) -
     rebuild(lake)
     assert _numbers(lake) == _numbers(file)
     assert list((tmp_path / "lake" / "lake").rglob("*.parquet"))
+
+
+@pytest.mark.slow
+def test_a_lake_of_an_older_coaudit_is_rebuilt_and_one_of_a_newer_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("duckdb_extension_ducklake", reason="the extra `lake` is not installed")
+    lake = _store(tmp_path / "lake", f"ducklake:sqlite:{tmp_path / 'catalog.db'}")
+    ingest(lake, [samples() / "coblock"], ReadOptions())
+    before = _numbers(lake)
+    scrape = {"time": "2026-01-01T00:00:00.000", "url": "http://gpu7"}
+    with lake.writing() as connection:
+        insert(connection, "serving", [scrape])
+    _be_of_version(lake, storing.VERSION - 1, monkeypatch)
+    with pytest.raises(StoreError, match=r"written by an older coaudit .*; run `coaudit rebuild`"):
+        _numbers(lake)
+    rebuild(lake)
+    assert _numbers(lake) == before
+    with lake.reading() as connection:
+        assert connection.execute("SELECT time, url FROM serving").fetchall() == [tuple(scrape.values())]
+    _be_of_version(lake, storing.VERSION + 1, monkeypatch)
+    with pytest.raises(StoreError, match="written by a newer coaudit"):
+        rebuild(lake)
+
+
+def _be_of_version(store: Store, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with store.writing() as connection:
+        connection.execute(f"UPDATE meta SET value = '{number}' WHERE key = 'version'")
+    monkeypatch.setattr(storing, "_versions", {})
 
 
 @pytest.mark.slow
@@ -185,7 +215,7 @@ def _rows(store: Store, table: str) -> list[str]:
     [
         (
             "99.1",
-            r"format 99\.1, which is newer than .*: update it \(pip install -U 'coaudit\[lake\]'\)",
+            r"format 99\.1, which is newer than .*: install the coaudit here that the others have",
         ),
         ("0.3", r"format 0\.3 and this machine writes .*name a new catalog .*`coaudit rebuild` fills it"),
         ("", "name a new catalog"),

@@ -222,3 +222,38 @@ async def test_a_question_that_cannot_be_handed_over_fails_and_so_does_the_next(
     for _ in range(2):
         with pytest.raises(Fatal, match="Ray gave up: the actor died"):
             await asyncio.wait_for(client(question), 10)
+
+
+async def test_a_dataset_that_does_not_begin_ends_the_run_with_a_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begin(questions: int) -> None:
+        raise RuntimeError("no room for the actor")
+
+    client = RayClient(Engine("ray", logs=tmp_path), "m", Parameters(), None)
+    monkeypatch.setattr(client.connection, "open", lambda: None)
+    monkeypatch.setattr(client, "_make_stage", lambda: None)
+    monkeypatch.setattr(client, "_begin", begin)
+    with pytest.raises(Fatal, match="Ray gave up: no room for the actor"):
+        await client.start(1)
+
+
+async def test_a_second_dataset_that_does_not_begin_fails_what_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[int] = []
+
+    def begin(questions: int) -> None:
+        begun.append(questions)
+        if len(begun) > 1:
+            raise RuntimeError("no room for the actor")
+        monkeypatch.setattr(client, "_over", True)
+
+    client = RayClient(Engine("ray", logs=tmp_path), "m", Parameters(), None)
+    monkeypatch.setattr(client.connection, "open", lambda: None)
+    monkeypatch.setattr(client, "_make_stage", lambda: None)
+    monkeypatch.setattr(client, "_begin", begin)
+    await client.start(1)
+    with pytest.raises(Fatal, match="Ray gave up: no room for the actor"):
+        await asyncio.wait_for(client(Question((Message("user", "hi"),), Form(("a",), {}, 1))), 10)
+    assert len(begun) == 2

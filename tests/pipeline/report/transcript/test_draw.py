@@ -86,6 +86,9 @@ def test_a_rating_that_was_pulled_leads_to_its_task_in_label_studio() -> None:
 
     assert '<a href="https://ls.example/projects/3/data?task=7"' in link({"task": 7})
     assert "task ↗" not in link({"task": "7&x=1"}) + link({"task": 7, "server": "javascript:alert(1)//"})
+    assert "task ↗" in link({"task": 7, "server": "http://[no-address"}), (
+        "whatever an import brings, it is drawn"
+    )
 
 
 def test_only_what_somebody_found_is_drawn_with_all_that_was_said_of_it() -> None:

@@ -375,7 +375,7 @@ def test_an_action_that_is_an_object_is_what_was_done_and_what_was_seen_is_its_r
 def test_a_number_where_other_records_have_a_list_stops_no_draft(tmp_path: Path, number: float) -> None:
     turns = [{"role": role, "content": f"{role} says"} for role in ("user", "assistant") * 2]
     write_lines(tmp_path / "a.jsonl", {"messages": turns}, {"messages": number}, {"messages": turns})
-    assert "1 of 3 records have nothing at messages" in draft(tmp_path / "a.jsonl").text
+    assert "1 of 3 records has nothing at messages" in draft(tmp_path / "a.jsonl").text
 
 
 def test_a_number_in_place_of_calls_stops_no_draft(tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def test_a_draft_says_what_it_did_not_understand_and_which_line_to_change(tmp_pa
     talk = [{"role": "user", "content": sentence(0)}, {"role": "assistant", "content": sentence(1)}]
     mixed = [{"id": n, "prompt": talk} for n in range(4)]
     told = doubts(write_lines(tmp_path / "mixed.jsonl", {"spec": "x"}, *mixed))
-    assert any(one.startswith("1 of 5 records have nothing at prompt") for one in told)
+    assert any(one.startswith("1 of 5 records has nothing at prompt") for one in told)
     plain = doubts(write_lines(tmp_path / "numbers.jsonl", *({"a": n} for n in range(3))))
     assert plain[-1].startswith("no path has texts")
 
@@ -1138,7 +1138,7 @@ def test_prompts_with_all_that_was_said_before_are_no_rounds(tmp_path: Path) -> 
         for n in range(3)
         for m in range(3)
     ]
-    assert not draft(as_lines(tmp_path / "log.jsonl", rows)).guess.rounds
+    assert not draft(as_lines(tmp_path / "log.jsonl", rows)).guess.has_rounds
 
 
 def test_what_is_said_of_each_row_of_a_session_is_told_to_be_left_out(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from coaudit.pipeline.report.transcript import draw
-from coaudit.pipeline.report.transcript.concerned import EVERYTHING, choices, select_events, subject_of
+from coaudit.pipeline.report.transcript.focus import EVERYTHING, choices, select_events, subject_of
 from coaudit.pipeline.report.transcript.read import Replay
 
 KINDS = {"ada": "human", "bot": "agent", "env": "environment"}

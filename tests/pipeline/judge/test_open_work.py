@@ -11,7 +11,7 @@ from aiohttp import web
 
 from coaudit.pipeline.annotate import draw
 from coaudit.pipeline.ingest.measure import save
-from coaudit.pipeline.judge import claimed, scope
+from coaudit.pipeline.judge import run_claims, scope
 from coaudit.pipeline.store import Store, stream
 from coaudit.schemas import Trajectory
 from tests.conftest import Coaudit
@@ -38,7 +38,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             names.extend(one.id for one in some)
             yield some
 
-    for module in (claimed, scope):
+    for module in (run_claims, scope):
         monkeypatch.setattr(module, "stream", noted)
     return names
 

@@ -85,7 +85,7 @@ def open_work(store: Store, maker: Maker, scope: Scope, secret: bytes) -> OpenWo
     )
 
 
-def note(store: Store, about: OpenWork, ids: Collection[str]) -> None:
+def note_answered(store: Store, about: OpenWork, ids: Collection[str]) -> None:
     """Note that all questions about these trajectories are answered, unless their content has changed since.
 
     Where the store cannot be written just now, nothing is noted.

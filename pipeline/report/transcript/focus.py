@@ -9,7 +9,7 @@ from typing import Any
 from . import pins
 from .read import Replay
 
-EVERYTHING, FOUND = "", "found"
+EVERYTHING, FINDINGS = "", "found"
 """Choices beside the participants, who are `by:NAME`."""
 BY = "by:"
 BESIDE = 1
@@ -21,7 +21,7 @@ def choices(replay: Replay, ratings: Iterable[dict[str, Any]]) -> dict[str, str]
     team = [p["name"] for p in replay.participants if p["kind"] != "environment"]
     titles = {EVERYTHING: "Everything"}
     if any(pins.is_positive(row) and (row["cites"] or row["event"] is not None) for row in ratings):
-        titles[FOUND] = "What is found, and what is next to it"
+        titles[FINDINGS] = "What is found, and what is next to it"
     if len(team) > 1:
         titles |= {f"{BY}{name}": f"{name}, and what is next to it" for name in team}
     return titles
@@ -58,4 +58,4 @@ def _cited_seqs(ratings: Iterable[dict[str, Any]]) -> set[int]:
 
 
 def _is_of(event: dict[str, Any], what: str, seqs: set[int]) -> bool:
-    return event["seq"] in seqs if what == FOUND else bool(event["actor"] == what.removeprefix(BY))
+    return event["seq"] in seqs if what == FINDINGS else bool(event["actor"] == what.removeprefix(BY))
