@@ -91,7 +91,7 @@ def confusion(
     clusters: Ints | None = None,
     corpus: Floats | None = None,
     *,
-    drawn: bool = True,
+    from_sample: bool = True,
 ) -> Confusion:
     """Compare a judge's label indices (n,) with people's where both are usable (not negative).
 
@@ -107,7 +107,7 @@ def confusion(
     j, itself a draw of a larger one; without it the sum of the weights, as if the sample had taken fixed
     numbers of each.
 
-    Units that no sample has `drawn` may have been chosen by the judge's label: whoever labels nothing but
+    Units that are not `from_sample` may have been chosen by the judge's label: whoever labels nothing but
     what it called positive makes any judge's sensitivity 1. So what needs a label of the corpus of which
     people checked no unit is undefined there, as with weights.
     """
@@ -125,7 +125,7 @@ def confusion(
     judgments = np.eye(q)[judge]
     corpus_counts = (judgments * unit_weights[:, None]).sum(0) if corpus is None else corpus
     checked = np.unique(judge)
-    all_needed = corpus is not None and not (even and drawn)
+    all_needed = corpus is not None and not (even and from_sample)
     judge_labels = np.union1d(checked, np.flatnonzero(corpus_counts)) if all_needed else checked
     rows = []
     for k, name in enumerate(labels):
@@ -254,12 +254,12 @@ def _where_checked(
     """The same, undefined where it needs units of a judge label of which people checked none."""
     ours = judge_labels == k
     rows = []
-    for share, needed in zip(
+    for share, requirement in zip(
         (quality.sensitivity, quality.specificity, quality.ppv, quality.npv),
         (judge_labels, judge_labels, judge_labels[ours], judge_labels[~ours]),
         strict=True,
     ):
-        if len(lacking := np.setdiff1d(needed, checked)):
+        if len(lacking := np.setdiff1d(requirement, checked)):
             reason = f"no human label among the units that the judge labelled {labels[lacking[0]]!r}"
             share = Share(None, None, None, share.n, reason)
         rows.append(share)

@@ -169,9 +169,9 @@ def session_counts(connection: Any, codebook: str, rater: str) -> tuple[Counts, 
 
     units, answers, positives = wide("units"), wide("answered"), wide("positives")
     is_sampled = bool((wide("drawn") == answers).all())
-    weighted = answers, positives
+    weighted_sums = answers, positives
     if is_sampled:
-        weighted = wide("weighted_answered"), wide("weighted_positives")
+        weighted_sums = wide("weighted_answered"), wide("weighted_positives")
     member = np.zeros(shape, dtype=bool)
     member[session, column] = True
     place, clusters = np.zeros(shape[0], dtype=np.int64), np.zeros(shape[0], dtype=np.uint64)
@@ -183,13 +183,13 @@ def session_counts(connection: Any, codebook: str, rater: str) -> tuple[Counts, 
         inclusion[session] = rows["inclusion"]
         beyond[session] = rows["beyond"]
         beyond &= units.sum(1) > 0  # a session without units is in no frame
-    standing = standing_of(units[~beyond].sum(), answers, positives, weighted)
+    standing = standing_of(units[~beyond].sum(), answers, positives, weighted_sums)
     counts = Counts(
         units=units,
         answers=answers,
         positives=positives,
-        weighted_answers=weighted[0],
-        weighted_positives=weighted[1],
+        weighted_answers=weighted_sums[0],
+        weighted_positives=weighted_sums[1],
         standing_answers=standing[0],
         standing_positives=standing[1],
         member=member,
@@ -204,16 +204,16 @@ def session_counts(connection: Any, codebook: str, rater: str) -> tuple[Counts, 
 
 
 def standing_of(
-    units: float, answers: Floats, positives: Floats, weighted: tuple[Floats, Floats]
+    units: float, answers: Floats, positives: Floats, weighted_sums: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats]:
     """(S, P) each: how many of the `units` without an answer the answered ones and the positive ones stand
     for, both scaled to sum to the answers.
 
     Each answer stands for 1/πr − 1 units, r being the share of those drawn that were answered: a sample drawn
-    half by a judge's label holds more positive units than there are among the rest. `weighted` are the sums
+    half by a judge's label holds more positive units than there are among the rest. `weighted_sums` are those
     of 1/π over answered and over positive units.
     """
-    inverse, inverse_positives = weighted
+    inverse, inverse_positives = weighted_sums
     total = float(inverse.sum())
     more = max(1.0, units / total) if total else 1.0
     stands, yes = more * inverse - answers, more * inverse_positives - positives
