@@ -178,8 +178,11 @@ def _why(setting: Setting) -> str:
 def settings() -> Iterator[tuple[Setting, str]]:
     """Every setting, and where its sample is from."""
     sizes = ((60, None, ""), (200, None, ""), (200, 20, ""), (300, 60, ""))
-    lacking = ((100, None, "overlap"), (100, None, "alone"), (200, None, "weighted"))
-    lacking += ((200, None, "uneven"), (15, None, ""))
+    lacking = (
+        *((100, None, design) for design in ("overlap", "alone")),
+        *((200, None, design) for design in ("weighted", "uneven")),
+        (15, None, ""),
+    )
     for labels, raters, prevalence, (units, trajectories, design) in (
         *product((2, 5), (2, 3), (0.05, 0.1, 0.3, 0.5), sizes),
         *product((2, 5), (3,), (0.05, 0.2), lacking),
