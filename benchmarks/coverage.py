@@ -10,8 +10,9 @@ coefficient of the pattern distribution itself.
 
 Ratings may lack: with "overlap" each unit is rated by two of the raters, with "alone" the last one has
 rated four times as many units by itself; "weighted" samples hold all units that the last rater flags and a
-fifth of the others, with weights 1/π. A cell is coverage / mean width / bias. A setting in which any
-coefficient covers less than .93 is drawn four times as often, so that chance is not taken for a fault.
+fifth of the others, with weights 1/π; of "uneven" ones π lies anywhere from .01 to 1. A cell is coverage /
+mean width / bias. A setting in which any coefficient covers less than .93 is drawn four times as often, so
+that chance is not taken for a fault.
 """
 
 from __future__ import annotations
@@ -109,6 +110,9 @@ class Setting:
     def sample(self, rng: np.random.Generator) -> Ratings:
         names = tuple(str(k) for k in range(self.labels))
         raters = tuple("abc"[: self.raters])
+        if self.design == "uneven":
+            rows = rng.choice(len(self.cells), self.units, p=self.mean / self.mean.sum())
+            return Ratings(self.cells[rows], names, raters, weights=1 / rng.uniform(0.01, 1, self.units))
         if self.design == "weighted":
             drawn = np.where(self.cells[:, -1] > 0, 1.0, 0.2)
             chance = self.mean * drawn
@@ -174,7 +178,11 @@ def _why(setting: Setting) -> str:
 def settings() -> Iterator[tuple[Setting, str]]:
     """Every setting, and where its sample is from."""
     sizes = ((60, None, ""), (200, None, ""), (200, 20, ""), (300, 60, ""))
-    lacking = ((100, None, "overlap"), (100, None, "alone"), (200, None, "weighted"), (15, None, ""))
+    lacking = (
+        *((100, None, design) for design in ("overlap", "alone")),
+        *((200, None, design) for design in ("weighted", "uneven")),
+        (15, None, ""),
+    )
     for labels, raters, prevalence, (units, trajectories, design) in (
         *product((2, 5), (2, 3), (0.05, 0.1, 0.3, 0.5), sizes),
         *product((2, 5), (3,), (0.05, 0.2), lacking),

@@ -380,7 +380,6 @@ def sessions(rng: Rng, n: int, alike: float) -> Counts:
         weighted_positives=positives,
         standing_answers=units,
         standing_positives=positives,
-        effective_answers=units,
         member=member,
         human=human,
         has_messages=np.ones(n, dtype=bool),
@@ -407,7 +406,7 @@ def rated_in_part(rng: Rng, whole: Counts, share: float, what: str) -> Counts:
         answered = rng.binomial(units, share)
         found = rng.hypergeometric(positives, units - positives, answered)
     kept, yes = answered.astype(np.float64), found.astype(np.float64)
-    return rated(whole, kept, yes, [kept, yes, kept])
+    return rated(whole, kept, yes, (kept, yes))
 
 
 def _half_by_judge(rng: Rng, whole: Counts, share: float) -> Counts:
@@ -424,14 +423,14 @@ def _half_by_judge(rng: Rng, whole: Counts, share: float) -> Counts:
         return sums.reshape(whole.units.shape).astype(np.float64)
 
     one, yes = np.ones(len(cell)), true.astype(np.float64)
-    own = rated(whole, added(one), added(yes), [added(1 / chance), added(yes / chance), added(chance**-2)])
+    own = rated(whole, added(one), added(yes), (added(1 / chance), added(yes / chance)))
     session = cell // whole.units.shape[1]
     none = np.bincount(session, np.log1p(-np.minimum(chance, 1 - 1e-12)), len(whole.units))
     return replace(own, inclusion=-np.expm1(none), design=BY_SAMPLE)
 
 
-def rated(whole: Counts, answered: Floats, positives: Floats, weighted: list[Floats]) -> Counts:
-    """The same of which so many units are answered; `weighted` has Σ1/π, that of positive ones, Σ1/π²."""
+def rated(whole: Counts, answered: Floats, positives: Floats, weighted: tuple[Floats, Floats]) -> Counts:
+    """The same of which so many units are answered; `weighted` has Σ1/π, and that of positive ones."""
     standing = standing_of(float(whole.units.sum()), answered, positives, weighted)
     return replace(
         whole,
@@ -441,7 +440,6 @@ def rated(whole: Counts, answered: Floats, positives: Floats, weighted: list[Flo
         weighted_positives=weighted[1],
         standing_answers=standing[0],
         standing_positives=standing[1],
-        effective_answers=standing[2],
     )
 
 

@@ -3,8 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from .base import Model
+
+BOUNDS: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(("delivered", "success", "won", "exact_match"), (0.0, 1.0)),
+    **dict.fromkeys(("task_performance", "collab_score", "initiative_entropy"), (0.0, 1.0)),
+    **dict.fromkeys(("human_intervention_rate", "error_rate", "repeated_action_rate"), (0.0, 1.0)),
+    **dict.fromkeys(("message_share", "task_reward", "progress", "tes", "progress_completeness"), (0.0, 1.0)),
+    **dict.fromkeys(("initiating_capability", "responding_capability", "partial_structure"), (0.0, 1.0)),
+    **dict.fromkeys(("collaboration", "initiation_errors"), (0.0, 1.0)),
+    **dict.fromkeys(("outcome_rating", "satisfaction", "communication_rating"), (1.0, 5.0)),
+    **dict.fromkeys(("events", "messages", "actions", "errors", "interventions"), (0.0, inf)),
+    **dict.fromkeys(("effective_confirmations", "halting_messages"), (0.0, inf)),
+    **dict.fromkeys(("steps", "timesteps", "invalid_actions", "extra_blocks"), (0.0, inf)),
+    **dict.fromkeys(("illegal_placements", "breaks_without_effect"), (0.0, inf)),
+    "workload_balance": (0.0, 0.5),
+    "time_to_first_human_message": (0.0, inf),
+    "ites": (-1.0, 1.0),
+    "reward": (-inf, 1.0),
+}
+"""Values that a metric can take; what is not here may be any number."""
 
 
 class Metric(Model):

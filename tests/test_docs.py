@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.analyze.totals import BOUNDS, RATES
+from coaudit.pipeline.analyze.totals import RATES
 from coaudit.pipeline.systems.formats import mapping
+from coaudit.schemas.metric import BOUNDS
 from tests.conftest import ROOT, Coaudit
 from tests.pipeline.systems.formats.files import call_and_answer, one, outline, read, write_lines
 

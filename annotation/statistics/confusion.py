@@ -90,6 +90,8 @@ def confusion(
     weights: Floats | None = None,
     clusters: Ints | None = None,
     corpus: Floats | None = None,
+    *,
+    from_sample: bool = True,
 ) -> Confusion:
     """Compare a judge's label indices (n,) with people's where both are usable (not negative).
 
@@ -104,6 +106,10 @@ def confusion(
     needs, it is undefined. W_j is how many units of the `corpus` (q,) the judge gave label
     j, itself a draw of a larger one; without it the sum of the weights, as if the sample had taken fixed
     numbers of each.
+
+    Units that are not `from_sample` may have been chosen by the judge's label: whoever labels nothing but
+    what it called positive makes any judge's sensitivity 1. So what needs a label of the corpus of which
+    people checked no unit is undefined there, as with weights.
     """
     q = len(labels)
     votes = _votes(human, q)
@@ -118,12 +124,16 @@ def confusion(
     unit_weights = np.ones(len(judge)) if weights is None else weights[usable]
     judgments = np.eye(q)[judge]
     corpus_counts = (judgments * unit_weights[:, None]).sum(0) if corpus is None else corpus
-    rows = (
-        _quality(name, judgments[:, k], votes[:, k], within)
-        if even
-        else _weighted_quality(labels, k, judge, votes[:, k], unit_weights, within, corpus_counts)
-        for k, name in enumerate(labels)
-    )
+    checked = np.unique(judge)
+    all_needed = corpus is not None and not (even and from_sample)
+    judge_labels = np.union1d(checked, np.flatnonzero(corpus_counts)) if all_needed else checked
+    rows = []
+    for k, name in enumerate(labels):
+        if even or len(judge_labels) == 1 or k not in judge_labels:  # never says it, or never anything else
+            own = _quality(name, judgments[:, k], votes[:, k], within, None if even else unit_weights)
+        else:
+            own = _weighted_quality(name, k, judge, votes[:, k], unit_weights, within, corpus_counts)
+        rows.append(_where_checked(own, labels, k, judge_labels, checked))
     return Confusion(
         tuple(labels), votes.T @ judgments, (votes * unit_weights[:, None]).T @ judgments, tuple(rows)
     )
@@ -213,7 +223,7 @@ def _share(
 
 
 def _weighted_quality(
-    labels: Sequence[str],
+    label: str,
     k: int,
     judge: Ints,
     true: Floats,
@@ -221,12 +231,8 @@ def _weighted_quality(
     clusters: Ints | None,
     corpus: Floats,
 ) -> ClassQuality:
-    rng, label = np.random.default_rng(0), labels[k]
+    rng = np.random.default_rng(0)
     strata, of_unit = np.unique(judge, return_inverse=True)
-    judge_labels = np.union1d(strata, np.flatnonzero(corpus))
-    if len(judge_labels) == 1 or k not in judge_labels:  # a judge that never says it, or never anything else
-        return _quality(label, (judge == k).astype(np.float64), true, clusters, weights)
-    unchecked = np.setdiff1d(judge_labels, strata)
     sizes = corpus[strata]
     result = shares(true, weights, of_unit, clusters, sizes / sizes.sum())
     units = np.column_stack([sizes, rng.standard_gamma(sizes[:, None], size=(len(sizes), RESAMPLES))])
@@ -238,26 +244,26 @@ def _weighted_quality(
         (present[ours], (present + absent)[ours], judge == k),
         (absent[theirs], (present + absent)[theirs], judge != k),
     )
-    requirements = (
-        judge_labels,
-        judge_labels,
-        judge_labels[judge_labels == k],
-        judge_labels[judge_labels != k],
-    )
-    rows = []
-    for terms, indices, reason in zip(sums, requirements, _none(label), strict=True):
-        lacking = np.intersect1d(indices, unchecked)
-        rows.append(
-            _share_unchecked(labels[lacking[0]], terms[2])
-            if len(lacking)
-            else _share_of_draws(*terms, reason)
-        )
+    rows = [_share_of_draws(*terms, reason) for terms, reason in zip(sums, _none(label), strict=True)]
     return ClassQuality(label, *rows)
 
 
-def _share_unchecked(label: str, among: Bools) -> Share:
-    reason = f"no human label among the units that the judge labelled {label!r}"
-    return Share(None, None, None, int(among.sum()), reason)
+def _where_checked(
+    quality: ClassQuality, labels: Sequence[str], k: int, judge_labels: Ints, checked: Ints
+) -> ClassQuality:
+    """The same, undefined where it needs units of a judge label of which people checked none."""
+    ours = judge_labels == k
+    rows = []
+    for share, requirement in zip(
+        (quality.sensitivity, quality.specificity, quality.ppv, quality.npv),
+        (judge_labels, judge_labels, judge_labels[ours], judge_labels[~ours]),
+        strict=True,
+    ):
+        if len(lacking := np.setdiff1d(requirement, checked)):
+            reason = f"no human label among the units that the judge labelled {labels[lacking[0]]!r}"
+            share = Share(None, None, None, share.n, reason)
+        rows.append(share)
+    return ClassQuality(quality.label, *rows)
 
 
 def _share_of_draws(numerator: Floats, denominator: Floats, among: Bools, reason: str) -> Share:

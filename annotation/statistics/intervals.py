@@ -87,10 +87,14 @@ def cluster_bootstrap(table: Floats, resamples: int, rng: np.random.Generator) -
     Exponential weights give the variance with a divisor of C + 1 and normal tails. These have the divisor
     C − 1 and the tails' width of a t with (Σm)²/Σm² − 1 degrees of freedom, m being the clusters' sizes.
     """
-    sizes, n = table.sum(1), len(table)
+    sizes = table.sum(1)
     effective = float(sizes.sum() ** 2 / (sizes**2).sum())
-    shape = (n - 1) / (n + 1) * (Z / student(max(effective - 1, 1.0))) ** 2
-    return gamma_sums(table, shape, resamples, rng)
+    return gamma_sums(table, _small_sample(len(table), effective), resamples, rng)
+
+
+def _small_sample(n: int, effective: float) -> float:
+    """The shape of gamma weights of n rows that tell as much as so many even ones."""
+    return (n - 1) / (n + 1) * (Z / student(max(effective - 1, 1.0))) ** 2
 
 
 def gamma_sums(table: Floats, shape: float, resamples: int, rng: np.random.Generator) -> Floats:
@@ -127,12 +131,27 @@ class Patterns:
         """How many independent observations there are: units, or their clusters."""
         return int(self._shapes.sum()) if self._by_cluster is None else len(self._by_cluster)
 
+    @property
+    def _uneven(self) -> float:
+        """Kish's (1965) design effect of the weights: how many units tell as much as one of even weight."""
+        sums = [float(self._shapes @ self._scales**power) for power in range(3)]
+        return sums[0] * sums[2] / sums[1] ** 2
+
     def draw(self, resamples: int, seed: int) -> Floats:
-        """Posterior draws (resamples, P) of the pattern counts, each row summing to the number of units."""
+        """Posterior draws (resamples, P) of the pattern counts, each row summing to the number of units.
+
+        Units of uneven weights are as few as Kish's effective number. Without that, of 300 units with 1/π of
+        up to 1,000, intervals held agreement and kappa in .77 and .79 of samples.
+        """
         rng = np.random.default_rng(seed)
-        if self._by_cluster is None:
-            draws = rng.standard_gamma(self._shapes + self._prior, size=(resamples, len(self.cells)))
+        size = resamples, len(self.cells)
+        if self._by_cluster is None and (effect := self._uneven) > 1 + 1e-9:
+            shape = _small_sample(self.independent, self.independent / effect)
+            draws = rng.standard_gamma(self._shapes * shape, size=size) / shape
+            draws += rng.standard_gamma(self._prior, size=size) * effect
             draws *= self._scales
+        elif self._by_cluster is None:
+            draws = rng.standard_gamma(self._shapes + self._prior, size=size) * self._scales
         else:
             draws = rng.standard_gamma(self._prior, size=(resamples, len(self.cells)))
             draws *= _design_effect(self._by_cluster) * self._scales

@@ -169,7 +169,10 @@ def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
             np.float64
         )
         corpus = None if judge in code.followers else corpus_counts
-        outcome = confusing.confusion(answers, votes, labels, weights, subset.clusters, corpus)
+        from_sample = part.name not in ("", OUTSIDE)
+        outcome = confusing.confusion(
+            answers, votes, labels, weights, subset.clusters, corpus, from_sample=from_sample
+        )
         yield {
             "population": part.name,
             "labels": list(outcome.labels),

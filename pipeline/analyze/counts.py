@@ -27,6 +27,7 @@ EVERY = "every unit rated"
 BY_SAMPLE = "units weighted by the sample's inclusion probability"
 BY_SHARE = "units weighted by the share answered"
 WORDLESS = "no messages"
+_ROUNDING = 1e-9
 Bools = NDArray[np.bool_]
 
 
@@ -36,11 +37,10 @@ class Counts:
     positives.
 
     `weighted_answers` and `weighted_positives` sum 1/π over the last two. `standing_answers` and
-    `standing_positives` sum how many unanswered units each stands for, scaled to as many as were answered;
-    `effective_answers` is how many even answers would tell as much of those. `member` (S, P) tells parties
-    from filling, `human` (S, P) people from agents. `has_messages` (S,) are sessions with a message by
-    anybody, `beyond` (S,) those that no sample could take, and `inclusion` (S,) is the probability with which
-    samples took a session or some unit of it, nan where that is not known.
+    `standing_positives` sum how many unanswered units each stands for, scaled to as many as were answered.
+    `member` (S, P) tells parties from filling, `human` (S, P) people from agents. `has_messages` (S,) are
+    sessions with a message by anybody, `beyond` (S,) those that no sample could take, and `inclusion` (S,) is
+    the probability with which samples took a session or some unit of it, nan where that is not known.
     """
 
     units: Floats
@@ -50,7 +50,6 @@ class Counts:
     weighted_positives: Floats
     standing_answers: Floats
     standing_positives: Floats
-    effective_answers: Floats
     member: Bools
     human: Bools
     has_messages: Bools
@@ -116,8 +115,7 @@ _COUNTS = """
         FROM rated_units JOIN drawn_with USING (place) GROUP BY ALL
     ), wholly AS (SELECT bool_and(NOT rest) AS wholly FROM reached WHERE NOT isnan(whole)), drawn AS (
         SELECT c.trajectory_id, c.actor, sum(1 / i.probability) AS answered,
-            coalesce(sum(1 / i.probability) FILTER (c.label = c.positive), 0) AS positives, count(*) AS units,
-            sum(1 / i.probability**2) AS squares
+            coalesce(sum(1 / i.probability) FILTER (c.label = c.positive), 0) AS positives, count(*) AS units
         FROM counted_ratings c JOIN wanted ON c.codebook = book AND c.rater = who
         JOIN rated_units u ON u.trajectory_id = c.trajectory_id AND u.event IS NOT DISTINCT FROM c.event
         JOIN drawn_with i ON i.place = u.place AND NOT isnan(i.probability)
@@ -127,8 +125,7 @@ _COUNTS = """
     SELECT g.session, p.seat, g.place, g.cluster, p.party = 'human' AS human,
         p.units, p.answered, p.positives, coalesce(d.answered, 0) AS weighted_answered,
         p.spoken, EXISTS (FROM drawn_with) AND NOT coalesce(f.framed, false) AS beyond,
-        coalesce(d.positives, 0) AS weighted_positives, coalesce(d.squares, 0) AS weighted_squares,
-        coalesce(d.units, 0) AS drawn,
+        coalesce(d.positives, 0) AS weighted_positives, coalesce(d.units, 0) AS drawn,
         CASE WHEN wholly THEN coalesce(f.whole, 'nan') WHEN NOT f.untold THEN f.some ELSE 'nan'
             END AS inclusion
     FROM processed p JOIN wanted ON p.codebook = book AND p.rater = who
@@ -173,9 +170,9 @@ def session_counts(connection: Any, codebook: str, rater: str) -> tuple[Counts, 
 
     units, answers, positives = wide("units"), wide("answered"), wide("positives")
     is_sampled = bool((wide("drawn") == answers).all())
-    weighted_sums = [wide(f"weighted_{name}") for name in ("answered", "positives", "squares")]
-    if not is_sampled:
-        weighted_sums = [answers, positives, answers]
+    weighted_sums = answers, positives
+    if is_sampled:
+        weighted_sums = wide("weighted_answered"), wide("weighted_positives")
     member = np.zeros(shape, dtype=bool)
     member[session, column] = True
     place, clusters = np.zeros(shape[0], dtype=np.int64), np.zeros(shape[0], dtype=np.uint64)
@@ -196,7 +193,6 @@ def session_counts(connection: Any, codebook: str, rater: str) -> tuple[Counts, 
         weighted_positives=weighted_sums[1],
         standing_answers=standing[0],
         standing_positives=standing[1],
-        effective_answers=standing[2],
         member=member,
         human=wide("human") > 0,
         has_messages=has_messages,
@@ -209,26 +205,24 @@ def session_counts(connection: Any, codebook: str, rater: str) -> tuple[Counts, 
 
 
 def standing_of(
-    units: float, answers: Floats, positives: Floats, weighted_sums: Sequence[Floats]
-) -> tuple[Floats, Floats, Floats]:
+    units: float, answers: Floats, positives: Floats, weighted_sums: tuple[Floats, Floats]
+) -> tuple[Floats, Floats]:
     """(S, P) each: how many of the `units` without an answer the answered ones and the positive ones stand
-    for, both scaled to sum to the answers, and how many even answers would tell as much.
+    for, both scaled to sum to the answers.
 
     Each answer stands for 1/πr − 1 units, r being the share of those drawn that were answered: a sample drawn
-    half by a judge's label holds more positive units than there are among the rest. `weighted_sums` are the
-    sums of 1/π over answered and positive units, and of 1/π² over answered ones.
+    half by a judge's label holds more positive units than there are among the rest. `weighted_sums` are those
+    of 1/π over answered and over positive units.
     """
-    inverse, inverse_positives, squares = weighted_sums
+    inverse, inverse_positives = weighted_sums
     total = float(inverse.sum())
     more = max(1.0, units / total) if total else 1.0
     stands, yes = more * inverse - answers, more * inverse_positives - positives
-    spread = more**2 * squares - 2 * more * inverse + answers
-    if stands.sum() <= 1e-9 * answers.sum():  # all units have an answer
-        return answers, positives, answers
+    if stands.sum() <= _ROUNDING * answers.sum():  # all units have an answer
+        return answers, positives
     scale = answers.sum() / stands.sum()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        effective_answers = np.where(spread > 0, stands**2 / spread, 0.0)
-    return stands * scale, yes * scale, effective_answers
+    is_there = stands > _ROUNDING * answers
+    return np.where(is_there, stands * scale, 0.0), np.where(is_there, yes * scale, 0.0)
 
 
 def nothing(

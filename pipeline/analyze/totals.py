@@ -11,33 +11,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import Any
 
 import numpy as np
 
 from ...annotation.statistics.estimate import ANY, UNIT, Bounds, Totals
+from ...schemas.metric import BOUNDS
 from ..store import AMONG, dictionaries, first_row, texts
 from ..systems import OF_ONE
 
-BOUNDS: dict[str, Bounds] = {
-    **dict.fromkeys(("delivered", "success", "won", "exact_match"), UNIT),
-    **dict.fromkeys(("task_performance", "collab_score", "initiative_entropy"), UNIT),
-    **dict.fromkeys(("human_intervention_rate", "error_rate", "repeated_action_rate"), UNIT),
-    **dict.fromkeys(("message_share", "task_reward", "progress", "tes", "progress_completeness"), UNIT),
-    **dict.fromkeys(("initiating_capability", "responding_capability", "partial_structure"), UNIT),
-    **dict.fromkeys(("collaboration", "initiation_errors"), UNIT),
-    **dict.fromkeys(("outcome_rating", "satisfaction", "communication_rating"), (1.0, 5.0)),
-    **dict.fromkeys(("events", "messages", "actions", "errors", "interventions"), (0.0, inf)),
-    **dict.fromkeys(("effective_confirmations", "halting_messages"), (0.0, inf)),
-    **dict.fromkeys(("steps", "timesteps", "invalid_actions", "extra_blocks"), (0.0, inf)),
-    **dict.fromkeys(("illegal_placements", "breaks_without_effect"), (0.0, inf)),
-    "workload_balance": (0.0, 0.5),
-    "time_to_first_human_message": (0.0, inf),
-    "ites": (-1.0, 1.0),
-    "reward": (-inf, 1.0),
-}
-"""Values that a metric can take; what is not here may be any number."""
 RATES = {measure: rate for rate, measure in OF_ONE.items()}
 """The 0/1 of a trajectory -> the rate over many."""
 COLLAB_SCORE = "collab_score"

@@ -112,7 +112,7 @@ def _code(code: Rated, judge: str, margin: float, texts: dict[Any, str | None]) 
         "outside_the_samples": items[1] if len(items) > 1 else None,
         "errors": _errors(code, judge, texts),
         "calibration": _calibration(code, judge),
-        "alternative_annotator_test": _alternative(code, judge, margin),
+        "alternative_annotator_test": _alternative(code, judge, margin, confused),
     }
 
 
@@ -162,14 +162,23 @@ def _evenly(code: Rated) -> str | None:
     return None if all(part.weights is None for part in code.populations) else EVENLY
 
 
-def _alternative(code: Rated, judge: str, margin: float) -> dict[str, Any]:
+def _alternative(code: Rated, judge: str, margin: float, confused: dict[str, Any]) -> dict[str, Any]:
+    """The test beside the sensitivity of the page; its own knows nothing of how units came to people."""
     columns = [code.raters.index(rater) for rater in code.humans]
     humans = np.where(code.matrix[:, columns] < 0, MISSING, code.matrix[:, columns])
     answers = np.where(code.of(judge) < 0, MISSING, code.of(judge))
     outcome = alternative_annotator_test(
         answers, humans, code.humans, positive=0, margin=margin, clusters=code.clusters
     )
-    return {**asdict(outcome), "margin": margin, "trap": TRAP, "note": _evenly(code.seen_by(judge))}
+    beside = {"sensitivity": _positive_class(code.book.positive, confused)["sensitivity"]}
+    note = _evenly(code.seen_by(judge))
+    return {**asdict(outcome), **beside, "margin": margin, "trap": TRAP, "note": note}
+
+
+def _positive_class(positive: str, confused: dict[str, Any]) -> dict[str, Any]:
+    """What `qualities` says of the positive label."""
+    row: dict[str, Any] = next(one for one in confused["classes"] if one["label"] == positive)
+    return row
 
 
 def _calibration_line(result: dict[str, Any]) -> str:
@@ -244,7 +253,7 @@ def summary(page: dict[str, Any]) -> Summary:
             f"sensitivity, specificity: of the label {label} against all others where codes have more than "
             f"two ({', '.join(codes)}); of each label: --full."
         )
-    foot += _undefined_kappas(labelled)
+    foot += _undefined(labelled)
     if bare:
         some = f"{len(bare)} codes have no unit that" if len(bare) > 1 else "one code has no unit that"
         foot.insert(
@@ -259,12 +268,16 @@ def summary(page: dict[str, Any]) -> Summary:
     )
 
 
-def _undefined_kappas(codes: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Why kappas have no value, the codes of each reason together."""
-    for column, name in (("kappa", "kappa"), ("kappa_of_people", "people's own")):
+def _undefined(codes: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Why figures of the short page have no value, the codes of each reason together."""
+    errors = [_positive_class(code["positive"], code["confusion"]) for code in codes]
+    for name, figures in (
+        ("kappa", [code["kappa"] for code in codes]),
+        ("people's own", [code["kappa_of_people"] for code in codes]),
+        *((name, [one[name] for one in errors]) for name in ("sensitivity", "specificity")),
+    ):
         lacking: dict[str, list[str]] = {}
-        for code in codes:
-            row = code[column]
+        for code, row in zip(codes, figures, strict=True):
             if row is None or row["value"] is None:
                 lacking.setdefault(row["reason"] if row else "no two people labelled", []).append(
                     code["code"]
@@ -283,16 +296,15 @@ def _one_of_many(codes: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
 
 
 def _summary_row(code: dict[str, Any]) -> tuple[str, ...]:
-    classes = code["confusion"]["classes"]
-    positive = {quality["label"]: quality for quality in classes}.get(code["positive"], {})
+    positive = _positive_class(code["positive"], code["confusion"])
     test = code["alternative_annotator_test"]
     return (
         code["code"],
         str(code["n_both"]),
         _short_number(code["kappa"]),
         _short_number(code["kappa_of_people"]),
-        _short_number(positive.get("sensitivity")),
-        _short_number(positive.get("specificity")),
+        _short_number(positive["sensitivity"]),
+        _short_number(positive["specificity"]),
         "–" if test["reason"] else f"{'yes' if test['passed'] else 'not shown'} ({test['winning_rate']:.2f})",
     )
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from math import inf
 
 from ...schemas import Finding, Measure, Trajectory
+from ...schemas.metric import BOUNDS
 from ..errors import UsageError
 from . import coblock, cogym, formats, mast, overcooked, rehac, trail, whowhen
 from .base import LIMIT, OF_ONE, References, System, TimeLimit
@@ -22,6 +24,7 @@ DETECTED = {codebook: system for system in SYSTEMS.values() for codebook in syst
 """Codebook -> the system whose detectors rate on it."""
 AT_QUERY = ("reward",)
 """Metrics with a parameter that the reader of a report chooses: computed from stored ones when asked for."""
+_ROUNDING = 1e-9
 
 
 def system_of(name: str) -> System:
@@ -34,13 +37,26 @@ def system_of(name: str) -> System:
 def measures(
     trajectory: Trajectory, references: Mapping[str, References], limit: TimeLimit = LIMIT
 ) -> Iterator[Measure]:
-    """What a trajectory's own system measures, given the references of each system."""
+    """What a trajectory's own system measures, given the references of each system.
+
+    A value that its metric can't take, from an outcome that a log states wrongly, is null with the reason:
+    cut to the range it would be a wrong one in every mean.
+    """
     system = SYSTEMS.get(trajectory.system)
     if system is None:
         return
     for measure in system.measures(trajectory, references.get(system.name, {}), limit):
         if measure.metric not in AT_QUERY:
-            yield replace(measure, metric=OF_ONE.get(measure.metric, measure.metric))
+            yield _in_range(replace(measure, metric=OF_ONE.get(measure.metric, measure.metric)))
+
+
+def _in_range(measure: Measure) -> Measure:
+    low, high = BOUNDS.get(measure.metric, (-inf, inf))
+    if measure.value is None or low - _ROUNDING <= measure.value <= high + _ROUNDING:
+        return measure
+    limits = f"{low:g} or more" if high == inf else f"from {low:g} to {high:g}"
+    reason = f"{measure.metric} must be {limits}, got {measure.value:g}"
+    return replace(measure, value=None, reason=reason)
 
 
 def findings(

@@ -16,5 +16,5 @@ def counts(
     beyond, clusters = np.zeros(len(held), dtype=bool), np.arange(len(held))
     inclusion = np.full(len(held), np.nan)
     return Counts(
-        held, n, k, n, k, n, k, n, member, human, ~beyond, clusters, beyond, inclusion, design=BY_SHARE
+        held, n, k, n, k, n, k, member, human, ~beyond, clusters, beyond, inclusion, design=BY_SHARE
     )

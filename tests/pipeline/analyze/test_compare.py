@@ -12,6 +12,7 @@ from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.store import Store
 from tests.conftest import Coaudit
 from tests.pipeline.stores import made, rate, take, verdict, write_lines
+from tests.shared import ROOT
 
 
 def session(number: int, condition: str | None, outcomes: dict[str, float]) -> list[dict[str, Any]]:
@@ -187,3 +188,41 @@ def test_groups_with_commas_and_without_letters_can_be_named(coaudit: Coaudit, t
     assert (
         "no trajectory is in group 'd'" in coaudit("compare", "--by", "arm", "--groups", "c,d", status=2).err
     )
+
+
+def test_what_a_metric_can_t_be_is_missing_for_that_reason(coaudit: Coaudit, tmp_path: Path) -> None:
+    """Steps below 0 ended metrics and compare with a division by 0, and a reward of 7 was cut to 1."""
+    outcomes = [
+        {"success": 1.0, "last_timestep": -3.0 - number, "task_reward": 7.0 if number % 2 else 0.5}
+        for number in range(12)
+    ]
+    lines: list[dict[str, Any]] = []
+    for number, came in enumerate(outcomes):
+        head, *rest = session(number, "ab"[number % 2], came)
+        lines += [head | {"instance": f"i{number}", "system": "rehac" if number < 4 else "overcooked"}, *rest]
+    coaudit("ingest", write_lines(tmp_path / "log.jsonl", lines))
+    rows = json.loads(coaudit("metrics", "--json").out)["rows"]
+    values = {row["metric"]: (row["value"], row["missing"], row.get("reason")) for row in rows}
+    assert values["timesteps"] == (None, 8, "timesteps must be 0 or more, got -10")
+    assert [values[name][:2] for name in ("task_reward", "reward")] == [(0.5, 2), (0.5, 2)]
+    rows = json.loads(coaudit("compare", "--by", "condition", "--json").out)["rows"]
+    assert "timesteps" not in {row["metric"] for row in rows}
+
+
+def test_a_run_whose_timesteps_lie_below_0_has_no_number_of_them(coaudit: Coaudit, tmp_path: Path) -> None:
+    """By hand: the sample's last timestep is 16, and these runs begin at -30, -31 and so on."""
+    (sample,) = (ROOT / "data/overcooked/logs/model_a/poached_pear").glob("*10-00-00*")
+    for number in range(8):
+        order = f"dish_{number}"
+        log = json.loads(sample.read_text(encoding="utf-8").replace("poached_pear", order))
+        for place in (*log["content"], *(entry for actions in log["total_action_list"] for entry in actions)):
+            place["timestamp"] -= 30 + number
+        log["total_timestamp"] = [step - 30 - number for step in log["total_timestamp"]]
+        path = tmp_path / "logs" / "ab"[number % 2] / order / f"experiment_2026-01-12_10-00-00_{order}.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(log), encoding="utf-8")
+    coaudit("ingest", tmp_path / "logs")
+    rows = json.loads(coaudit("metrics", "--per", "trajectory", "--json").out)["rows"]
+    reasons = {row["reason"] for row in rows if row["metric"] == "timesteps"}
+    assert reasons == {f"timesteps must be 0 or more, got {-14 - number}" for number in range(8)}
+    assert coaudit("compare", "--by", "condition").out

@@ -265,16 +265,13 @@ def test_a_sample_drawn_half_by_a_judge_s_label_tells_of_the_rest_by_what_its_un
         more_yes = rng.binomial(true - hits, chance[1])
         more_no = rng.binomial(units - true - alarms, chance[1])
         answered, positives = (yes + no + more_yes + more_no).astype(float), (yes + more_yes).astype(float)
-        inverse, squares = (
-            (yes + no) / chance[0] ** power + (more_yes + more_no) / chance[1] ** power for power in (1, 2)
-        )
-        weighted = inverse, yes / chance[0] + more_yes / chance[1], squares
+        inverse = (yes + no) / chance[0] + (more_yes + more_no) / chance[1]
+        weighted = inverse, yes / chance[0] + more_yes / chance[1]
         standing = standing_of(float(units.sum()), answered, positives, weighted)
         own = replace(
             counts(units, answered, positives),
             standing_answers=standing[0],
             standing_positives=standing[1],
-            effective_answers=standing[2],
         )
         found, truth = entropy(own).estimate.value, entropy(counts(units, units, true)).estimate.value
         assert found is not None and truth is not None
@@ -285,14 +282,13 @@ def test_a_sample_drawn_half_by_a_judge_s_label_tells_of_the_rest_by_what_its_un
 def test_units_that_were_taken_for_sure_stand_for_none_that_is_unrated() -> None:
     """By hand: two units of either party are rated, of the agent's for sure, of the person's one in four."""
     answered, positives = np.array([[2.0, 2.0]]), np.array([[2.0, 1.0]])
-    weighted = np.array([[2.0, 8.0]]), np.array([[2.0, 4.0]]), np.array([[2.0, 32.0]])
+    weighted = np.array([[2.0, 8.0]]), np.array([[2.0, 4.0]])
     standing = standing_of(10.0, answered, positives, weighted)
-    assert [part.tolist() for part in standing] == [[[0, 4]], [[0, 2]], [[0, 2]]]
+    assert [part.tolist() for part in standing] == [[[0, 4]], [[0, 2]]]
     own = replace(
         counts([[5, 5]], answered, positives),
         standing_answers=standing[0],
         standing_positives=standing[1],
-        effective_answers=standing[2],
     )
     posterior = module._posterior(own, np.array([[0.2, 3.0], [0.4, 5.0]]))
     assert np.stack(posterior) == pytest.approx(np.array([[[0.6, 3.0]], [[2.4, 4.0]]]))

@@ -80,3 +80,24 @@ def test_a_kappa_without_a_value_says_why(tmp_path: Path) -> None:
     assert page.rows[0][2:4] == ("–", "–")
     assert any(line.startswith("kappa – (late): kappas of few units lie low") for line in page.foot)
     assert "people's own – (late): no unit with two ratings" in page.foot
+
+
+def test_who_labels_what_the_judge_marked_alone_finds_nothing_that_it_missed(tmp_path: Path) -> None:
+    """Without a sample. The judge had sensitivity 1.00 and specificity 0.00."""
+    found = runs(tmp_path, 12)
+    judged, marked = "yyyyyynnnnnn", "yyyynn––––––"
+    said(found, "first", {("judge", "late"): judged, ("ann", "late"): marked})
+    page = validate.validate(found, "judge")
+    (code,) = (code for code in page["codes"] if code["n_both"])
+    (late, _) = code["confusion"]["classes"]
+    reason = "no human label among the units that the judge labelled 'absent'"
+    for name in ("sensitivity", "specificity", "npv"):
+        assert (late[name]["value"], late[name]["reason"]) == (None, reason)
+    assert (late["ppv"]["value"], late["ppv"]["n"]) == (pytest.approx(4 / 6), 6)
+    assert code["alternative_annotator_test"]["sensitivity"]["value"] is None
+    summary = validate.summary(page)
+    assert summary.rows[0][4:6] == ("–", "–")
+    assert f"sensitivity – (late): {reason}" in summary.foot
+    said(found, "first", {("ann", "late"): "––––––ynnnnn"})
+    (code,) = (code for code in validate.validate(found, "judge")["codes"] if code["n_both"])
+    assert code["confusion"]["classes"][0]["sensitivity"]["value"] == pytest.approx(4 / 5)
