@@ -1,4 +1,4 @@
-"""Patterns of mappings on texts for which Python's regular expressions take for ever."""
+"""Patterns of mappings on texts for which regular expressions take for ever."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from coaudit.pipeline.ingest import labels
 from coaudit.pipeline.systems.formats import expressions
 from tests.pipeline.systems.formats.files import outline, read, write_lines
 
-HOSTILE = "a" * 40 + "!"
-"""2 to the power of 40 ways to part it into words."""
-WORDS = r"^(\w+\s?)*$"
+HOSTILE = "a" * 60 + "!"
+"""Fibonacci's 61st number of ways to part it into ones and twos."""
+PAIRS = r"^(a|aa)+$"
 RULES = {
     "actions": "[[actions]]\npattern = '{}'\nname = 'say'\n",
     "roles": "[[roles]]\nwhere = {{ text = '~{}' }}\nkind = 'agent'\n",
@@ -32,12 +32,22 @@ def test_a_pattern_within_its_limit_does_what_pythons_does() -> None:
     assert words.match(" one") is None and words.search(" one")
 
 
+def test_what_pythons_engine_never_finishes_has_no_match_at_once() -> None:
+    assert expressions.Expression(r"^(\w+\s?)*$").search("a" * 40 + "!") is None
+
+
+@pytest.mark.parametrize("pattern", ["(", "a{99999999999999999999}", "(?P<a>x)(?P<a>"])
+def test_what_is_no_expression_is_named(pattern: str) -> None:
+    with pytest.raises(ValueError, match="no regular expression"):
+        expressions.Expression(pattern)
+
+
 def test_a_match_without_an_end_is_an_error_that_names_pattern_and_text() -> None:
-    endless = expressions.Expression(WORDS)
+    endless = expressions.Expression(PAIRS)
     for work in (endless.search, endless.match, endless.matches, lambda text: endless.sub("", text)):
-        with pytest.raises(ValueError, match=r"takes more than 0\.2 seconds on a text of 41"):
+        with pytest.raises(ValueError, match=r"takes more than 0\.2 seconds on a text of 61"):
             work(HOSTILE)
-    assert endless.search("two words")
+    assert endless.search("aaa")
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -46,16 +56,16 @@ def test_a_text_on_which_a_pattern_has_no_end_costs_its_event_alone(tmp_path: Pa
     log = write_lines(tmp_path / "a.jsonl", *({"s": s, "role": role, "text": text} for s, role, text in talk))
     how = '[trajectory]\nnative_id = "s"\n[event]\nrole = "role"\ntext = "text"\n'
     known = "[[roles]]\nwhere = { role = '*' }\nkind = 'human'\n" if rule == "roles" else ""
-    found, wrong = read("mapped", log, map=how + RULES[rule].format(WORDS) + known)
+    found, wrong = read("mapped", log, map=how + RULES[rule].format(PAIRS) + known)
     assert [[text for _, _, text in outline(run.events)] for run in found] == [["Go.", "Gone!"], ["Bye."]]
-    assert [(one.line, one.reason.partition(" takes")[0]) for one in wrong] == [(2, f"the pattern {WORDS!r}")]
+    assert [(one.line, one.reason.partition(" takes")[0]) for one in wrong] == [(2, f"the pattern {PAIRS!r}")]
 
 
 def test_a_label_on_which_a_pattern_has_no_end_costs_its_record_alone(tmp_path: Path) -> None:
-    rows = write_lines(tmp_path / "a.jsonl", {"t": "s", "mode": HOSTILE}, {"t": "s", "mode": "late words"})
+    rows = write_lines(tmp_path / "a.jsonl", {"t": "s", "mode": HOSTILE}, {"t": "s", "mode": "aaa"})
     mapping = labels.parse(
         '[constants]\ncodebook = "failures"\nrater_kind = "human"\nrater = "ann"\nlabel = "present"\n'
-        f"[rating]\ntrajectory = 't'\ncode = 'mode'\n[patterns]\ncode = '{WORDS}'\n",
+        f"[rating]\ntrajectory = 't'\ncode = 'mode'\n[patterns]\ncode = '{PAIRS}'\n",
         "labels.toml",
     )
     wrong, label = labels.read(rows, mapping)
