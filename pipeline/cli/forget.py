@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -9,6 +10,8 @@ import typer
 from ...schemas.text import count_of
 from ..ingest import forgetting
 from ..ingest.rebuild import read_again
+from ..ingest.result import IngestResult
+from ..store import Store
 from .console import Json, emit, progress, say, store, tell
 from .ingest import complaints
 
@@ -25,20 +28,18 @@ def forget(
     """Leave a source or a trajectory out, also of rebuilds. Its ratings are kept but do not count."""
     workspace_store = store(ctx)
     if undo:
-        names = forgetting.undo(workspace_store, name)
-        with progress("reading") as report:
-            result = read_again(workspace_store, names, report)
-        for line in complaints(result.quarantined):
-            say(line)
+        effect = forgetting.undo(workspace_store, name)
+        names = [*effect.sources, *effect.trajectories]
+        result = _read_again(workspace_store, [*names, *effect.shared])
+        back = result.trajectories - len(effect.shared)
         if json:
-            emit({"names": names, "trajectories": result.trajectories})
+            emit({"names": names, "trajectories": back})
         else:
-            tell(f"{_runs(result.trajectories)} back")
+            tell(f"{_runs(back)} back")
         return
     effect = forgetting.forget(workspace_store, name)
     if effect.shared:
-        with progress("reading") as report:
-            read_again(workspace_store, effect.shared, report)
+        _read_again(workspace_store, effect.shared)
     if json:
         emit({"sources": effect.sources, "trajectories": effect.trajectories, "ratings": effect.ratings})
     else:
@@ -48,6 +49,14 @@ def forget(
         if effect.shared:
             stays = count_of(len(effect.shared), "trajectory stays", "trajectories stay")
             say(f"{stays}: other sources have {'it' if len(effect.shared) == 1 else 'them'}, too")
+
+
+def _read_again(workspace_store: Store, names: Sequence[str]) -> IngestResult:
+    with progress("reading") as report:
+        result = read_again(workspace_store, names, report)
+    for line in complaints(result.quarantined):
+        say(line)
+    return result
 
 
 def _runs(n: int) -> str:

@@ -58,7 +58,7 @@ class Effect:
     ratings: int = 0
     """Ratings on those trajectories, which the ledgers keep."""
     shared: list[str] = field(default_factory=list)
-    """Trajectories that other sources give, too: they are to be read again from those."""
+    """Trajectories that other sources give, too, as ids: they are to be read again."""
 
 
 def read_exclusions(workspace: Workspace) -> Exclusions:
@@ -110,9 +110,9 @@ def forget(store: Store, name: str) -> Effect:
     return effect
 
 
-def undo(store: Store, name: str) -> list[str]:
-    """Restore what was forgotten under a name; returns the sources and trajectories that are to be read
-    again, those among them that other sources gave meanwhile."""
+def undo(store: Store, name: str) -> Effect:
+    """Restore what was forgotten under a name: sources and trajectories that are to be read again, and the
+    trajectories of these sources that others gave meanwhile (`shared`)."""
     store.admit_writes()
     _check(name)
     sources, trajectories = _excluded(store.workspace, name)
@@ -124,7 +124,8 @@ def undo(store: Store, name: str) -> list[str]:
     lines = [ForgottenEntry(source=one, undo=True, time=now) for one in sources]
     lines += [ForgottenEntry(trajectory=one, undo=True, time=now) for one in trajectories]
     _append(store.workspace, lines)
-    return [*sources, *trajectories, *_take_out(store, _noted_ids(store.workspace, sources))]
+    shared = _take_out(store, _noted_ids(store.workspace, sources))
+    return Effect(sources, trajectories, shared=shared)
 
 
 def _excluded(workspace: Workspace, name: str) -> tuple[list[str], list[str]]:

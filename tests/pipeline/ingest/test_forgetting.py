@@ -147,7 +147,7 @@ def test_what_other_sources_have_too_stays_and_is_as_they_have_it(tmp_path: Path
     assert arms() == after
     coaudit("rebuild")
     assert arms() == after
-    coaudit("forget", one, "--undo")
+    assert "1 trajectory is back" in coaudit("forget", one, "--undo").out
     assert arms() == before
     two.unlink()  # what only a log that is gone has stays as it is
     coaudit("forget", one)

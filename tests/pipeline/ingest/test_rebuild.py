@@ -263,7 +263,8 @@ class Logs:
 
     def undo(self, log: int, _: int) -> None:
         try:
-            read_again(self.store, forgetting.undo(self.store, str(self.paths[log])))
+            effect = forgetting.undo(self.store, str(self.paths[log]))
+            read_again(self.store, [*effect.sources, *effect.shared])
         except UsageError:
             return
 
