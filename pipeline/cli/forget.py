@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from ...schemas.text import count_of
 from ..ingest import forgetting
-from ..ingest.rebuild import read_again
-from ..ingest.result import IngestResult
+from ..ingest.ready import heed_forgotten
 from ..store import Store
 from .console import Json, emit, progress, say, store, tell
 from .ingest import complaints
@@ -28,35 +26,33 @@ def forget(
     """Leave a source or a trajectory out, also of rebuilds. Its ratings are kept but do not count."""
     workspace_store = store(ctx)
     if undo:
+        before = forgetting.stored(workspace_store)
         effect = forgetting.undo(workspace_store, name)
-        names = [*effect.sources, *effect.trajectories]
-        result = _read_again(workspace_store, [*names, *effect.shared])
-        back = result.trajectories - len(effect.shared)
+        _read_again(workspace_store)
+        back = forgetting.stored(workspace_store) - before
         if json:
-            emit({"names": names, "trajectories": back})
+            emit({"names": [*effect.sources, *effect.trajectories], "trajectories": back})
         else:
             tell(f"{_runs(back)} back")
         return
     effect = forgetting.forget(workspace_store, name)
-    if effect.shared:
-        _read_again(workspace_store, effect.shared)
+    _read_again(workspace_store)
     if json:
         emit({"sources": effect.sources, "trajectories": effect.trajectories, "ratings": effect.ratings})
     else:
         ratings = count_of(effect.ratings, "rating", "ratings")
         rest = f" with {ratings}, kept but not counted" if effect.ratings else ""
         tell(f"{_runs(len(effect.trajectories))} left out{rest}")
-        if effect.shared:
-            stays = count_of(len(effect.shared), "trajectory stays", "trajectories stay")
-            say(f"{stays}: other sources have {'it' if len(effect.shared) == 1 else 'them'}, too")
+        if n := forgetting.stored(workspace_store, effect.shared):
+            stays = count_of(n, "trajectory stays", "trajectories stay")
+            say(f"{stays}: other sources have {'it' if n == 1 else 'them'}, too")
 
 
-def _read_again(workspace_store: Store, names: Sequence[str]) -> IngestResult:
-    with progress("reading") as report:
-        result = read_again(workspace_store, names, report)
-    for line in complaints(result.quarantined):
+def _read_again(workspace_store: Store) -> None:
+    with progress("reading"):
+        result = heed_forgotten(workspace_store)
+    for line in complaints(result.quarantined) if result else ():
         say(line)
-    return result
 
 
 def _runs(n: int) -> str:

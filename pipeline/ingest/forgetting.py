@@ -58,7 +58,7 @@ class Effect:
     ratings: int = 0
     """Ratings on those trajectories, which the ledgers keep."""
     shared: list[str] = field(default_factory=list)
-    """Trajectories that other sources give, too, as ids: they are to be read again."""
+    """Trajectories of those sources that others gave, too, as ids."""
 
 
 def read_exclusions(workspace: Workspace) -> Exclusions:
@@ -78,8 +78,8 @@ def _entries(workspace: Workspace, offsets: Mapping[str, int] | None = None) -> 
 
 
 def heed(store: Store, offsets: Mapping[str, int]) -> list[str]:
-    """Do what the ledger notes behind these offsets, as another machine wrote it; returns the sources and
-    trajectories that are to be read again."""
+    """Do what the ledger notes behind these offsets; returns the sources and trajectories that are to be read
+    again, also those that an earlier call, whose caller was killed, had taken out for it."""
     entries = list(_entries(store.workspace, offsets))
     enforce(store)
     names = [name for entry in entries if entry.undo and (name := entry.source or entry.trajectory)]
@@ -106,13 +106,12 @@ def forget(store: Store, name: str) -> Effect:
     _append(store.workspace, lines)
     effect = enforce(store)
     effect.sources = sources
-    effect.shared = _take_out(store, ids)
+    effect.shared = sorted(ids.difference(effect.trajectories))
     return effect
 
 
 def undo(store: Store, name: str) -> Effect:
-    """Restore what was forgotten under a name: sources and trajectories that are to be read again, and the
-    trajectories of these sources that others gave meanwhile (`shared`)."""
+    """Restore what was forgotten under a name, in the ledger alone: `heed` says what is to be read again."""
     store.admit_writes()
     _check(name)
     sources, trajectories = _excluded(store.workspace, name)
@@ -124,8 +123,7 @@ def undo(store: Store, name: str) -> Effect:
     lines = [ForgottenEntry(source=one, undo=True, time=now) for one in sources]
     lines += [ForgottenEntry(trajectory=one, undo=True, time=now) for one in trajectories]
     _append(store.workspace, lines)
-    shared = _take_out(store, _noted_ids(store.workspace, sources))
-    return Effect(sources, trajectories, shared=shared)
+    return Effect(sources, trajectories)
 
 
 def _excluded(workspace: Workspace, name: str) -> tuple[list[str], list[str]]:
@@ -159,29 +157,47 @@ def _noted_ids(workspace: Workspace, paths: Collection[str]) -> set[str]:
 
 
 def _take_out(store: Store, ids: Collection[str]) -> list[str]:
-    """Take those of these trajectories out of the tables that some source still gives; returns their ids, for
-    the caller to read them again.
+    """Take those of these trajectories out of the tables that a source is sure to give again; returns their
+    ids, whether they were there or not, for the caller to read them again.
 
     The first of several sources that have a trajectory tells its condition: which one that is changes where a
-    source is forgotten or restored. A source whose log is gone gives nothing.
+    source is forgotten or restored.
     """
-    if not ids:
-        return []
     exclusions = read_exclusions(store.workspace)
     owners = [
         source
-        for source in provenance.read_ledger(store.workspace)[0]
+        for source in (provenance.read_ledger(store.workspace)[0] if ids else ())
         if source.path not in exclusions.sources
-        and not set(ids).isdisjoint(source.trajectory_ids)
-        and provenance.locate(store.workspace, source)
+        and any(key in ids for key in source.trajectory_ids)
+        and _is_as_noted(store.workspace, source)
     ]
     readable = {key for source in owners for key in source.trajectory_ids}
-    with store.writing() as connection:
-        some = existing_ids(connection, set(ids) & readable)
-        if some:  # killed before they are read again, the next ingest reads their sources
+    again = readable.intersection(ids) - exclusions.trajectories
+    if again:
+        with store.writing() as connection:
             delete(connection, "sources", "path", [source.path for source in owners])
-        remove(connection, some)
-    return sorted(some)
+            remove(connection, existing_ids(connection, again))
+    return sorted(again)
+
+
+def _is_as_noted(workspace: Workspace, source: provenance.Source) -> bool:
+    """Whether a source still holds what the ledger says that it gave: its log is as it was, or has a copy."""
+    try:
+        place = provenance.locate(workspace, source)
+        if place is None:
+            return False
+        return str(place.path) != source.path or provenance.content(place) == source.content_hash
+    except OSError:
+        return False
+
+
+def stored(store: Store, ids: Collection[str] | None = None) -> int:
+    """How many trajectories the tables have, or how many of these."""
+    with store.reading() as connection:
+        if ids is not None:
+            return len(existing_ids(connection, ids))
+        row: Any = first_row(connection, "SELECT count(*) FROM trajectories")
+        return int(row[0])
 
 
 def replace(store: Store, path: str, ids: Collection[str]) -> Effect:

@@ -40,7 +40,7 @@ def ready(workspace: Workspace, say: Say, progress: ShowProgress, *, for_ingest:
         with progress("reading") as report:
             _tell_gone(catch_up(store, report), say)
     if forgotten:
-        _heed_forgotten(store)
+        heed_forgotten(store)
     if standing is None or standing.lacks_sources or standing.lags or forgotten:
         if not for_ingest:
             store.sync()
@@ -62,18 +62,20 @@ def _tell_gone(result: IngestResult, say: Say) -> None:
         )
 
 
-def _heed_forgotten(store: Store) -> None:
-    """Leave out what another machine forgot, and read again what it restored."""
+def heed_forgotten(store: Store) -> IngestResult | None:
+    """Leave out what was forgotten here or on another machine, and read again what was restored and what
+    other sources have too; None where nothing was read. What a kill interrupts, the next command does."""
     ledger = store.workspace.forgotten
     with store.reading(synced=True) as connection:
         before = ledger_offsets(connection)
     if not ledger.has_grown(before):
-        return
+        return None
     from . import forgetting
     from .rebuild import read_again
 
     ends = ledger.ends(before)
-    if names := forgetting.heed(store, before):
-        read_again(store, names)
+    names = forgetting.heed(store, before)
+    result = read_again(store, names) if names else None
     with store.writing() as connection:
         note_offsets(connection, ends)
+    return result

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from os.path import exists
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
@@ -83,7 +82,13 @@ def _replace(store: Store, progress: Progress | None) -> IngestResult:
 def _keep_scrapes(store: Store, aside: Store) -> None:
     """Take over the scrapes of model servers, which lie on the machine that made them, and else only in the
     tables."""
-    scrapes = _old_rows(store, "SELECT * FROM serving")
+    if not store.is_made:
+        return
+    with store.reading_any_version() as connection:
+        try:
+            scrapes = dictionaries(connection, "SELECT * FROM serving")
+        except (duckdb.CatalogException, duckdb.BinderException):  # tables from before there were scrapes
+            return
     with aside.writing() as connection:
         serving.keep(connection, scrapes)
 
@@ -94,22 +99,17 @@ def _keep_refused(store: Store, aside: Store) -> None:
         SELECT source, line, reason, read_from FROM quarantine
         WHERE starts_with(read_from, '/') AND reason <> ?
     """
-    wrong = _old_rows(store, query, [GONE])
+    try:
+        if not store.is_made:
+            return
+        with store.reading_any_version() as connection:
+            wrong = dictionaries(connection, query, [GONE])
+    except (StoreError, duckdb.Error):  # an old database that cannot be read is what a rebuild is for
+        return
     with aside.writing() as connection:
         query = "SELECT path FROM sources UNION SELECT read_from FROM quarantine"
         there = {path for (path,) in connection.execute(query).fetchall()}
         insert(connection, "quarantine", [row for row in wrong if row["read_from"] not in there])
-
-
-def _old_rows(store: Store, query: str, parameters: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Rows of the tables that are replaced, whichever coaudit made them; none where they cannot be read."""
-    try:
-        if not store.is_made:
-            return []
-        with store.reading_any_version() as connection:
-            return dictionaries(connection, query, parameters)
-    except (StoreError, duckdb.Error):  # an old database that cannot be read is what a rebuild is for
-        return []
 
 
 def _fill_new(aside: Store, progress: Progress | None) -> IngestResult:

@@ -69,9 +69,10 @@ class IngestResult:
     def exclusions(self) -> Iterator[str]:
         """A sentence for each source that is forgotten, and one for the trajectories; of more than NAMED
         sources, one for the rest."""
-        for source in self.forgotten_sources[:NAMED]:
+        sources = list(dict.fromkeys(self.forgotten_sources))
+        for source in sources[:NAMED]:
             yield f"{source}: {FORGOTTEN.format('it')}"
-        if more := len(self.forgotten_sources[NAMED:]):
+        if more := len(sources[NAMED:]):
             yield f"{count_of(more, 'more source', 'more sources')}: {FORGOTTEN.format('them')}"
         if self.forgotten:
             what = count_of(len(self.forgotten), "trajectory", "trajectories")

@@ -76,8 +76,14 @@ def recorded(workspace: Workspace) -> Iterator[tuple[Path, Row | Quarantined]]:
 
 def _row_of(line: bytes, path: Path, number: int) -> Row | Quarantined:
     try:
-        return row(json.loads(line))
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, OSError) as error:
+        result = row(json.loads(line))
+        for text in (result["url"], result["error"] or ""):
+            text.encode()  # neither another value nor half a character fits into its column
+        return result
+    except (
+        *(ValueError, TypeError, KeyError, AttributeError),
+        *(OverflowError, OSError, RecursionError),
+    ) as error:
         reason = f"no scrape of a model server: {type(error).__name__}"
         return Quarantined(source=str(path), line=number, reason=reason)
 
@@ -94,6 +100,9 @@ def replay(store: Store, connection: duckdb.DuckDBPyConnection) -> list[Quaranti
 
 
 def keep(connection: duckdb.DuckDBPyConnection, scrapes: Sequence[Row]) -> None:
-    """Store the scrapes that are not there yet."""
+    """Store the scrapes that are not there yet, as far as today's table has their columns."""
     there = set(connection.execute("SELECT time, url FROM serving").fetchall())
-    insert(connection, "serving", [one for one in scrapes if (one["time"], one["url"]) not in there])
+    columns = {name for name, *_ in connection.execute("DESCRIBE serving").fetchall()}
+    fresh = [one for one in scrapes if (one["time"], one["url"]) not in there]
+    rows = [{name: value for name, value in one.items() if name in columns} for one in fresh]
+    insert(connection, "serving", rows)

@@ -177,13 +177,16 @@ def read_ledger(
 
     A path is there once for each set of options, and once for each copy of what it held over time. They are
     in the order in which they were first ingested, as the first of several that have a trajectory tells its
-    condition; one that was ingested in another way since, or after sources with other options, is where it
-    was ingested last. Lines before the byte offset of their file are left out.
+    condition; one that was ingested in another way since, or one of whose trajectories a source with other
+    options gave since, is where it was ingested last. Lines before the byte offset of their file are left
+    out.
     """
     last: dict[tuple[str, str, str | None], Source] = {}
-    newest: dict[str, tuple[object, int]] = {}
-    options, stretch = "", 0  # lines with the same options are a stretch
-    bad_lines = []
+    newest: dict[str, tuple[object, int]] = {}  # path -> its last key, and the line of that
+    stretches: dict[
+        str, tuple[str, int]
+    ] = {}  # trajectory -> the options that gave it last, since which line
+    bad_lines, count = [], 0
     for path, number, line in workspace.sources.lines(offsets):
         try:
             source = Source.model_validate_json(line)
@@ -193,12 +196,16 @@ def read_ledger(
             reason = "a line that was cut off; what it noted is not known"
             bad_lines.append(Quarantined(source=str(path), line=number, reason=reason))
             continue
-        before, options = options, content_hash(source.options.model_dump())
-        stretch += options != before
+        options, count = content_hash(source.options.model_dump()), count + 1
         key = (source.path, options, source.copied)
-        if newest.get(source.path) != (key, stretch):
+        before, since = newest.get(source.path, (None, 0))
+        runs = [stretches[one] for one in source.trajectory_ids if one in stretches]
+        if before != key or any(other != options or start > since for other, start in runs):
             last.pop(key, None)
-        newest[source.path] = key, stretch
+        newest[source.path] = key, count
+        for one in source.trajectory_ids:
+            if one not in stretches or stretches[one][0] != options:
+                stretches[one] = options, count
         last[key] = source
     return _one_mapping(list(last.values())), bad_lines
 

@@ -203,11 +203,14 @@ def _part(reading: Reading, span: Span) -> Reading:
 
 
 def _rest(path: Path, last: Span) -> Span:
-    """All that lies behind a part of whole lines."""
-    with path.open("rb") as file:
-        file.seek(last.start)
-        lines = file.read(last.end - last.start).count(b"\n")
-    return Span(last.end, max(last.end, path.stat().st_size), last.line + lines)
+    """All that lies behind a part of whole lines; nothing where the file is gone, as its reader says."""
+    try:
+        with path.open("rb") as file:
+            file.seek(last.start)
+            lines = file.read(last.end - last.start).count(b"\n")
+        return Span(last.end, max(last.end, path.stat().st_size), last.line + lines)
+    except OSError:
+        return Span(last.end, last.end, last.line)
 
 
 def _spans(reading: Reading) -> Iterator[Span]:

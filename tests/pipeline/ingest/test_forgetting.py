@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from coaudit.pipeline.ingest import forgetting
 from coaudit.pipeline.ingest.intake import Intake
 from coaudit.pipeline.ingest.result import Progress
 from coaudit.pipeline.ingest.run import ingest
+from coaudit.pipeline.store.sync import ledger_offsets
 from coaudit.pipeline.systems import ReadOptions
 from tests.conftest import Coaudit
-from tests.pipeline.stores import made, rows
+from tests.pipeline.stores import made, opened, rows
 
 MAP = """
 [constants]
@@ -149,9 +151,31 @@ def test_what_other_sources_have_too_stays_and_is_as_they_have_it(tmp_path: Path
     assert arms() == after
     assert "1 trajectory is back" in coaudit("forget", one, "--undo").out
     assert arms() == before
-    two.unlink()  # what only a log that is gone has stays as it is
+    two.write_text("no log any more", encoding="utf-8")  # what no log is sure to give again stays as it is
     coaudit("forget", one)
     assert arms() == [("s1", "one", str(one)), ("s3", "two", str(two))]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("undo", [False, True])
+def test_what_a_kill_interrupts_is_read_again_by_the_next_command(
+    tmp_path: Path, coaudit: Coaudit, workspace: Path, undo: bool
+) -> None:
+    for arm in ("one", "two"):
+        (tmp_path / arm).mkdir()
+    logs = [chat(tmp_path / arm / "log.json", "Go.") for arm in ("one", "two")]
+    coaudit("ingest", *logs)
+    if undo:
+        coaudit("forget", logs[0])
+    store = opened(workspace)
+    with store.reading() as connection:
+        before = ledger_offsets(connection)
+    (forgetting.undo if undo else forgetting.forget)(store, str(logs[0]))
+    assert forgetting.heed(store, before)  # and killed before it reads
+    assert forgetting.stored(store) == 0
+    (row,) = coaudit("trajectory", "list", "--json").json["rows"]
+    assert row["condition"] == ("one" if undo else "two")
+    assert coaudit("forget", logs[1], "--json").json["sources"] == [str(logs[1])]
 
 
 @pytest.mark.long

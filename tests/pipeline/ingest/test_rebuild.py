@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from coaudit.pipeline.audit import Audit
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ingest import forgetting, sources
-from coaudit.pipeline.ingest.rebuild import catch_up, read_again, rebuild
+from coaudit.pipeline.ingest.ready import heed_forgotten
+from coaudit.pipeline.ingest.rebuild import catch_up, rebuild
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace, derived, disk
 from coaudit.pipeline.store.sync import ledger_offsets, note_offsets
@@ -225,12 +226,18 @@ def test_a_session_that_two_logs_have_stays_in_the_condition_of_the_first_after_
     log.write_text(json.dumps({"id": "s1", "messages": messages}) + "\n")
     shutil.copyfile(log, copy)
     take(store, tmp_path / "logs")
+    other = tmp_path / "other.jsonl"
+    other.write_text(json.dumps({"id": "s2", "messages": messages}) + "\n")
+    ingest(store, [other], ReadOptions(condition="another"))
+    log.write_text(log.read_text() + json.dumps({"id": "s3", "messages": messages}) + "\n")
+    take(store, tmp_path / "logs")
     before = content(store)
     rebuild(store)
     assert before == content(store)
     with store.reading() as connection:
-        query = "SELECT condition, n_events FROM trajectories"
-        assert connection.execute(query).fetchall() == [("late", 2)]
+        query = "SELECT native_id, condition, n_events FROM trajectories ORDER BY ALL"
+        rows = connection.execute(query).fetchall()
+    assert rows == [("s1", "late", 2), ("s2", "another", 2), ("s3", "late", 2)]
 
 
 class Logs:
@@ -257,16 +264,17 @@ class Logs:
 
     def forget(self, log: int, _: int) -> None:
         try:
-            read_again(self.store, forgetting.forget(self.store, str(self.paths[log])).shared)
+            forgetting.forget(self.store, str(self.paths[log]))
         except UsageError:
             return  # it is not there, or was forgotten before
+        heed_forgotten(self.store)
 
     def undo(self, log: int, _: int) -> None:
         try:
-            effect = forgetting.undo(self.store, str(self.paths[log]))
-            read_again(self.store, [*effect.sources, *effect.shared])
+            forgetting.undo(self.store, str(self.paths[log]))
         except UsageError:
             return
+        heed_forgotten(self.store)
 
     def judge(self, _: int, __: int) -> None:
         Audit(self.store.workspace).judge("initiative")
@@ -364,13 +372,15 @@ def test_a_damaged_line_of_recorded_scrapes_costs_itself_alone_and_is_named_unti
     recording = store.workspace.raw / "serving" / "a.jsonl"
     recording.parent.mkdir(parents=True)
     good = json.dumps({"time": 1, "url": "http://gpu7", "text": "vllm:num_requests_running 5"})
-    recording.write_text(f'{good}\n\0\0\n[1]\n{{"time": 1e300}}\n{{"time": 2, "url": "cut')
+    damaged = ['{"time": 3, "url": ["a"]}', '{"time": 3, "url": "\\ud800"}', "[" * 200_000]
+    lines = [good, "\0\0", "[1]", '{"time": 1e300}', *damaged, '{"time": 2, "url": "cut']
+    recording.write_text("\n".join(lines))
     for _ in range(2):
         wrong = rebuild(store).quarantined
-        assert [(item.source, item.line) for item in wrong] == [(str(recording), n) for n in (2, 3, 4)]
+        assert [(item.source, item.line) for item in wrong] == [(str(recording), n) for n in range(2, 8)]
         with store.reading() as connection:
             assert connection.execute("SELECT url, running FROM serving").fetchall() == [("http://gpu7", 5.0)]
-            assert connection.execute("SELECT line FROM quarantine").fetchall() == [(2,), (3,), (4,)]
+            assert connection.execute("SELECT line FROM quarantine").fetchall() == [(n,) for n in range(2, 8)]
     recording.write_text(f"{good}\n")
     assert not rebuild(store).quarantined
     with store.reading() as connection:

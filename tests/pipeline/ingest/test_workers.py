@@ -290,6 +290,21 @@ def test_a_source_whose_parts_end_midway_is_read_once(
     assert lines == list(numbered_lines(reading.place.path))
 
 
+def test_a_file_that_vanishes_while_its_parts_are_looked_for_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "SHARE", 400)
+    reading = _reading(difficult(tmp_path / "calls.jsonl"))
+
+    def vanishing(*place: Any) -> Iterator[Span]:
+        yield from itertools.islice(line_spans(*place), 3)
+        reading.place.path.unlink()
+        raise OSError(2, "No such file or directory")
+
+    monkeypatch.setattr(workers, "line_spans", vanishing)
+    assert [part.size for part in workers._parts(reading)][3:] == [0]
+
+
 def test_sessions_that_are_open_all_the_time_cost_no_reading_of_the_whole_file_for_each_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
