@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from base64 import b64encode
 from collections.abc import Iterable
 from ipaddress import ip_address
@@ -31,7 +32,11 @@ def is_local(url: str) -> bool:
     try:
         address = ip_address(host)
     except ValueError:
-        return False
+        try:
+            address = ip_address(socket.inet_aton(host))  # 127.1, 0x7f.1
+        except (OSError, ValueError):
+            return False
+    address = getattr(address, "ipv4_mapped", None) or address
     return address.is_loopback or address.is_unspecified
 
 

@@ -88,7 +88,7 @@ class Ratings:
             raise ValueError(f"`matrix` has {raters} columns for {len(self.raters)} raters")
         if n and not (self.matrix.min() >= MISSING and self.matrix.max() < len(self.labels)):
             raise ValueError(f"`matrix` must hold -1 or indices below {len(self.labels)}")
-        if self.weights is not None and not (len(self.weights) == n and np.all(self.weights > 0)):
+        if (w := self.weights) is not None and not (len(w) == n and np.all((w > 0) & np.isfinite(w))):
             raise ValueError(f"`weights` must be {n} positive numbers, 1/π of each unit")
         if self.clusters is not None and len(self.clusters) != n:
             raise ValueError(f"`clusters` must name a trajectory for each of {n} units")

@@ -109,7 +109,8 @@ def confusion(
 
     Units that are not `from_sample` may have been chosen by the judge's label: whoever labels nothing but
     what it called positive makes any judge's sensitivity 1. So what needs a label of the corpus of which
-    people checked no unit is undefined there, as with weights.
+    people checked no unit is undefined there, as with weights. These are those of all units, labelled or not:
+    what is not labelled yet may be the other stratum.
     """
     q = len(labels)
     votes = _votes(human, q)
@@ -118,6 +119,7 @@ def confusion(
         nothing = Share(None, None, None, 0, "no unit labelled by both")
         classes = tuple(ClassQuality(name, nothing, nothing, nothing, nothing) for name in labels)
         return Confusion(tuple(labels), np.zeros((q, q)), np.zeros((q, q)), classes)
+    is_even_design = weights is None or float(np.ptp(weights)) < 1e-9
     judge, votes = judge[usable], votes[usable]
     within = None if clusters is None else clusters[usable]
     even = weights is None or float(np.ptp(weights[usable])) < 1e-9
@@ -125,7 +127,7 @@ def confusion(
     judgments = np.eye(q)[judge]
     corpus_counts = (judgments * unit_weights[:, None]).sum(0) if corpus is None else corpus
     checked = np.unique(judge)
-    all_needed = corpus is not None and not (even and from_sample)
+    all_needed = corpus is not None and not (is_even_design and from_sample)
     judge_labels = np.union1d(checked, np.flatnonzero(corpus_counts)) if all_needed else checked
     rows = []
     for k, name in enumerate(labels):
@@ -253,10 +255,11 @@ def _where_checked(
 ) -> ClassQuality:
     """The same, undefined where it needs units of a judge label of which people checked none."""
     ours = judge_labels == k
+    both = judge_labels if ours.any() else judge_labels[:0]  # what it never says it never finds
     rows = []
     for share, requirement in zip(
         (quality.sensitivity, quality.specificity, quality.ppv, quality.npv),
-        (judge_labels, judge_labels, judge_labels[ours], judge_labels[~ours]),
+        (both, both, judge_labels[ours], judge_labels[~ours]),
         strict=True,
     ):
         if len(lacking := np.setdiff1d(requirement, checked)):

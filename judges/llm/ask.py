@@ -290,6 +290,9 @@ class Asker:
             except Transient as error:
                 consumption = error.consumption
                 raise
+            except (Rejected, Refused, ContextTooSmall):
+                self._note_contact()
+                raise
             finally:
                 cost = self.budget.settle(reserved, consumption)
                 if consumption:

@@ -18,6 +18,7 @@ from ...annotation.statistics.agreement import COEFFICIENTS, Margins
 from ...annotation.statistics.intervals import MISSING
 from ...annotation.statistics.sets import set_alpha
 from ...schemas import GOLD, Agreement, JsonValue, Quarantined
+from ...schemas.text import count_of
 from ..errors import SourceError, UsageError
 from ..store import Store
 from ..systems.formats import inputs
@@ -429,7 +430,8 @@ def _sets(codes: list[Rated], raters: tuple[str, ...], part: Population) -> Agre
     partial = int(((answers != MISSING).any(axis=2) & ~is_complete).sum())
     clusters = None if codes[0].clusters is None else codes[0].clusters[part.units]
     weights = None if part.weights is None else part.weights[part.units]
-    omission = f"{partial} sets with an unclear, failed or missing answer left out" if partial else ""
+    sets = count_of(partial, "set", "sets")
+    omission = f"{sets} with an unclear, failed or missing answer left out" if partial else ""
     book = codes[0].book
     fewer = len(complete) < len(book.codes)
     coverage = (

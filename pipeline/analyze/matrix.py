@@ -146,7 +146,7 @@ class Rated:
         if not (self.is_asked & in_sample).any():
             return (Population("", everything, None),)
         beyond = self.is_asked & ~in_sample
-        if np.ptp(self.design.inclusion[self.is_asked & in_sample]) > 1e-9:
+        if np.ptp(self.design.inclusion[in_sample]) > 1e-9:
             weights = 1 / np.where(in_sample, self.design.inclusion, 1.0)
             within = Population("units of the samples, weighted by 1/π", in_sample, weights)
         else:

@@ -110,7 +110,8 @@ def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str
     unasked = int(((human != MISSING) & ~corpus).sum())
     human, inclusion, assumed = _with_inclusion(human[corpus], code.design.where(corpus))
     if unasked:
-        assumed += f"; {unasked} labelled units that the judge was not asked about left out"
+        units = count_of(unasked, "labelled unit", "labelled units")
+        assumed += f"; {units} that the judge was not asked about left out"
     in_frame = code.design.framed[corpus]
     if not in_frame.all() and (human[in_frame] != MISSING).any():
         beyond = int((~in_frame).sum())
@@ -226,7 +227,8 @@ def _with_inclusion(human: Floats, design: Design) -> tuple[Floats, Floats | Non
         if not design.has_answers:
             return human, None, f"; {_NO_SAMPLE}"
     beyond = int((is_asked & ~in_sample).sum())
-    words = f"; {beyond} labelled units outside the samples left out" if beyond else ""
+    units = count_of(beyond, "labelled unit", "labelled units")
+    words = f"; {units} outside the samples left out" if beyond else ""
     return np.where(in_sample, human, MISSING), np.where(in_sample, design.inclusion, design.chance), words
 
 

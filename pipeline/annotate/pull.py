@@ -172,6 +172,7 @@ class _Annotation(BaseModel):
     lead_time: FiniteFloat | None = None
     was_cancelled: bool | None = None
     ground_truth: bool | None = None
+    parent_prediction: int | None = None
 
 
 class _Data(BaseModel):

@@ -12,6 +12,8 @@ from coaudit.schemas.url import is_local
     [
         "http://127.0.0.1:8000/v1",
         "http://127.1.2.3",
+        "http://127.1:8080",
+        "http://[::ffff:127.0.0.1]",
         "http://LOCALHOST:8080",
         "http://label.localhost",
         "http://user:key@localhost:8000",
@@ -30,6 +32,7 @@ def test_a_host_of_this_machine_is_asked_past_proxies(url: str) -> None:
         "http://127.example.org",
         "https://example.org/to?from=http://localhost",
         "http://10.0.0.1",
+        "http://10.1",
         "http://[::1",
         "",
     ],

@@ -106,6 +106,25 @@ def test_what_rests_on_a_judge_label_that_nobody_checked_is_null() -> None:
     assert yes.npv.value == pytest.approx(1 - 30 / 450)
 
 
+def test_units_of_a_sample_that_are_not_labelled_yet_count_in_its_design() -> None:
+    """30 of the judge's positives, all drawn, are labelled, and none of the ten of 200 others."""
+    judge, inclusion = np.repeat([0, 1], [30, 10]), np.repeat([1.0, 0.05], [30, 10])
+    human = np.where(np.arange(40) < 30, np.where(np.arange(40) < 25, 0, 1), -1)
+    yes = confusion(judge, human, ("yes", "no"), 1 / inclusion, corpus=np.array([30.0, 200.0])).classes[0]
+    assert (yes.sensitivity.value, yes.specificity.value) == (None, None)
+    assert yes.sensitivity.reason == "no human label among the units that the judge labelled 'no'"
+
+
+def test_a_label_that_the_judge_never_gives_is_never_found_whatever_the_rest_is() -> None:
+    human = np.array([0] * 15 + [2] * 5)
+    corpus = np.array([100.0, 50.0, 0.0])
+    quality = confusion(
+        np.zeros(20, dtype=np.int64), human, ("a", "b", "c"), corpus=corpus, from_sample=False
+    )
+    a, _, c = quality.classes
+    assert (a.sensitivity.value, c.sensitivity.value, c.specificity.value, c.npv.value) == (None, 0, 1, None)
+
+
 def test_four_positives_tell_little_of_a_judge_that_never_finds_one() -> None:
     human, weights = np.where(np.arange(60) < 4, 1, 0), np.where(np.arange(60) % 2, 5.0, 10.0)
     said, corpus = np.zeros(60, dtype=np.int64), np.array([500.0, 0.0])

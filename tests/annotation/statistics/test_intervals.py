@@ -143,6 +143,15 @@ def covered(labels: int, raters: int, prevalence: float, clustered: bool, sample
     return float(np.mean(held))
 
 
+def test_one_heavy_unit_beside_many_light_ones_tells_little() -> None:
+    light = np.tile([[0, 0], [1, 1], [0, 1], [1, 0]], (10, 1))
+    weights = np.append(np.ones(40), 1e5)
+    ratings = Ratings(np.vstack([light, [[1, 1]]]), ("p", "n"), ("ann", "bob"), weights=weights)
+    (row,) = agreement(ratings, ["percent_agreement"], resamples=1000)
+    assert row.value == pytest.approx(1.0, abs=0.001)
+    assert row.low is not None and row.low < 0.1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("labels", "raters", "prevalence", "clustered"),

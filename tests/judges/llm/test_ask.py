@@ -228,6 +228,13 @@ def test_an_endpoint_that_was_not_asked_for_long_is_not_gone_for_as_long() -> No
     assert [v.label for v in asyncio.run(waiting.ask(Case(unit, "mark"))).verdicts] == ["yes"]
 
 
+def test_an_endpoint_that_refuses_a_question_is_there() -> None:
+    waiting = asker(Script(Unreachable("connection refused"), Rejected("no such model")))
+    unit = next(cut(team(("human", "Please add a chart.")), codebooks.load("initiative")))
+    asyncio.run(waiting.ask(Case(unit, "mark")))
+    assert waiting.gone_since is None
+
+
 def test_every_code_gets_the_error_where_the_failure_judge_fails() -> None:
     verdicts = ask(Script("{}"), "failures").verdicts
     assert len(verdicts) == 26

@@ -495,7 +495,7 @@ def test_a_rate_leaves_out_labels_from_outside_the_samples_and_says_so(tmp_path:
     # judge yes: 1 1 ½ ½ of weight 1, ½ of weight 4; judge no: 0 0 0 ½ of one weight. Five units yes, five no.
     assert row.rate == pytest.approx((5 * (3 + 2) / 8 + 5 * 0.125) / 10)
     assert row.n_human == 9
-    assert row.design is not None and "; 1 labelled units outside the samples left out" in row.design
+    assert row.design is not None and "; 1 labelled unit outside the samples left out" in row.design
 
 
 def test_ties_between_two_people_count_as_the_mean_of_their_labels(tmp_path: Path) -> None:
