@@ -3,7 +3,6 @@ items between messages: calls of functions and of its own tools, and their outpu
 
 from __future__ import annotations
 
-import mmap
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,6 +21,9 @@ _FUNCTION_CALLS = ("function_call", "custom_tool_call", "tool_call")
 _ARGUMENTS = ("arguments", "input", "action", "operation", "code", "queries")
 _RESULTS = ("output", "outputs", "results")
 """Where a call that the API itself carries out has its output."""
+BLOCK = 1 << 20
+"""Bytes that are searched at once, with the OVERLAP of those before."""
+OVERLAP = 64
 _CONTINUES = re.compile(rb'"previous_response_id"\s*:\s*"')
 Item = dict[str, JsonValue]
 
@@ -55,12 +57,13 @@ def unwrapped(value: Any) -> Any:
 def has_continuations(path: Path) -> bool:
     """Whether a file has a response that continues another one."""
     with path.open("rb") as file:
-        try:
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except ValueError:  # an empty file
-            return False
-        with content:
-            return _CONTINUES.search(content) is not None
+        rest = b""
+        # Not by mmap: a file that is cut while it is read would end the process.
+        while block := file.read(BLOCK):
+            if _CONTINUES.search(rest + block):
+                return True
+            rest = (rest + block)[-OVERLAP:]
+    return False
 
 
 def threads(values: Sequence[Any]) -> list[list[int]]:

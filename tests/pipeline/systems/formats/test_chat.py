@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.systems.formats import chat
+from coaudit.pipeline.systems.formats import chat, responses
 from tests.pipeline.systems.formats.files import call_and_answer, one, outline, read, write_lines
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": "Ulm"}'}}
@@ -566,3 +567,13 @@ def test_a_request_and_its_response_beside_each_other_are_an_exchange(tmp_path: 
     ]
     found, _ = read("chat", write_lines(tmp_path / "a.jsonl", *logged))
     assert [(run.native_id, len(run.events)) for run in found] == [("r0", 4), ("r1", 3)]
+
+
+def test_a_response_that_continues_another_is_noticed_across_blocks_and_without_a_map(tmp_path: Path) -> None:
+    mark = b'"previous_response_id": "r0"'
+    for before in (0, responses.BLOCK - 9, responses.BLOCK):
+        (tmp_path / "a.jsonl").write_bytes(b" " * before + mark)
+        assert responses.has_continuations(tmp_path / "a.jsonl")
+    (tmp_path / "a.jsonl").write_bytes(b"")
+    assert not responses.has_continuations(tmp_path / "a.jsonl")
+    assert not responses.has_continuations(Path(os.devnull))
