@@ -79,15 +79,15 @@ def growing_sessions(
     outcomes in the head and the messages are the last call's."""
     calls = (
         ([item for _, item in many], [item for _, item in reply])
-        for many, reply in (_call(record, sessions) for _, record in records)
+        for many, reply in (call(record, sessions) for _, record in records)
     )
     for one in growing.sessions_of(calls):
         head = sessions.tail([records[one.last][1]], sessions.head([records[one.first][1]]))
-        many, reply = _call(records[one.last][1], sessions)
+        many, reply = call(records[one.last][1], sessions)
         yield records[one.first][0], head, many + reply
 
 
-def _call(record: dict[str, Any], sessions: MappedSessions) -> tuple[list[Place], list[Place]]:
+def call(record: dict[str, Any], sessions: MappedSessions) -> tuple[list[Place], list[Place]]:
     """(messages, reply) of a model's call; the reply's places follow those of the list."""
     many = turns.events_in(record, sessions.mapping.events_at or "messages", None) or []
     many = many if isinstance(many, list) else [many]  # no message, which is said where it is read
