@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ....schemas import Quarantined, Trajectory
-from . import chat, dialects, growing, turns
+from . import chat, dialects, growing, part_kinds, turns
 from .conversation import Call, ChatMessage, Talk, outcomes
 from .mapped_paths import HEAD, MappedSessions, Numbered, action_of
 from .mapped_values import expect_text, tag
@@ -27,9 +27,13 @@ def session_of(
 ) -> Iterator[Trajectory | Quarantined]:
     """The conversation of a list of messages; a message that cannot be read is quarantined."""
     talk, others = Talk(rules(sessions.options.map)), Counter[str]()
-    at = sessions.mapping.events_at or "messages"
+    at, instructions = sessions.mapping.events_at or "messages", None
     for place, item in many:
         dialect_messages = dialects.messages(item)
+        if dialect_messages and dialect_messages[0].get(part_kinds.KIND) == part_kinds.INSTRUCTIONS:
+            words = dialect_messages[0].get("content")
+            dialect_messages = dialect_messages[words == instructions :]
+            instructions = words
         if dialect_messages is None and (kind := chat.other_kind(item)):
             others[kind] += 1
             continue
