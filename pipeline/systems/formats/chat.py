@@ -235,8 +235,8 @@ def _joined(values: Iterable[tuple[int, JsonValue | Quarantined]]) -> Iterator[t
     """(number, value) of each conversation, exchanges that continue each other as one; of an exchange that is
     repeated the last one, in the first one's place."""
     many, places_by_mark = list[tuple[int, Any]](), dict[tuple[str, str], int]()
-    for number, logged in values:
-        value = responses.unwrapped(logged)
+    for number, item in values:
+        value = responses.unwrapped(item)
         mark = responses.mark_of(value)
         place = len(many) if mark is None else places_by_mark.setdefault(mark, len(many))
         if place < len(many):

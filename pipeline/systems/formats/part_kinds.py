@@ -33,8 +33,8 @@ def messages(item: Message) -> list[Message] | None:
         words = item.get(INSTRUCTIONS)
         is_text = isinstance(words, str) and words != ""
         head = [{"role": "system", "content": words, KIND: INSTRUCTIONS}] if is_text else []
-        told = (message for part in parts for message in _told(part))
-        return [{"timestamp": time, **message} for message in (*head, *told)]
+        others = (message for part in parts for message in _told(part))
+        return [{"timestamp": time, **message} for message in (*head, *others)]
     blocks = [block for part in parts for block in _said(part)]
     return [{"role": "assistant", "content": blocks, "timestamp": time}] if blocks else []
 
