@@ -61,7 +61,8 @@ def recognises(path: Path) -> bool:
     first = value[0] if isinstance(value, list) and value else value
     if not isinstance(first, dict):
         return False
-    if responses.is_exchange(responses.unwrapped(first)):
+    exchange = responses.unwrapped(first)
+    if responses.is_exchange(exchange) and (has_role or exchange["output"]):
         return True
     if not has_role:
         return False
@@ -231,8 +232,17 @@ def _conversations(value: JsonValue, path: Path, options: ReadOptions) -> Iterat
 
 
 def _joined(values: Iterable[tuple[int, JsonValue | Quarantined]]) -> Iterator[tuple[int, Any]]:
-    """(number, value) of each conversation, exchanges that continue each other as one."""
-    many = [(number, responses.unwrapped(value)) for number, value in values]
+    """(number, value) of each conversation, exchanges that continue each other as one; of an exchange that is
+    repeated the last one, in the first one's place."""
+    many, places_by_mark = list[tuple[int, Any]](), dict[tuple[str, str], int]()
+    for number, item in values:
+        value = responses.unwrapped(item)
+        mark = responses.mark_of(value)
+        place = len(many) if mark is None else places_by_mark.setdefault(mark, len(many))
+        if place < len(many):
+            many[place] = many[place][0], value
+        else:
+            many.append((number, value))
     for places in responses.threads([value for _, value in many]):
         number, first = many[places[0]]
         yield number, first if len(places) == 1 else responses.joined([many[at][1] for at in places])

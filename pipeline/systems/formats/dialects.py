@@ -57,8 +57,10 @@ CODE, RAN = ("executableCode", "executable_code"), ("codeExecutionResult", "code
 """Parts with code that Gemini's API runs itself, and with what that gave back."""
 RUNNER = "code_execution"
 """The name of the tool that runs it."""
-ALL = "all"
-"""The recipient of a message to people, as ChatGPT's export has it."""
+PEOPLE = ("all", "assistant")
+"""Recipients of messages that are no calls, as ChatGPT's export has them."""
+FINE = (None, 1, "OUTCOME_OK")
+"""Outcomes of code that did not fail, as Gemini's API has them."""
 MEDIA = ("inlineData", "inline_data", "fileData", "file_data")
 """Parts that are no words, as Gemini's API has them."""
 RESULTS = ("response", "result", "output", "content")
@@ -114,12 +116,14 @@ def of_framework(item: Message) -> list[Message] | None:
 def _call_to_recipient(item: Message) -> Message | None:
     """The call of a message to a tool and not to people (`recipient`), as ChatGPT's export has it."""
     recipient, content = item.get("recipient"), item.get("content")
-    if recipient in (None, "", ALL) or not isinstance(recipient, str) or not isinstance(content, dict):
+    if recipient in ("", *PEOPLE) or not isinstance(recipient, str) or not isinstance(content, dict):
         return None
     if "content_type" not in content or content["content_type"] in UNSAID:
         return None
     text = content.get("text")
     text = utterance(content.get("parts") if text is None else text)
+    if not text:
+        return None
     return {"type": "tool_use", "id": None, "name": recipient, "input": text}
 
 
@@ -356,7 +360,7 @@ def _part(part: Message) -> Iterator[Message]:
     elif code := next((part[key] for key in CODE if isinstance(part.get(key), dict)), None):
         yield {"type": "tool_use", "id": None, "name": RUNNER, "input": code}
     elif output := next((part[key] for key in RAN if isinstance(part.get(key), dict)), None):
-        has_failed = output.get("outcome", "OUTCOME_OK") != "OUTCOME_OK"
+        has_failed = output.get("outcome") not in FINE
         content = output.get("output", output.get("outcome"))
         yield {"type": "tool_result", "tool_use_id": None, "content": content, "is_error": has_failed}
     elif isinstance(part.get("value"), str):

@@ -16,6 +16,8 @@ import regex
 SECONDS = 10.0
 """Seconds of the processor that a match may take at first; each that takes longer halves them."""
 LEAST = 1.0
+_BRACE = re.compile(r"\\(?:[NpP]\{[^{}]*\}|.)|\{(?:[0-9]+|[0-9]*,[0-9]*)\}|(\{)", re.DOTALL)
+"""What has a brace or escapes one, and the braces that begin no quantifier."""
 Match = re.Match[str]
 """A match of either library: they have the same methods."""
 
@@ -26,7 +28,7 @@ class Expression:
 
     def __init__(self, pattern: str, flags: re.RegexFlag = re.NOFLAG) -> None:
         try:
-            self._compiled: Any = regex.compile(pattern, int(flags))
+            self._compiled: Any = regex.compile(_as_python_reads(pattern), int(flags))
         except (regex.error, OverflowError, RecursionError) as error:
             raise ValueError(f"{pattern!r}: no regular expression: {error}") from error
         self._seconds = SECONDS
@@ -60,3 +62,10 @@ class Expression:
             reason = f"takes more than {self._seconds:g} seconds on a text of {len(texts[-1]):,} characters"
             self._seconds = max(LEAST, self._seconds / 2)
             raise ValueError(f"the pattern {self.pattern[:80]!r} {reason}") from None
+        except MemoryError:
+            raise ValueError(f"the pattern {self.pattern[:80]!r} takes too much memory") from None
+
+
+def _as_python_reads(pattern: str) -> str:
+    """A pattern whose literal braces are escaped: regex reads `{e}` and the like as matching with errors."""
+    return _BRACE.sub(lambda match: r"\{" if match[1] else match[0], pattern)

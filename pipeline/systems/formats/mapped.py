@@ -27,7 +27,15 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import JsonValue, Quarantined, Trajectory
-from ..base import ReadOptions, Span, items_until_failure, json_lines, numbered_lines, only_object
+from ..base import (
+    ReadOptions,
+    Span,
+    items_until_failure,
+    json_lines,
+    numbered_lines,
+    only_object,
+    quarantine_failure,
+)
 from . import chat, inputs, interleaved, mapped_messages, mapped_spans, turns
 from .inputs import Record
 from .mapped_paths import MappedSessions, Numbered
@@ -105,27 +113,34 @@ def _record_sessions(
     path: Path, sessions: MappedSessions, span: Span | None = None
 ) -> Iterator[Trajectory | Quarantined]:
     """The sessions of a file with one session per record."""
-    read_session = _session_of_list if sessions.mapping.messages is None else mapped_messages.session_of
-    read_session = read_session if sessions.mapping.spans is None else mapped_spans.session_of
-    at = sessions.mapping.events_at or ""
     for number, value in _distinct_records(path, sessions, span):
         record = only_object(value, str(path), number)
         if isinstance(record, Quarantined):
             yield record
-            continue
-        events = turns.events_in(record, at, sessions.mapping.turns)
-        if not isinstance(events, list):
-            reason = f"{at}: expected a list of events, got {describe(events)}"
-            yield Quarantined(source=str(path), line=number, reason=reason)
-            continue
-        items = list(enumerate(events))
-        if sessions.mapping.messages is not None:
-            items = sessions.select(items)
-        if sessions.seq is None and sessions.mapping.spans is None:
-            seconds = chat.seconds if sessions.mapping.messages else sessions.seconds
-            items = turns.oldest_first(items, seconds)
-        items += enumerate(mapped_messages.reply_in(record, sessions.mapping.messages), len(events))
-        yield from items_until_failure(read_session(items, record, number, sessions), str(path), number)
+        else:
+            yield from items_until_failure(_sessions_of_record(record, number, sessions), str(path), number)
+
+
+def _sessions_of_record(
+    record: dict[str, Any], number: int | None, sessions: MappedSessions
+) -> Iterator[Trajectory | Quarantined]:
+    """The session in a record."""
+    at = sessions.mapping.events_at or ""
+    events = turns.events_in(record, at, sessions.mapping.turns)
+    if not isinstance(events, list):
+        reason = f"{at}: expected a list of events, got {describe(events)}"
+        yield Quarantined(source=sessions.source, line=number, reason=reason)
+        return
+    items = list(enumerate(events))
+    if sessions.mapping.messages is not None:
+        items = sessions.select(items)
+    if sessions.seq is None and sessions.mapping.spans is None:
+        seconds = chat.seconds if sessions.mapping.messages else sessions.seconds
+        items = turns.oldest_first(items, seconds)
+    items += enumerate(mapped_messages.reply_in(record, sessions.mapping.messages), len(events))
+    read_session = _session_of_list if sessions.mapping.messages is None else mapped_messages.session_of
+    read_session = read_session if sessions.mapping.spans is None else mapped_spans.session_of
+    yield from read_session(items, record, number, sessions)
 
 
 def _call_sessions(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
@@ -135,6 +150,10 @@ def _call_sessions(path: Path, sessions: MappedSessions) -> Iterator[Trajectory 
         record = only_object(value, str(path), number)
         if isinstance(record, Quarantined):
             yield record
+            continue
+        call = quarantine_failure(partial(mapped_messages.call, record, sessions), str(path), number)
+        if isinstance(call, Quarantined):
+            yield call
         else:
             records.append((number, record))
     for number, head, many in mapped_messages.growing_sessions(records, sessions):

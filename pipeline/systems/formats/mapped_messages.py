@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ....schemas import Quarantined, Trajectory
-from . import chat, dialects, growing, turns
+from . import chat, dialects, growing, part_kinds, turns
 from .conversation import Call, ChatMessage, Talk, outcomes
 from .mapped_paths import HEAD, MappedSessions, Numbered, action_of
 from .mapped_values import expect_text, tag
@@ -27,9 +27,13 @@ def session_of(
 ) -> Iterator[Trajectory | Quarantined]:
     """The conversation of a list of messages; a message that cannot be read is quarantined."""
     talk, others = Talk(rules(sessions.options.map)), Counter[str]()
-    at = sessions.mapping.events_at or "messages"
+    at, instructions = sessions.mapping.events_at or "messages", None
     for place, item in many:
         dialect_messages = dialects.messages(item)
+        if dialect_messages and dialect_messages[0].get(part_kinds.KIND) == part_kinds.INSTRUCTIONS:
+            words = dialect_messages[0].get("content")
+            dialect_messages = dialect_messages[words == instructions :]
+            instructions = words
         if dialect_messages is None and (kind := chat.other_kind(item)):
             others[kind] += 1
             continue
@@ -79,15 +83,15 @@ def growing_sessions(
     outcomes in the head and the messages are the last call's."""
     calls = (
         ([item for _, item in many], [item for _, item in reply])
-        for many, reply in (_call(record, sessions) for _, record in records)
+        for many, reply in (call(record, sessions) for _, record in records)
     )
     for one in growing.sessions_of(calls):
         head = sessions.tail([records[one.last][1]], sessions.head([records[one.first][1]]))
-        many, reply = _call(records[one.last][1], sessions)
+        many, reply = call(records[one.last][1], sessions)
         yield records[one.first][0], head, many + reply
 
 
-def _call(record: dict[str, Any], sessions: MappedSessions) -> tuple[list[Place], list[Place]]:
+def call(record: dict[str, Any], sessions: MappedSessions) -> tuple[list[Place], list[Place]]:
     """(messages, reply) of a model's call; the reply's places follow those of the list."""
     many = turns.events_in(record, sessions.mapping.events_at or "messages", None) or []
     many = many if isinstance(many, list) else [many]  # no message, which is said where it is read

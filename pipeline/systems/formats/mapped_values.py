@@ -85,7 +85,7 @@ def iso_of(value: Any, time_format: str) -> Any:
     if isinstance(value, str) and (not text or seconds_of(text) is not None):
         return text or value
     # Without that length 20241331 would be a day in 1970.
-    counts = (text, *whole) if not isinstance(value, str) else ()
+    counts = () if isinstance(value, str) else (text, f"{value:.0f}" if isinstance(value, float) else text)
     if any(SECONDS.fullmatch(one) or MICROSECONDS.fullmatch(one) for one in counts):
         return value
     raise ValueError(

@@ -13,6 +13,8 @@ from .mapped_values import utterance
 
 Message = dict[str, Any]
 KIND = "part_kind"
+INSTRUCTIONS = "instructions"
+"""Where a request has what the model is told each time again, and the kind of the message with it."""
 SPEAKERS = {"system-prompt": "system", "user-prompt": "user"}
 BUILT_IN = "builtin-"
 """Prefix of the kinds of calls and results of a tool that the model's provider runs."""
@@ -22,13 +24,17 @@ def messages(item: Message) -> list[Message] | None:
     """The messages of a request or response, [] for one in which nobody says anything; None for any other
     item."""
     parts = item.get("parts")
-    if item.get("kind") not in ("request", "response") or not isinstance(parts, list):
+    if "role" in item or item.get("kind") not in ("request", "response") or not isinstance(parts, list):
         return None
     if not all(isinstance(part, dict) and isinstance(part.get(KIND), str) for part in parts):
         return None
     time = item.get("timestamp")
     if item["kind"] == "request":
-        return [{"timestamp": time, **message} for part in parts for message in _told(part)]
+        words = item.get(INSTRUCTIONS)
+        is_text = isinstance(words, str) and words != ""
+        head = [{"role": "system", "content": words, KIND: INSTRUCTIONS}] if is_text else []
+        others = (message for part in parts for message in _told(part))
+        return [{"timestamp": time, **message} for message in (*head, *others)]
     blocks = [block for part in parts for block in _said(part)]
     return [{"role": "assistant", "content": blocks, "timestamp": time}] if blocks else []
 

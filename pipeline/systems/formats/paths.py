@@ -177,6 +177,8 @@ def check_pattern(value: Scalar) -> None:
         expression(value[1:])
 
 
+@lru_cache(maxsize=1024)
 def expression(text: str) -> Expression:
-    """A regular expression of a mapping, in which `^` and `$` mean lines."""
+    """A regular expression of a mapping, in which `^` and `$` mean lines: one for each text, as it learns of
+    its limit from what it was matched with."""
     return Expression(text, re.MULTILINE)

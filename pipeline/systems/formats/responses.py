@@ -3,7 +3,6 @@ items between messages: calls of functions and of its own tools, and their outpu
 
 from __future__ import annotations
 
-import mmap
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from ....schemas import JsonValue
 from ..base import field
-from .contents import plain_text
+from .contents import UNSAID, plain_text
 from .conversation import Answer, Call, ChatMessage
 from .dialects import first_value
 
@@ -19,9 +18,17 @@ CALL, OUTPUT = "_call", "_call_output"
 """Suffixes of the types of calls, and of their outputs."""
 _FUNCTION_CALLS = ("function_call", "custom_tool_call", "tool_call")
 """Types of the calls that name a function; the type of any other call names its tool."""
-_ARGUMENTS = ("arguments", "input", "action", "operation", "code", "queries")
+_ARGUMENTS = ("arguments", "args", "input", "action", "operation", "code", "queries")
 _RESULTS = ("output", "outputs", "results")
 """Where a call that the API itself carries out has its output."""
+TIMES = ("created_at", "timestamp", "created")
+"""Where an item has its time, the likeliest first."""
+NOTHING: tuple[Any, ...] = (None, "", [], {})
+ADDED = ("id", "status", *TIMES)
+"""What the API adds to an item of its output."""
+BLOCK = 1 << 20
+"""Bytes that are searched at once, with the OVERLAP of those before."""
+OVERLAP = 64
 _CONTINUES = re.compile(rb'"previous_response_id"\s*:\s*"')
 Item = dict[str, JsonValue]
 
@@ -42,7 +49,7 @@ def is_exchange(value: Any) -> bool:
 def unwrapped(value: Any) -> Any:
     """A request and its response that were logged beside each other, as one exchange; any other value as it
     is."""
-    if not isinstance(value, dict) or "messages" in value:
+    if not isinstance(value, dict) or "messages" in value or is_exchange(value):
         return value
     request, response = value.get("request"), value.get("response")
     if not isinstance(request, dict) or not isinstance(response, dict) or "input" not in request:
@@ -55,12 +62,20 @@ def unwrapped(value: Any) -> Any:
 def has_continuations(path: Path) -> bool:
     """Whether a file has a response that continues another one."""
     with path.open("rb") as file:
-        try:
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except ValueError:  # an empty file
-            return False
-        with content:
-            return _CONTINUES.search(content) is not None
+        rest = b""
+        # Not by mmap: a file that is cut while it is read would end the process.
+        while block := file.read(BLOCK):
+            if _CONTINUES.search(rest + block):
+                return True
+            rest = (rest + block)[-OVERLAP:]
+    return False
+
+
+def mark_of(value: Any) -> tuple[str, str] | None:
+    """What an exchange shares with its repetitions, as logs of retries and polls have them: id and input.
+    None for any other value, and for an exchange without an id."""
+    name = value.get("id") if is_exchange(value) else None
+    return (name, repr(value["input"])) if isinstance(name, str) else None
 
 
 def threads(values: Sequence[Any]) -> list[list[int]]:
@@ -87,34 +102,78 @@ def threads(values: Sequence[Any]) -> list[list[int]]:
 
 
 def joined(exchanges: Sequence[Item]) -> Item:
-    """Exchanges that continue each other as one conversation: the first one's head, all messages, each change
-    of the instructions, and the sum of the tokens."""
-    items, instructions, usage = list[Any](), None, dict[str, int]()
+    """Exchanges that continue each other as one conversation: of each field in the head the first value that
+    is none of NOTHING (of `outcomes` the last), all messages, each change of the instructions, and the sum of
+    the tokens."""
+    items, contents, instructions, usage = list[Any](), list[Item](), None, dict[str, int]()
+    head: Item = {}
     for one in exchanges:
+        new = _input_items(one)
+        if isinstance(one["input"], list):
+            new = _without_history(new, contents)
+        output: Any = one["output"]
+        contents += filter(None, map(_content, [*new, *output]))
         same = one.get("instructions") == instructions
         instructions = one.get("instructions")
-        items += exchange({**one, "instructions": None} if same else one)
+        items += exchange({**one, "input": new, **({"instructions": None} if same else {})})
+        values = {key: value for key, value in one.items() if value not in NOTHING}
+        head = {**values, **head, **{key: values[key] for key in ("outcomes",) if key in values}}
         counts = one.get("usage")
         for name, count in counts.items() if isinstance(counts, dict) else ():
             if type(count) is int:
                 usage[name] = usage.get(name, 0) + count
-    head = {key: value for key, value in exchanges[0].items() if key not in ("input", "output", "usage")}
+    head = {key: value for key, value in head.items() if key not in ("input", "output", "usage")}
     return {**head, "messages": items, "usage": {**usage}}
+
+
+def _without_history(items: list[Any], contents: list[Item]) -> list[Any]:
+    """The items of an input without the conversation so far, where it begins with all of that."""
+    history = iter(contents)
+    expected = next(history, None)
+    for place, item in enumerate(items):
+        if expected is None:
+            return items[place:]
+        if (content := _content(item)) is not None:
+            if content != expected:
+                return items
+            expected = next(history, None)
+    return items if expected is not None else []
+
+
+def _content(item: Any) -> Item | None:
+    """What an item says, without what the API adds when it is repeated; None for reasoning, which need not
+    be repeated."""
+    if not isinstance(item, dict):
+        return {"item": item}
+    if item.get("type") in UNSAID:
+        return None
+    if "role" in item:
+        return {"role": item["role"], "text": plain_text(item.get("content"))}
+    return {key: value for key, value in item.items() if key not in ADDED}
 
 
 def exchange(value: dict[str, Any]) -> list[Any]:
     """The items of such an object in their order: instructions, input, output, which has the response's
     time."""
-    request, instructions = value["input"], value.get("instructions")
+    instructions = value.get("instructions")
     system = (
         [{"role": "system", "content": instructions}]
         if isinstance(instructions, str) and instructions
         else []
     )
     system = instructions if isinstance(instructions, list) else system
-    items = [{"role": "user", "content": request}] if isinstance(request, str) else request
-    at = {"created_at": value["created_at"]} if isinstance(value.get("created_at"), (int, float)) else {}
-    return [*system, *items, *({**at, **one} if isinstance(one, dict) else one for one in value["output"])]
+    time = value.get("created_at")
+    at = {"created_at": time} if isinstance(time, (int, float)) else {}
+    output = (
+        {**at, **one} if isinstance(one, dict) and not any(key in one for key in TIMES) else one
+        for one in value["output"]
+    )
+    return [*system, *_input_items(value), *output]
+
+
+def _input_items(value: dict[str, Any]) -> list[Any]:
+    request = value["input"]
+    return [{"role": "user", "content": request}] if isinstance(request, str) else request
 
 
 def is_item(value: Item) -> bool:
@@ -122,7 +181,8 @@ def is_item(value: Item) -> bool:
     kind = value.get("type")
     if not isinstance(kind, str) or "role" in value or "content" in value:
         return False
-    is_call = kind.endswith((CALL, OUTPUT)) and _call_id(value) is not None
+    has_name = kind not in _FUNCTION_CALLS or isinstance(value.get("name"), str)
+    is_call = kind.endswith((CALL, OUTPUT)) and _call_id(value) is not None and has_name
     return is_call or (kind == "reasoning" and "summary" in value)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+from ..base import ending
 
 LOOK = 512
 JSON = (".json", ".jsonl", ".ndjson", ".jsonlines")
@@ -24,6 +27,8 @@ _BEGINNINGS: tuple[tuple[bytes, tuple[str, ...], str], ...] = (
     (b"[", JSON, "it looks like JSON; name it .json"),
 )
 """(what a file begins with, in small letters; the endings under which it is read as that; what it is)."""
+_LIST = re.compile(rb'\[\s*(?:[\[{"]|(?:-?\d[\d.e+-]*|true|false|null)?\s*(?:,|\]\s*\Z))')
+"""How a list begins as JSON, and no line of a log such as `[10:00] A: hi`."""
 _TABLES = (".xlsx", ".xlsm", ".xls", ".ods", ".parquet", ".pq")
 
 
@@ -35,9 +40,9 @@ def hint(path: Path) -> str:
             head = file.read(LOOK)
     except OSError:
         return ""
-    content, end = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower(), path.suffix.lower()
+    content, end = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower(), ending(path).lower()
     for beginning, endings, what in _BEGINNINGS:
-        if content.startswith(beginning):
+        if content.startswith(beginning) and (beginning != b"[" or _LIST.match(content)):
             return "" if end in endings else f"; {what}"
     is_text = bool(content) and all(byte > 31 or byte in b"\t\r\n" for byte in content)
     return (

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.systems.formats import chat
+from coaudit.pipeline.systems.formats import chat, responses
 from tests.pipeline.systems.formats.files import call_and_answer, one, outline, read, write_lines
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": "Ulm"}'}}
@@ -566,3 +567,64 @@ def test_a_request_and_its_response_beside_each_other_are_an_exchange(tmp_path: 
     ]
     found, _ = read("chat", write_lines(tmp_path / "a.jsonl", *logged))
     assert [(run.native_id, len(run.events)) for run in found] == [("r0", 4), ("r1", 3)]
+
+
+def test_a_response_that_continues_another_is_noticed_across_blocks_and_without_a_map(tmp_path: Path) -> None:
+    mark = b'"previous_response_id": "r0"'
+    for before in (0, responses.BLOCK - 9, responses.BLOCK):
+        (tmp_path / "a.jsonl").write_bytes(b" " * before + mark)
+        assert responses.has_continuations(tmp_path / "a.jsonl")
+    (tmp_path / "a.jsonl").write_bytes(b"")
+    assert not responses.has_continuations(tmp_path / "a.jsonl")
+    assert not responses.has_continuations(Path(os.devnull))
+
+
+@pytest.mark.parametrize("order", ["abab", "abb", "aba", "pab"])
+def test_a_response_that_is_logged_again_counts_once(tmp_path: Path, order: str) -> None:
+    first, second = response("r0", None, "Weather?", SPOKEN), response("r1", "r0", "Thanks.", SPOKEN)
+    logged = {"a": first, "b": second, "p": {**first, "output": []}}
+    found, wrong = read("chat", write_lines(tmp_path / "a.jsonl", *(logged[one] for one in order)))
+    expected = one("chat", write_lines(tmp_path / "b.jsonl", first, second))
+    assert not wrong and [(run.id, outline(run.events)) for run in found] == [
+        (expected.id, outline(expected.events))
+    ]
+
+
+def test_what_later_responses_know_of_a_conversation_is_kept(tmp_path: Path) -> None:
+    first = {**response("r0", None, "Weather?", SPOKEN), "outcomes": {"score": 0}, "tags": {}}
+    second = {**response("r1", "r0", "Thanks.", SPOKEN), "task": "travel", "tags": {"lang": "en"}}
+    run = one("chat", write_lines(tmp_path / "a.jsonl", first, {**second, "outcomes": {"score": 1}}))
+    assert (run.native_id, run.task, run.tags) == ("r0", "travel", {"lang": "en"})
+    assert [outcome.value for outcome in run.outcomes] == [1]
+
+
+def test_an_input_that_repeats_the_conversation_adds_what_is_new(tmp_path: Path) -> None:
+    asked = [{"role": "user", "content": "Weather?"}]
+    thought = {"type": "reasoning", "id": "rs", "summary": []}
+    first = response("r0", None, asked, thought, {**FUNCTION_CALL, "id": "fc", "status": "completed"})
+    result = {"type": "function_call_output", "call_id": "f", "output": "Rain."}
+    again = response("r1", "r0", [*asked, FUNCTION_CALL, result], SPOKEN)
+    short = response("r1", "r0", [result], SPOKEN)
+    whole, rest = (
+        one("chat", write_lines(tmp_path / name, first, second))
+        for name, second in (("a.jsonl", again), ("b.jsonl", short))
+    )
+    assert whole.events == rest.events and len(whole.events) == 4
+    other = response("r1", "r0", [*asked, {"role": "user", "content": "And now?"}], SPOKEN)
+    assert len(one("chat", write_lines(tmp_path / "c.jsonl", first, other)).events) == 6
+
+
+def test_a_time_of_an_item_comes_before_that_of_its_response(tmp_path: Path) -> None:
+    spoken = {**SPOKEN, "timestamp": "2024-01-01T00:00:00Z"}
+    run = one("chat", write_lines(tmp_path / "a.jsonl", response("r0", None, "Weather?", spoken)))
+    assert [event.time and event.time[:4] for event in run.events][-1] == "2024"
+
+
+def test_an_exchange_beside_its_raw_request_stays_as_it_is(tmp_path: Path) -> None:
+    raw = {"request": {"input": "raw"}, "response": {"id": "raw", "output": [SPOKEN]}}
+    run = one("chat", write_lines(tmp_path / "a.jsonl", {**response("r0", None, "Weather?", SPOKEN), **raw}))
+    assert run.native_id == "r0" and run.events[1].text == "Weather?"
+
+
+def test_other_data_with_an_input_and_an_empty_output_is_no_chat(tmp_path: Path) -> None:
+    assert not chat.recognises(write_lines(tmp_path / "a.jsonl", {"input": "x", "output": [], "model": "m"}))

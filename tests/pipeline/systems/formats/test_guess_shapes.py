@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from coaudit.pipeline.ingest.run import preview
 from coaudit.pipeline.systems import ReadOptions
-from coaudit.pipeline.systems.formats import dialects
+from coaudit.pipeline.systems.formats import dialects, part_kinds
 from coaudit.pipeline.systems.formats.drafting import draft
 from coaudit.pipeline.systems.formats.guess import guess_mapping
 from coaudit.pipeline.systems.formats.numbered import gather_turns, stem_in
@@ -1302,7 +1303,7 @@ def test_the_id_of_a_thread_names_the_session_however_deep_it_lies(tmp_path: Pat
 
 
 def test_code_that_gemini_runs_is_an_action_with_its_result(tmp_path: Path) -> None:
-    ran = {"outcome": "OUTCOME_FAILED", "output": "ZeroDivisionError"}
+    ran: dict[str, object] = {"outcome": "OUTCOME_FAILED", "output": "ZeroDivisionError"}
     keys = ("executableCode", "codeExecutionResult"), ("executable_code", "code_execution_result")
     for code, result in keys:
         parts = [
@@ -1317,6 +1318,10 @@ def test_code_that_gemini_runs_is_an_action_with_its_result(tmp_path: Path) -> N
         run = found.events[2]
         assert run.action == Action(name="code_execution", arguments={"language": "PYTHON", "code": "1 / 0"})
         assert run.status == "failed" and run.states["public"] in found.states
+    for outcome in (1, None, "OUTCOME_OK"):
+        ran["outcome"] = outcome
+        (found,) = read_by_draft(as_json(tmp_path / "chat.json", {"id": "s", "contents": contents}))
+        assert found.events[2].status != "failed"
 
 
 def test_a_message_to_a_tool_is_a_call_and_no_words(tmp_path: Path) -> None:
@@ -1333,7 +1338,8 @@ def test_a_message_to_a_tool_is_a_call_and_no_words(tmp_path: Path) -> None:
         "a": node(None, "user", words(sentence(0))),
         "b": node("a", "assistant", {"content_type": "code", "text": "1 + 1"}, "python"),
         "c": node("b", "tool", {"content_type": "execution_output", "text": "2"}),
-        "d": node("c", "assistant", words(sentence(1))),
+        "n": node("c", "assistant", {"content_type": "code", "text": ""}, "python"),
+        "d": node("n", "assistant", words(sentence(1)), "assistant"),
     }
     chats = [{"id": f"c{n}", "mapping": tree, "current_node": "d"} for n in range(2)]
     first = read_by_draft(as_json(tmp_path / "chats.json", chats))[0]
@@ -1452,3 +1458,21 @@ def test_runs_of_an_agent_with_calls_of_the_responses_api(tmp_path: Path) -> Non
         ("Triage", "message", sentence(1)),
     ]
     assert list(trace.states.values()) == [{"observation": "Booked."}]
+
+
+def test_instructions_of_requests_are_told_where_they_change(tmp_path: Path) -> None:
+    def request(number: int, instructions: str | None) -> dict[str, Any]:
+        part = {"part_kind": "user-prompt", "content": sentence(number)}
+        return {"kind": "request", "parts": [part], "instructions": instructions}
+
+    messages = [request(0, "Help."), request(1, "Help."), request(2, None), request(3, "Stop.")]
+    answer = {"kind": "response", "parts": [{"part_kind": "text", "content": "Yes."}]}
+    found = read_by_draft(as_json(tmp_path / "run.json", [one for m in messages for one in (m, answer)]))[0]
+    assert [text for _, _, text in outline(found.events) if text != "Yes."] == [
+        *("Help.", sentence(0), sentence(1), sentence(2), "Stop.", sentence(3))
+    ]
+
+
+def test_a_message_with_a_role_is_no_part_of_pydantic_ai(tmp_path: Path) -> None:
+    item = {"role": "user", "kind": "request", "content": "Go.", "parts": []}
+    assert part_kinds.messages(item) is None

@@ -702,6 +702,12 @@ def test_whole_numbers_of_a_column_with_an_empty_cell_are_the_days_that_they_wer
     assert [event.time for event in found.events] == ["2024-01-31T00:00:00", None]
 
 
+def test_milliseconds_with_a_fraction_are_a_time_beside_a_format(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", {"role": "user", "text": "Go.", "at": 1_700_000_000_123.5})
+    found = one("mapped", path, map=f'{SPEECH}time = "at"\n[constants]\ntime_format = "%Y%m%d"\n')
+    assert str(found.events[0].time).startswith("2023-11-14T22:13:20.123")
+
+
 @pytest.mark.parametrize("day", [20241331, 5, 20241331.0])
 def test_a_number_that_is_no_time_in_the_format_is_told_and_no_day_of_1970(
     tmp_path: Path, day: float

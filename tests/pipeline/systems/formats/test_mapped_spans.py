@@ -106,3 +106,15 @@ def test_a_reason_names_the_place_of_a_span_in_the_record(tmp_path: Path) -> Non
 def test_actions_in_texts_are_refused_where_spans_say_what_was_done() -> None:
     how = mapping.parse(MAP + "[[actions]]\npattern = 'Go'\n")
     assert (how.unused_part() or "").startswith("actions: only with [event] or [messages]; spans say")
+
+
+def test_a_call_of_a_tool_keeps_its_arguments_and_its_name_wherever_they_stand(tmp_path: Path) -> None:
+    flat = {"type": "tool_call", "id": "c", "name": "look", "args": {"at": 1}}
+    deep = {"type": "tool_call", "id": "c", "function": {"name": "look", "arguments": '{"at":1}'}}
+    for back in (flat, deep):
+        spans = [{"kind": "llm", "id": 1, "in": "Go.", "out": [back]}]
+        found = one("mapped", write_lines(tmp_path / "a.jsonl", {"s": spans}), map=MAP)
+        assert [event.actor for event in found.events] == ["user", "assistant"]
+        last = found.events[-1]
+        assert last.action is None if back is deep else last.action and last.action.arguments == {"at": 1}
+        assert back is flat or "look" in str(last.text)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from coaudit.pipeline.ingest.look import looks_like
+from coaudit.pipeline.systems.formats import signatures
 
 FILES = {
     "page.json": (b"\n<!DOCTYPE html><html>", "it is a web page"),
@@ -25,6 +26,24 @@ def test_a_file_that_cannot_be_read_is_named_as_what_it_is(tmp_path: Path, name:
     content, what = FILES[name]
     (tmp_path / name).write_bytes(content)
     assert what in looks_like(tmp_path / name, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", b"[10:00] A: hi\n"),
+        ("a.csv", b"[info] on,off\n"),
+        ("a.log", b"[1] A: hi\n"),
+        ("b.log", b"[info]\n"),
+        ("a.jsonl.1", b'{"a": 1}\n'),
+        ("a.parquet.2", b"PAR1"),
+    ],
+)
+def test_a_log_is_not_taken_for_json_nor_named_as_it_is_named(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert signatures.hint(tmp_path / name) == ""
 
 
 @pytest.mark.parametrize(
