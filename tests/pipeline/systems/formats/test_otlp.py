@@ -432,3 +432,8 @@ def test_an_event_in_logs_that_is_not_as_otlp_has_it_costs_itself_alone(tmp_path
         "resourceLogs[2]",
         "resourceLogs[3]",
     ]
+
+
+def test_an_object_with_logs_has_its_spans_too(tmp_path: Path) -> None:
+    for records in (logs(), {"resourceLogs": []}):
+        assert one("otlp", write_lines(tmp_path / "all.jsonl", traced(*chats()) | records)).events
