@@ -354,13 +354,31 @@ def test_damage_beyond_the_rows_that_were_read_is_told(
     assert row is None and isinstance(wrong, Quarantined)
 
 
-def test_a_spreadsheets_texts_below_a_thousand_numbers_are_kept(tmp_path: Path) -> None:
+def test_late_cells_of_a_spreadsheet_are_kept_and_change_none_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     book = Workbook()
-    for row in (["n", "note"], *([n, n] for n in range(1200)), [1200, "late"]):
-        book.worksheets[0].append(row)
+    first, second = book.active, book.create_sheet("more")
+    second.append(["n"])
+    second.append([1])
+    first.append(["n", "when", "ok", "score"])
+    for number in range(1200):
+        first.append([number, datetime(2024, 1, 1, 12), True, 0.5])
+    for row in ([], ["late"], [1201, "later", 2, "high"], [1202]):
+        first.append(row)
     book.save(tmp_path / "log.xlsx")
-    kept = values(tmp_path / "log.xlsx")
-    assert len(kept) == 1201 and kept[-1] == {"n": 1200, "note": "late"}
+    rows = values(tmp_path / "log.xlsx")
+    keys, above = ("sheet", "n", "when", "ok", "score"), ("2024-01-01T12:00:00", True, 0.5)
+    assert rows == [
+        *(dict(zip(keys, ("Sheet", number, *above), strict=True)) for number in range(1200)),
+        dict(zip(keys, ("Sheet", "late", None, None, None), strict=True)),
+        dict(zip(keys, ("Sheet", 1201, "later", True, "high"), strict=True)),
+        dict(zip(keys, ("Sheet", 1202, None, None, None), strict=True)),
+        {"sheet": "more", "n": 1},
+    ]
+    assert all(row["ok"] is True for row in rows[:1200] if isinstance(row, dict))
+    monkeypatch.setattr(excel, "MAX_TEXT", -1)
+    assert values(tmp_path / "log.xlsx") == rows
 
 
 def test_a_parquet_file_whose_name_is_a_pattern_is_read_itself(tmp_path: Path) -> None:
