@@ -45,14 +45,16 @@ def test_the_cells_of_a_csv_are_numbers_only_where_a_whole_column_is(tmp_path: P
 
 def test_the_three_lines_of_names_that_a_survey_tool_writes_are_no_rows(tmp_path: Path) -> None:
     path = tmp_path / "survey.csv"
-    names = 'ResponseId,sat\nResponse ID,"How satisfied\nwere you?"\n'
-    ids = '"{""ImportId"":""_recordId""}","{""ImportId"":""QID3_1""}"\n'
-    path.write_text(f"{names}{ids}R_1,4\nR_2,5\n", encoding="utf-8-sig")
+    names = 'ResponseId,sat,Finished\nResponse ID,"How satisfied\nwere you?",Finished\n'
+    ids = '"{""ImportId"":""_recordId""}","{""ImportId"":""QID3_1""}","{""ImportId"":""finished""}"\n'
+    path.write_text(f"{names}{ids}R_1,4,True\nR_2,5,False\n", encoding="utf-8-sig")
     assert list(records(path, Input())) == [
-        (5, {"ResponseId": "R_1", "sat": 4}),
-        (6, {"ResponseId": "R_2", "sat": 5}),
+        (5, {"ResponseId": "R_1", "sat": "4", "Finished": "True"}),
+        (6, {"ResponseId": "R_2", "sat": "5", "Finished": "False"}),
     ]
-    path.write_text(f"{names}R_1,4\n", encoding="utf-8")
+    path.write_text(f"{names}{ids}", encoding="utf-8")
+    assert reasons(path) == [(None, "no rows in it")]
+    path.write_text(f"{names}R_1,4,True\n", encoding="utf-8")
     assert len(values(path)) == 2
 
 
