@@ -464,14 +464,20 @@ def test_what_a_sheet_spans_is_told_from_its_places_and_repetitions(
         ("<sheetData><row><c t='s'><v>1</v></c><c><v>7</v></c></row></sheetData>", 0),
         (f"<table>{FULL % (1000, 2)}</table>", 0),
         (FULL.replace("/><", "><p>five5</p></table-cell><") % (10, 3), 150),
+        (FULL.replace("/><", " string-value='four4'><p>x</p></table-cell><") % (10, 3), 150),
+        ("<x:sst a='1' a='2'><si><t>text</t></si></x:sst>", None),
+        ("<?xml version='1.0' encoding='foo'?><sst><si><t>text</t></si></sst>", None),
+        ("<p><r><t>&not_declared;</t></r></p>", 0),
     ],
 )
-def test_the_texts_of_a_sheet_are_at_most_so_many_bytes(tmp_path: Path, xml: str, size: int) -> None:
+def test_the_texts_of_a_sheet_are_at_most_so_many_bytes(tmp_path: Path, xml: str, size: int | None) -> None:
     path = tmp_path / "book.xlsx"
     with zipfile.ZipFile(path, "w") as packed:
         packed.writestr("a.xml", xml)
         assert packed.testzip() is None
     assert sheets.measure(path) == size
+    path.write_bytes(bytes.fromhex("d0cf11e0a1b11ae1") + path.read_bytes())
+    assert zipfile.is_zipfile(path) and sheets.measure(path) is None
 
 
 def test_cells_that_share_a_text_are_measured_as_what_they_unpack_to(tmp_path: Path) -> None:
