@@ -65,13 +65,15 @@ def read(path: Path) -> dict[str, Sheet]:
     """The sheets of a file by their names. Late cells that do not fit a column's type change no others."""
     import polars
 
-    read_sheets = partial(
+    read_sheets: Any = partial(
         polars.read_excel, path, engine="calamine", raise_if_empty=False, drop_empty_rows=False
     )
     with panic_as_error():
         frames: dict[str, polars.DataFrame] = read_sheets(sheet_id=0, infer_schema_length=TYPED)
         names = [name for name, one in frames.items() if len(one) >= TYPED and sum(one.null_count().row(0))]
-        again = read_sheets(sheet_name=names, infer_schema_length=None) if names else {}
+        again: dict[str, polars.DataFrame] = {}
+        if names:
+            again = read_sheets(sheet_name=names, infer_schema_length=None)
     return {name: _sheet(frame, again.pop(name, None)) for name, frame in frames.items()}
 
 

@@ -123,8 +123,8 @@ class _Calls:
             self._silent[key] = {side for side in SIDES if _is_silent(span, side)}
         silent = self._silent[key]
         if name.endswith(".details"):
-            spoken = {field for side in SIDES.keys() - silent for field in SIDES[side]}
-            event = {field: one for field, one in event.items() if field not in spoken}
+            fields = {field for side in SIDES.keys() - silent for field in SIDES[side]}
+            event = {field: one for field, one in event.items() if field not in fields}
         elif ("output" if name == "gen_ai.choice" else "input") not in silent:
             return
         span.events.append((name, event))

@@ -435,7 +435,7 @@ def test_an_event_in_logs_that_is_not_as_otlp_has_it_costs_itself_alone(tmp_path
 
 
 def test_an_object_with_logs_has_its_spans_too(tmp_path: Path) -> None:
-    for records in (logs(), {"resourceLogs": []}):
+    for records in (logs(), logs() | {"resourceLogs": []}):
         assert one("otlp", write_lines(tmp_path / "all.jsonl", traced(*chats()) | records)).events
 
 
@@ -450,7 +450,9 @@ def test_events_in_logs_change_nothing_that_the_trace_says(tmp_path: Path, form:
     )
     old = ("gen_ai.user.message", {"content": "To Ulm, please."}), ("gen_ai.choice", {"content": "Done."})
     if form == "events":
-        content = [(name, {"gen_ai.event.content": json.dumps(body)}) for name, body in old]
+        content: list[tuple[str, dict[str, object]]] = [
+            (name, {"gen_ai.event.content": json.dumps(body)}) for name, body in old
+        ]
         events = [{"name": name, "attributes": attributes(more)} for name, more in content]
         call = span(1, "chat", agent__name="Planner", events=events)
     details = {"gen_ai.input.messages": REQUEST, "gen_ai.output.messages": REPLY}
