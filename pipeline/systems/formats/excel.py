@@ -8,6 +8,9 @@ its own, which may take no more than MAX_MEMORY, reads those whose texts may be 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +22,10 @@ from .tables import ROWS, Row, first_line, panic_as_error, plain_rows
 if TYPE_CHECKING:
     import polars
 
-MAX_TEXT = 1 << 30
-"""Bytes of text in cells that are read in this process: cells may share one text."""
+MAX_TEXT = 1 << 29
+"""Bytes of text in cells that are read in this process, maybe twice: cells may share one text."""
+TYPED = 100
+"""Rows that tell the types of a sheet's columns."""
 MAX_MEMORY = 8 << 30
 """Bytes of memory that the process of its own may take."""
 APART = "coaudit.pipeline.systems.formats.excel_apart"
@@ -47,28 +52,70 @@ def rows(path: Path) -> Iterator[Row]:
     yield from enumerate(plain(sheets, str(path)), start=1)
 
 
-def read(path: Path) -> dict[str, polars.DataFrame]:
-    """The sheets of a file by their names. All rows tell a column's type: cells that do not fit it would be
-    null."""
+@dataclass(frozen=True)
+class Sheet:
+    """A sheet's rows as its first ones tell the types of its columns."""
+
+    frame: polars.DataFrame
+    late: polars.DataFrame
+    """The columns that have cells which do not fit, and are null there; here all rows tell the types."""
+
+
+def read(path: Path) -> dict[str, Sheet]:
+    """The sheets of a file by their names. Late cells that do not fit a column's type change no others."""
     import polars
 
+    read_sheets: Any = partial(
+        polars.read_excel, path, engine="calamine", raise_if_empty=False, drop_empty_rows=False
+    )
     with panic_as_error():
-        return polars.read_excel(
-            path, sheet_id=0, engine="calamine", raise_if_empty=False, infer_schema_length=None
-        )
+        frames: dict[str, polars.DataFrame] = read_sheets(sheet_id=0, infer_schema_length=TYPED)
+        names = [name for name, one in frames.items() if len(one) >= TYPED and sum(one.null_count().row(0))]
+        again: dict[str, polars.DataFrame] = {}
+        if names:
+            again = read_sheets(sheet_name=names, infer_schema_length=None)
+    return {name: _sheet(frame, again.pop(name, None)) for name, frame in frames.items()}
 
 
-def plain(sheets: dict[str, polars.DataFrame], source: str) -> Iterator[JsonValue | Quarantined]:
+def _sheet(frame: polars.DataFrame, again: polars.DataFrame | None) -> Sheet:
+    """A sheet that was read with types of its first rows, and maybe again with those of all; without rows in
+    which no cell has anything."""
+    import polars
+
+    late = polars.DataFrame() if again is None else again
+    late = late.select(
+        one for one in late if one.name in frame and one.null_count() < frame[one.name].null_count()
+    )
+    if frame.width:
+        is_empty = frame.select(polars.all_horizontal(polars.all().is_null())).to_series()
+        if late.width:
+            is_empty &= late.select(polars.all_horizontal(polars.all().is_null())).to_series()
+            late = late.filter(~is_empty)
+        frame = frame.filter(~is_empty)
+    return Sheet(frame, late)
+
+
+def plain(sheets: dict[str, Sheet], source: str) -> Iterator[JsonValue | Quarantined]:
     """The rows of all sheets as JSON has them."""
     number = 0
-    for name, frame in sheets.items():
-        floats = {column for column, kind in frame.schema.items() if kind.is_float()}
-        for some in frame.iter_slices(ROWS):
-            for row in plain_rows(some, number, source):
-                number += 1
-                if isinstance(row, dict):
-                    row = {**({"sheet": name} if len(sheets) > 1 else {}), **_cells(row, floats)}
-                yield row
+    for name, sheet in sheets.items():
+        place = {"sheet": name} if len(sheets) > 1 else {}
+        late = _values(sheet.late, number, source) if sheet.late.width else repeat({})
+        for row, instead in zip(_values(sheet.frame, number, source), late, strict=False):
+            number += 1
+            if isinstance(row, dict):
+                cells = instead if isinstance(instead, dict) else {}
+                row = {**place, **{k: cells.get(k) if v is None else v for k, v in row.items()}}
+            yield row
+
+
+def _values(frame: polars.DataFrame, number: int, source: str) -> Iterator[JsonValue | Quarantined]:
+    """The rows of a frame as JSON has them, below `number` others."""
+    floats = {column for column, kind in frame.schema.items() if kind.is_float()}
+    for some in frame.iter_slices(ROWS):
+        for row in plain_rows(some, number, source):
+            number += 1
+            yield _cells(row, floats) if isinstance(row, dict) else row
 
 
 def _cells(row: dict[str, Any], floats: Collection[str]) -> dict[str, JsonValue]:

@@ -293,8 +293,8 @@ def _rows_of_csv(
     path: Path, encoding: str | None, names: Collection[str], as_written: bool
 ) -> Iterator[Record]:
     """Rows as objects, with the names of the first line; a column whose cells are all numbers has numbers.
-    Two more lines of names, as Qualtrics writes them, are no rows. What is wrong with the table as a whole
-    comes last."""
+    Two more lines of names, as Qualtrics writes them, are no rows, but keep the cells below them texts. What
+    is wrong with the table as a whole comes last."""
     try:
         text = text_of(path.read_bytes(), encoding)
     except UnicodeDecodeError as error:
@@ -311,17 +311,19 @@ def _rows_of_csv(
     _, last = lines.pop()
     open_since = None if last == [_END] else (lines[-1][0] if lines else 0) + 1
     (_, columns), *rows = [line for line in lines[1 if separator else 0 :] if line[1]] or [(0, [])]
-    if len(rows) > 1 and all(map(_IMPORT_ID.match, filter(None, rows[1][1]))) and any(rows[1][1]):
-        del rows[:2]
-    if open_since is None and not rows:
+    has_names = len(rows) > 1 and any(rows[1][1]) and all(map(_IMPORT_ID.match, filter(None, rows[1][1])))
+    above = 2 if has_names else 0
+    if open_since is None and len(rows) == above:
         yield None, Quarantined(source=str(path), reason="no rows in it")
         return
     places = [
         iter(_column_values([row[place] for _, row in rows if place < len(row)], name in names, as_written))
         for place, name in enumerate(columns)
     ]
-    for line, row in rows:
+    for number, (line, row) in enumerate(rows):
         values = [next(place) if n < len(row) else None for n, place in enumerate(places)]
+        if number < above:
+            continue
         if len(row) == len(columns):
             yield line, dict(zip(columns, values, strict=True))
         else:

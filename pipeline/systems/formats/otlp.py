@@ -30,7 +30,7 @@ from . import otlp_logs, otlp_protobuf
 from .contents import arguments, plain_text
 from .conversation import Answer, Call, ChatMessage, Talk
 from .mapping import ROLES
-from .otlp_spans import Span, moment_of, nest, objects_of, spans_of, value_of
+from .otlp_spans import Span, field_of, moment_of, nest, objects_of, spans_of, value_of
 from .rules import Rules, rules
 from .turns import decode_value
 
@@ -64,9 +64,10 @@ def _spans_of_file(path: Path) -> Iterator[Span | Quarantined]:
     logs: list[tuple[int | None, Any]] = []
     traced: list[Span] = []
     for line, value in objects_of(path):
-        if otlp_logs.is_logs(value):
+        has_logs = otlp_logs.is_logs(value)
+        if has_logs:
             logs.append((line, value))
-        else:
+        if not has_logs or isinstance(field_of(value, "resourceSpans"), list):
             for item in spans_of(value, str(path), line):
                 traced += [item] if isinstance(item, Span) else []
                 yield item

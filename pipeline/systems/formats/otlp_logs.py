@@ -2,22 +2,33 @@
 
 Since conventions 1.37 an event of a call holds its messages (`gen_ai.client.inference.operation.details`);
 before, each message was an event (`gen_ai.user.message` ..., `gen_ai.choice`). Events of one call share its
-span.
+span. What the span itself says in a trace comes before what its events in logs say.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator
+from hashlib import blake2b
 from typing import Any
 
 from ....schemas import JsonValue, Quarantined
 from ..base import expect
 from .otlp_spans import Span, attributes_of, field_of, nanoseconds, part_of, plain_value
 
-WRONG = (TypeError, ValueError, AttributeError, OverflowError)
+WRONG = (TypeError, ValueError, AttributeError, KeyError, OverflowError)
 """What objects raise that are not as OTLP has them."""
-EVENT = "gen_ai."
-"""What the names of the events begin with that are read."""
+EVENTS = re.compile(
+    r"gen_ai\.(client\.inference\.operation\.details|choice|(system|user|assistant|tool)\.message)"
+)
+"""The names of the events that hold messages; others, such as evaluations, are no part of a call."""
+SIDES = {
+    "input": ("gen_ai.input.messages", "gen_ai.system_instructions"),
+    "output": ("gen_ai.output.messages",),
+}
+"""Side of a call -> the attributes that hold its messages."""
+_Key = tuple[str, str]
 
 
 def is_logs(value: Any) -> bool:
@@ -31,8 +42,7 @@ def spans_of(
     """The spans that the events of a file's objects are of; the events of those that are in its traces, too,
     are added there. An event that is not as OTLP has it is quarantined alone, and other log records are left
     out."""
-    earlier = {(span.trace, span.id): span for span in traced}
-    spans = dict(earlier)
+    calls = _Calls(traced)
     for line, value in values:
         for place, resource in enumerate(field_of(value, "resourceLogs")):
             at = f"resourceLogs[{place}]"
@@ -43,11 +53,11 @@ def spans_of(
                 continue
             for number, (record, service) in enumerate(records):
                 try:
-                    _add(record, service, spans)
+                    calls.add(record, service)
                 except WRONG as error:
                     reason = f"{at}, record {number}: not as OTLP has it: {error}"
                     yield Quarantined(source=source, line=line, reason=reason)
-    yield from (span for key, span in spans.items() if key not in earlier)
+    yield from calls.logged.values()
 
 
 def _records(resource: Any) -> Iterator[tuple[Any, str | None]]:
@@ -58,24 +68,70 @@ def _records(resource: Any) -> Iterator[tuple[Any, str | None]]:
             yield record, str(service) if service else None
 
 
-def _add(record: Any, service: str | None, spans: dict[tuple[str, str], Span]) -> None:
-    """Add an event to the span that it is of; ValueError where it names none."""
-    item = expect(record, dict, "logRecords[]")
-    attributes = attributes_of(item)
-    name = str(field_of(item, "eventName") or attributes.get("event.name") or "")
-    if not name.startswith(EVENT):
-        return
-    trace, mark = field_of(item, "traceId"), field_of(item, "spanId")
-    conversation = attributes.get("gen_ai.conversation.id")
-    if not mark or not (trace or conversation):
-        raise ValueError("traceId and spanId: missing")
-    body = plain_value(part_of(item, "body", dict))
-    is_dated = field_of(item, "timeUnixNano") not in (None, "", "0", 0)
-    time = nanoseconds(item, "timeUnixNano" if is_dated else "observedTimeUnixNano")
-    key = str(trace or conversation), str(mark)
-    if key not in spans:
-        spans[key] = Span(*key, None, time, time, {"gen_ai.operation.name": "chat"}, [], None, service)
-    span = spans[key]
-    span.start, span.end = min(span.start, time), max(span.end, time)
-    span.attributes |= {key: one for key, one in attributes.items() if key != "event.name"}
-    span.events.append((name, {**attributes, **(body if isinstance(body, dict) else {})}))
+class _Calls:
+    """The spans that events are of."""
+
+    def __init__(self, traced: Iterable[Span]) -> None:
+        self.logged: dict[_Key, Span] = {}
+        """Those that no trace has."""
+        self._traced: dict[_Key, Span] = {}
+        for span in traced:
+            self._traced.setdefault((span.trace, span.id), span)
+        self._silent: dict[_Key, set[str]] = {}
+        self._digests = set[bytes]()
+
+    def add(self, record: Any, service: str | None) -> None:
+        """Add an event to the span that it is of, once; ValueError where it names none."""
+        item = expect(record, dict, "logRecords[]")
+        attributes = attributes_of(item)
+        name = str(field_of(item, "eventName") or attributes.get("event.name") or "")
+        if not EVENTS.fullmatch(name):
+            return
+        trace, mark = field_of(item, "traceId"), field_of(item, "spanId")
+        conversation = attributes.get("gen_ai.conversation.id")
+        if not mark or not (trace or conversation):
+            raise ValueError("traceId and spanId: missing")
+        body = plain_value(part_of(item, "body", dict))
+        is_dated = field_of(item, "timeUnixNano") not in (None, "", "0", 0)
+        time = nanoseconds(item, "timeUnixNano" if is_dated else "observedTimeUnixNano")
+        key = str(trace or conversation), str(mark)
+        event = {**attributes, **(body if isinstance(body, dict) else {})}
+        if not self._is_new(json.dumps([*key, time, name, event], sort_keys=True, default=str)):
+            return
+        if key in self._traced:
+            self._add_to_traced(key, name, event)
+            return
+        if key not in self.logged:
+            self.logged[key] = Span(*key, None, time, time, {}, [], None, service)
+        span = self.logged[key]
+        span.start, span.end = min(span.start, time), max(span.end, time)
+        of_call = {key: one for key, one in attributes.items() if key != "event.name"}
+        span.attributes = {"gen_ai.operation.name": "chat", **of_call, **span.attributes}
+        span.events.append((name, event))
+
+    def _is_new(self, text: str) -> bool:
+        """Whether an event comes for the first time: exporters that try again write it twice."""
+        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        is_new = digest not in self._digests
+        self._digests.add(digest)
+        return is_new
+
+    def _add_to_traced(self, key: _Key, name: str, event: dict[str, Any]) -> None:
+        """Add what an event says to a span whose trace does not say it."""
+        span = self._traced[key]
+        if key not in self._silent:
+            self._silent[key] = {side for side in SIDES if _is_silent(span, side)}
+        silent = self._silent[key]
+        if name.endswith(".details"):
+            fields = {field for side in SIDES.keys() - silent for field in SIDES[side]}
+            event = {field: one for field, one in event.items() if field not in fields}
+        elif ("output" if name == "gen_ai.choice" else "input") not in silent:
+            return
+        span.events.append((name, event))
+
+
+def _is_silent(span: Span, side: str) -> bool:
+    try:
+        return not span.messages(side)
+    except WRONG:  # it is noted when the span is added
+        return False

@@ -25,43 +25,54 @@ _PLACE = re.compile(r"([A-Za-z]{1,6})0*([0-9]{1,9})")
 _NUMBER = re.compile(r"\+?0*([0-9]{1,9})")
 _VALUES = ("value-type", "value", "date-value", "time-value", "boolean-value", "string-value", "formula")
 """Attributes that a cell of an OpenDocument sheet has where it is not empty."""
+_TEXTS = ("string-value", "date-value", "time-value")
+"""Those of them that may be the cell's text."""
 _SHEET = re.compile(rb"sheetData|table-row")
+_SHARED = re.compile(rb"[<:]sst[\s/>]")
+"""What begins the texts that cells share in Office Open XML."""
 _LONGEST = 16
-"""Bytes that a match of `_SHEET` may have in the block before."""
+"""Bytes that a match of `_SHEET` or `_SHARED` may have in the block before."""
+_ZIP = b"PK\x03\x04"
+"""How a packed file begins; an old one may have an archive behind it."""
 
 
 def measure(path: Path) -> int | None:
     """The most bytes that the texts in a packed spreadsheet's cells may take; None for one that is not
-    packed. ValueError for one that is too large unpacked, or whose cells span too much.
+    packed, or whose shared texts are no XML that can be measured. ValueError for one that is too large
+    unpacked, or whose cells span too much.
 
     What an archive says of its sizes may be a lie, so all of it is unpacked once, a block at a time.
     """
-    if not zipfile.is_zipfile(path):
-        return None
-    left, longest, texts = MAX_BYTES, 0, 0
+    with path.open("rb") as whole:
+        if whole.read(len(_ZIP)) != _ZIP or not zipfile.is_zipfile(path):
+            return None
+    left, longest, texts, is_clear = MAX_BYTES, 0, 0, True
     try:
         with zipfile.ZipFile(path) as packed:
             for member in packed.infolist():
                 with packed.open(member) as file:
                     left, extent = _check_part(file, left)
                 longest, texts = max(longest, extent.longest), texts + extent.texts
+                is_clear = is_clear and extent.is_clear
     except _DAMAGE as error:
         raise ValueError(str(error)) from error
-    return longest * texts
+    return longest * texts if is_clear else None
 
 
 def _check_part(file: IO[bytes], left: int) -> tuple[int, _Extent]:
     """Unpack one part of a spreadsheet; how many bytes may still come, and what its cells span."""
-    extent, is_xml, is_sheet, before = _Extent(), True, False, b""
+    extent, is_xml, is_sheet, is_shared, before = _Extent(), True, False, False, b""
     while block := file.read(_BLOCK):
         left -= len(block)
         if left < 0:
             raise ValueError(f"more than {MAX_BYTES >> 20} MiB unpacked; save it as CSV")
         is_xml = is_xml and extent.feed(block)
         is_sheet = is_sheet or bool(_SHEET.search(before + block))
+        is_shared = is_shared or bool(_SHARED.search(before + block))
         if is_sheet and not is_xml:  # its reader takes such XML, and pictures and macros are none
             raise ValueError(extent.wrong)
         before = block[-_LONGEST:]
+    extent.is_clear = is_xml or not is_shared
     return left, extent
 
 
@@ -78,6 +89,8 @@ class _Extent:
 
     wrong = "a sheet that is not well-formed XML"
     """Why a part is no XML as sheets have it."""
+    is_clear = True
+    """Whether all texts that cells share were measured."""
 
     def __init__(self) -> None:
         self._parser = expat.ParserCreate()
@@ -122,6 +135,7 @@ class _Extent:
             columns = _number(plain.get("number-columns-repeated", ""), 1)
             self._column += columns
             self._begin_text()
+            self.longest = max(self.longest, *(_size(plain.get(one, "")) for one in _TEXTS))
             if any(one in plain for one in _VALUES):
                 self.texts += columns * self._repeats
                 self._check(self._row + self._repeats)
@@ -139,7 +153,7 @@ class _Extent:
         self._parser.CharacterDataHandler = self._add_text
 
     def _add_text(self, text: str) -> None:
-        self._text += len(text.encode("utf-8", "replace"))
+        self._text += _size(text)
 
     def _check(self, row: int) -> None:
         self._widest = max(self._widest, self._column)
@@ -149,6 +163,10 @@ class _Extent:
 
 def _refuse_entity(*_: object) -> None:
     raise _UnclearError("a sheet declares no entities")
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
 
 
 def _plain(attributes: dict[str, str]) -> dict[str, str]:

@@ -614,7 +614,7 @@ def test_a_set_with_an_unclear_or_missing_answer_is_left_out_and_not_taken_for_e
     assert not rate(store, lines).quarantined
     (row,) = people(agreement.of_workspace(store, ["failures"]), "krippendorff_alpha_masi", "ann", "bob")
     assert (row.value, row.n_units) == (1.0, 5)
-    assert row.population == "1 sets with an unclear, failed or missing answer left out"
+    assert row.population == "1 set with an unclear, failed or missing answer left out"
 
 
 def test_a_judge_may_number_its_repeats_and_call_its_versions_as_it_likes(tmp_path: Path) -> None:

@@ -45,14 +45,16 @@ def test_the_cells_of_a_csv_are_numbers_only_where_a_whole_column_is(tmp_path: P
 
 def test_the_three_lines_of_names_that_a_survey_tool_writes_are_no_rows(tmp_path: Path) -> None:
     path = tmp_path / "survey.csv"
-    names = 'ResponseId,sat\nResponse ID,"How satisfied\nwere you?"\n'
-    ids = '"{""ImportId"":""_recordId""}","{""ImportId"":""QID3_1""}"\n'
-    path.write_text(f"{names}{ids}R_1,4\nR_2,5\n", encoding="utf-8-sig")
+    names = 'ResponseId,sat,Finished\nResponse ID,"How satisfied\nwere you?",Finished\n'
+    ids = '"{""ImportId"":""_recordId""}","{""ImportId"":""QID3_1""}","{""ImportId"":""finished""}"\n'
+    path.write_text(f"{names}{ids}R_1,4,True\nR_2,5,False\n", encoding="utf-8-sig")
     assert list(records(path, Input())) == [
-        (5, {"ResponseId": "R_1", "sat": 4}),
-        (6, {"ResponseId": "R_2", "sat": 5}),
+        (5, {"ResponseId": "R_1", "sat": "4", "Finished": "True"}),
+        (6, {"ResponseId": "R_2", "sat": "5", "Finished": "False"}),
     ]
-    path.write_text(f"{names}R_1,4\n", encoding="utf-8")
+    path.write_text(f"{names}{ids}", encoding="utf-8")
+    assert reasons(path) == [(None, "no rows in it")]
+    path.write_text(f"{names}R_1,4,True\n", encoding="utf-8")
     assert len(values(path)) == 2
 
 
@@ -354,13 +356,31 @@ def test_damage_beyond_the_rows_that_were_read_is_told(
     assert row is None and isinstance(wrong, Quarantined)
 
 
-def test_a_spreadsheets_texts_below_a_thousand_numbers_are_kept(tmp_path: Path) -> None:
+def test_late_cells_of_a_spreadsheet_are_kept_and_change_none_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     book = Workbook()
-    for row in (["n", "note"], *([n, n] for n in range(1200)), [1200, "late"]):
-        book.worksheets[0].append(row)
+    first, second = book.active, book.create_sheet("more")
+    second.append(["n"])
+    second.append([1])
+    first.append(["n", "when", "ok", "score"])
+    for number in range(1200):
+        first.append([number, datetime(2024, 1, 1, 12), True, 0.5])
+    for row in ([], ["late"], [1201, "later", 2, "high"], [1202]):
+        first.append(row)
     book.save(tmp_path / "log.xlsx")
-    kept = values(tmp_path / "log.xlsx")
-    assert len(kept) == 1201 and kept[-1] == {"n": 1200, "note": "late"}
+    rows = values(tmp_path / "log.xlsx")
+    keys, above = ("sheet", "n", "when", "ok", "score"), ("2024-01-01T12:00:00", True, 0.5)
+    assert rows == [
+        *(dict(zip(keys, ("Sheet", number, *above), strict=True)) for number in range(1200)),
+        dict(zip(keys, ("Sheet", "late", None, None, None), strict=True)),
+        dict(zip(keys, ("Sheet", 1201, "later", True, "high"), strict=True)),
+        dict(zip(keys, ("Sheet", 1202, None, None, None), strict=True)),
+        {"sheet": "more", "n": 1},
+    ]
+    assert all(row["ok"] is True for row in rows[:1200] if isinstance(row, dict))
+    monkeypatch.setattr(excel, "MAX_TEXT", -1)
+    assert values(tmp_path / "log.xlsx") == rows
 
 
 def test_a_parquet_file_whose_name_is_a_pattern_is_read_itself(tmp_path: Path) -> None:
@@ -444,14 +464,20 @@ def test_what_a_sheet_spans_is_told_from_its_places_and_repetitions(
         ("<sheetData><row><c t='s'><v>1</v></c><c><v>7</v></c></row></sheetData>", 0),
         (f"<table>{FULL % (1000, 2)}</table>", 0),
         (FULL.replace("/><", "><p>five5</p></table-cell><") % (10, 3), 150),
+        (FULL.replace("/><", " string-value='four4'><p>x</p></table-cell><") % (10, 3), 150),
+        ("<x:sst a='1' a='2'><si><t>text</t></si></x:sst>", None),
+        ("<?xml version='1.0' encoding='foo'?><sst><si><t>text</t></si></sst>", None),
+        ("<p><r><t>&not_declared;</t></r></p>", 0),
     ],
 )
-def test_the_texts_of_a_sheet_are_at_most_so_many_bytes(tmp_path: Path, xml: str, size: int) -> None:
+def test_the_texts_of_a_sheet_are_at_most_so_many_bytes(tmp_path: Path, xml: str, size: int | None) -> None:
     path = tmp_path / "book.xlsx"
     with zipfile.ZipFile(path, "w") as packed:
         packed.writestr("a.xml", xml)
         assert packed.testzip() is None
     assert sheets.measure(path) == size
+    path.write_bytes(bytes.fromhex("d0cf11e0a1b11ae1") + path.read_bytes())
+    assert zipfile.is_zipfile(path) and sheets.measure(path) is None
 
 
 def test_cells_that_share_a_text_are_measured_as_what_they_unpack_to(tmp_path: Path) -> None:

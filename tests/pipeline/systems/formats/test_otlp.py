@@ -432,3 +432,45 @@ def test_an_event_in_logs_that_is_not_as_otlp_has_it_costs_itself_alone(tmp_path
         "resourceLogs[2]",
         "resourceLogs[3]",
     ]
+
+
+def test_an_object_with_logs_has_its_spans_too(tmp_path: Path) -> None:
+    for records in (logs(), logs() | {"resourceLogs": []}):
+        assert one("otlp", write_lines(tmp_path / "all.jsonl", traced(*chats()) | records)).events
+
+
+@pytest.mark.parametrize("form", ["attributes", "events"])
+def test_events_in_logs_change_nothing_that_the_trace_says(tmp_path: Path, form: str) -> None:
+    call = span(
+        1,
+        "chat",
+        agent__name="Planner",
+        input__messages=json.dumps(REQUEST),
+        output__messages=json.dumps(REPLY),
+    )
+    old = ("gen_ai.user.message", {"content": "To Ulm, please."}), ("gen_ai.choice", {"content": "Done."})
+    if form == "events":
+        content: list[tuple[str, dict[str, object]]] = [
+            (name, {"gen_ai.event.content": json.dumps(body)}) for name, body in old
+        ]
+        events = [{"name": name, "attributes": attributes(more)} for name, more in content]
+        call = span(1, "chat", agent__name="Planner", events=events)
+    details = {"gen_ai.input.messages": REQUEST, "gen_ai.output.messages": REPLY}
+    judged = {"gen_ai.agent.name": "Judge", "gen_ai.operation.name": "evaluate", "error.type": "x"}
+    records = [
+        logged("gen_ai.evaluation.result", "s1", None, **judged),
+        logged(DETAILS, "s1", None, **details, **{"gen_ai.conversation.id": "c9"}),
+        *(logged(name, "s1", body) for name, body in old),
+    ]
+    alone = one("otlp", write_lines(tmp_path / "all.jsonl", traced(call)))
+    assert outline(alone.events) == [("user", "message", "To Ulm, please."), ("Planner", "message", "Done.")]
+    assert one("otlp", write_lines(tmp_path / "all.jsonl", traced(call), logs(*records))) == alone
+
+
+def test_an_event_that_was_exported_twice_counts_once_and_the_first_ones_attributes_stay(
+    tmp_path: Path,
+) -> None:
+    request = logged("gen_ai.user.message", "a", {"content": "Yes."}, **{"gen_ai.request.model": "m-1"})
+    again = request | {"timeUnixNano": str(10**18), "attributes": attributes({"gen_ai.request.model": "m-2"})}
+    run = one("otlp", write_lines(tmp_path / "logs.jsonl", logs(request), logs(request, again)))
+    assert outline(run.events) == [("user", "message", "Yes.")] * 2 and run.agent_model == "m-1"
