@@ -502,7 +502,9 @@ def test_an_old_spreadsheet_is_read_in_a_process_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = Path(pytest.importorskip("statsmodels").__file__).parent
-    example = next(one for one in package.rglob("macrodata.xls") if one.is_file())
+    example = next(package.rglob("macrodata.xls"), None)
+    if example is None:
+        pytest.skip("this version of statsmodels has no old spreadsheet")
     rows = values(example)
     assert len(rows) == 1350
     assert rows[0] == {"sheet": "README", "Data List: macrodata": "Data Updated: 2009-12-11"}
