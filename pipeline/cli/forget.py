@@ -26,10 +26,11 @@ def forget(
     """Leave a source or a trajectory out, also of rebuilds. Its ratings are kept but do not count."""
     workspace_store = store(ctx)
     if undo:
-        before = forgetting.stored(workspace_store)
         effect = forgetting.undo(workspace_store, name)
+        ids = [*effect.trajectories, *effect.shared]
+        before = forgetting.stored(workspace_store, ids)
         _read_again(workspace_store)
-        back = forgetting.stored(workspace_store) - before
+        back = forgetting.stored(workspace_store, ids) - before
         if json:
             emit({"names": [*effect.sources, *effect.trajectories], "trajectories": back})
         else:
@@ -49,8 +50,8 @@ def forget(
 
 
 def _read_again(workspace_store: Store) -> None:
-    with progress("reading"):
-        result = heed_forgotten(workspace_store)
+    with progress("reading") as report:
+        result = heed_forgotten(workspace_store, report)
     for line in complaints(result.quarantined) if result else ():
         say(line)
 

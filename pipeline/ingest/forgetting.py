@@ -58,7 +58,7 @@ class Effect:
     ratings: int = 0
     """Ratings on those trajectories, which the ledgers keep."""
     shared: list[str] = field(default_factory=list)
-    """Trajectories of those sources that others gave, too, as ids."""
+    """Trajectories of those sources, as ids: those that others gave, too; of restored sources all."""
 
 
 def read_exclusions(workspace: Workspace) -> Exclusions:
@@ -123,7 +123,7 @@ def undo(store: Store, name: str) -> Effect:
     lines = [ForgottenEntry(source=one, undo=True, time=now) for one in sources]
     lines += [ForgottenEntry(trajectory=one, undo=True, time=now) for one in trajectories]
     _append(store.workspace, lines)
-    return Effect(sources, trajectories)
+    return Effect(sources, trajectories, shared=sorted(_noted_ids(store.workspace, set(sources))))
 
 
 def _excluded(workspace: Workspace, name: str) -> tuple[list[str], list[str]]:
@@ -191,13 +191,10 @@ def _is_as_noted(workspace: Workspace, source: provenance.Source) -> bool:
         return False
 
 
-def stored(store: Store, ids: Collection[str] | None = None) -> int:
-    """How many trajectories the tables have, or how many of these."""
+def stored(store: Store, ids: Collection[str]) -> int:
+    """How many of these trajectories the tables have."""
     with store.reading() as connection:
-        if ids is not None:
-            return len(existing_ids(connection, ids))
-        row: Any = first_row(connection, "SELECT count(*) FROM trajectories")
-        return int(row[0])
+        return len(existing_ids(connection, ids))
 
 
 def replace(store: Store, path: str, ids: Collection[str]) -> Effect:

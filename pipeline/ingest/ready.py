@@ -62,7 +62,7 @@ def _tell_gone(result: IngestResult, say: Say) -> None:
         )
 
 
-def heed_forgotten(store: Store) -> IngestResult | None:
+def heed_forgotten(store: Store, progress: Progress | None = None) -> IngestResult | None:
     """Leave out what was forgotten here or on another machine, and read again what was restored and what
     other sources have too; None where nothing was read. What a kill interrupts, the next command does."""
     ledger = store.workspace.forgotten
@@ -75,7 +75,7 @@ def heed_forgotten(store: Store) -> IngestResult | None:
 
     ends = ledger.ends(before)
     names = forgetting.heed(store, before)
-    result = read_again(store, names) if names else None
+    result = read_again(store, names, progress) if names else None
     with store.writing() as connection:
         note_offsets(connection, ends)
     return result

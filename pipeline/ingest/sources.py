@@ -203,9 +203,10 @@ def read_ledger(
         if before != key or any(other != options or start > since for other, start in runs):
             last.pop(key, None)
         newest[source.path] = key, count
+        here = options, count
         for one in source.trajectory_ids:
-            if one not in stretches or stretches[one][0] != options:
-                stretches[one] = options, count
+            if (stretch := stretches.get(one)) is None or stretch[0] != options:
+                stretches[one] = here
         last[key] = source
     return _one_mapping(list(last.values())), bad_lines
 

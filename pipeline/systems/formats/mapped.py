@@ -145,7 +145,7 @@ def _sessions_of_record(
 
 def _call_sessions(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
     """The sessions of a file of model calls, each made of calls that continue each other."""
-    records = list[Numbered]()
+    records, calls = list[Numbered](), list[mapped_messages.ModelCall]()
     for number, value in _distinct_records(path, sessions, None):
         record = only_object(value, str(path), number)
         if isinstance(record, Quarantined):
@@ -156,7 +156,8 @@ def _call_sessions(path: Path, sessions: MappedSessions) -> Iterator[Trajectory 
             yield call
         else:
             records.append((number, record))
-    for number, head, many in mapped_messages.growing_sessions(records, sessions):
+            calls.append(call)
+    for number, head, many in mapped_messages.growing_sessions(records, calls, sessions):
         yield from items_until_failure(
             mapped_messages.session_of(many, head, number, sessions), str(path), number
         )

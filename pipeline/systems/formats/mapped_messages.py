@@ -17,6 +17,8 @@ from .paths import decode_json, getter
 from .rules import rules
 from .turns import Place
 
+ModelCall = tuple[list[Place], list[Place]]
+"""The messages of a call and its reply."""
 TIMES = ("timestamp", "created_at", "created")
 ANSWERING = [role for role, kind in ROLES.items() if kind == "agent"] + ["tool", "function"]
 """Roles of the messages that may come back from a call."""
@@ -77,21 +79,18 @@ def _is_answer(one: Any) -> bool:
 
 
 def growing_sessions(
-    records: list[Numbered], sessions: MappedSessions
+    records: list[Numbered], calls: list[ModelCall], sessions: MappedSessions
 ) -> Iterator[tuple[int | None, dict[str, Any], list[Place]]]:
-    """(number of the first record, head, messages) of each session of calls that continue each other; the
-    outcomes in the head and the messages are the last call's."""
-    calls = (
-        ([item for _, item in many], [item for _, item in reply])
-        for many, reply in (call(record, sessions) for _, record in records)
-    )
-    for one in growing.sessions_of(calls):
+    """(number of the first record, head, messages) of each session of the records' calls that continue each
+    other; the outcomes in the head and the messages are the last call's."""
+    pairs = (([item for _, item in many], [item for _, item in reply]) for many, reply in calls)
+    for one in growing.sessions_of(pairs):
         head = sessions.tail([records[one.last][1]], sessions.head([records[one.first][1]]))
-        many, reply = call(records[one.last][1], sessions)
+        many, reply = calls[one.last]
         yield records[one.first][0], head, many + reply
 
 
-def call(record: dict[str, Any], sessions: MappedSessions) -> tuple[list[Place], list[Place]]:
+def call(record: dict[str, Any], sessions: MappedSessions) -> ModelCall:
     """(messages, reply) of a model's call; the reply's places follow those of the list."""
     many = turns.events_in(record, sessions.mapping.events_at or "messages", None) or []
     many = many if isinstance(many, list) else [many]  # no message, which is said where it is read

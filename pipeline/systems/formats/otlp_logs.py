@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Any
@@ -28,6 +29,8 @@ SIDES = {
     "output": ("gen_ai.output.messages",),
 }
 """Side of a call -> the attributes that hold its messages."""
+OF_MODEL = ("gen_ai.request.", "gen_ai.response.", "gen_ai.usage.")
+"""What begins the attributes that name the model and its tokens."""
 _Key = tuple[str, str]
 
 
@@ -44,6 +47,7 @@ def spans_of(
     out."""
     calls = _Calls(traced)
     for line, value in values:
+        calls.begin_export()
         for place, resource in enumerate(field_of(value, "resourceLogs")):
             at = f"resourceLogs[{place}]"
             try:
@@ -79,6 +83,12 @@ class _Calls:
             self._traced.setdefault((span.trace, span.id), span)
         self._silent: dict[_Key, set[str]] = {}
         self._digests = set[bytes]()
+        self._repeats = Counter[str]()
+        """How often each event stands in the export that is being read."""
+
+    def begin_export(self) -> None:
+        """Note that another object of the file begins: what it repeats of earlier ones was sent again."""
+        self._repeats.clear()
 
     def add(self, record: Any, service: str | None) -> None:
         """Add an event to the span that it is of, once; ValueError where it names none."""
@@ -110,7 +120,10 @@ class _Calls:
         span.events.append((name, event))
 
     def _is_new(self, text: str) -> bool:
-        """Whether an event comes for the first time: exporters that try again write it twice."""
+        """Whether an event comes for the first time: exporters that try again write all of an export twice.
+        What stands twice in one export was said twice."""
+        self._repeats[text] += 1
+        text = f"{self._repeats[text]} {text}"
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         is_new = digest not in self._digests
         self._digests.add(digest)
@@ -125,6 +138,8 @@ class _Calls:
         if name.endswith(".details"):
             fields = {field for side in SIDES.keys() - silent for field in SIDES[side]}
             event = {field: one for field, one in event.items() if field not in fields}
+            of_model = {field: one for field, one in event.items() if field.startswith(OF_MODEL)}
+            span.attributes = {**of_model, **span.attributes}
         elif ("output" if name == "gen_ai.choice" else "input") not in silent:
             return
         span.events.append((name, event))

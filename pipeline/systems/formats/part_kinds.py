@@ -24,7 +24,9 @@ def messages(item: Message) -> list[Message] | None:
     """The messages of a request or response, [] for one in which nobody says anything; None for any other
     item."""
     parts = item.get("parts")
-    if "role" in item or item.get("kind") not in ("request", "response") or not isinstance(parts, list):
+    if item.get("kind") not in ("request", "response") or not isinstance(parts, list):
+        return None
+    if "role" in item and not parts:
         return None
     if not all(isinstance(part, dict) and isinstance(part.get(KIND), str) for part in parts):
         return None

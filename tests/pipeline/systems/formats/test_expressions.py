@@ -129,3 +129,26 @@ def test_a_pattern_without_an_end_costs_its_record_and_not_those_behind_it(tmp_p
     runs, wrong = read("mapped", log, map=head)
     assert [run.native_id for run in runs] == ["r", "t"]
     assert [(one.line, "takes more than" in one.reason) for one in wrong] == [(2, True)]
+
+
+def test_a_pattern_is_asked_once_of_each_call_that_may_continue_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second time its limit may be lower, and what fails then is no record's."""
+    texts: list[str] = []
+    search = expressions.Expression.search
+
+    def counted(self: expressions.Expression, text: str) -> expressions.Match | None:
+        texts.append(text)
+        return search(self, text)
+
+    monkeypatch.setattr(expressions.Expression, "search", counted)
+    calls = ({"id": n, "messages": [{"role": "user", "content": n}]} for n in ("one", "two"))
+    how = '[trajectory]\nnative_id = "id"\n[messages]\nat = "messages"\ngrowing = true\n'
+    runs, _ = read(
+        "mapped",
+        write_lines(tmp_path / "a.jsonl", *calls),
+        map=how + "[filter]\nskip = [{ 'messages[].content' = '~^none$' }]\n",
+    )
+    assert [run.native_id for run in runs] == ["one", "two"]
+    assert texts == ["one", "two"]

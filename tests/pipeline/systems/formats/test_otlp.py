@@ -418,6 +418,22 @@ def test_an_event_in_logs_says_what_its_span_in_traces_does_not(tmp_path: Path) 
     assert (run.agent_model, outline(run.events)) == ("m-1", [("user", "message", "To Ulm, please.")])
 
 
+def test_an_event_in_logs_names_the_model_and_tokens_that_its_span_does_not(tmp_path: Path) -> None:
+    call = span(1, "chat")
+    about = {"gen_ai.request.model": "m-1", "gen_ai.usage.input_tokens": 5, "gen_ai.usage.output_tokens": 7}
+    event = logged(DETAILS, call["spanId"], None, **{"gen_ai.output.messages": REPLY}, **about)
+    event |= {"traceId": call["traceId"]}
+    run = one("otlp", write_lines(tmp_path / "all.jsonl", logs(event), traced(call)))
+    assert run.agent_model == "m-1"
+    assert {7} <= {count for participant in run.participants for count in participant.tokens.values()}
+
+
+def test_what_one_export_has_twice_was_said_twice(tmp_path: Path) -> None:
+    words = [logged("gen_ai.user.message", "a", {"content": text}) for text in ("Yes.", "Now.", "Yes.")]
+    run = one("otlp", write_lines(tmp_path / "logs.jsonl", logs(*words), logs(*words)))
+    assert [event.text for event in run.events] == ["Yes.", "Now.", "Yes."]
+
+
 def test_an_event_in_logs_that_is_not_as_otlp_has_it_costs_itself_alone(tmp_path: Path) -> None:
     whole = logged(DETAILS, "a", None, **{"gen_ai.input.messages": REQUEST})
     lacking = {key: value for key, value in whole.items() if key != "spanId"}
