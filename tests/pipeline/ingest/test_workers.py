@@ -273,36 +273,28 @@ def test_a_large_source_that_cannot_be_parted_costs_no_other(
     assert reasons == [("its reader failed", 1), ("cannot be read", 2)]
 
 
-def test_a_source_whose_parts_end_midway_is_read_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("vanishes", [False, True])
+def test_a_source_whose_parts_end_midway_is_read_once_or_as_far_as_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vanishes: bool
 ) -> None:
     monkeypatch.setattr(workers, "SHARE", 400)
     reading = _reading(difficult(tmp_path / "calls.jsonl"))
+    before = list(numbered_lines(reading.place.path))
 
     def broken(*place: Any) -> Iterator[Span]:
         yield from itertools.islice(line_spans(*place), 3)
+        if vanishes:
+            reading.place.path.unlink()
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(workers, "line_spans", broken)
     parts = list(workers._parts(reading))
     assert len(parts) == 4
+    if vanishes:
+        assert parts[3].size == 0
+        return
     lines = [line for part in parts for line in numbered_lines(reading.place.path, part.span)]
-    assert lines == list(numbered_lines(reading.place.path))
-
-
-def test_a_file_that_vanishes_while_its_parts_are_looked_for_stops_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(workers, "SHARE", 400)
-    reading = _reading(difficult(tmp_path / "calls.jsonl"))
-
-    def vanishing(*place: Any) -> Iterator[Span]:
-        yield from itertools.islice(line_spans(*place), 3)
-        reading.place.path.unlink()
-        raise OSError(2, "No such file or directory")
-
-    monkeypatch.setattr(workers, "line_spans", vanishing)
-    assert [part.size for part in workers._parts(reading)][3:] == [0]
+    assert lines == before
 
 
 def test_sessions_that_are_open_all_the_time_cost_no_reading_of_the_whole_file_for_each_part(
