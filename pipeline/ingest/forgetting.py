@@ -7,7 +7,7 @@ ingests keep to it. Logs, and the ledgers of sources and ratings, stay as they a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,8 +83,9 @@ def heed(store: Store, offsets: Mapping[str, int]) -> list[str]:
     entries = list(_entries(store.workspace, offsets))
     enforce(store)
     names = [name for entry in entries if entry.undo and (name := entry.source or entry.trajectory)]
-    ids = _noted_ids(store.workspace, {entry.source for entry in entries if entry.source is not None})
-    return [*names, *_take_out(store, ids)]
+    sources = provenance.read_ledger(store.workspace)[0]
+    ids = _noted_ids(sources, {entry.source for entry in entries if entry.source is not None})
+    return [*names, *_take_out(store, sources, ids)]
 
 
 def forget(store: Store, name: str) -> Effect:
@@ -123,7 +124,8 @@ def undo(store: Store, name: str) -> Effect:
     lines = [ForgottenEntry(source=one, undo=True, time=now) for one in sources]
     lines += [ForgottenEntry(trajectory=one, undo=True, time=now) for one in trajectories]
     _append(store.workspace, lines)
-    return Effect(sources, trajectories, shared=sorted(_noted_ids(store.workspace, set(sources))))
+    ids = _noted_ids(provenance.read_ledger(store.workspace)[0], set(sources))
+    return Effect(sources, trajectories, shared=sorted(ids))
 
 
 def _excluded(workspace: Workspace, name: str) -> tuple[list[str], list[str]]:
@@ -150,13 +152,12 @@ def enforce(store: Store) -> Effect:
     return effect
 
 
-def _noted_ids(workspace: Workspace, paths: Collection[str]) -> set[str]:
-    """Ids of the trajectories that these sources gave, by the ledger."""
-    sources = provenance.read_ledger(workspace)[0] if paths else ()
+def _noted_ids(sources: Iterable[provenance.Source], paths: Collection[str]) -> set[str]:
+    """Ids of the trajectories that the sources of these paths gave, by the ledger."""
     return {key for source in sources if source.path in paths for key in source.trajectory_ids}
 
 
-def _take_out(store: Store, ids: Collection[str]) -> list[str]:
+def _take_out(store: Store, sources: Iterable[provenance.Source], ids: Collection[str]) -> list[str]:
     """Take those of these trajectories out of the tables that a source is sure to give again; returns their
     ids, whether they were there or not, for the caller to read them again.
 
@@ -166,7 +167,7 @@ def _take_out(store: Store, ids: Collection[str]) -> list[str]:
     exclusions = read_exclusions(store.workspace)
     owners = [
         source
-        for source in (provenance.read_ledger(store.workspace)[0] if ids else ())
+        for source in sources
         if source.path not in exclusions.sources
         and any(key in ids for key in source.trajectory_ids)
         and _is_as_noted(store.workspace, source)
