@@ -1,12 +1,14 @@
 """Scrapes of a model server's /metrics as rows: recorded under raw/, stored beside the events.
 
-Every sample of a metric is summed over its labels (models, engines), so the text format needs no more
-of a parser than one pattern. Counters are stored as they are; the views take differences.
+Every sample of a metric is summed over its labels (models, engines), but for shares, of which the largest
+counts; so the text format needs no more of a parser than one pattern. Counters are stored as they are; the
+views take differences.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -34,21 +36,29 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "prompt_tokens": ("vllm:prompt_tokens_total",),
     "generation_tokens": ("vllm:generation_tokens_total",),
 }
+SHARES = {"kv_cache_use"}
+"""Columns of shares, from 0 to 1."""
 
 
 def parse(text: str) -> dict[str, float | None]:
     """The columns out of one scrape; None where the server does not say."""
-    sums: dict[str, float] = {}
+    samples: dict[str, list[float]] = {}
     for sample in _SAMPLE.finditer(text):
         if sample["name"].startswith("vllm:"):
             try:
-                sums[sample["name"]] = sums.get(sample["name"], 0.0) + float(sample["value"])
+                samples.setdefault(sample["name"], []).append(float(sample["value"]))
             except ValueError:
                 continue
     return {
-        column: next((sums[name] for name in names if name in sums), None)
+        column: next((_total(column, samples[name]) for name in names if name in samples), None)
         for column, names in COLUMNS.items()
     }
+
+
+def _total(column: str, values: list[float]) -> float | None:
+    """Of all engines together: a share is that of the fullest one. None for what is no number."""
+    total = max(values) if column in SHARES else sum(values)
+    return total if math.isfinite(total) else None
 
 
 def row(scrape: dict[str, Any]) -> Row:

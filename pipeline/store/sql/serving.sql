@@ -3,55 +3,82 @@
 CREATE OR REPLACE VIEW serving_rates AS
 -- Counters as differences to the scrape before; NULL where the server was restarted in between.
 WITH steps AS (
-    SELECT *,
+    SELECT time, local, url, running, queue, kv_cache_use,
         epoch(CAST(time AS TIMESTAMP)) - epoch(CAST(lag(time) OVER w AS TIMESTAMP)) AS seconds,
-        preemptions - lag(preemptions) OVER w AS new_preemptions,
-        prefix_queries - lag(prefix_queries) OVER w AS new_queries,
-        prefix_hits - lag(prefix_hits) OVER w AS new_hits,
-        ttft_sum - lag(ttft_sum) OVER w AS new_ttft,
-        ttft_count - lag(ttft_count) OVER w AS new_first_tokens,
-        prompt_tokens - lag(prompt_tokens) OVER w AS new_prompt_tokens,
-        generation_tokens - lag(generation_tokens) OVER w AS new_generation_tokens
+        preemptions - lag(preemptions) OVER w AS preemptions,
+        prefix_queries - lag(prefix_queries) OVER w AS prefix_queries,
+        prefix_hits - lag(prefix_hits) OVER w AS prefix_hits,
+        ttft_sum - lag(ttft_sum) OVER w AS ttft_sum,
+        ttft_count - lag(ttft_count) OVER w AS ttft_count,
+        generation_tokens - lag(generation_tokens) OVER w AS generation_tokens
     FROM serving
     WHERE error IS NULL
     WINDOW w AS (PARTITION BY url ORDER BY time)
 )
 SELECT time, local, url, running, queue, kv_cache_use,
-    CASE WHEN new_preemptions >= 0 THEN new_preemptions END AS preemptions,
-    CASE WHEN new_queries > 0 AND new_hits >= 0 THEN new_hits / new_queries END AS prefix_hit_rate,
-    CASE WHEN new_first_tokens > 0 AND new_ttft >= 0 THEN new_ttft / new_first_tokens END AS ttft,
-    CASE WHEN new_prompt_tokens >= 0 AND seconds > 0 THEN new_prompt_tokens / seconds END AS prompt_tokens_per_second,
-    CASE WHEN new_generation_tokens >= 0 AND seconds > 0 THEN new_generation_tokens / seconds END
+    CASE WHEN preemptions >= 0 THEN preemptions END AS preemptions,
+    CASE WHEN prefix_queries > 0 AND prefix_hits >= 0 THEN prefix_queries END AS prefix_queries,
+    CASE WHEN prefix_queries > 0 AND prefix_hits >= 0 THEN prefix_hits END AS prefix_hits,
+    CASE WHEN ttft_count > 0 AND ttft_sum >= 0 THEN ttft_sum END AS ttft_sum,
+    CASE WHEN ttft_count > 0 AND ttft_sum >= 0 THEN ttft_count END AS ttft_count,
+    CASE WHEN generation_tokens >= 0 AND seconds > 0 THEN generation_tokens / seconds END
         AS generation_tokens_per_second
 FROM steps;
 
 CREATE OR REPLACE VIEW serving_total AS
--- All servers together, by the second.
-SELECT date_trunc('second', CAST(time AS TIMESTAMP)) AS utc, date_trunc('second', CAST(any_value(local) AS TIMESTAMP)) AS local,
-    sum(running) AS running, sum(queue) AS queue, max(kv_cache_use) AS kv_cache_use,
-    sum(preemptions) AS preemptions, avg(ttft) AS ttft, avg(prefix_hit_rate) AS prefix_hit_rate,
-    sum(generation_tokens_per_second) AS generation_tokens_per_second
-FROM serving_rates GROUP BY 1;
+-- All servers together, at each second in which one answered. What a server is doing is what its last scrape
+-- of at most a minute before says, since servers are not read in the same second; nothing where that scrape
+-- failed. What it did since the scrape before counts in the second of its own scrape alone.
+WITH scrapes AS MATERIALIZED (
+    SELECT *, date_trunc('second', CAST(time AS TIMESTAMP)) AS utc FROM serving_rates
+),
+seconds AS (
+    SELECT utc, date_trunc('second', CAST(any_value(local) AS TIMESTAMP)) AS local, sum(preemptions) AS preemptions,
+        sum(ttft_sum) AS ttft_sum, sum(ttft_count) AS ttft_count,
+        sum(prefix_hits) / sum(prefix_queries) AS prefix_hit_rate
+    FROM scrapes GROUP BY utc
+),
+servers AS (
+    SELECT m.utc, r.running, r.queue, r.kv_cache_use, r.generation_tokens_per_second
+    FROM (SELECT utc, url FROM seconds, (SELECT DISTINCT url FROM scrapes)) m
+    ASOF JOIN (
+        SELECT * FROM (
+            SELECT utc, time, url, running, queue, kv_cache_use, generation_tokens_per_second FROM scrapes
+            UNION ALL
+            SELECT date_trunc('second', CAST(time AS TIMESTAMP)), time, url, NULL, NULL, NULL, NULL
+            FROM serving WHERE error IS NOT NULL
+        ) QUALIFY row_number() OVER (PARTITION BY url, utc ORDER BY time DESC) = 1
+    ) r ON r.url = m.url AND m.utc >= r.utc
+    WHERE m.utc - r.utc <= INTERVAL 1 MINUTE
+),
+states AS (
+    SELECT utc, sum(running) AS running, sum(queue) AS queue, max(kv_cache_use) AS kv_cache_use,
+        sum(generation_tokens_per_second) AS generation_tokens_per_second
+    FROM servers GROUP BY utc
+)
+SELECT utc, local, running, queue, kv_cache_use, preemptions, ttft_sum / ttft_count AS ttft, prefix_hit_rate,
+    generation_tokens_per_second, ttft_sum, ttft_count
+FROM seconds JOIN states USING (utc);
 
-CREATE OR REPLACE VIEW serving_load AS
--- Each event with the load in force: the last scrape of at most a minute before it. A time without a
--- zone is the logging host's, which is taken to be ours.
+CREATE OR REPLACE VIEW serving_events AS
+-- Events of sessions within a day of any scrape, whatever their zone: the others need not be looked at. A time
+-- without a zone is the logging host's, which is taken to be ours.
 WITH served AS (
-    -- Sessions within a day of any scrape, whatever their zone: the others need not be looked at.
     SELECT t.id
     FROM trajectories t,
         (SELECT min(CAST(time AS TIMESTAMP)) AS first, max(CAST(time AS TIMESTAMP)) AS last FROM serving) s
     WHERE coalesce(TRY_CAST(left(t.started, 19) AS TIMESTAMP) <= s.last + INTERVAL 1 DAY, true)
         AND coalesce(TRY_CAST(left(t.ended, 19) AS TIMESTAMP) >= s.first - INTERVAL 1 DAY, true)
-),
-timed AS (
-    SELECT *, regexp_matches(time, '(Z|[+-]\d\d:?\d\d)$') AS zoned,
-        CASE WHEN regexp_matches(time, '(Z|[+-]\d\d:?\d\d)$')
-            THEN epoch(TRY_CAST(time AS TIMESTAMPTZ)) ELSE epoch(TRY_CAST(time AS TIMESTAMP)) END AS moment
-    FROM events
-    WHERE trajectory_id IN (SELECT id FROM served)
-),
-loads AS (
+)
+SELECT *, regexp_matches(time, '(Z|[+-]\d\d:?\d\d)$') AS zoned,
+    CASE WHEN regexp_matches(time, '(Z|[+-]\d\d:?\d\d)$')
+        THEN epoch(TRY_CAST(time AS TIMESTAMPTZ)) ELSE epoch(TRY_CAST(time AS TIMESTAMP)) END AS moment
+FROM events
+WHERE trajectory_id IN (SELECT id FROM served);
+
+CREATE OR REPLACE VIEW serving_load AS
+-- Each event with the load in force: the last scrape of at most a minute before it.
+WITH loads AS (
     SELECT *, true AS zoned, epoch(utc) AS moment FROM serving_total
     UNION ALL
     SELECT *, false, epoch(local) FROM serving_total
@@ -59,23 +86,23 @@ loads AS (
 SELECT e.trajectory_id, e.seq, e.sub, e.live_only, e.time, e.actor, e.kind, e.text, e.action, e.status, e.moment,
     s.running, s.queue, s.kv_cache_use, s.preemptions, s.ttft, s.prefix_hit_rate, s.generation_tokens_per_second,
     CASE WHEN s.queue > 0 THEN 'queue' WHEN s.running > 0 THEN 'busy' ELSE 'idle' END AS load
-FROM timed e
+FROM serving_events e
 ASOF JOIN loads s ON e.zoned = s.zoned AND e.moment >= s.moment
 WHERE e.moment - s.moment <= 60;
 
 CREATE OR REPLACE VIEW serving_answers AS
 -- Each human message under a known load: how long until an agent did something, and what the human did
--- until then.
+-- until then, whatever the load was by that time.
 SELECT q.trajectory_id, q.seq, q.load, q.queue, q.ttft,
     min(a.moment) - q.moment AS answer_seconds,
-    (SELECT h.kind FROM serving_load h JOIN participants p ON p.trajectory_id = h.trajectory_id AND p.name = h.actor
+    (SELECT h.kind FROM serving_events h JOIN participants p ON p.trajectory_id = h.trajectory_id AND p.name = h.actor
      WHERE h.trajectory_id = q.trajectory_id AND p.kind = 'human' AND (h.seq, h.sub) > (q.seq, q.sub)
         AND h.seq < coalesce(min(a.seq), 2147483647)
      ORDER BY h.seq, h.sub LIMIT 1) AS meanwhile
 FROM serving_load q
 JOIN participants p ON p.trajectory_id = q.trajectory_id AND p.name = q.actor AND p.kind = 'human'
 LEFT JOIN (
-    SELECT l.* FROM serving_load l
+    SELECT l.* FROM serving_events l
     JOIN participants x ON x.trajectory_id = l.trajectory_id AND x.name = l.actor AND x.kind = 'agent'
     WHERE NOT l.live_only
 ) a ON a.trajectory_id = q.trajectory_id AND a.seq > q.seq
@@ -102,8 +129,9 @@ UNION ALL
 SELECT 'action_failure_rate', load, avg((status = 'failed')::INTEGER), count(status), count(*) - count(status)
 FROM serving_load WHERE kind = 'action' GROUP BY load
 UNION ALL
-SELECT 'ttft', CASE WHEN queue > 0 THEN 'queue' WHEN running > 0 THEN 'busy' ELSE 'idle' END, avg(ttft), count(ttft),
-    count(*) - count(ttft)
+-- Of requests, and not of scrapes: one that saw a single request counts no more than that.
+SELECT 'ttft', CASE WHEN queue > 0 THEN 'queue' WHEN running > 0 THEN 'busy' ELSE 'idle' END,
+    sum(ttft_sum) / sum(ttft_count), coalesce(sum(ttft_count), 0)::BIGINT, 0
 FROM serving_total GROUP BY 2
 UNION ALL
 SELECT 'preemptions', CASE WHEN queue > 0 THEN 'queue' WHEN running > 0 THEN 'busy' ELSE 'idle' END, sum(preemptions),

@@ -26,6 +26,7 @@ vllm:num_requests_running{engine="0",model_name="a } b"} 3.0
 vllm:num_requests_running{engine="1",model_name="m"} 2.0
 vllm:num_requests_waiting{engine="0"} 7
 vllm:kv_cache_usage_perc{engine="0"} 0.25
+vllm:kv_cache_usage_perc{engine="1"} 0.75
 vllm:num_preemptions_total{engine="0"} 1e1
 vllm:prefix_cache_queries_total{engine="0"} 100
 vllm:prefix_cache_hits_total{engine="0"} 80
@@ -38,16 +39,16 @@ python_gc_objects_collected_total{generation="0"} 5
 START = 1_795_242_000.0
 
 
-def scrape(seconds: float, **values: float) -> dict[str, object]:
-    """A recorded scrape so many seconds in, with these metrics."""
+def scrape(seconds: float, values: dict[str, float], server: str = "gpu") -> dict[str, object]:
+    """A recorded scrape of a server so many seconds in, with these metrics."""
     text = "\n".join(f"vllm:{name} {value}" for name, value in values.items())
-    return {"time": START + seconds, "url": "http://gpu/metrics", "text": text}
+    return {"time": START + seconds, "url": f"http://{server}/metrics", "text": text}
 
 
-def test_samples_are_summed_over_their_labels_and_what_is_not_there_is_null() -> None:
+def test_samples_are_summed_over_their_labels_but_for_shares_and_what_is_not_there_is_null() -> None:
     found = parse(SCRAPE)
     assert found["running"] == 5.0
-    assert (found["queue"], found["preemptions"], found["kv_cache_use"]) == (7.0, 10.0, 0.25)
+    assert (found["queue"], found["preemptions"], found["kv_cache_use"]) == (7.0, 10.0, 0.75)
     assert (found["prefix_queries"], found["prefix_hits"]) == (100.0, 80.0)
     assert (found["ttft_sum"], found["ttft_count"]) == (12.5, 5.0)
     assert found["generation_tokens"] is None
@@ -57,12 +58,67 @@ def test_rates_are_differences_of_counters_and_null_after_a_restart(workspace: P
     store = Store(Workspace(workspace))
     steps = [(0, 10.0, 5.0), (5, 16.0, 8.0), (10, 1.0, 1.0)]
     names = ("time_to_first_token_seconds_sum", "time_to_first_token_seconds_count")
-    scrapes = [scrape(t, **dict(zip(names, values, strict=True))) for t, *values in steps]
+    scrapes = [scrape(t, dict(zip(names, values, strict=True))) for t, *values in steps]
     with store.writing() as connection:
         insert(connection, "serving", [row(s) for s in scrapes])
     with store.reading() as connection:
-        found = connection.execute("SELECT ttft FROM serving_rates ORDER BY time").fetchall()
+        found = connection.execute("SELECT ttft_sum / ttft_count FROM serving_rates ORDER BY time").fetchall()
     assert found == [(None,), (2.0,), (None,)]
+
+
+def total(workspace: Path, scrapes: list[dict[str, object]], columns: str) -> list[tuple[object, ...]]:
+    """Rows of `serving_total`, the seconds of their scrapes since the first one in front."""
+    store = Store(Workspace(workspace))
+    with store.writing() as connection:
+        insert(connection, "serving", [row(one) for one in scrapes])
+    query = f"SELECT epoch(utc) - {START}, {columns} FROM serving_total ORDER BY utc"
+    with store.reading() as connection:
+        return list(connection.execute(query).fetchall())
+
+
+def test_servers_that_are_read_in_different_seconds_are_loaded_together(workspace: Path) -> None:
+    def load(seconds: float, server: str, running: float, queue: float, use: float) -> dict[str, object]:
+        names = ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc")
+        return scrape(seconds, dict(zip(names, (running, queue, use), strict=True)), server)
+
+    scrapes = [
+        load(0.2, "a", 4, 2, 0.5),
+        load(1.1, "b", 1, 0, 0.1),
+        load(5.0, "a", 3, 0, 0.4),
+        load(5.5, "a", 2, 0, 0.3),  # twice in a second: its last state, and not both
+        scrape(6.1, {}, "b") | {"error": "refused"},
+        load(7.0, "a", 2, 0, 0.2),
+        load(80.0, "b", 7, 0, 0.6),  # what a did is too old
+    ]
+    assert total(workspace, scrapes, "running, queue, kv_cache_use") == [
+        (0.0, 4.0, 2.0, 0.5),
+        (1.0, 5.0, 2.0, 0.5),
+        (5.0, 3.0, 0.0, 0.3),
+        (7.0, 2.0, 0.0, 0.2),
+        (80.0, 7.0, 0.0, 0.6),
+    ]
+
+
+def test_times_to_first_token_are_means_of_requests_and_not_of_scrapes_or_servers(workspace: Path) -> None:
+    names = (
+        *("time_to_first_token_seconds_sum", "time_to_first_token_seconds_count"),
+        *("prefix_cache_queries_total", "prefix_cache_hits_total"),
+    )
+
+    def counters(seconds: float, server: str, *values: float) -> dict[str, object]:
+        return scrape(seconds, dict(zip(names, values, strict=True)), server)
+
+    scrapes = [
+        counters(0, "a", 0, 0, 0, 0),
+        counters(0, "b", 0, 0, 0, 0),
+        counters(5, "a", 9, 90, 900, 900),
+        counters(5, "b", 11, 10, 100, 0),
+        counters(10, "a", 19, 91, 900, 900),
+    ]
+    rows = total(workspace, scrapes, "ttft, prefix_hit_rate")
+    assert rows == [(0.0, None, None), (5.0, 0.2, 0.9), (10.0, 10.0, None)]
+    (measure,) = [m for m in measures(Store(Workspace(workspace))) if m["metric"] == "ttft"]
+    assert (measure["value"], measure["n"], measure["missing"]) == (30.0 / 101, 101, 0)
 
 
 def test_answers_and_failures_are_set_against_the_load_in_force(workspace: Path, tmp_path: Path) -> None:
@@ -86,7 +142,7 @@ def test_answers_and_failures_are_set_against_the_load_in_force(workspace: Path,
     waiting = [(0.0, 1.0, 0.0), (10.0, 4.0, 6.0), (50.0, 4.0, 6.0)]
     with store.writing() as connection:
         for seconds, running, queue in waiting:
-            one = scrape(seconds, num_requests_running=running, num_requests_waiting=queue)
+            one = scrape(seconds, {"num_requests_running": running, "num_requests_waiting": queue})
             insert(connection, "serving", [row(one)])
     found = {(r["metric"], r["group"]["load"]): (r["value"], r["n"]) for r in measures(store)}
     assert found["answer_seconds", "busy"] == (2.0, 1)
@@ -94,6 +150,25 @@ def test_answers_and_failures_are_set_against_the_load_in_force(workspace: Path,
     assert found["spoke_again_rate", "queue"] == (0.5, 2)
     assert found["action_failure_rate", "queue"] == (1.0, 1)
     assert found["slow_answer_rate", "busy"] == (0.0, 1)
+
+
+def test_an_answer_counts_whatever_is_known_of_the_load_by_then(workspace: Path, tmp_path: Path) -> None:
+    people = [{"name": "a", "kind": "agent"}, {"name": "h", "kind": "human"}]
+    events = [
+        {"actor": "h", "kind": "message", "text": "One?", "time": "2026-11-21T06:20:50+00:00"},
+        {"actor": "h", "kind": "message", "text": "Hello?", "time": "2026-11-21T06:21:10+00:00"},
+        {"actor": "a", "kind": "message", "text": "1", "time": "2026-11-21T06:21:30+00:00"},
+    ]
+    log = tmp_path / "own.jsonl"
+    head = {"type": "trajectory", "native_id": "x", "participants": people, "events": events}
+    log.write_text(json.dumps(head) + "\n")
+    store = Store(Workspace(workspace))
+    ingest(store, [log], ReadOptions())
+    with store.writing() as connection:  # the last scrape is of 06:20:00
+        insert(connection, "serving", [row(scrape(0.0, {"num_requests_running": 1.0}))])
+    rates = {r["metric"]: (r["value"], r["n"], r["missing"]) for r in measures(store)}
+    assert rates["answer_seconds"] == (40.0, 1, 0)
+    assert rates["spoke_again_rate"] == (1.0, 1, 0)
 
 
 async def test_an_answer_that_comes_in_pieces_is_read_to_its_end(workspace: Path) -> None:
