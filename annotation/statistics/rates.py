@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...schemas.text import count_of
 from .audit import ERROR, UNCLEAR, Audit
 from .estimators import ESTIMATORS
 
@@ -42,6 +43,9 @@ class Rate:
     reason: str | None = None
 
 
+_COUNT_ALIKE = "taken to be like the others, and in the interval to be anything"
+
+
 def rate(audit: Audit, estimator: str | None = None, *, resamples: int = 4000, seed: int = 0) -> Rate:
     """The share of units with the code, by the named estimator or the one that the design calls for."""
     default, why = choose(audit)
@@ -54,10 +58,14 @@ def rate(audit: Audit, estimator: str | None = None, *, resamples: int = 4000, s
     either = [
         estimate(replace(audit, human=np.where(unclear, label, audit.human)), 2, seed)[0] for label in (0, 1)
     ]
+    design = why if name == default else f"asked for; {default} fits: {why}"
+    if name in ("post_stratified", "difference") and (unchecked := int(audit.unchecked.sum())):
+        units = count_of(unchecked, "unit", "units")
+        design += f"; {units} without an answer of the judge and without a label {_COUNT_ALIKE}"
     judgments = None if audit.judge is None else audit.judge[audit.judge >= 0]
     return Rate(
         estimator=name,
-        design=why if name == default else f"asked for; {default} fits: {why}",
+        design=design,
         judge_rate=None if judgments is None or not len(judgments) else float((judgments == 1).mean()),
         rate=value,
         low=interval.low,
