@@ -5,10 +5,11 @@
 Corpora of 2,000 units and a judge of the sensitivity and specificity shown; about n units are drawn for
 people: evenly ("even"), by the judge's label ("by judge"), by that and another code's wishes ("uneven";
 "unclear" where the judge finds .08 of the units so, "few unclear" where .02, of which half have the code),
-evenly from trajectories of 8 ("clustered", intraclass correlation .2), whole trajectories ("whole"; "alike": intraclass correlation .8), or unevenly from them; a
-pilot and a second sample by the judge's label ("two samples"); ten of each of twenty tasks and no judge
-("strata"), or by something that nearly tells the code ("telling strata": .9 of the units that have it lie in
-one of two), of which .6 are labelled so far ("unfinished"), or of which half is asked about ("of a group").
+evenly from trajectories of 8 ("clustered", intraclass correlation .2), whole trajectories ("whole";
+"alike": intraclass correlation .8), or unevenly from them; a pilot and a second sample by the judge's label
+("two samples"); ten of each of twenty tasks and no judge ("strata"), or by something that nearly tells the
+code ("telling strata": .9 of the units that have it lie in one of two), of which .6 are labelled so far
+("unfinished"), or of which half is asked about ("of a group").
 The first table's people see what is so.
 
 In the second table two people of sensitivity .7 and specificity .97 label; of a share of the units
