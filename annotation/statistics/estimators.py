@@ -24,7 +24,9 @@ def post_stratified(audit: Audit, resamples: int, seed: int) -> Estimate:
     within the judge's labels; of units within trajectories it has no interval.
     """
     if (unchecked := audit.unchecked).any():
-        return _whole(post_stratified(audit.where(~unchecked), resamples, seed), float(unchecked.mean()))
+        return with_unanswered(
+            post_stratified(audit.where(~unchecked), resamples, seed), float(unchecked.mean())
+        )
     if audit.empty_stratum:
         return None, Interval(None, None, audit.empty_stratum)
     if not audit.even_within_strata:
@@ -54,7 +56,7 @@ def difference(audit: Audit, resamples: int, seed: int) -> Estimate:
     The interval is that of `shares`; deviations shrink by √(1 − n_h/N_h).
     """
     if (unchecked := audit.unchecked).any():
-        return _whole(difference(audit.where(~unchecked), resamples, seed), float(unchecked.mean()))
+        return with_unanswered(difference(audit.where(~unchecked), resamples, seed), float(unchecked.mean()))
     if audit.empty_stratum:
         return None, Interval(None, None, audit.empty_stratum)
     _, share, of_unit = _strata(audit)
@@ -93,7 +95,7 @@ def _stratified_estimate(audit: Audit, sums: Shares, share: Floats, resamples: i
     return value, _bounded_interval(audit, Interval(low.low, high.high, low.reason, low.undefined_resamples))
 
 
-def _whole(rest: Estimate, share: float) -> Estimate:
+def with_unanswered(rest: Estimate, share: float) -> Estimate:
     """The estimate of all units from the rest's, where a `share` has no answer of the judge and no label.
 
     It counts as the rest does, and the interval allows for none or all of it to have the code.

@@ -43,9 +43,6 @@ class Rate:
     reason: str | None = None
 
 
-_COUNT_ALIKE = "taken to be like the others, and in the interval to be anything"
-
-
 def rate(audit: Audit, estimator: str | None = None, *, resamples: int = 4000, seed: int = 0) -> Rate:
     """The share of units with the code, by the named estimator or the one that the design calls for."""
     default, why = choose(audit)
@@ -59,9 +56,8 @@ def rate(audit: Audit, estimator: str | None = None, *, resamples: int = 4000, s
         estimate(replace(audit, human=np.where(unclear, label, audit.human)), 2, seed)[0] for label in (0, 1)
     ]
     design = why if name == default else f"asked for; {default} fits: {why}"
-    if name in ("post_stratified", "difference") and (unchecked := int(audit.unchecked.sum())):
-        units = count_of(unchecked, "unit", "units")
-        design += f"; {units} without an answer of the judge and without a label {_COUNT_ALIKE}"
+    if name in ("post_stratified", "difference"):
+        design += unanswered(audit)
     judgments = None if audit.judge is None else audit.judge[audit.judge >= 0]
     return Rate(
         estimator=name,
@@ -78,6 +74,18 @@ def rate(audit: Audit, estimator: str | None = None, *, resamples: int = 4000, s
         rate_if_unclear_absent=either[0],
         rate_if_unclear_present=either[1],
         reason=interval.reason,
+    )
+
+
+def unanswered(audit: Audit) -> str:
+    """What is assumed of the units that neither the judge answered nor people labelled, in words."""
+    number = int(audit.unchecked.sum())
+    if not number:
+        return ""
+    units = count_of(number, "unit", "units")
+    return (
+        f"; {units} without an answer of the judge and without a label taken to be like the others, "
+        "and in the interval to be anything"
     )
 
 
