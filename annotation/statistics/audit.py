@@ -118,8 +118,11 @@ class Audit:
 
     def where(self, units: Bools) -> Audit:
         """The same for some of the units."""
-        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        return Audit(**{name: None if value is None else value[units] for name, value in values.items()})
+
+        def some(values: Any) -> Any:
+            return None if values is None else values[units]
+
+        return Audit(*(some(getattr(self, field.name)) for field in fields(self)))
 
     @property
     def empty_stratum(self) -> str | None:
