@@ -4,11 +4,12 @@
 
 Corpora of 2,000 units and a judge of the sensitivity and specificity shown; about n units are drawn for
 people: evenly ("even"), by the judge's label ("by judge"), by that and another code's wishes ("uneven";
-"unclear" where the judge finds .08 of the units so), evenly from trajectories of 8 ("clustered", intraclass
-correlation .2), whole trajectories ("whole"; "alike": intraclass correlation .8), or unevenly from them; a
-pilot and a second sample by the judge's label ("two samples"); ten of each of twenty tasks and no judge
-("strata"), or by something that nearly tells the code ("telling strata": .9 of the units that have it lie in
-one of two), of which .6 are labelled so far ("unfinished"), or of which half is asked about ("of a group").
+"unclear" where the judge finds .08 of the units so, "few unclear" where .02, of which half have the code),
+evenly from trajectories of 8 ("clustered", intraclass correlation .2), whole trajectories ("whole";
+"alike": intraclass correlation .8), or unevenly from them; a pilot and a second sample by the judge's label
+("two samples"); ten of each of twenty tasks and no judge ("strata"), or by something that nearly tells the
+code ("telling strata": .9 of the units that have it lie in one of two), of which .6 are labelled so far
+("unfinished"), or of which half is asked about ("of a group").
 The first table's people see what is so.
 
 In the second table two people of sensitivity .7 and specificity .97 label; of a share of the units
@@ -49,6 +50,11 @@ DESIGNS = (
         "by judge",
         "uneven",
         "uneven, unclear",
+        "even, few unclear",
+        "by judge, few unclear",
+        "uneven, few unclear",
+        "clustered, few unclear",
+        "whole, few unclear",
         "two samples",
         "clustered",
         "whole",
@@ -109,12 +115,12 @@ def drawn(
         if "unfinished" in design:
             taken[rng.random(N) < 0.4] = 0
         return taken, inclusion, strata
-    if design in ("by judge", "strata"):
-        strata = judge if design == "by judge" else np.arange(N) % 20
+    if design == "strata" or design.startswith("by judge"):
+        strata = (judge == 1).astype(np.int64) if design.startswith("by judge") else np.arange(N) % 20
         taken = np.zeros(N)
         for stratum in np.unique(strata):
             own = np.flatnonzero(strata == stratum)
-            size = min(len(own), n // 3 if stratum else n - n // 3) if design == "by judge" else n // 20
+            size = min(len(own), n // 3 if stratum else n - n // 3) if design != "strata" else n // 20
             taken[rng.permutation(own)[:size]] = 1
             inclusion[own] = size / len(own)
         return taken, inclusion, strata
@@ -131,7 +137,10 @@ def plain(
 
     def once(seed: int) -> Result:
         truth, judge = corpus(*setting, correlation, rng)
-        if "unclear" in design:
+        if "few unclear" in design:
+            half = np.where(truth == 1, 0.01 / truth.mean(), 0.01 / (1 - truth.mean()))
+            judge[rng.random(N) < half] = UNCLEAR
+        elif "unclear" in design:
             judge[rng.random(N) < 0.08] = UNCLEAR
         units, inclusion, strata = drawn(design, truth, judge, n, rng)
         some = rng.random(N) < (0.5 if "of a group" in design else 1)
@@ -209,6 +218,7 @@ WHY = {
     "model": "the samples that identify the model at all are those that happened to hold many",
     "whole": "few whole trajectories with a positive: a ratio of few clusters lies low",
     "whole, alike": "few whole trajectories with a positive: a ratio of few clusters lies low",
+    "whole, few unclear": "few whole trajectories with a positive: a ratio of few clusters lies low",
     "clustered uneven": "few trajectories with a positive behind large weights",
     "two samples": "the pilot's rare positives weigh much more than the others",
     "uneven": "few positives behind large weights",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .audit import Audit
+from .estimators import with_unanswered
 from .intervals import MISSING, Floats, Interval, Ints, cluster_bootstrap, gamma_sums, interval_around
 
 Bools = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
@@ -32,6 +33,10 @@ def dawid_skene(
     over its labels; without it, of the annotators alone with weights 1/π. Null with the reason where fewer
     than three raters meet, or too few units of either kind are agreed on to tell misses from false alarms.
     """
+    if with_judge and (unchecked := audit.unchecked).any():
+        rest = audit.where(~unchecked), answers[~unchecked]
+        estimate = dawid_skene(*rest, with_judge=True, resamples=resamples, seed=seed)
+        return with_unanswered(estimate, float(unchecked.mean()))
     is_rated = (answers >= 0).any(1)
     labels = np.where(answers[is_rated] >= 0, answers[is_rated], MISSING)
     if reason := _why_unidentified(audit, labels, with_judge):

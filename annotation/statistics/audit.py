@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ from .intervals import MISSING, Floats, Ints
 
 UNCLEAR = -2  # was asked, and answered that it can't be told
 ERROR = -3  # was asked, and gave no answer: a judge that failed, a person who skipped
+FEW = 0.1
+"""The share of units without an answer of the judge up to which a rate needs no human label among them."""
 Bools = NDArray[np.bool_]
 
 
@@ -104,6 +107,22 @@ class Audit:
         is_known = self.inclusion > 0  # NaN is not
         chance, strata = self.inclusion[is_known], self.strata[is_known]
         return all(np.ptp(chance[strata == stratum]) < 1e-9 for stratum in np.unique(strata))
+
+    @property
+    def unchecked(self) -> Bools:
+        """(N,) units that the judge found unclear or failed on, of a kind that no person labelled; none where
+        they are more than FEW of all, or where nothing else was labelled."""
+        lacking = [kind for kind in (UNCLEAR, ERROR) if not (self.labelled & (self.strata == kind)).any()]
+        units: Bools = np.isin(self.strata, lacking)
+        return units & bool(self.labelled.any() and units.sum() <= FEW * len(units))
+
+    def where(self, units: Bools) -> Audit:
+        """The same for some of the units."""
+
+        def some(values: Any) -> Any:
+            return None if values is None else values[units]
+
+        return Audit(*(some(getattr(self, field.name)) for field in fields(self)))
 
     @property
     def empty_stratum(self) -> str | None:

@@ -17,7 +17,7 @@ effective number L' = (Σm)²/Σm² of clusters of m labelled units.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
@@ -44,6 +44,17 @@ class Arm:
     df: float
     checked: int
     """Clusters in which people labelled a unit."""
+    share: float = 1.0
+    """Of the condition's units, those that this is of."""
+
+    @property
+    def known_rate(self) -> float:
+        """What these units are of the rate of all."""
+        return self.share * self.rate
+
+    def part(self, share: float) -> Arm:
+        """The same as a `share` of a condition: it moves the rate of all by so much less."""
+        return replace(self, pull=share * self.pull, variance=share**2 * self.variance, share=share)
 
 
 def corrected(
@@ -56,25 +67,37 @@ def corrected(
     """Compare the corrected rates of two conditions; `clusters` (N₁,), (N₂,) name the cluster of each unit.
 
     Clusters of the same name in both are paired. None with the reason where a judge's label has no human one.
+    The few units of `Audit.unchecked` are taken to be like the others; interval and test allow that none or
+    all of them have the code.
     """
     if form not in FORMS:
         raise ValueError(f"unknown form {form!r}, expected one of {', '.join(FORMS)}")
     test = f"corrected rates ({form}), t"
     n = int(first.labelled.sum() + second.labelled.sum())
-    for place, audit in (("first", first), ("second", second)):
+    sides, unknown = [], []
+    for place, audit, names in zip(("first", "second"), (first, second), clusters, strict=True):
+        unchecked = audit.unchecked
+        audit = audit.where(~unchecked)
         if audit.empty_stratum:
             why = f"{place} sample: {audit.empty_stratum}"
             return Comparison(test, None, None, None, None, None, None, n, why)
-    one, other = (arm(audit, names, form) for audit, names in zip((first, second), clusters, strict=True))
+        unknown.append(float(unchecked.mean()))
+        sides.append(arm(audit, names[~unchecked], form).part(1 - unknown[-1]))
+    one, other = sides
+    if any(unknown):
+        test += ", unanswered units either way"
     _, here, there = np.intersect1d(one.names, other.names, assume_unique=True, return_indices=True)
     variance = one.variance + other.variance - 2 * float(one.pull[here] @ other.pull[there])
-    effect = one.rate - other.rate
+    least = one.known_rate - other.known_rate - unknown[1]
+    most = one.known_rate + unknown[0] - other.known_rate
     reason = _too_few(one, other, variance)
     low = high = p = None
     if reason is None:
         error, df = sqrt(variance), _df(one, other)
         reach = student(df) * error
-        low, high, p = max(-1.0, effect - reach), min(1.0, effect + reach), _two_sided(effect / error, df)
+        low, high = max(-1.0, least - reach), min(1.0, most + reach)
+        p = _two_sided(max(least, -most, 0.0) / error, df)
+    effect = one.rate - other.rate
     alone = len(one.names) - len(here), len(other.names) - len(here)
     return Comparison(
         test, one.rate, other.rate, effect, low, high, p, n, reason, pairs=len(here), alone=alone

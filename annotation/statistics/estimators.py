@@ -23,6 +23,10 @@ def post_stratified(audit: Audit, resamples: int, seed: int) -> Estimate:
     have the n of `shares`, and do not settle what their units add to the corpus. Wants units drawn evenly
     within the judge's labels; of units within trajectories it has no interval.
     """
+    if (unchecked := audit.unchecked).any():
+        return with_unanswered(
+            post_stratified(audit.where(~unchecked), resamples, seed), float(unchecked.mean())
+        )
     if audit.empty_stratum:
         return None, Interval(None, None, audit.empty_stratum)
     if not audit.even_within_strata:
@@ -51,6 +55,8 @@ def difference(audit: Audit, resamples: int, seed: int) -> Estimate:
 
     The interval is that of `shares`; deviations shrink by √(1 − n_h/N_h).
     """
+    if (unchecked := audit.unchecked).any():
+        return with_unanswered(difference(audit.where(~unchecked), resamples, seed), float(unchecked.mean()))
     if audit.empty_stratum:
         return None, Interval(None, None, audit.empty_stratum)
     _, share, of_unit = _strata(audit)
@@ -87,6 +93,17 @@ def _stratified_estimate(audit: Audit, sums: Shares, share: Floats, resamples: i
     most = np.where(sums.means[:, None] == 1, 1.0, theta)
     low, high = (interval_around(value, _unseen(audit, sums, share, draws)) for draws in (least, most))
     return value, _bounded_interval(audit, Interval(low.low, high.high, low.reason, low.undefined_resamples))
+
+
+def with_unanswered(rest: Estimate, share: float) -> Estimate:
+    """The estimate of all units from the rest's, where a `share` has no answer of the judge and no label.
+
+    It counts as the rest does, and the interval allows for none or all of it to have the code.
+    """
+    value, (low, high, reason, undefined) = rest
+    if low is None or high is None:
+        return rest
+    return value, Interval((1 - share) * low, (1 - share) * high + share, reason, undefined)
 
 
 def judge_only(audit: Audit, resamples: int, seed: int) -> Estimate:

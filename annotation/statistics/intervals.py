@@ -24,6 +24,7 @@ PRIOR_MASS = 2.0  # in units; two raters with two labels get 1/2 in each of thei
 _UNSEEN_CELLS = 256  # about so many unseen patterns stand for all of them
 _ROWS = 2_000  # whose weights are held at a time
 _ANYHOW = 4.0  # units with dissent that is as far apart as may be, beside those of the sample
+_ROUNDING = 1e-9  # of a weight
 MISSING = -1
 
 
@@ -178,7 +179,9 @@ def patterns(
     expected.
     """
     n = len(matrix)
-    weights = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64) * n / np.sum(weights)
+    weights = (
+        np.ones(n) if weights is None else _even(np.asarray(weights, dtype=np.float64) * n / np.sum(weights))
+    )
     level, usual, often = _levels(weights)
     distinct, weight_codes = np.unique(weights, return_inverse=True)
     rows, inverse, counts = np.unique(
@@ -208,6 +211,16 @@ def patterns(
         _prior=np.concatenate([prior, more_mass]),
         _by_cluster=by_cluster,
     )
+
+
+def _even(weights: Floats) -> Floats:
+    """The weights (n,), those that only rounding parts as one: they may differ in the last digit though their
+    units were drawn alike."""
+    values, place = np.unique(weights, return_inverse=True)
+    is_next = np.diff(values, prepend=values[:1]) > _ROUNDING * values
+    first = np.maximum.accumulate(np.where(is_next, np.arange(len(values)), 0))
+    even: Floats = values[first][place]
+    return even
 
 
 def _levels(weights: Floats) -> tuple[Ints, Floats, Floats]:

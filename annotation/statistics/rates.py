@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...schemas.text import count_of
 from .audit import ERROR, UNCLEAR, Audit
 from .estimators import ESTIMATORS
 
@@ -54,10 +55,13 @@ def rate(audit: Audit, estimator: str | None = None, *, resamples: int = 4000, s
     either = [
         estimate(replace(audit, human=np.where(unclear, label, audit.human)), 2, seed)[0] for label in (0, 1)
     ]
+    design = why if name == default else f"asked for; {default} fits: {why}"
+    if name in ("post_stratified", "difference"):
+        design += unanswered(audit)
     judgments = None if audit.judge is None else audit.judge[audit.judge >= 0]
     return Rate(
         estimator=name,
-        design=why if name == default else f"asked for; {default} fits: {why}",
+        design=design,
         judge_rate=None if judgments is None or not len(judgments) else float((judgments == 1).mean()),
         rate=value,
         low=interval.low,
@@ -70,6 +74,18 @@ def rate(audit: Audit, estimator: str | None = None, *, resamples: int = 4000, s
         rate_if_unclear_absent=either[0],
         rate_if_unclear_present=either[1],
         reason=interval.reason,
+    )
+
+
+def unanswered(audit: Audit) -> str:
+    """What is assumed of the units that neither the judge answered nor people labelled, in words."""
+    number = int(audit.unchecked.sum())
+    if not number:
+        return ""
+    units = count_of(number, "unit", "units")
+    return (
+        f"; {units} without an answer of the judge and without a label taken to be like the others, "
+        "and in the interval to be anything"
     )
 
 

@@ -36,6 +36,9 @@ from .counts import WORDLESS, Bools, Counts, Process, nothing, shares
 from .totals import SILENT, bounds_of
 
 THIN = "few of the sessions' units are rated: too low, and its interval too narrow"
+UNEVEN = "few of the sessions' units are rated, and unevenly: too low or high, and its interval too narrow"
+"""The same where a sample took some units with higher probability: how many it took of a party tells of the
+party, which the beta-binomial of its kind does not know."""
 LEAST_RATED = 0.4
 """The share of rated units in sessions below which an entropy is marked THIN."""
 LEAST_TESTED = 0.2
@@ -94,7 +97,8 @@ def entropy(counts: Counts, definition: str | None = "released") -> Process:
     units, answers = float(subset.units.sum()), float(subset.answers.sum())
     thin = answers < LEAST_RATED * units
     if thin:
-        result = replace(result, note=THIN)
+        even = np.allclose(subset.standing_answers, subset.answers)
+        result = replace(result, note=THIN if even else UNEVEN)
     # Of short sessions, those with a rated unit are rated to a larger share than all are.
     few = answers < LEAST_TESTED * units or (thin and share is not None and share < LEAST_TESTED)
     return Process(result, missing, share, *bounds, design, sample, UNTESTED if few else None)

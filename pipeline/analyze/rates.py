@@ -14,7 +14,7 @@ from ...annotation.statistics.audit import any_mode
 from ...annotation.statistics.estimators import ESTIMATORS
 from ...annotation.statistics.intervals import MISSING, Floats, Ints
 from ...annotation.statistics.rates import Rate as Estimated
-from ...annotation.statistics.rates import rate
+from ...annotation.statistics.rates import rate, unanswered
 from ...schemas import GOLD, Rate
 from ...schemas.text import count_of
 from ..errors import UsageError
@@ -176,11 +176,13 @@ def _with_model(own: Audit, code: Rated, labels: str, estimate: Estimated) -> Es
     """The row with the rate of the annotator model in place of that of the mean label."""
     columns = [code.raters.index(rater) for rater in code.humans]
     answers = np.where(own.human[:, None] == MISSING, MISSING, _presence(code.matrix[:, columns]))
-    value, interval = dawid_skene(own, answers, with_judge=labels == WITH_JUDGE)
+    with_judge = labels == WITH_JUDGE
+    value, interval = dawid_skene(own, answers, with_judge=with_judge)
+    words = unanswered(own) if with_judge and value is not None else ""
     return replace(
         estimate,
         estimator=labels.replace("-", "_"),
-        design="what is so behind what people say, by an annotator model",
+        design=f"what is so behind what people say, by an annotator model{words}",
         rate=value,
         low=interval.low,
         high=interval.high,

@@ -8,6 +8,7 @@ import pytest
 
 from coaudit.annotation.statistics import Audit
 from coaudit.annotation.statistics.annotators import dawid_skene, fit
+from coaudit.annotation.statistics.audit import UNCLEAR
 from coaudit.annotation.statistics.intervals import MISSING, Ints
 
 PATTERNS = {
@@ -52,6 +53,18 @@ def test_labels_of_one_trajectory_tell_of_others_only_where_there_are_none() -> 
     value, interval = dawid_skene(both, said, with_judge=False, resamples=20)
     assert value == pytest.approx(one[0], abs=1e-4)
     assert interval == (None, None, "no interval: all labels are of one trajectory of several", 0)
+
+
+def test_a_few_units_that_judge_and_people_left_open_may_be_anything() -> None:
+    audit = Audit(SAID[:, :2].mean(1), SAID[:, 2])
+    value, known = dawid_skene(audit, SAID[:, :2], with_judge=True, resamples=50)
+    judge, human = np.append(SAID[:, 2], [UNCLEAR] * 50), np.append(audit.human, [MISSING] * 50)
+    said = np.vstack([SAID[:, :2], np.full((50, 2), MISSING)])
+    more, interval = dawid_skene(Audit(human, judge), said, with_judge=True, resamples=50)
+    assert more == pytest.approx(value)
+    assert known.low is not None and known.high is not None
+    share = len(SAID) / len(judge)
+    assert interval[:2] == pytest.approx((share * known.low, share * known.high + 1 - share))
 
 
 def test_the_judge_is_one_more_rater_where_it_is_asked_for() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coaudit.annotation.statistics.audit import Audit
+from coaudit.annotation.statistics.audit import UNCLEAR, Audit
 from coaudit.annotation.statistics.corrected import arm, corrected
 from coaudit.annotation.statistics.intervals import MISSING
 
@@ -16,6 +16,13 @@ def audit(flagged: int, clear: int, yes_flagged: int, yes_clear: int, labelled: 
         human[start : start + labelled] = np.arange(labelled) < yes
     inclusion = np.where(judge == 1, labelled / flagged, labelled / clear)
     return Audit(human, judge, inclusion)
+
+
+def with_unanswered(own: Audit, n: int) -> Audit:
+    """The same with `n` more units that the judge found unclear and nobody labelled."""
+    assert own.judge is not None and own.inclusion is not None
+    human = np.append(own.human, np.full(n, MISSING))
+    return Audit(human, np.append(own.judge, np.full(n, UNCLEAR)), np.append(own.inclusion, np.full(n, 0.25)))
 
 
 def names(n: int, start: int = 0) -> np.ndarray:  # type: ignore[type-arg]
@@ -104,6 +111,23 @@ def test_a_label_of_the_judge_that_nobody_checked_leaves_the_difference_open() -
     row = corrected(first, second, (names(300), names(300, 300)))
     assert row.effect is None
     assert row.reason == "second sample: no human label among the 200 units that the judge did not mark"
+
+
+def test_a_few_units_that_judge_and_people_left_open_may_be_anything_in_either_arm() -> None:
+    first, second = audit(100, 200, 30, 2, 40), audit(60, 240, 10, 2, 40)
+    plain = corrected(first, second, (names(300), names(300, 300)))
+    wide = with_unanswered(first, 10)
+    row = corrected(wide, second, (names(310), names(310, 310)[:300]))
+    assert row.effect == pytest.approx(plain.effect) and row.first == pytest.approx(plain.first)
+    known = 300 / 310
+    assert plain.first is not None and plain.low is not None and plain.high is not None
+    assert row.low is not None and row.high is not None and row.p_value is not None
+    assert row.low == pytest.approx(plain.low - (1 - known) * plain.first, abs=0.002)
+    assert row.high == pytest.approx(plain.high + (1 - known) * (1 - plain.first), abs=0.002)
+    assert plain.p_value is not None and plain.p_value < row.p_value < 0.05
+    assert row.test == f"{plain.test}, unanswered units either way"
+    same = corrected(wide, first, (names(310), names(310, 310)[:300]))
+    assert same.p_value == 1
 
 
 def test_an_unknown_form_names_the_choices() -> None:

@@ -152,6 +152,17 @@ def test_one_heavy_unit_beside_many_light_ones_tells_little() -> None:
     assert row.low is not None and row.low < 0.1
 
 
+def test_weights_that_only_rounding_parts_are_one() -> None:
+    rng = np.random.default_rng(4)
+    matrix = rng.integers(0, 2, (60, 2))
+    weights = np.repeat([1 / 0.3, 1 / 0.7], 30)
+    rounded = weights * (1 + rng.integers(-2, 3, 60) * 2.0**-52)
+    assert len(np.unique(rounded)) > 4
+    first, second = (patterns(matrix, 2, weights=one) for one in (weights, rounded))
+    assert len(first.cells) == len(second.cells)
+    assert second.draw(200, seed=1) == pytest.approx(first.draw(200, seed=1), rel=1e-9)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("labels", "raters", "prevalence", "clustered"),

@@ -120,10 +120,51 @@ def test_the_judges_unclear_and_error_are_strata_and_not_its_no() -> None:
 
 @pytest.mark.parametrize("estimator", ["post_stratified", "difference"])
 def test_a_judge_label_that_nobody_checked_makes_the_rate_null(estimator: str) -> None:
-    judge = np.concatenate([JUDGE, np.full(7, ERROR)])
-    found = rate(Audit(np.concatenate([HUMAN, np.full(7, MISSING)]), judge), estimator)
+    judge = np.concatenate([JUDGE, np.full(12, ERROR)])
+    found = rate(Audit(np.concatenate([HUMAN, np.full(12, MISSING)]), judge), estimator)
     assert found.rate is None and found.low is None
-    assert found.reason == "no human label among the 7 units on which the judge failed"
+    assert found.reason == "no human label among the 12 units on which the judge failed"
+    marked = rate(Audit(np.where(JUDGE == 1, MISSING, HUMAN), JUDGE), estimator)
+    assert (marked.rate, marked.reason) == (None, "no human label among the 20 units that the judge marked")
+
+
+@pytest.mark.parametrize("estimator", ["post_stratified", "difference"])
+def test_a_few_units_that_judge_and_people_left_open_may_be_anything(estimator: str) -> None:
+    judge = np.concatenate([JUDGE, [UNCLEAR] * 2, [ERROR] * 8])
+    found = rate(Audit(np.concatenate([HUMAN, np.full(10, MISSING)]), judge), estimator)
+    rest = rate(Audit(HUMAN, JUDGE), estimator)
+    assert found.rate == pytest.approx(rest.rate)
+    assert rest.low is not None and rest.high is not None
+    assert (found.low, found.high) == pytest.approx((rest.low * 100 / 110, (rest.high * 100 + 10) / 110))
+    assert "; 10 units without an answer of the judge and without a label taken to be" in found.design
+    checked = np.concatenate([HUMAN, [1, 0], np.full(8, MISSING)])
+    only_errors = rate(Audit(checked, judge), estimator)
+    assert only_errors.rate is not None and "; 8 units without an answer" in only_errors.design
+    assert only_errors.n_human == 22
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.parametrize("present", [0.0, 0.5, 1.0])
+def test_the_interval_holds_the_rate_where_the_judge_left_open_what_nobody_checked(
+    present: float, clustered: bool
+) -> None:
+    rng = np.random.default_rng(3)
+    held = []
+    for seed in range(150):
+        chance = rng.beta(0.4, 3.6, 125)[np.arange(1000) // 8] if clustered else np.full(1000, 0.1)
+        truth = rng.random(1000) < chance
+        judge = (rng.random(1000) < np.where(truth, 0.8, 0.1)).astype(np.int64)
+        is_open = np.zeros(1000, dtype=bool)
+        is_open[rng.permutation(1000)[:20]] = True
+        judge[is_open] = UNCLEAR
+        truth[is_open] = rng.random(20) < present
+        drawn = np.zeros(1000, dtype=bool)
+        drawn[rng.permutation(1000)[:60]] = True
+        human = np.where(drawn, truth, MISSING)
+        found = rate(Audit(human, judge, clusters=np.arange(1000) // 8 if clustered else None), seed=seed)
+        assert found.low is not None and found.high is not None
+        held.append(found.low <= truth.mean() <= found.high)
+    assert np.mean(held) > 0.91
 
 
 def test_a_humans_unclear_is_left_out_counted_and_bounded_both_ways() -> None:

@@ -45,6 +45,14 @@ def test_an_entropy_is_expected_over_all_that_unrated_units_may_be(
     )
 
 
+def test_the_note_on_few_rated_units_says_too_low_only_where_they_were_drawn_evenly() -> None:
+    own = counts([[7, 9], [6, 8]] * 3, [[1, 2], [2, 1]] * 3, [[1, 1], [0, 1]] * 3)
+    assert entropy(own).estimate.note == module.THIN
+    uneven = own.answers * [0.5, 1.5]
+    own = replace(own, standing_answers=uneven, standing_positives=np.minimum(own.positives, uneven))
+    assert entropy(own).estimate.note == module.UNEVEN
+
+
 def test_who_is_no_member_changes_no_entropy() -> None:
     two = counts([[7, 9]], [[3, 4]], [[2, 1]])
     wide = counts([[7, 0, 9]], [[3, 0, 4]], [[2, 0, 1]], (False, False, True))
