@@ -14,7 +14,7 @@ from ...schemas.base import repeated
 from ...schemas.codebook import ErrorSource
 from ..clients import Reply
 from ..clients.protocol import BadAnswer, CutOff, Form, Refused, Token
-from .quoting import occurs
+from .quoting import occurs, phrases
 
 _THOUGHT = re.compile(r"\A(?:\s*<think>|(?!\s*[{`])).*?</think>", re.DOTALL)
 """Where a chat template begins the thought itself, the text has only its end (`</think>`)."""
@@ -149,7 +149,9 @@ class Findings:
         if label != self.codebook.positive:
             return Verdict(code, label)
         cites = _cites(code, finding.get("events") or [])
-        quote = str(finding.get("quote") or "").strip()[:QUOTE_LENGTH] or None
+        quote: str | None = str(finding.get("quote") or "").strip()[:QUOTE_LENGTH]
+        if quote is not None and not phrases(quote):
+            quote = None
         if problem := _problem(cites, quote, events):
             return Verdict(code, error=f"unsupported finding: {problem}")
         source = finding.get("source")

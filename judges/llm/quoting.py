@@ -94,13 +94,18 @@ def occurs(quote: str, event: Event) -> bool:
     """Whether a quotation stands in an event: case, space and quotation marks aside, `...` skips."""
     text = plain(event_lines(event, ""))
     position = 0
-    for part in re.split(r"\.{3,}|…|\[\s*\]", quote):
-        phrase = plain(part).strip(" .,;:\"'")
+    for phrase in phrases(quote):
         result = text.find(phrase, position)
         if result < 0:
             return False
         position = result + len(phrase)
     return True
+
+
+def phrases(quote: str) -> list[str]:
+    """What a quotation quotes, between its gaps; nothing where it is only gaps and stops."""
+    parts = (plain(part).strip(" .,;:\"'") for part in re.split(r"\.{3,}|…|\[\s*\]", quote))
+    return [part for part in parts if part]
 
 
 def plain(text: str) -> str:

@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -137,9 +137,13 @@ def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]
 
 
 def pulls(received: Ledger, server: str, project: int) -> list[dict[str, Any]]:
-    """The finished pulls from a project, oldest first."""
-    records = [json.loads(line) for _, _, line in received.lines() if line.startswith(b'{"mark"')]
-    return [one for one in records if (one["server"], one["project"]) == (server, project)]
+    """The finished pulls from a project, oldest first; one with a damaged record is as one that never ended."""
+    records = []
+    for _, _, line in received.lines():
+        if line.startswith(b'{"mark"'):
+            with suppress(ValueError, RecursionError):
+                records.append(json.loads(line))
+    return [one for one in records if (one.get("server"), one.get("project")) == (server, project)]
 
 
 def last_pull(received: Ledger, server: str, project: int) -> dict[str, Any] | None:

@@ -35,6 +35,8 @@ def forget(
             emit({"names": [*effect.sources, *effect.trajectories], "trajectories": back})
         else:
             tell(f"{_runs(back)} back")
+            if before:
+                say(count_of(before, "trajectory had stayed", "trajectories had stayed"))
         return
     effect = forgetting.forget(workspace_store, name)
     _read_again(workspace_store)

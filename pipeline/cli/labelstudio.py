@@ -40,7 +40,7 @@ Context = Annotated[
 
 @labelstudio_app.command("up")
 def up(
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 8080,
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1.", min=1, max=65535)] = 8080,
     env: Annotated[
         Path | None,
         typer.Option(help="Environment for label-studio; default: ~/.cache/coaudit/label-studio."),

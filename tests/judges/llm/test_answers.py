@@ -186,6 +186,12 @@ def test_a_quotation_may_skip_with_dots_and_straighten_quotation_marks() -> None
     assert findings(C_5=said)["C.5"].label == "present"
 
 
+@pytest.mark.parametrize("quote", ["...", " … ", "'. ...'", "[ ]"])
+def test_a_quotation_of_nothing_is_none(quote: str) -> None:
+    found = findings(C_5={"answer": "present", "events": [1], "quote": quote, "source": ""})["C.5"]
+    assert (found.label, found.quote) == ("present", None)
+
+
 @pytest.mark.parametrize(
     ("said", "problem"),
     [

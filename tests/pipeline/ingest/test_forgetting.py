@@ -149,7 +149,9 @@ def test_what_other_sources_have_too_stays_and_is_as_they_have_it(tmp_path: Path
     assert arms() == after
     coaudit("rebuild")
     assert arms() == after
-    assert "1 trajectory is back" in coaudit("forget", one, "--undo").out
+    undone = coaudit("forget", one, "--undo")
+    assert "1 trajectory is back" in undone.out
+    assert "1 trajectory had stayed" in undone.err
     assert arms() == before
     two.write_text("no log any more", encoding="utf-8")  # what no log is sure to give again stays as it is
     coaudit("forget", one)
