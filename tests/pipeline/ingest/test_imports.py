@@ -588,7 +588,8 @@ def test_a_table_with_other_columns_is_refused_once(
 
 def test_each_sheet_of_a_workbook_has_outcomes_or_is_refused_once(tmp_path: Path, store: Store) -> None:
     book = Workbook()
-    sheets = {"Notes": [["note"], ["a"], ["b"]], "Ann": [["trajectory", "name", "value"], [NAME, "ease", 4]]}
+    answers: list[list[object]] = [["trajectory", "name", "value"], [NAME, "ease", 4]]
+    sheets: dict[str, list[list[object]]] = {"Notes": [["note"], ["a"], ["b"]], "Ann": answers}
     for title, lines in sheets.items():
         sheet = book.create_sheet(title)
         for line in lines:
