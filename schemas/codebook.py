@@ -10,7 +10,8 @@ from typing import Any, Literal
 from pydantic import Field, computed_field, model_validator
 
 from .base import Model, content_hash
-from .trajectory import FIELDS, Trajectory
+from .text import bare, nfc
+from .trajectory import FIELDS, Trajectory, decimal_in
 
 UnitKind = Literal["utterance", "question_reply", "human_message", "step", "participant", "trajectory"]
 Level = Literal["nominal", "ordinal", "interval"]
@@ -139,17 +140,18 @@ class Codebook(Model):
 
     def code(self, name: str) -> Code:
         """The code of that name; KeyError names the ones there are."""
+        text = nfc(name)
         for code in self.codes:
-            if code.code == name:
+            if nfc(code.code) == text:
                 return code
         raise KeyError(f"codebook {self.name!r} has no code {name!r}, expected one of {self._code_names()}")
 
     def label(self, answer: str) -> str:
-        """The declared label that an answer means, case, surrounding space and how a number is written aside;
-        else ValueError."""
-        text = answer.strip().casefold()
+        """The declared label that an answer means, case, surrounding space, how an accented letter is encoded
+        and how a number is written aside; else ValueError."""
+        text = bare(answer)
         for label in self.answers:
-            if label.casefold() == text:
+            if bare(label) == text:
                 return label
         for label in self.answers:
             if (number := _number(label)) is not None and number == _number(text):
@@ -164,7 +166,7 @@ class Codebook(Model):
         names = [code.code for code in self.codes]
         if len(set(names)) != len(names):
             raise ValueError(f"codes must differ, got {self._code_names()}")
-        if len({label.casefold() for label in self.labels}) != len(self.labels):
+        if len({bare(label) for label in self.labels}) != len(self.labels):
             raise ValueError(f"labels must differ, case aside, got {', '.join(self.labels)}")
         if self.level != "nominal":
             self._check_numbers()
@@ -207,7 +209,9 @@ class Codebook(Model):
 
 
 def _number(text: str) -> float | None:
-    """The number that a text is; None for any other."""
+    """The number that a text is, also with a decimal comma; None for any other."""
+    if (number := decimal_in(text)) is not None:
+        return number
     try:
         return float(text)
     except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,16 @@ _PROPERTY = re.compile(
 )
 """Names that every object of JavaScript has."""
 _NUMBER = re.compile(NUMBER)
+
+
+def nfc(text: str) -> str:
+    """A text with each accented letter as one character; macOS, for one, writes two."""
+    return unicodedata.normalize("NFC", text)
+
+
+def bare(text: str) -> str:
+    """A text for comparison: case, surrounding space and how an accented letter is encoded aside."""
+    return nfc(text.strip().casefold())
 
 
 def visible(text: str) -> str:

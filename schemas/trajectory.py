@@ -11,7 +11,7 @@ from pydantic import Field, FiniteFloat, StringConstraints, field_validator, mod
 
 from .base import JsonValue, Model
 from .event import EventTuple
-from .text import one_line
+from .text import bare, one_line
 
 ParticipantKind = Literal["human", "agent", "environment"]
 Setting = Literal["real", "simulated"]
@@ -113,6 +113,11 @@ def decimal_in(text: str) -> float | None:
     if match and (match[2] == "0" or len(match[3]) != 3):
         return float("".join((match[1], match[2], ".", match[3])))
     return number_in(text)
+
+
+def outcome_name(name: str) -> str:
+    """The name of an outcome, whatever the case of one that metrics are made from."""
+    return own if (own := bare(name)) in _RANGES else name
 
 
 def _out_of_range(name: str, value: float) -> str | None:

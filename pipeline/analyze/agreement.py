@@ -18,7 +18,7 @@ from ...annotation.statistics.agreement import COEFFICIENTS, Margins
 from ...annotation.statistics.intervals import MISSING
 from ...annotation.statistics.sets import set_alpha
 from ...schemas import GOLD, Agreement, JsonValue, Quarantined
-from ...schemas.text import count_of
+from ...schemas.text import bare, count_of, nfc
 from ..errors import SourceError, UsageError
 from ..store import Store
 from ..systems.formats import inputs
@@ -459,7 +459,7 @@ def _read_csv(path: Path) -> dict[tuple[str, str], tuple[str, int]]:
 def _add(
     answers: dict[tuple[str, str], tuple[str, int]], path: Path, line: int, row: Mapping[str, JsonValue]
 ) -> None:
-    cells = {name.strip(): "" if value is None else str(value).strip() for name, value in row.items()}
+    cells = {name.strip(): "" if value is None else nfc(str(value).strip()) for name, value in row.items()}
     if lacking := [name for name in COLUMNS if name not in cells]:
         have = ",".join(cells)
         raise SourceError(
@@ -491,7 +491,7 @@ def _occurring_labels(path: Path, answers: dict[tuple[str, str], tuple[str, int]
 
 def _sense(label: str) -> str | float:
     """What a label says, however it is written: 1.0 is 1, and Yes is yes, as in a codebook."""
-    return float(label) if _is_number(label) else label.casefold()
+    return float(label) if _is_number(label) else bare(label)
 
 
 def _is_number(label: str) -> bool:

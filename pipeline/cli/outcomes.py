@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -45,11 +46,16 @@ def report_import(result: ImportResult, json: bool) -> None:
     else:
         replacements = f", {result.changed} of them replacing an earlier one" if result.changed else ""
         tell(f"{result.imported} imported{replacements}; {result.unchanged} unchanged")
-        for sentence in result.contradicted[:SHOWN]:
-            say(sentence)
-        if len(result.contradicted) > SHOWN:
-            say(f"{len(result.contradicted) - SHOWN} more contradict a line before them")
+        say_contradictions(result.contradicted)
         for item in result.quarantined:
             say(str(item))
     if result.quarantined and not result.imported + result.unchanged:
         raise CoauditError("nothing could be imported")
+
+
+def say_contradictions(sentences: Sequence[str]) -> None:
+    """Say which lines of an import contradict others."""
+    for sentence in sentences[:SHOWN]:
+        say(sentence)
+    if len(sentences) > SHOWN:
+        say(f"{len(sentences) - SHOWN} more contradict a line before them")

@@ -13,6 +13,7 @@ from ..ingest import sets
 from ..systems import ReadOptions
 from .console import Json, SettingOption, TagOption, emit, progress, remark, say, store, tags, tell
 from .ingest import checked_setting, complaints
+from .outcomes import say_contradictions
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -34,7 +35,8 @@ def import_set(
     if json:
         counts = {"trajectories": result.logs.trajectories, "unchanged": result.logs.unchanged}
         labels = {"imported": result.labels.imported, "unchanged": result.labels.unchanged}
-        emit({**counts, "labels": labels, "quarantined": [item.model_dump() for item in wrong]})
+        more = {"contradicted": result.labels.contradicted}
+        emit({**counts, "labels": labels, **more, "quarantined": [item.model_dump() for item in wrong]})
     else:
         tell(
             f"{count_of(result.logs.trajectories, 'trajectory', 'trajectories')}, "
@@ -44,6 +46,7 @@ def import_set(
             f"{count_of(result.labels.imported, 'label', 'labels')} imported, "
             f"{result.labels.unchanged} unchanged"
         )
+        say_contradictions(result.labels.contradicted)
         for line in complaints(wrong):
             say(line)
         for note in result.logs.remarks.notes():

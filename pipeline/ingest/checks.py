@@ -12,6 +12,7 @@ import duckdb
 
 from ...schemas import Codebook, Rating
 from ...schemas.rating import RESERVED
+from ...schemas.text import bare, nfc
 from ...schemas.trajectory import COPY
 from .. import codebooks
 from ..store import Store, constants, ledger
@@ -63,11 +64,11 @@ class Names:
         self.by_name: dict[str, list[str]] = {}
         pairs = connection.execute("SELECT id, native_id FROM trajectories").fetchall()
         for key, native in pairs:
-            self.by_name.setdefault(native, []).append(key)
+            self.by_name.setdefault(nfc(native), []).append(key)
         self.by_name |= {key: [key] for key, _ in pairs}
 
     def resolve(self, name: str) -> str:
-        result = self.by_name.get(name, [])
+        result = self.by_name.get(nfc(name), [])
         if len(result) == 1:
             return result[0]
         if result:
@@ -237,7 +238,7 @@ def _check_amounts(rating: Rating) -> None:
 
 def _look(name: str) -> str:
     """A name as it looks: without characters that are not seen, an accented letter as one character."""
-    return unicodedata.normalize("NFC", "".join(one for one in name if unicodedata.category(one) != "Cf"))
+    return nfc("".join(one for one in name if unicodedata.category(one) != "Cf"))
 
 
 def _places(at: Iterable[tuple[str, int | None]]) -> Any:
@@ -303,8 +304,8 @@ def _first_event(claim: Claim, facts: Facts) -> int:
         raise ValueError(f"participant: codebook {book.name!r} rates each {book.unit}, by its event")
     actors = facts.actors.get(claim.rating.trajectory, {})
     name = str(claim.who).strip()
-    by_case = {actor.casefold(): actor for actor in actors}
-    actor = name if name in actors else by_case.get(name.casefold())
+    by_case = {bare(actor): actor for actor in actors}
+    actor = name if name in actors else by_case.get(bare(name))
     if actor is None:
         raise ValueError(
             f"participant: nobody called {name[:80]!r} did anything, expected one of {', '.join(actors)}"

@@ -16,12 +16,13 @@ from pydantic import ValidationError
 from ...schemas import Codebook, Quarantined, Rating
 from ...schemas.base import repeated
 from ...schemas.text import count_of, rule_of, shortened
-from ...schemas.trajectory import GivenOutcome
+from ...schemas.trajectory import GivenOutcome, outcome_name
 from ..errors import SourceError
 from ..store import Store, dictionaries, ledger, rows
 from ..store.aside import parts, rows_aside
 from ..systems.base import numbered_lines, only_object, parse_json
 from ..systems.formats import inputs
+from ..systems.formats.excel import SHEET
 from ..systems.formats.mapping import Input
 from . import labels
 from .checks import Checker, Claim, Facts, Key, Names, Statement, key_of, statement_of
@@ -359,6 +360,8 @@ def outcomes(store: Store, path: Path) -> ImportResult:
     existing = _existing_outcomes(store)
     latest: dict[_About, tuple[int | None, GivenOutcome]] = {}
     for number, line in _outcomes(path, result):
+        if isinstance(name := line.get("name"), str):
+            line["name"] = outcome_name(name)
         try:
             outcome = GivenOutcome.model_validate(line)
             outcome = outcome.model_copy(update={"trajectory": names.resolve(outcome.trajectory)})
@@ -387,11 +390,17 @@ def _outcomes(path: Path, result: ImportResult) -> Iterator[tuple[int | None, di
     if not path.is_file() or inputs.format_of(path) not in TABLES:
         yield from _objects(path, result, OUTCOME)
         return
+    refused_sheets = set[Any]()
     for number, cells in _items(path, result):
         row = {name.strip().casefold(): value for name, value in cells.items()}
+        sheet = row.pop(SHEET, None) if inputs.format_of(path) == "excel" else None
+        if sheet in refused_sheets:
+            continue
         if wrong := _wrong_columns(row):
-            result.quarantined.append(Quarantined(source=str(path), reason=f"{wrong}; {OUTCOME}"))
-            return
+            refused_sheets.add(sheet)
+            place = "" if sheet is None else f"sheet {sheet!r}: "
+            result.quarantined.append(Quarantined(source=str(path), reason=f"{place}{wrong}; {OUTCOME}"))
+            continue
         values = {name: value for name, value in row.items() if value not in (None, "")}
         yield (
             number,

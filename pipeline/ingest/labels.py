@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 
 from ...schemas import Model, Quarantined, toml
 from ...schemas.rating import RaterKind
-from ...schemas.text import count_of
+from ...schemas.text import bare, count_of
 from ..errors import SourceError
 from ..systems.base import items_until_failure
 from ..systems.formats import inputs, turns
@@ -212,7 +212,7 @@ class _Reading:
         self.fields = {name: self._getter(getattr(mapping.rating, name)) for name in FIELDS}
         self.raters = {name: self._getter(path) for name, path in mapping.raters.items()}
         self.codes = {name: self._getter(path) for name, path in mapping.codes.items()}
-        self.meanings = {key.strip().casefold(): label for key, label in mapping.labels.items()}
+        self.meanings = {bare(key): label for key, label in mapping.labels.items()}
         self.meanings |= mapping.labels
         self.patterns = {name: expression(pattern) for name, pattern in mapping.patterns.items()}
         self.conditions = {path: self._getter(path) for key, path in mapping.paths() if key == "filter"}
@@ -329,9 +329,9 @@ class _Reading:
     def _label(self, value: Any) -> str:
         """The label that a value stands for, whatever its case and however a number is written."""
         text = plain(value)
-        bare = text.strip()
-        whole = _WHOLE.fullmatch(bare)
-        ways = (text, bare, bare.casefold(), whole[1] if whole else bare)
+        trim = text.strip()
+        whole = _WHOLE.fullmatch(trim)
+        ways = (text, trim, bare(text), whole[1] if whole else trim)
         return next((self.meanings[way] for way in ways if way in self.meanings), text)
 
 

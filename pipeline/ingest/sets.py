@@ -37,12 +37,22 @@ def bring(
         raise UsageError(f"unknown set {name!r}, expected one of {', '.join(SETS)}")
     if not folder.exists():
         raise SourceError(f"{folder}: no such file or folder")
-    sources = [path for path, _ in discover(folder, name)]
+    unknown: list[Path] = []
+    sources = [path for path, _ in discover(folder, name, unknown=unknown.append)]
     if not sources:
         raise SourceError(f"{folder}: no files of {name} in it; {looks_like(folder, str(folder))}")
     result = SetImport(ingest(store, [folder], options, system=name, progress=progress))
+    result.labels.quarantined += _strangers(name, sources, unknown)
     import_lines(store, _label_lines(name, sources, result.labels), result.labels)
     return result
+
+
+def _strangers(name: str, sources: list[Path], unknown: list[Path]) -> Iterator[Quarantined]:
+    """The files beside the sources that are called as they are, and are none."""
+    kin = {(path.parent, path.suffix) for path in sources}
+    for path in unknown:
+        if (path.parent, path.suffix) in kin and not path.name.startswith("."):
+            yield Quarantined(source=str(path), reason=f"no file of {name}: cut off, or another's")
 
 
 def _label_lines(name: str, sources: list[Path], result: ImportResult) -> Iterator[RatingLine]:

@@ -224,7 +224,7 @@ class Talk:
             task=task,
             instance=instance,
             agent=options.agent or agent or (agents[0].name if len(agents) == 1 else None),
-            agent_model=next((p.model for p in agents if p.model), None),
+            agent_model=next((p.model for p in agents if p.model), agent_model),
             tags=(tags or {}) | options.tags,
             participants=participants,
             events=tuple(self.events),

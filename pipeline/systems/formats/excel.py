@@ -31,6 +31,8 @@ MAX_MEMORY = 8 << 30
 APART = "coaudit.pipeline.systems.formats.excel_apart"
 """The module that the process of its own runs."""
 KIND = "a spreadsheet"
+SHEET = "sheet"
+"""Field of a row that says from which of several sheets it is."""
 
 
 def rows(path: Path) -> Iterator[Row]:
@@ -99,7 +101,7 @@ def plain(sheets: dict[str, Sheet], source: str) -> Iterator[JsonValue | Quarant
     """The rows of all sheets as JSON has them."""
     number = 0
     for name, sheet in sheets.items():
-        place = {"sheet": name} if len(sheets) > 1 else {}
+        place = {SHEET: name} if len(sheets) > 1 else {}
         late = _values(sheet.late, number, source) if sheet.late.width else repeat({})
         for row, instead in zip(_values(sheet.frame, number, source), late, strict=False):
             number += 1

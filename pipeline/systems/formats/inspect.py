@@ -1,15 +1,19 @@
 """Inspect's evaluation logs, `.eval` or JSON, read by inspect_ai itself: a trajectory each sample.
 
-`messages` become events (conversation.py), `scores` outcomes, where C, I, P and N are 1, 0, 0.5 and 0 as
-Inspect's own metrics have them; `success` is the one score where it is 1 or 0. The condition is the solver
-where one was named; the instance is the sample's id, so that the epochs of one sample can be paired. The user
-of an evaluation is a data set, so the setting is simulated unless the command line says otherwise.
+`messages` become events (conversation.py) with the times that `events` has for them, `scores` outcomes,
+where C, I, P and N are 1, 0, 0.5 and 0 as Inspect's own metrics have them, and so are yes and no, true and
+false, and numbers in texts; `success` is the one score where it is 1 or 0. A score of several values is an
+outcome each, `SCORER/KEY`. An agent that is a tool of another is seen by its answer alone. The condition is
+the solver where one was named; the instance is the sample's id, so that the epochs of one sample can be
+paired. The user of an evaluation is a data set, so the setting is simulated unless the command line says
+otherwise.
 
 Identity: the sample's own uuid, which Inspect gives to each run of a sample.
 """
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Iterator
 from functools import partial
@@ -21,11 +25,12 @@ from ....schemas.extras import pip_command
 from ..base import ReadOptions, quarantine_failure
 from . import contents, conversation
 from .conversation import Answer, Call, ChatMessage, Talk
-from .rules import rules
+from .rules import Rules, rules
 
 SYSTEM = "inspect"
 LOOK = 4096
 MARKS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
+WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
 
 def recognises(path: Path) -> bool:
@@ -53,32 +58,42 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
     try:
         whole = path.suffix != ".eval"
         log = read_eval_log(str(path), header_only=not whole, resolve_attachments=whole)
+        is_empty = True
         for sample in (log.samples or []) if whole else _samples(path):
-            yield quarantine_failure(partial(_trajectory, sample, log.eval, path, options), str(path))
+            is_empty = False
+            if isinstance(sample, Quarantined):
+                yield sample
+            else:
+                yield quarantine_failure(partial(_trajectory, sample, log.eval, path, options), str(path))
+        if is_empty:
+            yield Quarantined(source=str(path), reason=f"no samples in it (its status is {log.status!r})")
     except Exception as error:
         reason = f"inspect_ai cannot read it: {type(error).__name__}: {error!s:.300}"
         yield Quarantined(source=str(path), reason=reason)
 
 
 def _samples(path: Path) -> Iterator[Any]:
-    """The samples of an .eval file, one held at a time."""
+    """The samples of an .eval file, one held at a time; one that is broken costs itself alone."""
     from inspect_ai.log import read_eval_log_sample, read_eval_log_sample_summaries
 
-    for summary in read_eval_log_sample_summaries(str(path)):
-        yield read_eval_log_sample(str(path), summary.id, summary.epoch, resolve_attachments=True)
+    for one in read_eval_log_sample_summaries(str(path)):
+        load = partial(read_eval_log_sample, str(path), one.id, one.epoch, resolve_attachments=True)
+        sample = quarantine_failure(load, str(path))
+        if isinstance(sample, Quarantined):
+            reason = f"sample {one.id}, epoch {one.epoch}: {sample.reason}"
+            sample = sample.model_copy(update={"reason": reason})
+        yield sample
 
 
 def _trajectory(sample: Any, spec: Any, path: Path, options: ReadOptions) -> Trajectory | Quarantined:
     talk = Talk(rules(options.map))
+    times = _times(sample)
     for message in sample.messages:
-        talk.add_message(_message(message))
+        talk.add_message(_message(message, times, talk.rules))
     if not talk.events:
         return Quarantined(source=str(path), reason=f"sample {sample.id}: no messages in it")
-    for model, usage in sample.model_usage.items():
-        names = [name for name, own in talk.models.items() if own in (model, model.partition("/")[2])]
-        if names:
-            talk.add_tokens(names[0], usage.input_tokens, usage.output_tokens)
-    scores = {name: _score(score.value) for name, score in (sample.scores or {}).items()}
+    _add_tokens(talk, sample.model_usage, spec.model)
+    scores = dict(_scores(sample.scores or {}))
     if len(scores) == 1 and (only := next(iter(scores.values()))) in (0.0, 1.0):
         scores["success"] = only
     tags = {"epoch": str(sample.epoch), "eval_id": spec.eval_id}
@@ -101,14 +116,42 @@ def _trajectory(sample: Any, spec: Any, path: Path, options: ReadOptions) -> Tra
     )
 
 
-def _message(message: Any) -> ChatMessage:
+def _times(sample: Any) -> dict[str, str]:
+    """Id of a message -> when its model had written it, or when a model was first given it."""
+    times: dict[str, str] = {}
+    for event in sample.events:
+        if event.event == "model":
+            for message in event.input:
+                times.setdefault(message.id, event.timestamp.isoformat())
+            end = (event.completed or event.timestamp).isoformat()
+            times |= {choice.message.id: end for choice in event.output.choices}
+    return times
+
+
+def _add_tokens(talk: Talk, usages: dict[str, Any], model_of_agent: str) -> None:
+    """Add what each model used to whoever answered as that model. A provider may answer under another name
+    than it was asked by: what the evaluated model used is the only agent's."""
+    agents = [name for name, kind in talk.kinds.items() if kind == "agent"]
+    for model, usage in usages.items():
+        names = [name for name, own in talk.models.items() if own in (model, model.partition("/")[2])]
+        if not names and model == model_of_agent and len(agents) == 1:
+            names = agents
+        if names:
+            cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
+            talk.add_tokens(names[0], usage.input_tokens + cached, usage.output_tokens)
+
+
+def _message(message: Any, times: dict[str, str], marks: Rules) -> ChatMessage:
     content = message.content
     parts = content if isinstance(content, str) else [p.model_dump(mode="json") for p in content]
-    result = ChatMessage(message.role, model=getattr(message, "model", None))
+    model = getattr(message, "model", None)
+    result = ChatMessage(message.role, time=times.get(message.id), model=model)
     if message.role == "tool":
-        error = message.error
+        text, error = contents.plain_text(parts), message.error
         why = f"{error.type}: {error.message}" if error else None
-        result.answers = [Answer(contents.plain_text(parts), message.tool_call_id, error is not None, why)]
+        # A shell's or an interpreter's failure is no error of the tool, and stands in what it printed.
+        has_failed = error is not None or marks.status(text, message.function) == "failed"
+        result.answers = [Answer(text, message.tool_call_id, has_failed, why)]
         return result
     result.text = contents.plain_text(parts) or None
     calls = getattr(message, "tool_calls", None) or []
@@ -116,5 +159,23 @@ def _message(message: Any) -> ChatMessage:
     return result
 
 
-def _score(value: Any) -> Any:
-    return MARKS.get(value, value) if isinstance(value, str) else value
+def _scores(scores: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """(name, value) of each score, and of each value in one that has several."""
+    for name, score in scores.items():
+        if isinstance(score.value, dict):
+            yield from ((f"{name}/{key}", _number(value)) for key, value in score.value.items())
+        else:
+            yield name, _number(score.value)
+
+
+def _number(value: Any) -> Any:
+    """The number that a text stands for in Inspect's own metrics; any other value as it is."""
+    if not isinstance(value, str):
+        return value
+    if (mark := MARKS.get(value, WORDS.get(value.lower()))) is not None:
+        return mark
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    return number if math.isfinite(number) else value

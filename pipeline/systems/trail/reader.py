@@ -135,30 +135,38 @@ def _labels(
     name = conversation.trajectory.id
     cites: dict[str, list[int]] = {}
     why: dict[str, str] = {}
-    for number, item in enumerate(expect(annotation.get("errors") or [], list, "errors")):
+    places = set[int]()
+    has_kinds = has_places = True
+    errors = expect(annotation.get("errors"), list, "errors")
+    for number, item in enumerate(errors):
         error = expect(item, dict, f"errors[{number}]")
+        place = conversation.places.get(str(error.get("location")))
+        if place is None:
+            has_places = False
+            reason = f"errors[{number}].location: no span {str(error.get('location'))[:40]!r} in the trace"
+            yield Quarantined(source=source, reason=reason)
+        else:
+            places.add(place)
         try:
             code = code_of(str(error.get("category")))
         except ValueError as wrong:
+            has_kinds = False
             yield Quarantined(source=source, reason=f"errors[{number}].category: {wrong}")
             continue
         why.setdefault(code, str(error.get("description") or error.get("evidence") or ""))
-        place = conversation.places.get(str(error.get("location")))
-        if place is None:
-            reason = f"errors[{number}].location: no span {str(error.get('location'))[:40]!r} in the trace"
-            yield Quarantined(source=source, reason=reason)
         cites.setdefault(code, []).extend([] if place is None else [place])
     base: dict[str, JsonValue] = {"trajectory": name, "rater": "gold"}
     for code in (one.code for one in load(BOOK).codes):
-        there: dict[str, JsonValue] = {"label": "present" if code in cites else "absent"}
-        there |= {"cites": [*sorted(set(cites.get(code, ())))], "rationale": why.get(code) or None}
-        yield Label({**base, "codebook": BOOK, "code": code, **there})
-    places = {place for seqs in cites.values() for place in seqs}
+        # An error of an unknown kind may be of any.
+        if code in cites or has_kinds:
+            there: dict[str, JsonValue] = {"label": "present" if code in cites else "absent"}
+            there |= {"cites": [*sorted(set(cites.get(code, ())))], "rationale": why.get(code) or None}
+            yield Label({**base, "codebook": BOOK, "code": code, **there})
     steps: dict[str, JsonValue] = {**base, "codebook": STEPS, "code": "error"}
-    for place in sorted(places):
-        yield Label({**steps, "event": place, "label": "yes"}, "no")
     # An error without a place may be at any step.
-    if not annotation.get("errors") and (first := next(spans(conversation.trajectory, "step"), None)):
+    for place in sorted(places):
+        yield Label({**steps, "event": place, "label": "yes"}, "no" if has_places else None)
+    if not errors and (first := next(spans(conversation.trajectory, "step"), None)):
         yield Label({**steps, "event": first[0].seq, "label": "no"}, "no")
 
 

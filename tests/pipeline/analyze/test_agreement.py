@@ -305,6 +305,14 @@ def test_case_makes_no_other_label(tmp_path: Path) -> None:
         agreement.of_csv(path, ["Yes", "yes"], "nominal")
 
 
+def test_an_accented_letter_is_one_whether_it_has_one_character_or_two(tmp_path: Path) -> None:
+    one, two = "\u00e9", "\u0065\u0301"
+    rows = f"1,ann,{one}\n1,bob,{two}\n2,ann,no\n2,bob,no\n{one},ann,no\n{two},bob,{two}\n"
+    path = table(tmp_path / "r.csv", f"unit,rater,label\n{rows}")
+    for labels in ([], [two, "no"]):
+        assert value(agreement.of_csv(path, labels, "nominal"), "percent_agreement") == pytest.approx(2 / 3)
+
+
 @pytest.mark.parametrize(("label", "level"), [("y", "nominal"), ("0", "ordinal"), ("0", "interval")])
 def test_constant_data_has_no_coefficient_but_a_reason(tmp_path: Path, label: str, level: str) -> None:
     text = f"unit,rater,label\n1,ann,{label}\n1,bob,{label}\n2,ann,{label}\n2,bob,{label}\n"

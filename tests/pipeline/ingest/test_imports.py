@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import polars as pl
 import pytest
+from openpyxl import Workbook
 
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.errors import CoauditError, SourceError
@@ -583,6 +584,29 @@ def test_a_table_with_other_columns_is_refused_once(
     path.write_text(f"{head}\n{line}\n{line}\n")
     (wrong,) = imports.outcomes(one_store, path).quarantined
     assert wrong.reason.startswith(reason)
+
+
+def test_each_sheet_of_a_workbook_has_outcomes_or_is_refused_once(tmp_path: Path, store: Store) -> None:
+    book = Workbook()
+    answers: list[list[object]] = [["trajectory", "name", "value"], [NAME, "ease", 4]]
+    sheets: dict[str, list[list[object]]] = {"Notes": [["note"], ["a"], ["b"]], "Ann": answers}
+    for title, lines in sheets.items():
+        sheet = book.create_sheet(title)
+        for line in lines:
+            sheet.append(line)
+    del book["Sheet"]
+    book.save(path := tmp_path / "outcomes.xlsx")
+    done = imports.outcomes(store, path)
+    assert done.imported == 1
+    (wrong,) = done.quarantined
+    assert wrong.reason.startswith("sheet 'Notes': no column 'trajectory', 'name', 'value' among 'note'; an")
+
+
+def test_a_metrics_outcome_is_known_by_its_name_whatever_its_case(store: Store) -> None:
+    done = give(store, [{"trajectory": NAME, "name": "Satisfaction ", "value": 4}])
+    assert (done.imported, metric(metrics(store), "satisfaction").value) == (1, 4)
+    done = give(store, [{"trajectory": NAME, "name": "Satisfaction", "value": 9}])
+    assert done.quarantined[0].reason.endswith("satisfaction must be from 1 to 5, got 9")
 
 
 def test_outcomes_outlive_a_new_ingest_of_their_trajectory(tmp_path: Path, store: Store) -> None:

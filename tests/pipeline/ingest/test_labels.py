@@ -223,6 +223,24 @@ def test_labels_of_a_spreadsheet_are_checked_like_any_rating(tmp_path: Path, coa
     ]
 
 
+def test_names_and_values_are_meant_whether_an_accented_letter_has_one_character_or_two(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    one, two = "\u00e9", "\u0065\u0301"
+    log, mapping, labels = tmp_path / "log.jsonl", tmp_path / "map.toml", tmp_path / "labels.csv"
+    turns = [{"role": "user", "content": "Go.", "name": one}, {"role": "assistant", "content": "Done."}]
+    log.write_text(json.dumps({"id": one, "messages": turns}) + "\n", encoding="utf-8")
+    coaudit("ingest", log)
+    fields = 'trajectory = "id"\nparticipant = "who"\nlabel = "said"\n'
+    mapping.write_text(
+        '[constants]\ncodebook = "responsible_agent"\ncode = "decisive"\nrater = "ann"\n'
+        f'[rating]\n{fields}[labels]\n"{one}" = "yes"\n',
+        encoding="utf-8",
+    )
+    labels.write_text(f"id,who,said\n{two},{two},{two}\n", encoding="utf-8")
+    assert coaudit("ratings", "import", labels, "--map", mapping, "--json").json["imported"] == 1
+
+
 LONG = """
 [constants]
 codebook = "steps"

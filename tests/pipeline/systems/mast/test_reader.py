@@ -143,6 +143,16 @@ def test_what_a_model_annotated_is_a_rater_of_its_own(tmp_path: Path, coaudit: C
     assert {code["code"]: code["n_judged"] for code in codes} == {"1.1": 4, "1.2": 4}
 
 
+def test_an_annotator_who_contradicts_themself_is_named(tmp_path: Path, coaudit: Coaudit) -> None:
+    value = records(1)
+    first = value[0]["annotations"][0]
+    value[0]["annotations"].append({**first, "annotator_1": not first["annotator_1"]})
+    folder = dumped(tmp_path / "set", value).parent
+    (sentence,) = coaudit("import", "mast", folder, "--json").json["contradicted"]
+    assert "_dataset.json: annotator_1 on 1.1" in sentence and sentence.endswith("; the last counts")
+    assert sentence in coaudit("import", "mast", folder).err
+
+
 def test_a_label_that_is_none_is_refused_and_the_others_of_its_record_are_kept(
     tmp_path: Path, coaudit: Coaudit
 ) -> None:

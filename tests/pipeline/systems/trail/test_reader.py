@@ -63,7 +63,40 @@ def test_what_names_no_span_and_no_kind_is_refused_and_the_rest_is_kept(tmp_path
         "errors[1].location",
         "errors[2].category",
     ]
-    assert len(items) == 2 + 20 + 1
+    kept = [item for item in items if not isinstance(item, Quarantined)]
+    assert [(one.fields["codebook"], one.fields["label"], one.rest) for one in kept] == [
+        ("trail", "present", None),
+        ("trail_step", "yes", None),
+    ]
+
+
+def test_an_error_of_an_unknown_kind_makes_no_other_kind_absent_and_its_step_is_one(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    published(tmp_path, json.dumps({"errors": [*ERRORS[:1], {"category": "Sloth", "location": "d"}]}))
+    coaudit("import", "trail", tmp_path)
+    lines = [json.loads(line) for line in coaudit("ratings", "export").out.splitlines()]
+    assert [one["label"] for one in lines if one["codebook"] == "trail"] == ["present"]
+    steps = {one["event"]: one["label"] for one in lines if one["codebook"] == "trail_step"}
+    assert list(steps.values()) == ["no", "yes", "yes"]
+
+
+def test_an_error_at_an_unknown_step_leaves_open_which_steps_have_none(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    published(tmp_path, json.dumps({"errors": [*ERRORS[:1], {**ERRORS[1], "location": "zz"}]}))
+    coaudit("import", "trail", tmp_path)
+    lines = [json.loads(line) for line in coaudit("ratings", "export").out.splitlines()]
+    assert sum(one["codebook"] == "trail" for one in lines) == 20
+    assert [one["label"] for one in lines if one["codebook"] == "trail_step"] == ["yes"]
+
+
+@pytest.mark.parametrize("annotation", [{}, {"scores": []}, {"errors": None}, {"errors": {}}])
+def test_an_annotation_without_a_list_of_errors_says_nothing_of_any(
+    tmp_path: Path, annotation: dict[str, object]
+) -> None:
+    (item,) = labels(published(tmp_path, json.dumps(annotation)))
+    assert isinstance(item, Quarantined) and item.reason.startswith("errors: ")
 
 
 @pytest.mark.long

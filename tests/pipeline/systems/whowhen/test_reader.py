@@ -145,3 +145,13 @@ def test_a_folder_without_such_files_says_what_is_in_it(tmp_path: Path, coaudit:
     wrong = coaudit("import", "whowhen", tmp_path / "set", status=1).err
     assert "no files of whowhen in it; it looks like 1 record of json with" in wrong
     assert "expected one of mast, whowhen" in coaudit("import", "else", tmp_path, status=2).err
+
+
+def test_a_case_that_was_cut_off_is_named_and_other_files_are_not(tmp_path: Path, coaudit: Coaudit) -> None:
+    path = case(published(tmp_path), 3, "Excel_Expert", 3)
+    path.write_text(path.read_text()[:100])
+    (path.parent / "README.md").write_text("Cases.")
+    (tmp_path / "summary.json").write_text("{}")
+    document = coaudit("import", "whowhen", tmp_path, "--json").json
+    assert document["trajectories"] == 4
+    assert [one["source"] for one in document["quarantined"]] == [str(path)]
