@@ -79,13 +79,15 @@ CREATE TABLE IF NOT EXISTS counted AS FROM counting WITH NO DATA;
 CREATE OR REPLACE VIEW counted_ratings AS FROM counted;
 
 -- Versions are never mixed under one name: under a codebook the version of a judge that has the last word most
--- often (then the one that rated last) bears its name, all that another said stands under NAME (VERSION).
+-- often (then the one that rated last, by the time of its ratings, which outlives an export) bears its name, all
+-- that another said stands under NAME (VERSION).
 CREATE OR REPLACE VIEW version_names AS
 SELECT codebook, asked, rater_version,
-    CASE WHEN row_number() OVER (PARTITION BY codebook, asked ORDER BY n DESC, last DESC) = 1 THEN asked
+    CASE WHEN row_number() OVER (PARTITION BY codebook, asked ORDER BY n DESC, moment DESC, last DESC) = 1 THEN asked
          ELSE asked || ' (' || coalesce(rater_version, 'no version') || ')' END AS shown
 FROM (
-    SELECT codebook, asked, rater_version, count(*) FILTER (is_last) AS n, max((ledger, line)) AS last
+    SELECT codebook, asked, rater_version, count(*) FILTER (is_last) AS n, max(created) AS moment,
+        max((ledger, line)) AS last
     FROM counted WHERE rater_kind <> 'human' GROUP BY ALL
 );
 

@@ -722,6 +722,26 @@ def test_versions_of_a_judge_go_out_and_come_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_of_versions_with_equally_many_units_the_later_has_the_name_also_after_an_export(
+    tmp_path: Path,
+) -> None:
+    store, other = (labelled(tmp_path / name, {"ann": "yynnyynnnn"}) for name in ("one", "other"))
+    for day, version, seqs in ((1, "v1", range(7, 12)), (2, "v2", range(2, 7))):
+        more = {"rater": "judge", "rater_kind": "llm", "rater_version": version}
+        moment = {"created": f"2026-01-0{day}T10:00:00Z"}
+        rate(store, [verdict(NAME, seq, "initiative", "yes", **more, **moment) for seq in seqs])
+    query = """
+        SELECT DISTINCT rater, rater_version FROM counted_ratings WHERE rater_kind = 'llm' ORDER BY ALL
+    """
+    names = [("judge", "v2"), ("judge (v1)", "v1")]
+    assert [(row["rater"], row["rater_version"]) for row in rows(store, query)] == names
+    path = tmp_path / "ratings.jsonl"
+    path.write_text("".join(imports.export_lines(store)))
+    assert imports.ratings(other, path).imported == 10
+    assert [(row["rater"], row["rater_version"]) for row in rows(other, query)] == names
+
+
+@pytest.mark.long
 def test_a_version_is_held_to_all_that_it_said_whatever_another_was_asked_about(tmp_path: Path) -> None:
     """Asked again about the disputed units alone, a judge agreed with people on all that was left of it."""
     store = runs(tmp_path, 10)
