@@ -137,7 +137,7 @@ def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]
 
 
 def pulls(received: Ledger, server: str, project: int) -> list[dict[str, Any]]:
-    """The finished pulls from a project, oldest first; one with a damaged record is as one that never ended."""
+    """The finished pulls from a project, oldest first; one with a damaged record never ended."""
     records = []
     for _, _, line in received.lines():
         if line.startswith(b'{"mark"'):
