@@ -33,9 +33,11 @@ DEFAULTS: Arguments = {
     "enable_prompt_tokens_details": True,
     "generation_config": "vllm",
     "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
+    "disable_uvicorn_access_log": True,
 }
 """What is passed where --engine-args says nothing: cached tokens are counted, JSON has no endless blanks, and
-what a rating says of its sampling is all there is, whatever the model's own generation_config.json adds."""
+what a rating says of its sampling is all there is, whatever the model's own generation_config.json adds. No
+question has a line of its own in the log, whose end says why a server died."""
 PROGRAM = """
 import importlib.metadata, runpy, sys
 try:

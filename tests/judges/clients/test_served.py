@@ -135,6 +135,7 @@ def test_a_run_starts_a_server_of_its_own_asks_it_and_ends_it(
     assert words[:4] == ["-c", served.PROGRAM, "--enable-prompt-tokens-details", "--generation-config"]
     assert "--enforce-eager" in words and words[words.index("--max-model-len") + 1] == "4096"
     assert words[words.index("--host") + 1] == "127.0.0.1" and "key" not in " ".join(words)
+    assert "--disable-uvicorn-access-log" in words
     assert not any(map(runs, (recorded(stub)["pid"], recorded(stub)["worker"])))
 
 
