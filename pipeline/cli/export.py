@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from ..errors import UsageError
 from ..store import export as exporting
-from .console import Json, emit, store, tell
+from .console import Json, emit, split, store, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -25,7 +26,9 @@ def export(
     json: Json = False,
 ) -> None:
     """Write the audit tables, or the trajectories, for other programs."""
-    names = tuple(tables.split(",")) if tables else exporting.TABLES
+    if str(out) == "-":
+        raise UsageError("export writes files, not to stdout: name a folder, or a file for jsonl")
+    names = tuple(split(tables)) if tables else exporting.TABLES
     files = [str(path) for path in exporting.export(store(ctx), out, format, names, hidden=hidden)]
     if json:
         emit({"files": files})

@@ -21,7 +21,7 @@ from ..judge.estimate import Estimate
 from ..judge.model import Model, State
 from ..store import Store
 from ..store.connection import cores
-from .console import Json, emit, say, store, tell
+from .console import Json, emit, say, split, store, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -250,7 +250,7 @@ def _without_model(store: Store, rater: str, names: list[str], members: str, sco
         return embedded.judge(store, rater, names, scope, say)
     if scope.sample:
         raise UsageError("--sample is no option of a jury, which rates whatever its members have rated")
-    raters = [name.strip() for name in members.split(",") if name.strip()]
+    raters = split(members)
     books = judging.load_codebooks(store, names, jury.rated_codebooks(store, raters, rater))
     result = jury.judge(store, scope.on(books), raters, rater)
     for (one, other), (same, n) in result.agreement.items():
