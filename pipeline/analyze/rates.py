@@ -178,7 +178,7 @@ def _with_model(own: Audit, code: Rated, labels: str, estimate: Estimated) -> Es
     answers = np.where(own.human[:, None] == MISSING, MISSING, _presence(code.matrix[:, columns]))
     with_judge = labels == WITH_JUDGE
     value, interval = dawid_skene(own, answers, with_judge=with_judge)
-    words = unanswered(own) if with_judge and value is not None else ""
+    words = unanswered(own, (value, interval)) if with_judge else ""
     return replace(
         estimate,
         estimator=labels.replace("-", "_"),
