@@ -107,10 +107,14 @@ def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str
         return None
     # Only units that the judge was asked about are its corpus.
     corpus = np.ones(len(human), dtype=bool) if answers is None else answers != MISSING
-    unasked = int(((human != MISSING) & ~corpus).sum())
+    unasked = int((~corpus).sum())
+    unused = int(((human != MISSING) & ~corpus).sum())
     human, inclusion, assumed = _with_inclusion(human[corpus], code.design.where(corpus))
     if unasked:
-        units = count_of(unasked, "labelled unit", "labelled units")
+        units = count_of(int(corpus.sum()), "unit", "units")
+        assumed += f"; of the {units} that the judge was asked about, not of {unasked} others"
+    if unused:
+        units = count_of(unused, "labelled unit", "labelled units")
         assumed += f"; {units} that the judge was not asked about left out"
     in_frame = code.design.framed[corpus]
     if not in_frame.all() and (human[in_frame] != MISSING).any():
