@@ -1052,6 +1052,8 @@ def test_a_rate_says_of_how_many_units_it_is_where_judging_was_interrupted(tmp_p
     (row,) = rates.rates(store, ["first"])
     assert (row.rate, row.n_human, row.n_judged) == (0.25, 4, 4)
     assert "; of the 4 units that the judge was asked about, not of 2 others" in (row.design or "")
+    (model,) = rates.rates(store, ["first"], labels="dawid-skene-judge")
+    assert "; of the 4 units that the judge was asked about, not of 2 others" in (model.design or "")
     said(store, "first", {("judge", "late"): "––––ny"})
     (row,) = rates.rates(store, ["first"])
     assert "others" not in (row.design or "")

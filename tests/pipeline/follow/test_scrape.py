@@ -185,7 +185,8 @@ def test_what_happened_while_nobody_looked_counts_under_no_load(workspace: Path)
         (7200.0, None, None),
         (7205.0, 1.0, 1.0),
     ]
-    rows = {(r["metric"], r["group"]["load"]): (r["value"], r["n"]) for r in measures(Store(Workspace(workspace)))}
+    store = Store(Workspace(workspace))
+    rows = {(r["metric"], r["group"]["load"]): (r["value"], r["n"]) for r in measures(store)}
     assert (rows["ttft", "busy"], rows["ttft", "idle"]) == ((1.0, 1), (1.0, 1))
     assert rows["preemptions", "idle"] == (1.0, 1)
 
