@@ -104,7 +104,7 @@ def entropy(counts: Counts, definition: str | None = "released") -> Process:
 
 
 def _is_even(counts: Counts) -> bool:
-    """Whether the answers of these sessions stand for equally many units each (those of others may for more)."""
+    """Whether all answers of these sessions stand for equally many units, whatever those of others do."""
     standing = counts.standing_answers * counts.answers.sum()
     return bool(np.allclose(standing, counts.answers * counts.standing_answers.sum()))
 
