@@ -233,7 +233,8 @@ def _levels(weights: Floats) -> tuple[Ints, Floats, Floats]:
     """
     shares = (0.25, 0.5, 0.75)
     order = np.sort(weights)
-    heavy = order[np.searchsorted(np.cumsum(order) / order.sum(), shares)]
+    # Strata of equal total weight meet at a quarter, on either side of which rounding may put them.
+    heavy = order[np.searchsorted(np.cumsum(order) / order.sum(), np.array(shares) - _ROUNDING)]
     edges = np.unique(np.concatenate([np.quantile(weights, shares, method="lower"), heavy]))
     _, level = np.unique(np.searchsorted(edges, weights, side="right"), return_inverse=True)
     sizes = np.bincount(level).astype(np.float64)

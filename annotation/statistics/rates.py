@@ -14,7 +14,7 @@ import numpy as np
 
 from ...schemas.text import count_of
 from .audit import ERROR, UNCLEAR, Audit
-from .estimators import ESTIMATORS
+from .estimators import ESTIMATORS, Estimate
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def rate(audit: Audit, estimator: str | None = None, *, resamples: int = 4000, s
     ]
     design = why if name == default else f"asked for; {default} fits: {why}"
     if name in ("post_stratified", "difference"):
-        design += unanswered(audit)
+        design += unanswered(audit, (value, interval))
     judgments = None if audit.judge is None else audit.judge[audit.judge >= 0]
     return Rate(
         estimator=name,
@@ -77,16 +77,15 @@ def rate(audit: Audit, estimator: str | None = None, *, resamples: int = 4000, s
     )
 
 
-def unanswered(audit: Audit) -> str:
-    """What is assumed of the units that neither the judge answered nor people labelled, in words."""
+def unanswered(audit: Audit, estimate: Estimate) -> str:
+    """What an estimate assumes of the units that neither the judge answered nor people labelled, in words."""
+    value, interval = estimate
     number = int(audit.unchecked.sum())
-    if not number:
+    if value is None or not number:
         return ""
     units = count_of(number, "unit", "units")
-    return (
-        f"; {units} without an answer of the judge and without a label taken to be like the others, "
-        "and in the interval to be anything"
-    )
+    words = f"; {units} without an answer of the judge and without a label taken to be like the others"
+    return words if interval.low is None else f"{words}, and in the interval to be anything"
 
 
 def choose(audit: Audit) -> tuple[str, str]:

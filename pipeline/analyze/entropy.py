@@ -97,11 +97,16 @@ def entropy(counts: Counts, definition: str | None = "released") -> Process:
     units, answers = float(subset.units.sum()), float(subset.answers.sum())
     thin = answers < LEAST_RATED * units
     if thin:
-        even = np.allclose(subset.standing_answers, subset.answers)
-        result = replace(result, note=THIN if even else UNEVEN)
+        result = replace(result, note=THIN if _is_even(subset) else UNEVEN)
     # Of short sessions, those with a rated unit are rated to a larger share than all are.
     few = answers < LEAST_TESTED * units or (thin and share is not None and share < LEAST_TESTED)
     return Process(result, missing, share, *bounds, design, sample, UNTESTED if few else None)
+
+
+def _is_even(counts: Counts) -> bool:
+    """Whether all answers of these sessions stand for equally many units, whatever those of others do."""
+    standing = counts.standing_answers * counts.answers.sum()
+    return bool(np.allclose(standing, counts.answers * counts.standing_answers.sum()))
 
 
 def _decisive(counts: Counts) -> Counts:

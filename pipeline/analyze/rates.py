@@ -88,9 +88,9 @@ def _group_rows(
                 yield row
 
 
-def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str] | None:
+def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str, str] | None:
     """The audit of one code (what a judge and people said), the units (units,) it is of, and in words what
-    was assumed.
+    was assumed of the units, and of people's labels.
 
     None where neither the judge nor people said anything. A judge that was asked about the units of samples
     alone tells nothing of the corpus, since the samples' design decided what it saw: then people's labels
@@ -102,16 +102,21 @@ def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str
         return None
     if judge in code.followers:
         answers = None
-        of_people += "; the judge was asked about units of samples alone, which tells nothing of the others"
     elif answers is None and not (human != MISSING).any():
         return None
     # Only units that the judge was asked about are its corpus.
     corpus = np.ones(len(human), dtype=bool) if answers is None else answers != MISSING
-    unasked = int(((human != MISSING) & ~corpus).sum())
+    unasked = int((~corpus).sum())
+    unused = int(((human != MISSING) & ~corpus).sum())
     human, inclusion, assumed = _with_inclusion(human[corpus], code.design.where(corpus))
     if unasked:
-        units = count_of(unasked, "labelled unit", "labelled units")
+        units = count_of(int(corpus.sum()), "unit", "units")
+        assumed += f"; of the {units} that the judge was asked about, not of {unasked} others"
+    if unused:
+        units = count_of(unused, "labelled unit", "labelled units")
         assumed += f"; {units} that the judge was not asked about left out"
+    if judge in code.followers:
+        assumed += "; the judge was asked about units of samples alone, which tells nothing of the others"
     in_frame = code.design.framed[corpus]
     if not in_frame.all() and (human[in_frame] != MISSING).any():
         beyond = int((~in_frame).sum())
@@ -123,7 +128,8 @@ def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str
     return (
         Audit(human, strata, inclusion, clusters, design=code.design.strata[corpus]),
         corpus,
-        assumed + of_people,
+        assumed,
+        of_people,
     )
 
 
@@ -138,10 +144,10 @@ def _rate(
     result = audit(code, judge)
     if result is None:
         return None
-    own, corpus, assumed = result
+    own, corpus, assumed, of_people = result
     outcome = rate(own, estimator)
     if labels != MEAN:
-        outcome, assumed = _with_model(own, code.where(corpus), labels, outcome), ""
+        outcome, of_people = _with_model(own, code.where(corpus), labels, outcome), ""
     return Rate(
         codebook=code.book.name,
         code=code.code,
@@ -152,7 +158,7 @@ def _rate(
         low=outcome.low,
         high=outcome.high,
         estimator=outcome.estimator,
-        design=outcome.design + assumed,
+        design=outcome.design + assumed + of_people,
         n_human=outcome.n_human,
         n_judged=outcome.n_judged if own.judge is not None else _answer_count(code, judge),
         n_unclear=outcome.n_unclear,
@@ -178,7 +184,7 @@ def _with_model(own: Audit, code: Rated, labels: str, estimate: Estimated) -> Es
     answers = np.where(own.human[:, None] == MISSING, MISSING, _presence(code.matrix[:, columns]))
     with_judge = labels == WITH_JUDGE
     value, interval = dawid_skene(own, answers, with_judge=with_judge)
-    words = unanswered(own) if with_judge and value is not None else ""
+    words = unanswered(own, (value, interval)) if with_judge else ""
     return replace(
         estimate,
         estimator=labels.replace("-", "_"),

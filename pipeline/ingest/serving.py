@@ -57,8 +57,9 @@ def parse(text: str) -> dict[str, float | None]:
 
 def _total(column: str, values: list[float]) -> float | None:
     """Of all engines together: a share is that of the fullest one. None for what is no number."""
-    total = max(values) if column in SHARES else sum(values)
-    return total if math.isfinite(total) else None
+    if not all(map(math.isfinite, values)):
+        return None
+    return max(values) if column in SHARES else sum(values)
 
 
 def row(scrape: dict[str, Any]) -> Row:

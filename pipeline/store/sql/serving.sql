@@ -1,7 +1,8 @@
 -- The model server over time, and what people and agents did under which load.
 
 CREATE OR REPLACE VIEW serving_rates AS
--- Counters as differences to the scrape before; NULL where the server was restarted in between.
+-- Counters as differences to the scrape before; NULL where the server was restarted in between, or where that is
+-- more than two minutes ago: what happened meanwhile happened under other loads, too.
 WITH steps AS (
     SELECT time, local, url, running, queue, kv_cache_use,
         epoch(CAST(time AS TIMESTAMP)) - epoch(CAST(lag(time) OVER w AS TIMESTAMP)) AS seconds,
@@ -16,21 +17,27 @@ WITH steps AS (
     WINDOW w AS (PARTITION BY url ORDER BY time)
 )
 SELECT time, local, url, running, queue, kv_cache_use,
-    CASE WHEN preemptions >= 0 THEN preemptions END AS preemptions,
-    CASE WHEN prefix_queries > 0 AND prefix_hits >= 0 THEN prefix_queries END AS prefix_queries,
-    CASE WHEN prefix_queries > 0 AND prefix_hits >= 0 THEN prefix_hits END AS prefix_hits,
-    CASE WHEN ttft_count > 0 AND ttft_sum >= 0 THEN ttft_sum END AS ttft_sum,
-    CASE WHEN ttft_count > 0 AND ttft_sum >= 0 THEN ttft_count END AS ttft_count,
-    CASE WHEN generation_tokens >= 0 AND seconds > 0 THEN generation_tokens / seconds END
+    CASE WHEN seconds <= 120 AND preemptions >= 0 THEN preemptions END AS preemptions,
+    CASE WHEN seconds <= 120 AND prefix_queries > 0 AND prefix_hits >= 0 THEN prefix_queries END AS prefix_queries,
+    CASE WHEN seconds <= 120 AND prefix_queries > 0 AND prefix_hits >= 0 THEN prefix_hits END AS prefix_hits,
+    CASE WHEN seconds <= 120 AND ttft_count > 0 AND ttft_sum >= 0 THEN ttft_sum END AS ttft_sum,
+    CASE WHEN seconds <= 120 AND ttft_count > 0 AND ttft_sum >= 0 THEN ttft_count END AS ttft_count,
+    CASE WHEN seconds <= 120 AND seconds > 0 AND generation_tokens >= 0 THEN generation_tokens / seconds END
         AS generation_tokens_per_second
 FROM steps;
 
 CREATE OR REPLACE VIEW serving_total AS
--- All servers together, at each second in which one answered. What a server is doing is what its last scrape
+-- All servers together, at each second in which one was read. What a server is doing is what its last scrape
 -- of at most a minute before says, since servers are not read in the same second; nothing where that scrape
--- failed. What it did since the scrape before counts in the second of its own scrape alone.
+-- failed. What it did since the scrape before counts in the second of its own scrape alone. The load is NULL
+-- where no server says how many requests it has in work.
 WITH scrapes AS MATERIALIZED (
-    SELECT *, date_trunc('second', CAST(time AS TIMESTAMP)) AS utc FROM serving_rates
+    SELECT *, date_trunc('second', CAST(time AS TIMESTAMP)) AS utc
+    FROM (
+        SELECT *, true AS answered FROM serving_rates
+        UNION ALL BY NAME
+        SELECT time, local, url, false AS answered FROM serving WHERE error IS NOT NULL
+    )
 ),
 seconds AS (
     SELECT utc, date_trunc('second', CAST(any_value(local) AS TIMESTAMP)) AS local, sum(preemptions) AS preemptions,
@@ -42,12 +49,7 @@ servers AS (
     SELECT m.utc, r.running, r.queue, r.kv_cache_use, r.generation_tokens_per_second
     FROM (SELECT utc, url FROM seconds, (SELECT DISTINCT url FROM scrapes)) m
     ASOF JOIN (
-        SELECT * FROM (
-            SELECT utc, time, url, running, queue, kv_cache_use, generation_tokens_per_second FROM scrapes
-            UNION ALL
-            SELECT date_trunc('second', CAST(time AS TIMESTAMP)), time, url, NULL, NULL, NULL, NULL
-            FROM serving WHERE error IS NOT NULL
-        ) QUALIFY row_number() OVER (PARTITION BY url, utc ORDER BY time DESC) = 1
+        FROM scrapes QUALIFY row_number() OVER (PARTITION BY url, utc ORDER BY answered DESC, time DESC) = 1
     ) r ON r.url = m.url AND m.utc >= r.utc
     WHERE m.utc - r.utc <= INTERVAL 1 MINUTE
 ),
@@ -57,7 +59,8 @@ states AS (
     FROM servers GROUP BY utc
 )
 SELECT utc, local, running, queue, kv_cache_use, preemptions, ttft_sum / ttft_count AS ttft, prefix_hit_rate,
-    generation_tokens_per_second, ttft_sum, ttft_count
+    generation_tokens_per_second, ttft_sum, ttft_count,
+    CASE WHEN queue > 0 THEN 'queue' WHEN running > 0 THEN 'busy' WHEN running = 0 THEN 'idle' END AS load
 FROM seconds JOIN states USING (utc);
 
 CREATE OR REPLACE VIEW serving_events AS
@@ -84,11 +87,10 @@ WITH loads AS (
     SELECT *, false, epoch(local) FROM serving_total
 )
 SELECT e.trajectory_id, e.seq, e.sub, e.live_only, e.time, e.actor, e.kind, e.text, e.action, e.status, e.moment,
-    s.running, s.queue, s.kv_cache_use, s.preemptions, s.ttft, s.prefix_hit_rate, s.generation_tokens_per_second,
-    CASE WHEN s.queue > 0 THEN 'queue' WHEN s.running > 0 THEN 'busy' ELSE 'idle' END AS load
+    s.running, s.queue, s.kv_cache_use, s.preemptions, s.ttft, s.prefix_hit_rate, s.generation_tokens_per_second, s.load
 FROM serving_events e
 ASOF JOIN loads s ON e.zoned = s.zoned AND e.moment >= s.moment
-WHERE e.moment - s.moment <= 60;
+WHERE e.moment - s.moment <= 60 AND s.load IS NOT NULL;
 
 CREATE OR REPLACE VIEW serving_answers AS
 -- Each human message under a known load: how long until an agent did something, and what the human did
@@ -130,10 +132,8 @@ SELECT 'action_failure_rate', load, avg((status = 'failed')::INTEGER), count(sta
 FROM serving_load WHERE kind = 'action' GROUP BY load
 UNION ALL
 -- Of requests, and not of scrapes: one that saw a single request counts no more than that.
-SELECT 'ttft', CASE WHEN queue > 0 THEN 'queue' WHEN running > 0 THEN 'busy' ELSE 'idle' END,
-    sum(ttft_sum) / sum(ttft_count), coalesce(sum(ttft_count), 0)::BIGINT, 0
-FROM serving_total GROUP BY 2
+SELECT 'ttft', load, sum(ttft_sum) / sum(ttft_count), coalesce(sum(ttft_count), 0)::BIGINT, 0
+FROM serving_total WHERE load IS NOT NULL GROUP BY load
 UNION ALL
-SELECT 'preemptions', CASE WHEN queue > 0 THEN 'queue' WHEN running > 0 THEN 'busy' ELSE 'idle' END, sum(preemptions),
-    count(preemptions), count(*) - count(preemptions)
-FROM serving_total GROUP BY 2;
+SELECT 'preemptions', load, sum(preemptions), count(preemptions), count(*) - count(preemptions)
+FROM serving_total WHERE load IS NOT NULL GROUP BY load;

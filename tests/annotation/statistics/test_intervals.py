@@ -152,6 +152,18 @@ def test_one_heavy_unit_beside_many_light_ones_tells_little() -> None:
     assert row.low is not None and row.low < 0.1
 
 
+def test_strata_of_equal_total_weight_have_the_same_levels_whatever_the_last_digit() -> None:
+    sizes = (2, 4, 5, 12)
+    weights = np.repeat(1 / np.array(sizes), sizes)
+    matrix = np.random.default_rng(4).integers(0, 2, (len(weights), 2))
+    levels = set()
+    for seed in range(40):
+        digits = np.random.default_rng(seed).integers(-2, 3, len(weights))
+        found = patterns(matrix, 2, weights=weights * (1 + digits * 2.0**-52))
+        levels.add((len(found.cells), round(float(found.draw(5, seed=1).sum()), 6)))
+    assert len(levels) == 1
+
+
 def test_weights_that_only_rounding_parts_are_one() -> None:
     rng = np.random.default_rng(4)
     matrix = rng.integers(0, 2, (60, 2))

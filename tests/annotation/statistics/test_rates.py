@@ -143,6 +143,16 @@ def test_a_few_units_that_judge_and_people_left_open_may_be_anything(estimator: 
     assert only_errors.n_human == 22
 
 
+def test_nothing_is_said_to_be_assumed_where_there_is_no_rate_or_no_interval() -> None:
+    judge = np.concatenate([JUDGE, [UNCLEAR] * 2])
+    human = np.concatenate([HUMAN, [MISSING] * 2])
+    nobody = rate(Audit(np.where(judge == 1, MISSING, human), judge))
+    assert (nobody.rate, "taken to be" in nobody.design) == (None, False)
+    found = rate(Audit(human, judge, clusters=np.arange(len(judge)) // 2), "post_stratified")
+    assert found.rate is not None and found.low is None
+    assert found.design.endswith("taken to be like the others")
+
+
 @pytest.mark.parametrize("clustered", [False, True])
 @pytest.mark.parametrize("present", [0.0, 0.5, 1.0])
 def test_the_interval_holds_the_rate_where_the_judge_left_open_what_nobody_checked(

@@ -1074,6 +1074,19 @@ def test_a_rate_says_how_many_labels_lie_beyond_what_the_judge_was_asked_about(t
     assert "2 labelled units that the judge was not asked about left out" in (row.design or "")
 
 
+def test_a_rate_says_of_how_many_units_it_is_where_judging_was_interrupted(tmp_path: Path) -> None:
+    store = runs(tmp_path, 6)
+    said(store, "first", {("judge", "late"): "yyyy––", ("ann", "late"): "ynnn––"})
+    (row,) = rates.rates(store, ["first"])
+    assert (row.rate, row.n_human, row.n_judged) == (0.25, 4, 4)
+    assert "; of the 4 units that the judge was asked about, not of 2 others" in (row.design or "")
+    (model,) = rates.rates(store, ["first"], labels="dawid-skene-judge")
+    assert "; of the 4 units that the judge was asked about, not of 2 others" in (model.design or "")
+    said(store, "first", {("judge", "late"): "––––ny"})
+    (row,) = rates.rates(store, ["first"])
+    assert "others" not in (row.design or "")
+
+
 @pytest.mark.long
 def test_an_imported_version_of_a_judge_has_also_the_answers_that_an_earlier_one_gave(tmp_path: Path) -> None:
     # Of six sessions version 2 rated the first four and finds three; version 1 all, and finds three.

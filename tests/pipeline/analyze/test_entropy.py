@@ -53,6 +53,12 @@ def test_the_note_on_few_rated_units_says_too_low_only_where_they_were_drawn_eve
     assert entropy(own).estimate.note == module.UNEVEN
 
 
+def test_a_group_that_was_drawn_more_thinly_than_the_others_was_drawn_evenly_in_itself() -> None:
+    own = counts([[7, 9], [6, 8]] * 3, [[1, 2], [2, 1]] * 3, [[1, 1], [0, 1]] * 3)
+    thinly = replace(own, standing_answers=own.answers * 1.5, standing_positives=own.positives * 1.5)
+    assert entropy(thinly).estimate.note == module.THIN
+
+
 def test_who_is_no_member_changes_no_entropy() -> None:
     two = counts([[7, 9]], [[3, 4]], [[2, 1]])
     wide = counts([[7, 0, 9]], [[3, 0, 4]], [[2, 0, 1]], (False, False, True))

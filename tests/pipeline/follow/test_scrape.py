@@ -94,6 +94,7 @@ def test_servers_that_are_read_in_different_seconds_are_loaded_together(workspac
         (0.0, 4.0, 2.0, 0.5),
         (1.0, 5.0, 2.0, 0.5),
         (5.0, 3.0, 0.0, 0.3),
+        (6.0, 2.0, 0.0, 0.3),
         (7.0, 2.0, 0.0, 0.2),
         (80.0, 7.0, 0.0, 0.6),
     ]
@@ -102,18 +103,18 @@ def test_servers_that_are_read_in_different_seconds_are_loaded_together(workspac
 def test_times_to_first_token_are_means_of_requests_and_not_of_scrapes_or_servers(workspace: Path) -> None:
     names = (
         *("time_to_first_token_seconds_sum", "time_to_first_token_seconds_count"),
-        *("prefix_cache_queries_total", "prefix_cache_hits_total"),
+        *("prefix_cache_queries_total", "prefix_cache_hits_total", "num_requests_running"),
     )
 
     def counters(seconds: float, server: str, *values: float) -> dict[str, object]:
         return scrape(seconds, dict(zip(names, values, strict=True)), server)
 
     scrapes = [
-        counters(0, "a", 0, 0, 0, 0),
-        counters(0, "b", 0, 0, 0, 0),
-        counters(5, "a", 9, 90, 900, 900),
-        counters(5, "b", 11, 10, 100, 0),
-        counters(10, "a", 19, 91, 900, 900),
+        counters(0, "a", 0, 0, 0, 0, 1),
+        counters(0, "b", 0, 0, 0, 0, 1),
+        counters(5, "a", 9, 90, 900, 900, 1),
+        counters(5, "b", 11, 10, 100, 0, 1),
+        counters(10, "a", 19, 91, 900, 900, 1),
     ]
     rows = total(workspace, scrapes, "ttft, prefix_hit_rate")
     assert rows == [(0.0, None, None), (5.0, 0.2, 0.9), (10.0, 10.0, None)]
@@ -169,6 +170,45 @@ def test_an_answer_counts_whatever_is_known_of_the_load_by_then(workspace: Path,
     rates = {r["metric"]: (r["value"], r["n"], r["missing"]) for r in measures(store)}
     assert rates["answer_seconds"] == (40.0, 1, 0)
     assert rates["spoke_again_rate"] == (1.0, 1, 0)
+
+
+def test_what_happened_while_nobody_looked_counts_under_no_load(workspace: Path) -> None:
+    names = (
+        *("time_to_first_token_seconds_sum", "time_to_first_token_seconds_count"),
+        *("num_preemptions_total", "num_requests_running"),
+    )
+    steps = [(0, 0, 0, 0, 1), (5, 1, 1, 0, 1), (7200, 50_001, 5_001, 900, 0), (7205, 50_002, 5_002, 901, 0)]
+    scrapes = [scrape(t, dict(zip(names, values, strict=True))) for t, *values in steps]
+    assert total(workspace, scrapes, "ttft, preemptions") == [
+        (0.0, None, None),
+        (5.0, 1.0, 0.0),
+        (7200.0, None, None),
+        (7205.0, 1.0, 1.0),
+    ]
+    store = Store(Workspace(workspace))
+    rows = {(r["metric"], r["group"]["load"]): (r["value"], r["n"]) for r in measures(store)}
+    assert (rows["ttft", "busy"], rows["ttft", "idle"]) == ((1.0, 1), (1.0, 1))
+    assert rows["preemptions", "idle"] == (1.0, 1)
+
+
+def test_a_server_that_no_longer_answers_has_no_load(workspace: Path) -> None:
+    scrapes = [
+        scrape(0.0, {"num_requests_running": 3.0}),
+        scrape(1.0, {"num_requests_running": 4.0}),
+        scrape(1.5, {}) | {"error": "refused"},  # in a second in which it answered
+        scrape(5.0, {}) | {"error": "refused"},
+        scrape(10.0, {"prompt_tokens_total": 7.0}),  # it answers, and does not say
+    ]
+    loads = [(0.0, 3.0, "busy"), (1.0, 4.0, "busy"), (5.0, None, None), (10.0, None, None)]
+    assert total(workspace, scrapes, "running, load") == loads
+    assert {r["group"]["load"] for r in measures(Store(Workspace(workspace)))} <= {"busy"}
+
+
+@pytest.mark.parametrize("values", [("NaN", "0.5"), ("0.5", "NaN"), ("+Inf", "0.5")])
+def test_what_one_engine_does_not_say_is_not_known_of_all(values: tuple[str, str]) -> None:
+    for name, column in (("kv_cache_usage_perc", "kv_cache_use"), ("num_requests_running", "running")):
+        text = "".join(f'vllm:{name}{{engine="{n}"}} {value}\n' for n, value in enumerate(values))
+        assert parse(text)[column] is None
 
 
 async def test_an_answer_that_comes_in_pieces_is_read_to_its_end(workspace: Path) -> None:
