@@ -137,7 +137,7 @@ def import_file(store: Store, sample: Sample, path: Path, people: dict[int, str]
 
 
 def pulls(received: Ledger, server: str, project: int) -> list[dict[str, Any]]:
-    """The finished pulls from a project, oldest first; one with a damaged record is as one that never ended."""
+    """The finished pulls from a project, oldest first; one with a damaged record counts as never ended."""
     records = []
     for _, _, line in received.lines():
         if line.startswith(b'{"mark"'):
@@ -147,10 +147,10 @@ def pulls(received: Ledger, server: str, project: int) -> list[dict[str, Any]]:
 
 
 def _checked_record(record: dict[str, Any]) -> dict[str, Any]:
-    """A record of a pull with its fields and times; ValueError for any other."""
+    """A record of a pull with its fields and times (one without tasks has no mark); else ValueError."""
     if not {"mark", "project", "pulled", "server"} <= record.keys():
         raise ValueError("a field is missing")
-    for moment in (record["pulled"], record["mark"] or record["pulled"]):  # of a project without tasks no mark
+    for moment in (record["pulled"], record["mark"] or record["pulled"]):
         datetime.fromisoformat(str(moment))
     return record
 

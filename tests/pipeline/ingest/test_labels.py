@@ -247,7 +247,8 @@ def test_of_trajectories_whose_names_only_look_alike_each_has_its_own(
     log, outcomes = tmp_path / "log.jsonl", tmp_path / "outcomes.jsonl"
     names = ("\u00e9", "\u0065\u0301")
     turns = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": "Done."}]
-    lines = [json.dumps({"id": one, "messages": [*turns, turns[0]][:end]}) for one, end in zip(names, (2, 3), strict=True)]
+    talks = (turns, [*turns, turns[0]])
+    lines = [json.dumps({"id": one, "messages": talk}) for one, talk in zip(names, talks, strict=True)]
     log.write_text("\n".join(lines) + "\n", encoding="utf-8")
     coaudit("ingest", log)
     outcomes.write_text(
