@@ -11,7 +11,7 @@ from pydantic import Field, computed_field, model_validator
 
 from .base import Model, content_hash
 from .text import bare, nfc
-from .trajectory import FIELDS, Trajectory, decimal_in
+from .trajectory import FIELDS, Trajectory, with_point
 
 UnitKind = Literal["utterance", "question_reply", "human_message", "step", "participant", "trajectory"]
 Level = Literal["nominal", "ordinal", "interval"]
@@ -164,7 +164,7 @@ class Codebook(Model):
     @model_validator(mode="after")
     def _check_consistency(self) -> Codebook:
         names = [code.code for code in self.codes]
-        if len(set(names)) != len(names):
+        if len({nfc(name) for name in names}) != len(names):
             raise ValueError(f"codes must differ, got {self._code_names()}")
         if len({bare(label) for label in self.labels}) != len(self.labels):
             raise ValueError(f"labels must differ, case aside, got {', '.join(self.labels)}")
@@ -210,9 +210,7 @@ class Codebook(Model):
 
 def _number(text: str) -> float | None:
     """The number that a text is, also with a decimal comma; None for any other."""
-    if (number := decimal_in(text)) is not None:
-        return number
     try:
-        return float(text)
+        return float(with_point(text))
     except ValueError:
         return None

@@ -106,13 +106,17 @@ _COMMA = re.compile(r"\d,\d")
 _DECIMAL_COMMA = re.compile(r"(-?)(0|[1-9]\d*),(\d+)")
 
 
-def decimal_in(text: str) -> float | None:
-    """The number that a text stands for: a comma is a decimal one (4,5), unless it may part thousands
-    (1,234), which is none."""
+def with_point(text: str) -> str:
+    """A text with its decimal comma as a point (4,5); one that may part thousands (1,234) stays."""
     match = _DECIMAL_COMMA.fullmatch(text.strip())
     if match and (match[2] == "0" or len(match[3]) != 3):
-        return float("".join((match[1], match[2], ".", match[3])))
-    return number_in(text)
+        return "".join((match[1], match[2], ".", match[3]))
+    return text
+
+
+def decimal_in(text: str) -> float | None:
+    """As `number_in`, also with a decimal comma."""
+    return number_in(with_point(text))
 
 
 def outcome_name(name: str) -> str:

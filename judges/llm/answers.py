@@ -149,9 +149,8 @@ class Findings:
         if label != self.codebook.positive:
             return Verdict(code, label)
         cites = _cites(code, finding.get("events") or [])
-        quote: str | None = str(finding.get("quote") or "").strip()[:QUOTE_LENGTH]
-        if quote is not None and not phrases(quote):
-            quote = None
+        text = str(finding.get("quote") or "").strip()[:QUOTE_LENGTH]
+        quote = text if phrases(text) else None
         if problem := _problem(cites, quote, events):
             return Verdict(code, error=f"unsupported finding: {problem}")
         source = finding.get("source")

@@ -142,8 +142,17 @@ def pulls(received: Ledger, server: str, project: int) -> list[dict[str, Any]]:
     for _, _, line in received.lines():
         if line.startswith(b'{"mark"'):
             with suppress(ValueError, RecursionError):
-                records.append(json.loads(line))
-    return [one for one in records if (one.get("server"), one.get("project")) == (server, project)]
+                records.append(_checked_record(json.loads(line)))
+    return [one for one in records if (one["server"], one["project"]) == (server, project)]
+
+
+def _checked_record(record: dict[str, Any]) -> dict[str, Any]:
+    """A record of a pull with its fields and times (one without tasks has no mark); else ValueError."""
+    if not {"mark", "project", "pulled", "server"} <= record.keys():
+        raise ValueError("a field is missing")
+    for moment in (record["pulled"], record["mark"] or record["pulled"]):
+        datetime.fromisoformat(str(moment))
+    return record
 
 
 def last_pull(received: Ledger, server: str, project: int) -> dict[str, Any] | None:

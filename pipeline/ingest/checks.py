@@ -62,13 +62,16 @@ class Names:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.by_name: dict[str, list[str]] = {}
+        self.by_look: dict[str, list[str]] = {}
+        """As they look: with each accented letter as one character."""
         pairs = connection.execute("SELECT id, native_id FROM trajectories").fetchall()
         for key, native in pairs:
-            self.by_name.setdefault(nfc(native), []).append(key)
+            self.by_name.setdefault(native, []).append(key)
+            self.by_look.setdefault(nfc(native), []).append(key)
         self.by_name |= {key: [key] for key, _ in pairs}
 
     def resolve(self, name: str) -> str:
-        result = self.by_name.get(nfc(name), [])
+        result = self.by_name.get(name) or self.by_look.get(nfc(name), [])
         if len(result) == 1:
             return result[0]
         if result:

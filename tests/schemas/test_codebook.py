@@ -359,12 +359,15 @@ def test_an_accented_letter_of_a_code_or_label_may_be_one_character_or_two() -> 
     assert book.code("\u0065\u0301chec").code == "\u00e9chec"
     with pytest.raises(ValidationError, match="labels must differ"):
         Codebook.model_validate({**fields, "labels": ["r\u00e9ussi", "r\u0065\u0301ussi"]})
+    twins = [code, code | {"code": "\u0065\u0301chec"}]
+    with pytest.raises(ValidationError, match="codes must differ"):
+        Codebook.model_validate({**fields, "labels": ["yes", "no"], "codes": twins})
 
 
 def test_a_label_that_is_a_number_is_meant_however_it_is_written() -> None:
     book = codebooks.load("related_work_quality")
     assert {book.label(answer) for answer in ("4", " 4.0 ", "4,0", "4e0")} == {"4"}
     assert book.label("Unclear") == "unclear"
-    for answer in ("4.5", "nan", "four"):
+    for answer in ("4.5", "nan", "four", "true", "1,000"):
         with pytest.raises(ValueError, match="label must be one of 1, 2, 3, 4, 5, unclear"):
             book.label(answer)

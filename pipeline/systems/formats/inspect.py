@@ -117,15 +117,16 @@ def _trajectory(sample: Any, spec: Any, path: Path, options: ReadOptions) -> Tra
 
 
 def _times(sample: Any) -> dict[str, str]:
-    """Id of a message -> when its model had written it, or when a model was first given it."""
-    times: dict[str, str] = {}
+    """Id of a message -> when its model had written it, or when a model was first given it; messages of old
+    logs have no id, and no time."""
+    times: dict[str | None, str] = {}
     for event in sample.events:
         if event.event == "model":
             for message in event.input:
                 times.setdefault(message.id, event.timestamp.isoformat())
             end = (event.completed or event.timestamp).isoformat()
             times |= {choice.message.id: end for choice in event.output.choices}
-    return times
+    return {name: time for name, time in times.items() if name is not None}
 
 
 def _add_tokens(talk: Talk, usages: dict[str, Any], model_of_agent: str) -> None:

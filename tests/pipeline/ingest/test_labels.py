@@ -241,6 +241,23 @@ def test_names_and_values_are_meant_whether_an_accented_letter_has_one_character
     assert coaudit("ratings", "import", labels, "--map", mapping, "--json").json["imported"] == 1
 
 
+def test_of_trajectories_whose_names_only_look_alike_each_has_its_own(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    log, outcomes = tmp_path / "log.jsonl", tmp_path / "outcomes.jsonl"
+    names = ("\u00e9", "\u0065\u0301")
+    turns = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": "Done."}]
+    talks = (turns, [*turns, turns[0]])
+    lines = [json.dumps({"id": one, "messages": talk}) for one, talk in zip(names, talks, strict=True)]
+    log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    coaudit("ingest", log)
+    outcomes.write_text(
+        "".join(json.dumps({"trajectory": one, "name": "ease", "value": 4}) + "\n" for one in names),
+        encoding="utf-8",
+    )
+    assert coaudit("outcomes", "import", outcomes, "--json").json["imported"] == 2
+
+
 LONG = """
 [constants]
 codebook = "steps"

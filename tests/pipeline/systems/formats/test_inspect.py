@@ -166,19 +166,24 @@ def test_what_inspects_agents_tell_a_model_under_the_users_role_is_no_message_of
     ]
 
 
-def test_events_give_the_messages_their_times(tmp_path: Path) -> None:
-    messages = [user("Hi"), assistant("Hello", "c1"), user("Thanks")]
-    call = {
+def model_call(asked: list[dict[str, Any]], answer: dict[str, Any]) -> dict[str, Any]:
+    """The event of a model's answer."""
+    return {
         "event": "model",
         "timestamp": "2026-01-05T08:00:01+00:00",
         "completed": "2026-01-05T08:00:04+00:00",
         "model": "openai/m",
-        "input": messages[:1],
+        "input": asked,
         "tools": [],
         "tool_choice": "auto",
         "config": {},
-        "output": {"model": "m", "choices": [{"message": messages[1], "stop_reason": "stop"}]},
+        "output": {"model": "m", "choices": [{"message": answer, "stop_reason": "stop"}]},
     }
+
+
+def test_events_give_the_messages_their_times(tmp_path: Path) -> None:
+    messages = [user("Hi"), assistant("Hello", "c1"), user("Thanks")]
+    call = model_call(messages[:1], messages[1])
     only = one("inspect", written(tmp_path / "log.json", {"messages": messages, "events": [call]}))
     assert [(e.kind, e.time) for e in only.events] == [
         ("message", "2026-01-05T08:00:01+00:00"),
@@ -186,6 +191,22 @@ def test_events_give_the_messages_their_times(tmp_path: Path) -> None:
         ("action", "2026-01-05T08:00:04+00:00"),
         ("message", None),
     ]
+
+
+def test_messages_without_ids_share_no_time(tmp_path: Path) -> None:
+    messages = [user("Hi"), assistant("Hello"), user("Thanks")]
+    path = written(
+        tmp_path / "log.json", {"messages": messages, "events": [model_call(messages[:1], messages[1])]}
+    )
+    log = json.loads(path.read_text())
+    sample = log["samples"][0]
+    call = sample["events"][0]
+    answers = [choice["message"] for choice in call["output"]["choices"]]
+    for message in (*sample["messages"], *call["input"], *answers):
+        del message["id"]
+    path.write_text(json.dumps(log))
+    only = one("inspect", path)
+    assert [(e.text, e.time) for e in only.events] == [("Hi", None), ("Hello", None), ("Thanks", None)]
 
 
 def test_a_command_that_failed_without_an_error_of_its_tool_has_failed(tmp_path: Path) -> None:
