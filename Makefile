@@ -31,12 +31,15 @@ test-fast: setup
 # All but the slow tests once more with the newest versions that pyproject.toml admits, and with the oldest, on the
 # system's own Python where that is a 3.11: Debian's 3.11.2 lacks what later ones of it have.
 test-newest: RESOLUTION := highest
+# Inspect's own reader needs other versions than those of .ci/constraints.txt.
+test-newest: EXTRAS := dev,inspect
+test-oldest: EXTRAS := dev
 test-oldest: RESOLUTION := lowest-direct
 test-oldest: PYTHON := $(or $(shell /usr/bin/python3 -c 'import sys; sys.version_info[:2] == (3, 11) and print(sys.executable)' 2>/dev/null),$(PYTHON))
 test-newest test-oldest: test-%:
 	@command -v uv >/dev/null || { echo "$@ needs uv: pip install uv" >&2; exit 1; }
 	@uv venv -q --clear --python "$$(command -v $(PYTHON))" .venv-$*
-	@uv pip install -q --python .venv-$*/bin/python --resolution $(RESOLUTION) -e '.[dev]'
+	@uv pip install -q --python .venv-$*/bin/python --resolution $(RESOLUTION) -e '.[$(EXTRAS)]'
 	.venv-$*/bin/python -P -m pytest -q -n auto --dist loadgroup -m "not slow"
 
 lint: setup

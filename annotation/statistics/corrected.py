@@ -84,8 +84,6 @@ def corrected(
         unknown.append(float(unchecked.mean()))
         sides.append(arm(audit, names[~unchecked], form).part(1 - unknown[-1]))
     one, other = sides
-    if any(unknown):
-        test += ", unanswered units either way"
     _, here, there = np.intersect1d(one.names, other.names, assume_unique=True, return_indices=True)
     variance = one.variance + other.variance - 2 * float(one.pull[here] @ other.pull[there])
     least = one.known_rate - other.known_rate - unknown[1]
@@ -93,6 +91,8 @@ def corrected(
     reason = _too_few(one, other, variance)
     low = high = p = None
     if reason is None:
+        if any(unknown):
+            test += ", unanswered units either way"
         error, df = sqrt(variance), _df(one, other)
         reach = student(df) * error
         low, high = max(-1.0, least - reach), min(1.0, most + reach)

@@ -28,7 +28,9 @@ def export(
     """Write the audit tables, or the trajectories, for other programs."""
     if str(out) == "-":
         raise UsageError("export writes files, not to stdout: name a folder, or a file for jsonl")
-    names = tuple(split(tables)) if tables else exporting.TABLES
+    names = tuple(split(tables)) if tables is not None else exporting.TABLES
+    if not names:
+        raise UsageError("--tables names no table")
     files = [str(path) for path in exporting.export(store(ctx), out, format, names, hidden=hidden)]
     if json:
         emit({"files": files})

@@ -74,7 +74,9 @@ def follow(
     metrics: Annotated[
         list[str] | None, typer.Option(help="URL of a vLLM server's /metrics; repeatable.")
     ] = None,
-    every: Annotated[float, typer.Option(min=0.05, help="Seconds between two readings of --metrics.")] = 5.0,
+    every: Annotated[
+        float, typer.Option(min=0.05, max=60, help="Seconds between two readings of --metrics.")
+    ] = 5.0,
     alerts: Annotated[
         bool, typer.Option("--alerts", help="Print each alert as a JSON line on stdout.")
     ] = False,

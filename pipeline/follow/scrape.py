@@ -1,7 +1,6 @@
 """The server behind the run: scrapes of vLLM's /metrics, recorded as received, stored beside the events.
 
-Every sample of a metric is summed over its labels (models, engines), so the text format needs no more
-of a parser than one pattern. Counters are stored as they are; the views take differences.
+ingest/serving.py says how a scrape becomes a row.
 """
 
 from __future__ import annotations

@@ -57,9 +57,9 @@ def parse(text: str) -> dict[str, float | None]:
 
 def _total(column: str, values: list[float]) -> float | None:
     """Of all engines together: a share is that of the fullest one. None for what is no number."""
-    if not all(map(math.isfinite, values)):
+    if not math.isfinite(total := sum(values)):
         return None
-    return max(values) if column in SHARES else sum(values)
+    return max(values) if column in SHARES else total
 
 
 def row(scrape: dict[str, Any]) -> Row:

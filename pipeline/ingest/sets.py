@@ -52,7 +52,9 @@ def _strangers(name: str, sources: list[Path], unknown: list[Path]) -> Iterator[
     kin = {(path.parent, path.suffix) for path in sources}
     for path in unknown:
         if (path.parent, path.suffix) in kin and not path.name.startswith("."):
-            yield Quarantined(source=str(path), reason=f"no file of {name}: cut off, or another's")
+            yield Quarantined(
+                source=str(path), reason=f"not read: no file of {name}, or one that was cut off"
+            )
 
 
 def _label_lines(name: str, sources: list[Path], result: ImportResult) -> Iterator[RatingLine]:

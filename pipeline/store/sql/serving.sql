@@ -6,23 +6,23 @@ CREATE OR REPLACE VIEW serving_rates AS
 WITH steps AS (
     SELECT time, local, url, running, queue, kv_cache_use,
         epoch(CAST(time AS TIMESTAMP)) - epoch(CAST(lag(time) OVER w AS TIMESTAMP)) AS seconds,
-        preemptions - lag(preemptions) OVER w AS preemptions,
-        prefix_queries - lag(prefix_queries) OVER w AS prefix_queries,
-        prefix_hits - lag(prefix_hits) OVER w AS prefix_hits,
-        ttft_sum - lag(ttft_sum) OVER w AS ttft_sum,
-        ttft_count - lag(ttft_count) OVER w AS ttft_count,
-        generation_tokens - lag(generation_tokens) OVER w AS generation_tokens
+        preemptions - lag(preemptions) OVER w AS new_preemptions,
+        prefix_queries - lag(prefix_queries) OVER w AS new_queries,
+        prefix_hits - lag(prefix_hits) OVER w AS new_hits,
+        ttft_sum - lag(ttft_sum) OVER w AS new_ttft,
+        ttft_count - lag(ttft_count) OVER w AS new_first_tokens,
+        generation_tokens - lag(generation_tokens) OVER w AS new_tokens
     FROM serving
     WHERE error IS NULL
     WINDOW w AS (PARTITION BY url ORDER BY time)
 )
 SELECT time, local, url, running, queue, kv_cache_use,
-    CASE WHEN seconds <= 120 AND preemptions >= 0 THEN preemptions END AS preemptions,
-    CASE WHEN seconds <= 120 AND prefix_queries > 0 AND prefix_hits >= 0 THEN prefix_queries END AS prefix_queries,
-    CASE WHEN seconds <= 120 AND prefix_queries > 0 AND prefix_hits >= 0 THEN prefix_hits END AS prefix_hits,
-    CASE WHEN seconds <= 120 AND ttft_count > 0 AND ttft_sum >= 0 THEN ttft_sum END AS ttft_sum,
-    CASE WHEN seconds <= 120 AND ttft_count > 0 AND ttft_sum >= 0 THEN ttft_count END AS ttft_count,
-    CASE WHEN seconds <= 120 AND seconds > 0 AND generation_tokens >= 0 THEN generation_tokens / seconds END
+    CASE WHEN seconds <= 120 AND new_preemptions >= 0 THEN new_preemptions END AS new_preemptions,
+    CASE WHEN seconds <= 120 AND new_queries > 0 AND new_hits >= 0 THEN new_queries END AS new_queries,
+    CASE WHEN seconds <= 120 AND new_queries > 0 AND new_hits >= 0 THEN new_hits END AS new_hits,
+    CASE WHEN seconds <= 120 AND new_first_tokens > 0 AND new_ttft >= 0 THEN new_ttft END AS new_ttft,
+    CASE WHEN seconds <= 120 AND new_first_tokens > 0 AND new_ttft >= 0 THEN new_first_tokens END AS new_first_tokens,
+    CASE WHEN seconds <= 120 AND seconds > 0 AND new_tokens >= 0 THEN new_tokens / seconds END
         AS generation_tokens_per_second
 FROM steps;
 
@@ -30,9 +30,11 @@ CREATE OR REPLACE VIEW serving_total AS
 -- All servers together, at each second in which one was read. What a server is doing is what its last scrape
 -- of at most a minute before says, since servers are not read in the same second; nothing where that scrape
 -- failed. What it did since the scrape before counts in the second of its own scrape alone. The load is NULL
--- where no server says how many requests it has in work.
+-- where no server says how many requests it has in work, and where one that did a minute ago no longer answers,
+-- as an overloaded one does, unless another's requests wait.
 WITH scrapes AS MATERIALIZED (
-    SELECT *, date_trunc('second', CAST(time AS TIMESTAMP)) AS utc
+    SELECT *, date_trunc('second', CAST(time AS TIMESTAMP)) AS utc,
+        max(CAST(time AS TIMESTAMP)) FILTER (answered) OVER (PARTITION BY url ORDER BY time) AS last_answer
     FROM (
         SELECT *, true AS answered FROM serving_rates
         UNION ALL BY NAME
@@ -40,13 +42,14 @@ WITH scrapes AS MATERIALIZED (
     )
 ),
 seconds AS (
-    SELECT utc, date_trunc('second', CAST(any_value(local) AS TIMESTAMP)) AS local, sum(preemptions) AS preemptions,
-        sum(ttft_sum) AS ttft_sum, sum(ttft_count) AS ttft_count,
-        sum(prefix_hits) / sum(prefix_queries) AS prefix_hit_rate
+    SELECT utc, date_trunc('second', CAST(any_value(local) AS TIMESTAMP)) AS local, sum(new_preemptions) AS preemptions,
+        sum(new_ttft) AS ttft_sum, sum(new_first_tokens) AS ttft_count,
+        sum(new_hits) / sum(new_queries) AS prefix_hit_rate
     FROM scrapes GROUP BY utc
 ),
 servers AS (
-    SELECT m.utc, r.running, r.queue, r.kv_cache_use, r.generation_tokens_per_second
+    SELECT m.utc, r.running, r.queue, r.kv_cache_use, r.generation_tokens_per_second,
+        NOT r.answered AND m.utc - r.last_answer <= INTERVAL 1 MINUTE AS is_unknown
     FROM (SELECT utc, url FROM seconds, (SELECT DISTINCT url FROM scrapes)) m
     ASOF JOIN (
         FROM scrapes QUALIFY row_number() OVER (PARTITION BY url, utc ORDER BY answered DESC, time DESC) = 1
@@ -55,12 +58,12 @@ servers AS (
 ),
 states AS (
     SELECT utc, sum(running) AS running, sum(queue) AS queue, max(kv_cache_use) AS kv_cache_use,
-        sum(generation_tokens_per_second) AS generation_tokens_per_second
+        sum(generation_tokens_per_second) AS generation_tokens_per_second, bool_or(is_unknown) AS is_unknown
     FROM servers GROUP BY utc
 )
 SELECT utc, local, running, queue, kv_cache_use, preemptions, ttft_sum / ttft_count AS ttft, prefix_hit_rate,
     generation_tokens_per_second, ttft_sum, ttft_count,
-    CASE WHEN queue > 0 THEN 'queue' WHEN running > 0 THEN 'busy' WHEN running = 0 THEN 'idle' END AS load
+    CASE WHEN queue > 0 THEN 'queue' WHEN is_unknown THEN NULL WHEN running > 0 THEN 'busy' WHEN running = 0 THEN 'idle' END AS load
 FROM seconds JOIN states USING (utc);
 
 CREATE OR REPLACE VIEW serving_events AS

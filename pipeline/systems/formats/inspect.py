@@ -14,6 +14,7 @@ Identity: the sample's own uuid, which Inspect gives to each run of a sample.
 from __future__ import annotations
 
 import math
+import re
 import zipfile
 from collections.abc import Iterator
 from functools import partial
@@ -30,6 +31,14 @@ from .rules import Rules, rules
 SYSTEM = "inspect"
 LOOK = 4096
 MARKS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
+_SCAFFOLD = re.compile(
+    # react, basic_agent; handoff
+    r"\s*(?:Please proceed to the next step using your best judgement\."
+    r"(?: If you believe you have completed the task, please call the `[^`\n]+` tool "
+    r"with your final answer\.)?"
+    r"|The [^\n]{1,100} agent has completed its work\.)\s*"
+)
+"""What Inspect's agents tell a model under the user's role."""
 WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
 
@@ -138,8 +147,15 @@ def _add_tokens(talk: Talk, usages: dict[str, Any], model_of_agent: str) -> None
         if not names and model == model_of_agent and len(agents) == 1:
             names = agents
         if names:
-            cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
-            talk.add_tokens(names[0], usage.input_tokens + cached, usage.output_tokens)
+            talk.add_tokens(names[0], _prompt_tokens(usage), usage.output_tokens)
+
+
+def _prompt_tokens(usage: Any) -> int:
+    """All that a model read. Old logs of some providers count what came from a cache among the input, so that
+    input and output are the total."""
+    cached = int((usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0))
+    has_all = usage.total_tokens == usage.input_tokens + usage.output_tokens
+    return int(usage.input_tokens) + (0 if has_all else cached)
 
 
 def _message(message: Any, times: dict[str, str], marks: Rules) -> ChatMessage:
@@ -155,6 +171,8 @@ def _message(message: Any, times: dict[str, str], marks: Rules) -> ChatMessage:
         result.answers = [Answer(text, message.tool_call_id, has_failed, why)]
         return result
     result.text = contents.plain_text(parts) or None
+    if message.role == "user" and _SCAFFOLD.fullmatch(result.text or ""):
+        result.role = "system"
     calls = getattr(message, "tool_calls", None) or []
     result.calls = [Call(c.function, c.arguments, c.id, c.parse_error) for c in calls]
     return result

@@ -73,15 +73,7 @@ _COMMENT = re.compile(
     r"|\bwith the following feedback:(?P<d>.*)",
     re.DOTALL,
 )
-_SURROUNDINGS = re.compile(
-    r"\s*(?:<(environment_context|environment_details)>.*</\1>"
-    # Inspect's agents: react, basic_agent; handoff
-    r"|Please proceed to the next step using your best judgement\."
-    r"(?: If you believe you have completed the task, please call the `[^`\n]+` tool "
-    r"with your final answer\.)?"
-    r"|The [^\n]{1,100} agent has completed its work\.)\s*",
-    re.DOTALL,
-)
+_SURROUNDINGS = re.compile(r"\s*<(environment_context|environment_details)>.*</\1>\s*", re.DOTALL)
 
 
 def status(content: JsonValue) -> Status | None:
@@ -133,8 +125,7 @@ def is_observation(text: str) -> bool:
 
 
 def is_surroundings(text: str) -> bool:
-    """Whether a turn under a user's role is nothing but a scaffold's description of where it runs, or its
-    request to go on."""
+    """Whether a turn under a user's role is nothing but a scaffold's description of where it runs."""
     return _SURROUNDINGS.fullmatch(text) is not None
 
 

@@ -153,6 +153,7 @@ def test_nothing_is_said_to_be_assumed_where_there_is_no_rate_or_no_interval() -
     assert found.design.endswith("taken to be like the others")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("clustered", [False, True])
 @pytest.mark.parametrize("present", [0.0, 0.5, 1.0])
 def test_the_interval_holds_the_rate_where_the_judge_left_open_what_nobody_checked(

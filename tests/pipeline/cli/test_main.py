@@ -422,6 +422,7 @@ def one_session(tmp_path_factory: pytest.TempPathFactory) -> Store:
         (["plan", "--prevalence", ","], "--prevalence must be numbers such as 0.3,0.1, got none"),
         (["plan", "--prevalence", "0.3,x"], "--prevalence must be numbers such as 0.3,0.1, got 'x'"),
         (["advise", "next", "x"], "advisor.json: no advisor there; `coaudit advise train` makes one"),
+        (["export", "x", "--tables", ","], "--tables names no table"),
         (["export", "-"], "export writes files, not to stdout"),
         (["export", "x", "--tables", " units , none"], "no table 'none', expected one of"),
         (["export", "x", "--format", "xls"], "--format must be one of parquet, csv, jsonl, got 'xls'"),

@@ -62,7 +62,9 @@ def test_rates_are_differences_of_counters_and_null_after_a_restart(workspace: P
     with store.writing() as connection:
         insert(connection, "serving", [row(s) for s in scrapes])
     with store.reading() as connection:
-        found = connection.execute("SELECT ttft_sum / ttft_count FROM serving_rates ORDER BY time").fetchall()
+        found = connection.execute(
+            "SELECT new_ttft / new_first_tokens FROM serving_rates ORDER BY time"
+        ).fetchall()
     assert found == [(None,), (2.0,), (None,)]
 
 
@@ -98,6 +100,25 @@ def test_servers_that_are_read_in_different_seconds_are_loaded_together(workspac
         (7.0, 2.0, 0.0, 0.2),
         (80.0, 7.0, 0.0, 0.6),
     ]
+
+
+def test_a_server_that_fails_under_load_leaves_the_load_unknown_unless_requests_wait(workspace: Path) -> None:
+    def load(seconds: float, server: str, running: float, queue: float) -> dict[str, object]:
+        names = ("num_requests_running", "num_requests_waiting")
+        return scrape(seconds, dict(zip(names, (running, queue), strict=True)), server)
+
+    timeout = {"error": "timed out"}
+    scrapes = [
+        load(0, "a", 5, 3),
+        load(0, "b", 0, 0),
+        scrape(5, {}, "a") | timeout,
+        load(5, "b", 0, 0),
+        scrape(10, {}, "a") | timeout,
+        load(10, "b", 1, 1),
+        scrape(70, {}, "a") | timeout,  # gone for longer than what it did says anything
+        load(70, "b", 0, 0),
+    ]
+    assert total(workspace, scrapes, "load") == [(0.0, "queue"), (5.0, None), (10.0, "queue"), (70.0, "idle")]
 
 
 def test_times_to_first_token_are_means_of_requests_and_not_of_scrapes_or_servers(workspace: Path) -> None:

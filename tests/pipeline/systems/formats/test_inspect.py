@@ -138,6 +138,13 @@ def test_an_agent_whose_provider_gives_its_model_another_name_has_its_tokens_wit
     assert only.participant("assistant").tokens == {"prompt_tokens": 1050, "completion_tokens": 10}
 
 
+def test_tokens_from_the_cache_that_old_logs_have_among_the_input_count_once(tmp_path: Path) -> None:
+    usage = {"input_tokens": 1000, "output_tokens": 10, "total_tokens": 1010, "input_tokens_cache_read": 900}
+    sample = {"messages": [user("Hi"), assistant("Hello")], "model_usage": {"openai/m": usage}}
+    only = one("inspect", written(tmp_path / "log.json", sample))
+    assert only.participant("assistant").tokens == {"prompt_tokens": 1000, "completion_tokens": 10}
+
+
 def test_a_sample_that_ended_before_its_model_answered_belongs_to_that_model(tmp_path: Path) -> None:
     error = {"message": "boom", "traceback": "", "traceback_ansi": ""}
     only = one("inspect", written(tmp_path / "log.json", {"messages": [user("Hi")], "error": error}))
