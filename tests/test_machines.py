@@ -457,11 +457,13 @@ def test_what_label_studio_was_given_and_gave_is_in_the_study(
     old = Codebook.model_validate({**book.model_dump(exclude={"version"}), "title": "As it was pushed"})
     assert old.version != book.version
     keep_codebook(here, old)
-    here.received.append([canonical_json({"mark": "2026", "project": 7, "pulled": "", "server": "http://s"})])
+    moment = "2026-11-27T10:00:00+00:00"
+    pull = {"mark": moment, "project": 7, "pulled": moment, "server": "http://s"}
+    here.received.append([canonical_json(pull)])
     there = workspace(second)
     assert pushed_codebook(there, "initiative", old.version) == old
     last = last_pull(there.received, "http://s", 7)
-    assert last and last["mark"] == "2026"
+    assert last and last["mark"] == moment
     assert last_pull(there.received, "http://s", 8) is None
 
 
