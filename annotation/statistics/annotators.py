@@ -12,7 +12,16 @@ import numpy as np
 
 from .audit import Audit
 from .estimators import with_unanswered
-from .intervals import MISSING, Floats, Interval, Ints, cluster_bootstrap, gamma_sums, interval_around
+from .intervals import (
+    MISSING,
+    Floats,
+    Interval,
+    Ints,
+    cluster_bootstrap,
+    distinct_rows,
+    gamma_sums,
+    interval_around,
+)
 
 Bools = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 FEWEST_RATERS = 3
@@ -47,8 +56,8 @@ def dawid_skene(
     if len(lacking):
         return None, Interval(None, None, audit.empty_stratum or "a judge label that nobody checked")
     weights = np.ones(int(is_rated.sum())) if audit.inclusion is None else 1 / audit.inclusion[is_rated]
-    cells, of_row = np.unique(np.column_stack([of_unit[is_rated], labels]), axis=0, return_inverse=True)
-    table = (weights / weights.mean())[:, None] * np.eye(len(cells))[of_row.ravel()]
+    cells, of_row, _ = distinct_rows(np.column_stack([of_unit[is_rated], labels]))
+    table = (weights / weights.mean())[:, None] * np.eye(len(cells))[of_row]
     clusters = audit.clusters[is_rated] if audit.clusters is not None and audit.clustered else None
     alone = clusters is not None and len(np.unique(clusters)) < 2
     draws = _draws(table, clusters, 0 if alone else resamples, np.random.default_rng(seed))

@@ -10,7 +10,7 @@ agree, a plain resample can only agree too, and covers a kappa of .6 in a third 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import prod, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,8 @@ _UNSEEN_CELLS = 256  # about so many unseen patterns stand for all of them
 _ROWS = 2_000  # whose weights are held at a time
 _ANYHOW = 4.0  # units with dissent that is as far apart as may be, beside those of the sample
 _ROUNDING = 1e-9  # of a weight
+_NUMBERS = 2**62  # so many rows can be told apart by a number
+_SPARSE = 4  # numbers for each row, beyond which they are sorted rather than counted
 MISSING = -1
 
 
@@ -179,16 +181,12 @@ def patterns(
     expected.
     """
     n = len(matrix)
-    weights = (
-        np.ones(n) if weights is None else _even(np.asarray(weights, dtype=np.float64) * n / np.sum(weights))
-    )
+    weights = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64) * n / np.sum(weights)
+    distinct, weight_codes = _distinct_weights(weights)
+    weights = distinct[weight_codes]
     level, usual, often = _levels(weights)
-    distinct, weight_codes = np.unique(weights, return_inverse=True)
-    rows, inverse, counts = np.unique(
-        np.column_stack([matrix, level, weight_codes]), axis=0, return_inverse=True, return_counts=True
-    )
-    cells, of_row = np.unique(rows[:, :-2], axis=0, return_inverse=True)
-    of_row = of_row.ravel()
+    rows, inverse, counts = distinct_rows(np.column_stack([matrix, level, weight_codes]))
+    cells, of_row, _ = distinct_rows(rows[:, :-2])
     units = np.bincount(of_row, weights=counts).astype(np.int64)
     mass, unseen, unseen_mass = _prior(cells, units, n_labels, ordered, np.random.default_rng(seed))
     occurrences = np.zeros((len(cells), len(usual)))
@@ -200,9 +198,7 @@ def patterns(
     more_scale = np.concatenate([usual[levels], np.repeat(usual, len(unseen))])
     padding = np.zeros(len(more))
     scales = distinct[rows[:, -1]]
-    by_cluster = (
-        None if clusters is None else _by_cluster(clusters, inverse.ravel(), weights, len(rows), len(more))
-    )
+    by_cluster = None if clusters is None else _by_cluster(clusters, inverse, weights, len(rows), len(more))
     return Patterns(
         cells=np.concatenate([rows[:, :-2], more]),
         counts=np.concatenate([counts * scales, padding]),
@@ -213,14 +209,40 @@ def patterns(
     )
 
 
-def _even(weights: Floats) -> Floats:
-    """The weights (n,), those that only rounding parts as one: they may differ in the last digit though their
-    units were drawn alike."""
+def distinct_rows(table: Ints) -> tuple[Ints, Ints, Ints]:
+    """The distinct rows of a table (n, columns) in their order, which of them each row is (n,), and how often
+    each occurs.
+
+    Numbers stand for rows, and few of them are counted: NumPy's `unique` sorts the rows themselves.
+    """
+    low, high = table.min(0, initial=0), table.max(0, initial=0)
+    spans = [int(last) - int(first) + 1 for first, last in zip(low, high, strict=True)]
+    if prod(spans) > _NUMBERS:
+        rows, inverse, counts = np.unique(table, axis=0, return_inverse=True, return_counts=True)
+        return rows, inverse.ravel(), counts
+    numbers = np.zeros(len(table), dtype=np.int64)
+    for column, first, span in zip(table.T, low, spans, strict=True):
+        numbers = numbers * span + (column - first)
+    if prod(spans) > _SPARSE * len(table):
+        _, place, inverse, counts = np.unique(
+            numbers, return_index=True, return_inverse=True, return_counts=True
+        )
+        return table[place], inverse, counts
+    occurrences = np.bincount(numbers)
+    present = np.flatnonzero(occurrences)
+    place_of = np.cumsum(occurrences > 0) - 1
+    columns = np.unravel_index(present, spans)
+    return np.stack(columns, axis=1) + low, place_of[numbers], occurrences[present]
+
+
+def _distinct_weights(weights: Floats) -> tuple[Floats, Ints]:
+    """The distinct ones of weights (n,) and the place (n,) of each among them. Those that only rounding parts
+    are one: they may differ in the last digit though their units were drawn alike."""
+    if (weights == weights[0]).all():
+        return weights[:1], np.zeros(len(weights), dtype=np.int64)
     values, place = np.unique(weights, return_inverse=True)
-    is_next = np.diff(values, prepend=values[:1]) > _ROUNDING * values
-    first = np.maximum.accumulate(np.where(is_next, np.arange(len(values)), 0))
-    even: Floats = values[first][place]
-    return even
+    is_next = np.diff(values, prepend=0.0) > _ROUNDING * values
+    return values[is_next], (np.cumsum(is_next) - 1)[place]
 
 
 def _levels(weights: Floats) -> tuple[Ints, Floats, Floats]:
@@ -231,6 +253,8 @@ def _levels(weights: Floats) -> tuple[Ints, Floats, Floats]:
     units alone, intervals held kappa in .68 of samples with all of what a judge marked, a tenth of the units
     rightly, and .02 of the rest; now .98 or more.)
     """
+    if (weights == weights[0]).all():
+        return np.zeros(len(weights), dtype=np.int64), weights[:1], np.ones(1)
     shares = (0.25, 0.5, 0.75)
     order = np.sort(weights)
     # Strata of equal total weight meet at a quarter, on either side of which rounding may put them.
@@ -255,10 +279,10 @@ def _design_effect(by_cluster: Floats) -> float:
 
 
 def _by_cluster(clusters: Ints, rows: Ints, weights: Floats, n_seen: int, n_unseen: int) -> Floats:
-    _, codes = np.unique(clusters, return_inverse=True)
-    table = np.zeros((int(codes.max()) + 1, n_seen + n_unseen))
-    np.add.at(table, (codes, rows), weights)
-    return table
+    _, codes, sizes = distinct_rows(clusters[:, None])
+    shape = len(sizes), n_seen + n_unseen
+    cells = np.ravel_multi_index((codes, rows), shape)
+    return np.bincount(cells, weights=weights, minlength=prod(shape)).astype(np.float64).reshape(shape)
 
 
 def _prior(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .agreement import Coefficient, measure
 from .coefficients import krippendorff_alpha
-from .intervals import MISSING, Floats, Ints
+from .intervals import MISSING, Floats, Ints, distinct_rows
 
 SetDistance = Literal["masi", "jaccard"]
 Bools = NDArray[np.bool_]
@@ -37,10 +37,10 @@ def set_alpha(
         raise ValueError(f"unknown distance {distance!r}, expected one of {', '.join(get_args(SetDistance))}")
     # A unit that one rater alone has seen, such as most of a judge's corpus, compares its set with no other.
     paired = is_rated & (is_rated.sum(1) >= 2)[:, None]
-    sets, index = np.unique(labels[paired], axis=0, return_inverse=True)
+    sets, index, _ = distinct_rows(labels[paired].astype(np.int64))
     matrix = np.where(is_rated, 0, MISSING)
-    matrix[paired] = index.ravel()
-    apart = set_distances(sets.reshape(-1, labels.shape[2]), distance)
+    matrix[paired] = index
+    apart = set_distances(sets > 0, distance)
     name = f"krippendorff_alpha_{distance}"
     formulas = {name: lambda counts, tally: krippendorff_alpha(counts, tally, apart)}
     return measure(matrix, len(sets), raters, formulas, weights, clusters, resamples=resamples, seed=seed)[

@@ -15,10 +15,12 @@ from typing import Any
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from ...annotation.statistics import Comparison, comparisons
 from ...annotation.statistics.corrected import FORMS, corrected
 from ...annotation.statistics.estimate import UNIT, Bounds, Totals, totals
+from ...annotation.statistics.intervals import Ints
 from ...schemas import GOLD, Codebook
 from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, texts
@@ -32,6 +34,9 @@ from .rates import audit
 from .totals import CLUSTER, HEADS, RATES, bounds_of, groups, has_clusters
 
 CORRECTIONS = ("holm", "benjamini_hochberg")
+Clusters = NDArray[np.uint64]
+Group = tuple[str | None, str | None]
+"""A system (None where systems are compared) and the name of a group in it, None for none."""
 MEASURED = "measured"
 ESTIMATED = "estimated from the units rated"
 JUDGE_ONLY = "judge only: its errors are not corrected"
@@ -47,8 +52,8 @@ METRICS = "metrics"
 class Question:
     """A metric or code of one system whose groups are to be compared, and what its rows rest on.
 
-    `samples` are totals by group, or, of a code that people labelled, a judge's ratings beside theirs;
-    `untested` groups say why there is no test of them.
+    `samples` are totals by group; of a code that people labelled, `labelled` are a judge's ratings beside
+    theirs, and the cluster (units,) of each unit. `untested` groups say why there is no test of them.
     """
 
     name: str
@@ -57,7 +62,7 @@ class Question:
     rater: str | None
     basis: str
     samples: dict[str, Totals]
-    labelled: dict[str, Rated] | None = None
+    labelled: dict[str, tuple[Rated, Clusters]] | None = None
     untested: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -88,8 +93,6 @@ def compare(
             raters = connection.execute("SELECT DISTINCT rater FROM counted_ratings").fetchall()
             check_rater(rater, (name for (name,) in raters))
         _select(connection, key[1], pair, only)
-        cluster = "hash('t', t.id)" if by == "instance" else CLUSTER
-        clusters = dict(execute(connection, f"SELECT t.id, {cluster} FROM trajectories t", []).fetchall())
         rows = [
             *_metric_questions(connection, by, key[1], rater),
             *_code_questions(store, connection, by, key[1], rater),
@@ -98,7 +101,7 @@ def compare(
     if unknown := [name for name in metrics if name not in names]:
         raise UsageError(f"no metric or code {unknown[0]!r}, expected one of {', '.join(names)}")
     selection = [question for question in rows if not metrics or question.name in metrics]
-    return _test(selection, by, correction, estimator, clusters)
+    return _test(selection, by, correction, estimator)
 
 
 def ungrouped(store: Store, by: str, *, only: Selection | None = None) -> tuple[int, int]:
@@ -141,9 +144,7 @@ def _select(
             raise UsageError(f"no trajectory is in group {absent[0]!r}")
 
 
-def _test(
-    questions: Sequence[Question], by: str, correction: str, estimator: str, clusters: dict[str, int]
-) -> list[dict[str, Any]]:
+def _test(questions: Sequence[Question], by: str, correction: str, estimator: str) -> list[dict[str, Any]]:
     heads: list[dict[str, Any]] = []
     samples: list[tuple[Totals, Totals]] = []
     precomputed: list[Comparison | None] = []
@@ -163,7 +164,7 @@ def _test(
                 )
             else:
                 samples.append((nothing, nothing))
-                precomputed.append(_corrected_comparison(question, first, second, estimator, clusters))
+                precomputed.append(_corrected_comparison(question, first, second, estimator))
     families = [(head["system"], head["question"]) for head in heads]
     rows = comparisons.contrast_all(samples, families, correction, precomputed)  # type: ignore[arg-type]
     return [_row(head, row, correction) for head, row in zip(heads, rows, strict=True)]
@@ -181,19 +182,16 @@ def _head(question: Question, by: str, first: str, second: str) -> dict[str, Any
     }
 
 
-def _corrected_comparison(
-    question: Question, first: str, second: str, estimator: str, clusters: dict[str, int]
-) -> Comparison:
+def _corrected_comparison(question: Question, first: str, second: str, estimator: str) -> Comparison:
     assert question.labelled is not None
     sides = []
     for name in (first, second):
-        code = question.labelled[name]
+        code, clusters = question.labelled[name]
         result = audit(code, question.rater)
         if result is None:
             reason = f"nobody rated {name}"
             return Comparison("corrected rates", None, None, None, None, None, None, 0, reason)
-        units = [clusters[code.ids[number]] for number in code.trajectory]
-        sides.append((result[0], np.array(units, dtype=np.uint64)[result[1]]))
+        sides.append((result[0], clusters[result[1]]))
     (one, here), (other, there) = sides
     return corrected(one, other, (here, there), form=estimator)
 
@@ -335,10 +333,47 @@ def _code_questions(
         if rater in (None, question.rater) and not corrects and not alone:
             human = kinds[question.rater or ""] == "human"
             yield replace(question, basis=OWN_LABELS if human else JUDGE_ONLY)
+    group_of = _groups_of(connection, by, expression) if books else {}
     for book in books:
+        grouping: Grouping | None = None
         for code in rated_codes(connection, book):
+            grouping = grouping or Grouping.of(code, group_of)  # a codebook's codes have the same units
             if (book.name, code.code) in people:
-                yield from _label_questions(connection, code, by, expression, rater)
+                yield from _label_questions(code, grouping, rater)
+
+
+def _groups_of(
+    connection: duckdb.DuckDBPyConnection, by: str, expression: str
+) -> dict[str, tuple[Group, int]]:
+    """Id of each selected trajectory -> its group and its cluster."""
+    cluster = "hash('t', t.id)" if by == "instance" else CLUSTER
+    query = f"SELECT t.id, t.system, {expression}, {cluster} FROM selected t"
+    return {
+        key: ((None if by == "system" else system, None if value is None else str(value)), number)
+        for key, system, value, number in connection.execute(query).fetchall()
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """The groups of a codebook's units: the place (units,) of each one's in `groups`, and its cluster
+    (units,). Units of trajectories that are not compared are in the group (None, None).
+    """
+
+    groups: list[Group]
+    places: Ints
+    clusters: Clusters
+
+    @classmethod
+    def of(cls, code: Rated, group_of: Mapping[str, tuple[Group, int]]) -> Grouping:
+        """The grouping of a code's units; `group_of` are groups and clusters by the trajectory's id."""
+        nowhere: tuple[Group, int] = ((None, None), 0)
+        of_trajectory = [group_of.get(key, nowhere) for key in code.ids]
+        groups = sorted({group for group, _ in of_trajectory}, key=str)
+        place_of = {group: place for place, group in enumerate(groups)}
+        places = np.array([place_of[group] for group, _ in of_trajectory], dtype=np.int64)
+        clusters = np.array([number for _, number in of_trajectory], dtype=np.uint64)
+        return cls(groups, places[code.trajectory], clusters[code.trajectory])
 
 
 def _rater_questions(
@@ -391,31 +426,22 @@ def _answers(connection: duckdb.DuckDBPyConnection, book: Codebook) -> tuple[Bou
     return (min(numbers), max(numbers)), set(numbers) == {0, 1}
 
 
-def _label_questions(
-    connection: duckdb.DuckDBPyConnection, code: Rated, by: str, expression: str, rater: str | None
-) -> Iterator[Question]:
+def _label_questions(code: Rated, grouping: Grouping, rater: str | None) -> Iterator[Question]:
     """A code that people labelled: a question a judge, or of people alone where none rated."""
-    query = f"SELECT t.id, t.system, {expression} FROM selected t"
-    place = {
-        row[0]: (None if by == "system" else row[1], row[2]) for row in connection.execute(query).fetchall()
-    }
-    places = [place.get(key, (None, None)) for key in code.ids]
-    of_unit = [places[number] for number in code.trajectory]
     # Of a judge that saw a sample alone only people's labels count, which are compared once.
     raters: list[str | None] = [
         name for name in code.judges if name not in code.followers and rater in (None, name)
     ]
     if not raters and rater in (None, *code.followers):
         raters = [None]
-    for system in sorted({system for system, _ in of_unit}, key=str):
-        values = sorted({str(value) for own, value in of_unit if own == system and value is not None})
-        # A group may be called None: trajectories without a group are not its.
-        unit_groups = [(own, None if value is None else str(value)) for own, value in of_unit]
-        by_value = {
-            value: code.where(np.array([own == (system, value) for own in unit_groups], dtype=bool))
-            for value in values
-        }
-        for name in raters:
-            auditable = {value: own for value, own in by_value.items() if audit(own, name) is not None}
-            basis = "people's labels" if name is None else "corrected by people's labels"
-            yield Question(code.code, system, code.book.name, name, basis, {}, auditable)
+    by_system: dict[str | None, dict[str, tuple[Rated, Clusters]]] = {}
+    for place, (system, name) in enumerate(grouping.groups):
+        by_name = by_system.setdefault(system, {})
+        if name is not None:  # trajectories without a group are not compared
+            units = grouping.places == place
+            by_name[name] = code.where(units), grouping.clusters[units]
+    for system, by_name in by_system.items():
+        for judge in raters:
+            auditable = {name: own for name, own in by_name.items() if audit(own[0], judge) is not None}
+            basis = "people's labels" if judge is None else "corrected by people's labels"
+            yield Question(code.code, system, code.book.name, judge, basis, {}, auditable)

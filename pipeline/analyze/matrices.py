@@ -28,7 +28,8 @@ def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
     """Each code of a codebook that has ratings, with every unit of its kind (the opening query apart)."""
     execute(connection, CREATE_UNITS, [book.name])
     units = connection.execute(_PLACES).fetchnumpy()
-    ids = connection.execute("SELECT DISTINCT trajectory_id FROM rated_units ORDER BY 1").fetchall()
+    rows = connection.execute("SELECT DISTINCT trajectory_id FROM rated_units ORDER BY 1").fetchall()
+    ids = tuple(key for (key,) in rows)
     rater_rows = execute(connection, _RATERS, [book.name]).fetchall()
     juries = {
         jury: frozenset(members)
@@ -40,7 +41,8 @@ def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
     samples, is_asked = _samples(connection, book, len(units["event"]))
     people, trajectory = design(samples, is_asked), _whole(units["trajectory"])
     for number, code in enumerate(codes):
-        own = {name: column[ratings["code"] == number] for name, column in ratings.items()}
+        is_own = ratings["code"] == number
+        own = {name: column[is_own] for name, column in ratings.items() if name != "code"}
         kinds = {rater: kind for rated_code, rater, kind in rater_rows if rated_code == code}
         present, column = np.unique(own["rater"], return_inverse=True)
         matrix = np.full((len(units["event"]), len(present)), MISSING, dtype=np.int64)
@@ -62,7 +64,7 @@ def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
         yield Rated(
             book=book,
             code=code,
-            ids=tuple(key for (key,) in ids),
+            ids=ids,
             trajectory=trajectory,
             event=_whole(units["event"]),
             raters=names,

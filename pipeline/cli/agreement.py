@@ -54,7 +54,6 @@ def agreement(
     if disagreements:
         _report_disagreements(measuring.disagreements(store(ctx), names), json)
         return
-    confusions: list[dict[str, Any]] = []
     if ratings is None and (labels or level != "nominal"):
         raise UsageError(
             "--labels and --level are for --ratings FILE; in a workspace, the codebooks define them"
@@ -63,8 +62,8 @@ def agreement(
         rows = measuring.of_csv(ratings, split(labels), level, population)
     else:
         rows = measuring.of_workspace(store(ctx), names, population)
-        confusions = measuring.confusions(store(ctx), names)
     if json:
+        confusions = measuring.confusions(store(ctx), names) if ratings is None else []
         emit({"rows": [row.model_dump() for row in rows], "confusions": confusions})
         return
     if not rows:
