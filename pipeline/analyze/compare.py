@@ -28,6 +28,7 @@ from ..store.selection import name_of
 from . import process
 from .choice import check_rater, crowds
 from .counts import CODEBOOKS, Process, places
+from .designs import Designs
 from .matrices import rated_codes
 from .matrix import Rated, chosen_books, keys_of
 from .rates import audit
@@ -254,7 +255,7 @@ def _metric_questions(
         SELECT * FROM measures WHERE coalesce(definition, 'released') = 'released'
     """)
     keys, instances = _keys(by, expression), has_clusters(connection, [by])
-    lacking, partial_metrics = process.incomplete_metrics(connection), dict[tuple[str, str], None]()
+    lacking, partial_metrics = process.incomplete_metrics(connection), set[tuple[str, str]]()
     query = "SELECT DISTINCT rater FROM counted_ratings WHERE rater_kind = 'human'"
     people = {None, *(name for (name,) in connection.execute(query).fetchall())}
     crowd_sizes = crowds(connection) if rater is None else {}
@@ -267,7 +268,7 @@ def _metric_questions(
         if CODEBOOKS.get(metric) in crowd_sizes and who in people and who != GOLD:
             continue
         if (metric, who or "") in lacking:
-            partial_metrics[metric, who or ""] = None
+            partial_metrics.add((metric, who or ""))
         elif group.totals.n:
             scoring = f"/{head['scoring']}" if head["scoring"] else ""
             name = (
@@ -280,13 +281,14 @@ def _metric_questions(
             )
     for (name, who, system), samples in by_question.items():
         yield Question(name, system, METRICS, who, MEASURED if who in people else JUDGE_ONLY, samples)
-    for metric, who in partial_metrics:
-        for question in _process_questions(connection, metric, who, by, keys, instances):
+    designs = Designs(connection)
+    for metric, who in sorted(partial_metrics):
+        for question in _process_questions(designs, metric, who, by, keys, instances):
             yield question if who in people else replace(question, basis=f"{ESTIMATED}; {JUDGE_ONLY}")
 
 
 def _process_questions(
-    connection: duckdb.DuckDBPyConnection,
+    designs: Designs,
     metric: str,
     rater: str,
     by: str,
@@ -295,8 +297,8 @@ def _process_questions(
 ) -> Iterator[Question]:
     """A process metric of a rater who did not answer every unit."""
     by_system: dict[str | None, dict[str, Process]] = {}
-    groups = places(connection, keys, instances=instances)
-    for values, row in process.estimates(connection, metric, rater, groups):
+    groups = places(designs.connection, keys, instances=instances)
+    for values, row in process.estimates(designs, metric, rater, groups):
         if row.sample is not None and values[-1] is not None:
             by_system.setdefault(_system(by, values), {})[str(values[-1])] = row
     for system, rows in by_system.items():

@@ -14,7 +14,7 @@ from ...annotation.statistics.intervals import Floats, Ints
 from ...schemas.text import count_of
 from ..store import execute
 from ..store.connection import insert_columns
-from .designs import design_of
+from .designs import Designs
 from .totals import CLUSTER
 
 CODEBOOKS = {
@@ -112,13 +112,13 @@ _COUNTS = """
         SELECT trajectory_id, bool_or(framed) AS framed, min(probability) AS whole,
             bool_or(isnan(probability)) AS rest, bool_or(framed AND chance = 0) AS untold,
             1 - exp(sum(ln(1 - least(chance, 1 - 1e-12)))) AS some
-        FROM rated_units JOIN drawn_with USING (place) GROUP BY ALL
+        FROM drawn_with GROUP BY ALL
     ), wholly AS (SELECT bool_and(NOT rest) AS wholly FROM reached WHERE NOT isnan(whole)), drawn AS (
         SELECT c.trajectory_id, c.actor, sum(1 / i.probability) AS answered,
             coalesce(sum(1 / i.probability) FILTER (c.label = c.positive), 0) AS positives, count(*) AS units
         FROM counted_ratings c JOIN wanted ON c.codebook = book AND c.rater = who
-        JOIN rated_units u ON u.trajectory_id = c.trajectory_id AND u.event IS NOT DISTINCT FROM c.event
-        JOIN drawn_with i ON i.place = u.place AND NOT isnan(i.probability)
+        JOIN drawn_with i ON i.trajectory_id = c.trajectory_id AND i.event IS NOT DISTINCT FROM c.event
+            AND NOT isnan(i.probability)
         WHERE c.label <> 'unclear' AND NOT c.opening
         GROUP BY ALL
     )
@@ -135,29 +135,41 @@ _COUNTS = """
 """
 
 
-def _weigh(connection: Any, codebook: str, rater: str) -> None:
+_CHANCES = "(place INTEGER, probability DOUBLE, chance DOUBLE, framed BOOLEAN)"
+_CREATE_DRAWN = """
+    CREATE OR REPLACE TEMP TABLE drawn_with AS
+    SELECT u.trajectory_id, u.event, c.* EXCLUDE (place) FROM rated_units u JOIN chances c USING (place)
+"""
+_CREATE_NONE_DRAWN = """
+    CREATE OR REPLACE TEMP TABLE drawn_with
+    (trajectory_id VARCHAR, event INTEGER, probability DOUBLE, chance DOUBLE, framed BOOLEAN)
+"""
+
+
+def _weigh(designs: Designs, codebook: str, rater: str) -> None:
     """Fill `drawn_with`: with what probability the samples that a rater has begun took a unit (nan: they did
     not), with what they could have, and whether they could. It is empty where there is no sample."""
-    sample_design, _ = design_of(connection, codebook, rater)
-    connection.execute(
-        "CREATE OR REPLACE TEMP TABLE drawn_with "
-        "(place INTEGER, probability DOUBLE, chance DOUBLE, framed BOOLEAN)"
-    )
-    if sample_design is None:
+    of_rater = designs.of(codebook, rater)
+    if of_rater is None:
+        designs.connection.execute(_CREATE_NONE_DRAWN)
         return
+    sample_design, _ = of_rater
     columns = {
         "probability": sample_design.inclusion,
         "chance": sample_design.chance,
         "framed": sample_design.framed,
     }
     columns = {"place": np.arange(len(sample_design.inclusion)), **columns}
-    insert_columns(connection, "drawn_with", {name: column.tolist() for name, column in columns.items()})
+    designs.connection.execute(f"CREATE OR REPLACE TEMP TABLE chances {_CHANCES}")
+    values = {name: column.tolist() for name, column in columns.items()}
+    insert_columns(designs.connection, "chances", values)
+    designs.connection.execute(_CREATE_DRAWN)
 
 
-def session_counts(connection: Any, codebook: str, rater: str) -> tuple[Counts, Ints, NDArray[Any]]:
+def session_counts(designs: Designs, codebook: str, rater: str) -> tuple[Counts, Ints, NDArray[Any]]:
     """The counts of every session in `places`, the place of its group, and its number."""
-    _weigh(connection, codebook, rater)
-    rows = execute(connection, _COUNTS, [codebook, rater]).fetchnumpy()
+    _weigh(designs, codebook, rater)
+    rows = execute(designs.connection, _COUNTS, [codebook, rater]).fetchnumpy()
     # Numbers of sessions that have units; others are in no row.
     numbers, session = np.unique(rows["session"], return_inverse=True)
     column = rows["seat"].astype(np.int64)

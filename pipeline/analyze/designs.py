@@ -111,25 +111,33 @@ def design(drawings: Sequence[Drawing], is_asked: Bools, among: Bools | None = N
     )
 
 
-def any_sample(connection: duckdb.DuckDBPyConnection, codebook: str) -> bool:
-    """Whether a codebook has a sample with probabilities; it does not look at units."""
-    return bool(dictionaries(connection, _SAMPLES, [codebook]))
+class Designs:
+    """The designs of what raters were asked, within one reading of a store. The units of a codebook are
+    numbered, and its samples read, once for all its raters that are asked for in turn."""
 
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+        self._codebook: str | None = None
+        self._drawings: list[Drawing] = []
+        self._units = 0
 
-def design_of(
-    connection: duckdb.DuckDBPyConnection, codebook: str, rater: str
-) -> tuple[Design | None, Bools]:
-    """The design of what a rater was asked by a codebook, None without samples or units, and which units that
-    was.
+    def of(self, codebook: str, rater: str) -> tuple[Design, Bools] | None:
+        """The design of what a rater was asked by a codebook, and which units that was; None without samples
+        that have probabilities. It leaves the units in `rated_units`."""
+        if codebook != self._codebook:
+            self._codebook, self._drawings = codebook, self._read(codebook)
+        if not self._drawings:
+            return None
+        is_asked = np.zeros(self._units, dtype=bool)
+        is_asked[execute(self.connection, _QUESTIONS, [codebook, rater]).fetchnumpy()["place"]] = True
+        return design(self._drawings, is_asked), is_asked
 
-    It leaves the units in `rated_units`.
-    """
-    execute(connection, CREATE_UNITS, [codebook])
-    ((units,),) = connection.execute("SELECT count(*) FROM rated_units").fetchall()
-    is_asked = np.zeros(units, dtype=bool)
-    is_asked[execute(connection, _QUESTIONS, [codebook, rater]).fetchnumpy()["place"]] = True
-    samples = drawings(connection, codebook, units) if units else []
-    return design(samples, is_asked) if samples else None, is_asked
+    def _read(self, codebook: str) -> list[Drawing]:
+        if not dictionaries(self.connection, _SAMPLES, [codebook]):
+            return []
+        execute(self.connection, CREATE_UNITS, [codebook])
+        ((self._units,),) = self.connection.execute("SELECT count(*) FROM rated_units").fetchall()
+        return drawings(self.connection, codebook, self._units) if self._units else []
 
 
 _QUESTIONS = f"""

@@ -11,7 +11,7 @@ import numpy as np
 from ...annotation.statistics.estimate import UNIT, Estimate, Totals, estimate
 from ...schemas import GOLD
 from ..store import Selection, Store, dictionaries
-from .designs import any_sample, design_of, follows_samples
+from .designs import Designs, follows_samples
 from .matrix import keys_of
 from .totals import CLUSTER
 
@@ -133,10 +133,11 @@ def is_uneven(store: Store, rater: str, codebook: str = FAILURES) -> bool:
     """Whether a rater rated what samples took, and these took some trajectories far more likely than others:
     its own shares are then not the corpus'."""
     with store.reading() as connection:
-        if not any_sample(connection, codebook):
-            return False
-        design, is_asked = design_of(connection, codebook, rater)
-    if design is None or not follows_samples(is_asked, design, np.arange(len(is_asked))):
+        of_rater = Designs(connection).of(codebook, rater)
+    if of_rater is None:
+        return False
+    design, is_asked = of_rater
+    if not follows_samples(is_asked, design, np.arange(len(is_asked))):
         return False
     chances = design.inclusion[is_asked & ~np.isnan(design.inclusion)]
     return bool(len(chances) and chances.max() > UNEVEN * chances.min())

@@ -20,6 +20,7 @@ from . import process
 from .choice import choose, crowds
 from .counts import CODEBOOKS as RATED
 from .counts import Process, places
+from .designs import Designs
 from .matrix import group_name, keys_of
 from .totals import (
     COUNTED,
@@ -101,8 +102,9 @@ def trajectory_metrics(store: Store, **basis: Unpack[Basis]) -> Iterator[Metric]
             FROM chosen m JOIN selected t ON t.id = m.trajectory_id
             ORDER BY t.started, t.native_id, t.id, m.metric, m.participant, m.rater, m.scoring
         """
+        designs = Designs(connection)
         ranges = {
-            pair: process.ranges(connection, *pair) for pair in sorted(process.incomplete_metrics(connection))
+            pair: process.ranges(designs, *pair) for pair in sorted(process.incomplete_metrics(connection))
         }
         rows = rows_aside(connection, query)
     return (_with_range(row, ranges.get((row.metric, row.rater or ""), {})) for row in map(_single, rows))
@@ -186,8 +188,9 @@ def _group_rows(
         yield row.model_copy(update=_remarks(row, group.silent) or _absences(row, group, sessions))
     yield from _missing_outcomes(names, there, {tuple(keys) for _, *keys in sizes}, outcome_sessions)
     numbered = places(connection, expressions, instances=instances) if raters else []
+    designs = Designs(connection)
     for metric, rater, definition in sorted(raters, key=str):
-        rows = process.estimates(connection, metric, rater, numbered, definition=definition)
+        rows = process.estimates(designs, metric, rater, numbered, definition=definition)
         for values, estimated in rows:
             head = {"metric": metric, "rater": rater, "definition": definition}
             row = _process_row(head, dict(zip(names, values, strict=True)), estimated)

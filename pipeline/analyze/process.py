@@ -21,6 +21,7 @@ import numpy as np
 from ...annotation.statistics.estimate import estimate, totals
 from ...annotation.statistics.intervals import Floats
 from .counts import CODEBOOKS, WORDLESS, Counts, Process, nothing, places, session_counts, shares
+from .designs import Designs
 from .entropy import entropy, extremes
 from .totals import bounds_of
 
@@ -36,7 +37,7 @@ def incomplete_metrics(connection: Any) -> set[tuple[str, str]]:
 
 
 def estimates(
-    connection: Any,
+    designs: Designs,
     metric: str,
     rater: str,
     groups: Sequence[tuple[str | None, ...]],
@@ -44,7 +45,7 @@ def estimates(
     definition: str | None = "released",
 ) -> Iterator[tuple[tuple[str | None, ...], Process]]:
     """(Key values, estimate) of each of the `groups` that `places` numbered last."""
-    counts, place, _ = session_counts(connection, CODEBOOKS[metric], rater)
+    counts, place, _ = session_counts(designs, CODEBOOKS[metric], rater)
     order = np.argsort(place, kind="stable")
     ends = np.searchsorted(place[order], np.arange(len(groups) + 1))
     for group, start, end in zip(groups, ends, ends[1:], strict=False):
@@ -54,11 +55,11 @@ def estimates(
             yield group, entropy(subset, definition) if is_entropy else events(subset, metric)
 
 
-def ranges(connection: Any, metric: str, rater: str) -> dict[str, tuple[float, float | None, float | None]]:
+def ranges(designs: Designs, metric: str, rater: str) -> dict[str, tuple[float, float | None, float | None]]:
     """Id of each selected trajectory with unrated units -> share answered, and least and greatest value."""
-    places(connection, (), instances=False)
-    counts, _, numbers = session_counts(connection, CODEBOOKS[metric], rater)
-    ids = dict(connection.execute("SELECT session, id FROM places").fetchall())
+    places(designs.connection, (), instances=False)
+    counts, _, numbers = session_counts(designs, CODEBOOKS[metric], rater)
+    ids = dict(designs.connection.execute("SELECT session, id FROM places").fetchall())
     rest = np.flatnonzero((counts.answers < counts.units).any(1))
     subset = counts.where(rest)
     units, answers = subset.units.sum(1), subset.answers.sum(1)

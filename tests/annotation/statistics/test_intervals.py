@@ -2,10 +2,19 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from coaudit.annotation.statistics import Ratings, coefficients
 from coaudit.annotation.statistics.agreement import Level, agreement
-from coaudit.annotation.statistics.intervals import MISSING, interval_around, jeffreys, patterns, wilson
+from coaudit.annotation.statistics.intervals import (
+    MISSING,
+    distinct_rows,
+    interval_around,
+    jeffreys,
+    patterns,
+    wilson,
+)
 
 
 @pytest.mark.library
@@ -193,3 +202,23 @@ def test_the_interval_of_kappa_covers_95_of_100(
     labels: int, raters: int, prevalence: float, clustered: bool
 ) -> None:
     assert 0.92 <= covered(labels, raters, prevalence, clustered) <= 0.98
+
+
+@given(
+    st.sampled_from([(-1, 1), (0, 6), (5, 90), (-(2**40), 2**40), (-(2**63), 2**63 - 1)]),
+    st.integers(0, 40),
+    st.integers(1, 4),
+    st.integers(0, 2**32),
+)
+def test_distinct_rows_are_those_of_numpy_whatever_numbers_they_hold(
+    ends: tuple[int, int], n: int, columns: int, seed: int
+) -> None:
+    """Few numbers are counted, many sorted, and where no number can stand for a row the rows are."""
+    rng = np.random.default_rng(seed)
+    table = rng.integers(*ends, size=(n, columns), endpoint=True)
+    table = table[rng.integers(n, size=2 * n)] if n else table
+    rows, inverse, counts = distinct_rows(table)
+    expected, _, occurrences = np.unique(table, axis=0, return_inverse=True, return_counts=True)
+    assert np.array_equal(rows, expected)
+    assert np.array_equal(counts, occurrences)
+    assert np.array_equal(rows[inverse], table)

@@ -9,7 +9,7 @@ import pytest
 
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.analyze import agreement, matrices, metrics, rates
-from coaudit.pipeline.analyze.designs import Design, Drawing, design, follows_samples
+from coaudit.pipeline.analyze.designs import Design, Designs, Drawing, design, follows_samples
 from coaudit.pipeline.store import Store
 from tests.pipeline.analyze.test_agreement import labelled, sampled
 
@@ -161,3 +161,43 @@ def test_a_sample_that_nobody_has_begun_changes_no_metric(tmp_path: Path) -> Non
     uneven = {n: 0.9 if n < 5 else 0.1 for n in range(12)}
     sampled(store, "second", {n: uneven[n] for n in (0, 1, 3, 4)}, uneven)
     assert told() == before
+
+
+def test_a_codebook_with_a_sample_and_one_without_may_be_asked_for_in_turns(tmp_path: Path) -> None:
+    store = labelled(tmp_path, {"ann": "yn–y–n", "bob": "–n–yy–"}, probability={0: 0.5, 1: 0.25, 3: 0.25})
+    with store.reading() as connection:
+        both = Designs(connection)
+        alone = {rater: Designs(connection).of("initiative", rater) for rater in ("ann", "bob")}
+        assert both.of("halting", "ann") is None
+        for rater in ("ann", "bob", "ann"):
+            one, other = both.of("initiative", rater), alone[rater]
+            assert one is not None and other is not None
+            assert np.array_equal(one[0].inclusion, other[0].inclusion, equal_nan=True)
+            assert np.array_equal(one[1], other[1])
+            assert both.of("halting", rater) is None
+    assert alone["ann"] is not None
+    assert alone["ann"][1].tolist() == [True, True, False, True, False, True]
+
+
+def test_a_metric_of_two_raters_is_weighted_by_the_sample_of_its_own_codebook(tmp_path: Path) -> None:
+    """Labels on halting, which was not drawn, do not take the weights of the sample of initiative."""
+    from tests.pipeline.analyze.test_agreement import NAME, rate, verdict
+
+    store = labelled(tmp_path, {"ann": "yn–y––", "bob": "yn–n––"}, probability={0: 0.5, 1: 0.25, 3: 0.25})
+    lines = [
+        verdict(NAME, seq, "halting", label, rater=who, rater_kind="human")
+        for who in ("ann", "bob")
+        for seq, label in ((3, "yes"), (5, "no"))
+    ]
+    rate(store, lines)
+    designs = {
+        (row.metric, row.rater): row.design
+        for row in metrics.metrics(store)
+        if row.rater in ("ann", "bob") and row.answered not in (None, 1.0)
+    }
+    weighted, shared = (
+        "units weighted by the sample's inclusion probability",
+        "units weighted by the share answered",
+    )
+    assert designs["initiative_entropy", "ann"] == designs["initiative_entropy", "bob"] == weighted
+    assert {design for (metric, _), design in designs.items() if metric == "halting_messages"} == {shared}
