@@ -81,13 +81,12 @@ def _joint_rows(
     raters = tuple(sorted({rater for code in codes for rater in code.humans}))
     if len(raters) < 2:
         return
-    names = [group_name(group_of.get(unit[0], {})) for unit in codes[0].units]
-    different = sorted(set(names))
+    of_trajectory = [group_name(group_of.get(key, {})) for key in codes[0].ids]
+    names, different = np.array(of_trajectory, dtype=object)[codes[0].trajectory], sorted(set(of_trajectory))
     for part in joined_codes(codes).populations:
         yield from _rows(codes, raters, part, part.units, None)
         for name in different if len(different) > 1 else ():
-            in_group = np.array([one == name for one in names])
-            yield from _rows(codes, raters, part, part.units & in_group, name)
+            yield from _rows(codes, raters, part, part.units & (names == name), name)
 
 
 def _rows(

@@ -77,9 +77,10 @@ def _group_rows(
     labels: str,
 ) -> Iterator[Rate]:
     of_trajectory = [tuple(group_of[key].values()) if key in group_of else None for key in code.ids]
-    of_unit = [of_trajectory[number] for number in code.trajectory]
-    for values in sorted({group for group in of_unit if group is not None}, key=str):
-        subset = code.where(np.array([group == values for group in of_unit], dtype=bool))
+    place_of = {group: place for place, group in enumerate(dict.fromkeys(of_trajectory))}
+    of_unit = np.array([place_of[group] for group in of_trajectory], dtype=np.int64)[code.trajectory]
+    for values in sorted((group for group in place_of if group is not None), key=str):
+        subset = code.where(of_unit == place_of[values])
         group = dict(zip(by, values, strict=True)) if by else None
         judges: list[str | None] = [name for name in subset.judges if judge in (None, name)]
         for name in judges or ([] if judge else [None]):

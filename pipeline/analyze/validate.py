@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import duckdb
 import numpy as np
 
 from ...annotation.statistics.audit import ERROR, UNCLEAR
@@ -16,7 +17,7 @@ from ...annotation.statistics.validation import alternative_annotator_test
 from ...schemas import Agreement
 from ...schemas.text import count_of
 from ..errors import UsageError
-from ..store import Store, dictionaries
+from ..store import AMONG, Store, dictionaries, texts
 from . import drift, locating
 from .agreement import of_codes, people_kappa, qualities, with_people
 from .consistency import consistency
@@ -66,17 +67,18 @@ def validate(
         raise UsageError(f"no ratings by judge {judge!r} on these codebooks; {others}")
     if not 0 <= margin < 1:
         raise UsageError(f"--margin must lie in 0..1, below 1, got {margin:g}")
+    errors = [_errors(code, judge) for code in codes]
     with store.reading() as connection:
         drifts = drift.drifts(connection, codes, judge, previous)
         versions = dictionaries(connection, _VERSIONS, [judge, judge])
-        texts = {(r["trajectory_id"], r["event"]): r["text"] for r in dictionaries(connection, _TEXTS)}
+        _quote(connection, [example for kinds in errors for kind in kinds for example in kind["examples"]])
     return {
         "judge": judge,
         "versions": versions,
         "located": accuracies,
         "codes": [
             {
-                **_code(code, judge, margin, texts),
+                **_code(code, judge, margin, kinds),
                 "drift": shift and {**shift, "note": _evenly(code.seen_by(judge))},
                 "consistency": [
                     row.model_dump()
@@ -84,12 +86,12 @@ def validate(
                     if (name, row.code) == (code.book.name, code.code)
                 ],
             }
-            for code, shift in zip(codes, drifts, strict=True)
+            for code, kinds, shift in zip(codes, errors, drifts, strict=True)
         ],
     }
 
 
-def _code(code: Rated, judge: str, margin: float, texts: dict[Any, str | None]) -> dict[str, Any]:
+def _code(code: Rated, judge: str, margin: float, errors: list[dict[str, Any]]) -> dict[str, Any]:
     answers = code.of(judge)
     coefficients = [
         row for row in of_codes(code) if judge in row.raters or set(row.raters) <= set(code.humans)
@@ -110,7 +112,7 @@ def _code(code: Rated, judge: str, margin: float, texts: dict[Any, str | None]) 
         "agreement": [row.model_dump() for row in coefficients],
         "confusion": confused,
         "outside_the_samples": items[1] if len(items) > 1 else None,
-        "errors": _errors(code, judge, texts),
+        "errors": errors,
         "calibration": _calibration(code, judge),
         "alternative_annotator_test": _alternative(code, judge, margin, confused),
     }
@@ -128,7 +130,7 @@ def _no_confusion(code: Rated) -> dict[str, Any]:
     return {"population": "", "labels": list(labels), "counts": nothing.counts.tolist(), "classes": classes}
 
 
-def _errors(code: Rated, judge: str, texts: dict[Any, str | None]) -> list[dict[str, Any]]:
+def _errors(code: Rated, judge: str) -> list[dict[str, Any]]:
     """Where the judge is wrong, by kind (people's label, judge's label), with examples; ties apart."""
     human, answers, labels = code.consensus(), code.of(judge), code.book.labels
     kinds = []
@@ -138,10 +140,18 @@ def _errors(code: Rated, judge: str, texts: dict[Any, str | None]) -> list[dict[
             if theirs == ours or not len(places):
                 continue
             units = [code.unit(place) for place in places[:EXAMPLES]]
-            examples = [{"trajectory": t, "event": e, "text": texts.get((t, e))} for t, e in units]
+            examples = [{"trajectory": t, "event": e, "text": None} for t, e in units]
             kind = {"people": labels[theirs], "judge": labels[ours], "n": len(places)}
             kinds.append({**kind, "examples": examples})
     return kinds
+
+
+def _quote(connection: duckdb.DuckDBPyConnection, examples: Sequence[dict[str, Any]]) -> None:
+    """Add to examples the text of their message, where they are of one."""
+    rows = dictionaries(connection, _TEXTS, [texts({example["trajectory"] for example in examples})])
+    messages = {(row["trajectory_id"], row["event"]): row["text"] for row in rows}
+    for example in examples:
+        example["text"] = messages.get((example["trajectory"], example["event"]))
 
 
 def _calibration(code: Rated, judge: str) -> dict[str, Any]:
@@ -328,4 +338,7 @@ _VERSIONS = """
     SELECT rater_version, model, count(*) AS n, min(created) AS first, max(created) AS last
     FROM counted_ratings WHERE asked = ? OR rater = ? GROUP BY ALL ORDER BY first
 """
-_TEXTS = "SELECT trajectory_id, seq AS event, left(text, 400) AS text FROM events WHERE kind = 'message'"
+_TEXTS = f"""
+    SELECT trajectory_id, seq AS event, left(text, 400) AS text FROM events
+    WHERE kind = 'message' AND trajectory_id {AMONG}
+"""

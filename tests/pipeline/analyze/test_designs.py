@@ -11,7 +11,8 @@ from coaudit.pipeline import codebooks
 from coaudit.pipeline.analyze import agreement, matrices, metrics, rates
 from coaudit.pipeline.analyze.designs import Design, Designs, Drawing, design, follows_samples
 from coaudit.pipeline.store import Store
-from tests.pipeline.analyze.test_agreement import labelled, sampled
+from tests.pipeline.analyze.test_agreement import NAME, labelled, sampled
+from tests.pipeline.stores import rate, verdict
 
 
 def drawing(drawn: list[bool], chance: float | list[float]) -> Drawing:
@@ -181,8 +182,6 @@ def test_a_codebook_with_a_sample_and_one_without_may_be_asked_for_in_turns(tmp_
 
 def test_a_metric_of_two_raters_is_weighted_by_the_sample_of_its_own_codebook(tmp_path: Path) -> None:
     """Labels on halting, which was not drawn, do not take the weights of the sample of initiative."""
-    from tests.pipeline.analyze.test_agreement import NAME, rate, verdict
-
     store = labelled(tmp_path, {"ann": "yn–y––", "bob": "yn–n––"}, probability={0: 0.5, 1: 0.25, 3: 0.25})
     lines = [
         verdict(NAME, seq, "halting", label, rater=who, rater_kind="human")
