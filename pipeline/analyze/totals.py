@@ -17,7 +17,7 @@ import numpy as np
 
 from ...annotation.statistics.estimate import ANY, UNIT, Bounds, Totals
 from ...schemas.metric import BOUNDS
-from ..store import AMONG, dictionaries, first_row, texts
+from ..store import AMONG, dictionaries, execute, first_row, texts
 from ..systems import OF_ONE
 
 RATES = {measure: rate for rate, measure in OF_ONE.items()}
@@ -89,41 +89,55 @@ def groups(
     names = "".join(f", {expression} AS key_{i}" for i, expression in enumerate(keys))
     shares, unscored = _shares(connection, table), _unscored(connection, table, names)
     cluster = CLUSTER if instances else "hash('t', t.id)"
-    where = "" if only is None else f"WHERE m.metric {AMONG}"
-    needs_party = "p." in participant
-    party = "JOIN participants p ON p.trajectory_id = m.trajectory_id AND p.name = m.participant"
+    heads = f"m.metric, {participant} AS participant, m.rater, m.scoring, m.definition{names}"
+    party = "LEFT JOIN participants p ON p.trajectory_id = m.trajectory_id AND p.name = m.participant"
+    measures = f"""
+        {table} m JOIN selected t ON t.id = m.trajectory_id {party if "p." in participant else ""}
+        WHERE {"true" if only is None else f"m.metric {AMONG}"}
+    """
+    parameters = [] if only is None else [texts(only)]
+    reasons = _reasons(connection, heads, measures, parameters)
     query = f"""
         WITH per_cluster AS (
-            SELECT m.metric, {participant} AS participant, m.rater, m.scoring, m.definition{names},
-                {cluster} AS cluster, fsum(m.value * m.weight) AS y,
+            SELECT {heads}, {cluster} AS cluster, fsum(m.value * m.weight) AS y,
                 fsum(m.weight) FILTER (m.value IS NOT NULL) AS x, count(m.value) AS n,
                 count(*) - count(m.value) AS missing,
-                mode(m.reason ORDER BY m.reason) FILTER (m.value IS NULL) AS reason,
                 count(*) FILTER (m.reason = '{SILENT}') AS silent,
                 bool_and(m.value IN (0, 1) AND m.weight = 1) FILTER (m.value IS NOT NULL) AS yes_no
-            FROM {table} m JOIN selected t ON t.id = m.trajectory_id
-            {"LEFT " + party if needs_party else ""} {where} GROUP BY ALL
+            FROM {measures} GROUP BY ALL
         )
-        SELECT * EXCLUDE (cluster, y, x, n, missing, reason, silent, yes_no), sum(n)::BIGINT AS n,
-            sum(silent)::BIGINT AS silent, sum(missing)::BIGINT AS missing,
-            mode(reason ORDER BY reason) AS reason, bool_and(yes_no) AS yes_no,
+        SELECT * EXCLUDE (cluster, y, x, n, missing, silent, yes_no), sum(n)::BIGINT AS n,
+            sum(silent)::BIGINT AS silent, sum(missing)::BIGINT AS missing, bool_and(yes_no) AS yes_no,
             list(y ORDER BY cluster) FILTER (x > 0) AS y, list(x ORDER BY cluster) FILTER (x > 0) AS x,
             list(cluster ORDER BY cluster) FILTER (x > 0) AS cluster
         FROM per_cluster GROUP BY ALL ORDER BY ALL
     """
-    for row in dictionaries(connection, query, [] if only is None else [texts(only)]):
+    for row in dictionaries(connection, query, parameters):
         place = tuple(row[f"key_{i}"] for i in range(len(keys)))
+        head = tuple(row[name] for name in HEADS)
+        reason = reasons.get((*head, *place))
         if row["metric"] == COLLAB_SCORE and (row["scoring"], *place) in unscored:
             row |= {"y": None, "x": None, "cluster": None, "n": 0, "missing": row["missing"] + row["n"]}
-            row["reason"] = row["reason"] or UNSCORED
+            reason = reason or UNSCORED
         yield Group(
-            tuple(row[name] for name in HEADS),
+            head,
             place,
             _totals(row, UNIT if row["metric"] in shares else bounds_of(row["metric"])),
             row["missing"],
-            row["reason"],
+            reason,
             row["silent"],
         )
+
+
+def _reasons(
+    connection: Any, heads: str, measures: str, parameters: list[str]
+) -> dict[tuple[str | None, ...], str]:
+    """Heads and keys -> why most of the trajectories without a value have none; of several the first."""
+    query = f"""
+        SELECT {heads}, m.reason, count(*) AS n FROM {measures} AND m.value IS NULL AND m.reason IS NOT NULL
+        GROUP BY ALL ORDER BY n, m.reason DESC
+    """
+    return {tuple(place): reason for *place, reason, _ in execute(connection, query, parameters).fetchall()}
 
 
 Sizes = Mapping[tuple[str | None, ...], int]

@@ -65,6 +65,19 @@ def test_of_reasons_that_are_as_frequent_the_first_is_named_in_whatever_order_lo
     assert said == ["late"] * len(reasons)
 
 
+def test_the_reason_is_that_of_most_sessions_not_of_most_tasks(tmp_path: Path) -> None:
+    """Three runs of one task lost their form, one run of each of two others came late."""
+    runs = [("one", "lost"), ("one", "lost"), ("one", "lost"), ("two", "late"), ("three", "late")]
+    lines = []
+    for number, (instance, reason) in enumerate(runs):
+        head, *events = own(f"s{number}", outcome("helpful", reason=reason))
+        lines += [{**head, "task": "travel", "instance": instance}, *events]
+    store = made(tmp_path / "workspace")
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    row = metric(metrics(store), "outcome:helpful")
+    assert (row.missing, row.reason) == (5, "lost")
+
+
 def test_sessions_without_an_outcome_that_others_of_their_system_have_are_missing(tmp_path: Path) -> None:
     lines = [
         *own("s0", outcome("success", 1), outcome("helpful", 2)),
