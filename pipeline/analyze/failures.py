@@ -10,7 +10,7 @@ import numpy as np
 
 from ...annotation.statistics.estimate import UNIT, Estimate, Totals, estimate
 from ...schemas import GOLD
-from ..store import Selection, Store, dictionaries
+from ..store import Selection, Store, dictionaries, rows_with_arrays
 from .designs import Designs, follows_samples
 from .matrix import keys_of
 from .totals import CLUSTER
@@ -75,12 +75,13 @@ def shares(
                 list(y ORDER BY cluster) FILTER (x > 0) AS y, list(x ORDER BY cluster) FILTER (x > 0) AS x
             FROM per_cluster GROUP BY ALL ORDER BY ALL
         """
-        rows = dictionaries(connection, query, [codebook, *values])
+        rows = rows_with_arrays(connection, query, [codebook, *values])
     return [_share(row, len(keys)) for row in rows]
 
 
 def _share(row: dict[str, Any], keys: int) -> Share:
-    present, answers = (np.array(row[name] or [], dtype=np.float64) for name in ("y", "x"))
+    lists = (row[name] if row[name] is not None else [] for name in ("y", "x"))
+    present, answers = (np.array(one, dtype=np.float64) for one in lists)
     n, clusters = int(answers.sum()), len(answers)
     sample = Totals(
         numerator=present,

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...annotation.statistics.estimate import ANY, UNIT, Bounds, Totals
 from ...schemas.metric import BOUNDS
-from ..store import AMONG, dictionaries, execute, first_row, texts
+from ..store import AMONG, execute, first_row, rows_with_arrays, texts
 from ..systems import OF_ONE
 
 RATES = {measure: rate for rate, measure in OF_ONE.items()}
@@ -112,7 +112,7 @@ def groups(
             list(cluster ORDER BY cluster) FILTER (x > 0) AS cluster
         FROM per_cluster GROUP BY ALL ORDER BY ALL
     """
-    for row in dictionaries(connection, query, parameters):
+    for row in rows_with_arrays(connection, query, parameters):
         place = tuple(row[f"key_{i}"] for i in range(len(keys)))
         head = tuple(row[name] for name in HEADS)
         reason = reasons.get((*head, *place))
@@ -208,12 +208,12 @@ def _unscored(connection: Any, table: str, names: str) -> set[tuple[str | None, 
 
 
 def _totals(row: dict[str, Any], bounds: Bounds) -> Totals:
-    names = np.array(row["cluster"] or [], dtype=np.uint64)
+    y, x, names = (row[name] if row[name] is not None else [] for name in ("y", "x", "cluster"))
     return Totals(
-        numerator=np.array(row["y"] or [], dtype=np.float64),
-        denominator=np.array(row["x"] or [], dtype=np.float64),
+        numerator=np.array(y, dtype=np.float64),
+        denominator=np.array(x, dtype=np.float64),
         n=row["n"],
-        names=names,
+        names=np.array(names, dtype=np.uint64),
         strata=np.zeros(len(names), dtype=np.int64),
         fraction=np.zeros(len(names)),
         size=float(row["n"]),

@@ -10,6 +10,7 @@ from .connection import (
     execute,
     first_row,
     insert,
+    rows_with_arrays,
     texts,
 )
 from .database import Store
@@ -31,6 +32,7 @@ __all__ = [
     "execute",
     "first_row",
     "insert",
+    "rows_with_arrays",
     "tag_path",
     "texts",
     "write_out",

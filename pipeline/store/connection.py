@@ -209,6 +209,18 @@ def dictionaries(
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
+def rows_with_arrays(
+    connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[Any] = ()
+) -> list[dict[str, Any]]:
+    """As `dictionaries`, but each list is an array: no Python object is made for its values."""
+    with without_pandas():
+        columns = execute(connection, query, parameters).fetchnumpy()
+    return [
+        dict(zip(columns, row, strict=True))
+        for row in zip(*(column.tolist() for column in columns.values()), strict=True)
+    ]
+
+
 def frame(connection: duckdb.DuckDBPyConnection, query: str) -> pl.DataFrame:
     """The rows of a query as a polars frame, without a Python object for each.
 
