@@ -33,6 +33,7 @@ from .intervals import Floats
 FEW = 20_000
 """Arrangements that are all looked at."""
 _AT_ONCE = 400_000  # numbers in a block of arrangements
+_IN_CACHE = 16_000  # numbers of which many tables are made: larger ones are mapped and given back each time
 _CACHE_BITS = 10_000_000  # bits of arrangements that are kept for the next test of the same clusters
 _SHARE, _LEAST = 0.05, 1e-16  # of a sample's sum: what one cluster may have for a power series, and its end
 _TIE = 1e-9
@@ -229,6 +230,12 @@ def statistics(sample: Arms, labels: NDArray[np.bool_]) -> Floats:
         return _of_signs(s, sample.y[:, 0] - sample.y[:, 1])
     if sample.terms and (ratios := _of_ratios(sample, s)) is not None:
         return ratios
+    rows = max(1, _IN_CACHE // s.shape[1])
+    return np.concatenate([_of_arms(sample, s[row : row + rows]) for row in range(0, len(s), rows)])
+
+
+def _of_arms(sample: Arms, s: Floats) -> Floats:
+    """The same for any two samples."""
     parts = [(values[:, 0], values[:, 1]) for values in (sample.y, sample.x)]
     y1, x1 = (other + s * (one - other) for one, other in parts)
     y2, x2 = (one + other - first for (one, other), first in zip(parts, (y1, x1), strict=True))
