@@ -74,7 +74,7 @@ def order(names: Sequence[str], rows: Sequence[Row]) -> list[str]:
 
 def axis(names: Sequence[str]) -> alt.Axis:
     """An axis of groups, of which long names that begin alike are told apart by what follows."""
-    long = [name for name in names if len(name) > LETTERS]
+    long = {name for name in names if len(name) > LETTERS}
     alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*long, strict=False))
     start = max(0, sum(1 for _ in alike) - 4) if len(long) > 1 else 0
     excerpt = f"'…' + slice(datum.label, {start}, {start + LETTERS - 1})"

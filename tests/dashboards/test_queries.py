@@ -242,3 +242,5 @@ def test_long_names_that_begin_alike_are_told_apart_beside_a_chart() -> None:
     start = names[0].index("v1") - 3
     assert f"slice(datum.label, {start}," in groups.axis(["short", *names]).to_dict()["labelExpr"]
     assert groups.axis(["short", names[0]]).to_dict()["labelExpr"] == "datum.label"
+    # One long name that several rows have is no name that begins like another: all but its end was cut off.
+    assert groups.axis(["short", *[names[0]] * 3]).to_dict()["labelExpr"] == "datum.label"
