@@ -36,6 +36,8 @@ MEASURED = "measured"
 ESTIMATED = "estimated from the units rated"
 JUDGE_ONLY = "judge only: its errors are not corrected"
 OWN_LABELS = "the rater's own labels"
+CORRECTED = "corrected by people's labels"
+PEOPLE = "people's labels"
 SEPARATOR = chr(31)
 MEAN = " (mean)"
 """Ends the name of a code on a scale, of which the mean is compared."""
@@ -90,6 +92,7 @@ def compare(
         _select(connection, key[1], pair, only)
         cluster = "hash('t', t.id)" if by == "instance" else CLUSTER
         clusters = dict(execute(connection, f"SELECT t.id, {cluster} FROM trajectories t", []).fetchall())
+        many = connection.execute("SELECT count(DISTINCT system) > 1 FROM selected").fetchall()[0][0]
         rows = [
             *_metric_questions(connection, by, key[1], rater),
             *_code_questions(store, connection, by, key[1], rater),
@@ -98,7 +101,10 @@ def compare(
     if unknown := [name for name in metrics if name not in names]:
         raise UsageError(f"no metric or code {unknown[0]!r}, expected one of {', '.join(names)}")
     selection = [question for question in rows if not metrics or question.name in metrics]
-    return _test(selection, by, correction, estimator, clusters)
+    return [
+        {**row, "statement": f"{row['system']}: {row['statement']}"} if many and row["system"] else row
+        for row in _test(selection, by, correction, estimator, clusters)
+    ]
 
 
 def ungrouped(store: Store, by: str, *, only: Selection | None = None) -> tuple[int, int]:
@@ -243,7 +249,8 @@ def _row(head: dict[str, Any], row: Comparison, correction: str) -> dict[str, An
     what = head["metric"] + (f" ({head['rater']})" if head["rater"] else "")
     if head["basis"] != MEASURED:
         what += f" [{head['basis']}]"
-    statement = row.statement(what, *head["groups"])
+    counted = "labelled" if head["basis"] in (CORRECTED, PEOPLE) else ""
+    statement = row.statement(what, *head["groups"], counted=counted)
     return {**head, **asdict(row), "correction": correction, "statement": statement}
 
 
@@ -417,5 +424,5 @@ def _label_questions(
         }
         for name in raters:
             auditable = {value: own for value, own in by_value.items() if audit(own, name) is not None}
-            basis = "people's labels" if name is None else "corrected by people's labels"
+            basis = PEOPLE if name is None else CORRECTED
             yield Question(code.code, system, code.book.name, name, basis, {}, auditable)
