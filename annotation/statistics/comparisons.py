@@ -32,10 +32,10 @@ _EXACT_BELOW = 25  # discordant pairs
 class Comparison:
     """`effect` is the first value minus the second; None with a `reason` where there is none.
 
-    `test` is the one whose p-value counts. `n` counts the values of both samples (of corrected rates people's
-    labels), `pairs` the clusters (instances) that both hold and `alone` those that only the first and only the
-    second does. `p_value` is two-sided, None with a `reason` where the data can't decide; `p_adjusted` is that
-    within its family of `family` tests, once `adjust` has seen it.
+    `test` is the one whose p-value counts. `n` counts the values of both samples (of corrected rates
+    people's labels), `pairs` the clusters (instances) that both hold and `alone` those that only the first
+    and only the second does. `p_value` is two-sided, None with a `reason` where the data can't decide;
+    `p_adjusted` is that within its family of `family` tests, once `adjust` has seen it.
     """
 
     test: str

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from ...annotation.statistics.agreement import RESAMPLES as DRAWS_OF_AGREEMENT
 from ...annotation.statistics.crowds import rater_names
+from ...annotation.statistics.rates import RESAMPLES as DRAWS_OF_RATES
 from ...schemas import GOLD, Agreement, Codebook, Rate
 from .. import codebooks
 from ..analyze import agreement
@@ -31,13 +33,15 @@ SHORT = ("Cohen's κ (mean over pairs)", "Fleiss' κ, all raters", "κ of people
 
 METHODS = (
     "Agreement is measured on the units that both raters rated: observed agreement and margins come from "
-    "the same units. Cohen (1960), Fleiss (1971) for any number of ratings, Krippendorff (2011), Gwet's "
-    "AC1 (2008). Intervals are from the posterior of the rating patterns (Dirichlet), or, where units are "
-    "smaller than trajectories, from a Bayesian bootstrap of trajectories (Rubin 1981).",
+    "the same units, weighted by 1/π where samples took some with a higher probability π. Cohen (1960), "
+    "Fleiss (1971) for any number of ratings, Krippendorff (2011), Gwet's AC1 (2008). Intervals are from the "
+    "posterior of the rating patterns (Dirichlet), or, where units are smaller than trajectories, from a "
+    f"Bayesian bootstrap of trajectories (Rubin 1981); {DRAWS_OF_AGREEMENT:,} draws each.",
     "People's label of a unit is gold if there is one, else the mean of its annotators' labels: a rate is "
-    "what one of these people says on average. Rates are post-stratified by the judge's label, with Jeffreys "
-    "intervals for the finite corpus. Where inclusion is uneven or units lie within trajectories, they use "
-    "the difference estimator (Särndal et al. 1992); without a judge, Hájek's (1971). A unit that several "
+    "what one of these people says on average. Rates are post-stratified by the judge's label, or without a "
+    "judge the mean of people's labels, with Jeffreys intervals for the finite corpus. Where inclusion is "
+    "uneven or units lie within trajectories, they use the difference estimator (Särndal et al. 1992); "
+    f"without a judge, Hájek's (1971). Intervals take {DRAWS_OF_RATES:,} draws. A unit that several "
     "samples could draw is weighted by the probability that any does. Labels outside the samples are left "
     "out of rates and reported separately elsewhere.",
 )
@@ -187,12 +191,13 @@ def rate_table(rows: Iterable[Rate]) -> Table:
     return Table(
         name="rates",
         title="Corrected rates",
-        caption="How common each code is: by the judge's labels of all units, and corrected by people's "
-        "labels of some of them. Categories are unions of their codes.",
+        caption="How common each code is: by the judge's labels, and corrected by people's labels of some "
+        "units. Units are all that the corrected rate is of: those that the judge was asked about and that "
+        "the samples could take. Of these, Judged have a usable answer of the judge, and Labelled one of "
+        "people. Categories are unions of their codes.",
         columns=(
-            *("Code", "Judge", "Judge's rate", "Corrected rate", "Estimator", "Labelled"),
+            *("Code", "Judge", "Judge's rate", "Corrected rate", "Estimator", "Units", "Judged", "Labelled"),
             *(name.capitalize() for name in open_),
-            "Judged",
         ),
         rows=labelled,
         heads=2,
@@ -227,7 +232,8 @@ def _rate(row: Rate, code: str, open_: Mapping[str, Callable[[Rate], int]]) -> t
         Number(row.judge_rate, n=row.n_judged, percent=True, reason=no_rate(row)),
         Number(row.rate, row.low, row.high, reason=row.reason, percent=True),
         row.estimator or "–",
+        count(row.n_units),
+        count(row.n_judged),
         count(row.n_human),
         *(count(units(row)) for units in open_.values()),
-        count(row.n_judged),
     )

@@ -163,7 +163,8 @@ def read(file: Path) -> Sample:
 def rows(sample: Sample) -> Iterator[Row]:
     """The rows of the table `samples`."""
     design = sample.design
-    design_json = json.dumps({"method": design.method, "unit": design.unit, "strata": design.strata})
+    described = {"method", "unit", "strata", "judge", "pilot", "where", "corpus"}
+    design_json = json.dumps(design.model_dump(mode="json", include=described, exclude_defaults=True))
     for unit in sample.units:
         yield {
             "sample": design.name,

@@ -88,7 +88,7 @@ def test_the_answers_hold_the_numbers_of_metrics_and_rates(store: Store) -> None
 
 def test_where_more_rates_are_off_than_are_named_that_is_told() -> None:
     off = Rate(codebook="failures", code="", judge="bot", judge_rate=0.9, rate=0.2, low=0.1, high=0.3,
-               estimator=None, design=None, n_human=9, n_judged=9)  # fmt: skip
+               estimator=None, design=None, n_units=9, n_human=9, n_judged=9)  # fmt: skip
 
     def said(many: int, *judges: str) -> str:
         corrected = {(f"C.{n}", judge): off for n in range(many) for judge in judges or ("bot",)}

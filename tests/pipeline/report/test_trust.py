@@ -181,10 +181,14 @@ def test_a_cost_is_written_out_however_large() -> None:
 def test_what_people_left_open_stands_beside_what_they_labelled() -> None:
     def of(unclear: int, skipped: int) -> Rate:
         return Rate(codebook="failures", code="C.1", judge_rate=None, rate=0.5, estimator=None, design=None,
-                    n_human=4, n_judged=0, n_unclear=unclear, n_skipped=skipped)  # fmt: skip
+                    n_units=9, n_human=4, n_judged=0, n_unclear=unclear, n_skipped=skipped)  # fmt: skip
 
-    assert trust.rate_table([of(0, 0)]).columns[5:] == ("Labelled", "Judged")
+    sizes = ("Units", "Judged", "Labelled")
+    assert trust.rate_table([of(0, 0)]).columns[5:] == sizes
     table = trust.rate_table([of(0, 2), of(0, 0)])
-    assert table.columns[5:] == ("Labelled", "Skipped", "Judged")
-    assert [row[6] for row in table.rows] == [count(2), count(0)]
-    assert trust.rate_table([of(1, 2)]).columns[5:] == ("Labelled", "Unclear", "Skipped", "Judged")
+    assert table.columns[5:] == (*sizes, "Skipped")
+    assert [row[5:] for row in table.rows] == [
+        (count(9), count(0), count(4), count(2)),
+        (count(9), count(0), count(4), count(0)),
+    ]
+    assert trust.rate_table([of(1, 2)]).columns[5:] == (*sizes, "Unclear", "Skipped")
