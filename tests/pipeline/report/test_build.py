@@ -374,6 +374,38 @@ def test_a_judges_failure_rates_stand_beside_what_peoples_labels_make_of_them(
     assert not any(cell.corrected for row in by_people.rows for cell in row if isinstance(cell, Number))
 
 
+def test_groups_of_one_name_in_two_systems_stand_apart_in_table_4(tmp_path: Path) -> None:
+    """The share of `a` was that of both systems together, and of neither."""
+    people = (Participant(name="Bot", kind="agent"),)
+    runs = [
+        Trajectory(
+            id=f"t{number}",
+            native_id=f"t{number}",
+            source="log",
+            system=system,
+            condition=condition,
+            participants=people,
+            events=(Event(seq=0, actor="Bot", kind="message", text="Hello."),),
+        )
+        for number, (system, condition) in enumerate(
+            [("desk", "a"), ("desk", "b"), ("shop", "a"), ("shop", "a"), ("shop", "c")]
+        )
+    ]
+    store = stores.holding(tmp_path / "workspace", runs)
+    lines = [
+        stores.verdict(run.id, None, "failures", "present" if run.system == "shop" else "absent", code="C.1")
+        for run in runs
+    ]
+    assert stores.rate(store, lines).imported == len(runs)
+    table = modes.failures(store)
+    assert table.columns[3:] == ("All", "desk · a", "desk · b", "shop · a", "shop · c")
+    (line,) = [row[3:] for row in table.rows if row[0] == "C.1"]
+    cells = [(cell.value, cell.n, dict(cell.of).get("system")) for cell in line if isinstance(cell, Number)]
+    assert cells[1:] == [(0, 1, "desk"), (0, 1, "desk"), (1, 2, "shop"), (1, 1, "shop")]
+    few = modes.failures(store, Selection(condition=("b", "c")))
+    assert few.columns[3:] == ("All", "b", "c"), "which name no other has"
+
+
 def test_the_report_of_an_empty_workspace_says_what_to_run(workspace: Path, coaudit: Coaudit) -> None:
     workspace.mkdir()
     (workspace / "sources.jsonl").touch()
