@@ -72,9 +72,10 @@ def codebook_table(rows: tuple[tuple[Cell, ...], ...]) -> Table:
     return Table(
         name="agreement",
         title="Agreement (Co-Gym, table 5)",
-        caption="The judge that shares most units with people, and people with each other; without people, "
-        "judges. With several codes, each mean is over the codes where that kappa is defined and has no "
-        "interval; Codes counts those where any is. On a scale, Cohen's κ has quadratic weights; Fleiss' κ "
+        caption="The judge that shares most units with people (none of its earlier versions), and people "
+        "with each other on the codes that it rated; without people, judges. With several codes, each mean "
+        "is over the codes where that kappa is defined and has no interval, nor has one whose pairs share "
+        "few units; Codes counts those where any is defined. On a scale, Cohen's κ has quadratic weights; Fleiss' κ "
         "ignores the order. Other judges, other coefficients and each code are in the appendix.",
         columns=("Codebook", "Codes", "Raters", *SHORT, "Units"),
         rows=rows,
@@ -93,13 +94,18 @@ def _codebook(book: Codebook, rows: list[Agreement], people: Collection[str]) ->
     ]
     joint = [row for row in own if row.coefficient == "fleiss_kappa"]
     mixed = {row.raters for row in joint if row.raters[0] not in people and row.raters[1] in people}
-    sets = sorted({row.raters for row in joint}, key=lambda who: (who not in mixed, -_most(joint, who), who))
+    earlier = earlier_versions({name for row in joint for name in row.raters})
+    sets = sorted(
+        {row.raters for row in joint},
+        key=lambda who: (who not in mixed, not earlier.isdisjoint(who), -_most(joint, who), who),
+    )
     if not sets:
         return (book.name, str(len(names)), "–", *("" for _ in SHORT), "")
     who = sets[0]
     kappas = _kappas(own, who)
-    others = _kappas(own, who[1:]) if who in mixed else []
     every = [row for row in joint if row.raters == who]
+    codes = {row.code for row in every}
+    others = [row for row in _kappas(own, who[1:]) if row.code in codes] if who in mixed else []
     # A joint kappa can be defined where no pair's is: pairs share fewer units, perhaps all with one label.
     defined = len({row.code for row in (*kappas, *every) if row.value is not None})
     return (
@@ -111,6 +117,11 @@ def _codebook(book: Codebook, rows: list[Agreement], people: Collection[str]) ->
         _mean(others),
         count(_most(joint, who)),
     )
+
+
+def earlier_versions(raters: Collection[str]) -> frozenset[str]:
+    """Those that are called NAME (VERSION) beside one called NAME."""
+    return frozenset(name for name in raters if name.endswith(")") and name.rpartition(" (")[0] in raters)
 
 
 def _kappas(rows: list[Agreement], raters: tuple[str, ...]) -> list[Agreement]:
@@ -159,8 +170,8 @@ def agreement_table(rows: Iterable[Agreement]) -> Table:
         title="Agreement, code by code",
         caption="People with people, each judge with people, judges with judges, and a judge asked again "
         "with itself. With a judge, Cohen's κ is the mean over the judge–person pairs. On a scale it has "
-        "quadratic "
-        "weights; α uses the order, the other coefficients do not. Intervals are from the posterior of the "
+        "quadratic weights; α uses the order, the other coefficients do not. A mean of kappas has no "
+        "interval where pairs share few units. Intervals are from the posterior of the "
         "rating patterns, or, where units are smaller than trajectories, from a bootstrap of trajectories. κ "
         "and α are undefined if only one label was used. If not every unit is labelled twice, people share "
         "fewer units with each other than with a judge: the last column says which.",

@@ -119,7 +119,28 @@ def test_codes_count_where_any_kappa_is_defined_and_each_mean_is_over_its_own() 
     _, codes, _, kappa, fleiss, *_ = trust._codebook(codebooks.load("failures"), rows, ("x", "y", "z"))
     assert codes == "2 of 26" and isinstance(kappa, Number) and isinstance(fleiss, Number)
     assert (kappa.value, fleiss.value) == (0.25, 0.75)
-    assert "Codes counts those where any is" in trust.codebook_table(()).caption
+    assert "Codes counts those where any is defined" in trust.codebook_table(()).caption
+
+
+def test_people_are_compared_on_the_codes_of_the_judge_s_present_version() -> None:
+    """An earlier version that had rated a unit more was the judge; people's mean was over codes that no judge
+    rated."""
+
+    def row(coefficient: str, code: str, raters: tuple[str, ...], value: float, units: int = 20) -> Agreement:
+        return Agreement(
+            codebook="failures", code=code, coefficient=coefficient, raters=raters, value=value,
+            n_units=units, n_ratings=40,
+        )  # fmt: skip
+
+    people = ("ann", "bob")
+    rows = [row("fleiss_kappa", code, people, 0.5) for code in ("C.1", "C.2")]
+    rows += [row("mean_cohen_kappa", "C.1", people, 0.5), row("mean_cohen_kappa", "C.2", people, 0.9)]
+    for judge, value, units in (("judge", 0.6, 20), ("judge (v1)", 0.2, 21)):
+        rows.append(row("fleiss_kappa", "C.1", (judge, *people), value, units))
+        rows.append(row("mean_judge_human_kappa", "C.1", (judge, *people), value, units))
+    line = trust._codebook(codebooks.load("failures"), rows, people)
+    assert line[1:3] == ("1 of 26", "judge · ann · bob")
+    assert [cell.value for cell in line[3:6] if isinstance(cell, Number)] == [0.6, 0.6, 0.5]
 
 
 @pytest.mark.long
