@@ -75,8 +75,8 @@ def codebook_table(rows: tuple[tuple[Cell, ...], ...]) -> Table:
         caption="The judge that shares most units with people (none of its earlier versions), and people "
         "with each other on the codes that it rated; without people, judges. With several codes, each mean "
         "is over the codes where that kappa is defined and has no interval, nor has one whose pairs share "
-        "few units; Codes counts those where any is defined. On a scale, Cohen's κ has quadratic weights; Fleiss' κ "
-        "ignores the order. Other judges, other coefficients and each code are in the appendix.",
+        "few units; Codes counts those where any is defined. On a scale, Cohen's κ has quadratic weights; "
+        "Fleiss' κ ignores the order. Other judges, other coefficients and each code are in the appendix.",
         columns=("Codebook", "Codes", "Raters", *SHORT, "Units"),
         rows=rows,
         heads=3,
