@@ -316,7 +316,7 @@ def mcnemar(first: Floats, second: Floats) -> Comparison:
     if discordant < _EXACT_BELOW:
         p = min(1.0, 2 * float(special.bdtr(min(gains, losses), discordant, 0.5))) if discordant else 1.0
     else:
-        p = float(special.chdtrc(1, (abs(gains - losses) - 1) ** 2 / discordant))
+        p = float(special.chdtrc(1, max(0, abs(gains - losses) - 1) ** 2 / discordant))
     more, less, total = gains + 0.5, losses + 0.5, n + 2
     centre = (more - less) / total
     half = Z * sqrt(more + less - (more - less) ** 2 / total) / total
