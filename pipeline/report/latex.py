@@ -80,8 +80,9 @@ def _figure(figure: Figure, folder: str, name: str) -> str:
     lines = [
         r"\begin{figure}",
         r"\centering",
+        r"\resizebox{!}{\ifdim\height>.8\textheight.8\textheight\else\height\fi}{%",
         r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-        rf"\includegraphics{{{path}}}}}",
+        rf"\includegraphics{{{path}}}}}}}",
         rf"\caption{{{_caption(figure.title, figure.caption)}}}",
         rf"\label{{fig:{figure.name}}}",
         r"\end{figure}",
