@@ -19,9 +19,12 @@ def test_a_table_is_captioned_and_labelled_and_has_a_column_for_each_of_its_own(
     table = Table("rates", "Rates", "Run `coaudit judge`.", ("Code", "a_b"), rows)
     empty = Table("none", "None", "", ("Code",), ())
     text = latex(Report("now", "here", (), (table, empty), ()))
-    assert r"\caption{Rates. Run coaudit judge.}" in text and r"\label{tab:rates}" in text
+    assert (
+        r"\caption{Rates. Run coaudit judge. In brackets: 95 \% intervals; in parentheses: n.}" in text
+        and r"\label{tab:rates}" in text
+    )
     assert r"\begin{tabular}{lr}" in text and r"Code & a\_b \\" in text
-    assert r"C.1 & 34 \% [20--50] \\" in text and r"C.2 & -- \\" in text
+    assert r"C.1 & 34 \% [20--50] (40) \\" in text and r"C.2 & -- \\" in text
     assert "None" not in text
 
 
