@@ -204,7 +204,7 @@ def test_a_table_says_of_its_own_rows_alone_whose_ratings_they_rest_on() -> None
     assert build.simulated_table(rows, {}).caption.endswith("Ratings: Halting messages (CA−) by rules.")
     _, _, said = build.real_table(rows).caption.partition("Ratings: ")
     assert said == (
-        "halting_messages by judge. Where not every unit is rated, the rated ones represent the others."
+        "Halting messages (CA−) by judge. Where not every unit is rated, the rated ones represent the others."
     )
 
 
