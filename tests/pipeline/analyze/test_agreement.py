@@ -975,6 +975,23 @@ def _foot(store: Store, judge: str, *names: str) -> tuple[str, ...]:
     return validate.summary(validate.validate(store, judge, names)).foot
 
 
+def test_who_labelled_a_code_is_named_where_others_labelled_another(tmp_path: Path) -> None:
+    """Two numbers stood under three names; and a mean of kappas without an interval said no reason."""
+    found = runs(tmp_path, 4)
+    labels = {
+        ("ann", "late"): "1123",
+        ("bob", "late"): "1223",
+        ("bob", "lost"): "112",
+        ("cyd", "lost"): "1223",
+    }
+    said(found, "scale", labels)
+    lines = list(people_lines(validate_people(found)))
+    late, lost = (line for code in ("late", "lost") for line in lines if line.startswith(f"  {code}:"))
+    assert late.endswith("; labelled ann 4, bob 4") and lost.endswith("; labelled bob 3, cyd 4")
+    (mean, *_) = [line for line in lines if "over all codes (4 trajectories): mean" in line]
+    assert "(no interval: pairs share" in mean
+
+
 @pytest.mark.long
 def test_people_on_a_scale_are_told_by_how_far_they_differ(tmp_path: Path) -> None:
     found = runs(tmp_path, 4)
