@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -44,6 +45,23 @@ def picked(names: Sequence[str]) -> list[str]:
         return fitting
     st.text(f"The {TOP} largest of {len(fitting):,} groups.")
     return fitting[:TOP]
+
+
+def titles(arms: Sequence[Row]) -> dict[tuple[str, str], str]:
+    """(System, group) -> its name in a chart: with the system in front where another has a group of that
+    name."""
+    systems = Counter(row["group"] for row in arms)
+    return {
+        (row["system"], row["group"]): f"{row['system']} · {row['group']}"
+        if systems[row["group"]] > 1
+        else row["group"]
+        for row in arms
+    }
+
+
+def titled(rows: Sequence[Row], names: Mapping[tuple[str, str], str]) -> list[Row]:
+    """The same rows, each group by its name in a chart."""
+    return [{**row, "group": names.get((row["system"], row["group"]), row["group"])} for row in rows]
 
 
 def gathered(

@@ -123,6 +123,47 @@ def test_groups_of_one_name_in_two_systems_are_compared_each_within_its_own(tmp_
     assert [dict(cell.of)["system"] for cell in line[3:5] if isinstance(cell, Number)] == ["desk", "shop"]
 
 
+def test_a_chart_has_a_row_for_each_system_that_has_a_group_of_one_name(tmp_path: Path) -> None:
+    """The bar of `a` was of both systems, beside a table with a row of each."""
+    people = (Participant(name="Ada", kind="human"), Participant(name="Bot", kind="agent"))
+    runs = [
+        Trajectory(
+            id=f"t{number:015}",
+            native_id=f"t{number}",
+            source="/nowhere",
+            system=system,
+            condition=condition,
+            participants=people,
+            events=tuple(
+                Event(seq=seq, actor=actor, kind="message", text=f"{seq}")
+                for seq, actor in enumerate(("Ada", "Bot", "Ada", "Bot"))
+            ),
+        )
+        for number, (system, condition) in enumerate(
+            [("desk", "a"), ("shop", "a"), ("shop", "b"), ("shop", None), ("desk", None)]
+        )
+    ]
+    store = holding(tmp_path / "workspace", runs)
+    said = [
+        verdict(run.id, seq, "initiative", "yes" if run.system == "shop" or seq == 1 else "no", rater="ann")
+        for run in runs
+        for seq in (1, 2, 3)
+    ]
+    assert rate(store, said).imported == len(said)
+    titles = groups.titles(queries.arms(store, Selection(), "condition"))
+    names = ["desk · a", "shop · a", "b"]
+    assert list(titles.values()) == names
+    bars = groups.titled(queries.initiative(store, Selection(), "condition"), titles)
+    own = {
+        (row["group"], row["party"]): (row["initiatives"], row["utterances"])
+        for row in groups.gathered(bars, names, ("party",), ("initiatives", "utterances", "trajectories"))
+    }
+    assert len(own) == len(bars) == 8 and own["–", "agent"] == (3, 4), "of none there is one row"
+    assert (own["desk · a", "agent"], own["shop · a", "agent"]) == ((1, 2), (2, 2))
+    bins = queries.distribution(store, Selection(), "condition", "initiative_entropy", 0.1, "ann")
+    assert {row["group"] for row in groups.titled(bins, titles)} == {*names, "–"}
+
+
 def test_of_thousands_of_groups_one_is_held_against_the_others_of_its_systems_at_once() -> None:
     arms = [{"system": "a", "group": f"g{number}"} for number in range(20_000)]
     arms += [

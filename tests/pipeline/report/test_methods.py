@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -106,9 +107,11 @@ def test_of_a_judge_that_was_asked_again_about_some_units_methods_say_how_many(t
 
 def test_a_sample_s_design_is_told_in_words(tmp_path: Path) -> None:
     store = audited(tmp_path)
-    drawn = {"codebooks": ("failures",), "overlap": 1.0}
-    draw.draw(store, draw.Wish(**drawn, name="some", size=1, where=(("system", "cogym"),)))
-    draw.draw(store, draw.Wish(**drawn, name="by", size=3, method="stratified", by=("judge",), judge="m"))
+    some = draw.Wish(("failures",), "some", size=1, overlap=1.0, where=(("system", "cogym"),))
+    draw.draw(store, some)
+    draw.draw(
+        store, replace(some, name="by", size=3, method="stratified", by=("judge",), judge="m", where=())
+    )
     lines = [line for line in methods.paragraphs(store, ["m"]) if line.startswith("Sample for people")]
     assert lines == [
         "Sample for people (by): 3 of 3 units of failures, stratified in proportion by the labels of m, seed "
