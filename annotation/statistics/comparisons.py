@@ -60,8 +60,8 @@ class Comparison:
         p = self.p_value if self.p_adjusted is None else self.p_adjusted
         return self.effect is not None and self.effect > 0 and p is not None and p < LEVEL
 
-    def statement(self, what: str, first: str, second: str, *, counted: str = "") -> str:
-        """The result in a sentence, for instance of `delivery_rate` between two conditions; `counted` says
+    def statement(self, what: str, first: str, second: str, *, noun: str = "") -> str:
+        """The result in a sentence, for instance of `delivery_rate` between two conditions; `noun` says
         what n counts, if not values."""
         if self.effect is None or self.first is None or self.second is None:
             return f"{what}: {first} and {second} can't be compared: {self.reason}."
@@ -70,7 +70,7 @@ class Comparison:
             interval = f" [{_number(self.low)}, {_number(self.high)}]"
         result = (
             f"{what}: {_number(self.first)} ({first}) against {_number(self.second)} ({second}), "
-            f"difference {_number(self.effect, '+')}{interval}, n={self.n}{counted and f' {counted}'}"
+            f"difference {_number(self.effect, '+')}{interval}, n={self.n}{noun and f' {noun}'}"
             f"{self._design}"
         )
         if self.p_value is None:

@@ -157,9 +157,9 @@ def coded(
         name="compared_codes",
         title="Failure modes and other codes",
         caption="The difference is A minus B with its 95 % interval, for shares in percentage points; where "
-        "people labelled, it is between corrected rates, and its n counts their labels. p is adjusted by "
-        "Holm's method, over one codebook. Click a share for its sessions, a difference for those of both "
-        "groups. " + HOLDS,
+        "people labelled a code that is there or not, it is between corrected rates, and its n counts their "
+        "labels. p is adjusted by Holm's method, over one codebook. Click a share for its sessions, a "
+        "difference for those of both groups. " + HOLDS,
         columns=("Code", "Name", "Found by", *_heads(rows), "Adjusted p"),
         rows=tuple(_code_row(row, by, own, titles) for row in ranked),
         heads=3,
@@ -206,7 +206,8 @@ def _code_row(
         number = Number(value, percent=True)
         cells.append(_side(rate, "not rated", n=n, percent=True, of=of, mark=" → " + number.text))
     title = titles.get((book, metric.removesuffix(MEAN).partition(": ")[0]), "")
-    return (metric, name or title, rater, *cells, _difference(row, finding, percent=share), _p(row))
+    who = f"{rater}, {row['basis']}" if row["basis"] == compare.JUDGE_ONLY else rater
+    return (metric, name or title, who, *cells, _difference(row, finding, percent=share), _p(row))
 
 
 def _read(metric: str) -> tuple[str, str, str]:

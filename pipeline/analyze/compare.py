@@ -249,8 +249,8 @@ def _row(head: dict[str, Any], row: Comparison, correction: str) -> dict[str, An
     what = head["metric"] + (f" ({head['rater']})" if head["rater"] else "")
     if head["basis"] != MEASURED:
         what += f" [{head['basis']}]"
-    counted = "labelled" if head["basis"] in (CORRECTED, PEOPLE) else ""
-    statement = row.statement(what, *head["groups"], counted=counted)
+    noun = "labelled units" if head["basis"] in (CORRECTED, PEOPLE) else ""
+    statement = row.statement(what, *head["groups"], noun=noun)
     return {**head, **asdict(row), "correction": correction, "statement": statement}
 
 

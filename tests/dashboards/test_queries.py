@@ -115,6 +115,7 @@ def test_groups_of_one_name_in_two_systems_are_compared_each_within_its_own(tmp_
     assert [row["statement"].split(" ")[:2] for row in rows] == [["desk:", "C.1"], ["shop:", "C.1"]]
     table = compare.coded(rows, "condition", own, {("failures", "C.1"): "Silent start"})
     assert table.columns[:2] == ("System", "Code") and table.heads == 4
+    assert {line[3] for line in table.rows} == {f"judge, {comparing.JUDGE_ONLY}"}, "as of metrics"
     places = {line[0]: dict(line[4].of) for line in table.rows if isinstance(line[4], Number)}
     assert {name: place["system"] for name, place in places.items()} == {"desk": "desk", "shop": "shop"}
     pair = comparing.compare(store, "system", metrics=["C.1"])
