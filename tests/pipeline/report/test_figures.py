@@ -90,9 +90,10 @@ def test_a_figure_is_one_svg_without_script_or_address_and_one_page_of_pdf() -> 
 
 @pytest.mark.long
 def test_an_svg_has_room_for_letters_of_a_font_that_is_wider_than_the_converter_s() -> None:
-    """`SA.5 Critical action` began with its last letter: DejaVu Sans is a sixth wider than Liberation Sans."""
+    """`SA.5 Critical` began with its last letter: DejaVu Sans is a sixth wider than Liberation Sans."""
     rows = (("SA.5", "Critical action without confirmation", Number(0.5, 0.4, 0.6, 9, percent=True)),)
-    figure = heatmap(Table("modes", "Modes", "", ("Code", "Name", "a long head"), rows, heads=2, shaded=True))
+    columns = ("Code", "Name", "a long head")
+    figure = heatmap(Table("modes", "Modes", "", columns, rows, heads=2, shaded=True))
     assert figure is not None
     text = svg(figure)
     x, y, width, height = map(float, re.findall(r'viewBox="([^"]+)"', text)[0].split())
