@@ -95,9 +95,8 @@ def test_labels_outside_of_a_sample_do_not_finish_it(store: Store, coaudit: Coau
 
 def test_a_unit_for_two_people_is_left_until_both_have_labelled_it(store: Store) -> None:
     """One of them finished it, and nothing was left of a sample whose agreement nobody could compute."""
-    draw.draw(store, draw.Wish(("failures",), "some", size=4, overlap=0.5))
+    units = draw.draw(store, draw.Wish(("failures",), "some", size=4, overlap=0.5)).units
     codes = [code.code for code in codebooks.load("failures").codes]
-    units = draw.samples.load(store.workspace, "some").units
 
     def left() -> int:
         book = {r["codebook"]: r for r in progress.coverage(store)}["failures"]
