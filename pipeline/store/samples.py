@@ -163,8 +163,9 @@ def read(file: Path) -> Sample:
 def rows(sample: Sample) -> Iterator[Row]:
     """The rows of the table `samples`."""
     design = sample.design
-    described = {"method", "unit", "strata", "judge", "pilot", "where", "corpus"}
-    design_json = json.dumps(design.model_dump(mode="json", include=described, exclude_defaults=True))
+    more = design.model_dump(include={"judge", "pilot", "where", "corpus"}, exclude_defaults=True)
+    described = {"method": design.method, "unit": design.unit, "strata": design.strata, **more}
+    design_json = json.dumps(described)
     for unit in sample.units:
         yield {
             "sample": design.name,
