@@ -81,15 +81,21 @@ def arms(store: Store, only: Selection, by: str) -> Rows:
     where, values = only.where()
     with store.reading() as connection:
         (_, group), *_ = keys_of(connection, [by])
-        system = "'–'" if by == "system" else "t.system"
-        text = query.replace("{system}", system).replace("{group}", group).replace("{where}", where)
+        text = query.replace("{system}", _system(by)).replace("{group}", group).replace("{where}", where)
         return dictionaries(connection, text, values)
 
 
+def _system(by: str) -> str:
+    """SQL: the system within which groups are told apart; systems themselves are in none."""
+    return "'–'" if by == "system" else "t.system"
+
+
 def initiative(store: Store, only: Selection, by: str) -> Rows:
-    """Who takes the initiative: utterances that do and all rated ones, by rater, group and kind of party."""
+    """Who takes the initiative: utterances that do and all rated ones, by rater, system, group and kind of
+    party."""
     query = """
-        SELECT {group} AS "group", c.rater, p.kind AS party,
+        SELECT CASE WHEN {group} = '–' THEN '–' ELSE {system} END AS system, {group} AS "group", c.rater,
+            p.kind AS party,
             count(*) FILTER (c.label = c.positive) AS initiatives,
             count(c.label) AS utterances, count(DISTINCT c.trajectory_id) AS trajectories
         FROM counted_ratings c JOIN trajectories t ON t.id = c.trajectory_id
@@ -103,13 +109,15 @@ def initiative(store: Store, only: Selection, by: str) -> Rows:
 def distribution(
     store: Store, only: Selection, by: str, metric: str, width: float, rater: str | None = None
 ) -> Rows:
-    """How the trajectories of each group spread over a measure, in bins of a width, as `metrics` has them.
+    """How the trajectories of each system's groups spread over a measure, in bins of a width, as `metrics`
+    has them.
 
     A trajectory counts once: by its system's own reading of the measure, else by the first named one. The
     greatest value that the measure can take lies in the last bin.
     """
     query = """
-        SELECT coalesce(({group})::VARCHAR, '–') AS "group", coalesce(m.rater, '–') AS rater,
+        SELECT coalesce(({group})::VARCHAR, '–') AS "group",
+            CASE WHEN "group" = '–' THEN '–' ELSE {system} END AS system, coalesce(m.rater, '–') AS rater,
             round(floor(least(m.value, ? - ? / 2) / ? + 1e-9) * ?, 9) AS low, round(low + ?, 9) AS high,
             count(*) AS trajectories
         FROM (
@@ -122,7 +130,7 @@ def distribution(
     top = min(bounds_of(metric)[1], 1e9)
     with store.reading() as connection:
         choose(connection, only=only, rater=rater)
-        query = query.replace("{group}", keys_of(connection, [by])[0][1])
+        query = query.replace("{group}", keys_of(connection, [by])[0][1]).replace("{system}", _system(by))
         return dictionaries(connection, query, [top, *[width] * 4, metric])
 
 
@@ -294,9 +302,11 @@ def tokens(store: Store, only: Selection) -> Rows:
 def _rows(
     store: Store, query: str, only: Selection, *, before: Sequence[Any] = (), by: str | None = None
 ) -> Rows:
-    """Run a query whose {where} stands after its own parameters; {group} is the column or tag `by`."""
+    """Run a query whose {where} stands after its own parameters; {group} is the column or tag `by`,
+    {system} what its groups are in."""
     where, values = only.where()
     with store.reading() as connection:
         group = keys_of(connection, [by])[0][1] if by else "NULL"
         text = query.replace("{group}", f"coalesce(({group})::VARCHAR, '–')").replace("{where}", where)
+        text = text.replace("{system}", _system(by or ""))
         return dictionaries(connection, text, [*before, *values * query.count("{where}")])

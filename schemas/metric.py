@@ -97,6 +97,8 @@ class Rate(Model):
     high: float | None = None
     estimator: str | None
     design: str | None
+    n_units: int
+    """Units that the rate is of: those that the judge was asked about and that the samples could take."""
     n_human: int
     n_judged: int
     n_unclear: int = 0

@@ -52,6 +52,8 @@ _DEFINED_ON_ONE_LABEL = {"percent_agreement", "positive_agreement", "negative_ag
 _OF_MARGINS = {"fleiss_kappa", "gwet_ac1"}
 """What rests on the margins, which may be those of units that one rater alone has seen."""
 _ONE_LABEL = "one label only"
+RESAMPLES = 2000
+"""Draws behind an interval."""
 _THIN = 5
 """The least that the square of a pair's units may be, of all units, for an interval of the mean of kappas."""
 _RARE = 15
@@ -138,7 +140,7 @@ def agreement(
     *,
     pairs: Sequence[Pair] | None = None,
     margins: Margins = "paired",
-    resamples: int = 2000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> list[Coefficient]:
     """Each of the `coefficients`, in their order; Cohen's kappas once for each pair of raters.

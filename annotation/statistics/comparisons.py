@@ -32,10 +32,10 @@ _EXACT_BELOW = 25  # discordant pairs
 class Comparison:
     """`effect` is the first value minus the second; None with a `reason` where there is none.
 
-    `test` is the one whose p-value counts. `n` counts the values of both samples, `pairs` the clusters
-    (instances) that both hold and `alone` those that only the first and only the second does. `p_value` is
-    two-sided, None with a `reason` where the data can't decide; `p_adjusted` is that within its family of
-    `family` tests, once `adjust` has seen it.
+    `test` is the one whose p-value counts. `n` counts the values of both samples (of corrected rates
+    people's labels), `pairs` the clusters (instances) that both hold and `alone` those that only the first
+    and only the second does. `p_value` is two-sided, None with a `reason` where the data can't decide;
+    `p_adjusted` is that within its family of `family` tests, once `adjust` has seen it.
     """
 
     test: str
@@ -60,8 +60,9 @@ class Comparison:
         p = self.p_value if self.p_adjusted is None else self.p_adjusted
         return self.effect is not None and self.effect > 0 and p is not None and p < LEVEL
 
-    def statement(self, what: str, first: str, second: str) -> str:
-        """The result in a sentence, for instance of `delivery_rate` between two conditions."""
+    def statement(self, what: str, first: str, second: str, *, noun: str = "") -> str:
+        """The result in a sentence, for instance of `delivery_rate` between two conditions; `noun` says
+        what n counts, if not values."""
         if self.effect is None or self.first is None or self.second is None:
             return f"{what}: {first} and {second} can't be compared: {self.reason}."
         interval = ""
@@ -69,7 +70,8 @@ class Comparison:
             interval = f" [{_number(self.low)}, {_number(self.high)}]"
         result = (
             f"{what}: {_number(self.first)} ({first}) against {_number(self.second)} ({second}), "
-            f"difference {_number(self.effect, '+')}{interval}, n={self.n}{self._design}"
+            f"difference {_number(self.effect, '+')}{interval}, n={self.n}{noun and f' {noun}'}"
+            f"{self._design}"
         )
         if self.p_value is None:
             return f"{result}: no test, {self.reason}."
@@ -314,7 +316,7 @@ def mcnemar(first: Floats, second: Floats) -> Comparison:
     if discordant < _EXACT_BELOW:
         p = min(1.0, 2 * float(special.bdtr(min(gains, losses), discordant, 0.5))) if discordant else 1.0
     else:
-        p = float(special.chdtrc(1, (abs(gains - losses) - 1) ** 2 / discordant))
+        p = float(special.chdtrc(1, max(0, abs(gains - losses) - 1) ** 2 / discordant))
     more, less, total = gains + 0.5, losses + 0.5, n + 2
     centre = (more - less) / total
     half = Z * sqrt(more + less - (more - less) ** 2 / total) / total

@@ -72,7 +72,8 @@ def corrected(
     """
     if form not in FORMS:
         raise ValueError(f"unknown form {form!r}, expected one of {', '.join(FORMS)}")
-    test = f"corrected rates ({form}), t"
+    alone = first.judge is None and second.judge is None
+    test = "rates by people's labels, t" if alone else f"corrected rates ({form}), t"
     n = int(first.labelled.sum() + second.labelled.sum())
     sides, unknown = [], []
     for place, audit, names in zip(("first", "second"), (first, second), clusters, strict=True):
@@ -98,9 +99,9 @@ def corrected(
         low, high = max(-1.0, least - reach), min(1.0, most + reach)
         p = _two_sided(max(least, -most, 0.0) / error, df)
     effect = one.rate - other.rate
-    alone = len(one.names) - len(here), len(other.names) - len(here)
+    unpaired = len(one.names) - len(here), len(other.names) - len(here)
     return Comparison(
-        test, one.rate, other.rate, effect, low, high, p, n, reason, pairs=len(here), alone=alone
+        test, one.rate, other.rate, effect, low, high, p, n, reason, pairs=len(here), alone=unpaired
     )
 
 

@@ -16,6 +16,9 @@ from ...schemas.text import count_of
 from .audit import ERROR, UNCLEAR, Audit
 from .estimators import ESTIMATORS, Estimate
 
+RESAMPLES = 4000
+"""Draws behind an interval."""
+
 
 @dataclass(frozen=True)
 class Rate:
@@ -43,7 +46,7 @@ class Rate:
     reason: str | None = None
 
 
-def rate(audit: Audit, estimator: str | None = None, *, resamples: int = 4000, seed: int = 0) -> Rate:
+def rate(audit: Audit, estimator: str | None = None, *, resamples: int = RESAMPLES, seed: int = 0) -> Rate:
     """The share of units with the code, by the named estimator or the one that the design calls for."""
     default, why = choose(audit)
     name = estimator or default

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -46,6 +47,23 @@ def picked(names: Sequence[str]) -> list[str]:
     return fitting[:TOP]
 
 
+def titles(arms: Sequence[Row]) -> dict[tuple[str, str], str]:
+    """(System, group) -> its name in a chart: with the system in front where another has a group of that
+    name."""
+    systems = Counter(row["group"] for row in arms)
+    return {
+        (row["system"], row["group"]): f"{row['system']} · {row['group']}"
+        if systems[row["group"]] > 1
+        else row["group"]
+        for row in arms
+    }
+
+
+def titled(rows: Sequence[Row], names: Mapping[tuple[str, str], str]) -> list[Row]:
+    """The same rows, each group by its name in a chart."""
+    return [{**row, "group": names.get((row["system"], row["group"]), row["group"])} for row in rows]
+
+
 def gathered(
     rows: Sequence[Row], names: Sequence[str], keys: Sequence[str], counts: Sequence[str]
 ) -> list[Row]:
@@ -74,7 +92,7 @@ def order(names: Sequence[str], rows: Sequence[Row]) -> list[str]:
 
 def axis(names: Sequence[str]) -> alt.Axis:
     """An axis of groups, of which long names that begin alike are told apart by what follows."""
-    long = [name for name in names if len(name) > LETTERS]
+    long = {name for name in names if len(name) > LETTERS}
     alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*long, strict=False))
     start = max(0, sum(1 for _ in alike) - 4) if len(long) > 1 else 0
     excerpt = f"'…' + slice(datum.label, {start}, {start + LETTERS - 1})"

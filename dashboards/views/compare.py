@@ -16,7 +16,7 @@ from ...pipeline.report import Number, Table
 from ...pipeline.report.names import metric_name
 from ...pipeline.report.tables import PERCENT, Cell, filter_of
 from ...pipeline.store import Selection, Store
-from ...pipeline.store.selection import COLUMNS
+from ...pipeline.store.selection import COLUMNS, NONE, name_of
 from ...pipeline.systems import OF_ONE
 from .. import queries
 from ..cache import ask
@@ -25,8 +25,9 @@ from ..sidebar import address
 from . import beside
 
 Row = dict[str, Any]
-Own = Mapping[tuple[str, str, str, str], tuple[float | None, int]]
-"""(Codebook, code, rater, group) -> that rater's own share of trajectories with the code, and of how many."""
+Own = Mapping[tuple[str, str, str, str, str], tuple[float | None, int]]
+"""(System, codebook, code, rater, group) -> that rater's own share of trajectories with the code, and of how
+many."""
 PARTIES = (" of human", " of agent")
 """Ends the name of a metric that each kind of party has for itself."""
 HOLDS = "Where p is below .05 although the interval contains 0, the interval also allows for unseen values."
@@ -98,11 +99,16 @@ def _others(arms: Sequence[Row], first: str) -> list[str]:
 
 
 def raw(store: Store, by: str, only: Selection, books: Sequence[str]) -> Own:
-    """(Codebook, code, rater, group) -> that group's own rate and number of trajectories."""
+    """(System, codebook, code, rater, group) -> that group's own rate and number of trajectories. Groups of
+    several systems may have one name."""
+    keys = (by,) if by == "system" else ("system", by)
     return {
-        (book, share.code, share.rater, share.group[0]): (share.rate, share.n)
+        (NONE if by == "system" else share.group[0], book, share.code, share.rater, share.group[-1]): (
+            share.rate,
+            share.n,
+        )
         for book in books
-        for share in failures.shares(store, by=(by,), codebook=book, only=only)
+        for share in failures.shares(store, by=keys, codebook=book, only=only)
         if share.category != share.code
     }
 
@@ -146,18 +152,34 @@ def coded(
     titles: Mapping[tuple[str, str], str],
 ) -> Table:
     """Modes and other codes of whole trajectories; a judge's own share beside the corrected one."""
-    lines = [_code_row(row, by, own, titles) for row in _by_size(rows)]
-    return Table(
+    ranked = _by_size(rows)
+    table = Table(
         name="compared_codes",
         title="Failure modes and other codes",
         caption="The difference is A minus B with its 95 % interval, for shares in percentage points; where "
-        "people labelled, it is between corrected rates. p is adjusted by Holm's method, over one codebook. "
-        "Click a share for its sessions, a difference for those of both groups. " + HOLDS,
+        "people labelled a code that is there or not, it is between corrected rates, and its n counts their "
+        "labels. p is adjusted by Holm's method, over one codebook. Click a share for its sessions, a "
+        "difference for those of both groups. " + HOLDS,
         columns=("Code", "Name", "Found by", *_heads(rows), "Adjusted p"),
-        rows=tuple(lines),
+        rows=tuple(_code_row(row, by, own, titles) for row in ranked),
         heads=3,
         empty="No code of whole trajectories is rated in both: run `coaudit judge --codebook failures`.",
     )
+    return _with_systems(table, ranked)
+
+
+def _with_systems(table: Table, rows: Sequence[Row]) -> Table:
+    """The table of these rows, with a column of systems in front where they are of several."""
+    systems = [name_of(row["system"]) for row in rows]
+    if len(set(systems)) < 2:
+        return table
+    lines = tuple((system, *line) for system, line in zip(systems, table.rows, strict=True))
+    return replace(table, columns=("System", *table.columns), rows=lines, heads=table.heads + 1)
+
+
+def _of_system(row: Row) -> tuple[tuple[str, str], ...]:
+    """The filter that leaves out sessions of other systems, whose groups may have the same name."""
+    return (filter_of("system", row["system"]),) if row["system"] is not None else ()
 
 
 def _code_row(
@@ -170,13 +192,13 @@ def _code_row(
     name = titles.get((book, metric))
     share = not metric.endswith(MEAN)
     # Only a code that is present or absent has sessions of its own: labels and means are of all.
-    finding: tuple[tuple[str, str], ...] = ()
+    finding = _of_system(row)
     if name is not None:
         by_whom = ("found_by", str(row["rater"])) if row["rater"] else ("kind", "human")
-        finding = (("code", metric), ("codebook", book), by_whom)
+        finding += (("code", metric), ("codebook", book), by_whom)
     cells = []
     for group, value in zip(row["groups"], (row["first"], row["second"]), strict=True):
-        rate, n = own.get((book, metric, rater, group), (None, 0))
+        rate, n = own.get((name_of(row["system"]), book, metric, rater, group), (None, 0))
         of = (filter_of(by, group), *finding)
         if not row["basis"].startswith("corrected"):
             cells.append(_side(value, row["reason"], n=n or None, percent=share, of=of))
@@ -184,7 +206,8 @@ def _code_row(
         number = Number(value, percent=True)
         cells.append(_side(rate, "not rated", n=n, percent=True, of=of, mark=" → " + number.text))
     title = titles.get((book, metric.removesuffix(MEAN).partition(": ")[0]), "")
-    return (metric, name or title, rater, *cells, _difference(row, finding, percent=share), _p(row))
+    who = f"{rater}, {row['basis']}" if row["basis"] == compare.JUDGE_ONLY else rater
+    return (metric, name or title, who, *cells, _difference(row, finding, percent=share), _p(row))
 
 
 def _read(metric: str) -> tuple[str, str, str]:
@@ -198,17 +221,17 @@ def _read(metric: str) -> tuple[str, str, str]:
 
 def measured(rows: Sequence[Row], by: str) -> Table:
     """Process and outcome metrics."""
-    lines: list[tuple[Cell, ...]] = []
-    for row in _by_size(rows):
+    ranked, lines = _by_size(rows), list[tuple[Cell, ...]]()
+    for row in ranked:
         name, scoring, party = _read(row["metric"])
-        share, order = name in PERCENT, () if party else _order(name, row["rater"])
+        share, order = name in PERCENT, _of_system(row) + (() if party else _order(name, row["rater"]))
         values = zip(row["groups"], (row["first"], row["second"]), strict=True)
         cells = (
             _side(v, row["reason"], percent=share, of=(filter_of(by, group), *order)) for group, v in values
         )
         title = metric_name(name, scoring or None, party or None)
         lines.append((title, _rated_by(row), *cells, _difference(row, order, percent=share), _p(row)))
-    return Table(
+    table = Table(
         name="compared_metrics",
         title="Process and outcome",
         caption="The difference is A minus B with its 95 % interval, for shares in percentage points. "
@@ -218,6 +241,7 @@ def measured(rows: Sequence[Row], by: str) -> Table:
         heads=2,
         empty="Nothing is measured in both.",
     )
+    return _with_systems(table, ranked)
 
 
 def _rated_by(row: Row) -> str:

@@ -107,7 +107,8 @@ def _totals(rows: list[dict[str, Any]]) -> Table:
     return Table(
         name="spending",
         title="What judging took",
-        caption="Cached is the share of prompt tokens that the server had in its prefix cache.",
+        caption="All that was asked counts, repeated and replaced answers too. Cached is the share of prompt "
+        "tokens that the server had in its prefix cache.",
         columns=(
             "Judge",
             "Answers",

@@ -51,21 +51,26 @@ def show(only: Selection) -> None:
     left, right = st.columns(2)
     by = choices.one(left, "Compare by", ask(groups.fields), key="by")
     rater = _rater(right, only)
-    group_names = groups.picked([row["group"] for row in ask(queries.arms, only, by)])
+    arms = ask(queries.arms, only, by)
+    group_names = groups.picked([row["group"] for row in arms])
     _by_group(only, by, rater, group_names)
+    titles = groups.titles([row for row in arms if row["group"] in group_names])
+    names = list(titles.values())
     one, two = st.columns(2, gap="large")
     with one:
-        _initiative(only, by, rater, group_names)
+        rows = groups.titled(ask(queries.initiative, only, by), titles)
+        _initiative([row for row in rows if row["rater"] == rater], rater, names)
         _course(only)
     with two:
         title = "Initiative entropy (0: one party alone, 1: even)"
         rows = ask(queries.distribution, only, by, "initiative_entropy", WIDTH, rater) if rater else []
-        _spread(rows, group_names, "initiative_entropy", "Distribution of initiative entropy", title, 1.0)
+        rows = groups.titled(rows, titles)
+        _spread(rows, names, "initiative_entropy", "Distribution of initiative entropy", title, 1.0)
         _moments(only, rater)
-    for metric, name, axis, most in MEASURES:
-        rows = ask(queries.distribution, only, by, metric, WIDTH)
+    for metric, title, axis, most in MEASURES:
+        rows = groups.titled(ask(queries.distribution, only, by, metric, WIDTH), titles)
         if rows:
-            _spread(rows, group_names, metric, name, axis, most)
+            _spread(rows, names, metric, title, axis, most)
 
 
 def _rater(place: DeltaGenerator, only: Selection) -> str | None:
@@ -132,8 +137,7 @@ def _notes(rows: list[Metric]) -> str:
     return f" {'; '.join(notes[:NOTES])}{more}." if notes else ""
 
 
-def _initiative(only: Selection, by: str, rater: str | None, group_names: list[str]) -> None:
-    rater_rows = [row for row in ask(queries.initiative, only, by) if row["rater"] == rater]
+def _initiative(rater_rows: list[dict[str, Any]], rater: str | None, group_names: list[str]) -> None:
     rows = groups.gathered(rater_rows, group_names, ("party",), ("initiatives", "utterances", "trajectories"))
     order = groups.order(group_names, rows)
     total = f"{_sum(rows, 'utterances'):,} rated utterances"

@@ -42,6 +42,8 @@ MEASURED = "measured"
 ESTIMATED = "estimated from the units rated"
 JUDGE_ONLY = "judge only: its errors are not corrected"
 OWN_LABELS = "the rater's own labels"
+CORRECTED = "corrected by people's labels"
+PEOPLE = "people's labels"
 SEPARATOR = chr(31)
 MEAN = " (mean)"
 """Ends the name of a code on a scale, of which the mean is compared."""
@@ -94,6 +96,7 @@ def compare(
             raters = connection.execute("SELECT DISTINCT rater FROM counted_ratings").fetchall()
             check_rater(rater, (name for (name,) in raters))
         _select(connection, key[1], pair, only)
+        many = connection.execute("SELECT count(DISTINCT system) > 1 FROM selected").fetchall()[0][0]
         rows = [
             *_metric_questions(connection, by, key[1], rater),
             *_code_questions(store, connection, by, key[1], rater),
@@ -102,7 +105,10 @@ def compare(
     if unknown := [name for name in metrics if name not in names]:
         raise UsageError(f"no metric or code {unknown[0]!r}, expected one of {', '.join(names)}")
     selection = [question for question in rows if not metrics or question.name in metrics]
-    return _test(selection, by, correction, estimator)
+    return [
+        {**row, "statement": f"{row['system']}: {row['statement']}"} if many and row["system"] else row
+        for row in _test(selection, by, correction, estimator)
+    ]
 
 
 def ungrouped(store: Store, by: str, *, only: Selection | None = None) -> tuple[int, int]:
@@ -242,7 +248,8 @@ def _row(head: dict[str, Any], row: Comparison, correction: str) -> dict[str, An
     what = head["metric"] + (f" ({head['rater']})" if head["rater"] else "")
     if head["basis"] != MEASURED:
         what += f" [{head['basis']}]"
-    statement = row.statement(what, *head["groups"])
+    noun = "labelled units" if head["basis"] in (CORRECTED, PEOPLE) else ""
+    statement = row.statement(what, *head["groups"], noun=noun)
     return {**head, **asdict(row), "correction": correction, "statement": statement}
 
 
@@ -445,5 +452,5 @@ def _label_questions(code: Rated, grouping: Grouping, rater: str | None) -> Iter
     for system, by_name in by_system.items():
         for judge in raters:
             auditable = {name: own for name, own in by_name.items() if audit(own[0], judge) is not None}
-            basis = "people's labels" if judge is None else "corrected by people's labels"
+            basis = PEOPLE if judge is None else CORRECTED
             yield Question(code.code, system, code.book.name, judge, basis, {}, auditable)

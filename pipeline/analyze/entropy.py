@@ -120,9 +120,10 @@ def _weights(counts: Counts, is_known: Bools, missing: int) -> Floats:
     """(S,) how many sessions each stands for, to a scale: itself, and a part of the `missing` ones by its
     odds 1/P − 1 of being missing, or an even part where these are not known. `is_known` ones stand for
     themselves alone."""
-    more = np.where(is_known, 0.0, 1 / counts.inclusion - 1)
+    inclusion: Floats = np.where(is_known, 1.0, counts.inclusion)
+    more = 1 / inclusion - 1
     if not more.sum() > 1e-9:
-        more = 1.0 - is_known
+        more = np.where(is_known, 0.0, 1.0)
     stands = 1 + more * missing / max(more.sum(), 1e-300)
     weights: Floats = stands / stands.min(initial=np.inf)
     return weights

@@ -6,7 +6,7 @@ agreement: the mean of Cohen's kappas over pairs of annotators, and Fleiss' kapp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -140,33 +140,37 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
     for book in page["people"]:
         yield f"People on {book['codebook']}: {rater_names(book['raters'], ', ')}"
         to_find = book["level"] == "nominal" and len(book["labels"]) == 2
+        all_raters = set(book["raters"])
         for count in book["counts"]:
             rows = [row for row in book["codes"] if row["code"] == count["code"]]
             names = ("mean_cohen_kappa", "fleiss_kappa") if book["level"] == "nominal" else ON_A_SCALE
             selection = [row for row in rows if row["coefficient"] in names and row["coefficient"] in JOINT]
             selection = selection or [row for row in rows if row["coefficient"] == "cohen_kappa"]
             figures = map(_coefficient_text, selection) if selection else ["one person labelled it"]
-            yield f"  {count['code']}: {'; '.join([*figures, _count_text(count, to_find)])}"
+            yield f"  {count['code']}: {'; '.join([*figures, _count_text(count, to_find, all_raters)])}"
         joint = [row for row in book["pooled"] if row["coefficient"] in JOINT]
         for row in joint or book["pooled"]:
-            parts = (row["group"], count_of(row["n_traces"], "trace", "traces"), row["population"])
+            parts = (row["group"], count_of(row["n_traces"], "trajectory", "trajectories"), row["population"])
             where = ", ".join(text for text in parts if text)
             yield f"  over all codes ({where}): {_coefficient_text(row)}"
 
 
-def _count_text(count: dict[str, Any], to_find: bool) -> str:
-    """How often each found the code, or how many units each labelled where labels are not yes and no; of a
-    crowd, the totals."""
+def _count_text(count: dict[str, Any], to_find: bool, raters: Collection[str]) -> str:
+    """How often each found the code, or how many units each labelled where labels are not yes and no: in the
+    order of the `raters`, by name where not all of these labelled it; of a crowd, the totals."""
     if len(count["n"]) > CROWD:
         labels = f"{sum(count['n'].values())} labels by {len(count['n'])} people"
         return f"found in {sum(count['positive'].values())} of {labels}" if to_find else labels
+    names = sorted(count["n"])
+    titles = {name: "" if set(names) == set(raters) else f"{name} " for name in names}
     if to_find:
-        return "found " + ", ".join(f"{count['positive'][r]} of {count['n'][r]}" for r in count["positive"])
-    return "labelled " + ", ".join(str(n) for n in count["n"].values())
+        return "found " + ", ".join(f"{titles[r]}{count['positive'][r]} of {count['n'][r]}" for r in names)
+    return "labelled " + ", ".join(f"{titles[r]}{count['n'][r]}" for r in names)
 
 
 def _coefficient_text(row: dict[str, Any]) -> str:
     if row["value"] is None:
         return f"{row['coefficient']} – ({row['reason']})"
-    interval = "" if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]"
+    reason = f" ({row['reason']})" if row["reason"] else ""
+    interval = reason if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]"
     return f"{row['coefficient']} {row['value']:.3f}{interval}"

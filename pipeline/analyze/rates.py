@@ -160,6 +160,7 @@ def _rate(
         high=outcome.high,
         estimator=outcome.estimator,
         design=outcome.design + assumed + of_people,
+        n_units=outcome.n_units,
         n_human=outcome.n_human,
         n_judged=outcome.n_judged if own.judge is not None else _answer_count(code, judge),
         n_unclear=outcome.n_unclear,

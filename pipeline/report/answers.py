@@ -19,7 +19,7 @@ from ..store import Selection, Store
 from ..store.selection import name_of
 from .methods import facts
 from .tables import Answer, Cell, Number, Table, count, of_metric
-from .trust import no_rate
+from .trust import earlier_versions, no_rate
 
 ARM = ("system", "condition")
 FEWEST = 5
@@ -262,7 +262,8 @@ def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
     labels = {key: row.n_units for key, row in kappas.items()} | {k: r.n_human for k, r in corrected.items()}
     if not labels:
         return _without_labels(question, rows, every)
-    ranked = sorted(labels, key=lambda key: (-labels[key], key))
+    earlier = earlier_versions({judge for _, judge in labels})
+    ranked = sorted(labels, key=lambda key: (key[1] in earlier, -labels[key], key))
     table = Table(
         name="trust",
         title=question,

@@ -250,7 +250,7 @@ def _group(row: Metric, *names: str) -> tuple[str, ...]:
 
 
 def _rated_by(rows: Sequence[Metric]) -> str:
-    raters = sorted({f"{row.metric} by {row.rater}" for row in rows if row.rater})
+    raters = sorted({f"{metric_name(row.metric)} by {row.rater}" for row in rows if row.rater})
     if not raters:
         return "No ratings yet: `coaudit judge`."
     partly = any(row.rater and row.answered is not None and row.answered < 1 for row in rows)

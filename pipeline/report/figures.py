@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import ceil, cos, radians
 from typing import Any
 
 from ...schemas.text import chartable
@@ -23,6 +24,13 @@ LEGIBLE = 12
 """Columns up to which a heatmap has numbers in its cells; the table has all of them."""
 PANEL = 210
 """Points in width of each panel of intervals."""
+HEADS = 60
+"""Degrees at which the heads of a heatmap's columns stand."""
+WIDER = 0.2
+"""Of their width letters of another font may be wider: DejaVu Sans than Liberation Sans by a sixth."""
+_SIZE = re.compile(r'width="(\d+)" height="(\d+)" viewBox="0 0 \d+ \d+"')
+_PLOT = re.compile(r"translate\(([\d.]+),([\d.]+)\)")
+"""Where the plot begins, beside the names of its rows and below the heads of its columns."""
 _NO_LETTER = re.compile("[\ud800-\udfff\ufffe\uffff]")
 NOTHING: dict[str, Any] = {"grid": False, "ticks": False, "domain": False}
 
@@ -70,7 +78,7 @@ def heatmap(table: Table) -> Figure | None:
     if not cells:
         return None
     rows = _nominal("row", names, axis={**NOTHING, "labelLimit": 320, "title": None})
-    axis = {**NOTHING, "labelAngle": -60, "labelLimit": 220, "title": None, "orient": "top"}
+    axis = {**NOTHING, "labelAngle": -HEADS, "labelLimit": 220, "title": None, "orient": "top"}
     place = {"y": rows, "x": _nominal("column", list(table.columns[table.heads :]), axis=axis)}
     strength = {
         "field": "value", "type": "quantitative", "legend": None,
@@ -100,7 +108,21 @@ def svg(figure: Figure) -> str:
     import vl_convert
 
     text: str = vl_convert.vegalite_to_svg(json.dumps(_drawable(figure.spec)), vl_version=_version())
-    return text
+    return _with_room(text)
+
+
+def _with_room(text: str) -> str:
+    """An `svg` element with room beside its plot for letters that are WIDER than the converter's: it is shown
+    in whatever font is there, and a name that begins beyond the edge is cut off."""
+    size, plot = _SIZE.search(text), _PLOT.search(text)
+    if size is None or plot is None:
+        return text
+    width, height = map(int, size.groups())
+    left, top = (ceil(WIDER * float(offset)) for offset in plot.groups())
+    right = ceil(top * cos(radians(HEADS)))
+    box = f"{width + left + right} {height + top}"
+    wide, high = box.split()
+    return _SIZE.sub(f'width="{wide}" height="{high}" viewBox="{-left} {-top} {box}"', text, count=1)
 
 
 def pdf(figure: Figure) -> bytes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...schemas.text import shortened, visible
 from .figures import Figure, with_file_names
-from .tables import Cell, Table
+from .tables import Cell, Number, Table, figure
 
 if TYPE_CHECKING:
     from .document import Report
@@ -24,6 +24,7 @@ ROWS = 40
 """Most rows of a table, which fill a page; the rest goes into another table."""
 FLOATS = 12
 """Floats after which pages are cleared: LaTeX keeps no more than 18 that wait for a page."""
+KEY = "In brackets: 95 % intervals; in parentheses: n."
 _UNWRITABLE = "%#{}~^\\&$\"' \t\n"
 """Characters that a figure's path cannot have in LaTeX."""
 _NAMES = """
@@ -80,8 +81,9 @@ def _figure(figure: Figure, folder: str, name: str) -> str:
     lines = [
         r"\begin{figure}",
         r"\centering",
+        r"\resizebox{!}{\ifdim\height>.8\textheight.8\textheight\else\height\fi}{%",
         r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-        rf"\includegraphics{{{path}}}}}",
+        rf"\includegraphics{{{path}}}}}}}",
         rf"\caption{{{_caption(figure.title, figure.caption)}}}",
         rf"\label{{fig:{figure.name}}}",
         r"\end{figure}",
@@ -94,7 +96,9 @@ def _tables(table: Table, part: Table, name: str, label: str) -> Iterator[str]:
     title = f"{table.title}: {name}" if name else table.title
     columns = "".join("l" if i in part.left_aligned else "r" for i in range(len(part.columns)))
     longest = min(LONGEST, ROW // len(part.columns))
-    head = [rf"\caption{{{_caption(title, table.caption)}}}", rf"\label{{tab:{label}}}"]
+    sizes = any(_has_size(cell) for row in part.rows for cell in row)
+    caption = f"{table.caption} {KEY}".strip() if sizes else table.caption
+    head = [rf"\caption{{{_caption(title, caption)}}}", rf"\label{{tab:{label}}}"]
     for first in range(0, len(part.rows), ROWS):
         yield "\n".join(
             [
@@ -125,10 +129,16 @@ def _line(cells: list[str]) -> str:
 
 
 def _cell(cell: Cell, longest: int) -> str:
-    """A value with its interval; reasons for missing values are in the report, not in a paper's table."""
+    """A value with its interval and n; reasons for missing values are in the report, not in a paper's
+    table."""
     if isinstance(cell, str):
         return escaped(_fit_width(cell, longest))
-    return escaped(f"{cell.text} {cell.bounds}".strip())
+    size = f"({figure(cell.n, whole=True)})" if _has_size(cell) else ""
+    return escaped(" ".join(filter(None, (cell.text, cell.bounds, size))))
+
+
+def _has_size(cell: Cell) -> bool:
+    return isinstance(cell, Number) and cell.value is not None and cell.n is not None
 
 
 def _fit_width(text: str, most: int) -> str:

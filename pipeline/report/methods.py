@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from ...annotation.statistics.crowds import CROWD
+from ...annotation.statistics.estimate import LEAST, LEAST_SHARE
 from ...schemas import GOLD, Rate
 from ...schemas.text import count_of
 from ..store import Selection, Store, day_of, dictionaries, execute
@@ -169,8 +171,10 @@ def paragraphs(
         "and errors count as unrated.",
         "A group's value is the mean over its trajectories, or the pooled ratio. Intervals are 95 %: Agresti "
         "and Coull's for shares, the same with the effective size for other bounded values, and Student's t "
-        "on the log scale for counts and times. Variances are by the delete-one-cluster jackknife; runs of "
-        "one instance are a cluster. Where units lack ratings, the rated ones represent them.",
+        "for values without bounds, for counts and times on the log scale. Variances are by the "
+        "delete-one-cluster jackknife; runs of one instance are a cluster. Shares of fewer than "
+        f"{LEAST_SHARE} independent trajectories, and means and ratios of fewer than {LEAST}, have no "
+        "interval. Where units lack ratings, the rated ones represent them.",
         "Tests are studentised permutation tests, paired by the instances that both groups ran. For values "
         "with a bound, p is at least that of Welch's t on the log or logit scale, and that of Fisher's table "
         "for values at a bound.",
@@ -178,17 +182,23 @@ def paragraphs(
         "one); it is 0 if a member takes no initiative, or nobody does.",
         *((*METHODS, *_estimators(corrected)) if people else ()),
         *(f"Left out: {_of(row['n'], 'rating')}, because {row['reason']}." for row in left_out),
-        *(
-            f"Not read: {_of(row['n'], 'line or file', 'lines or files')} ({row['reason'][:160]})."
-            for row in bad
-        ),
+        *_not_read(bad),
     )
 
 
+DRAWN = {
+    "simple": "simple random",
+    "stratified": "stratified in proportion",
+    "neyman": "stratified by Neyman's allocation",
+}
+"""Method of a sample, in words."""
 _LEFT_OUT = "SELECT reason, count(*) AS n FROM uncounted_ratings GROUP BY reason ORDER BY n DESC"
-_NOT_READ = "SELECT reason, count(*) AS n FROM quarantine GROUP BY reason ORDER BY n DESC LIMIT 5"
+_NOT_READ = "SELECT reason, count(*) AS n FROM quarantine GROUP BY reason ORDER BY n DESC, reason"
+REASONS = 5
+"""Reasons for which lines or files could not be read, of which each has a sentence."""
 _DESIGNS = """
-    SELECT design, seed, codebook, count(*) AS units, min(probability) AS low, max(probability) AS high
+    SELECT sample, design, seed, codebook, count(*) AS units, count(*) FILTER (overlap > 1) AS shared,
+        min(probability) AS low, max(probability) AS high
     FROM samples GROUP BY ALL ORDER BY ALL
 """
 _RATERS = """
@@ -199,9 +209,22 @@ _RATERS = """
         list_sort(list_distinct(list(nullif(parameters, '{}')))) AS parameters,
         list_sort(list_distinct(list(seed)))::VARCHAR[] AS seeds,
         count(label) FILTER (WHERE repeat = 0) AS answers, count(error) FILTER (WHERE repeat = 0) AS errors,
-        max(repeat) AS repeats
+        max(repeat) AS repeats,
+        count(DISTINCT (trajectory_id, event, codebook, code, rater_version)) FILTER (repeat > 0) AS repeated
     FROM held_ratings GROUP BY rater ORDER BY kind, rater
 """
+
+
+def _not_read(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """What could not be read, by reason, the commonest in front; how much there is of further reasons."""
+    lines = [
+        f"Not read: {_of(row['n'], 'line or file', 'lines or files')} ({row['reason'][:160]})."
+        for row in rows[:REASONS]
+    ]
+    if rest := rows[REASONS:]:
+        number = _of(sum(row["n"] for row in rest), "line or file", "lines or files")
+        lines.append(f"Not read for {_of(len(rest), 'other reason')}: {number} (`coaudit quarantine list`).")
+    return tuple(lines)
 
 
 def _data(store: Store, only: Selection | None) -> str:
@@ -235,7 +258,9 @@ def _judge(row: dict[str, Any]) -> str:
         _listing("prompt", row["prompts"]),
         _listing("seed", row["seeds"]),
         f"parameters {'; '.join(row['parameters'][:2])}" if row["parameters"] else "",
-        f"{row['repeats'] + 1} times each" if row["repeats"] else "",
+        f"{_of(row['repeated'], 'question')} asked up to {row['repeats'] + 1} times"
+        if row["repeats"]
+        else "",
     ]
     details = "; ".join(part for part in parts if part)
     return (
@@ -316,7 +341,7 @@ def _estimators(corrected: Sequence[Rate]) -> tuple[str, ...]:
         if estimator
     )
     return (
-        "Corrected rates in this report, by estimator and number of codes and categories: "
+        "Corrected rates in this report (one for each code or category and judge), by estimator: "
         f"{', '.join(clauses)}.",
     )
 
@@ -325,8 +350,26 @@ def _design(row: dict[str, Any]) -> str:
     if row["low"] is None:
         what = f"{_of(row['units'], 'unit')} of {row['codebook']}"
         return f"Settled by people: {what}, chosen because people disagreed, so not used to estimate a rate."
+    design = json.loads(row["design"])
+    corpus = design.get("corpus", {}).get(row["codebook"])
+    number = _of(row["units"], "unit") if corpus is None else f"{row['units']:,} of {_of(corpus, 'unit')}"
     spread = _span(f"{row['low']:.4g}", f"{row['high']:.4g}")
     return (
-        f"Sample for people: {_of(row['units'], 'unit')} of {row['codebook'] or 'all codebooks'}, design "
-        f"{row['design']}, seed {row['seed']}, inclusion probability {spread}."
+        f"Sample for people ({row['sample']}): {number} of {row['codebook'] or 'all codebooks'}, "
+        f"{_method(design)}, seed {row['seed']}, inclusion probability {spread}; {row['shared']:,} to be "
+        "labelled by several people."
     )
+
+
+def _method(design: dict[str, Any]) -> str:
+    """How a sample was drawn, in words."""
+    of_judge = f"the labels of {design['judge']}" if design.get("judge") else "a judge's labels"
+    strata = ", ".join(of_judge if name == "judge" else name for name in design.get("strata", ()))
+    parts = [
+        DRAWN.get(design["method"], design["method"]),
+        f"by {strata}" if strata else "",
+        f"with pilot {design['pilot']}" if design.get("pilot") else "",
+        "of whole trajectories" if design["unit"] == "trajectory" else "",
+    ]
+    limits = "".join(f", only {name} = {value}" for name, value in design.get("where", ()))
+    return " ".join(filter(None, parts)) + limits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...annotation.statistics.crowds import rater_names
@@ -34,12 +35,14 @@ def failures(
 ) -> Table:
     """Table 4: the share of trajectories in which a rater (the first one) found each mode, by group.
 
-    With `correct`, a judge's rates also carry what people's labels, where there are any, make of them.
+    Groups of several systems that have one name stand apart, each with its system in front. With `correct`,
+    a judge's rates also carry what people's labels, where there are any, make of them.
     """
     book = codebooks.load(findings.FAILURES, store.workspace.codebooks)
     who = findings.raters(store, only=only)
     rater = rater or (who[0]["rater"] if who else None)
-    shares = [s for s in findings.shares(store, by=by, only=only) if s.rater == rater]
+    by, shares = _within_systems(store, by, only)
+    shares = [s for s in shares if s.rater == rater]
     by_name = {(s.code, s.group): s for s in shares}
     corrected = _corrected_rates(store, who, rater, by, only) if correct else {}
     groups = sorted({s.group for s in shares})
@@ -72,6 +75,20 @@ def failures(
         shaded=True,
         empty="No failure is rated: `coaudit judge --codebook failures`.",
     )
+
+
+def _within_systems(
+    store: Store, by: Sequence[str], only: Selection | None
+) -> tuple[Sequence[str], list[findings.Share]]:
+    """The shares by group, and what defines the groups: the system as well, where several have one of the
+    same name."""
+    if not by or "system" in by:
+        return by, findings.shares(store, by=by, only=only)
+    within = findings.shares(store, by=("system", *by), only=only)
+    groups = {share.group for share in within}
+    if len({group[1:] for group in groups}) < len(groups):
+        return ("system", *by), within
+    return by, [replace(share, group=share.group[1:]) for share in within]
 
 
 def _heads(book: Codebook) -> Iterator[tuple[str, str, str]]:

@@ -36,15 +36,21 @@ _RATERS = """
 _SAMPLED = """
     WITH s AS (SELECT id FROM trajectories t WHERE {where}),
     drawn AS (
-        SELECT DISTINCT x.codebook, x.trajectory_id, x.event, b.code
+        SELECT x.codebook, x.trajectory_id, x.event, b.code, bool_and(x.probability IS NULL) AS disputed,
+            max(x.overlap) AS labels
         FROM samples x SEMI JOIN s ON s.id = x.trajectory_id
         JOIN codebooks b ON b.name = x.codebook AND (x.code IS NULL OR x.code = b.code)
+        GROUP BY ALL
     ),
     labelled AS (
-        SELECT DISTINCT codebook, trajectory_id, event, code FROM counted_ratings
-        WHERE rater_kind = 'human' AND label IS NOT NULL
+        SELECT codebook, trajectory_id, event, code, count(DISTINCT rater) FILTER (rater <> 'gold') AS people,
+            count(DISTINCT rater) FILTER (rater = 'gold') AS gold
+        FROM counted_ratings WHERE rater_kind = 'human' AND label IS NOT NULL GROUP BY ALL
     )
-    SELECT d.codebook, count(*) AS drawn, count(l.code) AS labelled
+    SELECT d.codebook, sum(d.labels)::BIGINT AS drawn,
+        sum(
+            least(d.labels, coalesce(CASE WHEN d.disputed THEN l.gold ELSE greatest(l.people, l.gold) END, 0))
+        )::BIGINT AS labelled
     FROM drawn d LEFT JOIN labelled l ON l.codebook = d.codebook AND l.code = d.code
         AND l.trajectory_id = d.trajectory_id AND l.event IS NOT DISTINCT FROM d.event
     GROUP BY ALL
@@ -72,7 +78,8 @@ def pace(store: Store) -> list[Row]:
 def coverage(store: Store, only: Selection | None = None) -> list[Row]:
     """How far each rater got with the units of each codebook: questions, model, answers, errors.
 
-    `drawn` and `labelled` are of the codebook: the questions in samples for people, and those with an answer.
+    `drawn` and `labelled` are of the codebook: the labels that samples want of people, several of a question
+    that several are to answer, and those of them that there are. What people dispute wants that of gold.
     """
     where, values = (only or Selection()).where()
     with store.reading() as connection:
@@ -93,7 +100,8 @@ def to_do(rows: Sequence[Row]) -> Table:
         name="to_do",
         title="What is left to do",
         caption="A question is one code of one unit; the opening query is not a unit. Detectors answer "
-        "only what a log can show. People are asked about a sample, never about all units.",
+        "only what a log can show. People are asked about a sample, never about all units; where several are "
+        "to label a unit, as many labels are left.",
         columns=("Codebook", "Rater", "Kind", "Answered", "Errors", "Left", "What to run"),
         rows=tuple(lines),
         heads=3,

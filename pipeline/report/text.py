@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
 from ...schemas.text import INVISIBLE, visible
-from .tables import Cell, Table, split_commands
+from .tables import Cell, Number, Table, figure, split_commands
 
 if TYPE_CHECKING:
     from .document import Report
@@ -131,20 +131,28 @@ def _grid(name: str, table: Table, *, inline: bool = False) -> object:
             Text(visible(column)), justify="left" if i in table.left_aligned else "right", overflow="fold"
         )
     for row in table.rows:
-        grid.add_row(*(Text(visible(_short(cell) if inline else _two_lines(cell))) for cell in row))
+        counts = {cell.value for cell in row if isinstance(cell, Number) and cell.plain}
+        cells = (_short(cell, counts) if inline else _lines(cell) for cell in row)
+        grid.add_row(*(Text(visible(cell)) for cell in cells))
     return grid
 
 
-def _short(cell: Cell) -> str:
-    """A cell in one line: the value and its interval."""
+def _short(cell: Cell, counts: Container[float | None]) -> str:
+    """A cell in one line: the value, its interval, and its n where that is none of the row's own `counts`."""
     if isinstance(cell, str):
         return cell
-    return f"{cell.text} {cell.bounds}" if cell.interval else cell.text
+    words = f"{cell.text} {cell.bounds}".strip()
+    return words if cell.value is None or cell.n is None or cell.n in counts else f"{words}, {_size(cell)}"
 
 
-def _two_lines(cell: Cell) -> str:
+def _lines(cell: Cell) -> str:
+    """The value, its interval and its n below each other."""
     if isinstance(cell, str):
         return cell
     if cell.plain or cell.value is None:
         return cell.text
-    return f"{cell.text}\n{cell.interval or f'n={cell.n}'}" if cell.interval or cell.n else cell.text
+    return "\n".join(filter(None, (cell.text, cell.interval, _size(cell) if cell.n is not None else "")))
+
+
+def _size(cell: Number) -> str:
+    return f"n={figure(cell.n, whole=True)}"

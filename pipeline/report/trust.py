@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from ...annotation.statistics.agreement import RESAMPLES as DRAWS_OF_AGREEMENT
 from ...annotation.statistics.crowds import rater_names
+from ...annotation.statistics.rates import RESAMPLES as DRAWS_OF_RATES
 from ...schemas import GOLD, Agreement, Codebook, Rate
 from .. import codebooks
 from ..analyze import agreement
@@ -31,13 +33,15 @@ SHORT = ("Cohen's κ (mean over pairs)", "Fleiss' κ, all raters", "κ of people
 
 METHODS = (
     "Agreement is measured on the units that both raters rated: observed agreement and margins come from "
-    "the same units. Cohen (1960), Fleiss (1971) for any number of ratings, Krippendorff (2011), Gwet's "
-    "AC1 (2008). Intervals are from the posterior of the rating patterns (Dirichlet), or, where units are "
-    "smaller than trajectories, from a Bayesian bootstrap of trajectories (Rubin 1981).",
+    "the same units, weighted by 1/π where samples took some with a higher probability π. Cohen (1960), "
+    "Fleiss (1971) for any number of ratings, Krippendorff (2011), Gwet's AC1 (2008). Intervals are from the "
+    "posterior of the rating patterns (Dirichlet), or, where units are smaller than trajectories, from a "
+    f"Bayesian bootstrap of trajectories (Rubin 1981); {DRAWS_OF_AGREEMENT:,} draws each.",
     "People's label of a unit is gold if there is one, else the mean of its annotators' labels: a rate is "
-    "what one of these people says on average. Rates are post-stratified by the judge's label, with Jeffreys "
-    "intervals for the finite corpus. Where inclusion is uneven or units lie within trajectories, they use "
-    "the difference estimator (Särndal et al. 1992); without a judge, Hájek's (1971). A unit that several "
+    "what one of these people says on average. Rates are post-stratified by the judge's label, or without a "
+    "judge the mean of people's labels, with Jeffreys intervals for the finite corpus. Where inclusion is "
+    "uneven or units lie within trajectories, they use the difference estimator (Särndal et al. 1992); "
+    f"without a judge, Hájek's (1971). Intervals take {DRAWS_OF_RATES:,} draws. A unit that several "
     "samples could draw is weighted by the probability that any does. Labels outside the samples are left "
     "out of rates and reported separately elsewhere.",
 )
@@ -68,10 +72,11 @@ def codebook_table(rows: tuple[tuple[Cell, ...], ...]) -> Table:
     return Table(
         name="agreement",
         title="Agreement (Co-Gym, table 5)",
-        caption="The judge that shares most units with people, and people with each other; without people, "
-        "judges. With several codes, each mean is over the codes where that kappa is defined and has no "
-        "interval; Codes counts those where any is. On a scale, Cohen's κ has quadratic weights; Fleiss' κ "
-        "ignores the order. Other judges, other coefficients and each code are in the appendix.",
+        caption="The judge that shares most units with people (none of its earlier versions), and people "
+        "with each other on the codes that it rated; without people, judges. With several codes, each mean "
+        "is over the codes where that kappa is defined and has no interval, nor has one whose pairs share "
+        "few units; Codes counts those where any is defined. On a scale, Cohen's κ has quadratic weights; "
+        "Fleiss' κ ignores the order. Other judges, other coefficients and each code are in the appendix.",
         columns=("Codebook", "Codes", "Raters", *SHORT, "Units"),
         rows=rows,
         heads=3,
@@ -89,13 +94,18 @@ def _codebook(book: Codebook, rows: list[Agreement], people: Collection[str]) ->
     ]
     joint = [row for row in own if row.coefficient == "fleiss_kappa"]
     mixed = {row.raters for row in joint if row.raters[0] not in people and row.raters[1] in people}
-    sets = sorted({row.raters for row in joint}, key=lambda who: (who not in mixed, -_most(joint, who), who))
+    earlier = earlier_versions({name for row in joint for name in row.raters})
+    sets = sorted(
+        {row.raters for row in joint},
+        key=lambda who: (who not in mixed, not earlier.isdisjoint(who), -_most(joint, who), who),
+    )
     if not sets:
         return (book.name, str(len(names)), "–", *("" for _ in SHORT), "")
     who = sets[0]
     kappas = _kappas(own, who)
-    others = _kappas(own, who[1:]) if who in mixed else []
     every = [row for row in joint if row.raters == who]
+    codes = {row.code for row in every}
+    others = [row for row in _kappas(own, who[1:]) if row.code in codes] if who in mixed else []
     # A joint kappa can be defined where no pair's is: pairs share fewer units, perhaps all with one label.
     defined = len({row.code for row in (*kappas, *every) if row.value is not None})
     return (
@@ -107,6 +117,11 @@ def _codebook(book: Codebook, rows: list[Agreement], people: Collection[str]) ->
         _mean(others),
         count(_most(joint, who)),
     )
+
+
+def earlier_versions(raters: Collection[str]) -> frozenset[str]:
+    """Those that are called NAME (VERSION) beside one called NAME."""
+    return frozenset(name for name in raters if name.endswith(")") and name.rpartition(" (")[0] in raters)
 
 
 def _kappas(rows: list[Agreement], raters: tuple[str, ...]) -> list[Agreement]:
@@ -155,8 +170,8 @@ def agreement_table(rows: Iterable[Agreement]) -> Table:
         title="Agreement, code by code",
         caption="People with people, each judge with people, judges with judges, and a judge asked again "
         "with itself. With a judge, Cohen's κ is the mean over the judge–person pairs. On a scale it has "
-        "quadratic "
-        "weights; α uses the order, the other coefficients do not. Intervals are from the posterior of the "
+        "quadratic weights; α uses the order, the other coefficients do not. A mean of kappas has no "
+        "interval where pairs share few units. Intervals are from the posterior of the "
         "rating patterns, or, where units are smaller than trajectories, from a bootstrap of trajectories. κ "
         "and α are undefined if only one label was used. If not every unit is labelled twice, people share "
         "fewer units with each other than with a judge: the last column says which.",
@@ -187,12 +202,13 @@ def rate_table(rows: Iterable[Rate]) -> Table:
     return Table(
         name="rates",
         title="Corrected rates",
-        caption="How common each code is: by the judge's labels of all units, and corrected by people's "
-        "labels of some of them. Categories are unions of their codes.",
+        caption="How common each code is: by the judge's labels, and corrected by people's labels of some "
+        "units. Units are all that the corrected rate is of: those that the judge was asked about and that "
+        "the samples could take. Of these, Judged have a usable answer of the judge, and Labelled one of "
+        "people. Categories are unions of their codes.",
         columns=(
-            *("Code", "Judge", "Judge's rate", "Corrected rate", "Estimator", "Labelled"),
+            *("Code", "Judge", "Judge's rate", "Corrected rate", "Estimator", "Units", "Judged", "Labelled"),
             *(name.capitalize() for name in open_),
-            "Judged",
         ),
         rows=labelled,
         heads=2,
@@ -227,7 +243,8 @@ def _rate(row: Rate, code: str, open_: Mapping[str, Callable[[Rate], int]]) -> t
         Number(row.judge_rate, n=row.n_judged, percent=True, reason=no_rate(row)),
         Number(row.rate, row.low, row.high, reason=row.reason, percent=True),
         row.estimator or "–",
+        count(row.n_units),
+        count(row.n_judged),
         count(row.n_human),
         *(count(units(row)) for units in open_.values()),
-        count(row.n_judged),
     )

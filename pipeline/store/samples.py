@@ -163,7 +163,9 @@ def read(file: Path) -> Sample:
 def rows(sample: Sample) -> Iterator[Row]:
     """The rows of the table `samples`."""
     design = sample.design
-    design_json = json.dumps({"method": design.method, "unit": design.unit, "strata": design.strata})
+    more = design.model_dump(include={"judge", "pilot", "where", "corpus"}, exclude_defaults=True)
+    described = {"method": design.method, "unit": design.unit, "strata": design.strata, **more}
+    design_json = json.dumps(described)
     for unit in sample.units:
         yield {
             "sample": design.name,

@@ -202,7 +202,7 @@ def test_a_against_b_has_all_codes_and_metrics_and_leads_to_the_sessions(here: P
     there = [
         one
         for one in coded
-        if own.get((one["question"], one["metric"], one["rater"], pair[1]), (None,))[0] is not None
+        if own.get(("cogym", one["question"], one["metric"], one["rater"], pair[1]), (None,))[0] is not None
     ]
     row = max(there, key=lambda one: abs(one["effect"]))
     turned = view._flip(row, pair[1])
@@ -210,7 +210,7 @@ def test_a_against_b_has_all_codes_and_metrics_and_leads_to_the_sessions(here: P
     text = _html(test)
     assert f"A: {pair[1]}" in text and "Initiative entropy (H_init)" in text
     found = {"code": row["metric"], "codebook": row["question"], "found_by": row["rater"]}
-    place = urlencode({"condition": pair[1], **found})
+    place = urlencode({"condition": pair[1], "system": "cogym", **found})
     assert f"trajectory?{escape(place)}" in text
     assert "no test: too few" in text
     corrected = [one for one in coded if one["basis"].startswith("corrected")]
@@ -218,7 +218,15 @@ def test_a_against_b_has_all_codes_and_metrics_and_leads_to_the_sessions(here: P
 
 
 def test_a_compared_rate_is_a_percentage_and_leads_to_sessions_by_what_is_behind_it() -> None:
-    row = {"by": "condition", "groups": ["a", "b"], "rater": None, "reason": None, "effect": 0.5, "n": 8}
+    row = {
+        "by": "condition",
+        "system": None,
+        "groups": ["a", "b"],
+        "rater": None,
+        "reason": None,
+        "effect": 0.5,
+        "n": 8,
+    }
     row |= {"first": 0.75, "second": 0.25, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
     row["basis"] = compare.MEASURED
     names = ("success_rate", "outcome:a/b", "collab_score/automatic", "initiative_entropy")
@@ -236,7 +244,13 @@ def test_a_compared_rate_is_a_percentage_and_leads_to_sessions_by_what_is_behind
 
 
 def test_a_compared_metric_of_who_answered_some_units_alone_says_so() -> None:
-    row: dict[str, Any] = {"metric": "halting_messages", "by": "condition", "groups": ["a", "b"], "n": 60}
+    row: dict[str, Any] = {
+        "metric": "halting_messages",
+        "by": "condition",
+        "system": None,
+        "groups": ["a", "b"],
+        "n": 60,
+    }
     row |= {"first": 1.2, "second": 1.0, "effect": 0.2, "low": -0.7, "high": 1.1, "reason": None}
     row |= {"p_value": 0.7, "p_adjusted": None}
     some = row | {"rater": "ann", "basis": "estimated from the units rated"}
@@ -246,10 +260,18 @@ def test_a_compared_metric_of_who_answered_some_units_alone_says_so() -> None:
 
 
 def test_of_a_judges_own_share_that_people_corrected_no_reason_is_said() -> None:
-    row: dict[str, Any] = {"metric": "C.1", "by": "condition", "groups": ["a", "b"], "rater": "judge", "n": 8}
+    row: dict[str, Any] = {
+        "metric": "C.1",
+        "by": "condition",
+        "system": None,
+        "groups": ["a", "b"],
+        "rater": "judge",
+        "n": 8,
+    }
     row |= {"first": 0.25, "second": 0.5, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
     row |= {"question": "failures", "basis": "corrected by people's labels", "effect": -0.25, "reason": None}
-    own = {("failures", "C.1", "judge", "a"): (0.5, 3)}
+    row["system"] = "desk"
+    own = {("desk", "failures", "C.1", "judge", "a"): (0.5, 3)}
     cells = view._code_row(row, "condition", own, {})[3:5]
     assert [(cell.value, cell.reason) for cell in cells if isinstance(cell, Number)] == [
         (0.5, None),
@@ -260,6 +282,7 @@ def test_of_a_judges_own_share_that_people_corrected_no_reason_is_said() -> None
 def test_a_share_that_is_there_does_not_say_why_there_is_no_test() -> None:
     row: dict[str, Any] = {
         "by": "condition",
+        "system": None,
         "groups": ["a", "b"],
         "n": 4,
         "basis": "rated",
@@ -275,7 +298,7 @@ def test_a_share_that_is_there_does_not_say_why_there_is_no_test() -> None:
 
 
 def test_a_compared_metric_leads_to_a_list_that_has_it_by_the_rater_it_is_of() -> None:
-    row = {"by": "condition", "groups": ["a", "b"], "reason": None, "effect": 0.5, "n": 8}
+    row = {"by": "condition", "system": None, "groups": ["a", "b"], "reason": None, "effect": 0.5, "n": 8}
     row |= {"first": 0.75, "second": 0.25, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
     row["basis"] = compare.MEASURED
     asked = [("halting_messages", "ann"), ("messages of human", None), ("outcome:use of human", None)]
@@ -293,7 +316,15 @@ def test_a_compared_metric_leads_to_a_list_that_has_it_by_the_rater_it_is_of() -
 
 
 def test_a_mean_on_a_scale_is_no_percentage_and_codes_of_two_codebooks_keep_their_names() -> None:
-    row = {"by": "condition", "groups": ["a", "b"], "rater": "judge", "reason": None, "effect": 1.5, "n": 8}
+    row = {
+        "by": "condition",
+        "system": None,
+        "groups": ["a", "b"],
+        "rater": "judge",
+        "reason": None,
+        "effect": 1.5,
+        "n": 8,
+    }
     row |= {"first": 3.5, "second": 2.0, "low": -1.2, "high": 3.1, "p_value": 0.1, "p_adjusted": 0.1}
     asked = [("failures", "C.1"), ("mine", "C.1"), ("quality", "overall (mean)"), ("kinds", "tone: rude")]
     names = {
@@ -302,7 +333,10 @@ def test_a_mean_on_a_scale_is_no_percentage_and_codes_of_two_codebooks_keep_thei
         ("quality", "overall"): "Overall quality",
         ("kinds", "tone"): "Tone",
     }
-    own = {("failures", "C.1", "judge", "a"): (0.5, 3), ("mine", "C.1", "judge", "a"): (0.25, 4)}
+    own = {
+        ("–", book, "C.1", "judge", "a"): share
+        for book, share in (("failures", (0.5, 3)), ("mine", (0.25, 4)))
+    }
     rows = [row | {"question": book, "metric": metric, "basis": "judge only"} for book, metric in asked]
     lines = [view._code_row(one, "condition", own, names) for one in rows]
     assert [line[1] for line in lines] == ["Silent start", "My own", "Overall quality", "Tone"]
@@ -329,7 +363,7 @@ def test_a_difference_leads_to_the_sessions_of_both_and_two_of_one_instance_besi
     pair = ("collaborative", "situational_planning")
     text = _html(_run("compare", a=pair[0], b=pair[1]))
     found = {"code": "C.2", "codebook": "failures", "found_by": "judge-large"}
-    place = urlencode({"by": "condition", "a": pair[0], "b": pair[1], **found})
+    place = urlencode({"by": "condition", "a": pair[0], "b": pair[1], "system": "cogym", **found})
     assert f"compare?{escape(place)}" in text
     view = _run("compare", a=pair[0], b=pair[1], code="C.2", found_by="judge-large")
     assert not view.exception

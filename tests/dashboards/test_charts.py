@@ -62,15 +62,13 @@ def test_a_point_of_two_metrics_has_the_interval_and_the_n_of_both(
 
 
 def test_where_nobody_took_the_initiative_that_is_said_and_no_empty_chart_drawn(
-    charts: dict[str, Row], monkeypatch: pytest.MonkeyPatch
+    charts: dict[str, Row],
 ) -> None:
-    rows = [{"group": "a", "rater": "rules", "party": "agent", "initiatives": 0, "utterances": 1234}]
-    _asking(monkeypatch, process, [row | {"trajectories": 9} for row in rows])
-    process._initiative(Selection(), "condition", "rules", ["a"])
+    row = {"group": "a", "rater": "rules", "party": "agent", "initiatives": 0, "utterances": 1234}
+    process._initiative([row | {"trajectories": 9}], "rules", ["a"])
     assert charts["initiative"]["rows"] == []
     assert charts["initiative"]["empty"] == "Nobody took the initiative in 1,234 rated utterances."
-    _asking(monkeypatch, process, [])
-    process._initiative(Selection(), "condition", "rules", ["a"])
+    process._initiative([], "rules", ["a"])
     assert charts["initiative"]["empty"].startswith("No utterance is rated")
 
 

@@ -13,8 +13,10 @@ from coaudit.dashboards import queries
 from coaudit.dashboards.drawing import groups
 from coaudit.dashboards.views import compare, process
 from coaudit.pipeline import codebooks
+from coaudit.pipeline.analyze import compare as comparing
 from coaudit.pipeline.analyze.counts import CODEBOOKS
 from coaudit.pipeline.analyze.metrics import metrics, trajectory_metrics
+from coaudit.pipeline.report import Number
 from coaudit.pipeline.store import Selection, Store, Workspace
 from coaudit.schemas import Action, Event, Outcome, Participant, Trajectory
 from tests.pipeline.stores import holding, made, rate, take, verdict
@@ -83,6 +85,84 @@ def test_a_group_that_is_called_as_what_has_none_is_none(tmp_path: Path) -> None
         }
         assert said == {None: (pytest.approx(1 / 3), 3), "a": (1, 1)}
         assert [row["group"] for row in queries.arms(store, Selection(), by)] == ["a"]
+
+
+def test_groups_of_one_name_in_two_systems_are_compared_each_within_its_own(tmp_path: Path) -> None:
+    """The judge's own share of group a was that of both systems, beside a corrected one of the first."""
+    runs = [
+        Trajectory(
+            id=f"t{number:015}",
+            native_id=f"t{number}",
+            source="/nowhere",
+            system=system,
+            condition="ab"[number % 2],
+            participants=(Participant(name="Bot", kind="agent"),),
+            events=(Event(seq=0, actor="Bot", kind="message", text="Hello."),),
+        )
+        for number, system in enumerate([*["desk"] * 8, *["shop"] * 4])
+    ]
+    store = holding(tmp_path / "workspace", runs)
+    found = [
+        verdict(run.id, None, "failures", "present" if run.system == "shop" else "absent", code="C.1")
+        | {"rater": "judge", "rater_kind": "llm"}
+        for run in runs
+    ]
+    assert rate(store, found).imported == len(runs)
+    own = compare.raw(store, "condition", Selection(), ["failures"])
+    shares = {key[0]: value for key, value in own.items() if key[1:] == ("failures", "C.1", "judge", "a")}
+    assert shares == {"desk": (0, 4), "shop": (1, 2)}
+    rows = comparing.compare(store, "condition", metrics=["C.1"])
+    assert [row["statement"].split(" ")[:2] for row in rows] == [["desk:", "C.1"], ["shop:", "C.1"]]
+    table = compare.coded(rows, "condition", own, {("failures", "C.1"): "Silent start"})
+    assert table.columns[:2] == ("System", "Code") and table.heads == 4
+    assert {line[3] for line in table.rows} == {f"judge, {comparing.JUDGE_ONLY}"}, "as of metrics"
+    places = {line[0]: dict(line[4].of) for line in table.rows if isinstance(line[4], Number)}
+    assert {name: place["system"] for name, place in places.items()} == {"desk": "desk", "shop": "shop"}
+    pair = comparing.compare(store, "system", metrics=["C.1"])
+    across = compare.raw(store, "system", Selection(), ["failures"])
+    (line,) = compare.coded(pair, "system", across, {("failures", "C.1"): "Silent start"}).rows
+    assert [dict(cell.of)["system"] for cell in line[3:5] if isinstance(cell, Number)] == ["desk", "shop"]
+
+
+def test_a_chart_has_a_row_for_each_system_that_has_a_group_of_one_name(tmp_path: Path) -> None:
+    """The bar of `a` was of both systems, beside a table with a row of each."""
+    people = (Participant(name="Ada", kind="human"), Participant(name="Bot", kind="agent"))
+    runs = [
+        Trajectory(
+            id=f"t{number:015}",
+            native_id=f"t{number}",
+            source="/nowhere",
+            system=system,
+            condition=condition,
+            participants=people,
+            events=tuple(
+                Event(seq=seq, actor=actor, kind="message", text=f"{seq}")
+                for seq, actor in enumerate(("Ada", "Bot", "Ada", "Bot"))
+            ),
+        )
+        for number, (system, condition) in enumerate(
+            [("desk", "a"), ("shop", "a"), ("shop", "b"), ("shop", None), ("desk", None)]
+        )
+    ]
+    store = holding(tmp_path / "workspace", runs)
+    said = [
+        verdict(run.id, seq, "initiative", "yes" if run.system == "shop" or seq == 1 else "no", rater="ann")
+        for run in runs
+        for seq in (1, 2, 3)
+    ]
+    assert rate(store, said).imported == len(said)
+    titles = groups.titles(queries.arms(store, Selection(), "condition"))
+    names = ["desk · a", "shop · a", "b"]
+    assert list(titles.values()) == names
+    bars = groups.titled(queries.initiative(store, Selection(), "condition"), titles)
+    own = {
+        (row["group"], row["party"]): (row["initiatives"], row["utterances"])
+        for row in groups.gathered(bars, names, ("party",), ("initiatives", "utterances", "trajectories"))
+    }
+    assert len(own) == len(bars) == 8 and own["–", "agent"] == (3, 4), "of none there is one row"
+    assert (own["desk · a", "agent"], own["shop · a", "agent"]) == ((1, 2), (2, 2))
+    bins = queries.distribution(store, Selection(), "condition", "initiative_entropy", 0.1, "ann")
+    assert {row["group"] for row in groups.titled(bins, titles)} == {*names, "–"}
 
 
 def test_of_thousands_of_groups_one_is_held_against_the_others_of_its_systems_at_once() -> None:
@@ -242,3 +322,5 @@ def test_long_names_that_begin_alike_are_told_apart_beside_a_chart() -> None:
     start = names[0].index("v1") - 3
     assert f"slice(datum.label, {start}," in groups.axis(["short", *names]).to_dict()["labelExpr"]
     assert groups.axis(["short", names[0]]).to_dict()["labelExpr"] == "datum.label"
+    # One long name that several rows have is no name that begins like another: all but its end was cut off.
+    assert groups.axis(["short", *[names[0]] * 3]).to_dict()["labelExpr"] == "datum.label"

@@ -41,6 +41,12 @@ def test_mcnemar_equals_statsmodels_and_is_exact_when_small(gained: int, lost: i
     assert row.effect == pytest.approx((gained - lost) / (50 + gained + lost))
 
 
+def test_a_correction_for_continuity_moves_no_two_equal_counts_apart() -> None:
+    """25 gained and 25 lost gave p = .888, as in statsmodels; R's mcnemar.test corrects only what differs."""
+    assert mcnemar(*outcomes(20, 25, 25, 30)).p_value == 1
+    assert mcnemar(*outcomes(20, 26, 25, 30)).p_value == 1
+
+
 def test_outcomes_that_never_differ_are_no_evidence_of_a_difference() -> None:
     row = mcnemar(*outcomes(5, 0, 0, 5))
     assert (row.effect, row.p_value) == (0, 1)

@@ -254,6 +254,7 @@ def test_codes_are_compared_by_corrected_rates_where_people_labelled(tmp_path: P
     assert rate(store, labelled).imported == len(labelled)
     (row,) = compare.compare(store, "condition", metrics=[code])
     assert (row["rater"], row["basis"]) == ("judge", "corrected by people's labels")
+    assert row["n"] == len(labelled) and f", n={len(labelled)} labelled units" in row["statement"]
     # Of arm b's 12 flagged ones 7 were labelled and 2 of those are: 12/16 · 2/7.
     assert row["first"] == pytest.approx(0.25) and row["second"] == pytest.approx(0.75 * 2 / 7)
     assert row["p_value"] > 0.5
@@ -973,6 +974,23 @@ def test_the_short_page_on_a_judge_says_of_which_of_three_labels_sensitivity_is(
 
 def _foot(store: Store, judge: str, *names: str) -> tuple[str, ...]:
     return validate.summary(validate.validate(store, judge, names)).foot
+
+
+def test_who_labelled_a_code_is_named_where_others_labelled_another(tmp_path: Path) -> None:
+    """Two numbers stood under three names; and a mean of kappas without an interval said no reason."""
+    found = runs(tmp_path, 4)
+    labels = {
+        ("ann", "late"): "1123",
+        ("bob", "late"): "1223",
+        ("bob", "lost"): "112",
+        ("cyd", "lost"): "1223",
+    }
+    said(found, "scale", labels)
+    lines = list(people_lines(validate_people(found)))
+    late, lost = (line for code in ("late", "lost") for line in lines if line.startswith(f"  {code}:"))
+    assert late.endswith("; labelled ann 4, bob 4") and lost.endswith("; labelled bob 3, cyd 4")
+    (mean, *_) = [line for line in lines if "over all codes (4 trajectories): mean" in line]
+    assert "(no interval: pairs share" in mean
 
 
 @pytest.mark.long

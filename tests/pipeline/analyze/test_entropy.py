@@ -178,6 +178,15 @@ def test_sessions_of_a_sample_count_by_how_likely_it_took_them(definition: str) 
     assert census.value == pytest.approx(0.5)
 
 
+def test_sessions_that_need_no_rating_may_be_ones_that_no_sample_could_take() -> None:
+    """A silent party makes the entropy 0, and its session was in no frame: a warning was printed."""
+    own = counts(
+        [[2, 2], [2, 2], [2, 2], [2, 0]], [[2, 2], [2, 2], [0, 0], [0, 0]], [[1, 1], [2, 0], [0, 0], [0, 0]]
+    )
+    found = entropy(replace(own, inclusion=np.array([0.5, 0.5, np.nan, 0.0]))).estimate
+    assert found.value == pytest.approx((1.5 * 1 + 1.5 * 0 + 0) / 4)
+
+
 def test_an_interval_does_not_hang_on_the_names_of_clusters() -> None:
     """Of one group a filter and a row of a table had intervals that differed by a third: twenty groups were
     made by the clusters' hashes."""

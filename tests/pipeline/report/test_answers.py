@@ -15,7 +15,7 @@ from coaudit.pipeline.report import answers, methods, modes
 from coaudit.pipeline.report.tables import Answer, Number, plain
 from coaudit.pipeline.report.text import brief
 from coaudit.pipeline.store import Selection, Store
-from coaudit.schemas import Event, Outcome, Participant, Rate, Trajectory
+from coaudit.schemas import Agreement, Event, Outcome, Participant, Rate, Trajectory
 from tests.conftest import Coaudit
 from tests.pipeline.stores import holding, rate, verdict
 
@@ -88,7 +88,7 @@ def test_the_answers_hold_the_numbers_of_metrics_and_rates(store: Store) -> None
 
 def test_where_more_rates_are_off_than_are_named_that_is_told() -> None:
     off = Rate(codebook="failures", code="", judge="bot", judge_rate=0.9, rate=0.2, low=0.1, high=0.3,
-               estimator=None, design=None, n_human=9, n_judged=9)  # fmt: skip
+               estimator=None, design=None, n_units=9, n_human=9, n_judged=9)  # fmt: skip
 
     def said(many: int, *judges: str) -> str:
         corrected = {(f"C.{n}", judge): off for n in range(many) for judge in judges or ("bot",)}
@@ -97,6 +97,26 @@ def test_where_more_rates_are_off_than_are_named_that_is_told() -> None:
     assert "On 3 its own rate lies outside the corrected interval (C.0, C.1, C.2):" in said(3)
     assert "On 5 its own rate lies outside the corrected interval (C.0, C.1, C.2 …):" in said(5)
     assert "On 3 a judge's own rate lies outside the corrected interval" in said(3, "bot", "eva")
+
+
+def test_an_earlier_version_of_a_judge_stands_behind_the_present_one() -> None:
+    """It had a label more, and the five rows had no room for the present one."""
+    codes = [f"C.{number}" for number in range(1, 6)]
+    judged = [("bot (v1)", 10), ("bot", 9)]
+    rows = [
+        Agreement(codebook="failures", code=code, coefficient="mean_judge_human_kappa", raters=(judge, "ann"),
+                  value=0.5, n_units=number, n_ratings=2 * number)
+        for code in codes for judge, number in judged
+    ]  # fmt: skip
+    every = [
+        Rate(codebook="failures", code=code, judge=judge, judge_rate=0.2, rate=0.2, low=0.1, high=0.3,
+             estimator=None, design=None, n_units=20, n_human=number, n_judged=20)
+        for code in codes for judge, number in judged
+    ]  # fmt: skip
+    answer = answers.trust(rows, every)
+    assert answer.table is not None
+    assert [row[:2] for row in answer.table.rows] == [(code, "bot") for code in codes]
+    assert answer.further == "coaudit validate bot"
 
 
 def test_where_it_failed_names_the_mode_on_which_two_arms_are_most_apart(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.report import Number, Report, Table, build, modes
 from coaudit.pipeline.report.html import html, interval
 from coaudit.pipeline.report.names import group_name
-from coaudit.pipeline.report.tables import column_names, figure, split_commands
-from coaudit.pipeline.report.text import escaped, markdown, terminal
+from coaudit.pipeline.report.tables import Answer, column_names, figure, split_commands
+from coaudit.pipeline.report.text import brief, escaped, markdown, terminal
 from coaudit.pipeline.store import Selection, Store, Workspace
 from coaudit.schemas import Event, Metric, Outcome, Participant, Trajectory
 from tests.conftest import ROOT, Coaudit
@@ -200,10 +201,10 @@ def test_a_table_says_of_its_own_rows_alone_whose_ratings_they_rest_on() -> None
         row("cogym", "simulated", "rules", 1.0),
         row("coblock", "simulated", "judge", 0.4),
     ]
-    assert build.simulated_table(rows, {}).caption.endswith("Ratings: halting_messages by rules.")
+    assert build.simulated_table(rows, {}).caption.endswith("Ratings: Halting messages (CA−) by rules.")
     _, _, said = build.real_table(rows).caption.partition("Ratings: ")
     assert said == (
-        "halting_messages by judge. Where not every unit is rated, the rated ones represent the others."
+        "Halting messages (CA−) by judge. Where not every unit is rated, the rated ones represent the others."
     )
 
 
@@ -372,6 +373,52 @@ def test_a_judges_failure_rates_stand_beside_what_peoples_labels_make_of_them(
     assert "Not corrected by people's labels: what they make of it stands under" in table.caption
     by_people = modes.failures(audited, only, rater="ann", by=("condition",))
     assert not any(cell.corrected for row in by_people.rows for cell in row if isinstance(cell, Number))
+
+
+def test_a_number_on_a_terminal_says_on_how_many_it_rests() -> None:
+    """Of modes looked for in 193 and in 67 trajectories nothing said so, nor any number with an interval."""
+    found = Number(0.18, 0.13, 0.25, 193, percent=True)
+    rows = (
+        ("SA.2", found, Number(193.0, plain=True)),
+        ("C.5", replace(found, n=67), Number(193.0, plain=True)),
+    )
+    table = Table("modes", "Modes", "", ("Code", "Found in", "Runs"), rows)
+    short = brief([Answer("Where?", (), table, "coaudit rates")], ())
+    assert "18 % [13–25]  " in short and "18 % [13–25], n=67" in short and "n=193" not in short
+    full = terminal(Report("now", "here", (), (table,), ()))
+    assert full.count("n=193") == full.count("n=67") == 1 and full.count("13 % – 25 %") == 2
+
+
+def test_groups_of_one_name_in_two_systems_stand_apart_in_table_4(tmp_path: Path) -> None:
+    """The share of `a` was that of both systems together, and of neither."""
+    people = (Participant(name="Bot", kind="agent"),)
+    runs = [
+        Trajectory(
+            id=f"t{number}",
+            native_id=f"t{number}",
+            source="log",
+            system=system,
+            condition=condition,
+            participants=people,
+            events=(Event(seq=0, actor="Bot", kind="message", text="Hello."),),
+        )
+        for number, (system, condition) in enumerate(
+            [("desk", "a"), ("desk", "b"), ("shop", "a"), ("shop", "a"), ("shop", "c")]
+        )
+    ]
+    store = stores.holding(tmp_path / "workspace", runs)
+    lines = [
+        stores.verdict(run.id, None, "failures", "present" if run.system == "shop" else "absent", code="C.1")
+        for run in runs
+    ]
+    assert stores.rate(store, lines).imported == len(runs)
+    table = modes.failures(store)
+    assert table.columns[3:] == ("All", "desk · a", "desk · b", "shop · a", "shop · c")
+    (line,) = [row[3:] for row in table.rows if row[0] == "C.1"]
+    cells = [(cell.value, cell.n, dict(cell.of).get("system")) for cell in line if isinstance(cell, Number)]
+    assert cells[1:] == [(0, 1, "desk"), (0, 1, "desk"), (1, 2, "shop"), (1, 1, "shop")]
+    few = modes.failures(store, Selection(condition=("b", "c")))
+    assert few.columns[3:] == ("All", "b", "c"), "which name no other has"
 
 
 def test_the_report_of_an_empty_workspace_says_what_to_run(workspace: Path, coaudit: Coaudit) -> None:

@@ -89,6 +89,19 @@ def test_a_figure_is_one_svg_without_script_or_address_and_one_page_of_pdf() -> 
 
 
 @pytest.mark.long
+def test_an_svg_has_room_for_letters_of_a_font_that_is_wider_than_the_converter_s() -> None:
+    """`SA.5 Critical` began with its last letter: DejaVu Sans is a sixth wider than Liberation Sans."""
+    rows = (("SA.5", "Critical action without confirmation", Number(0.5, 0.4, 0.6, 9, percent=True)),)
+    columns = ("Code", "Name", "a long head")
+    figure = heatmap(Table("modes", "Modes", "", columns, rows, heads=2, shaded=True))
+    assert figure is not None
+    text = svg(figure)
+    x, y, width, height = map(float, re.findall(r'viewBox="([^"]+)"', text)[0].split())
+    left, top = map(float, re.findall(r"translate\(([\d.]+),([\d.]+)\)", text)[0])
+    assert -x >= left / 6 > 20 and -y >= top / 6 > 5
+    assert f'width="{width:.0f}" height="{height:.0f}"' in text, "at the scale that it had"
+
+
 def test_a_name_with_what_xml_has_no_letter_for_is_drawn() -> None:
     name = "a\x1b[31m\x00\ufffe\ud800z"
     for figure in (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from coaudit.pipeline.report import Number, Report, Table
-from coaudit.pipeline.report.figures import Figure
+from coaudit.pipeline.report.figures import Figure, heatmap, pdf
 from coaudit.pipeline.report.latex import escaped, latex
 from tests.conftest import ROOT, Coaudit, needs
 
@@ -19,9 +19,12 @@ def test_a_table_is_captioned_and_labelled_and_has_a_column_for_each_of_its_own(
     table = Table("rates", "Rates", "Run `coaudit judge`.", ("Code", "a_b"), rows)
     empty = Table("none", "None", "", ("Code",), ())
     text = latex(Report("now", "here", (), (table, empty), ()))
-    assert r"\caption{Rates. Run coaudit judge.}" in text and r"\label{tab:rates}" in text
+    assert (
+        r"\caption{Rates. Run coaudit judge. In brackets: 95 \% intervals; in parentheses: n.}" in text
+        and r"\label{tab:rates}" in text
+    )
     assert r"\begin{tabular}{lr}" in text and r"Code & a\_b \\" in text
-    assert r"C.1 & 34 \% [20--50] \\" in text and r"C.2 & -- \\" in text
+    assert r"C.1 & 34 \% [20--50] (40) \\" in text and r"C.2 & -- \\" in text
     assert "None" not in text
 
 
@@ -87,6 +90,31 @@ def test_figures_are_set_in_from_their_folder_captioned_and_labelled() -> None:
     assert r"\includegraphics{fig/ures/figure-1-process.pdf}" in text and r"\label{fig:process}" in text
     assert r"\caption{How\_the team. Lines are 95 \% intervals.}" in text
     assert text.count(r"\begin{figure}") == text.count(r"\end{figure}") == 1
+
+
+@pytest.mark.slow
+def test_a_figure_higher_than_a_page_is_scaled_to_it(tmp_path: Path) -> None:
+    """LaTeX put it over the page's edge: it is scaled to the width of a line alone."""
+    needs("pdflatex", "a paper cannot be set")
+    rows = tuple((f"C.{n}", Number(n / 100, percent=True)) for n in range(60))
+    figure = heatmap(Table("modes", "Modes", "", ("Code", "All"), rows, shaded=True))
+    assert figure is not None
+    (tmp_path / "figure-1-modes.pdf").write_bytes(pdf(figure))
+    text = latex(Report("now", "here", (), (), (), figures=(figure,)), ".")
+    (tmp_path / "report.tex").write_text(text, encoding="utf-8")
+    paper = (
+        r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}\input{report}\end{document}"
+    )
+    (tmp_path / "paper.tex").write_text(paper, encoding="utf-8")
+    done = subprocess.run(
+        ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "paper.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    log = done.stdout.decode("utf-8", "replace")
+    assert done.returncode == 0 and "figure-1-modes.pdf" in log, log[-2000:]
+    assert "Float too large" not in log and "Overfull" not in log
 
 
 def test_a_file_without_its_figures_says_so_and_how_to_have_them() -> None:

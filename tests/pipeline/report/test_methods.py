@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from coaudit.pipeline.analyze import rates
 from coaudit.pipeline.analyze.metrics import metrics
+from coaudit.pipeline.annotate import draw
 from coaudit.pipeline.report import methods, progress
 from coaudit.pipeline.report.tables import count
 from coaudit.pipeline.store import Selection, Store
@@ -91,6 +93,41 @@ def test_facts_have_the_ratings_that_count_of_the_trajectories_that_are_selected
     whole, some = dict(methods.facts(store)), dict(methods.facts(store, Selection(system=("rehac",))))
     assert (whole["Ratings"], some["Ratings"]) == ("13", "4")
     assert "Sources" in whole and "Sources" not in some
+
+
+def test_of_a_judge_that_was_asked_again_about_some_units_methods_say_how_many(tmp_path: Path) -> None:
+    """Each of its questions had been asked three times, by the words."""
+    store = audited(tmp_path)
+    again = {"code": "C.1", "rater": "m", "rater_kind": "llm", "rater_version": "v7"}
+    rate(store, [verdict("s0", None, "failures", "absent", **again, repeat=number) for number in (1, 2)])
+    assert "; 1 question asked up to 3 times) rated failures: 12 answers" in "\n".join(
+        methods.paragraphs(store, ["m"])
+    )
+
+
+def test_a_sample_s_design_is_told_in_words(tmp_path: Path) -> None:
+    store = audited(tmp_path)
+    some = draw.Wish(("failures",), "some", size=1, overlap=1.0, where=(("system", "cogym"),))
+    draw.draw(store, some)
+    draw.draw(
+        store, replace(some, name="by", size=3, method="stratified", by=("judge",), judge="m", where=())
+    )
+    lines = [line for line in methods.paragraphs(store, ["m"]) if line.startswith("Sample for people")]
+    assert lines == [
+        "Sample for people (by): 3 of 3 units of failures, stratified in proportion by the labels of m, seed "
+        "0, inclusion probability 1; 3 to be labelled by several people.",
+        "Sample for people (some): 1 of 2 units of failures, simple random, only system = cogym, seed 0, "
+        "inclusion probability 0.5; 1 to be labelled by several people.",
+    ]
+
+
+def test_what_was_not_read_is_counted_for_whatever_reason() -> None:
+    """Reasons beyond the fifth were left out without a word."""
+    rows = [{"reason": f"why {number}", "n": 9 - number} for number in range(7)]
+    lines = methods._not_read(rows)
+    assert lines[0] == "Not read: 9 lines or files (why 0)." and len(lines) == methods.REASONS + 1
+    assert lines[-1] == "Not read for 2 other reasons: 7 lines or files (`coaudit quarantine list`)."
+    assert len(methods._not_read(rows[: methods.REASONS])) == methods.REASONS
 
 
 @pytest.mark.long

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from coaudit.pipeline import codebooks
+from coaudit.pipeline.annotate import draw
 from coaudit.pipeline.report import Number, progress
 from coaudit.pipeline.store import Store
 from tests.conftest import Coaudit
@@ -87,5 +89,30 @@ def test_labels_outside_of_a_sample_do_not_finish_it(store: Store, coaudit: Coau
     coaudit("--workspace", store.workspace.path, "sample", "--codebook", "failures", "--size", "4")
     after = {r["codebook"]: r for r in progress.coverage(store)}["failures"]
     codes = after["questions"] // 10
-    assert after["drawn"] == 4 * codes
+    assert after["drawn"] == (4 + 2) * codes, "two of the four are for two people"
     assert 0 <= after["labelled"] <= 3
+
+
+def test_a_unit_for_two_people_is_left_until_both_have_labelled_it(store: Store) -> None:
+    """One of them finished it, and nothing was left of a sample whose agreement nobody could compute."""
+    units = draw.draw(store, draw.Wish(("failures",), "some", size=4, overlap=0.5)).units
+    codes = [code.code for code in codebooks.load("failures").codes]
+
+    def left() -> int:
+        book = {r["codebook"]: r for r in progress.coverage(store)}["failures"]
+        assert book["drawn"] == 6 * len(codes)
+        return int(book["drawn"] - book["labelled"])
+
+    for who, some in (("ann", units), ("bob", [unit for unit in units if unit.overlap == 2])):
+        lines = [
+            verdict(unit.trajectory, None, "failures", "absent", code=code, rater=who)
+            for unit in some
+            for code in codes
+            if (who, code) != ("bob", "C.1")
+        ]
+        assert rate(store, lines).imported == len(lines)
+        both = sum(unit.overlap == 2 for unit in units)
+        if who == "ann":
+            assert 0 < left() <= both * len(codes)
+    eva = {f"arm-{n}" for n in range(3)} & {unit.trajectory for unit in units if unit.overlap == 2}
+    assert left() == both - len(eva), "of C.1, where nobody else labelled it"

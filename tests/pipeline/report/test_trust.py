@@ -119,7 +119,28 @@ def test_codes_count_where_any_kappa_is_defined_and_each_mean_is_over_its_own() 
     _, codes, _, kappa, fleiss, *_ = trust._codebook(codebooks.load("failures"), rows, ("x", "y", "z"))
     assert codes == "2 of 26" and isinstance(kappa, Number) and isinstance(fleiss, Number)
     assert (kappa.value, fleiss.value) == (0.25, 0.75)
-    assert "Codes counts those where any is" in trust.codebook_table(()).caption
+    assert "Codes counts those where any is defined" in trust.codebook_table(()).caption
+
+
+def test_people_are_compared_on_the_codes_of_the_judge_s_present_version() -> None:
+    """An earlier version that had rated a unit more was the judge; people's mean was over codes that no judge
+    rated."""
+
+    def row(coefficient: str, code: str, raters: tuple[str, ...], value: float, units: int = 20) -> Agreement:
+        return Agreement(
+            codebook="failures", code=code, coefficient=coefficient, raters=raters, value=value,
+            n_units=units, n_ratings=40,
+        )  # fmt: skip
+
+    people = ("ann", "bob")
+    rows = [row("fleiss_kappa", code, people, 0.5) for code in ("C.1", "C.2")]
+    rows += [row("mean_cohen_kappa", "C.1", people, 0.5), row("mean_cohen_kappa", "C.2", people, 0.9)]
+    for judge, value, units in (("judge", 0.6, 20), ("judge (v1)", 0.2, 21)):
+        rows.append(row("fleiss_kappa", "C.1", (judge, *people), value, units))
+        rows.append(row("mean_judge_human_kappa", "C.1", (judge, *people), value, units))
+    line = trust._codebook(codebooks.load("failures"), rows, people)
+    assert line[1:3] == ("1 of 26", "judge · ann · bob")
+    assert [cell.value for cell in line[3:6] if isinstance(cell, Number)] == [0.6, 0.6, 0.5]
 
 
 @pytest.mark.long
@@ -181,10 +202,14 @@ def test_a_cost_is_written_out_however_large() -> None:
 def test_what_people_left_open_stands_beside_what_they_labelled() -> None:
     def of(unclear: int, skipped: int) -> Rate:
         return Rate(codebook="failures", code="C.1", judge_rate=None, rate=0.5, estimator=None, design=None,
-                    n_human=4, n_judged=0, n_unclear=unclear, n_skipped=skipped)  # fmt: skip
+                    n_units=9, n_human=4, n_judged=0, n_unclear=unclear, n_skipped=skipped)  # fmt: skip
 
-    assert trust.rate_table([of(0, 0)]).columns[5:] == ("Labelled", "Judged")
+    sizes = ("Units", "Judged", "Labelled")
+    assert trust.rate_table([of(0, 0)]).columns[5:] == sizes
     table = trust.rate_table([of(0, 2), of(0, 0)])
-    assert table.columns[5:] == ("Labelled", "Skipped", "Judged")
-    assert [row[6] for row in table.rows] == [count(2), count(0)]
-    assert trust.rate_table([of(1, 2)]).columns[5:] == ("Labelled", "Unclear", "Skipped", "Judged")
+    assert table.columns[5:] == (*sizes, "Skipped")
+    assert [row[5:] for row in table.rows] == [
+        (count(9), count(0), count(4), count(2)),
+        (count(9), count(0), count(4), count(0)),
+    ]
+    assert trust.rate_table([of(1, 2)]).columns[5:] == (*sizes, "Unclear", "Skipped")
