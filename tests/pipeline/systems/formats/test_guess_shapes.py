@@ -762,6 +762,26 @@ def test_messages_that_may_be_no_part_of_the_talk_are_told(tmp_path: Path, flag:
     assert isinstance(session, Trajectory) and len(session.events) == 2
 
 
+def test_a_line_of_a_chat_with_an_invisible_mark_is_the_words_of_who_wrote_it(tmp_path: Path) -> None:
+    path = tmp_path / "_chat.txt"
+    path.write_text(
+        "[1/2/26, 10:01:05\u202fAM] Ada von Ulm: Can you book\na train?\n"
+        "[1/2/26, 1:02:00\u202fPM] ~\u202fTripBot: When?\n"
+        "\u200e[1/2/26, 1:03:00\u202fPM] Ada von Ulm: \u200eimage omitted\n"
+        "[1/13/26, 1:04:00\u202fPM] +49\u00a0170\u00a01234567: Done\n"
+        "[1/13/26, 1:05:00\u202fPM] ~\u202fTripBot: At 9.\n",
+        encoding="utf-8",
+    )
+    (session,) = read_by_draft(path)
+    assert [(event.actor, event.time, event.text) for event in session.events] == [
+        ("Ada von Ulm", "2026-01-02T10:01:05", "Can you book\na train?"),
+        ("TripBot", "2026-01-02T13:02:00", "When?"),
+        ("Ada von Ulm", "2026-01-02T13:03:00", "\u200eimage omitted"),
+        ("+49\u00a0170\u00a01234567", "2026-01-13T13:04:00", "Done"),
+        ("TripBot", "2026-01-13T13:05:00", "At 9."),
+    ]
+
+
 def test_a_table_of_western_windows_is_drafted_with_its_encoding(tmp_path: Path) -> None:
     rows = "".join(f"s{n // 2};{('user', 'bot')[n % 2]};Schöne Grüße {n}\n" for n in range(4))
     path = tmp_path / "a.csv"

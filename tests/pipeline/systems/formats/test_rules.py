@@ -263,7 +263,7 @@ def test_ingest_says_where_names_of_a_chat_say_otherwise_than_its_roles(
     [
         ("# AGENTS.md instructions for /p\n\n<INSTRUCTIONS>\nUse tabs.\n</INSTRUCTIONS>", True),
         (
-            "# AGENTS.md instructions\n<INSTRUCTIONS>a</INSTRUCTIONS>\n<user_instructions>b</user_instructions>",
+            "# AGENTS.md instructions\n<INSTRUCTIONS>a</INSTRUCTIONS>\n<turn_aborted>b</turn_aborted>",
             True,
         ),
         ("<turn_aborted>\n  <reason>interrupted</reason>\n</turn_aborted>", True),
