@@ -342,7 +342,7 @@ def _has_calls_in_parts(survey: Survey) -> bool:
     """Whether the records are messages in a framework's own fields, some with calls among their parts."""
     some = [dialects.messages(record) for record in survey.records[:DIALECT]]
     parts = [part for many in some for one in many or [] for part in dialects.parts(one.get("content"))]
-    return bool(some) and all(some) and any(is_part(part, USE) for part in parts)
+    return None not in some and any(is_part(part, USE) for part in parts)
 
 
 def _is_numbered(one: PathSummary, survey: Survey) -> bool:

@@ -1273,6 +1273,8 @@ def test_records_of_a_message_each_keep_the_calls_in_their_contents(tmp_path: Pa
         {"source": "user", "content": sentence(0), "type": "TextMessage"},
         {"source": "surfer", "content": [call], "type": "ToolCallRequestEvent"},
         {"source": "surfer", "content": [answer], "type": "ToolCallExecutionEvent"},
+        {"source": "surfer", "content": "I wonder why.", "type": "ThoughtEvent"},
+        {"source": "surfer", "content": sentence(1)[:9], "type": "ModelClientStreamingChunkEvent"},
         {"source": "surfer", "content": sentence(1), "type": "TextMessage"},
     ]
     (found,) = read_by_draft(path := as_lines(tmp_path / "run.jsonl", log))
