@@ -47,6 +47,8 @@ TIMES = ("timestamp", "created_at", "created", "create_time", "createdAt")
 CALLED = ("tool_calls", "toolCalls")
 """Keys of calls that stand beside what is said."""
 CALLS = ("functionCall", "function_call", "toolInvocation", "toolUse", "toolCall", "tool_call")
+CALL = "toolInvocation"
+"""The part of a call with its result, as Vercel's AI SDK has them."""
 ANSWERS = ("functionResponse", "function_response", "toolResult", "tool_result")
 KEPT = ("function_call", "tool_call_id", "status", "is_error")
 NAMES, ARGUMENTS = (
@@ -79,7 +81,7 @@ def messages(item: Any) -> list[Message] | None:
     kind."""
     if isinstance(item, dict) and (framework_messages := of_framework(item)) is not None:
         return framework_messages
-    item = _unwrap(item)
+    item = with_invocations(_unwrap(item))
     if not isinstance(item, dict):
         return None
     role, name = _speaker(item)
@@ -165,6 +167,20 @@ def is_plain(item: Message) -> bool:
     )
     usual = (content is None or isinstance(content, (str, list))) and not item.get("toolCalls")
     return isinstance(item.get("role"), str) and "content" in item and usual and texts
+
+
+def with_invocations(item: Any) -> Any:
+    """A message of Vercel's AI SDK whose text stands beside its calls, with both as its content; any other
+    value as it is."""
+    if not isinstance(item, dict) or not isinstance(text := item.get("content"), str):
+        return item
+    beside, parts = item.get(f"{CALL}s"), item.get("parts")
+    content = [{CALL: one} for one in beside] if isinstance(beside, list) else []
+    content += [{"type": "text", "text": text}] if content and text else []
+    if isinstance(parts, list) and any(isinstance(one, dict) and CALL in one for one in parts):
+        said = [part for part in parts if isinstance(part, dict) and part.get("type") not in UNSAID]
+        content = [{key: part[key]} for part in said for key in (CALL, "text") if key in part]
+    return {**{key: one for key, one in item.items() if key != "parts"}, "content": content or text}
 
 
 def untyped_calls(content: list[Any]) -> bool:
