@@ -69,8 +69,10 @@ RESULTS = ("response", "result", "output", "content")
 IDS = ("id", "toolCallId", "toolUseId", "call_id", "tool_call_id", "source_call_id")
 ASKED = {"task", "task_images"}
 """The keys of the task, where it stands in a list of steps."""
+OF_MODEL = ("model_input_messages", "model_output_message")
+"""Keys of which a step has one in which an agent only plans."""
 STEP, SEEN = (
-    ("model_output", "content", "thought", "text"),
+    ("model_output", "plan", "content", "thought", "text"),
     ("observations", "observation", "result", "output"),
 )
 Message = dict[str, Any]
@@ -272,8 +274,10 @@ def _speaker(item: Message) -> tuple[str | None, str | None]:
 
 def _is_step(item: Message) -> bool:
     """Whether an item without a speaker is a step: one with calls, or with a number and a text but no call,
-    or the task."""
+    or a plan, or the task."""
     if item.keys() == ASKED or isinstance(item.get("tool_calls"), list):
+        return True
+    if "plan" in item and not item.keys().isdisjoint(OF_MODEL):
         return True
     return {"tool_calls", "step_number"} <= item.keys() and isinstance(first_value(item, STEP), str)
 
@@ -286,9 +290,13 @@ def _step(item: Message) -> list[Message]:
     calls = [call for one in items for call in _call(one)] if isinstance(items, list) else []
     output = first_value(item, STEP)
     text = [{"type": "text", "text": output}] if isinstance(output, str) and output else []
-    observation = first_value(item, SEEN)
-    answer = [] if observation is None or not calls else [{"type": "tool_result", "content": observation}]
-    return [{"role": "assistant", "content": [*text, *calls, *answer], "timestamp": first_value(item, TIMES)}]
+    observation, error, timing = first_value(item, SEEN), item.get("error"), item.get("timing")
+    reason = error.get("message") if isinstance(error, dict) else error
+    failure = {"is_error": True} if isinstance(reason, str) and reason else {}
+    result = reason if observation is None and failure else observation
+    answer = [] if result is None or not calls else [{"type": "tool_result", "content": result, **failure}]
+    time = first_value(item, TIMES) or (timing.get("end_time") if isinstance(timing, dict) else None)
+    return [{"role": "assistant", "content": [*text, *calls, *answer], "timestamp": time}]
 
 
 def _exchange(item: Message) -> list[Message]:

@@ -44,6 +44,8 @@ from .turns import is_texts
 
 MARKED = 0.8
 """Share of a list's texts that must begin with a speaker's mark."""
+STEP = {"step_number", "model_output", "tool_calls"}
+"""Keys of a step of an agent, whose records are read as steps and not as a table."""
 DIALECT = 200
 """Messages that are looked at to recognise their dialect."""
 UTTERED = {
@@ -310,6 +312,8 @@ def set_message_shape(guess: Guess, survey: Survey) -> bool:
     """Shape the guess as one message of a chat API per record, maybe within an object of it, or one event of
     an agent's log; False where records are none."""
     events = [dialects.of_framework(record) for record in survey.records]
+    if None in events and any(record.keys() >= STEP for record in survey.records):
+        events = [dialects.messages(record) for record in survey.records]
     if any(events) and None not in events:
         guess.shape, guess.each = "messages", True
         guess.native_id = _sessions_of_messages(survey)

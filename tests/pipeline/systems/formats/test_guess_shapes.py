@@ -221,6 +221,45 @@ def test_what_people_say_in_a_chat_comes_before_steps_beside_it(tmp_path: Path) 
     assert [event.text for event in first.events] == [one["content"] for one in chat]
 
 
+@pytest.mark.parametrize("is_bare", [False, True])
+def test_steps_keep_their_calls_beside_the_models_whole_answer_and_say_why_they_failed(
+    tmp_path: Path, is_bare: bool
+) -> None:
+    """As smolagents gives all of its memory."""
+    function = {"name": "python_interpreter", "arguments": "print(1)"}
+    call = {"id": "c1", "type": "function", "function": function}
+    answer = {"role": "assistant", "content": sentence(9), "tool_calls": None}
+    more = {
+        "model_input_messages": None,
+        "model_output_message": answer,
+        "timing": {"end_time": 1767348005.0},
+    }
+    steps = [
+        {"task": sentence(0), "task_images": None},
+        {"plan": sentence(1), **more},
+        {"step_number": 1, "model_output": sentence(2), "tool_calls": [call], "observations": "1", **more},
+        {
+            "step_number": 2,
+            "model_output": sentence(3),
+            "tool_calls": [call],
+            "error": {"message": "no"},
+            **more,
+        },
+    ]
+    path = as_json(tmp_path / "run.json", steps if is_bare else {"steps": steps})
+    (run,) = read_by_draft(path)
+    assert outline(run.events) == [
+        ("user", "message", sentence(0)),
+        ("assistant", "message", sentence(1)),
+        ("assistant", "message", sentence(2)),
+        ("assistant", "action", "python_interpreter"),
+        ("assistant", "message", sentence(3)),
+        ("assistant", "action", "python_interpreter"),
+    ]
+    assert [(event.status, event.error) for event in run.events[3::2]] == [(None, None), ("failed", "no")]
+    assert run.events[1].time == "2026-01-02T10:00:05+00:00"
+
+
 def test_a_list_of_steps_may_begin_with_what_was_asked_and_have_one_without_a_call(tmp_path: Path) -> None:
     """As smolagents keeps the steps of a run."""
     call = {
