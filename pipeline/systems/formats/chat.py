@@ -272,7 +272,7 @@ def _read_conversation(
         reason = "expected a list of messages, or an object with `messages`, or with `input` and `output`"
         yield Quarantined(source=str(path), line=line, reason=reason)
         return
-    talk, others = Talk(rules(options.map)), Counter[str]()
+    talk, others = Talk(rules(options.map), conversation.submission_of(head)), Counter[str]()
     items = turns.oldest_first(list(enumerate(messages)), seconds)
     for number, item in [*items, *enumerate(_responses(head), len(messages))]:
         if kind := other_kind(item):

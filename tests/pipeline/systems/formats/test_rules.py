@@ -258,6 +258,21 @@ def test_ingest_says_where_names_of_a_chat_say_otherwise_than_its_roles(
         assert len(notes) == (names is not None) and all(str(names) in note for note in notes)
 
 
+@pytest.mark.parametrize("how", ["chat", "mapped"])
+def test_what_a_run_came_to_is_no_word_of_the_person_under_whose_role_it_is_repeated(
+    tmp_path: Path, how: str
+) -> None:
+    patch = "diff --git a/x b/x\n"
+    said = [TASK, {"role": "assistant", "content": "Done."}, {"role": "user", "content": patch}]
+    path = write_lines(tmp_path / "a.jsonl", {"info": {"submission": patch}, "messages": said})
+    mapping = '[messages]\nat = "messages"\n' if how == "mapped" else None
+    assert [event.actor for event in one(how, path, map=mapping).events] == [
+        "user",
+        "assistant",
+        "environment",
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "is_scaffolds"),
     [
