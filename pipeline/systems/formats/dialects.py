@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from . import agent_events, part_kinds
+from . import agent_events, agent_steps, part_kinds
 from .contents import PARTS, UNSAID, is_part
 from .guess_roles import role_of
 from .mapped_values import seconds_of, utterance
@@ -113,8 +113,8 @@ def messages(item: Any) -> list[Message] | None:
 def of_framework(item: Message) -> list[Message] | None:
     """The messages of an event or message that a framework stores in a shape of its own, [] for one that
     nobody said; None for any other item."""
-    events = agent_events.messages(item)
-    return part_kinds.messages(item) if events is None else events
+    readings = (reader.messages(item) for reader in (agent_events, agent_steps, part_kinds))
+    return next((one for one in readings if one is not None), None)
 
 
 def _call_to_recipient(item: Message) -> Message | None:

@@ -143,7 +143,7 @@ def dialect_counts(survey: Survey, path: str) -> Counter[str]:
     message_lists = [dialects.messages(item) for item in items]
     other = sum(not dialects.is_plain(item) for item in items)
     messages = [one for many in message_lists for one in many or []]
-    alone = len(messages) <= len(items)
+    alone = len(messages) <= len(items) and not any(map(dialects.of_framework, items))
     if not items or None in message_lists or not other or (alone and _has_only_texts(survey, path)):
         return Counter()
     return Counter(one["role"] for one in messages)

@@ -222,6 +222,52 @@ def test_what_people_say_in_a_chat_comes_before_steps_beside_it(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("is_bare", [False, True])
+def test_actions_and_observations_are_calls_and_results_and_what_nobody_says_is_left_out(
+    tmp_path: Path, is_bare: bool
+) -> None:
+    """As OpenHands kept its events before its software agent SDK."""
+    ended = {"content": "no such file", "extras": {"metadata": {"exit_code": 1}}, "success": False}
+    fields: list[dict[str, object]] = [
+        {"source": "agent", "action": "system", "args": {"content": "Be kind."}},
+        {"source": "user", "action": "message", "args": {"content": sentence(0)}},
+        {"source": "environment", "observation": "agent_state_changed", "content": "", "extras": {}},
+        {"source": "user", "action": "recall", "args": {"query": sentence(0), "thought": ""}},
+        {
+            "source": "agent",
+            "action": "run",
+            "args": {"command": "ls", "thought": sentence(1), "blocking": False},
+        },
+        {"source": "agent", "observation": "run", "cause": 4, **ended},
+        {"source": "agent", "action": "write", "args": {"path": "a.py"}},
+        {"source": "agent", "observation": "user_rejected", "cause": 6, "content": "not there"},
+        {
+            "source": "agent",
+            "action": "finish",
+            "args": {"final_thought": sentence(2), "task_completed": "true"},
+        },
+    ]
+    events = [
+        {"id": n, "timestamp": f"2026-01-02T10:00:0{n}", "message": "", **one} for n, one in enumerate(fields)
+    ]
+    path = as_json(tmp_path / "run.json", events if is_bare else {"instance_id": "i1", "history": events})
+    (run,) = read_by_draft(path)
+    assert outline(run.events) == [
+        ("environment", "start", "Be kind."),
+        ("user", "message", sentence(0)),
+        ("agent", "message", sentence(1)),
+        ("agent", "action", "run"),
+        ("agent", "action", "write"),
+        ("user", "confirm_reject", None),
+        ("user", "message", "not there"),
+        ("agent", "message", sentence(2)),
+        ("agent", "action", "finish"),
+    ]
+    assert (run.events[3].status, run.events[3].error) == ("failed", "no such file")
+    assert run.events[3].action and run.events[3].action.arguments == {"command": "ls"}
+    assert not run.outcomes
+
+
+@pytest.mark.parametrize("is_bare", [False, True])
 def test_steps_keep_their_calls_beside_the_models_whole_answer_and_say_why_they_failed(
     tmp_path: Path, is_bare: bool
 ) -> None:
