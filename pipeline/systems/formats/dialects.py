@@ -180,8 +180,8 @@ def with_invocations(item: Any) -> Any:
     content = [{CALL: one} for one in beside] if isinstance(beside, list) else []
     content += [{"type": "text", "text": text}] if content and text else []
     if isinstance(parts, list) and any(isinstance(one, dict) and CALL in one for one in parts):
-        said = [part for part in parts if isinstance(part, dict) and part.get("type") not in UNSAID]
-        content = [{key: part[key]} for part in said for key in (CALL, "text") if key in part]
+        words = [part for part in parts if isinstance(part, dict) and part.get("type") not in UNSAID]
+        content = [{key: part[key]} for part in words for key in (CALL, "text") if key in part]
     return {**{key: one for key, one in item.items() if key != "parts"}, "content": content or text}
 
 

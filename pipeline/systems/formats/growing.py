@@ -37,10 +37,10 @@ def sessions_of(calls: Iterable[tuple[Messages, Messages]]) -> list[CallSession]
     sessions = _sessions_in_order(many)
     if len(sessions) < len(many) or len(many) < 2:
         return sessions
-    turned, last = _sessions_in_order(many[::-1]), len(many) - 1
-    if len(turned) == len(many):
+    from_end, last = _sessions_in_order(many[::-1]), len(many) - 1
+    if len(from_end) == len(many):
         return sessions
-    return [replace(one, first=last - one.first, last=last - one.last) for one in turned]
+    return [replace(one, first=last - one.first, last=last - one.last) for one in from_end]
 
 
 def _sessions_in_order(calls: Iterable[tuple[Messages, Messages]]) -> list[CallSession]:

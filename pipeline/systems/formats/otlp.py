@@ -326,8 +326,8 @@ class Conversation:
         arguments before all others.
         """
         if call.id is not None:
-            known = self.calls.known_id(call.id)
-            return known if known in self.talk.calls else None
+            own_id = self.calls.own_id(call.id)
+            return own_id if own_id in self.talk.calls else None
         first = None
         for call_id, place in self.talk.pending_calls.items():
             action = self.talk.events[place].action

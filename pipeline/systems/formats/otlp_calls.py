@@ -43,21 +43,21 @@ class KnownCalls:
                 if call.id not in self._of_tools:
                     self._open.pop(call.id or "", None)
 
-    def known_id(self, call_id: str) -> str:
+    def own_id(self, call_id: str) -> str:
         """The talk's id for a call."""
         return self._other_ids.get(call_id, call_id)
 
     def without_known(self, message: ChatMessage) -> ChatMessage | None:
         """A message that is new in a history, without the calls that the talk has and with answers under the
         talk's ids; None where nothing is left of it."""
-        known = [self._take(call) for call in message.calls]
-        message.calls = [call for call, one in zip(message.calls, known, strict=True) if one is None]
-        if any(one is not None and one[1] == message.text for one in known):
+        takes = [self._take(call) for call in message.calls]
+        message.calls = [call for call, one in zip(message.calls, takes, strict=True) if one is None]
+        if any(one is not None and one[1] == message.text for one in takes):
             message.text = None
         for answer in message.answers:
-            answer.call = answer.call and self.known_id(answer.call)
+            answer.call = answer.call and self.own_id(answer.call)
         is_rest = message.text or message.calls or message.answers or message.call_errors
-        return message if is_rest or not any(known) else None
+        return message if is_rest or not any(takes) else None
 
     def _take(self, call: Call) -> tuple[str, str | None] | None:
         """(the talk's id, what was said with it) of the same call, where the talk has it and no history told
@@ -72,16 +72,16 @@ class KnownCalls:
         self._of_tools.discard(one)
         return one, self._open.pop(one)
 
-    def _fits(self, call: Call, known: str) -> bool:
-        action = self.talk.events[self.talk.calls[known]].action
+    def _fits(self, call: Call, own_id: str) -> bool:
+        action = self.talk.events[self.talk.calls[own_id]].action
         if action is None or action.name != call.name:
             return False
-        is_bare = known in self._of_tools and not action.arguments and action.raw is None
+        is_bare = own_id in self._of_tools and not action.arguments and action.raw is None
         return is_bare or (action.arguments, action.raw) == arguments(call.arguments)
 
-    def _complete(self, call: Call, known: str) -> None:
+    def _complete(self, call: Call, own_id: str) -> None:
         """Give the action of a tool's span the arguments that its call has."""
-        place = self.talk.calls[known]
+        place = self.talk.calls[own_id]
         event = self.talk.events[place]
         values, raw = arguments(call.arguments)
         if event.action is not None and not event.action.arguments and event.action.raw is None:
