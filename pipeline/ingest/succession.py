@@ -18,6 +18,8 @@ from ..systems.registry import system_of
 from .result import KEPT, NAMED
 from .sources import Source, unowned_ids
 
+CANDIDATES = 20
+"""So many sessions that began last before one, and as many that began with it, are compared with it."""
 _SIDES = """
     WITH said_of AS (
         SELECT unnest(?::JSON::INTEGER[]) AS reading, unnest(?::JSON::VARCHAR[]) AS id,
@@ -60,18 +62,39 @@ _GROWN = f"""{_SIDES},
 """
 _TOLD_ANEW = f"""{_SIDES},
     acts AS (
-        SELECT trajectory_id AS id, time, hash(row(text, action)) AS what,
+        SELECT trajectory_id AS id, time, text, hash(row(text, action)) AS what,
             row_number() OVER (PARTITION BY trajectory_id, what) AS nth
         FROM events
         WHERE trajectory_id IN (SELECT id FROM sides) AND NOT live_only AND kind NOT IN ('start', 'note')
     ),
-    starts AS (SELECT id, min(time) AS first FROM acts GROUP BY id HAVING count(*) = count(time)),
+    starts AS (
+        SELECT id, min(time) AS first,
+            coalesce(arg_min(what, time) FILTER (WHERE text IS NOT NULL), arg_min(what, time)) AS opening
+        FROM acts GROUP BY id HAVING count(*) = count(time)
+    ),
+    carriers AS (
+        SELECT later.reading, coalesce(later.condition, '') AS condition, acts.what, later.id, starts.first,
+            row_number() OVER (
+                PARTITION BY later.reading, later.condition, acts.what ORDER BY starts.first
+            ) AS place
+        FROM later JOIN starts USING (id) JOIN acts USING (id)
+        WHERE acts.nth = 1
+    ),
+    nearest AS (
+        SELECT own.*, unnest(range(near.place - {CANDIDATES}, near.place + {CANDIDATES})) AS place
+        FROM (
+            SELECT before.reading, coalesce(before.condition, '') AS condition, starts.*
+            FROM before JOIN starts USING (id)
+        ) own
+            ASOF JOIN carriers near ON near.reading = own.reading AND near.condition = own.condition
+                AND near.what = own.opening AND near.first <= own.first
+    ),
     pairs AS (
-        SELECT before.reading, before.id, later.id AS later
-        FROM before JOIN starts own USING (id)
-            JOIN later ON later.reading = before.reading
-                AND later.condition IS NOT DISTINCT FROM before.condition
-            JOIN starts whole ON whole.id = later.id AND whole.first <= own.first
+        SELECT nearest.reading, nearest.id, carriers.id AS later
+        FROM nearest JOIN carriers ON carriers.reading = nearest.reading
+            AND carriers.condition = nearest.condition AND carriers.what = nearest.opening
+            AND carriers.place = nearest.place
+        WHERE carriers.first <= nearest.first
     )
     {_HELD}
 """
