@@ -847,6 +847,22 @@ def test_messages_that_may_be_no_part_of_the_talk_are_told(tmp_path: Path, flag:
     assert isinstance(session, Trajectory) and len(session.events) == 2
 
 
+def test_a_cue_with_two_voices_is_a_turn_of_each(tmp_path: Path) -> None:
+    path = tmp_path / "meeting.vtt"
+    path.write_text(
+        "WEBVTT\n\n00:00:01.000 --> 00:00:03.000\n<v Ada>Can we start?</v>\n\n"
+        "00:00:03.500 --> 00:00:05.000\n<v Ada>Good.</v>\n<v Bot>Right.</v>\n\n"
+        "00:00:06.000 --> 00:00:07.000\n<v Bot>Go on.</v>\n"
+    )
+    (meeting,) = read_by_draft(path)
+    assert [(event.actor, event.text) for event in meeting.events] == [
+        ("Ada", "Can we start?"),
+        ("Ada", "Good."),
+        ("Bot", "Right."),
+        ("Bot", "Go on."),
+    ]
+
+
 def test_a_line_of_a_chat_with_an_invisible_mark_is_the_words_of_who_wrote_it(tmp_path: Path) -> None:
     path = tmp_path / "_chat.txt"
     path.write_text(
