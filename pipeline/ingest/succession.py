@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import duckdb
 
@@ -17,6 +18,8 @@ from ..systems.registry import system_of
 from .result import KEPT, NAMED
 from .sources import Source, unowned_ids
 
+CANDIDATES = 20
+"""So many sessions that began last before one, and as many that began with it, are compared with it."""
 _SIDES = """
     WITH said_of AS (
         SELECT unnest(?::JSON::INTEGER[]) AS reading, unnest(?::JSON::VARCHAR[]) AS id,
@@ -34,6 +37,15 @@ _WHOLE = f"""{_SIDES}
         WHERE later.reading = before.reading AND later.condition IS NOT DISTINCT FROM before.condition
     )
 """
+_HELD = """
+    SELECT DISTINCT reading, id FROM pairs
+    WHERE NOT EXISTS (
+        FROM acts one WHERE one.id = pairs.id AND NOT EXISTS (
+            FROM acts other WHERE other.id = pairs.later AND other.what = one.what AND other.nth = one.nth
+        )
+    )
+"""
+"""Of pairs of trajectories, the earlier ones that have no act which the later one lacks."""
 _GROWN = f"""{_SIDES},
     pairs AS (
         SELECT before.reading, before.id, later.id AS later
@@ -46,13 +58,62 @@ _GROWN = f"""{_SIDES},
         FROM events
         WHERE trajectory_id IN (SELECT id FROM pairs UNION SELECT later FROM pairs) AND NOT live_only
     )
-    SELECT DISTINCT reading, id FROM pairs
-    WHERE NOT EXISTS (
-        FROM acts one WHERE one.id = pairs.id AND NOT EXISTS (
-            FROM acts other WHERE other.id = pairs.later AND other.what = one.what AND other.nth = one.nth
-        )
-    )
+    {_HELD}
 """
+_TOLD_ANEW = f"""{_SIDES},
+    acts AS (
+        SELECT trajectory_id AS id, time, text, hash(row(text, action)) AS what,
+            row_number() OVER (PARTITION BY trajectory_id, what) AS nth
+        FROM events
+        WHERE trajectory_id IN (SELECT id FROM sides) AND NOT live_only AND kind NOT IN ('start', 'note')
+    ),
+    starts AS (
+        SELECT id, min(time) AS first,
+            coalesce(arg_min(what, time) FILTER (WHERE text IS NOT NULL), arg_min(what, time)) AS opening
+        FROM acts GROUP BY id HAVING count(*) = count(time)
+    ),
+    carriers AS (
+        SELECT later.reading, coalesce(later.condition, '') AS condition, acts.what, later.id, starts.first,
+            row_number() OVER (
+                PARTITION BY later.reading, later.condition, acts.what ORDER BY starts.first
+            ) AS place
+        FROM later JOIN starts USING (id) JOIN acts USING (id)
+        WHERE acts.nth = 1
+    ),
+    nearest AS (
+        SELECT own.*, unnest(range(near.place - {CANDIDATES}, near.place + {CANDIDATES})) AS place
+        FROM (
+            SELECT before.reading, coalesce(before.condition, '') AS condition, starts.*
+            FROM before JOIN starts USING (id)
+        ) own
+            ASOF JOIN carriers near ON near.reading = own.reading AND near.condition = own.condition
+                AND near.what = own.opening AND near.first <= own.first
+    ),
+    pairs AS (
+        SELECT nearest.reading, nearest.id, carriers.id AS later
+        FROM nearest JOIN carriers ON carriers.reading = nearest.reading
+            AND carriers.condition = nearest.condition AND carriers.what = nearest.opening
+            AND carriers.place = nearest.place
+        WHERE carriers.first <= nearest.first
+    )
+    {_HELD}
+"""
+"""Where spans come late, a session may get another name, and an act another actor, time or arguments: it is
+known by what was said and done, by a session that began no later. Notes are left out, for the result of a
+call that is not known yet is one, and starts, which are notes where something comes before them. Times of one
+log are written alike, so that texts compare as times."""
+
+
+class _Candidate(NamedTuple):
+    """A reading of a source that lacks trajectories which the one before gave."""
+
+    path: str
+    written_whole: bool
+    missing: set[str]
+    ids: set[str]
+    """All that it gives."""
+    fresh: set[str]
+    """Those that the one before did not give."""
 
 
 def missing_ids(
@@ -93,31 +154,32 @@ def find_superseded(
     it each time, as if it had been read then.
 
     A file that is written whole replaces all that it gave. In other logs a session replaces one of the same
-    name if it has all of its events: anything else is another run, and stays.
+    name if it has all of its events, and one of any name if it began no later and has all that was said and
+    done in it: anything else is another run, and stays.
     """
     now = {path: set(ids) for path, ids in before.items()}
-    candidates: list[tuple[str, bool, set[str], set[str]]] = []
+    candidates: list[_Candidate] = []
     for source in sources:
         if source.system is not None:
             earlier, ids = now.get(source.path, set()), set(source.trajectory_ids)
-            whole = system_of(source.system).written_whole
             if earlier - ids:
-                candidates.append((source.path, whole, earlier - ids, ids if whole else ids - earlier))
+                whole = system_of(source.system).written_whole
+                candidates.append(_Candidate(source.path, whole, earlier - ids, ids, ids - earlier))
             now[source.path] = ids
     if not candidates:
         return {}
-    orphans = unowned_ids(connection, set().union(*(missing for _, _, missing, _ in candidates)))
+    orphans = unowned_ids(connection, set().union(*(one.missing for one in candidates)))
     result: dict[str, set[str]] = {}
-    for query, is_whole in ((_WHOLE, True), (_GROWN, False)):
-        some = [
-            (at, former_ids & orphans, new)
-            for at, (_, whole, former_ids, new) in enumerate(candidates)
-            if whole == is_whole
-        ]
-        old = [(at, key, False) for at, former_ids, _ in some for key in former_ids]
-        later = [(at, key, True) for at, _, new in some for key in new]
+    for query, is_whole, is_fresh in (
+        (_WHOLE, True, False),
+        (_GROWN, False, True),
+        (_TOLD_ANEW, False, False),
+    ):
+        some = [(at, one) for at, one in enumerate(candidates) if one.written_whole == is_whole]
+        old = [(at, key, False) for at, one in some for key in one.missing & orphans]
+        later = [(at, key, True) for at, one in some for key in (one.fresh if is_fresh else one.ids)]
         if old and later:
             sides = [json.dumps(column) for column in zip(*old, *later, strict=True)]
             for at, key in execute(connection, query, sides).fetchall():
-                result.setdefault(candidates[at][0], set()).add(key)
+                result.setdefault(candidates[at].path, set()).add(key)
     return result

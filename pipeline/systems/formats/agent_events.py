@@ -1,4 +1,5 @@
-"""Turns the events that OpenHands' software agent SDK logs into messages of a chat API.
+"""Turns the events that OpenHands' software agent SDK logs into messages of a chat API, and passes over those
+of AutoGen that nobody hears.
 
 Events are recognised by their structure: a message under `llm_message`, a prompt under `system_prompt`, a
 call with its `tool_call_id` and `thought`, and its result under the same id.
@@ -11,12 +12,20 @@ from typing import Any
 Message = dict[str, Any]
 NOTHING_SAID = "Event"
 """Suffix of the kind of an event that nobody said or did, such as a change of the conversation's state."""
+UNHEARD = (
+    *("ThoughtEvent", "ModelClientStreamingChunkEvent", "MemoryQueryEvent", "UserInputRequestedEvent"),
+    *("SelectSpeakerEvent", "SelectorEvent"),
+)
+"""Types of AutoGen's events that are no message to the team: reasoning, pieces of a message that follows
+whole, what the framework asks itself."""
 SAID = ("content", "parts", "text", "message")
 """Fields in which other logs with events of such kinds have what was said."""
 
 
 def messages(item: Message) -> list[Message] | None:
-    """The messages of an event, [] for one that nobody said or did; None where it is no event of the SDK."""
+    """The messages of an event, [] for one that nobody said or did; None where it is no such event."""
+    if item.get("type") in UNHEARD and isinstance(item.get("source"), str):
+        return []
     if not isinstance(item.get("kind"), str) or not isinstance(item.get("source"), str) or "role" in item:
         return None
     time = item.get("timestamp")

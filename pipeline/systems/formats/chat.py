@@ -43,6 +43,8 @@ LOOK = 64 * 1024
 IDS = ("id", "conversation_id", "session_id", "thread_id")
 BESIDE = ("tool_calls", "function_call", "refusal")
 """Fields of a message that may stand beside its content."""
+BESIDE_INPUT = ("cache_read_input_tokens", "cache_creation_input_tokens")
+"""What Anthropic's `input_tokens` leave out of what a model read."""
 _HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 """The JSON escape of a UTF-16 surrogate, alone or in a pair."""
 _ROLE = re.compile(r'"role"\s*:\s*"(?:system|developer|user|assistant|tool)"')
@@ -154,11 +156,14 @@ def _refusal_or_transcript(item: dict[str, Any]) -> str | None:
 
 def split_message(item: Any) -> list[Any]:
     """A message as several, split after results of a tool that the API ran itself where words follow them, or
-    by dialects.py where its calls stand in parts that name no type."""
+    by dialects.py where its calls stand in parts that name no type, or beside a text that says all."""
+    item = dialects.with_invocations(item)
     content = item.get("content") if isinstance(item, dict) else None
     if not isinstance(content, list):
         return [item]
-    if dialects.untyped_calls(content):
+    if dialects.untyped_calls(content) or any(
+        dialects.CALL in one for one in content if isinstance(one, dict)
+    ):
         return dialects.messages(item) or [item]
     ends = [
         place
@@ -191,7 +196,7 @@ def seconds(item: dict[str, Any]) -> float | None:
 
 
 def _time_of(item: dict[str, Any]) -> Any:
-    return item.get("created_at", item.get("timestamp", item.get("created")))
+    return item.get("created_at", item.get("timestamp", item.get("created", item.get("createdAt"))))
 
 
 def other_kind(item: Any) -> str | None:
@@ -267,7 +272,7 @@ def _read_conversation(
         reason = "expected a list of messages, or an object with `messages`, or with `input` and `output`"
         yield Quarantined(source=str(path), line=line, reason=reason)
         return
-    talk, others = Talk(rules(options.map)), Counter[str]()
+    talk, others = Talk(rules(options.map), conversation.submission_of(head)), Counter[str]()
     items = turns.oldest_first(list(enumerate(messages)), seconds)
     for number, item in [*items, *enumerate(_responses(head), len(messages))]:
         if kind := other_kind(item):
@@ -322,6 +327,8 @@ def _add_usage(talk: Talk, usage: JsonValue) -> None:
         names = ("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")
         counts = [next((usage[key] for key in keys if key in usage), None) for keys in names]
         prompt, completion = (c if type(c) is int else None for c in counts)
+        if prompt is not None and "prompt_tokens" not in usage:
+            prompt += sum(count for name in BESIDE_INPUT if type(count := usage.get(name)) is int)
         talk.add_tokens(agents[0], prompt, completion)
 
 

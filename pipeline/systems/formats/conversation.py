@@ -76,6 +76,8 @@ class Talk:
     """A conversation so far: its messages, and the events, states and participants they became."""
 
     rules: Rules
+    submission: str | None = None
+    """What the run came to, which mini-swe-agent repeats under the role of the user."""
     messages: list[ChatMessage] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     states: dict[str, JsonValue] = field(default_factory=dict)
@@ -99,6 +101,8 @@ class Talk:
             {"role": message.role, "content": message.text, "name": message.name}
         )
         self.messages.append(message)
+        if kind == "human" and message.text and message.text == self.submission:
+            kind = "environment"
         if kind == "environment":
             self._add_environment(message, actor or ENVIRONMENT)
         elif message.text or message.calls or not (message.answers or message.call_errors):
@@ -284,6 +288,13 @@ class Talk:
 
     def _add_event(self, actor: str, kind: Any, time: str | None, **rest: Any) -> None:
         self.events.append(Event(seq=len(self.events), actor=actor, kind=kind, time=time, **rest))
+
+
+def submission_of(head: dict[str, Any]) -> str | None:
+    """What a run came to, as SWE-agent and mini-swe-agent write it beside the messages."""
+    info = head.get("info")
+    submission = info.get("submission") if isinstance(info, dict) else None
+    return submission if isinstance(submission, str) else None
 
 
 def outcomes(values: dict[str, Any]) -> tuple[Outcome, ...]:

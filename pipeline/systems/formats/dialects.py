@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from . import agent_events, part_kinds
+from . import agent_events, agent_steps, part_kinds
 from .contents import PARTS, UNSAID, is_part
 from .guess_roles import role_of
 from .mapped_values import seconds_of, utterance
@@ -47,6 +47,8 @@ TIMES = ("timestamp", "created_at", "created", "create_time", "createdAt")
 CALLED = ("tool_calls", "toolCalls")
 """Keys of calls that stand beside what is said."""
 CALLS = ("functionCall", "function_call", "toolInvocation", "toolUse", "toolCall", "tool_call")
+CALL = "toolInvocation"
+"""The part of a call with its result, as Vercel's AI SDK has them."""
 ANSWERS = ("functionResponse", "function_response", "toolResult", "tool_result")
 KEPT = ("function_call", "tool_call_id", "status", "is_error")
 NAMES, ARGUMENTS = (
@@ -67,8 +69,10 @@ RESULTS = ("response", "result", "output", "content")
 IDS = ("id", "toolCallId", "toolUseId", "call_id", "tool_call_id", "source_call_id")
 ASKED = {"task", "task_images"}
 """The keys of the task, where it stands in a list of steps."""
+OF_MODEL = ("model_input_messages", "model_output_message")
+"""Keys of which a step has one in which an agent only plans."""
 STEP, SEEN = (
-    ("model_output", "content", "thought", "text"),
+    ("model_output", "plan", "content", "thought", "text"),
     ("observations", "observation", "result", "output"),
 )
 Message = dict[str, Any]
@@ -79,7 +83,7 @@ def messages(item: Any) -> list[Message] | None:
     kind."""
     if isinstance(item, dict) and (framework_messages := of_framework(item)) is not None:
         return framework_messages
-    item = _unwrap(item)
+    item = with_invocations(_unwrap(item))
     if not isinstance(item, dict):
         return None
     role, name = _speaker(item)
@@ -109,8 +113,8 @@ def messages(item: Any) -> list[Message] | None:
 def of_framework(item: Message) -> list[Message] | None:
     """The messages of an event or message that a framework stores in a shape of its own, [] for one that
     nobody said; None for any other item."""
-    events = agent_events.messages(item)
-    return part_kinds.messages(item) if events is None else events
+    readings = (reader.messages(item) for reader in (agent_events, agent_steps, part_kinds))
+    return next((one for one in readings if one is not None), None)
 
 
 def _call_to_recipient(item: Message) -> Message | None:
@@ -165,6 +169,20 @@ def is_plain(item: Message) -> bool:
     )
     usual = (content is None or isinstance(content, (str, list))) and not item.get("toolCalls")
     return isinstance(item.get("role"), str) and "content" in item and usual and texts
+
+
+def with_invocations(item: Any) -> Any:
+    """A message of Vercel's AI SDK whose text stands beside its calls, with both as its content; any other
+    value as it is."""
+    if not isinstance(item, dict) or not isinstance(text := item.get("content"), str):
+        return item
+    beside, parts = item.get(f"{CALL}s"), item.get("parts")
+    content = [{CALL: one} for one in beside] if isinstance(beside, list) else []
+    content += [{"type": "text", "text": text}] if content and text else []
+    if isinstance(parts, list) and any(isinstance(one, dict) and CALL in one for one in parts):
+        words = [part for part in parts if isinstance(part, dict) and part.get("type") not in UNSAID]
+        content = [{key: part[key]} for part in words for key in (CALL, "text") if key in part]
+    return {**{key: one for key, one in item.items() if key != "parts"}, "content": content or text}
 
 
 def untyped_calls(content: list[Any]) -> bool:
@@ -256,8 +274,10 @@ def _speaker(item: Message) -> tuple[str | None, str | None]:
 
 def _is_step(item: Message) -> bool:
     """Whether an item without a speaker is a step: one with calls, or with a number and a text but no call,
-    or the task."""
+    or a plan, or the task."""
     if item.keys() == ASKED or isinstance(item.get("tool_calls"), list):
+        return True
+    if "plan" in item and not item.keys().isdisjoint(OF_MODEL):
         return True
     return {"tool_calls", "step_number"} <= item.keys() and isinstance(first_value(item, STEP), str)
 
@@ -270,9 +290,13 @@ def _step(item: Message) -> list[Message]:
     calls = [call for one in items for call in _call(one)] if isinstance(items, list) else []
     output = first_value(item, STEP)
     text = [{"type": "text", "text": output}] if isinstance(output, str) and output else []
-    observation = first_value(item, SEEN)
-    answer = [] if observation is None or not calls else [{"type": "tool_result", "content": observation}]
-    return [{"role": "assistant", "content": [*text, *calls, *answer], "timestamp": first_value(item, TIMES)}]
+    observation, error, timing = first_value(item, SEEN), item.get("error"), item.get("timing")
+    reason = error.get("message") if isinstance(error, dict) else error
+    failure = {"is_error": True} if isinstance(reason, str) and reason else {}
+    result = reason if observation is None and failure else observation
+    answer = [] if result is None or not calls else [{"type": "tool_result", "content": result, **failure}]
+    time = first_value(item, TIMES) or (timing.get("end_time") if isinstance(timing, dict) else None)
+    return [{"role": "assistant", "content": [*text, *calls, *answer], "timestamp": time}]
 
 
 def _exchange(item: Message) -> list[Message]:

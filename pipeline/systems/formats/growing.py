@@ -4,7 +4,7 @@ all."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ....schemas import content_hash
@@ -30,8 +30,20 @@ def sessions_of(calls: Iterable[tuple[Messages, Messages]]) -> list[CallSession]
     """The sessions of calls, each call with its messages and its reply.
 
     A call continues the one whose messages, with the reply or (where two had the same) without it, its own
-    begin with; of several the one with most.
+    begin with; of several the one with most. Where no call continues another, the latest may stand first, as
+    a graph's checkpoints are listed.
     """
+    many = list(calls)
+    sessions = _sessions_in_order(many)
+    if len(sessions) < len(many) or len(many) < 2:
+        return sessions
+    from_end, last = _sessions_in_order(many[::-1]), len(many) - 1
+    if len(from_end) == len(many):
+        return sessions
+    return [replace(one, first=last - one.first, last=last - one.last) for one in from_end]
+
+
+def _sessions_in_order(calls: Iterable[tuple[Messages, Messages]]) -> list[CallSession]:
     sessions: list[CallSession] = []
     ends: dict[str, CallSession] = {}
     for place, (messages, reply) in enumerate(calls):

@@ -6,7 +6,7 @@ import re
 from operator import itemgetter
 from typing import Any
 
-from . import guess_calls, guess_spans, part_kinds
+from . import agent_steps, guess_calls, guess_spans, part_kinds
 from .contents import plain_text
 from .guess_acts import is_of_actions
 from .guess_columns import set_column_shape
@@ -305,6 +305,8 @@ def _set_session(guess: Guess, survey: Survey) -> None:
         }
         guess.outcomes = {name: path for name, path in guess.outcomes.items() if path not in of_actions}
         guess.uncertain_statuses += sorted(of_actions - {*guess.uncertain_statuses})
+    if guess.each and any(map(agent_steps.messages, survey.records)):
+        guess.outcomes = {}  # such events say how an action ended, and nothing of the run
 
 
 def _fits_head(field: PathSummary, head: str) -> bool:

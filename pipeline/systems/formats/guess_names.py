@@ -251,6 +251,7 @@ LISTS = (
 ASIDE = (
     *("is_sidechain", "sidechain", "is_meta", "is_internal", "internal", "is_synthetic", "synthetic"),
     *("is_hidden", "hidden", "is_deleted", "deleted", "is_compact_summary", "is_summary"),
+    "is_api_error_message",
 )
 """Flags that are true of messages that are no part of the talk."""
 DONE = {"action", "actions", "step", "steps", "plan", "command", "commands", "order", "orders", "reasons"}

@@ -44,6 +44,8 @@ from .turns import is_texts
 
 MARKED = 0.8
 """Share of a list's texts that must begin with a speaker's mark."""
+STEP = {"step_number", "model_output", "tool_calls"}
+"""Keys of a step of an agent, whose records are read as steps and not as a table."""
 DIALECT = 200
 """Messages that are looked at to recognise their dialect."""
 UTTERED = {
@@ -141,7 +143,7 @@ def dialect_counts(survey: Survey, path: str) -> Counter[str]:
     message_lists = [dialects.messages(item) for item in items]
     other = sum(not dialects.is_plain(item) for item in items)
     messages = [one for many in message_lists for one in many or []]
-    alone = len(messages) <= len(items)
+    alone = len(messages) <= len(items) and not any(map(dialects.of_framework, items))
     if not items or None in message_lists or not other or (alone and _has_only_texts(survey, path)):
         return Counter()
     return Counter(one["role"] for one in messages)
@@ -310,6 +312,8 @@ def set_message_shape(guess: Guess, survey: Survey) -> bool:
     """Shape the guess as one message of a chat API per record, maybe within an object of it, or one event of
     an agent's log; False where records are none."""
     events = [dialects.of_framework(record) for record in survey.records]
+    if None in events and any(record.keys() >= STEP for record in survey.records):
+        events = [dialects.messages(record) for record in survey.records]
     if any(events) and None not in events:
         guess.shape, guess.each = "messages", True
         guess.native_id = _sessions_of_messages(survey)
@@ -342,7 +346,7 @@ def _has_calls_in_parts(survey: Survey) -> bool:
     """Whether the records are messages in a framework's own fields, some with calls among their parts."""
     some = [dialects.messages(record) for record in survey.records[:DIALECT]]
     parts = [part for many in some for one in many or [] for part in dialects.parts(one.get("content"))]
-    return bool(some) and all(some) and any(is_part(part, USE) for part in parts)
+    return None not in some and any(is_part(part, USE) for part in parts)
 
 
 def _is_numbered(one: PathSummary, survey: Survey) -> bool:

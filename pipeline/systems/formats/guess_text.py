@@ -15,6 +15,9 @@ from .paths import expression
 _NAME = r"[^\W\d_][\w.'’/-]*(?: [^\W\d_a-z][\w.'’/-]*){0,3}(?: ?\([^)\n]{1,40}\))?"
 """The name of a speaker: up to four words, of which the later ones begin with a capital or have no ASCII
 letter for one, and maybe something in brackets."""
+_PERSON = r"(?:[^\W\d_][\w.'’/-]*(?: [^\W\d_][\w.'’/-]*){0,3}(?: ?\([^)\n]{1,40}\))?|\+\d[\d\s()-]{5,20}\d)"
+"""The same behind a date and a time, where its later words may begin with small letters, or a telephone's
+number."""
 UNTIMED = (
     r"^\[[^\]\n]{5,40}\][ \t]+(?P<speaker>" + _NAME + r")[ \t]*[:>][ \t]*",
     r"^\[?\(?\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?\)?\]?(?: -)?[ \t]+(?P<speaker>" + _NAME + r")[ \t]*[:>][ \t]*",
@@ -29,8 +32,9 @@ PATTERNS = (
     r"^\[?(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?\S*?)\]?(?: -|,|\|)?[ \t]+(?P<speaker>"
     + _NAME
     + r")[ \t]*[:>][ \t]*",
-    r"^\[?(?P<time>\d{1,4}[/.-]\d\d?[/.-]\d{2,4},? \d\d?:\d\d(?::\d\d)?(?:\s?[APap][Mm])?)\]?(?: [-–])? "
-    r"(?P<speaker>" + _NAME + r")[ \t]*:[ \t]*",
+    # WhatsApp puts an invisible mark before some lines, and ~ before who is no contact.
+    r"^\u200e?\[?(?P<time>\d{1,4}[/.-]\d\d?[/.-]\d{2,4},? \d\d?:\d\d(?::\d\d)?(?:\s?[APap][Mm])?)\]?"
+    r"(?: [-–])? (?:~\s?)?(?P<speaker>" + _PERSON + r")[ \t]*:[ \t]*",
     *UNTIMED,
     r"^(?P<speaker>" + _NAME + r") \((?:to|->|→) [^)\n]*\)[ \t]*:[ \t]*",
     r"^[ \t]*(?P<speaker>" + _NAME + r")[ \t]*:(?:[ \t]+|[ \t]*$)",

@@ -9,7 +9,7 @@ from typing import Any
 
 from ....schemas import Quarantined, Trajectory
 from . import chat, dialects, growing, part_kinds, turns
-from .conversation import Call, ChatMessage, Talk, outcomes
+from .conversation import Call, ChatMessage, Talk, outcomes, submission_of
 from .mapped_paths import HEAD, MappedSessions, Numbered, action_of
 from .mapped_values import expect_text, tag
 from .mapping import ROLES, Messages
@@ -28,7 +28,7 @@ def session_of(
     many: list[Place], value: dict[str, Any], number: int | None, sessions: MappedSessions
 ) -> Iterator[Trajectory | Quarantined]:
     """The conversation of a list of messages; a message that cannot be read is quarantined."""
-    talk, others = Talk(rules(sessions.options.map)), Counter[str]()
+    talk, others = Talk(rules(sessions.options.map), submission_of(value)), Counter[str]()
     at, instructions = sessions.mapping.events_at or "messages", None
     for place, item in many:
         dialect_messages = dialects.messages(item)

@@ -10,6 +10,9 @@ from .paths import decode_json
 
 KIND = "openinference.span.kind"
 OPERATIONS = {"LLM": "chat", "TOOL": "execute_tool", "AGENT": "invoke_agent"}
+OF_AGENT = ("agent.name", "input.", "output.", "llm.")
+"""What begins an attribute that an agent's span has: that of a whole workflow is called one, too, and has
+none."""
 ROLES = {
     "tool-call": "assistant",
     "tool-response": "tool",
@@ -26,7 +29,9 @@ _PART = re.compile(r"contents\.(\d+)\.message_content\.(.+)")
 def genai_attributes(attributes: dict[str, Any], name: str) -> dict[str, Any]:
     """A span's attributes, and those of the GenAI conventions that say the same; `name` is the span's."""
     kind = str(attributes.get(KIND, "")).upper()
-    if kind not in OPERATIONS:
+    if kind not in OPERATIONS or (
+        kind == "AGENT" and not any(key.startswith(OF_AGENT) for key in attributes)
+    ):
         return attributes
     translation: dict[str, Any] = {"gen_ai.operation.name": OPERATIONS[kind]}
     if "session.id" in attributes:

@@ -30,6 +30,7 @@ from . import otlp_logs, otlp_protobuf
 from .contents import arguments, plain_text
 from .conversation import Answer, Call, ChatMessage, Talk
 from .mapping import ROLES
+from .otlp_calls import KnownCalls
 from .otlp_spans import Span, field_of, moment_of, nest, objects_of, spans_of, value_of
 from .rules import Rules, rules
 from .turns import decode_value
@@ -178,6 +179,7 @@ class Conversation:
         self.talk = Talk(how)
         self.message_counts: Counter[str] = Counter()
         self.results = Results()
+        self.calls = KnownCalls(self.talk)
         self.first_request: str | None = None
         self.problems: list[Quarantined] = []
         self.services: list[str] = []
@@ -237,14 +239,17 @@ class Conversation:
         model = span.attributes.get("gen_ai.response.model") or span.attributes.get("gen_ai.request.model")
         instructions = span.instructions()
         history = ([instructions] if instructions else []) + span.messages("input")
+        self.calls.note_history(history)
         for message in self._new_messages(history):
-            if not self._is_repeated_answer(message):
-                self._add_message(message, span, moment_of(span.start))
+            fresh = self.calls.without_known(message)
+            if fresh is not None and not self._is_repeated_answer(fresh):
+                self._add_message(fresh, span, moment_of(span.start))
         actor = self.talk.add_participant(name or "assistant", "agent", str(model) if model else None)
         for message in span.messages("output"):
             self.message_counts[message.key()] += 1
             message.name = name
             self._add_message(message, span, moment_of(span.end))
+            self.calls.note_output(message)
         self.talk.add_tokens(actor, _tokens(span, "input", "prompt"), _tokens(span, "output", "completion"))
         if span.failure:
             failure = Answer(f"{span.operation} failed", call="", has_failed=True, error=span.failure)
@@ -308,6 +313,7 @@ class Conversation:
             message = ChatMessage("assistant", name=actor, time=moment_of(span.start), calls=[call])
             self.message_counts[message.key()] += 1
             self.talk.add_message(message)
+            self.calls.note_tool(call_id)
         result = value_of(attributes.get("gen_ai.tool.call.result"))
         has_failed = None if span.failure is None and not span.reports_success else span.failure is not None
         self.talk.add_answer(Answer(result, call_id, has_failed, span.failure), moment_of(span.end))
@@ -320,7 +326,8 @@ class Conversation:
         arguments before all others.
         """
         if call.id is not None:
-            return call.id if call.id in self.talk.calls else None
+            own_id = self.calls.own_id(call.id)
+            return own_id if own_id in self.talk.calls else None
         first = None
         for call_id, place in self.talk.pending_calls.items():
             action = self.talk.events[place].action

@@ -205,6 +205,12 @@ def columns_of(value: dict[str, Any]) -> dict[str, list[Any]]:
     return columns if len(columns) > 1 and len(lengths) == 1 and len(columns) == len(value) else {}
 
 
+SPEAKER = "speaker"
+"""The group of a mark with who speaks."""
+_VOICE = re.compile(r"(?:</v>)?\s*<v(?:\.[\w.]+)*[ \t]+([^<>\n]+)>")
+"""Where another voice begins in the cue of a caption."""
+
+
 def turns_of_text(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
     """The turns of a text: the groups of the mark that begins each, and what follows as `text`. What stands
     before the first mark is a turn of `turns.first`."""
@@ -225,7 +231,11 @@ def turns_of_text(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
         if captions:
             body, _, others = body.partition("\n\n")
         body = (_without_end_tag(match[0], _CUE.sub("", body)) + _caption_text(others)).strip()
-        yield {**_groups(match, turns), "text": match["text"] if "text" in pattern.groupindex else body}
+        groups = _groups(match, turns)
+        voices = _VOICE.split(body) if captions and SPEAKER in groups else [body]
+        yield {**groups, "text": match["text"] if "text" in pattern.groupindex else voices[0]}
+        for name, words in zip(voices[1::2], voices[2::2], strict=True):
+            yield {**groups, SPEAKER: name.strip(), "text": words.strip()}
 
 
 def _caption_text(text: str) -> str:

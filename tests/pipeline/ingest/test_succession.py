@@ -198,6 +198,86 @@ def test_a_session_whose_first_span_comes_last_is_one(take: Take, store: Store, 
     assert as_fresh(store, log.parent, tmp_path / "other")
 
 
+@pytest.mark.parametrize("order", ["chat, tool, agent", "tool, chat, agent", "last, tool, chat, agent"])
+def test_a_session_whose_name_or_actor_comes_late_is_one(
+    take: Take, store: Store, tmp_path: Path, order: str
+) -> None:
+    log = tmp_path / "logs" / "spans.jsonl"
+    call = {"type": "tool_call", "id": "k1", "name": "find", "arguments": {"to": "Ulm"}}
+    asked = json.loads(_message("user", "To Ulm, please."))
+    called = [{"role": "assistant", "parts": [call]}]
+    result = [{"role": "tool", "parts": [{"type": "tool_call_response", "id": "k1", "response": "at 9"}]}]
+    told = {"gen_ai.system_instructions": json.dumps([{"type": "text", "content": "Be kind."}])}
+    spans = {
+        "chat": _any_span(
+            "s1",
+            10,
+            "chat",
+            {
+                **told,
+                "gen_ai.input.messages": json.dumps(asked),
+                "gen_ai.output.messages": json.dumps(called),
+            },
+        ),
+        "tool": _any_span(
+            "s2", 12, "execute_tool", {"gen_ai.tool.name": "find", "gen_ai.tool.call.id": "k1"}
+        ),
+        "last": _any_span(
+            "s3",
+            14,
+            "chat",
+            {
+                **told,
+                "gen_ai.input.messages": json.dumps([*asked, *called, *result]),
+                "gen_ai.output.messages": _message("assistant", "At 9."),
+            },
+        ),
+        "agent": _any_span(
+            "s0", 9, "invoke_agent", {"gen_ai.agent.name": "Guide", "gen_ai.conversation.id": "c1"}
+        ),
+    }
+    for name in order.split(", "):
+        with log.open("a") as file:
+            file.write(json.dumps(spans[name]) + "\n")
+        take(store, log.parent)
+    assert len(tables(store)[0]) == 1
+    assert as_fresh(store, log.parent, tmp_path / "other")
+
+
+def test_a_later_session_with_the_words_of_one_that_is_gone_stands_beside_it(
+    take: Take, store: Store, tmp_path: Path
+) -> None:
+    log = tmp_path / "logs" / "spans.jsonl"
+    for start in (10, 20):
+        said = {
+            "gen_ai.input.messages": _message("user", "Hi"),
+            "gen_ai.output.messages": _message("assistant", "Yes?"),
+        }
+        span = _any_span(f"s{start}", start, "chat", {"gen_ai.conversation.id": f"c{start}", **said})
+        log.write_text(json.dumps(span) + "\n")
+        take(store, log.parent)
+    assert [row["native_id"] for row in rows(store, "SELECT native_id FROM trajectories ORDER BY 1")] == [
+        "c10",
+        "c20",
+    ]
+
+
+def _any_span(name: str, start: int, operation: str, attributes: dict[str, str]) -> dict[str, Any]:
+    """One span of trace t1, inside s0, as an object of OTLP."""
+    span = {
+        "traceId": "t1",
+        "spanId": name,
+        "parentSpanId": None if name == "s0" else "s0",
+        "startTimeUnixNano": f"{start}000000000",
+        "endTimeUnixNano": f"{start + 1}000000000",
+        "attributes": [
+            {"key": key, "value": {"stringValue": text}}
+            for key, text in {"gen_ai.operation.name": operation, **attributes}.items()
+        ],
+    }
+    return {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
+
+
 def _span(start: int) -> dict[str, Any]:
     said = {
         "gen_ai.operation.name": "chat",

@@ -272,6 +272,60 @@ def test_numbers_of_tokens_that_count_nothing_are_left_out(tmp_path: Path) -> No
     assert [sum(p.tokens.values()) for p in found.participants] == [0, 0, 0]
 
 
+@pytest.mark.parametrize(
+    ("usage", "prompt"),
+    [
+        ({"input_tokens": 10, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 5}, 915),
+        ({"prompt_tokens": 915, "cache_read_input_tokens": 900}, 915),
+        ({"input_tokens": 915, "input_tokens_details": {"cached_tokens": 900}}, 915),
+    ],
+    ids=["anthropic", "chat completions", "responses"],
+)
+def test_tokens_from_a_cache_count_once(tmp_path: Path, usage: dict[str, object], prompt: int) -> None:
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    path = write_lines(tmp_path / "a.jsonl", {"id": "s", "messages": messages, "usage": usage})
+    assert one("chat", path).participants[1].tokens == {"prompt_tokens": prompt}
+
+
+INVOKED = {"state": "result", "toolCallId": "c1", "toolName": "find", "args": {"to": "Ulm"}, "result": "at 9"}
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"toolInvocations": [INVOKED]},
+        {
+            "toolInvocations": [INVOKED],
+            "parts": [
+                {"type": "step-start"},
+                {"type": "reasoning", "text": "hm", "reasoning": "hm"},
+                {"type": "tool-invocation", "toolInvocation": INVOKED},
+                {"type": "text", "text": "At 9."},
+            ],
+        },
+    ],
+    ids=["list", "parts"],
+)
+@pytest.mark.parametrize("how", ["chat", "mapped"])
+def test_calls_that_stand_beside_a_text_are_called_and_answered(
+    tmp_path: Path, beside: dict[str, object], how: str
+) -> None:
+    messages = [
+        {"role": "user", "content": "To Ulm?", "createdAt": "2026-01-02T10:00:00Z"},
+        {"role": "assistant", "content": "At 9.", "createdAt": "2026-01-02T10:00:05Z", **beside},
+    ]
+    path = write_lines(tmp_path / "a.jsonl", {"id": "s", "messages": messages})
+    mapping = '[trajectory]\nnative_id = "id"\n[messages]\nat = "messages"\n'
+    session = one(how, path, map=mapping if how == "mapped" else None)
+    assert outline(session.events) == [
+        ("user", "message", "To Ulm?"),
+        ("assistant", "action", "find"),
+        ("assistant", "message", "At 9."),
+    ]
+    assert [*session.states.values()] == [{"observation": "at 9"}]
+    assert [event.time for event in session.events][::2] == ["2026-01-02T10:00:00Z", "2026-01-02T10:00:05Z"]
+
+
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), 10**400], ids=["nan", "inf", "10**400"])
 def test_an_outcome_that_is_no_finite_number_is_missing_and_its_session_is_not(
     tmp_path: Path, number: float

@@ -64,8 +64,8 @@ EXPECTED: dict[str, tuple[int, list[tuple[str, str]], list[tuple[str, str, str |
     "web_arena": (3, AGENT, [("agent", "action", "click")] * 4),
     "open_hands": (
         2,
-        [("user", "human"), ("agent", "agent"), ("environment", "environment")],
-        [("user", "message", "message"), ("agent", "action", "run"), ("agent", "action", "run")],
+        [("user", "human"), ("agent", "agent")],
+        [("user", "message", sentence(0)), ("agent", "action", "run"), ("agent", "action", "run")],
     ),
     "lang_graph": (3, USER, [("user", "message", sentence(0)), ("assistant", "action", "search")]),
     "preferences": (3, [("Human", "human"), ("Assistant", "agent")], [("Human", "message", sentence(0))]),

@@ -215,6 +215,28 @@ def test_calls_of_two_sessions_that_begin_alike_are_told_apart_by_the_reply() ->
     ]
 
 
+def test_checkpoints_of_which_the_latest_stands_first_are_one_session(tmp_path: Path) -> None:
+    said = [
+        {"type": "human", "content": sentence(0)},
+        {"type": "ai", "content": "", "tool_calls": [{"name": "find", "args": {}, "id": "c1"}]},
+        {"type": "tool", "content": sentence(1), "tool_call_id": "c1", "status": "success"},
+        {"type": "ai", "content": sentence(2), "tool_calls": []},
+    ]
+    states = [
+        {
+            "config": {"configurable": {"thread_id": "t", "checkpoint_id": f"1e{n}"}},
+            "values": {"messages": said[:n]},
+        }
+        for n in (4, 3, 2, 1)
+    ]
+    (session,) = read_by_draft(write_lines(tmp_path / "history.jsonl", *states))
+    assert [(event.actor, event.kind, event.status) for event in session.events] == [
+        ("user", "message", None),
+        ("assistant", "action", "succeeded"),
+        ("assistant", "message", None),
+    ]
+
+
 def test_a_draft_says_what_it_did_not_understand_and_which_line_to_change(tmp_path: Path) -> None:
     def doubts(path: Path) -> list[str]:
         made = draft(path)

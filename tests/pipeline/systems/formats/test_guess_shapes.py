@@ -221,6 +221,91 @@ def test_what_people_say_in_a_chat_comes_before_steps_beside_it(tmp_path: Path) 
     assert [event.text for event in first.events] == [one["content"] for one in chat]
 
 
+@pytest.mark.parametrize("is_bare", [False, True])
+def test_actions_and_observations_are_calls_and_results_and_what_nobody_says_is_left_out(
+    tmp_path: Path, is_bare: bool
+) -> None:
+    """As OpenHands kept its events before its software agent SDK."""
+    ended = {"content": "no such file", "extras": {"metadata": {"exit_code": 1}}, "success": False}
+    fields: list[dict[str, object]] = [
+        {"source": "agent", "action": "system", "args": {"content": "Be kind."}},
+        {"source": "user", "action": "message", "args": {"content": sentence(0)}},
+        {"source": "environment", "observation": "agent_state_changed", "content": "", "extras": {}},
+        {"source": "user", "action": "recall", "args": {"query": sentence(0), "thought": ""}},
+        {
+            "source": "agent",
+            "action": "run",
+            "args": {"command": "ls", "thought": sentence(1), "blocking": False},
+        },
+        {"source": "agent", "observation": "run", "cause": 4, **ended},
+        {"source": "agent", "action": "write", "args": {"path": "a.py"}},
+        {"source": "agent", "observation": "user_rejected", "cause": 6, "content": "not there"},
+        {
+            "source": "agent",
+            "action": "finish",
+            "args": {"final_thought": sentence(2), "task_completed": "true"},
+        },
+    ]
+    events = [
+        {"id": n, "timestamp": f"2026-01-02T10:00:0{n}", "message": "", **one} for n, one in enumerate(fields)
+    ]
+    path = as_json(tmp_path / "run.json", events if is_bare else {"instance_id": "i1", "history": events})
+    (run,) = read_by_draft(path)
+    assert outline(run.events) == [
+        ("environment", "start", "Be kind."),
+        ("user", "message", sentence(0)),
+        ("agent", "message", sentence(1)),
+        ("agent", "action", "run"),
+        ("agent", "action", "write"),
+        ("user", "confirm_reject", None),
+        ("user", "message", "not there"),
+        ("agent", "message", sentence(2)),
+        ("agent", "action", "finish"),
+    ]
+    assert (run.events[3].status, run.events[3].error) == ("failed", "no such file")
+    assert run.events[3].action and run.events[3].action.arguments == {"command": "ls"}
+    assert not run.outcomes
+
+
+@pytest.mark.parametrize("is_bare", [False, True])
+def test_steps_keep_their_calls_beside_the_models_whole_answer_and_say_why_they_failed(
+    tmp_path: Path, is_bare: bool
+) -> None:
+    """As smolagents gives all of its memory."""
+    function = {"name": "python_interpreter", "arguments": "print(1)"}
+    call = {"id": "c1", "type": "function", "function": function}
+    answer = {"role": "assistant", "content": sentence(9), "tool_calls": None}
+    more = {
+        "model_input_messages": None,
+        "model_output_message": answer,
+        "timing": {"end_time": 1767348005.0},
+    }
+    steps = [
+        {"task": sentence(0), "task_images": None},
+        {"plan": sentence(1), **more},
+        {"step_number": 1, "model_output": sentence(2), "tool_calls": [call], "observations": "1", **more},
+        {
+            "step_number": 2,
+            "model_output": sentence(3),
+            "tool_calls": [call],
+            "error": {"message": "no"},
+            **more,
+        },
+    ]
+    path = as_json(tmp_path / "run.json", steps if is_bare else {"steps": steps})
+    (run,) = read_by_draft(path)
+    assert outline(run.events) == [
+        ("user", "message", sentence(0)),
+        ("assistant", "message", sentence(1)),
+        ("assistant", "message", sentence(2)),
+        ("assistant", "action", "python_interpreter"),
+        ("assistant", "message", sentence(3)),
+        ("assistant", "action", "python_interpreter"),
+    ]
+    assert [(event.status, event.error) for event in run.events[3::2]] == [(None, None), ("failed", "no")]
+    assert run.events[1].time == "2026-01-02T10:00:05+00:00"
+
+
 def test_a_list_of_steps_may_begin_with_what_was_asked_and_have_one_without_a_call(tmp_path: Path) -> None:
     """As smolagents keeps the steps of a run."""
     call = {
@@ -762,6 +847,42 @@ def test_messages_that_may_be_no_part_of_the_talk_are_told(tmp_path: Path, flag:
     assert isinstance(session, Trajectory) and len(session.events) == 2
 
 
+def test_a_cue_with_two_voices_is_a_turn_of_each(tmp_path: Path) -> None:
+    path = tmp_path / "meeting.vtt"
+    path.write_text(
+        "WEBVTT\n\n00:00:01.000 --> 00:00:03.000\n<v Ada>Can we start?</v>\n\n"
+        "00:00:03.500 --> 00:00:05.000\n<v Ada>Good.</v>\n<v Bot>Right.</v>\n\n"
+        "00:00:06.000 --> 00:00:07.000\n<v Bot>Go on.</v>\n"
+    )
+    (meeting,) = read_by_draft(path)
+    assert [(event.actor, event.text) for event in meeting.events] == [
+        ("Ada", "Can we start?"),
+        ("Ada", "Good."),
+        ("Bot", "Right."),
+        ("Bot", "Go on."),
+    ]
+
+
+def test_a_line_of_a_chat_with_an_invisible_mark_is_the_words_of_who_wrote_it(tmp_path: Path) -> None:
+    path = tmp_path / "_chat.txt"
+    path.write_text(
+        "[1/2/26, 10:01:05\u202fAM] Ada von Ulm: Can you book\na train?\n"
+        "[1/2/26, 1:02:00\u202fPM] ~\u202fTripBot: When?\n"
+        "\u200e[1/2/26, 1:03:00\u202fPM] Ada von Ulm: \u200eimage omitted\n"
+        "[1/13/26, 1:04:00\u202fPM] +49\u00a0170\u00a01234567: Done\n"
+        "[1/13/26, 1:05:00\u202fPM] ~\u202fTripBot: At 9.\n",
+        encoding="utf-8",
+    )
+    (session,) = read_by_draft(path)
+    assert [(event.actor, event.time, event.text) for event in session.events] == [
+        ("Ada von Ulm", "2026-01-02T10:01:05", "Can you book\na train?"),
+        ("TripBot", "2026-01-02T13:02:00", "When?"),
+        ("Ada von Ulm", "2026-01-02T13:03:00", "\u200eimage omitted"),
+        ("+49\u00a0170\u00a01234567", "2026-01-13T13:04:00", "Done"),
+        ("TripBot", "2026-01-13T13:05:00", "At 9."),
+    ]
+
+
 def test_a_table_of_western_windows_is_drafted_with_its_encoding(tmp_path: Path) -> None:
     rows = "".join(f"s{n // 2};{('user', 'bot')[n % 2]};Schöne Grüße {n}\n" for n in range(4))
     path = tmp_path / "a.csv"
@@ -1253,6 +1374,8 @@ def test_records_of_a_message_each_keep_the_calls_in_their_contents(tmp_path: Pa
         {"source": "user", "content": sentence(0), "type": "TextMessage"},
         {"source": "surfer", "content": [call], "type": "ToolCallRequestEvent"},
         {"source": "surfer", "content": [answer], "type": "ToolCallExecutionEvent"},
+        {"source": "surfer", "content": "I wonder why.", "type": "ThoughtEvent"},
+        {"source": "surfer", "content": sentence(1)[:9], "type": "ModelClientStreamingChunkEvent"},
         {"source": "surfer", "content": sentence(1), "type": "TextMessage"},
     ]
     (found,) = read_by_draft(path := as_lines(tmp_path / "run.jsonl", log))

@@ -170,6 +170,14 @@ def test_an_agent_without_model_calls_says_what_its_span_says(tmp_path: Path) ->
     assert outline(run.events) == [("user", "message", "To Ulm, please."), ("CodeAgent", "message", "Done.")]
 
 
+def test_the_span_of_a_workflow_that_is_called_an_agent_says_no_persons_words(tmp_path: Path) -> None:
+    inner = [(name, title, parent or "w", values) for name, title, parent, values in SPANS]
+    value = nested([("w", "Agent workflow", None, {KIND: "AGENT"}), *inner])
+    run = one("openinference", write_lines(tmp_path / "a.json", value))
+    assert [(event.actor, event.kind) for event in run.events] == [(who, kind) for who, kind, _ in EXPECTED]
+    assert run.agent == "CodeAgent"
+
+
 @pytest.mark.parametrize(
     ("attributes", "advice"),
     [

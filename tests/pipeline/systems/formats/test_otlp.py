@@ -15,7 +15,7 @@ from tests.pipeline.systems.formats.files import one, outline, read, write_lines
 
 SECOND = 1_000_000_000
 USER = {"role": "user", "parts": [{"type": "text", "content": "Weather in Paris?"}]}
-ASKS = {
+ASKS: dict[str, Any] = {
     "role": "assistant",
     "parts": [{"type": "tool_call", "id": "c1", "name": "weather", "arguments": {"city": "Paris"}}],
 }
@@ -167,6 +167,48 @@ def test_a_tool_span_that_failed_fails_its_call_even_where_no_model_call_was_rec
     (event,) = found.events
     assert event.action and event.action.arguments == {"eur": 3}
     assert (event.status, event.error) == ("failed", "card declined")
+
+
+def _with_id(call_id: str, text: str | None = None) -> dict[str, Any]:
+    """The message that asks for the tool, with another id of the call, and maybe with words."""
+    said = [{"type": "text", "content": text}] if text else []
+    return {"role": "assistant", "parts": [*said, {**ASKS["parts"][0], "id": call_id}]}
+
+
+@pytest.mark.parametrize("text", [None, "I look it up."])
+def test_a_call_that_histories_tell_under_another_id_than_the_output_stands_once(
+    tmp_path: Path, text: str | None
+) -> None:
+    # OpenLLMetry gives a call of the Responses API its item's id in the output, its call_id in histories.
+    history = [USER, _with_id("c1", text), TOLD]
+    spans = [
+        span(1, "chat", input__messages=[USER], output__messages=[_with_id("fc_1", text)]),
+        span(3, "chat", input__messages=history, output__messages=[SAYS]),
+        span(5, "chat", input__messages=[*history, SAYS, USER], output__messages=[_with_id("fc_2")]),
+    ]
+    events = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*spans))).events
+    said = ["message"] if text else []
+    assert [event.kind for event in events] == [*("message", *said, "action", "message", "message", "action")]
+    actions = [event for event in events if event.kind == "action"]
+    assert [bool(event.states) for event in actions] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "known", [{}, {"tool__call__id": "c1"}, {"tool__call__arguments": '{"city": "Paris"}'}]
+)
+def test_a_tools_span_and_a_history_tell_of_one_call_where_no_output_was_recorded(
+    tmp_path: Path, known: dict[str, str]
+) -> None:
+    tool = span(2, "execute_tool", tool__name="weather", tool__call__result="rain", **known)
+    spans = [
+        span(1, "chat", input__messages=[USER]),
+        tool,
+        span(3, "chat", input__messages=[USER, ASKS, TOLD, SAYS]),
+    ]
+    events = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*spans))).events
+    assert [event.kind for event in events] == ["message", "action", "message"]
+    assert events[1].action and events[1].action.arguments == {"city": "Paris"}
+    assert events[1].status == "succeeded" and events[1].states
 
 
 def test_events_a_message_as_conventions_had_them_up_to_1_36_are_read(tmp_path: Path) -> None:

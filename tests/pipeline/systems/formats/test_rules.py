@@ -12,6 +12,7 @@ from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats import marks
 from coaudit.pipeline.systems.formats.mapping import parse
+from coaudit.pipeline.systems.formats.rules import rules
 from tests.pipeline.systems.formats.files import call_and_answer, one, outline, write_lines
 
 TASK = {"role": "user", "content": "Mend the test."}
@@ -28,6 +29,7 @@ RAISED = "Traceback (most recent call last):\n  File 'a.py'\nKeyError: 'x'"
         f"reading\n{RAISED}",
         "<returncode>1</returncode>\n<output></output>",
         "exitcode: 1 (execution failed)\nCode output: ",
+        "Chunk ID: 1a\nWall time: 0.05 seconds\nProcess exited with code 2\nOutput:\nls: no such place\n0\n",
         "out\n[The command completed with exit code 2.]",
         {"error": "no network"},
         '{"success": false, "error": null}',
@@ -254,6 +256,52 @@ def test_ingest_says_where_names_of_a_chat_say_otherwise_than_its_roles(
     for begin, names in zip(beginnings, told, strict=True):
         notes = [note for note in result.remarks.notes() if note.startswith(begin)]
         assert len(notes) == (names is not None) and all(str(names) in note for note in notes)
+
+
+@pytest.mark.parametrize("how", ["chat", "mapped"])
+def test_what_a_run_came_to_is_no_word_of_the_person_under_whose_role_it_is_repeated(
+    tmp_path: Path, how: str
+) -> None:
+    patch = "diff --git a/x b/x\n"
+    said = [TASK, {"role": "assistant", "content": "Done."}, {"role": "user", "content": patch}]
+    path = write_lines(tmp_path / "a.jsonl", {"info": {"submission": patch}, "messages": said})
+    mapping = '[messages]\nat = "messages"\n' if how == "mapped" else None
+    assert [event.actor for event in one(how, path, map=mapping).events] == [
+        "user",
+        "assistant",
+        "environment",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_scaffolds"),
+    [
+        ("# AGENTS.md instructions for /p\n\n<INSTRUCTIONS>\nUse tabs.\n</INSTRUCTIONS>", True),
+        (
+            "# AGENTS.md instructions\n<INSTRUCTIONS>a</INSTRUCTIONS>\n<turn_aborted>b</turn_aborted>",
+            True,
+        ),
+        ("<turn_aborted>\n  <reason>interrupted</reason>\n</turn_aborted>", True),
+        ("<local-command-stdout>Total cost: $1</local-command-stdout>", True),
+        ("<bash-stdout>a.py</bash-stdout><bash-stderr></bash-stderr>", True),
+        ("<system-reminder>a</system-reminder>\n<system-reminder>b</system-reminder>\n", True),
+        ("This session is being continued from a previous conversation that ran out of context. The", True),
+        ("<system-reminder>a</system-reminder>\nUse tabs.\n<system-reminder>b</system-reminder>", False),
+        ("Use tabs. <system-reminder>a</system-reminder>", False),
+        ("<system-reminder>a", False),
+        ("<command-name>/init</command-name>", False),
+        ("# AGENTS.md instructions\nWrite some.", False),
+        ("[Request interrupted by user]", False),
+        ("", False),
+    ],
+)
+def test_what_a_scaffold_alone_tells_the_model_is_told_from_a_persons_words(
+    text: str, is_scaffolds: bool
+) -> None:
+    assert marks.is_surroundings(text) == is_scaffolds
+    assert rules(None).speaker({"role": "user", "content": text})[0] == (
+        "environment" if is_scaffolds else "human"
+    )
 
 
 def test_what_a_scaffold_says_of_where_it_runs_is_neither_a_humans_nor_a_result(tmp_path: Path) -> None:
