@@ -195,13 +195,13 @@ def _has_unlisted_answer(
         rows = execute(connection, query, [book.name, book.version]).fetchall()
     origins = [origin_of(json.loads(external or "{}")) for (external,) in rows]
     alive = {head.id for head in heads}
-    gone = {
+    lost_keys = {
         at.get("key")
         for at in origins
         if is_of(at, server, project.id, project.created_at) and at.get("task") not in alive
     }
     changed = {task.id for task in tasks}
-    keys = (gone | {task.key for task in tasks}) - {None}
+    keys = (lost_keys | {task.key for task in tasks}) - {None}
     return any(head.key in keys and head.id not in changed for head in heads)
 
 
