@@ -22,9 +22,16 @@ from tests.structure import draw, house
 
 NO_PACKAGE_AROUND = ("coaudit", "dashboards.app")
 """The face, whose other folders lie elsewhere, and the script that Streamlit runs by its path."""
-ACROSS = ("test_browser.py", "test_bulkheads.py", "test_charts.py", "test_full_disk.py", "test_hostile.py")
+ACROSS = (
+    "test_browser.py",
+    "test_bulkheads.py",
+    "test_charts.py",
+    "test_full_disk.py",
+    "test_hostile.py",
+    "test_pull_sequences.py",
+)
 """Of several modules at once: pages in a browser, their charts, all readers, each place that a follower
-writes."""
+writes, pulls one after the other."""
 OPENS_DATABASE = {"pipeline.store.connection", "pipeline.store.attach"}
 HEAVY = (
     "altair",

@@ -10,6 +10,7 @@ right in all, and rates that people's labels correct would be its own.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import secrets
 from collections import Counter
@@ -19,7 +20,7 @@ from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
+from zipfile import ZipFile, ZipInfo
 
 from ...schemas import Codebook, Rating, Unit, Verdict
 from ...schemas.rating import Maker
@@ -30,6 +31,8 @@ FOLDS = 5
 FEWEST = 8
 """Labelled units of a code that are needed at the least."""
 FORMAT = 2
+SCHEMA = "schema.json"
+"""The part of a skops file that says what its other parts are."""
 LARGEST_FILE = 1 << 30
 """Bytes to which a file may unpack that is smaller itself. Ours are not compressed: fifty thousand terms take
 60 MB a code."""
@@ -198,10 +201,39 @@ def save(path: Path, codebook: Codebook, models: dict[str, Any], learnt: Sequenc
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        io.dump({"about": about, "kappas": kappas, "models": models}, unfinished)
+        unfinished.write_bytes(_reproducible(io.dumps({"about": about, "kappas": kappas, "models": models})))
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _reproducible(content: bytes) -> bytes:
+    """The same skops file without memory addresses and times: what is learnt again from the same labels has
+    the same bytes, so the same version, and nothing is rated again."""
+    numbers: dict[str, str] = {}
+    result = BytesIO()
+    with ZipFile(BytesIO(content)) as parts, ZipFile(result, "w") as stable:
+        schema = json.loads(parts.read(SCHEMA))
+        _renumber(schema, numbers)
+        for name in parts.namelist():
+            address, dot, ending = name.partition(".")
+            part = json.dumps(schema) if name == SCHEMA else parts.read(name)
+            stable.writestr(ZipInfo(numbers.get(address, address) + dot + ending), part)
+    return result.getvalue()
+
+
+def _renumber(state: Any, numbers: dict[str, str]) -> None:
+    """Replace each object's address in a skops schema, and in names of files, by its number in order."""
+    pending = [state]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, dict):
+            if isinstance(address := one.get("__id__"), int):
+                one["__id__"] = int(numbers.setdefault(str(address), str(len(numbers))))
+            if isinstance(file := one.get("file"), str):
+                address, dot, ending = file.partition(".")
+                one["file"] = numbers.setdefault(address, str(len(numbers))) + dot + ending
+        pending += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
 
 
 def load(path: Path, codebook: Codebook | None = None) -> tuple[str, dict[str, Any], str]:

@@ -97,7 +97,10 @@ def _pull(
     if last and not _has_retraction(store, book, server.url, project.id, last["pulled"]):
         since = last["mark"]
     tasks = list(server.tasks(project.id, since=since and _with_margin(since)))
-    alive = {task.id for task in (server.heads(project.id) if since else tasks)}
+    heads = list(server.heads(project.id)) if since else tasks
+    if since and _has_unlisted_answer(store, book, server.url, project, tasks, heads):
+        heads = tasks = list(server.tasks(project.id))
+    alive = {task.id for task in heads}
     result.projects += 1
     whose = (users, result, mark, project.created_at)
     pulling = ProjectPull(store, sample, book, server.url, project.id, *whose)
@@ -172,6 +175,34 @@ def _has_retraction(store: Store, book: Codebook, server: str, project: int, sin
         rows = execute(connection, query, [book.name, book.version, since]).fetchall()
     places = [origin_of(json.loads(external or "{}")) for (external,) in rows]
     return any((at.get("server"), at.get("project")) != (server, project) for at in places)
+
+
+def _has_unlisted_answer(
+    store: Store,
+    book: Codebook,
+    server: str,
+    project: Project,
+    tasks: Sequence[ListedTask],
+    heads: Sequence[ListedTask],
+) -> bool:
+    """Whether an answer of a task that did not change may now count: another task of its unit changed, or is
+    gone with the ratings from it."""
+    query = """
+        SELECT external FROM current_ratings
+        WHERE codebook = ? AND codebook_version = ? AND rater_kind = 'human'
+    """
+    with store.reading() as connection:
+        rows = execute(connection, query, [book.name, book.version]).fetchall()
+    origins = [origin_of(json.loads(external or "{}")) for (external,) in rows]
+    alive = {head.id for head in heads}
+    lost_keys = {
+        at.get("key")
+        for at in origins
+        if is_of(at, server, project.id, project.created_at) and at.get("task") not in alive
+    }
+    changed = {task.id for task in tasks}
+    keys = (lost_keys | {task.key for task in tasks}) - {None}
+    return any(head.key in keys and head.id not in changed for head in heads)
 
 
 class _Annotation(BaseModel):

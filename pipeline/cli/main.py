@@ -145,7 +145,10 @@ def main() -> None:
 
 
 def _is_interrupt(error: Exception) -> bool:
-    """Whether somebody pressed Ctrl-C, for which DuckDB raises an error of its own during a query."""
+    """Whether somebody pressed Ctrl-C, for which DuckDB raises an error of its own during a query, and a
+    module in C an ImportError while it is loaded."""
+    if isinstance(error.__cause__, KeyboardInterrupt):
+        return True
     return type(error).__name__ == "InterruptException" or (
         isinstance(error, RuntimeError) and str(error) == "Query interrupted"
     )

@@ -8,7 +8,6 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pytest
-from skops import io
 
 from coaudit.judges import JudgeError
 from coaudit.judges.trained import Example, TrainedJudge, judge
@@ -50,6 +49,16 @@ def test_a_model_says_the_same_once_it_was_saved_and_loaded(tmp_path: Path) -> N
 
 
 @pytest.mark.long
+def test_what_is_learnt_again_from_the_same_labels_has_the_same_version(tmp_path: Path) -> None:
+    """The file had memory addresses and times in it, so that everything was rated again."""
+    versions = set()
+    for name in ("first", "again"):
+        judge.save(path := tmp_path / name, BOOK, {"initiative": learnt()}, [])
+        versions.add(judge.load(path)[2])
+    assert len(versions) == 1
+
+
+@pytest.mark.long
 def test_of_units_that_it_learnt_from_it_says_what_it_did_before_it_had_seen_them(tmp_path: Path) -> None:
     """Of words and labels by chance all were right: `validate` gave a kappa of 1, and `rates` its own."""
     rng, words = np.random.default_rng(0), [f"word{number}" for number in range(300)]
@@ -79,15 +88,15 @@ def test_of_units_that_it_learnt_from_it_says_what_it_did_before_it_had_seen_the
 def test_of_two_that_train_at_once_the_later_file_holds_and_nothing_is_left_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, really, path = learnt(), io.dump, tmp_path / "initiative.skops"
+    model, path = learnt(), tmp_path / "initiative.skops"
 
-    def dumped(document: Any, file: Path) -> None:
+    def replaced(unfinished: Path, target: Path) -> Path:
         """Another one comes while the first is about to give its file a name."""
-        really(document, file)
         monkeypatch.undo()
         judge.save(path, BOOK, {}, [])
+        return unfinished.replace(target)
 
-    monkeypatch.setattr(io, "dump", dumped)
+    monkeypatch.setattr(Path, "replace", replaced)
     judge.save(path, BOOK, {"initiative": model}, [])
     assert set(judge.load(path, BOOK)[1]) == {"initiative"}
     assert list(tmp_path.iterdir()) == [path]

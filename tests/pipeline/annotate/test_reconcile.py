@@ -455,3 +455,39 @@ def test_answers_on_a_codebook_that_has_changed_since_are_kept_and_said_not_to_c
         f"project 1: codebook 'initiative' has changed since it was pushed ({former.version}, now "
         f"{book.version}): its annotations are kept and not counted"
     ]
+
+
+class Doubled(Listing):
+    """The same with a second task for the first unit, as after an import by hand."""
+
+    def add(self, store: Store, sample: Sample) -> None:
+        super().add(store, sample)
+        self.listed[2] = replace(self.listed[1], id=2, annotations=[])
+
+    def tasks(self, key: int, since: str | None = None) -> list[ListedTask]:
+        return [one for one in self.listed.values() if since is None or one.id in self.touched]
+
+    def heads(self, key: int) -> list[ListedTask]:
+        return [*self.listed.values()]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("what", ["annotation", "task"])
+def test_an_answer_of_another_task_counts_again_though_nobody_touched_that_task(
+    store: Store, what: str
+) -> None:
+    server: Any = Doubled()
+    sample = draw.draw(store, draw.Wish(("initiative",), "one", size=41))
+    server.add(store, sample)
+    server.answer(1, said(1, "no", 0))
+    server.answer(2, said(2, "yes", 5))
+    pull.pull(store, server, sample)
+    assert labels(store) == ["yes"]
+    if what == "annotation":
+        server.answer(2)
+    else:
+        server.touched = set()
+        del server.listed[2]
+    pull.pull(store, server, sample)
+    assert labels(store) == ["no"]
+    assert pull.pull(store, server, sample).rated == 0

@@ -538,6 +538,18 @@ def test_before_any_rating_a_command_says_what_to_run_in_place_of_an_empty_table
     assert json.loads(coaudit(command, "--json").out)["rows"] == []
 
 
+def test_an_interrupt_while_a_module_in_c_is_loaded_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        raise ImportError("initialization failed") from KeyboardInterrupt()  # as pybind11 has it
+
+    monkeypatch.setattr(main, "app", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == INTERRUPTED and capsys.readouterr() == ("", "")
+
+
 def test_an_interrupt_in_the_middle_of_a_query_is_no_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
