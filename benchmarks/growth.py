@@ -93,14 +93,20 @@ def table(kind: str, generator: Path, options: Sequence[tuple[str, ...]]) -> dic
             command = [sys.executable, str(generator), *words, "--out", str(log)]
             subprocess.run(command, check=True, capture_output=True)
             runs.append(measured(log, Path(place) / str(size)))
-    heads = [" ".join(words).replace("--", "") for words in options]
+    return compare_sizes(kind, [" ".join(words).replace("--", "") for words in options], *runs)
+
+
+def compare_sizes(
+    kind: str, heads: Sequence[str], small: dict[str, Run], large: dict[str, Run]
+) -> dict[str, float]:
+    """Prints what each command took at two sizes, the second ten times the first, and returns the ratios by
+    name."""
     print(f"{'CPU seconds, MiB':20}{heads[0]:>26}{heads[1]:>26}{'ratio':>10}")
-    small, large = runs
-    for name in COMMANDS:
+    for name in small:
         one, ten = small[name], large[name]
         taken = f"{one.cpu:>19.1f}{one.mib:>7.0f}{ten.cpu:>19.1f}{ten.mib:>7.0f}{ten.cpu / one.cpu:>10.1f}"
         print(f"{name:20}{taken}   {ten.wall:.1f} s by the clock")
-    return {f"{kind} of {heads[0]}: {name}": 10 * small[name].cpu / large[name].cpu for name in COMMANDS}
+    return {f"{kind} of {heads[0]}: {name}": 10 * small[name].cpu / large[name].cpu for name in small}
 
 
 def main() -> None:
