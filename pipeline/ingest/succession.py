@@ -166,10 +166,9 @@ def find_superseded(
         return {}
     orphans = unowned_ids(connection, set().union(*(one.missing for one in candidates)))
     result: dict[str, set[str]] = {}
-    whole, growing, late = [], [], []
-    for at, one in enumerate(candidates):
-        (whole if one.system.written_whole else growing).append((at, one))
-        late += [(at, one)] if one.system.named_late else []
+    whole = [(at, one) for at, one in enumerate(candidates) if one.system.written_whole]
+    growing = [(at, one) for at, one in enumerate(candidates) if not one.system.written_whole]
+    late = [(at, one) for at, one in growing if one.system.named_late]
     for query, some, is_fresh in ((_WHOLE, whole, False), (_GROWN, growing, True), (_TOLD_ANEW, late, False)):
         old = [(at, key, False) for at, one in some for key in one.missing & orphans]
         later = [(at, key, True) for at, one in some for key in (one.fresh if is_fresh else one.ids)]
