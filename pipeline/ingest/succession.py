@@ -70,14 +70,20 @@ _TOLD_ANEW = f"""{_SIDES},
         SELECT id, min(time) AS first, arg_max(row(what, time), row(time, seq)) AS latest
         FROM acts GROUP BY id HAVING count(*) = count(time)
     ),
+    endings AS (
+        SELECT reading, condition, latest AS act, min(id) AS id
+        FROM before JOIN bounds USING (id)
+        GROUP BY ALL HAVING count(*) = 1
+    ),
+    tellers AS (
+        SELECT reading, condition, row(what, time) AS act, min(id) AS later
+        FROM later JOIN acts USING (id)
+        GROUP BY ALL HAVING min(id) = max(id)
+    ),
     witnesses AS (
-        SELECT before.reading, before.condition, min(before.id) AS id, min(later.id) AS later
-        FROM before JOIN bounds ON bounds.id = before.id
-            JOIN acts ON row(acts.what, acts.time) = bounds.latest
-            JOIN later ON later.id = acts.id AND later.reading = before.reading
-                AND later.condition IS NOT DISTINCT FROM before.condition
-        GROUP BY before.reading, before.condition, bounds.latest
-        HAVING min(before.id) = max(before.id) AND min(later.id) = max(later.id)
+        SELECT one.reading, one.id, other.later
+        FROM endings one JOIN tellers other ON other.reading = one.reading AND other.act = one.act
+            AND other.condition IS NOT DISTINCT FROM one.condition
     ),
     namesakes AS (
         SELECT before.reading, before.id, later.id AS later
