@@ -14,12 +14,11 @@ import duckdb
 
 from ...schemas.text import count_of
 from ..store import execute
+from ..systems.base import System
 from ..systems.registry import system_of
 from .result import KEPT, NAMED
 from .sources import Source, unowned_ids
 
-CANDIDATES = 20
-"""So many sessions that began last before one, and as many that began with it, are compared with it."""
 _SIDES = """
     WITH said_of AS (
         SELECT unnest(?::JSON::INTEGER[]) AS reading, unnest(?::JSON::VARCHAR[]) AS id,
@@ -62,53 +61,55 @@ _GROWN = f"""{_SIDES},
 """
 _TOLD_ANEW = f"""{_SIDES},
     acts AS (
-        SELECT trajectory_id AS id, time, text, hash(row(text, action)) AS what,
+        SELECT trajectory_id AS id, seq, time, hash(row(text, action)) AS what,
             row_number() OVER (PARTITION BY trajectory_id, what) AS nth
         FROM events
         WHERE trajectory_id IN (SELECT id FROM sides) AND NOT live_only AND kind NOT IN ('start', 'note')
     ),
-    starts AS (
-        SELECT id, min(time) AS first,
-            coalesce(arg_min(what, time) FILTER (WHERE text IS NOT NULL), arg_min(what, time)) AS opening
+    bounds AS (
+        SELECT id, min(time) AS first, arg_max(row(what, time), row(time, seq)) AS latest
         FROM acts GROUP BY id HAVING count(*) = count(time)
     ),
-    carriers AS (
-        SELECT later.reading, coalesce(later.condition, '') AS condition, acts.what, later.id, starts.first,
-            row_number() OVER (
-                PARTITION BY later.reading, later.condition, acts.what ORDER BY starts.first
-            ) AS place
-        FROM later JOIN starts USING (id) JOIN acts USING (id)
-        WHERE acts.nth = 1
+    endings AS (
+        SELECT reading, condition, latest AS act, min(id) AS id
+        FROM before JOIN bounds USING (id)
+        GROUP BY ALL HAVING count(*) = 1
     ),
-    nearest AS (
-        SELECT own.*, unnest(range(near.place - {CANDIDATES}, near.place + {CANDIDATES})) AS place
-        FROM (
-            SELECT before.reading, coalesce(before.condition, '') AS condition, starts.*
-            FROM before JOIN starts USING (id)
-        ) own
-            ASOF JOIN carriers near ON near.reading = own.reading AND near.condition = own.condition
-                AND near.what = own.opening AND near.first <= own.first
+    tellers AS (
+        SELECT reading, condition, row(what, time) AS act, min(id) AS later
+        FROM later JOIN acts USING (id)
+        GROUP BY ALL HAVING min(id) = max(id)
+    ),
+    witnesses AS (
+        SELECT one.reading, one.id, other.later
+        FROM endings one JOIN tellers other ON other.reading = one.reading AND other.act = one.act
+            AND other.condition IS NOT DISTINCT FROM one.condition
+    ),
+    namesakes AS (
+        SELECT before.reading, before.id, later.id AS later
+        FROM before JOIN later ON later.reading = before.reading AND later.native_id = before.native_id
+            AND later.condition IS NOT DISTINCT FROM before.condition
     ),
     pairs AS (
-        SELECT nearest.reading, nearest.id, carriers.id AS later
-        FROM nearest JOIN carriers ON carriers.reading = nearest.reading
-            AND carriers.condition = nearest.condition AND carriers.what = nearest.opening
-            AND carriers.place = nearest.place
-        WHERE carriers.first <= nearest.first
+        SELECT reading, one.id, later
+        FROM (SELECT reading, id, later FROM witnesses UNION FROM namesakes) one
+            JOIN bounds own ON own.id = one.id JOIN bounds other ON other.id = later
+        WHERE other.first <= own.first
     )
     {_HELD}
 """
 """Where spans come late, a session may get another name, and an act another actor, time or arguments: it is
-known by what was said and done, by a session that began no later. Notes are left out, for the result of a
-call that is not known yet is one, and starts, which are notes where something comes before them. Times of one
-log are written alike, so that texts compare as times."""
+known by what was said and done, by a session of the same name that began no later, or by the only one that
+has the act with which it ended, at the same time. Notes are left out, for the result of a call that is not
+known yet is one, and starts, which are notes where something comes before them. Times of one log are written
+alike, so that texts compare as times."""
 
 
 class _Candidate(NamedTuple):
     """A reading of a source that lacks trajectories which the one before gave."""
 
     path: str
-    written_whole: bool
+    system: System
     missing: set[str]
     ids: set[str]
     """All that it gives."""
@@ -154,8 +155,9 @@ def find_superseded(
     it each time, as if it had been read then.
 
     A file that is written whole replaces all that it gave. In other logs a session replaces one of the same
-    name if it has all of its events, and one of any name if it began no later and has all that was said and
-    done in it: anything else is another run, and stays.
+    name if it has all of its events. Where names come late, it also replaces one of which it has all that was
+    said and done, if it began no later and either has its name or alone has the act with which it ended:
+    anything else is another run, and stays.
     """
     now = {path: set(ids) for path, ids in before.items()}
     candidates: list[_Candidate] = []
@@ -163,19 +165,17 @@ def find_superseded(
         if source.system is not None:
             earlier, ids = now.get(source.path, set()), set(source.trajectory_ids)
             if earlier - ids:
-                whole = system_of(source.system).written_whole
-                candidates.append(_Candidate(source.path, whole, earlier - ids, ids, ids - earlier))
+                system = system_of(source.system)
+                candidates.append(_Candidate(source.path, system, earlier - ids, ids, ids - earlier))
             now[source.path] = ids
     if not candidates:
         return {}
     orphans = unowned_ids(connection, set().union(*(one.missing for one in candidates)))
     result: dict[str, set[str]] = {}
-    for query, is_whole, is_fresh in (
-        (_WHOLE, True, False),
-        (_GROWN, False, True),
-        (_TOLD_ANEW, False, False),
-    ):
-        some = [(at, one) for at, one in enumerate(candidates) if one.written_whole == is_whole]
+    whole = [(at, one) for at, one in enumerate(candidates) if one.system.written_whole]
+    growing = [(at, one) for at, one in enumerate(candidates) if not one.system.written_whole]
+    late = [(at, one) for at, one in growing if one.system.named_late]
+    for query, some, is_fresh in ((_WHOLE, whole, False), (_GROWN, growing, True), (_TOLD_ANEW, late, False)):
         old = [(at, key, False) for at, one in some for key in one.missing & orphans]
         later = [(at, key, True) for at, one in some for key in (one.fresh if is_fresh else one.ids)]
         if old and later:

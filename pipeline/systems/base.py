@@ -143,6 +143,8 @@ class System:
     written_whole: bool = False
     """Whether its files are finished once written: what one holds now replaces all that it held. Files of
     other systems grow, or begin anew under a name that was there before."""
+    named_late: bool = False
+    """Whether what names a session may come after what was said in it, as the span does that ends last."""
     on_request: bool = False
     """Read only where `--system` names it: its files look like another system's, or like any."""
     measures: Callable[[Trajectory, References, TimeLimit], Iterator[Measure]] = _no_measures

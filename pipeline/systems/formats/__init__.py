@@ -16,8 +16,8 @@ SYSTEMS = (
         sessions_apart=native.sessions_apart,
     ),
     System(inspect.SYSTEM, inspect.recognises, inspect.read),
-    System(otlp.SYSTEM, otlp.recognises, otlp.read),
-    System(openinference.SYSTEM, openinference.recognises, openinference.read),
+    System(otlp.SYSTEM, otlp.recognises, otlp.read, named_late=True),
+    System(openinference.SYSTEM, openinference.recognises, openinference.read, named_late=True),
     System(
         chat.SYSTEM,
         chat.recognises,

@@ -327,7 +327,8 @@ def _add_usage(talk: Talk, usage: JsonValue) -> None:
         names = ("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")
         counts = [next((usage[key] for key in keys if key in usage), None) for keys in names]
         prompt, completion = (c if type(c) is int else None for c in counts)
-        if prompt is not None and "prompt_tokens" not in usage:
+        is_whole = "prompt_tokens" in usage or usage.get("total_tokens") == (prompt or 0) + (completion or 0)
+        if prompt is not None and not is_whole:
             prompt += sum(count for name in BESIDE_INPUT if type(count := usage.get(name)) is int)
         talk.add_tokens(agents[0], prompt, completion)
 

@@ -18,6 +18,7 @@ letter for one, and maybe something in brackets."""
 _PERSON = r"(?:[^\W\d_][\w.'’/-]*(?: [^\W\d_][\w.'’/-]*){0,3}(?: ?\([^)\n]{1,40}\))?|\+\d[\d\s()-]{5,20}\d)"
 """The same behind a date and a time, where its later words may begin with small letters, or a telephone's
 number."""
+_DATE = r"(?P<time>\d{1,4}[/.-]\d\d?[/.-]\d{2,4},? \d\d?:\d\d(?::\d\d)?(?:\s?[APap][Mm])?)"
 UNTIMED = (
     r"^\[[^\]\n]{5,40}\][ \t]+(?P<speaker>" + _NAME + r")[ \t]*[:>][ \t]*",
     r"^\[?\(?\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?\)?\]?(?: -)?[ \t]+(?P<speaker>" + _NAME + r")[ \t]*[:>][ \t]*",
@@ -33,8 +34,8 @@ PATTERNS = (
     + _NAME
     + r")[ \t]*[:>][ \t]*",
     # WhatsApp puts an invisible mark before some lines, and ~ before who is no contact.
-    r"^\u200e?\[?(?P<time>\d{1,4}[/.-]\d\d?[/.-]\d{2,4},? \d\d?:\d\d(?::\d\d)?(?:\s?[APap][Mm])?)\]?"
-    r"(?: [-–])? (?:~\s?)?(?P<speaker>" + _PERSON + r")[ \t]*:[ \t]*",
+    r"^\u200e?\[?" + _DATE + r"(?:\](?: [-–])?| [-–]) (?:~\s?)?(?P<speaker>" + _PERSON + r")[ \t]*:[ \t]*",
+    r"^\[?" + _DATE + r" (?P<speaker>" + _NAME + r")[ \t]*:[ \t]*",
     *UNTIMED,
     r"^(?P<speaker>" + _NAME + r") \((?:to|->|→) [^)\n]*\)[ \t]*:[ \t]*",
     r"^[ \t]*(?P<speaker>" + _NAME + r")[ \t]*:(?:[ \t]+|[ \t]*$)",

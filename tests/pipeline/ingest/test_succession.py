@@ -262,10 +262,12 @@ def test_a_later_session_with_the_words_of_one_that_is_gone_stands_beside_it(
     ]
 
 
-def _any_span(name: str, start: int, operation: str, attributes: dict[str, str]) -> dict[str, Any]:
-    """One span of trace t1, inside s0, as an object of OTLP."""
+def _any_span(
+    name: str, start: int, operation: str, attributes: dict[str, str], trace: str = "t1"
+) -> dict[str, Any]:
+    """One span of a trace, inside s0, as an object of OTLP."""
     span = {
-        "traceId": "t1",
+        "traceId": trace,
         "spanId": name,
         "parentSpanId": None if name == "s0" else "s0",
         "startTimeUnixNano": f"{start}000000000",
@@ -297,6 +299,44 @@ def _span(start: int) -> dict[str, Any]:
 
 def _message(role: str, text: str) -> str:
     return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
+
+
+def _chat_line(n: int) -> str:
+    said = {"user": "Yes", "assistant": "OK"}
+    messages = [
+        {"role": role, "content": text, "timestamp": f"2026-01-01T10:{n:02}:0{place}Z"}
+        for place, (role, text) in enumerate(said.items())
+    ]
+    return json.dumps({"id": f"c{n}", "messages": messages}) + "\n"
+
+
+def _span_line(n: int, start: int) -> str:
+    said = {
+        "gen_ai.input.messages": _message("user", "Yes"),
+        "gen_ai.output.messages": _message("assistant", "OK"),
+    }
+    span = _any_span(f"s{n}", start, "chat", {"gen_ai.conversation.id": f"c{n}", **said}, trace=f"t{n}")
+    return json.dumps(span) + "\n"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [_chat_line(n) for n in range(5)],
+        [_span_line(n, 10 + n) for n in range(5)],
+        [_span_line(n, 10) for n in range(5)],
+    ],
+    ids=["chats", "spans", "spans at one time"],
+)
+def test_sessions_with_the_same_words_stay_where_their_file_was_cut(
+    take: Take, store: Store, tmp_path: Path, told: list[str]
+) -> None:
+    log = tmp_path / "logs" / "many.jsonl"
+    for text in (told, told[:1], told[2:4]):
+        log.write_text("".join(text))
+        take(store, log.parent)
+    names = [row["native_id"] for row in rows(store, "SELECT native_id FROM trajectories ORDER BY 1")]
+    assert names == ["c0", "c1", "c2", "c3", "c4"]
 
 
 def lines(path: Path, **sessions: int) -> None:

@@ -278,8 +278,9 @@ def test_numbers_of_tokens_that_count_nothing_are_left_out(tmp_path: Path) -> No
         ({"input_tokens": 10, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 5}, 915),
         ({"prompt_tokens": 915, "cache_read_input_tokens": 900}, 915),
         ({"input_tokens": 915, "input_tokens_details": {"cached_tokens": 900}}, 915),
+        ({"input_tokens": 915, "total_tokens": 915, "cache_read_input_tokens": 900}, 915),
     ],
-    ids=["anthropic", "chat completions", "responses"],
+    ids=["anthropic", "chat completions", "responses", "a sum without the cache"],
 )
 def test_tokens_from_a_cache_count_once(tmp_path: Path, usage: dict[str, object], prompt: int) -> None:
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]

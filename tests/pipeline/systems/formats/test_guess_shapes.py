@@ -866,7 +866,7 @@ def test_a_cue_with_two_voices_is_a_turn_of_each(tmp_path: Path) -> None:
 def test_a_line_of_a_chat_with_an_invisible_mark_is_the_words_of_who_wrote_it(tmp_path: Path) -> None:
     path = tmp_path / "_chat.txt"
     path.write_text(
-        "[1/2/26, 10:01:05\u202fAM] Ada von Ulm: Can you book\na train?\n"
+        "[1/2/26, 10:01:05\u202fAM] Ada von Ulm: Can you book\na train?\n3/2/26 9:00 the talk is at: Ulm\n"
         "[1/2/26, 1:02:00\u202fPM] ~\u202fTripBot: When?\n"
         "\u200e[1/2/26, 1:03:00\u202fPM] Ada von Ulm: \u200eimage omitted\n"
         "[1/13/26, 1:04:00\u202fPM] +49\u00a0170\u00a01234567: Done\n"
@@ -875,7 +875,11 @@ def test_a_line_of_a_chat_with_an_invisible_mark_is_the_words_of_who_wrote_it(tm
     )
     (session,) = read_by_draft(path)
     assert [(event.actor, event.time, event.text) for event in session.events] == [
-        ("Ada von Ulm", "2026-01-02T10:01:05", "Can you book\na train?"),
+        (
+            "Ada von Ulm",
+            "2026-01-02T10:01:05",
+            "Can you book\na train?\n3/2/26 9:00 the talk is at: Ulm",
+        ),
         ("TripBot", "2026-01-02T13:02:00", "When?"),
         ("Ada von Ulm", "2026-01-02T13:03:00", "\u200eimage omitted"),
         ("+49\u00a0170\u00a01234567", "2026-01-13T13:04:00", "Done"),

@@ -273,6 +273,9 @@ def test_what_a_run_came_to_is_no_word_of_the_person_under_whose_role_it_is_repe
     ]
 
 
+CONTINUED = "This session is being continued from a previous conversation that ran out of context."
+
+
 @pytest.mark.parametrize(
     ("text", "is_scaffolds"),
     [
@@ -285,7 +288,9 @@ def test_what_a_run_came_to_is_no_word_of_the_person_under_whose_role_it_is_repe
         ("<local-command-stdout>Total cost: $1</local-command-stdout>", True),
         ("<bash-stdout>a.py</bash-stdout><bash-stderr></bash-stderr>", True),
         ("<system-reminder>a</system-reminder>\n<system-reminder>b</system-reminder>\n", True),
-        ("This session is being continued from a previous conversation that ran out of context. The", True),
+        (f"{CONTINUED} The conversation is summarized below:\nA plan.", True),
+        (f"{CONTINUED} The summary below covers the earlier portion of the conversation.", True),
+        (f"{CONTINUED} Why do I see this?", False),
         ("<system-reminder>a</system-reminder>\nUse tabs.\n<system-reminder>b</system-reminder>", False),
         ("Use tabs. <system-reminder>a</system-reminder>", False),
         ("<system-reminder>a", False),
