@@ -36,7 +36,7 @@ _RATERS = """
 _SAMPLED = """
     WITH s AS (SELECT id FROM trajectories t WHERE {where}),
     drawn AS (
-        SELECT x.codebook, x.trajectory_id, x.event, b.code, bool_and(x.probability IS NULL) AS disputed,
+        SELECT x.codebook, x.trajectory_id, x.event, b.code, x.probability IS NULL AS settles,
             max(x.overlap) AS labels
         FROM samples x SEMI JOIN s ON s.id = x.trajectory_id
         JOIN codebooks b ON b.name = x.codebook AND (x.code IS NULL OR x.code = b.code)
@@ -44,15 +44,17 @@ _SAMPLED = """
     ),
     labelled AS (
         SELECT codebook, trajectory_id, event, code, count(DISTINCT rater) FILTER (rater <> 'gold') AS people,
-            count(DISTINCT rater) FILTER (rater = 'gold') AS gold
+            count(DISTINCT rater) FILTER (rater = 'gold') AS gold,
+            count(DISTINCT label) FILTER (rater <> 'gold') > 1 AS in_dispute
         FROM counted_ratings WHERE rater_kind = 'human' AND label IS NOT NULL GROUP BY ALL
     )
     SELECT d.codebook, sum(d.labels)::BIGINT AS drawn,
         sum(
-            least(d.labels, coalesce(CASE WHEN d.disputed THEN l.gold ELSE greatest(l.people, l.gold) END, 0))
+            least(d.labels, coalesce(CASE WHEN d.settles THEN l.gold ELSE greatest(l.people, l.gold) END, 0))
         )::BIGINT AS labelled
     FROM drawn d LEFT JOIN labelled l ON l.codebook = d.codebook AND l.code = d.code
         AND l.trajectory_id = d.trajectory_id AND l.event IS NOT DISTINCT FROM d.event
+    WHERE NOT d.settles OR l.in_dispute
     GROUP BY ALL
 """
 
@@ -79,7 +81,8 @@ def coverage(store: Store, only: Selection | None = None) -> list[Row]:
     """How far each rater got with the units of each codebook: questions, model, answers, errors.
 
     `drawn` and `labelled` are of the codebook: the labels that samples want of people, several of a question
-    that several are to answer, and those of them that there are. What people dispute wants that of gold.
+    that several are to answer, and those of them that there are. What people dispute wants gold besides,
+    on the codes in dispute alone: no other is settled.
     """
     where, values = (only or Selection()).where()
     with store.reading() as connection:

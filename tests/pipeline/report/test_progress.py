@@ -116,3 +116,38 @@ def test_a_unit_for_two_people_is_left_until_both_have_labelled_it(store: Store)
             assert 0 < left() <= both * len(codes)
     eva = {f"arm-{n}" for n in range(3)} & {unit.trajectory for unit in units if unit.overlap == 2}
     assert left() == both - len(eva), "of C.1, where nobody else labelled it"
+
+
+def test_what_people_dispute_is_left_until_gold_settles_it_and_other_codes_of_the_unit_are_not(
+    store: Store,
+) -> None:
+    """A dispute in a unit of an ordinary sample was done before anybody settled it; of one in labels from
+    elsewhere the codes on which people agree were left for ever, for nobody is asked about them again."""
+    codes = [code.code for code in codebooks.load("failures").codes]
+
+    def counts() -> tuple[int, int]:
+        book = {r["codebook"]: r for r in progress.coverage(store)}["failures"]
+        return book["drawn"], book["labelled"]
+
+    def say(trajectory: str, who: str, present: str, *only: str) -> None:
+        labels = {code: "present" if code == present else "absent" for code in only or codes}
+        rate(
+            store,
+            [
+                verdict(trajectory, None, "failures", label, code=code, rater=who)
+                for code, label in labels.items()
+            ],
+        )
+
+    first, *_ = draw.draw(store, draw.Wish(("failures",), "some", size=1, overlap=1.0)).units
+    elsewhere = next(f"arm-{n}" for n in range(3, 10) if f"arm-{n}" != first.trajectory)
+    for trajectory in (first.trajectory, elsewhere):
+        say(trajectory, "ann", "C.1")
+        say(trajectory, "bob", "C.2")
+    assert counts() == (2 * len(codes), 2 * len(codes))
+
+    draw.draw(store, draw.Wish(("failures",), "disputes", method="disagreements"))
+    assert counts() == (2 * len(codes) + 4, 2 * len(codes)), "C.1 and C.2 of both"
+    say(elsewhere, "gold", "C.1", "C.1", "C.2")
+    say(first.trajectory, "gold", "C.1", "C.1")
+    assert counts() == (2 * len(codes) + 4, 2 * len(codes) + 3)
