@@ -221,7 +221,8 @@ def distinct_rows(table: Ints) -> tuple[Ints, Ints, Ints]:
         rows, inverse, counts = np.unique(table, axis=0, return_inverse=True, return_counts=True)
         return rows, inverse.ravel(), counts
     numbers = np.zeros(len(table), dtype=np.int64)
-    for column, first, span in zip(table.T, low, spans, strict=True):
+    whole, least = table.astype(np.int64, copy=False), low.astype(np.int64)  # bytes would overflow
+    for column, first, span in zip(whole.T, least, spans, strict=True):
         numbers = numbers * span + (column - first)
     if prod(spans) > _SPARSE * len(table):
         _, place, inverse, counts = np.unique(
@@ -232,7 +233,8 @@ def distinct_rows(table: Ints) -> tuple[Ints, Ints, Ints]:
     present = np.flatnonzero(occurrences)
     place_of = np.cumsum(occurrences > 0) - 1
     columns = np.unravel_index(present, spans)
-    return np.stack(columns, axis=1) + low, place_of[numbers], occurrences[present]
+    rows = (np.stack(columns, axis=1) + least).astype(table.dtype, copy=False)
+    return rows, place_of[numbers], occurrences[present]
 
 
 def _distinct_weights(weights: Floats) -> tuple[Floats, Ints]:
@@ -241,7 +243,7 @@ def _distinct_weights(weights: Floats) -> tuple[Floats, Ints]:
     if (weights == weights[0]).all():
         return weights[:1], np.zeros(len(weights), dtype=np.int64)
     values, place = np.unique(weights, return_inverse=True)
-    is_next = np.diff(values, prepend=0.0) > _ROUNDING * values
+    is_next = np.diff(values, prepend=-1.0) > _ROUNDING * values
     return values[is_next], (np.cumsum(is_next) - 1)[place]
 
 
@@ -279,10 +281,12 @@ def _design_effect(by_cluster: Floats) -> float:
 
 
 def _by_cluster(clusters: Ints, rows: Ints, weights: Floats, n_seen: int, n_unseen: int) -> Floats:
+    if clusters.dtype.kind not in "iu":  # names
+        clusters = np.unique(clusters, return_inverse=True)[1]
     _, codes, sizes = distinct_rows(clusters[:, None])
     shape = len(sizes), n_seen + n_unseen
     cells = np.ravel_multi_index((codes, rows), shape)
-    return np.bincount(cells, weights=weights, minlength=prod(shape)).astype(np.float64).reshape(shape)
+    return np.bincount(cells, weights=weights, minlength=prod(shape)).reshape(shape)
 
 
 def _prior(

@@ -222,3 +222,34 @@ def test_distinct_rows_are_those_of_numpy_whatever_numbers_they_hold(
     assert np.array_equal(rows, expected)
     assert np.array_equal(counts, occurrences)
     assert np.array_equal(rows[inverse], table)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.uint64, np.bool_])
+def test_distinct_rows_of_few_bytes_or_without_a_sign_are_those_of_numpy(kind: type) -> None:
+    ends = (0, 2) if kind is np.bool_ else (0, 200) if kind is np.uint64 else (-100, 101)
+    table = np.random.default_rng(0).integers(*ends, size=(300, 2)).astype(kind)
+    apart = np.array([[2**60], [1], [2**60 + 1], [1]], dtype=np.uint64)
+    for one in (table, table[:5], *([apart] if kind is np.uint64 else [])):
+        rows, inverse, _ = distinct_rows(one)
+        assert np.array_equal(rows, np.unique(one, axis=0)) and rows.dtype == one.dtype
+        assert np.array_equal(rows[inverse], one)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint64, np.str_, np.float64])
+def test_trajectories_may_be_named_by_anything_that_can_be_sorted(kind: type) -> None:
+    """Codes of a frame's categories are bytes, hashes have no sign, and ids are texts."""
+    rng = np.random.default_rng(1)
+    matrix, clusters = rng.integers(0, 2, (400, 2)), rng.integers(-100, 100, 400)
+    if kind is np.uint64:
+        clusters += 100
+    expected = patterns(matrix, 2, clusters=clusters)
+    names = patterns(matrix, 2, clusters=clusters.astype(kind))
+    assert names.independent == expected.independent == len(np.unique(clusters))
+    if kind is not np.str_:  # which have another order
+        assert np.array_equal(names.draw(5, 0), expected.draw(5, 0))
+
+
+def test_a_unit_without_weight_does_not_count() -> None:
+    matrix = np.array([[0, 0]] * 6 + [[0, 1]] * 4)
+    found = patterns(matrix, 2, weights=np.repeat([1.0, 0.0, 2.0], [3, 3, 4]))
+    assert found.counts[found.cells[:, 1] == 0].sum() == pytest.approx(10 * 3 / 11)
