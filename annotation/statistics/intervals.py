@@ -286,8 +286,8 @@ def _by_cluster(clusters: Ints, rows: Ints, weights: Floats, n_seen: int, n_unse
     _, codes, sizes = distinct_rows(clusters[:, None])
     shape = len(sizes), n_seen + n_unseen
     cells = np.ravel_multi_index((codes, rows), shape)
-    sums: Floats = np.bincount(cells, weights=weights, minlength=prod(shape)).astype(np.float64)
-    return sums.reshape(shape)
+    table: Floats = np.bincount(cells, weights=weights, minlength=prod(shape)).astype(np.float64, copy=False)
+    return table.reshape(shape)
 
 
 def _prior(

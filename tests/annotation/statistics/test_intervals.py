@@ -12,6 +12,7 @@ from coaudit.annotation.statistics import Ratings, coefficients
 from coaudit.annotation.statistics.agreement import Level, agreement
 from coaudit.annotation.statistics.intervals import (
     MISSING,
+    Ints,
     distinct_rows,
     interval_around,
     jeffreys,
@@ -230,8 +231,8 @@ def test_distinct_rows_are_those_of_numpy_whatever_numbers_they_hold(
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.uint64, np.bool_])
 def test_distinct_rows_of_few_bytes_or_without_a_sign_are_those_of_numpy(kind: type) -> None:
     ends = (0, 2) if kind is np.bool_ else (0, 200) if kind is np.uint64 else (-100, 101)
-    table: NDArray[Any] = np.random.default_rng(0).integers(*ends, size=(300, 2)).astype(kind)
-    apart = np.array([[2**60], [1], [2**60 + 1], [1]], dtype=np.uint64)
+    table: Ints = np.random.default_rng(0).integers(*ends, size=(300, 2)).astype(kind)
+    apart: Ints = np.array([[2**60], [1], [2**60 + 1], [1]]).astype(kind)
     for one in (table, table[:5], *([apart] if kind is np.uint64 else [])):
         rows, inverse, _ = distinct_rows(one)
         assert np.array_equal(rows, np.unique(one, axis=0)) and rows.dtype == one.dtype
