@@ -312,7 +312,8 @@ def _metric(
 
 
 def _order(metric: Metric) -> tuple[Any, ...]:
-    group = tuple(str(value) for value in (metric.group or {}).values())
+    # A group may be called None: what is in no group stands behind it.
+    group = tuple((str(value), value is None) for value in (metric.group or {}).values())
     return (group, metric.metric, metric.scoring or "", metric.rater or "", metric.participant or "")
 
 

@@ -1,12 +1,9 @@
 """Intervals: published values, and coverage of the pattern-count bootstrap by simulation."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from coaudit.annotation.statistics import Ratings, coefficients
 from coaudit.annotation.statistics.agreement import Level, agreement

@@ -65,6 +65,18 @@ def test_of_reasons_that_are_as_frequent_the_first_is_named_in_whatever_order_lo
     assert said == ["late"] * len(reasons)
 
 
+def test_a_group_called_none_stands_before_what_is_in_no_group(tmp_path: Path) -> None:
+    groups = [{"wave": "a"}, {"wave": "None"}, {}]
+    lines = []
+    for number, tags in enumerate(groups):
+        head, *events = own(f"s{number}", *([] if number else [outcome("helpful", 3)]))
+        lines += [{**head, "tags": tags}, *events]
+    store = made(tmp_path / "workspace")
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    rows = [row for row in metrics(store, by=["wave"]) if row.metric == "outcome:helpful"]
+    assert [(row.group or {})["wave"] for row in rows] == ["None", None, "a"]
+
+
 def test_the_reason_is_that_of_most_sessions_not_of_most_tasks(tmp_path: Path) -> None:
     """Three runs of one task lost their form, one run of each of two others came late."""
     runs = [("one", "lost"), ("one", "lost"), ("one", "lost"), ("two", "late"), ("three", "late")]
