@@ -217,14 +217,15 @@ def distinct_rows(table: Ints) -> tuple[Ints, Ints, Ints]:
     """
     low, high = table.min(0, initial=0), table.max(0, initial=0)
     spans = [int(last) - int(first) + 1 for first, last in zip(low, high, strict=True)]
-    if prod(spans) > _NUMBERS:
+    size = prod(spans)
+    if size > _NUMBERS:
         rows, inverse, counts = np.unique(table, axis=0, return_inverse=True, return_counts=True)
         return rows, inverse.ravel(), counts
     numbers = np.zeros(len(table), dtype=np.int64)
     whole, least = table.astype(np.int64, copy=False), low.astype(np.int64)  # bytes would overflow
     for column, first, span in zip(whole.T, least, spans, strict=True):
         numbers = numbers * span + (column - first)
-    if prod(spans) > _SPARSE * len(table):
+    if size > _SPARSE * len(table):
         _, place, inverse, counts = np.unique(
             numbers, return_index=True, return_inverse=True, return_counts=True
         )

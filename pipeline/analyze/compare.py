@@ -30,7 +30,7 @@ from .choice import check_rater, crowds
 from .counts import CODEBOOKS, Process, places
 from .designs import Designs
 from .matrices import rated_codes
-from .matrix import Rated, chosen_books, keys_of
+from .matrix import Rated, chosen_books, keys_of, unit_groups
 from .rates import audit
 from .totals import CLUSTER, HEADS, RATES, bounds_of, groups, has_clusters
 
@@ -378,11 +378,8 @@ class Grouping:
         """The grouping of a code's units; `group_of` are groups and clusters by the trajectory's id."""
         nowhere: tuple[Group, int] = ((None, None), 0)
         of_trajectory = [group_of.get(key, nowhere) for key in code.ids]
-        groups = sorted({group for group, _ in of_trajectory}, key=str)
-        place_of = {group: place for place, group in enumerate(groups)}
-        places = np.array([place_of[group] for group, _ in of_trajectory], dtype=np.int64)
         clusters = np.array([number for _, number in of_trajectory], dtype=np.uint64)
-        return cls(groups, places[code.trajectory], clusters[code.trajectory])
+        return cls(*unit_groups(code, (group for group, _ in of_trajectory)), clusters[code.trajectory])
 
 
 def _rater_questions(

@@ -72,7 +72,8 @@ def shares(
                 GROUP BY ALL
             )
             SELECT * EXCLUDE (cluster, y, x, missing), sum(missing)::BIGINT AS missing,
-                list(y ORDER BY cluster) FILTER (x > 0) AS y, list(x ORDER BY cluster) FILTER (x > 0) AS x
+                coalesce(list(y ORDER BY cluster) FILTER (x > 0), []) AS y,
+                coalesce(list(x ORDER BY cluster) FILTER (x > 0), []) AS x
             FROM per_cluster GROUP BY ALL ORDER BY ALL
         """
         rows = rows_with_arrays(connection, query, [codebook, *values])
@@ -80,8 +81,7 @@ def shares(
 
 
 def _share(row: dict[str, Any], keys: int) -> Share:
-    lists = (row[name] if row[name] is not None else [] for name in ("y", "x"))
-    present, answers = (np.array(one, dtype=np.float64) for one in lists)
+    present, answers = (np.array(row[name], dtype=np.float64) for name in ("y", "x"))
     n, clusters = int(answers.sum()), len(answers)
     sample = Totals(
         numerator=present,

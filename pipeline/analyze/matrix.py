@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import duckdb
 import numpy as np
@@ -21,6 +22,7 @@ from .designs import Design
 DAY = "day"
 """The day on which a trajectory began."""
 Unit = tuple[str, int | None]
+T = TypeVar("T", bound=Hashable)
 OUTSIDE = "labelled units outside the samples, unweighted"
 """The population of units that people labelled though no sample holds them."""
 
@@ -177,6 +179,15 @@ class Rated:
             gold = self.of(GOLD)
             answer = np.where(gold >= 0, gold, answer)
         return answer.astype(np.int64)
+
+
+def unit_groups(code: Rated, groups: Iterable[T]) -> tuple[list[T], Ints]:
+    """The distinct ones of `groups`, one a trajectory in the order of `code.ids`, and the place (units,) of
+    each unit's among them."""
+    of_trajectory = list(groups)
+    place_of = {group: place for place, group in enumerate(dict.fromkeys(of_trajectory))}
+    places = np.array([place_of[group] for group in of_trajectory], dtype=np.int64)
+    return list(place_of), places[code.trajectory]
 
 
 def chosen_books(store: Store, names: Sequence[str]) -> list[Codebook]:

@@ -22,7 +22,7 @@ from ..errors import UsageError
 from ..store import Store
 from .agreement import joined_codes, of_codes
 from .matrices import rated_codes
-from .matrix import Population, Rated, chosen_books, group_name, groups
+from .matrix import Population, Rated, chosen_books, group_name, groups, unit_groups
 
 COEFFICIENTS = ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "percent_agreement")
 ON_A_SCALE = ("cohen_kappa_quadratic", "mean_cohen_kappa_quadratic", "krippendorff_alpha")
@@ -81,12 +81,11 @@ def _joint_rows(
     raters = tuple(sorted({rater for code in codes for rater in code.humans}))
     if len(raters) < 2:
         return
-    of_trajectory = [group_name(group_of.get(key, {})) for key in codes[0].ids]
-    names, different = np.array(of_trajectory, dtype=object)[codes[0].trajectory], sorted(set(of_trajectory))
+    names, places = unit_groups(codes[0], (group_name(group_of.get(key, {})) for key in codes[0].ids))
     for part in joined_codes(codes).populations:
         yield from _rows(codes, raters, part, part.units, None)
-        for name in different if len(different) > 1 else ():
-            yield from _rows(codes, raters, part, part.units & (names == name), name)
+        for name in sorted(names) if len(names) > 1 else ():
+            yield from _rows(codes, raters, part, part.units & (places == names.index(name)), name)
 
 
 def _rows(

@@ -21,7 +21,7 @@ from ..errors import UsageError
 from ..store import Selection, Store
 from .designs import Design
 from .matrices import rated_codes
-from .matrix import Rated, chosen_books, groups
+from .matrix import Rated, chosen_books, groups, unit_groups
 
 MEAN, MODEL, WITH_JUDGE = "mean", "dawid-skene", "dawid-skene-judge"
 LABELS = (MEAN, MODEL, WITH_JUDGE)
@@ -76,11 +76,10 @@ def _group_rows(
     estimator: str | None,
     labels: str,
 ) -> Iterator[Rate]:
-    of_trajectory = [tuple(group_of[key].values()) if key in group_of else None for key in code.ids]
-    place_of = {group: place for place, group in enumerate(dict.fromkeys(of_trajectory))}
-    of_unit = np.array([place_of[group] for group in of_trajectory], dtype=np.int64)[code.trajectory]
-    for values in sorted((group for group in place_of if group is not None), key=str):
-        subset = code.where(of_unit == place_of[values])
+    own = (tuple(group_of[key].values()) if key in group_of else None for key in code.ids)
+    names, places = unit_groups(code, own)
+    for values in sorted((name for name in names if name is not None), key=str):
+        subset = code.where(places == names.index(values))
         group = dict(zip(by, values, strict=True)) if by else None
         judges: list[str | None] = [name for name in subset.judges if judge in (None, name)]
         for name in judges or ([] if judge else [None]):

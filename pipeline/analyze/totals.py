@@ -108,8 +108,9 @@ def groups(
         )
         SELECT * EXCLUDE (cluster, y, x, n, missing, silent, yes_no), sum(n)::BIGINT AS n,
             sum(silent)::BIGINT AS silent, sum(missing)::BIGINT AS missing, bool_and(yes_no) AS yes_no,
-            list(y ORDER BY cluster) FILTER (x > 0) AS y, list(x ORDER BY cluster) FILTER (x > 0) AS x,
-            list(cluster ORDER BY cluster) FILTER (x > 0) AS cluster
+            coalesce(list(y ORDER BY cluster) FILTER (x > 0), []) AS y,
+            coalesce(list(x ORDER BY cluster) FILTER (x > 0), []) AS x,
+            coalesce(list(cluster ORDER BY cluster) FILTER (x > 0), []) AS cluster
         FROM per_cluster GROUP BY ALL ORDER BY ALL
     """
     for row in rows_with_arrays(connection, query, parameters):
@@ -117,7 +118,7 @@ def groups(
         head = tuple(row[name] for name in HEADS)
         reason = reasons.get((*head, *place))
         if row["metric"] == COLLAB_SCORE and (row["scoring"], *place) in unscored:
-            row |= {"y": None, "x": None, "cluster": None, "n": 0, "missing": row["missing"] + row["n"]}
+            row |= {"y": [], "x": [], "cluster": [], "n": 0, "missing": row["missing"] + row["n"]}
             reason = reason or UNSCORED
         yield Group(
             head,
@@ -208,12 +209,12 @@ def _unscored(connection: Any, table: str, names: str) -> set[tuple[str | None, 
 
 
 def _totals(row: dict[str, Any], bounds: Bounds) -> Totals:
-    y, x, names = (row[name] if row[name] is not None else [] for name in ("y", "x", "cluster"))
+    names = np.array(row["cluster"], dtype=np.uint64)
     return Totals(
-        numerator=np.array(y, dtype=np.float64),
-        denominator=np.array(x, dtype=np.float64),
+        numerator=np.array(row["y"], dtype=np.float64),
+        denominator=np.array(row["x"], dtype=np.float64),
         n=row["n"],
-        names=np.array(names, dtype=np.uint64),
+        names=names,
         strata=np.zeros(len(names), dtype=np.int64),
         fraction=np.zeros(len(names)),
         size=float(row["n"]),

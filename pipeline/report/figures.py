@@ -120,9 +120,9 @@ def _with_room(text: str) -> str:
     width, height = map(int, size.groups())
     left, top = (ceil(WIDER * float(offset)) for offset in plot.groups())
     right = ceil(top * cos(radians(HEADS)))
-    box = f"{width + left + right} {height + top}"
-    wide, high = box.split()
-    return _SIZE.sub(f'width="{wide}" height="{high}" viewBox="{-left} {-top} {box}"', text, count=1)
+    wide, high = width + left + right, height + top
+    box = f'width="{wide}" height="{high}" viewBox="{-left} {-top} {wide} {high}"'
+    return _SIZE.sub(box, text, count=1)
 
 
 def pdf(figure: Figure) -> bytes:
