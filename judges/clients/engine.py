@@ -26,7 +26,7 @@ class Engine:
     workers: int | None = None
     """Ray's workers at the most."""
     cores: int = 1
-    """Of this machine, for a Ray that runs here alone."""
+    """Of this machine, for a Ray that runs here alone, and for the processes of vLLM's server."""
     logs: Path = Path()
     """Folder for what an engine writes."""
     say: Callable[[str], None] = lambda _: None

@@ -29,6 +29,7 @@ def _vllm(engine: Engine, model: str, parameters: Parameters) -> AbstractAsyncCo
     from . import served
 
     log = engine.logs / f"vllm-{os.getpid()}.log"
-    python = served.python()
-    serving = served.ServerSetup(weights(model), engine.arguments, log, engine.timeout, python, engine.say)
+    serving = served.ServerSetup(
+        weights(model), engine.arguments, log, engine.timeout, served.python(), engine.cores, engine.say
+    )
     return served.ServedClient(serving, parameters)

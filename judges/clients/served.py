@@ -35,9 +35,12 @@ DEFAULTS: Arguments = {
     "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
     "disable_uvicorn_access_log": True,
 }
-"""What is passed where --engine-args says nothing: cached tokens are counted, JSON has no endless blanks, and
-what a rating says of its sampling is all there is, whatever the model's own generation_config.json adds. No
-question has a line of its own in the log, whose end says why a server died."""
+"""What is passed where --engine-args says nothing, beside `_api_servers`: cached tokens are counted, JSON has
+no endless blanks, and what a rating says of its sampling is all there is, whatever the model's own
+generation_config.json adds. The log has no line for each question, so that its end says why a server died."""
+API_SERVERS = 4
+"""Processes that take questions, at most: they cut prompts into tokens and write answers. One of them kept an
+H200 idle half of the time (docs/benchmarks.md)."""
 PROGRAM = """
 import importlib.metadata, runpy, sys
 try:
@@ -67,12 +70,13 @@ class ServerSetup:
     log: Path
     timeout: float
     python: str
+    cores: int
     say: Callable[[str], None]
 
     def command(self, port: int) -> list[str]:
         """The server's command line; the key is not on it."""
         fixed = {"model": self.model, "served_model_name": self.model, "host": "127.0.0.1", "port": port}
-        options = {**DEFAULTS, **self.arguments, **fixed}
+        options = {**DEFAULTS, **_api_servers(self.arguments, self.cores), **self.arguments, **fixed}
         return [self.python, "-c", PROGRAM, *command_line(options)]
 
 
@@ -143,6 +147,15 @@ def python() -> str:
             f"Python of an environment that has it in {PYTHON}"
         )
     return sys.executable
+
+
+def _api_servers(arguments: Arguments, cores: int) -> Arguments:
+    """How many processes take questions: one for each four cores. None is said where that leaves one, or
+    where data parallelism, of which vLLM makes one for each part, or elastic experts, which allow one, are
+    asked for."""
+    count = min(API_SERVERS, cores // 4)
+    parallel = any(name.startswith("data_parallel") or name == "enable_elastic_ep" for name in arguments)
+    return {} if count < 2 or parallel else {"api_server_count": count}
 
 
 async def _healthy(url: str) -> bool:

@@ -228,7 +228,7 @@ def _engine(
 ) -> Engine:
     try:
         options = arguments(items)
-        here = cores() if name == "ray" else 1
+        here = 1 if name == "local" else cores()
         return Engine(name, api_base, timeout, options, workers, here, store.workspace.path / "logs", say)
     except JudgeError as error:
         raise UsageError(str(error)) from error

@@ -160,6 +160,28 @@ def test_the_server_is_vllm_serve_where_that_can_run(tmp_path: Path, distributio
     assert done.stdout.strip() == line
 
 
+@pytest.mark.parametrize(
+    ("options", "cores", "count"),
+    [
+        ({}, 2, None),
+        ({}, 7, None),
+        ({}, 8, "2"),
+        ({}, 16, "4"),
+        ({}, 128, "4"),
+        ({"api_server_count": 1}, 16, "1"),
+        ({"data_parallel_size": 8}, 128, None),
+        ({"enable_elastic_ep": True}, 128, None),
+    ],
+)
+def test_as_many_processes_take_questions_as_the_cores_allow(
+    tmp_path: Path, options: dict[str, Any], cores: int, count: str | None
+) -> None:
+    setup = served.ServerSetup("small", options, tmp_path / "log", 60, sys.executable, cores, print)
+    words = setup.command(8000)
+    flag = "--api-server-count"
+    assert (words[words.index(flag) + 1] if flag in words else None) == count
+
+
 def test_its_log_is_a_file_and_never_on_stdout(process: Coaudit, workspace: Path, stub: Path) -> None:
     fill(workspace, *chatter(1))
     done = process(*judged())
