@@ -21,7 +21,7 @@ from ...schemas.text import count_of, one_line
 from ..errors import CoauditError, SourceError, StoreError, UsageError, WriteError
 from ..ingest.archives import archives_below, is_archive
 from ..ingest.discover import Tree, discover, unrecognised_reason
-from ..ingest.run import left_out_notes
+from ..ingest.left_out import left_out_notes
 from ..ingest.sources import Place
 from ..store import Store
 from ..store.disk import AppendOnly

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...schemas import Quarantined, Trajectory
-from ...schemas.text import count_of, shortened
+from ...schemas.text import count_of
 from ..errors import SourceError
-from ..store import Store, ledger
+from ..store import Store
 from ..systems import ReadOptions
-from ..systems.registry import SYSTEMS
 from . import forgetting
 from . import sources as provenance
-from .archives import archives_below, companion_files, is_archive, unpacked_folder
+from .announcer import Announcer, source_of
+from .archives import archives_below, is_archive, unpacked_folder
 from .discover import (
     Tree,
     discover,
@@ -25,20 +25,28 @@ from .discover import (
     unrecognised_reason,
 )
 from .intake import Intake
+from .left_out import left_out_notes, link_notes
 from .measure import read_references
 from .result import IngestResult, Progress
-from .sources import Place, Source, known_sources, quarantined_sources
+from .sources import Place
 from .workers import Readers
 
 NESTED = 2
 """Levels of archives within an archive that are unpacked."""
 TOO_DEEP = f"lies in more than {NESTED} archives in an archive: unpack it"
-NAMED = 5
-"""At most so many of the files that are left out are named."""
-LONGEST = 60
-"""Characters of a name that are shown."""
 SHOWN = 3
 """Trajectories in a preview, enough to see whether logs are read as meant."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How sources are looked for and read."""
+
+    options: ReadOptions
+    system: str
+    copy: bool
+    """Whether the workspace keeps a copy of each."""
+    progress: Progress | None
 
 
 def ingest(
@@ -62,6 +70,7 @@ def ingest(
         if not reference.exists():
             raise SourceError(f"{reference}: no such file or folder")
         _take_references(store, reference, copy or store.is_shared, result)
+    plan = Plan(options, system, copy, progress)
     with Readers() as readers:
         for item in _with_archives(paths, system):
             path = Path(os.path.abspath(item))
@@ -72,9 +81,9 @@ def ingest(
                     result.quarantined.extend(refused)
                     # What was unpacked is gone afterwards, so it is always kept.
                     if tree is not None:
-                        _ingest_tree(store, tree, options, system, True, progress, result, readers)
+                        _ingest_tree(store, tree, replace(plan, copy=True), result, readers)
             else:
-                _ingest_tree(store, Tree(path, str(path)), options, system, copy, progress, result, readers)
+                _ingest_tree(store, Tree(path, str(path)), plan, result, readers)
     result.notes += result.exclusions()
     return result
 
@@ -150,136 +159,38 @@ def _read_tree(tree: Tree, options: ReadOptions, system: str) -> Iterator[Trajec
         yield Quarantined(source=tree.name, reason=unrecognised_reason(tree.root, system, tree.name))
 
 
-def _ingest_tree(
-    store: Store,
-    tree: Tree,
-    options: ReadOptions,
-    system: str,
-    copy: bool,
-    progress: Progress | None,
-    result: IngestResult,
-    readers: Readers,
-) -> None:
+def _ingest_tree(store: Store, tree: Tree, plan: Plan, result: IngestResult, readers: Readers) -> None:
     def refuse(path: Path, error: OSError) -> None:
         result.quarantined.append(unreadable_item(tree.name_of(path), error))
 
     others: list[Path] = []
-    sources = list(discover(tree.root, system, refuse, others.append))
-    if not sources:
-        reason = unrecognised_reason(tree.root, system, tree.name)
+    places = [
+        Place(path, tree.name_of(path), name)
+        for path, name in discover(tree.root, plan.system, refuse, others.append)
+    ]
+    if not places:
+        reason = unrecognised_reason(tree.root, plan.system, tree.name)
         result.quarantined.append(Quarantined(source=tree.name, reason=reason))
         return
-    result.found += len(sources)
-    places = [Place(path, tree.name_of(path), name) for path, name in sources]
-    links = [path for path in others if is_linked_folder(path)]
-    if visible := [path for path in links if not path.name.startswith(".")]:
-        result.notes.append(_links_note(tree, visible))
-    if system == "auto":
-        result.notes.extend(left_out_notes(tree, [path for path in others if path not in links], places))
-    existing, wrong = known_sources(store), quarantined_sources(store)
-    ways, exclusions = provenance.ways(store.workspace), forgetting.read_exclusions(store.workspace)
-    fresh = [place for place in places if place.name not in existing and place.name not in exclusions.sources]
-    readers.expect(sum(map(provenance.size, fresh)))
+    result.found += len(places)
+    result.notes += link_notes(tree, others)
+    if plan.system == "auto":
+        result.notes += left_out_notes(tree, [path for path in others if not is_linked_folder(path)], places)
     intake = Intake(store, result, readers)
+    announcer = Announcer(store, result, intake)
+    readers.expect(sum(provenance.size(place) for place in places if announcer.is_new(place)))
     for index, place in enumerate(places):
-        if progress:
-            progress(place.name, index, len(sources))
+        if plan.progress:
+            plan.progress(place.name, index, len(places))
         try:
-            source = _source(place, options)
-            if source.path in exclusions.sources:
-                result.forgotten_sources.append(source.path)
-                continue
-            before = existing.get(source.path)
-            forgotten = exclusions.trajectories.intersection(before.ids if before else ())
-            otherwise = before is not None and ways.get(source.path, source.way) != source.way
-            if before and otherwise and provenance.gives_anything(place, options):
-                effect = forgetting.replace(store, source.path, before.ids)
-                result.notes.append(_replacement_note(source.path, effect))
-                before = None
-            if before and before.holds(source):
-                result.unchanged += len(before.ids) - len(forgotten)
-                result.forgotten |= forgotten
-                result.quarantined += wrong.get(source.path, [])  # said again as long as it is so
-                continue
-            growth = before and provenance.growth(before, source, place)
-            if copy or store.is_shared:
-                copy_path = provenance.copy_source(store.workspace, place, source.content_hash)
-                source = source.model_copy(update={"copied": copy_path})
+            announcer.announce(place, plan.options, copy=plan.copy)
         except OSError as error:
             refuse(place.path, error)
-            continue
-        if before and growth:
-            intake.expect(source, place, growth, before.ids)
-            result.unchanged += len(before.ids) - len(forgotten)
-            result.forgotten |= forgotten
-            result.quarantined += [q for q in wrong.get(source.path, []) if q.line and q.line < growth.line]
-        else:
-            intake.expect(source, place, before=before.ids if before else ())
-    intake.run(progress)
+    intake.run(plan.progress)
     # What another process had forgotten meanwhile is left out, too.
     excluded = forgetting.enforce(store).trajectories
     intake.leave_out(excluded)
     result.forgotten.update(excluded)
-
-
-def left_out_notes(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Iterator[str]:
-    """Notes on the files that no reader knows, hidden ones and archives aside, which are opened by
-    themselves.
-
-    Files that are read with a source are not among them; references get a hint of their own.
-    """
-    visible = [path for path in files if not path.name.startswith(".") and not is_archive(path)]
-    if not visible:
-        return
-    companions = {path for place in places for path in provenance.files_beside(place)}
-    companions.update(other for path in files if is_archive(path) for other in companion_files(path))
-    references = [path for path in visible if any(system.is_reference(path) for system in SYSTEMS.values())]
-    if references:
-        folder = tree.name_of(Path(os.path.commonpath([path.parent for path in references])))
-        yield (
-            f"{len(references)} reference{'s and recipes' if len(references) > 1 else ''} of tasks; "
-            f"`coaudit ingest {shlex.quote(tree.name)} --reference {shlex.quote(folder)}` uses them"
-        )
-    names = [_below(tree, path) for path in visible if path not in companions and path not in references]
-    if names:
-        some = "one file" if len(names) == 1 else f"{len(names)} files"
-        yield (
-            f"left out {some} that no known system wrote: {_some(names)}; `coaudit map FILE` drafts a mapping"
-        )
-
-
-def _links_note(tree: Tree, links: Sequence[Path]) -> str:
-    """A note on links to folders outside of a place: what lies there is not read."""
-    some = "one link to a folder is" if len(links) == 1 else f"{len(links)} links to folders are"
-    return f"{some} not followed: {_some([_below(tree, path) for path in links])}; give its own path"
-
-
-def _below(tree: Tree, path: Path) -> str:
-    """The name of a path within a place."""
-    return shortened(tree.name_of(path).removeprefix(tree.name).lstrip("/!"), LONGEST)
-
-
-def _some(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{', '.join(names[:NAMED])}{more}"
-
-
-def _replacement_note(path: str, effect: forgetting.Effect) -> str:
-    count = count_of(len(effect.trajectories), "trajectory is", "trajectories are")
-    return f"{path}: read in another way, {count} replaced{forgetting.kept_note(effect.ratings)}"
-
-
-def _source(place: Place, options: ReadOptions) -> Source:
-    content = provenance.content(place)
-    return Source(
-        path=place.name,
-        system=place.system,
-        content_hash=content,
-        bytes=provenance.size(place) if place.path.is_file() else None,
-        options=options,
-        ingested=ledger.now(),
-    )
 
 
 def _take_references(store: Store, folder: Path, copy: bool, result: IngestResult) -> None:
@@ -292,7 +203,7 @@ def _take_references(store: Store, folder: Path, copy: bool, result: IngestResul
     remark = f", by which {anew} measured anew" if references.measured else ""
     result.notes.append(f"{folder}: references of {count_of(references.tasks, 'task', 'tasks')}{remark}")
     place = Place(folder, os.path.abspath(folder), "overcooked")
-    source = _source(place, ReadOptions()).model_copy(update={"reference": True})
+    source = source_of(place, ReadOptions()).model_copy(update={"reference": True})
     if copy:
         copy_path = provenance.copy_source(store.workspace, place, source.content_hash)
         source = source.model_copy(update={"copied": copy_path})
