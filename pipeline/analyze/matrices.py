@@ -6,7 +6,7 @@ millions of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -43,24 +43,15 @@ def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
     for number, code in enumerate(codes):
         is_own = ratings["code"] == number
         own = {name: column[is_own] for name, column in ratings.items() if name != "code"}
-        kinds = {rater: kind for rated_code, rater, kind in rater_rows if rated_code == code}
-        present, column = np.unique(own["rater"], return_inverse=True)
-        matrix = np.full((len(units["event"]), len(present)), MISSING, dtype=np.int64)
-        probability = np.full(matrix.shape, np.nan)
-        matrix[own["place"], column] = own["label"]
-        probability[own["place"], column] = own["probability"]
+        present, matrix, probability = _spread(own, len(units["event"]))
         names = tuple(raters[place] for place in present)
-        own_kinds = {name: kinds[name] for name in names}
-        designs: dict[str, Design] = {}
-        followers: set[str] = set()
-        for place, name in enumerate(names):
-            has_answer = matrix[:, place] != MISSING
-            if own_kinds[name] == "human" or name == GOLD or not samples or has_answer.all():
-                continue
-            overlap = is_asked & has_answer
-            designs[name] = design(samples, overlap if overlap.any() else has_answer, has_answer)
-            if follows_samples(has_answer, designs[name], trajectory):
-                followers.add(name)
+        kinds = {rater: kind for rated_code, rater, kind in rater_rows if rated_code == code}
+        judges = {
+            name: matrix[:, place] != MISSING
+            for place, name in enumerate(names)
+            if kinds[name] != "human" and name != GOLD
+        }
+        designs = _own_designs(samples, is_asked, judges)
         yield Rated(
             book=book,
             code=code,
@@ -68,14 +59,40 @@ def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
             trajectory=trajectory,
             event=_whole(units["event"]),
             raters=names,
-            kinds=own_kinds,
+            kinds={name: kinds[name] for name in names},
             matrix=matrix,
             probability=probability,
             design=people,
             own_designs=designs,
-            followers=followers,
+            followers={
+                name for name, one in designs.items() if follows_samples(judges[name], one, trajectory)
+            },
             juries={name: members for name, members in juries.items() if name in names},
         )
+
+
+def _spread(ratings: Numbers, count: int) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    """The raters of a code's ratings, by their numbers, and the labels and probabilities of `count` units by
+    them."""
+    present, column = np.unique(ratings["rater"], return_inverse=True)
+    labels = np.full((count, len(present)), MISSING, dtype=np.int64)
+    probability = np.full(labels.shape, np.nan)
+    labels[ratings["place"], column] = ratings["label"]
+    probability[ratings["place"], column] = ratings["probability"]
+    return present, labels, probability
+
+
+def _own_designs(
+    samples: Sequence[Drawing], is_asked: NDArray[np.bool_], judges: Mapping[str, NDArray[np.bool_]]
+) -> dict[str, Design]:
+    """The designs of the judges that left units without an answer: judge -> that of what it and people were
+    asked, or of what it answered where people were asked nothing of that."""
+    designs: dict[str, Design] = {}
+    for name, has_answer in judges.items():
+        if samples and not has_answer.all():
+            overlap = is_asked & has_answer
+            designs[name] = design(samples, overlap if overlap.any() else has_answer, has_answer)
+    return designs
 
 
 def _ratings(
