@@ -54,13 +54,28 @@ def open_questions(survey: Survey, guess: Guess) -> Iterator[str]:
     if guess.shape == "nothing":
         yield from _hints(survey)
         return
+    yield from _name_doubts(guess)
+    yield from _speaker_doubts(guess)
+    yield from _missing_people_doubts(survey, guess)
+    yield from _session_doubts(survey, guess)
+    yield from _value_doubts(guess)
+    yield from _row_doubts(survey, guess)
+    yield from _time_doubts(guess)
+    yield from _conversation_doubts(survey, guess)
+    yield from _rival_doubts(survey, guess)
+    yield from _flag_doubts(survey, guess)
+    yield from _record_doubts(survey, guess)
+
+
+def _name_doubts(guess: Guess) -> Iterator[str]:
     if guess.has_opaque_names:
         yield (
             "no column's name says what it is: who speaks changes most from row to row, what is said is "
             "longest, a session comes in a block; change [event] and native_id where that is wrong"
         )
-    yield from _speaker_doubts(guess)
-    yield from _missing_people_doubts(survey, guess)
+
+
+def _session_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
     if (guess.each or guess.shape == "table") and not guess.native_id:
         yield _session_doubt(survey, guess)
     if (guess.shape == "table" or guess.each) and 1 < len(survey.files) == len(survey.records):
@@ -73,12 +88,18 @@ def open_questions(survey: Survey, guess: Guess) -> Iterator[str]:
             f"left out are records of other fields than these, at {', '.join(survey.aside[:NAMED])}: if they "
             "are sessions, too, a mapping of their own reads them ([input] sessions)"
         )
+
+
+def _value_doubts(guess: Guess) -> Iterator[str]:
     if guess.native_id and (group := guess.by_values.get("native_id")) == guess.native_id[0]:
         yield f"{group} is taken for the session, for its values come in blocks ([trajectory] native_id)"
     if "action" in guess.event and (action := guess.by_values.get("action")) == guess.event["action"]:
         yield f"{action} is taken for what was done, for nothing else says it ([event] action)"
     if "time" in guess.event and (when := guess.by_values.get("time")) == guess.event["time"]:
         yield f"{when} is taken for the time, for it holds times in their order ([event] time)"
+
+
+def _row_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
     if (session := session_of_rows(survey, guess)) is not None:
         yield (
             f"{session.path} repeats, while each row is read as a session of its own, without a time: rows "
@@ -90,6 +111,9 @@ def open_questions(survey: Survey, guess: Guess) -> Iterator[str]:
             "rows of a session are read as one, without what is said of each row: "
             f"{', '.join(columns[:NAMED])}{' ...' if len(columns) > NAMED else ''}"
         )
+
+
+def _time_doubts(guess: Guess) -> Iterator[str]:
     if guess.shape in ("list", "table") and "time" not in guess.event and not guess.time_path:
         yield (
             "no field holds times that can be read: give [event] time (ISO 8601, or seconds since 1970; else "
@@ -105,6 +129,9 @@ def open_questions(survey: Survey, guess: Guess) -> Iterator[str]:
         )
     if guess.spans and "start" not in guess.spans:
         yield "no field says when a run began, so they are in the log's order: give [spans] start"
+
+
+def _conversation_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
     if any(turns.has_rivals(value_at(record, guess.at or "")) for record in survey.records):
         yield (
             f"{guess.at} has rival answers: the way to which most was said is read, the first where it was "
@@ -117,8 +144,9 @@ def open_questions(survey: Survey, guess: Guess) -> Iterator[str]:
             f"{', '.join(others[:NAMED])} {hold}, too, beside {guess.at}, and "
             f"{'is' if len(others) == 1 else 'are'} left out: a mapping of its own reads one ({table} at)"
         )
-    yield from _rival_doubts(survey, guess)
-    yield from _flag_doubts(survey, guess)
+
+
+def _record_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
     missing = _count_without_list(survey, guess)
     if missing:
         yield (
