@@ -9,6 +9,8 @@ UNSAID = ("reasoning", "thinking", "thoughts", "redacted_thinking")
 """Types of parts that nobody but the model sees."""
 USE, USED = PARTS = "tool_use", "tool_result"
 """Suffixes of the types of parts that are calls and answers."""
+RUNNER = "code_execution"
+"""The name of the tool that runs code, where the log names none."""
 _TEXTS = ("text", "input_text", "output_text", "refusal")
 
 

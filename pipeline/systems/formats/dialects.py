@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import agent_events, agent_steps, part_kinds
-from .contents import PARTS, UNSAID, is_part
+from .contents import PARTS, RUNNER, UNSAID, is_part
 from .guess_roles import role_of
 from .mapped_values import seconds_of, utterance
 
@@ -57,8 +57,6 @@ NAMES, ARGUMENTS = (
 )
 CODE, RAN = ("executableCode", "executable_code"), ("codeExecutionResult", "code_execution_result")
 """Parts with code that Gemini's API runs itself, and with what that gave back."""
-RUNNER = "code_execution"
-"""The name of the tool that runs it."""
 PEOPLE = ("all", "assistant")
 """Recipients of messages that are no calls, as ChatGPT's export has them."""
 FINE = (None, 1, "OUTCOME_OK")
@@ -67,8 +65,8 @@ MEDIA = ("inlineData", "inline_data", "fileData", "file_data")
 """Parts that are no words, as Gemini's API has them."""
 RESULTS = ("response", "result", "output", "content")
 IDS = ("id", "toolCallId", "toolUseId", "call_id", "tool_call_id", "source_call_id")
-ASKED = {"task", "task_images"}
-"""The keys of the task, where it stands in a list of steps."""
+ASKED, PROMPT = {"task", "task_images"}, "system_prompt"
+"""The keys of the task, and the only key of the prompt, where they stand in a list of steps."""
 OF_MODEL = ("model_input_messages", "model_output_message")
 """Keys of which a step has one in which an agent only plans."""
 STEP, SEEN = (
@@ -275,28 +273,37 @@ def _speaker(item: Message) -> tuple[str | None, str | None]:
 def _is_step(item: Message) -> bool:
     """Whether an item without a speaker is a step: one with calls, or with a number and a text but no call,
     or a plan, or the task."""
-    if item.keys() == ASKED or isinstance(item.get("tool_calls"), list):
+    if item.keys() in (ASKED, {PROMPT}) or isinstance(item.get("tool_calls"), list):
         return True
     if "plan" in item and not item.keys().isdisjoint(OF_MODEL):
         return True
-    return {"tool_calls", "step_number"} <= item.keys() and isinstance(first_value(item, STEP), str)
+    output = first_value(item, STEP)
+    is_known = isinstance(output, (str, list)) or bool(item.get("error"))
+    return {"tool_calls", "step_number"} <= item.keys() and is_known
 
 
 def _step(item: Message) -> list[Message]:
-    """The agent's message of a step, with its calls and what came back; of the task, the user's message."""
+    """The agent's message of a step, with its calls and what came back; why it failed where it has neither;
+    of the task, the user's message."""
     if item.keys() == ASKED:
         return [{"role": "user", "content": utterance(item["task"])}]
+    if item.keys() == {PROMPT}:
+        return [{"role": "system", "content": utterance(item[PROMPT])}]
     items = item.get("tool_calls")
     calls = [call for one in items for call in _call(one)] if isinstance(items, list) else []
     output = first_value(item, STEP)
-    text = [{"type": "text", "text": output}] if isinstance(output, str) and output else []
+    blocks = _blocks(output) if isinstance(output, (str, list)) else ()
+    text = [one for one in blocks if one["type"] == "text" and one["text"]]
     observation, error, timing = first_value(item, SEEN), item.get("error"), item.get("timing")
     reason = error.get("message") if isinstance(error, dict) else error
     failure = {"is_error": True} if isinstance(reason, str) and reason else {}
     result = reason if observation is None and failure else observation
     answer = [] if result is None or not calls else [{"type": "tool_result", "content": result, **failure}]
     time = first_value(item, TIMES) or (timing.get("end_time") if isinstance(timing, dict) else None)
-    return [{"role": "assistant", "content": [*text, *calls, *answer], "timestamp": time}]
+    content = [*text, *calls, *answer]
+    if failure and not content:  # an id of no call makes it a note
+        return [{"role": "tool", "tool_call_id": "", "content": reason, **failure, "timestamp": time}]
+    return [{"role": "assistant", "content": content, "timestamp": time}]
 
 
 def _exchange(item: Message) -> list[Message]:

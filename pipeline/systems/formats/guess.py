@@ -42,6 +42,7 @@ from .guess_records import distinct_records, sessions_of, value_at
 from .guess_sessions import TALKS, session_ids
 from .guess_shapes import (
     dialect_counts,
+    set_event_shape,
     set_list_shape,
     set_message_shape,
     set_pair_shape,
@@ -80,7 +81,7 @@ session."""
 def guess_mapping(survey: Survey) -> Guess:
     """The likeliest mapping for a survey."""
     guess = Guess()
-    if set_span_shape(guess, survey):
+    if set_span_shape(guess, survey) or set_event_shape(guess, survey):
         _set_session(guess, survey)
         return guess
     lists = _lists(survey)

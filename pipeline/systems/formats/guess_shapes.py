@@ -43,7 +43,7 @@ from .survey import PathSummary, Survey
 from .turns import is_texts
 
 MARKED = 0.8
-"""Share of a list's texts that must begin with a speaker's mark."""
+"""Share of a list's texts that must begin with a speaker's mark, and of the records that must be events."""
 STEP = {"step_number", "model_output", "tool_calls"}
 """Keys of a step of an agent, whose records are read as steps and not as a table."""
 DIALECT = 200
@@ -308,17 +308,23 @@ def _rounds(survey: Survey) -> dict[str, str | list[str]]:
     return {stem: rounds[stem] for stem in sorted(rounds, key=lambda stem: kinds[stem] != "human")}
 
 
-def set_message_shape(guess: Guess, survey: Survey) -> bool:
-    """Shape the guess as one message of a chat API per record, maybe within an object of it, or one event of
-    an agent's log; False where records are none."""
+def set_event_shape(guess: Guess, survey: Survey) -> bool:
+    """Shape the guess as one event of an agent's log per record; False where less than MARKED of the records
+    are such events."""
     events = [dialects.of_framework(record) for record in survey.records]
-    if None in events and any(record.keys() >= STEP for record in survey.records):
+    if any(record.keys() >= STEP for record in survey.records):
         events = [dialects.messages(record) for record in survey.records]
-    if any(events) and None not in events:
-        guess.shape, guess.each = "messages", True
-        guess.native_id = _sessions_of_messages(survey)
-        guess.roles = roles_of(Counter(str(one["role"]) for many in events for one in many or []).items())
-        return True
+    if not any(events) or events.count(None) > (1 - MARKED) * len(events):
+        return False
+    guess.shape, guess.each = "messages", True
+    guess.native_id = _sessions_of_messages(survey)
+    guess.roles = roles_of(Counter(str(one["role"]) for many in events for one in many or []).items())
+    return True
+
+
+def set_message_shape(guess: Guess, survey: Survey) -> bool:
+    """Shape the guess as one message of a chat API per record, maybe within an object of it; False where
+    records are none."""
     for inside in ("", *(f"{path}." for path in survey.paths if "[]" not in path and path.count(".") < 2)):
         role = survey.paths.get(f"{inside}role")
         content = survey.paths.get(f"{inside}content")

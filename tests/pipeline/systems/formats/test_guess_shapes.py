@@ -275,12 +275,15 @@ def test_steps_keep_their_calls_beside_the_models_whole_answer_and_say_why_they_
     function = {"name": "python_interpreter", "arguments": "print(1)"}
     call = {"id": "c1", "type": "function", "function": function}
     answer = {"role": "assistant", "content": sentence(9), "tool_calls": None}
+    told = {"role": "user", "content": [{"type": "text", "text": sentence(8)}]}
     more = {
-        "model_input_messages": None,
+        "model_input_messages": [told, {**told, "role": "assistant"}],
         "model_output_message": answer,
         "timing": {"end_time": 1767348005.0},
     }
+    no_call = {"model_output": None, "tool_calls": None, "error": {"message": "no answer"}}
     steps = [
+        {"system_prompt": sentence(7)},
         {"task": sentence(0), "task_images": None},
         {"plan": sentence(1), **more},
         {"step_number": 1, "model_output": sentence(2), "tool_calls": [call], "observations": "1", **more},
@@ -291,19 +294,24 @@ def test_steps_keep_their_calls_beside_the_models_whole_answer_and_say_why_they_
             "error": {"message": "no"},
             **more,
         },
+        {"step_number": 3, **no_call, **more},
     ]
     path = as_json(tmp_path / "run.json", steps if is_bare else {"steps": steps})
     (run,) = read_by_draft(path)
     assert outline(run.events) == [
+        ("environment", "start", sentence(7)),
         ("user", "message", sentence(0)),
         ("assistant", "message", sentence(1)),
         ("assistant", "message", sentence(2)),
         ("assistant", "action", "python_interpreter"),
         ("assistant", "message", sentence(3)),
         ("assistant", "action", "python_interpreter"),
+        ("environment", "note", "no answer"),
     ]
-    assert [(event.status, event.error) for event in run.events[3::2]] == [(None, None), ("failed", "no")]
-    assert run.events[1].time == "2026-01-02T10:00:05+00:00"
+    results = [(event.status, event.error) for event in run.events[4:7:2]]
+    assert results == [(None, None), ("failed", "no")]
+    assert (run.events[7].status, run.events[7].error) == ("failed", "no answer")
+    assert run.events[2].time == "2026-01-02T10:00:05+00:00"
 
 
 def test_a_list_of_steps_may_begin_with_what_was_asked_and_have_one_without_a_call(tmp_path: Path) -> None:
@@ -393,7 +401,8 @@ def _log() -> list[dict[str, object]]:
         _event(9, "environment", "UserRejectObservation", action_id="e8", **denied),
         call(10, "finish", "", message=sentence(3)),
         came(11, 10, "finish", content=text(sentence(3)), is_error=False),
-        _event(12, "environment", "ConversationStateUpdateEvent", key="execution_status", value="finished"),
+        _event(12, "environment", "Condensation", forgotten_event_ids=["e2"], summary=sentence(4)),
+        _event(13, "environment", "ConversationStateUpdateEvent", key="execution_status", value="finished"),
     ]
 
 
@@ -1381,6 +1390,8 @@ def test_records_of_a_message_each_keep_the_calls_in_their_contents(tmp_path: Pa
         {"source": "surfer", "content": "I wonder why.", "type": "ThoughtEvent"},
         {"source": "surfer", "content": sentence(1)[:9], "type": "ModelClientStreamingChunkEvent"},
         {"source": "surfer", "content": sentence(1), "type": "TextMessage"},
+        {"source": "surfer", "content": "no network", "tool_calls": [call], "type": "ToolCallSummaryMessage"},
+        {"source": "coder", "result": {"exit_code": 1, "output": "no disk"}, "type": "CodeExecutionEvent"},
     ]
     (found,) = read_by_draft(path := as_lines(tmp_path / "run.jsonl", log))
     made = draft(path)
@@ -1393,8 +1404,11 @@ def test_records_of_a_message_each_keep_the_calls_in_their_contents(tmp_path: Pa
         ("user", "message", sentence(0)),
         ("surfer", "action", "search"),
         ("surfer", "message", sentence(1)),
+        ("surfer", "message", "no network"),
+        ("coder", "action", "code_execution"),
     ]
     assert (found.events[1].status, found.events[1].error) == ("failed", "no network")
+    assert (found.events[4].status, found.events[4].error) == ("failed", "no disk")
 
 
 def test_records_of_a_message_each_that_are_a_tree_are_told(tmp_path: Path) -> None:
