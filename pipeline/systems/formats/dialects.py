@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from . import agent_events, agent_steps, part_kinds
-from .contents import PARTS, RUNNER, UNSAID, is_part
+from . import agent_events, agent_steps, part_kinds, tool_parts
+from .contents import APPROVALS, PARTS, RUNNER, UNSAID, is_part
 from .guess_roles import role_of
 from .mapped_values import seconds_of, utterance
 
@@ -97,7 +97,9 @@ def messages(item: Any) -> list[Message] | None:
     head = {"role": role, "name": item.get("name") or name, "timestamp": first_value(item, TIMES)}
     fields = {key: item[key] for key in KEPT if key in item}
     if role in ("tool", "function"):
-        return [{**head, **fields, "content": content}]
+        if not has_tool_parts(content):
+            return [{**head, **fields, "content": content}]
+        head["role"] = "user"  # as Anthropic's API has results in parts
     if role == "assistant" and (call := _call_to_recipient(item)) is not None:
         return [{**head, "content": [call]}]
     # An object from the environment, under a name of the log's own, is its state, and nothing that was said.
@@ -162,10 +164,12 @@ def is_plain(item: Message) -> bool:
     """Whether it is a message as a chat API has it."""
     content = item.get("content")
     blocks = content if isinstance(content, list) else []
-    texts = all(
+    texts = not has_tool_parts(content) and all(
         isinstance(one, dict) and isinstance(one.get("text", ""), str) and "type" in one for one in blocks
     )
-    usual = (content is None or isinstance(content, (str, list))) and not item.get("toolCalls")
+    usual = (content is None or isinstance(content, (str, list))) and not (
+        item.get("toolCalls") or item.get(f"{CALL}s")
+    )
     return isinstance(item.get("role"), str) and "content" in item and usual and texts
 
 
@@ -188,6 +192,11 @@ def untyped_calls(content: list[Any]) -> bool:
     untyped = (part for part in content if isinstance(part, dict) and "type" not in part)
     keys = (*CALLS, *ANSWERS, *CODE, *RAN)
     return any(isinstance(part.get(key), dict) for part in untyped for key in keys)
+
+
+def has_tool_parts(content: Any) -> bool:
+    """Whether a content has calls, results or approvals in parts of their own."""
+    return isinstance(content, list) and any(map(tool_parts.is_tool_part, content))
 
 
 def is_exchange(item: Message) -> bool:
@@ -374,8 +383,10 @@ def _is_data(content: Any) -> bool:
 def _part(part: Message) -> Iterator[Message]:
     text = part.get("text")
     kind = part.get("kind")
-    if part.get("type") in UNSAID or any(is_part(part, one) for one in PARTS):
+    if part.get("type") in UNSAID or any(is_part(part, one) for one in (*PARTS, *APPROVALS)):
         yield part
+    elif tool_parts.is_tool_part(part):
+        yield tool_parts.block(part)
     elif kind in UNSAID or part.get("thought") is True:
         yield {"type": "reasoning"}
     elif isinstance(text, dict) and isinstance(text.get("value"), str):
@@ -428,6 +439,7 @@ def _call_blocks(call: Message) -> Iterator[Message]:
     if not isinstance(name, str):
         return
     yield {"type": "tool_use", "id": mark, "name": name, "input": first_value(call, ARGUMENTS)}
+    yield from tool_parts.approvals(call)
     result, status = first_value(call, RESULTS), call.get("status")
     if result is None and isinstance(error := call.get("errorText"), str):
         yield {"type": "tool_result", "tool_use_id": mark, "content": error, "is_error": True}

@@ -8,6 +8,7 @@ from typing import Any
 
 from . import agent_steps, guess_calls, guess_spans, part_kinds
 from .contents import plain_text
+from .dialects import CONTENTS
 from .guess_acts import is_of_actions
 from .guess_columns import set_column_shape
 from .guess_made import Guess
@@ -132,7 +133,7 @@ def _lists(survey: Survey) -> list[tuple[float, str]]:
     candidates = []
     for path, one in survey.paths.items():
         parent = path.rpartition(".")[0]
-        is_content = one.key == "content" and f"{parent}.role".lstrip(".") in survey.paths
+        is_content = one.key in CONTENTS and f"{parent}.role".lstrip(".") in survey.paths
         is_content = is_content or f"{path}[].{part_kinds.KIND}" in survey.paths
         if not one.lengths or "[]" in path or is_content or _is_list_of_actions(path, one, survey):
             continue
