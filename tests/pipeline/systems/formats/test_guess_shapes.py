@@ -856,6 +856,51 @@ def test_messages_that_may_be_no_part_of_the_talk_are_told(tmp_path: Path, flag:
     assert isinstance(session, Trajectory) and len(session.events) == 2
 
 
+def test_what_no_person_said_under_their_role_is_the_environments_and_each_helper_a_session(
+    tmp_path: Path,
+) -> None:
+    """As Claude Code logs a session, and the agents at work for it in files of their own."""
+
+    def line(number: int, role: str, content: object, **fields: object) -> dict[str, object]:
+        message = {"role": role, "content": content}
+        return {"sessionId": "s1", "type": role, "uuid": f"u{number}", "message": message, **fields}
+
+    result = [{"type": "tool_result", "tool_use_id": "c1", "content": "two files"}]
+    call = [{"type": "tool_use", "id": "c1", "name": "Task", "input": {}}]
+    words = [{"type": "text", "text": sentence(1)}]
+    as_lines(
+        tmp_path / "runs/s1.jsonl",
+        [
+            line(0, "user", sentence(0)),
+            line(1, "user", sentence(2), isMeta=True),
+            line(2, "assistant", call),
+            line(3, "user", sentence(3), isSidechain=True),
+            line(4, "user", result, isSidechain=False),
+            line(5, "user", sentence(4), isCompactSummary=True),
+            line(6, "assistant", words),
+        ],
+    )
+    for name in "ab":
+        helper = {"isSidechain": True, "agentId": name}
+        rows = [line(0, "user", sentence(3), **helper), line(1, "assistant", words, **helper)]
+        as_lines(tmp_path / f"runs/agent-{name}.jsonl", rows)
+    sessions = {one.native_id: one for one in read_by_draft(tmp_path / "runs")}
+    assert sorted(sessions) == ["agent-a", "agent-b", "s1"]
+    assert outline(sessions["s1"].events) == [
+        ("user", "message", sentence(0)),
+        ("environment", "note", sentence(2)),
+        ("assistant", "action", "Task"),
+        ("environment", "note", sentence(3)),
+        ("environment", "note", sentence(4)),
+        ("assistant", "message", sentence(1)),
+    ]
+    assert [*sessions["s1"].states.values()] == [{"observation": "two files"}]
+    assert outline(sessions["agent-a"].events) == [
+        ("environment", "start", sentence(3)),
+        ("assistant", "message", sentence(1)),
+    ]
+
+
 def test_a_cue_with_two_voices_is_a_turn_of_each(tmp_path: Path) -> None:
     path = tmp_path / "meeting.vtt"
     path.write_text(
