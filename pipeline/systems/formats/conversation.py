@@ -75,6 +75,8 @@ class ChatMessage:
     calls: list[Call] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     approvals: list[Approval] = field(default_factory=list)
+    is_observation: bool = False
+    """Whether its text is what came of a call, if one is pending."""
     call_errors: list[str] = field(default_factory=list)
     """What is wrong with the calls that could not be read, which are left out."""
 
@@ -121,6 +123,8 @@ class Talk:
         )
         self.messages.append(message)
         if kind == "human" and message.text and message.text == self.submission:
+            kind = "environment"
+        if message.is_observation and self._call_of(None) is not None:
             kind = "environment"
         if kind == "environment":
             self._add_environment(message, actor or ENVIRONMENT)

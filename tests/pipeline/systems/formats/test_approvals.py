@@ -76,8 +76,8 @@ def test_a_call_that_a_person_let_run_has_its_result(tmp_path: Path) -> None:
 def test_approvals_that_stand_in_a_call_are_asked_and_answered_in_turn(tmp_path: Path, is_bare: bool) -> None:
     """As Vercel's AI SDK has messages for a page, which may be a file's list."""
     words = [{"type": "text", "text": "Tidy up."}]
-    call = {"type": "tool-delete", "input": {}}
-    decisions = [{"approved": False, "reason": "Not that one."}, {"approved": True}, {}]
+    call: dict[str, Any] = {"type": "tool-delete", "input": {}}
+    decisions: list[dict[str, Any]] = [{"approved": False, "reason": "Not that one."}, {"approved": True}, {}]
     calls = [
         {**call, "toolCallId": f"c{n}", "approval": {"id": f"a{n}", **one}} for n, one in enumerate(decisions)
     ]

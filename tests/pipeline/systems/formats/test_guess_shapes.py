@@ -221,6 +221,50 @@ def test_what_people_say_in_a_chat_comes_before_steps_beside_it(tmp_path: Path) 
     assert [event.text for event in first.events] == [one["content"] for one in chat]
 
 
+def test_commands_in_a_history_are_actions_and_what_follows_each_is_its_result(tmp_path: Path) -> None:
+    """As SWE-agent keeps it, where the model has no calls."""
+    seen, run = (
+        {"role": "user", "message_type": "observation"},
+        {"role": "assistant", "message_type": "action"},
+    )
+    wrong = "Traceback (most recent call last):\nValueError: no"
+    history = [
+        {"role": "system", "content": "Be kind.", "message_type": "system_prompt"},
+        {**seen, "content": sentence(0)},
+        {**run, "content": f"{sentence(1)}\n```\nls -l\n```", "thought": sentence(1), "action": "ls -l\n"},
+        {**seen, "content": [{"type": "text", "text": "a.py"}]},
+        {**run, "content": sentence(2), "thought": "", "action": "python a.py"},
+        {**seen, "content": wrong},
+        {**run, "content": sentence(3), "thought": sentence(3), "action": ""},
+        {**seen, "content": sentence(4)},
+    ]
+    as_json(tmp_path / "i1.traj", {"history": history})
+    as_json(tmp_path / "i2.traj", {"history": history[:-1]})
+    first = next(one for one in read_by_draft(tmp_path) if one.source.endswith("i1.traj"))
+    assert outline(first.events) == [
+        ("environment", "start", "Be kind."),
+        ("user", "message", sentence(0)),
+        ("assistant", "message", sentence(1)),
+        ("assistant", "action", "ls"),
+        ("assistant", "message", sentence(2)),
+        ("assistant", "action", "python"),
+        ("assistant", "message", sentence(3)),
+        ("user", "message", sentence(4)),
+    ]
+    assert first.events[3].action and first.events[3].action.arguments == {"command": "ls -l"}
+    assert [*first.states.values()] == [{"observation": "a.py"}, {"observation": wrong}]
+    assert first.events[5].status == "failed"
+
+
+def test_a_request_in_parts_is_what_was_asked(tmp_path: Path) -> None:
+    ask = [{"role": "user", "content": [{"type": "text", "text": sentence(9)}]}]
+    run = {"steps": [{"action": "ls", "observation": "a.py"}], "history": ask}
+    request = '[trajectory]\nrequest = "history[0].content"\n'
+    mapping = f'{request}[constants]\nrole = "agent"\n[event]\naction = "steps[].action"\n'
+    session = one("mapped", as_lines(tmp_path / "runs.jsonl", [run]), map=mapping)
+    assert outline(session.events) == [("user", "message", sentence(9)), ("agent", "action", "ls")]
+
+
 @pytest.mark.parametrize("is_bare", [False, True])
 def test_actions_and_observations_are_calls_and_results_and_what_nobody_says_is_left_out(
     tmp_path: Path, is_bare: bool
