@@ -964,7 +964,7 @@ def test_a_cue_with_two_voices_is_a_turn_of_each(tmp_path: Path) -> None:
 def test_a_line_of_a_chat_with_an_invisible_mark_is_the_words_of_who_wrote_it(tmp_path: Path) -> None:
     path = tmp_path / "_chat.txt"
     path.write_text(
-        "[1/2/26, 10:01:05\u202fAM] Ada von Ulm: Can you book\na train?\n3/2/26 9:00 the talk is at: Ulm\n"
+        "[1/2/26, 10:01:05\u202fAM] Ada von Ulm: Can you book\na train?\n3/2/26 9:00 - the talk is at: Ulm\n"
         "[1/2/26, 1:02:00\u202fPM] ~\u202fTripBot: When?\n"
         "\u200e[1/2/26, 1:03:00\u202fPM] Ada von Ulm: \u200eimage omitted\n"
         "[1/13/26, 1:04:00\u202fPM] +49\u00a0170\u00a01234567: Done\n"
@@ -976,13 +976,53 @@ def test_a_line_of_a_chat_with_an_invisible_mark_is_the_words_of_who_wrote_it(tm
         (
             "Ada von Ulm",
             "2026-01-02T10:01:05",
-            "Can you book\na train?\n3/2/26 9:00 the talk is at: Ulm",
+            "Can you book\na train?\n3/2/26 9:00 - the talk is at: Ulm",
         ),
         ("TripBot", "2026-01-02T13:02:00", "When?"),
         ("Ada von Ulm", "2026-01-02T13:03:00", "\u200eimage omitted"),
         ("+49\u00a0170\u00a01234567", "2026-01-13T13:04:00", "Done"),
         ("TripBot", "2026-01-13T13:05:00", "At 9."),
     ]
+
+
+def test_what_a_chat_tells_of_its_people_is_nobodys_words_and_names_may_have_pictures(tmp_path: Path) -> None:
+    """As WhatsApp exports a group on Android."""
+    path = tmp_path / "chat.txt"
+    lines = [
+        "13.3.26, 9:00 - Messages are encrypted.",
+        "13.3.26, 9:01 - Ada 🙂: To Ulm?",
+        "13.3.26, 9:02 - Bob: When",
+        "at: nine?",
+        "13.3.26, 9:03 - Bob added Cem: he knows",
+        "13.3.26, 9:04 - Ada 🙂 changed the subject to “Ulm: now”",
+        "13.3.26, 9:05 - Cem: At ten.",
+        "13.3.26, 9:06 - Bob left",
+        "13.3.26, 9:07 - Ada 🙂: Fine.",
+    ]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    (session,) = read_by_draft(path)
+    assert outline(session.events) == [
+        ("environment", "note", "Messages are encrypted."),
+        ("Ada 🙂", "message", "To Ulm?"),
+        ("Bob", "message", "When\nat: nine?"),
+        ("environment", "note", "Bob added Cem: he knows"),
+        ("environment", "note", "Ada 🙂 changed the subject to “Ulm: now”"),
+        ("Cem", "message", "At ten."),
+        ("environment", "note", "Bob left"),
+        ("Ada 🙂", "message", "Fine."),
+    ]
+    assert session.events[3].time == "2026-03-13T09:03:00"
+
+
+def test_a_name_alone_behind_a_time_speaks_the_lines_below(tmp_path: Path) -> None:
+    """As DiscordChatExporter writes a channel."""
+    turns = [("Ada", "To Ulm: when?"), ("TripBot", "At nine.\nOr: ten."), ("Ada", "Fine.")]
+    texts = [f"[13/03/2026 09:0{n} AM] {name}\n{words}\n" for n, (name, words) in enumerate(turns)]
+    path = tmp_path / "channel.txt"
+    path.write_text("\n".join(["Guild: Trips", "Channel: ulm\n", *texts]), encoding="utf-8")
+    (session,) = read_by_draft(path)
+    assert outline(session.events)[1:] == [(name, "message", words) for name, words in turns]
+    assert session.events[1].time == "2026-03-13T09:00:00"
 
 
 def test_a_table_of_western_windows_is_drafted_with_its_encoding(tmp_path: Path) -> None:
