@@ -253,11 +253,14 @@ def _set_session(guess: Guess, survey: Survey) -> None:
         guess.native_id = _ids(heads, survey)
     if (not guess.native_id and survey.per_file) or (guess.shape == "table" and not guess.native_id):
         guess.native_id = _places(survey)
+    said_once = heads  # and no argument of one action, such as the agent that is asked
+    if guess.each:
+        said_once = {path: one for path, one in heads.items() if path.split(".")[0] not in NAMES["arguments"]}
     for name, names in HEAD.items():
         depth = 3 if name == "agent_model" else 1
         candidates = [
             field
-            for field in fields_named(heads, names, depth=depth)
+            for field in fields_named(said_once, names, depth=depth)
             if field.path not in guess.head.values()
         ]
         candidates = [field for field in candidates if not SAYS.search(field.key) and _fits_head(field, name)]

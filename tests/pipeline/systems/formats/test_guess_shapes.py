@@ -221,6 +221,28 @@ def test_what_people_say_in_a_chat_comes_before_steps_beside_it(tmp_path: Path) 
     assert [event.text for event in first.events] == [one["content"] for one in chat]
 
 
+def test_tokens_of_a_model_call_are_counted_under_the_names_of_its_sides(tmp_path: Path) -> None:
+    """As Langfuse exports traces."""
+    runs = []
+    for n in range(2):
+        fields = {
+            "id": "g1",
+            "startTime": "2026-01-02T10:00:01Z",
+            "usage": {"input": 10, "output": 5, "total": 15},
+        }
+        call = {
+            "type": "GENERATION",
+            "name": "llm",
+            "input": [{"role": "user", "content": sentence(n)}],
+            **fields,
+        }
+        tool = {"type": "TOOL", "id": "t1", "name": "look", "input": {"a": 1}, "output": "red", "usage": None}
+        runs.append({"id": f"t{n}", "observations": [{**call, "output": sentence(9)}, tool]})
+    (run, _) = read_by_draft(as_lines(tmp_path / "traces.jsonl", runs))
+    (agent,) = (one for one in run.participants if one.kind == "agent")
+    assert agent.tokens == {"prompt_tokens": 10, "completion_tokens": 5}
+
+
 def test_commands_in_a_history_are_actions_and_what_follows_each_is_its_result(tmp_path: Path) -> None:
     """As SWE-agent keeps it, where the model has no calls."""
     seen, run = (
@@ -289,6 +311,7 @@ def test_actions_and_observations_are_calls_and_results_and_what_nobody_says_is_
             "action": "finish",
             "args": {"final_thought": sentence(2), "task_completed": "true"},
         },
+        {"source": "agent", "action": "delegate", "args": {"agent": "BrowsingAgent"}},
     ]
     events = [
         {"id": n, "timestamp": f"2026-01-02T10:00:0{n}", "message": "", **one} for n, one in enumerate(fields)
@@ -305,7 +328,9 @@ def test_actions_and_observations_are_calls_and_results_and_what_nobody_says_is_
         ("user", "message", "not there"),
         ("agent", "message", sentence(2)),
         ("agent", "action", "finish"),
+        ("agent", "action", "delegate"),
     ]
+    assert run.agent != "BrowsingAgent"
     assert (run.events[3].status, run.events[3].error) == ("failed", "no such file")
     assert run.events[3].action and run.events[3].action.arguments == {"command": "ls"}
     assert not run.outcomes
