@@ -72,6 +72,8 @@ LENGTH = 1.0
 """The most that its length adds to the score of a list."""
 STEPS = 3
 """The action score of a list whose items have an action and its result."""
+PLACEHOLDER = re.compile(r"<[\w-]+>")
+"""What stands for no value."""
 LABELS = 30
 """The most different values of a tag."""
 RARE = 0.5
@@ -333,12 +335,14 @@ def _is_outcome(name: str, field: PathSummary) -> bool:
 
 
 def _is_constant(path: str, guess: Guess, survey: Survey, *, but_last: bool = False) -> bool:
-    """Whether a field says the same in all records of a session, or in all but the last one."""
+    """Whether a field says the same in all records of a session, or in all but the last one; a value such as
+    `<synthetic>`, of a message that no model wrote, aside."""
     if guess.shape != "table" and not guess.each:
         return True
     for records in sessions_of(survey, guess.native_id):
         values = [str(value) for record in records if (value := value_at(record, path)) is not None]
-        if len(set(values[: -1 if but_last else None])) > 1:
+        names = {value for value in values[: -1 if but_last else None] if not PLACEHOLDER.fullmatch(value)}
+        if len(names) > 1:
             return False
     return True
 

@@ -931,7 +931,7 @@ def test_what_no_person_said_under_their_role_is_the_environments_and_each_helpe
     """As Claude Code logs a session, and the agents at work for it in files of their own."""
 
     def line(number: int, role: str, content: object, **fields: object) -> dict[str, object]:
-        message = {"role": role, "content": content}
+        message = {"role": role, "content": content, **({"model": "m-1"} if role == "assistant" else {})}
         return {"sessionId": "s1", "type": role, "uuid": f"u{number}", "message": message, **fields}
 
     result = [{"type": "tool_result", "tool_use_id": "c1", "content": "two files"}]
@@ -947,6 +947,9 @@ def test_what_no_person_said_under_their_role_is_the_environments_and_each_helpe
             line(4, "user", result, isSidechain=False),
             line(5, "user", sentence(4), isCompactSummary=True),
             line(6, "assistant", words),
+            line(
+                7, "assistant", words, message={"role": "assistant", "content": words, "model": "<synthetic>"}
+            ),
         ],
     )
     for name in "ab":
@@ -961,8 +964,9 @@ def test_what_no_person_said_under_their_role_is_the_environments_and_each_helpe
         ("assistant", "action", "Task"),
         ("environment", "note", sentence(3)),
         ("environment", "note", sentence(4)),
-        ("assistant", "message", sentence(1)),
+        *[("assistant", "message", sentence(1))] * 2,
     ]
+    assert sessions["s1"].agent_model == "m-1"
     assert [*sessions["s1"].states.values()] == [{"observation": "two files"}]
     assert outline(sessions["agent-a"].events) == [
         ("environment", "start", sentence(3)),
