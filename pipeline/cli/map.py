@@ -11,13 +11,14 @@ from typing import Annotated
 import typer
 
 from ...schemas import Quarantined, Trajectory
-from ..errors import CoauditError
+from ..errors import CoauditError, SourceError
 from ..ingest import run as ingesting
 from ..ingest.archives import archives_below, is_archive, unpacked_folder
 from ..ingest.discover import discover
 from ..systems import ReadOptions
 from ..systems.base import walk
 from ..systems.formats import drafting
+from ..systems.formats.mapping import parse
 from ..systems.formats.unclear import open_questions, reason_unreadable
 from .console import Json, emit, say
 from .trajectory import opening
@@ -58,8 +59,9 @@ def map_logs(
         typer.echo(draft.text, nl=False)
     else:
         next_ = shlex.join(["coaudit", "ingest", str(path), "--map", str(out)])
-        is_empty = draft.guess.shape == "nothing"
-        say(f"{out}: the draft{', which needs what is not understood' if is_empty else ''}; next: {next_}")
+        refusal = _refusal(draft.text)
+        need = f", which ingest refuses until what is not understood is in it ({refusal})" if refusal else ""
+        say(f"{out}: the draft{need}; next: {next_}")
 
 
 @contextmanager
@@ -82,6 +84,15 @@ def _read(path: Path, draft: drafting.Draft) -> list[Trajectory | Quarantined]:
     if draft.guess.shape == "nothing":
         return []
     return ingesting.preview([path], ReadOptions(map=draft.text), "mapped")
+
+
+def _refusal(text: str) -> str | None:
+    """Why a draft cannot be used yet; None where it can."""
+    try:
+        parse(text, "draft")
+    except SourceError as error:
+        return str(error).removeprefix("draft: ")
+    return None
 
 
 def _show(draft: drafting.Draft, items: list[Trajectory | Quarantined]) -> None:

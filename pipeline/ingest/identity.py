@@ -13,6 +13,7 @@ from ...schemas.trajectory import COPY
 from ..store import AMONG, Store, execute, rows, texts
 from ..store.columns import digest
 from ..systems import ReadOptions, merge
+from ..systems.registry import SYSTEMS
 from ..units import columns
 from .blocks import Summary
 from .measure import save
@@ -203,7 +204,10 @@ def resolve_identity(
         new_id = f"{trajectory.id.partition('-')[0]}-{new[differs][:6]}"
         same_run = options.condition in (None, previous.condition) and sessions.summary(new_id) is None
         if same_run and _is_mended(sessions.connection, previous, trajectory, run_ids):
-            result.notes.append(f"{trajectory.source}: from event {differs} on, differs from what was stored")
+            system = SYSTEMS.get(trajectory.system)
+            if system is None or not system.named_late:  # the spans of a trace come in any order
+                note = f"{trajectory.source}: from event {differs} on, differs from what was stored"
+                result.notes.append(note)
             return trajectory.id, _merge_stored(previous, trajectory, options)
         remark = (
             f"same session as {previous.source} up to event {differs}, then another"

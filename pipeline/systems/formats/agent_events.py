@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from .contents import RUNNER
+
 Message = dict[str, Any]
-NOTHING_SAID = "Event"
-"""Suffix of the kind of an event that nobody said or did, such as a change of the conversation's state."""
+NOTHING_SAID = ("Event", "Condensation", "CondensationRequest")
+"""Suffixes of the kinds of events that nobody said or did, such as a change of the conversation's state."""
+SUMMARY, RUN = "ToolCallSummaryMessage", "CodeExecutionEvent"
+"""Types of AutoGen's: a message that repeats calls beside its text, and code that was run."""
 UNHEARD = (
     *("ThoughtEvent", "ModelClientStreamingChunkEvent", "MemoryQueryEvent", "UserInputRequestedEvent"),
     *("SelectSpeakerEvent", "SelectorEvent"),
@@ -26,6 +30,8 @@ def messages(item: Message) -> list[Message] | None:
     """The messages of an event, [] for one that nobody said or did; None where it is no such event."""
     if item.get("type") in UNHEARD and isinstance(item.get("source"), str):
         return []
+    if item.get("type") in (SUMMARY, RUN) and isinstance(item.get("source"), str):
+        return _message_of_autogen(item)
     if not isinstance(item.get("kind"), str) or not isinstance(item.get("source"), str) or "role" in item:
         return None
     time = item.get("timestamp")
@@ -40,6 +46,21 @@ def messages(item: Message) -> list[Message] | None:
         return [{**(_call_message(item) if "thought" in item else _result_message(item)), "timestamp": time}]
     is_silent = item["kind"].endswith(NOTHING_SAID) and "id" in item and item.keys().isdisjoint(SAID)
     return [] if is_silent else None
+
+
+def _message_of_autogen(item: Message) -> list[Message]:
+    """The message of a summary without the calls that it repeats, and the run of an agent's code as a call
+    with its result."""
+    head = {"role": "assistant", "name": item["source"], "timestamp": item.get("created_at")}
+    if item["type"] == SUMMARY:
+        return [{**head, "content": item.get("content")}]
+    result = item.get("result")
+    output = result if isinstance(result, dict) else {"output": item.get("content")}
+    code = output.get("exit_code")
+    answer: Message = {"type": "tool_result", "tool_use_id": None, "content": output.get("output")}
+    if isinstance(code, int):
+        answer["is_error"] = code != 0
+    return [{**head, "content": [{"type": "tool_use", "id": None, "name": RUNNER, "input": {}}, answer]}]
 
 
 def _call_message(item: Message) -> Message:

@@ -1,16 +1,22 @@
-"""Turns the events of OpenHands before its software agent SDK into messages of a chat API.
+"""Turns the events of OpenHands before its software agent SDK, and the actions in SWE-agent's history, into
+messages of a chat API.
 
-An event is an `action` with `args`, or an `observation` with `content` and the id of its action (`cause`).
+An event is an `action` with `args`, or an `observation` with `content` and the id of its action (`cause`). In
+a history, a message with its `message_type` has its command as `action`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from .contents import plain_text
+
 Message = dict[str, Any]
 ROLES = {"user": "user", "agent": "assistant", "environment": "system"}
 SILENT = ("recall", "change_agent_state", "agent_state_changed", "condensation", "null")
 """Actions and observations that nobody says and that change nothing."""
+KIND, SEEN = "message_type", "observation"
+"""Where a message of a history says what it is, and its word for what came of an action."""
 OF_FRAMEWORK = ("thought", "blocking", "confirmation_state", "security_risk", "hidden", "is_confirmed")
 """Arguments that are not the tool's."""
 
@@ -18,6 +24,8 @@ OF_FRAMEWORK = ("thought", "blocking", "confirmation_state", "security_risk", "h
 def messages(item: Message) -> list[Message] | None:
     """The messages of an event, [] for one that nobody said or did; None where it is no such event."""
     action, observation, source = item.get("action"), item.get("observation"), item.get("source")
+    if item.get(KIND) == "action" and item.get("role") == "assistant" and not item.get("tool_calls"):
+        return _command(item, action) if isinstance(action, str) and action.strip() else None
     if not isinstance(item.get("id"), int) or source not in ROLES or "role" in item:
         return None
     time = item.get("timestamp")
@@ -33,6 +41,14 @@ def messages(item: Message) -> list[Message] | None:
         return [{**who, "content": arguments.get("content") or "", "timestamp": time}]
     calls = _call(item, action, arguments)
     return [{"role": ROLES[source], "name": source, "content": calls, "timestamp": time}]
+
+
+def _command(item: Message, action: str) -> list[Message]:
+    """The message of an agent that wrote a command: its thought, else all that it wrote, and the call."""
+    text = item.get("thought") or plain_text(item.get("content"))
+    call = {"type": "tool_use", "id": None, "name": action.split()[0], "input": {"command": action.strip()}}
+    rest = {key: value for key, value in item.items() if key not in ("action", KIND)}
+    return [{**rest, "content": [*([{"type": "text", "text": text}] if text else []), call]}]
 
 
 def _call(item: Message, action: str, arguments: Message) -> list[Message]:

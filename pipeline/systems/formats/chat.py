@@ -33,8 +33,8 @@ from ..base import (
     json_lines,
     parse_json,
 )
-from . import contents, conversation, dialects, mapped_values, responses, turns
-from .conversation import Answer, Call, ChatMessage, Talk
+from . import agent_steps, contents, conversation, dialects, mapped_values, responses, turns
+from .conversation import Answer, Approval, Call, ChatMessage, Talk
 from .rules import rules
 
 SYSTEM = "chat"
@@ -125,6 +125,7 @@ def message(value: JsonValue) -> ChatMessage:
         return response_item
     role, name = field(item, "role", str), item.get("name")
     turn = ChatMessage(role, name=name if isinstance(name, str) else None, time=time)
+    turn.is_observation = item.get(agent_steps.KIND) == agent_steps.SEEN
     content = item.get("content")
     if role in ("tool", "function"):
         failure = item.get("error")
@@ -144,6 +145,7 @@ def message(value: JsonValue) -> ChatMessage:
         Answer(_result(block.get("content")), _id(block, "tool_use_id"), _error_flag(block))
         for block in _blocks(content, contents.USED)
     ]
+    turn.approvals = [_approval(block) for block in _blocks(content, *contents.APPROVALS)]
     return turn
 
 
@@ -156,14 +158,16 @@ def _refusal_or_transcript(item: dict[str, Any]) -> str | None:
 
 def split_message(item: Any) -> list[Any]:
     """A message as several, split after results of a tool that the API ran itself where words follow them, or
-    by dialects.py where its calls stand in parts that name no type, or beside a text that says all."""
+    by dialects.py where its calls stand in parts that name no type or another one, or beside a text that says
+    all."""
     item = dialects.with_invocations(item)
     content = item.get("content") if isinstance(item, dict) else None
+    if content is None and isinstance(item, dict) and isinstance(item.get("parts"), list):
+        return dialects.messages(item) or [item]
     if not isinstance(content, list):
         return [item]
-    if dialects.untyped_calls(content) or any(
-        dialects.CALL in one for one in content if isinstance(one, dict)
-    ):
+    has_invocations = any(dialects.CALL in one for one in content if isinstance(one, dict))
+    if has_invocations or dialects.untyped_calls(content) or dialects.has_tool_parts(content):
         return dialects.messages(item) or [item]
     ends = [
         place
@@ -205,7 +209,7 @@ def other_kind(item: Any) -> str | None:
     kind = item.get("type") if isinstance(item, dict) and "role" not in item else None
     if not isinstance(kind, str) or kind == "message" or kind in dialects.LANGCHAIN:
         return None
-    calls = kind.endswith((responses.CALL, responses.OUTPUT))
+    calls = kind.endswith((responses.CALL, responses.OUTPUT, *contents.APPROVALS))
     return None if calls or ("content" in item and kind not in contents.UNSAID) else kind
 
 
@@ -359,17 +363,25 @@ def _call(value: JsonValue) -> Call:
     return Call(name, function.get("arguments", function.get("input", function.get("args"))), _id(call, "id"))
 
 
-def _blocks(content: JsonValue, kind: str) -> list[dict[str, JsonValue]]:
-    """The parts of a content that are of a kind (contents.USE or USED), as Anthropic's API has them."""
-    parts = content if isinstance(content, list) else []
-    return [part for part in parts if isinstance(part, dict) and contents.is_part(part, kind)]
+def _approval(block: dict[str, JsonValue]) -> Approval:
+    if contents.is_part(block, contents.DECIDED):
+        return responses.decision(block)
+    return Approval(_id(block, "id"), _id(block, "call"))
+
+
+def _blocks(content: JsonValue, *kinds: str) -> list[dict[str, JsonValue]]:
+    """The parts of a content that are of some kinds (contents.PARTS, APPROVALS), as Anthropic's API has
+    them."""
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    return [part for part in parts if any(contents.is_part(part, kind) for kind in kinds)]
 
 
 def _without_calls(content: JsonValue) -> JsonValue:
-    """A content without its calls and answers."""
+    """A content without its calls, answers and approvals."""
     if not isinstance(content, list):
         return content
-    return [part for part in content if not any(contents.is_part(part, one) for one in contents.PARTS)]
+    kinds = (*contents.PARTS, *contents.APPROVALS)
+    return [part for part in content if not any(contents.is_part(part, one) for one in kinds)]
 
 
 def _result(content: JsonValue) -> JsonValue:

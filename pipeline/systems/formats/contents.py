@@ -9,6 +9,10 @@ UNSAID = ("reasoning", "thinking", "thoughts", "redacted_thinking")
 """Types of parts that nobody but the model sees."""
 USE, USED = PARTS = "tool_use", "tool_result"
 """Suffixes of the types of parts that are calls and answers."""
+ASKED, DECIDED = APPROVALS = "approval_request", "approval_response"
+"""Suffixes of the types of questions whether a call may run, and of people's answers."""
+RUNNER = "code_execution"
+"""The name of the tool that runs code, where the log names none."""
 _TEXTS = ("text", "input_text", "output_text", "refusal")
 
 
@@ -41,7 +45,7 @@ def is_message_part(part: JsonValue) -> bool:
     if kind in _TEXTS:
         return isinstance(part.get("refusal" if kind == "refusal" else "text"), str)
     medium = isinstance(part.get(kind), dict) or isinstance(part.get("source"), dict)
-    return medium or kind in UNSAID or any(is_part(part, one) for one in PARTS)
+    return medium or kind in UNSAID or any(is_part(part, one) for one in (*PARTS, *APPROVALS))
 
 
 def plain_text(content: JsonValue) -> str:

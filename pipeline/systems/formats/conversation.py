@@ -21,8 +21,8 @@ from ....schemas import Action, Event, JsonValue, Outcome, Participant, Trajecto
 from ....schemas.trajectory import ParticipantKind, Setting
 from ..base import ReadOptions, folder_of
 from .contents import arguments, plain_text
-from .marks import Veto, is_surroundings, veto
 from .marks import error as error_of
+from .marks import is_surroundings, veto
 from .rules import Rules
 
 ENVIRONMENT = "environment"
@@ -51,8 +51,21 @@ class Answer:
 
 
 @dataclass
+class Approval:
+    """The question whether a call may run; with `is_granted`, a person's answer to it."""
+
+    id: str | None
+    """What question and answer have in common."""
+    call_id: str | None = None
+    call: Call | None = None
+    """What is to run, where the log has no call before."""
+    is_granted: bool | None = None
+    comment: str | None = None
+
+
+@dataclass
 class ChatMessage:
-    """One message: a text, tool calls, answers of tools, or several of these."""
+    """One message: a text, tool calls, answers of tools, approvals, or several of these."""
 
     role: str
     text: str | None = None
@@ -61,6 +74,9 @@ class ChatMessage:
     model: str | None = None
     calls: list[Call] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
+    approvals: list[Approval] = field(default_factory=list)
+    is_observation: bool = False
+    """Whether its text is what came of a call, if one is pending."""
     call_errors: list[str] = field(default_factory=list)
     """What is wrong with the calls that could not be read, which are left out."""
 
@@ -68,7 +84,10 @@ class ChatMessage:
         """A hash that is the same for a message and its repetition in a later history, which has no names and
         times."""
         calls = [(call.name, arguments(call.arguments)[0], call.id) for call in self.calls]
-        return content_hash(self.role, self.text, calls, [(a.call, a.content) for a in self.answers])
+        approvals = [[(a.id, a.is_granted) for a in self.approvals]] if self.approvals else []
+        return content_hash(
+            self.role, self.text, calls, [(a.call, a.content) for a in self.answers], *approvals
+        )
 
 
 @dataclass
@@ -93,6 +112,8 @@ class Talk:
     first of these that is pending."""
     refusals: list[JsonValue] = field(default_factory=list)
     """Results that became a person's rejection, and are in no state."""
+    approvals: dict[str, str | None] = field(default_factory=dict)
+    """Question whether a call may run -> the call's id."""
 
     def add_message(self, message: ChatMessage) -> None:
         """Add a message; ValueError for an unknown role, and for calls that could not be read once the rest
@@ -103,9 +124,13 @@ class Talk:
         self.messages.append(message)
         if kind == "human" and message.text and message.text == self.submission:
             kind = "environment"
+        if message.is_observation and self._call_of(None) is not None:
+            kind = "environment"
         if kind == "environment":
             self._add_environment(message, actor or ENVIRONMENT)
-        elif message.text or message.calls or not (message.answers or message.call_errors):
+        elif (
+            message.text or message.calls or not (message.answers or message.call_errors or message.approvals)
+        ):
             actor = self.add_participant(actor or message.name or message.role, kind, message.model)
             if message.text:
                 self._add_event(actor, "message", message.time, text=message.text)
@@ -113,6 +138,8 @@ class Talk:
                 self.latest_calls.clear()
             for call in message.calls:
                 self._add_call(actor, call, message.time)
+        for approval in message.approvals:
+            self._add_approval(approval, actor or message.name or message.role, message.time)
         for answer in message.answers:
             self.add_answer(answer, message.time)
         if message.call_errors:
@@ -155,7 +182,7 @@ class Talk:
         place = None if call_id is None else self.pending_calls.pop(call_id)
         if (refusal := veto(answer.content)) is not None:
             self.refusals.append(answer.content)
-            self._add_rejection(refusal, time)
+            self._add_decision("confirm_reject", refusal.comment, time)
             return
         state: JsonValue = {"observation": answer.content}
         state_hash = content_hash(state)
@@ -173,14 +200,31 @@ class Talk:
             update = {**verdict, "states": {"public": state_hash}}
             self.events[place] = event.model_copy(update=update)
 
-    def _add_rejection(self, refusal: Veto, time: str | None) -> None:
-        """Add that a person did not let a call run, with their words; the call has no status and no result
-        then."""
+    def _add_approval(self, approval: Approval, asker: str, time: str | None) -> None:
+        """Add the question whether a call may run, or the person's answer: a call that may not has neither
+        status nor result."""
+        if approval.is_granted is None:
+            place = self.calls.get(approval.call_id or "")
+            action = _action(approval.call) if approval.call else None
+            action = self.events[place].action if place is not None else action
+            actor = self.add_participant(asker, "agent")
+            self._add_event(actor, "confirm_request", time, action=action)
+            self.approvals[approval.id or ""] = approval.call_id
+            return
+        call_id = approval.call_id or self.approvals.get(approval.id or "")
+        if approval.is_granted:
+            self._add_decision("confirm_accept", approval.comment, time)
+        elif call_id not in self.calls or call_id in self.pending_calls:
+            self.pending_calls.pop(call_id or "", None)
+            self._add_decision("confirm_reject", approval.comment, time)
+
+    def _add_decision(self, kind: Any, comment: str | None, time: str | None) -> None:
+        """Add that a person let a call run or not, with their words."""
         humans = (event.actor for event in reversed(self.events) if self.kinds.get(event.actor) == "human")
         actor = next(humans, None) or self.add_participant("user", "human")
-        self._add_event(actor, "confirm_reject", time)
-        if refusal.comment:
-            self._add_event(actor, "message", time, text=refusal.comment)
+        self._add_event(actor, kind, time)
+        if comment:
+            self._add_event(actor, "message", time, text=comment)
 
     def _verdict(self, answer: Answer, tool: str | None) -> dict[str, str | None]:
         """Status and error of an answer: as the log has them, else as a rule says, else unknown."""
@@ -265,11 +309,8 @@ class Talk:
             self._add_event(actor, "note" if self.events else "start", message.time, text=message.text)
 
     def _add_call(self, actor: str, call: Call, time: str | None) -> None:
-        values, raw = arguments(call.arguments)
         failure = {"status": "failed", "error": call.parse_error} if call.parse_error else {}
-        self._add_event(
-            actor, "action", time, action=Action(name=call.name, arguments=values, raw=raw), **failure
-        )
+        self._add_event(actor, "action", time, action=_action(call), **failure)
         call_id = call.id or f"#{len(self.events)}"
         self.calls[call_id] = len(self.events) - 1
         self.latest_calls.append(call_id)
@@ -288,6 +329,11 @@ class Talk:
 
     def _add_event(self, actor: str, kind: Any, time: str | None, **rest: Any) -> None:
         self.events.append(Event(seq=len(self.events), actor=actor, kind=kind, time=time, **rest))
+
+
+def _action(call: Call) -> Action:
+    values, raw = arguments(call.arguments)
+    return Action(name=call.name, arguments=values, raw=raw)
 
 
 def submission_of(head: dict[str, Any]) -> str | None:

@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from . import agent_events, agent_steps, part_kinds
-from .contents import PARTS, UNSAID, is_part
+from . import agent_events, agent_steps, part_kinds, tool_parts
+from .contents import APPROVALS, PARTS, RUNNER, UNSAID, is_part
 from .guess_roles import role_of
 from .mapped_values import seconds_of, utterance
 
@@ -57,8 +57,6 @@ NAMES, ARGUMENTS = (
 )
 CODE, RAN = ("executableCode", "executable_code"), ("codeExecutionResult", "code_execution_result")
 """Parts with code that Gemini's API runs itself, and with what that gave back."""
-RUNNER = "code_execution"
-"""The name of the tool that runs it."""
 PEOPLE = ("all", "assistant")
 """Recipients of messages that are no calls, as ChatGPT's export has them."""
 FINE = (None, 1, "OUTCOME_OK")
@@ -67,8 +65,8 @@ MEDIA = ("inlineData", "inline_data", "fileData", "file_data")
 """Parts that are no words, as Gemini's API has them."""
 RESULTS = ("response", "result", "output", "content")
 IDS = ("id", "toolCallId", "toolUseId", "call_id", "tool_call_id", "source_call_id")
-ASKED = {"task", "task_images"}
-"""The keys of the task, where it stands in a list of steps."""
+ASKED, PROMPT = {"task", "task_images"}, "system_prompt"
+"""The keys of the task, and the only key of the prompt, where they stand in a list of steps."""
 OF_MODEL = ("model_input_messages", "model_output_message")
 """Keys of which a step has one in which an agent only plans."""
 STEP, SEEN = (
@@ -99,7 +97,9 @@ def messages(item: Any) -> list[Message] | None:
     head = {"role": role, "name": item.get("name") or name, "timestamp": first_value(item, TIMES)}
     fields = {key: item[key] for key in KEPT if key in item}
     if role in ("tool", "function"):
-        return [{**head, **fields, "content": content}]
+        if not has_tool_parts(content):
+            return [{**head, **fields, "content": content}]
+        head["role"] = "user"  # as Anthropic's API has results in parts
     if role == "assistant" and (call := _call_to_recipient(item)) is not None:
         return [{**head, "content": [call]}]
     # An object from the environment, under a name of the log's own, is its state, and nothing that was said.
@@ -164,10 +164,12 @@ def is_plain(item: Message) -> bool:
     """Whether it is a message as a chat API has it."""
     content = item.get("content")
     blocks = content if isinstance(content, list) else []
-    texts = all(
+    texts = not has_tool_parts(content) and all(
         isinstance(one, dict) and isinstance(one.get("text", ""), str) and "type" in one for one in blocks
     )
-    usual = (content is None or isinstance(content, (str, list))) and not item.get("toolCalls")
+    usual = (content is None or isinstance(content, (str, list))) and not (
+        item.get("toolCalls") or item.get(f"{CALL}s")
+    )
     return isinstance(item.get("role"), str) and "content" in item and usual and texts
 
 
@@ -190,6 +192,11 @@ def untyped_calls(content: list[Any]) -> bool:
     untyped = (part for part in content if isinstance(part, dict) and "type" not in part)
     keys = (*CALLS, *ANSWERS, *CODE, *RAN)
     return any(isinstance(part.get(key), dict) for part in untyped for key in keys)
+
+
+def has_tool_parts(content: Any) -> bool:
+    """Whether a content has calls, results or approvals in parts of their own."""
+    return isinstance(content, list) and any(map(tool_parts.is_tool_part, content))
 
 
 def is_exchange(item: Message) -> bool:
@@ -275,28 +282,37 @@ def _speaker(item: Message) -> tuple[str | None, str | None]:
 def _is_step(item: Message) -> bool:
     """Whether an item without a speaker is a step: one with calls, or with a number and a text but no call,
     or a plan, or the task."""
-    if item.keys() == ASKED or isinstance(item.get("tool_calls"), list):
+    if item.keys() in (ASKED, {PROMPT}) or isinstance(item.get("tool_calls"), list):
         return True
     if "plan" in item and not item.keys().isdisjoint(OF_MODEL):
         return True
-    return {"tool_calls", "step_number"} <= item.keys() and isinstance(first_value(item, STEP), str)
+    output = first_value(item, STEP)
+    is_known = isinstance(output, (str, list)) or bool(item.get("error"))
+    return {"tool_calls", "step_number"} <= item.keys() and is_known
 
 
 def _step(item: Message) -> list[Message]:
-    """The agent's message of a step, with its calls and what came back; of the task, the user's message."""
+    """The agent's message of a step, with its calls and what came back; why it failed where it has neither;
+    of the task, the user's message."""
     if item.keys() == ASKED:
         return [{"role": "user", "content": utterance(item["task"])}]
+    if item.keys() == {PROMPT}:
+        return [{"role": "system", "content": utterance(item[PROMPT])}]
     items = item.get("tool_calls")
     calls = [call for one in items for call in _call(one)] if isinstance(items, list) else []
     output = first_value(item, STEP)
-    text = [{"type": "text", "text": output}] if isinstance(output, str) and output else []
+    blocks = _blocks(output) if isinstance(output, (str, list)) else ()
+    text = [one for one in blocks if one["type"] == "text" and one["text"]]
     observation, error, timing = first_value(item, SEEN), item.get("error"), item.get("timing")
     reason = error.get("message") if isinstance(error, dict) else error
     failure = {"is_error": True} if isinstance(reason, str) and reason else {}
     result = reason if observation is None and failure else observation
     answer = [] if result is None or not calls else [{"type": "tool_result", "content": result, **failure}]
     time = first_value(item, TIMES) or (timing.get("end_time") if isinstance(timing, dict) else None)
-    return [{"role": "assistant", "content": [*text, *calls, *answer], "timestamp": time}]
+    content = [*text, *calls, *answer]
+    if failure and not content:  # an id of no call makes it a note
+        return [{"role": "tool", "tool_call_id": "", "content": reason, **failure, "timestamp": time}]
+    return [{"role": "assistant", "content": content, "timestamp": time}]
 
 
 def _exchange(item: Message) -> list[Message]:
@@ -367,8 +383,10 @@ def _is_data(content: Any) -> bool:
 def _part(part: Message) -> Iterator[Message]:
     text = part.get("text")
     kind = part.get("kind")
-    if part.get("type") in UNSAID or any(is_part(part, one) for one in PARTS):
+    if part.get("type") in UNSAID or any(is_part(part, one) for one in (*PARTS, *APPROVALS)):
         yield part
+    elif tool_parts.is_tool_part(part):
+        yield tool_parts.block(part)
     elif kind in UNSAID or part.get("thought") is True:
         yield {"type": "reasoning"}
     elif isinstance(text, dict) and isinstance(text.get("value"), str):
@@ -421,6 +439,7 @@ def _call_blocks(call: Message) -> Iterator[Message]:
     if not isinstance(name, str):
         return
     yield {"type": "tool_use", "id": mark, "name": name, "input": first_value(call, ARGUMENTS)}
+    yield from tool_parts.approvals(call)
     result, status = first_value(call, RESULTS), call.get("status")
     if result is None and isinstance(error := call.get("errorText"), str):
         yield {"type": "tool_result", "tool_use_id": mark, "content": error, "is_error": True}

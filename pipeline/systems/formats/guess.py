@@ -8,6 +8,7 @@ from typing import Any
 
 from . import agent_steps, guess_calls, guess_spans, part_kinds
 from .contents import plain_text
+from .dialects import CONTENTS
 from .guess_acts import is_of_actions
 from .guess_columns import set_column_shape
 from .guess_made import Guess
@@ -42,6 +43,7 @@ from .guess_records import distinct_records, sessions_of, value_at
 from .guess_sessions import TALKS, session_ids
 from .guess_shapes import (
     dialect_counts,
+    set_event_shape,
     set_list_shape,
     set_message_shape,
     set_pair_shape,
@@ -70,6 +72,8 @@ LENGTH = 1.0
 """The most that its length adds to the score of a list."""
 STEPS = 3
 """The action score of a list whose items have an action and its result."""
+PLACEHOLDER = re.compile(r"<[\w-]+>")
+"""What stands for no value."""
 LABELS = 30
 """The most different values of a tag."""
 RARE = 0.5
@@ -80,7 +84,7 @@ session."""
 def guess_mapping(survey: Survey) -> Guess:
     """The likeliest mapping for a survey."""
     guess = Guess()
-    if set_span_shape(guess, survey):
+    if set_span_shape(guess, survey) or set_event_shape(guess, survey):
         _set_session(guess, survey)
         return guess
     lists = _lists(survey)
@@ -131,7 +135,7 @@ def _lists(survey: Survey) -> list[tuple[float, str]]:
     candidates = []
     for path, one in survey.paths.items():
         parent = path.rpartition(".")[0]
-        is_content = one.key == "content" and f"{parent}.role".lstrip(".") in survey.paths
+        is_content = one.key in CONTENTS and f"{parent}.role".lstrip(".") in survey.paths
         is_content = is_content or f"{path}[].{part_kinds.KIND}" in survey.paths
         if not one.lengths or "[]" in path or is_content or _is_list_of_actions(path, one, survey):
             continue
@@ -251,11 +255,14 @@ def _set_session(guess: Guess, survey: Survey) -> None:
         guess.native_id = _ids(heads, survey)
     if (not guess.native_id and survey.per_file) or (guess.shape == "table" and not guess.native_id):
         guess.native_id = _places(survey)
+    said_once = heads  # and no argument of one action, such as the agent that is asked
+    if guess.each:
+        said_once = {path: one for path, one in heads.items() if path.split(".")[0] not in NAMES["arguments"]}
     for name, names in HEAD.items():
         depth = 3 if name == "agent_model" else 1
         candidates = [
             field
-            for field in fields_named(heads, names, depth=depth)
+            for field in fields_named(said_once, names, depth=depth)
             if field.path not in guess.head.values()
         ]
         candidates = [field for field in candidates if not SAYS.search(field.key) and _fits_head(field, name)]
@@ -328,12 +335,14 @@ def _is_outcome(name: str, field: PathSummary) -> bool:
 
 
 def _is_constant(path: str, guess: Guess, survey: Survey, *, but_last: bool = False) -> bool:
-    """Whether a field says the same in all records of a session, or in all but the last one."""
+    """Whether a field says the same in all records of a session, or in all but the last one; a value such as
+    `<synthetic>`, of a message that no model wrote, aside."""
     if guess.shape != "table" and not guess.each:
         return True
     for records in sessions_of(survey, guess.native_id):
         values = [str(value) for record in records if (value := value_at(record, path)) is not None]
-        if len(set(values[: -1 if but_last else None])) > 1:
+        names = {value for value in values[: -1 if but_last else None] if not PLACEHOLDER.fullmatch(value)}
+        if len(names) > 1:
             return False
     return True
 

@@ -38,14 +38,17 @@ from .guess_sessions import group_ids, is_spoken_with, session_ids, session_of_r
 from .guess_speakers import event_senders, names_and_roles
 from .guess_text import FENCED, PATTERNS, SPEAKERS, fence_language, pattern_of, set_time, speakers
 from .guess_times import set_seq_field
+from .mapped_paths import PLACES
 from .paths import as_list, expression, getter
 from .survey import PathSummary, Survey
 from .turns import is_texts
 
 MARKED = 0.8
-"""Share of a list's texts that must begin with a speaker's mark."""
+"""Share of a list's texts that must begin with a speaker's mark, and of the records that must be events."""
 STEP = {"step_number", "model_output", "tool_calls"}
 """Keys of a step of an agent, whose records are read as steps and not as a table."""
+HELPER = "agentId"
+"""Field with the id of an agent that works for another one's session, in a file of its own (Claude Code)."""
 DIALECT = 200
 """Messages that are looked at to recognise their dialect."""
 UTTERED = {
@@ -308,17 +311,23 @@ def _rounds(survey: Survey) -> dict[str, str | list[str]]:
     return {stem: rounds[stem] for stem in sorted(rounds, key=lambda stem: kinds[stem] != "human")}
 
 
-def set_message_shape(guess: Guess, survey: Survey) -> bool:
-    """Shape the guess as one message of a chat API per record, maybe within an object of it, or one event of
-    an agent's log; False where records are none."""
+def set_event_shape(guess: Guess, survey: Survey) -> bool:
+    """Shape the guess as one event of an agent's log per record; False where less than MARKED of the records
+    are such events."""
     events = [dialects.of_framework(record) for record in survey.records]
-    if None in events and any(record.keys() >= STEP for record in survey.records):
+    if any(record.keys() >= STEP for record in survey.records):
         events = [dialects.messages(record) for record in survey.records]
-    if any(events) and None not in events:
-        guess.shape, guess.each = "messages", True
-        guess.native_id = _sessions_of_messages(survey)
-        guess.roles = roles_of(Counter(str(one["role"]) for many in events for one in many or []).items())
-        return True
+    if not any(events) or events.count(None) > (1 - MARKED) * len(events):
+        return False
+    guess.shape, guess.each = "messages", True
+    guess.native_id = _sessions_of_messages(survey)
+    guess.roles = roles_of(Counter(str(one["role"]) for many in events for one in many or []).items())
+    return True
+
+
+def set_message_shape(guess: Guess, survey: Survey) -> bool:
+    """Shape the guess as one message of a chat API per record, maybe within an object of it; False where
+    records are none."""
     for inside in ("", *(f"{path}." for path in survey.paths if "[]" not in path and path.count(".") < 2)):
         role = survey.paths.get(f"{inside}role")
         content = survey.paths.get(f"{inside}content")
@@ -339,7 +348,24 @@ def set_message_shape(guess: Guess, survey: Survey) -> bool:
 
 
 def _sessions_of_messages(survey: Survey) -> list[str]:
-    return [one.path for one in fields_named(survey.paths, SESSION, depth=0) if repeats(one, survey)][:1]
+    """The field that names the session of records of one message each; the file's name where files of agents
+    at work for a session name that session, too."""
+    paths = [one.path for one in fields_named(survey.paths, SESSION, depth=0) if repeats(one, survey)][:1]
+    return [PLACES[0]] if paths and _has_files_of_helpers(survey, paths[0]) else paths
+
+
+def _has_files_of_helpers(survey: Survey, session: str) -> bool:
+    """Whether some files have one HELPER in all records and a session that another file without one has."""
+    helpers_by_file: dict[object, set[object]] = {}
+    sessions_by_file: dict[object, set[object]] = {}
+    for record, file in zip(survey.records, survey.origins, strict=True):
+        if (name := value_at(record, session)) is not None:
+            sessions_by_file.setdefault(file, set()).add(name)
+            helpers_by_file.setdefault(file, set()).add(value_at(record, HELPER))
+    own = {file for file, helpers in helpers_by_file.items() if len(helpers) == 1 and None not in helpers}
+    names = {name for file in own for name in sessions_by_file[file]}
+    others = (sessions_by_file[file] for file, helpers in helpers_by_file.items() if helpers == {None})
+    return any(names & other for other in others)
 
 
 def _has_calls_in_parts(survey: Survey) -> bool:

@@ -73,6 +73,8 @@ def fields_of(survey: Survey, inside: str) -> dict[str, str | list[str]]:
         fields[field] = [one.path for one in outer][:3] if len(outer) > 1 else outer[0].path
     mapped_paths = {kind.path, *(p for name in ("input", "output") for p in as_list(fields[name]))}
     for field, names, fits in _optional_fields():
+        if field in fields:
+            continue
         one = first_field([
             one for one in fields_named(survey.paths, names, inside, DEEP)
             if one.path not in mapped_paths and not _is_below(one.path, mapped_paths) and fits(one)
@@ -130,6 +132,16 @@ def _optional_fields() -> OptionalFields:
     yield "model", MODELS, lambda one: one.has_only("text")
     for field, names in TOKENS:
         yield field, names, lambda one: one.has_only("number")
+        yield field, (field.partition("_")[0],), _is_in_counts  # Langfuse has usage.input
+
+
+def _is_in_counts(one: PathSummary) -> bool:
+    """Whether a field is a number in an object of counts."""
+    return one.has_only("number") and not COUNTED.isdisjoint(_holder_words(one))
+
+
+def _holder_words(one: PathSummary) -> list[str]:
+    return snake_case(one.path.rpartition(".")[0]).split("_")
 
 
 def _is_count(one: PathSummary, names: tuple[str, ...], others: list[PathSummary]) -> bool:
@@ -137,10 +149,9 @@ def _is_count(one: PathSummary, names: tuple[str, ...], others: list[PathSummary
     object of counts, or where another path of the same name holds more than numbers."""
     if not one.has_only("number"):
         return False
-    holder = snake_case(one.path.rpartition(".")[0]).split("_")
     rivals = (other for other in others if other.key.lower() == one.key.lower())
     has_rival = any(set(other.kinds) - {"number", "null"} for other in rivals)
-    return has_rival or one.key.lower() not in names or not COUNTED.isdisjoint(holder)
+    return has_rival or one.key.lower() not in names or not COUNTED.isdisjoint(_holder_words(one))
 
 
 def _is_label(one: PathSummary) -> bool:

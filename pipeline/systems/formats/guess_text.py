@@ -15,7 +15,15 @@ from .paths import expression
 _NAME = r"[^\W\d_][\w.'’/-]*(?: [^\W\d_a-z][\w.'’/-]*){0,3}(?: ?\([^)\n]{1,40}\))?"
 """The name of a speaker: up to four words, of which the later ones begin with a capital or have no ASCII
 letter for one, and maybe something in brackets."""
-_PERSON = r"(?:[^\W\d_][\w.'’/-]*(?: [^\W\d_][\w.'’/-]*){0,3}(?: ?\([^)\n]{1,40}\))?|\+\d[\d\s()-]{5,20}\d)"
+_NO_SIGN = r"\x7f\s\u200e\u200f“”„«»："
+"""Characters that are in no name; all others that are not ASCII may be, such as pictures."""
+_VERBS = "added|removed|left|joined|created|changed|invited|pinned|deleted|started"
+"""What a chat's own lines tell of people, whose names stand before."""
+_WORD = rf"[^\x00-@\[-`{{-~{_NO_SIGN}][^\x00-&(-,:-@\[-^`{{-~{_NO_SIGN}]*"
+"""A letter or sign, then more of them, digits, and any of ' - . / _ as well."""
+_PERSON = (
+    rf"(?:{_WORD}(?: (?!(?:{_VERBS})\b){_WORD}){{0,3}}(?: ?\([^)\n]{{1,40}}\))?|\+\d[\d\s()-]{{5,20}}\d)"
+)
 """The same behind a date and a time, where its later words may begin with small letters, or a telephone's
 number."""
 _DATE = r"(?P<time>\d{1,4}[/.-]\d\d?[/.-]\d{2,4},? \d\d?:\d\d(?::\d\d)?(?:\s?[APap][Mm])?)"
@@ -33,8 +41,11 @@ PATTERNS = (
     r"^\[?(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?\S*?)\]?(?: -|,|\|)?[ \t]+(?P<speaker>"
     + _NAME
     + r")[ \t]*[:>][ \t]*",
-    # WhatsApp puts an invisible mark before some lines, and ~ before who is no contact.
-    r"^\u200e?\[?" + _DATE + r"(?:\](?: [-–])?| [-–]) (?:~\s?)?(?P<speaker>" + _PERSON + r")[ \t]*:[ \t]*",
+    # WhatsApp puts an invisible mark before some lines, and ~ before who is no contact. Without brackets, its
+    # own lines are nobody's.
+    r"^\u200e?\[" + _DATE + r"\](?: [-–])? (?:~\s?)?(?P<speaker>" + _PERSON + r")[ \t]*:[ \t]*",
+    r"^\u200e?" + _DATE + r" [-–] (?:(?:~\s?)?(?P<speaker>" + _PERSON + r")[ \t]*:[ \t]*|(?=\S))",
+    r"^\[" + _DATE + r"\][ \t]+(?P<speaker>" + _PERSON + r")[ \t]*$",
     r"^\[?" + _DATE + r" (?P<speaker>" + _NAME + r")[ \t]*:[ \t]*",
     *UNTIMED,
     r"^(?P<speaker>" + _NAME + r") \((?:to|->|→) [^)\n]*\)[ \t]*:[ \t]*",
@@ -84,8 +95,8 @@ def fence_language(texts: Sequence[str]) -> str | None:
 
 
 def speakers(texts: Sequence[str], pattern: str) -> Counter[str]:
-    """Name -> turns that begin with it."""
-    return Counter(_group_values(texts, pattern, "speaker"))
+    """Name -> turns that begin with it, without those of nobody."""
+    return Counter(name for name in _group_values(texts, pattern, "speaker") if name)
 
 
 def set_time(guess: Guess, texts: Sequence[str], pattern: str) -> None:

@@ -20,6 +20,9 @@ from .turns import Place
 ModelCall = tuple[list[Place], list[Place]]
 """The messages of a call and its reply."""
 TIMES = ("timestamp", "created_at", "created")
+UNSAID = ("isMeta", "isSidechain", "isCompactSummary")
+"""Flags of records whose words under the role of the user no person said, as Claude Code has them, but a
+scaffold, or an agent that gives another one a task."""
 ANSWERING = [role for role, kind in ROLES.items() if kind == "agent"] + ["tool", "function"]
 """Roles of the messages that may come back from a call."""
 
@@ -99,13 +102,16 @@ def call(record: dict[str, Any], sessions: MappedSessions) -> ModelCall:
 
 
 def message_in(record: dict[str, Any], messages: Messages) -> dict[str, Any] | None:
-    """The message in a record, with the record's time; None where it holds none."""
+    """The message in a record, with the record's time, and the system's where the record says that no person
+    said it; None where it holds none."""
     message = getter(messages.at)(record) if messages.at else record
     if not isinstance(message, dict) or not (
         "role" in message or "type" in message or dialects.messages(message)
     ):
         return None
-    return {**{key: record[key] for key in TIMES if key in record}, **message}
+    is_unsaid = message.get("role") == "user" and any(record.get(flag) is True for flag in UNSAID)
+    role = {"role": "system"} if is_unsaid else {}
+    return {**{key: record[key] for key in TIMES if key in record}, **message, **role}
 
 
 def _strip_name(message: ChatMessage, sessions: MappedSessions) -> ChatMessage:

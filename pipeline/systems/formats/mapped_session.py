@@ -105,7 +105,9 @@ class MappedSession:
                 self._refuse(place, f"{type(error).__name__}: {error}", line)
 
     def add_request(self, request: Any) -> None:
-        """Add the session's request as a user's first message."""
+        """Add the session's request, a text or a content in parts, as a user's first message."""
+        if isinstance(request, list) and all(map(contents.is_message_part, request)):
+            request = contents.plain_text(request)
         if isinstance(request, str) and request:
             actor = self.speakers.add(USER, "human")
             self.request_count = 1

@@ -10,8 +10,8 @@ from typing import Any
 
 from ....schemas import JsonValue
 from ..base import field
-from .contents import UNSAID, plain_text
-from .conversation import Answer, Call, ChatMessage
+from .contents import APPROVALS, ASKED, DECIDED, UNSAID, plain_text
+from .conversation import Answer, Approval, Call, ChatMessage
 from .dialects import first_value
 
 CALL, OUTPUT = "_call", "_call_output"
@@ -42,7 +42,7 @@ def is_exchange(value: Any) -> bool:
     if not kinds:  # it failed
         return value.get("object") == "response" or "model" in value
     return all(isinstance(kind, str) for kind in kinds) and any(
-        kind == "message" or str(kind).endswith((CALL, OUTPUT)) for kind in kinds
+        kind == "message" or str(kind).endswith((CALL, OUTPUT, ASKED)) for kind in kinds
     )
 
 
@@ -190,8 +190,13 @@ def message_of(item: Item) -> ChatMessage | None:
     """The message of an item that is a call or a call's output; None for any other item. ValueError for a
     call without a name."""
     kind = str(item.get("type"))
-    if "role" in item or "content" in item or not kind.endswith((CALL, OUTPUT)):
+    if "role" in item or "content" in item or not kind.endswith((CALL, OUTPUT, *APPROVALS)):
         return None
+    if kind.endswith(ASKED):
+        call = Call(field(item, "name", str), item.get("arguments"))
+        return ChatMessage("assistant", approvals=[Approval(_text(item, "id"), call=call)])
+    if kind.endswith(DECIDED):
+        return ChatMessage("user", approvals=[decision(item)])
     if kind.endswith(OUTPUT):
         has_failed = True if item.get("status") == "failed" else None
         return ChatMessage("tool", answers=[Answer(_output(item.get("output")), _call_id(item), has_failed)])
@@ -201,6 +206,20 @@ def message_of(item: Item) -> ChatMessage | None:
     return ChatMessage(
         "assistant", calls=[call], answers=[] if kind in _FUNCTION_CALLS else list(_call_answers(item))
     )
+
+
+def decision(item: Item) -> Approval:
+    """A person's answer to the question whether a call may run; ValueError where it is neither yes nor no."""
+    is_granted = item.get("approve", item.get("approved"))
+    if not isinstance(is_granted, bool):
+        raise ValueError(f"expected true or false as the answer to an approval, got {is_granted!r}")
+    name = _text(item, "approval_request_id") or _text(item, "id")
+    return Approval(name, is_granted=is_granted, comment=_text(item, "reason"))
+
+
+def _text(item: Item, key: str) -> str | None:
+    value = item.get(key)
+    return value if isinstance(value, str) and value else None
 
 
 def _output(output: JsonValue) -> JsonValue:

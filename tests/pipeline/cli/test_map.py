@@ -60,7 +60,9 @@ def test_a_draft_of_lists_within_lists_says_how_they_are_read(tmp_path: Path, co
     path, out = tmp_path / "answers.jsonl", tmp_path / "map.toml"
     path.write_text("".join(lines), encoding="utf-8")
     told = coaudit("map", path, "--out", out).err
-    assert f"{out}: the draft, which needs what is not understood; next: " in told
+    refusal = "which ingest refuses until what is not understood is in it (event: needs actor or role)"
+    assert f"{out}: the draft, {refusal}; next: " in told
+    assert "event: needs actor or role" in coaudit("ingest", path, "--map", out, status=1).err
     out.write_text(
         '[constants]\nrole = "agent"\n[event]\ntext = "choices[0].turns[].text"\n', encoding="utf-8"
     )

@@ -198,6 +198,16 @@ def test_a_session_whose_first_span_comes_last_is_one(take: Take, store: Store, 
     assert as_fresh(store, log.parent, tmp_path / "other")
 
 
+def test_spans_that_come_late_contradict_nothing(store: Store, tmp_path: Path) -> None:
+    log, notes = tmp_path / "logs" / "spans.jsonl", list[str]()
+    for start in (3, 5, 4):
+        with log.open("a") as file:
+            file.write(json.dumps(_span(start)) + "\n")
+        notes += ingest(store, [log], ReadOptions()).notes
+    assert len(tables(store)[0]) == 1
+    assert notes == []
+
+
 @pytest.mark.parametrize("order", ["chat, tool, agent", "tool, chat, agent", "last, tool, chat, agent"])
 def test_a_session_whose_name_or_actor_comes_late_is_one(
     take: Take, store: Store, tmp_path: Path, order: str

@@ -221,6 +221,72 @@ def test_what_people_say_in_a_chat_comes_before_steps_beside_it(tmp_path: Path) 
     assert [event.text for event in first.events] == [one["content"] for one in chat]
 
 
+def test_tokens_of_a_model_call_are_counted_under_the_names_of_its_sides(tmp_path: Path) -> None:
+    """As Langfuse exports traces."""
+    runs = []
+    for n in range(2):
+        fields = {
+            "id": "g1",
+            "startTime": "2026-01-02T10:00:01Z",
+            "usage": {"input": 10, "output": 5, "total": 15},
+        }
+        call = {
+            "type": "GENERATION",
+            "name": "llm",
+            "input": [{"role": "user", "content": sentence(n)}],
+            **fields,
+        }
+        tool = {"type": "TOOL", "id": "t1", "name": "look", "input": {"a": 1}, "output": "red", "usage": None}
+        runs.append({"id": f"t{n}", "observations": [{**call, "output": sentence(9)}, tool]})
+    (run, _) = read_by_draft(as_lines(tmp_path / "traces.jsonl", runs))
+    (agent,) = (one for one in run.participants if one.kind == "agent")
+    assert agent.tokens == {"prompt_tokens": 10, "completion_tokens": 5}
+
+
+def test_commands_in_a_history_are_actions_and_what_follows_each_is_its_result(tmp_path: Path) -> None:
+    """As SWE-agent keeps it, where the model has no calls."""
+    seen, run = (
+        {"role": "user", "message_type": "observation"},
+        {"role": "assistant", "message_type": "action"},
+    )
+    wrong = "Traceback (most recent call last):\nValueError: no"
+    history = [
+        {"role": "system", "content": "Be kind.", "message_type": "system_prompt"},
+        {**seen, "content": sentence(0)},
+        {**run, "content": f"{sentence(1)}\n```\nls -l\n```", "thought": sentence(1), "action": "ls -l\n"},
+        {**seen, "content": [{"type": "text", "text": "a.py"}]},
+        {**run, "content": sentence(2), "thought": "", "action": "python a.py"},
+        {**seen, "content": wrong},
+        {**run, "content": sentence(3), "thought": sentence(3), "action": ""},
+        {**seen, "content": sentence(4)},
+    ]
+    as_json(tmp_path / "i1.traj", {"history": history})
+    as_json(tmp_path / "i2.traj", {"history": history[:-1]})
+    first = next(one for one in read_by_draft(tmp_path) if one.source.endswith("i1.traj"))
+    assert outline(first.events) == [
+        ("environment", "start", "Be kind."),
+        ("user", "message", sentence(0)),
+        ("assistant", "message", sentence(1)),
+        ("assistant", "action", "ls"),
+        ("assistant", "message", sentence(2)),
+        ("assistant", "action", "python"),
+        ("assistant", "message", sentence(3)),
+        ("user", "message", sentence(4)),
+    ]
+    assert first.events[3].action and first.events[3].action.arguments == {"command": "ls -l"}
+    assert [*first.states.values()] == [{"observation": "a.py"}, {"observation": wrong}]
+    assert first.events[5].status == "failed"
+
+
+def test_a_request_in_parts_is_what_was_asked(tmp_path: Path) -> None:
+    ask = [{"role": "user", "content": [{"type": "text", "text": sentence(9)}]}]
+    run = {"steps": [{"action": "ls", "observation": "a.py"}], "history": ask}
+    request = '[trajectory]\nrequest = "history[0].content"\n'
+    mapping = f'{request}[constants]\nrole = "agent"\n[event]\naction = "steps[].action"\n'
+    session = one("mapped", as_lines(tmp_path / "runs.jsonl", [run]), map=mapping)
+    assert outline(session.events) == [("user", "message", sentence(9)), ("agent", "action", "ls")]
+
+
 @pytest.mark.parametrize("is_bare", [False, True])
 def test_actions_and_observations_are_calls_and_results_and_what_nobody_says_is_left_out(
     tmp_path: Path, is_bare: bool
@@ -245,6 +311,7 @@ def test_actions_and_observations_are_calls_and_results_and_what_nobody_says_is_
             "action": "finish",
             "args": {"final_thought": sentence(2), "task_completed": "true"},
         },
+        {"source": "agent", "action": "delegate", "args": {"agent": "BrowsingAgent"}},
     ]
     events = [
         {"id": n, "timestamp": f"2026-01-02T10:00:0{n}", "message": "", **one} for n, one in enumerate(fields)
@@ -261,7 +328,9 @@ def test_actions_and_observations_are_calls_and_results_and_what_nobody_says_is_
         ("user", "message", "not there"),
         ("agent", "message", sentence(2)),
         ("agent", "action", "finish"),
+        ("agent", "action", "delegate"),
     ]
+    assert run.agent != "BrowsingAgent"
     assert (run.events[3].status, run.events[3].error) == ("failed", "no such file")
     assert run.events[3].action and run.events[3].action.arguments == {"command": "ls"}
     assert not run.outcomes
@@ -275,12 +344,15 @@ def test_steps_keep_their_calls_beside_the_models_whole_answer_and_say_why_they_
     function = {"name": "python_interpreter", "arguments": "print(1)"}
     call = {"id": "c1", "type": "function", "function": function}
     answer = {"role": "assistant", "content": sentence(9), "tool_calls": None}
+    told = {"role": "user", "content": [{"type": "text", "text": sentence(8)}]}
     more = {
-        "model_input_messages": None,
+        "model_input_messages": [told, {**told, "role": "assistant"}],
         "model_output_message": answer,
         "timing": {"end_time": 1767348005.0},
     }
+    no_call = {"model_output": None, "tool_calls": None, "error": {"message": "no answer"}}
     steps = [
+        {"system_prompt": sentence(7)},
         {"task": sentence(0), "task_images": None},
         {"plan": sentence(1), **more},
         {"step_number": 1, "model_output": sentence(2), "tool_calls": [call], "observations": "1", **more},
@@ -291,19 +363,24 @@ def test_steps_keep_their_calls_beside_the_models_whole_answer_and_say_why_they_
             "error": {"message": "no"},
             **more,
         },
+        {"step_number": 3, **no_call, **more},
     ]
     path = as_json(tmp_path / "run.json", steps if is_bare else {"steps": steps})
     (run,) = read_by_draft(path)
     assert outline(run.events) == [
+        ("environment", "start", sentence(7)),
         ("user", "message", sentence(0)),
         ("assistant", "message", sentence(1)),
         ("assistant", "message", sentence(2)),
         ("assistant", "action", "python_interpreter"),
         ("assistant", "message", sentence(3)),
         ("assistant", "action", "python_interpreter"),
+        ("environment", "note", "no answer"),
     ]
-    assert [(event.status, event.error) for event in run.events[3::2]] == [(None, None), ("failed", "no")]
-    assert run.events[1].time == "2026-01-02T10:00:05+00:00"
+    results = [(event.status, event.error) for event in run.events[4:7:2]]
+    assert results == [(None, None), ("failed", "no")]
+    assert (run.events[7].status, run.events[7].error) == ("failed", "no answer")
+    assert run.events[2].time == "2026-01-02T10:00:05+00:00"
 
 
 def test_a_list_of_steps_may_begin_with_what_was_asked_and_have_one_without_a_call(tmp_path: Path) -> None:
@@ -393,7 +470,8 @@ def _log() -> list[dict[str, object]]:
         _event(9, "environment", "UserRejectObservation", action_id="e8", **denied),
         call(10, "finish", "", message=sentence(3)),
         came(11, 10, "finish", content=text(sentence(3)), is_error=False),
-        _event(12, "environment", "ConversationStateUpdateEvent", key="execution_status", value="finished"),
+        _event(12, "environment", "Condensation", forgotten_event_ids=["e2"], summary=sentence(4)),
+        _event(13, "environment", "ConversationStateUpdateEvent", key="execution_status", value="finished"),
     ]
 
 
@@ -847,6 +925,55 @@ def test_messages_that_may_be_no_part_of_the_talk_are_told(tmp_path: Path, flag:
     assert isinstance(session, Trajectory) and len(session.events) == 2
 
 
+def test_what_no_person_said_under_their_role_is_the_environments_and_each_helper_a_session(
+    tmp_path: Path,
+) -> None:
+    """As Claude Code logs a session, and the agents at work for it in files of their own."""
+
+    def line(number: int, role: str, content: object, **fields: object) -> dict[str, object]:
+        message = {"role": role, "content": content, **({"model": "m-1"} if role == "assistant" else {})}
+        return {"sessionId": "s1", "type": role, "uuid": f"u{number}", "message": message, **fields}
+
+    result = [{"type": "tool_result", "tool_use_id": "c1", "content": "two files"}]
+    call = [{"type": "tool_use", "id": "c1", "name": "Task", "input": {}}]
+    words = [{"type": "text", "text": sentence(1)}]
+    as_lines(
+        tmp_path / "runs/s1.jsonl",
+        [
+            line(0, "user", sentence(0)),
+            line(1, "user", sentence(2), isMeta=True),
+            line(2, "assistant", call),
+            line(3, "user", sentence(3), isSidechain=True),
+            line(4, "user", result, isSidechain=False),
+            line(5, "user", sentence(4), isCompactSummary=True),
+            line(6, "assistant", words),
+            line(
+                7, "assistant", words, message={"role": "assistant", "content": words, "model": "<synthetic>"}
+            ),
+        ],
+    )
+    for name in "ab":
+        helper = {"isSidechain": True, "agentId": name}
+        rows = [line(0, "user", sentence(3), **helper), line(1, "assistant", words, **helper)]
+        as_lines(tmp_path / f"runs/agent-{name}.jsonl", rows)
+    sessions = {one.native_id: one for one in read_by_draft(tmp_path / "runs")}
+    assert sorted(sessions) == ["agent-a", "agent-b", "s1"]
+    assert outline(sessions["s1"].events) == [
+        ("user", "message", sentence(0)),
+        ("environment", "note", sentence(2)),
+        ("assistant", "action", "Task"),
+        ("environment", "note", sentence(3)),
+        ("environment", "note", sentence(4)),
+        *[("assistant", "message", sentence(1))] * 2,
+    ]
+    assert sessions["s1"].agent_model == "m-1"
+    assert [*sessions["s1"].states.values()] == [{"observation": "two files"}]
+    assert outline(sessions["agent-a"].events) == [
+        ("environment", "start", sentence(3)),
+        ("assistant", "message", sentence(1)),
+    ]
+
+
 def test_a_cue_with_two_voices_is_a_turn_of_each(tmp_path: Path) -> None:
     path = tmp_path / "meeting.vtt"
     path.write_text(
@@ -866,7 +993,7 @@ def test_a_cue_with_two_voices_is_a_turn_of_each(tmp_path: Path) -> None:
 def test_a_line_of_a_chat_with_an_invisible_mark_is_the_words_of_who_wrote_it(tmp_path: Path) -> None:
     path = tmp_path / "_chat.txt"
     path.write_text(
-        "[1/2/26, 10:01:05\u202fAM] Ada von Ulm: Can you book\na train?\n3/2/26 9:00 the talk is at: Ulm\n"
+        "[1/2/26, 10:01:05\u202fAM] Ada von Ulm: Can you book\na train?\n3/2/26 9:00 - the talk is at: Ulm\n"
         "[1/2/26, 1:02:00\u202fPM] ~\u202fTripBot: When?\n"
         "\u200e[1/2/26, 1:03:00\u202fPM] Ada von Ulm: \u200eimage omitted\n"
         "[1/13/26, 1:04:00\u202fPM] +49\u00a0170\u00a01234567: Done\n"
@@ -878,13 +1005,53 @@ def test_a_line_of_a_chat_with_an_invisible_mark_is_the_words_of_who_wrote_it(tm
         (
             "Ada von Ulm",
             "2026-01-02T10:01:05",
-            "Can you book\na train?\n3/2/26 9:00 the talk is at: Ulm",
+            "Can you book\na train?\n3/2/26 9:00 - the talk is at: Ulm",
         ),
         ("TripBot", "2026-01-02T13:02:00", "When?"),
         ("Ada von Ulm", "2026-01-02T13:03:00", "\u200eimage omitted"),
         ("+49\u00a0170\u00a01234567", "2026-01-13T13:04:00", "Done"),
         ("TripBot", "2026-01-13T13:05:00", "At 9."),
     ]
+
+
+def test_what_a_chat_tells_of_its_people_is_nobodys_words_and_names_may_have_pictures(tmp_path: Path) -> None:
+    """As WhatsApp exports a group on Android."""
+    path = tmp_path / "chat.txt"
+    lines = [
+        "13.3.26, 9:00 - Messages are encrypted.",
+        "13.3.26, 9:01 - Ada 🙂: To Ulm?",
+        "13.3.26, 9:02 - Bob: When",
+        "at: nine?",
+        "13.3.26, 9:03 - Bob added Cem: he knows",
+        "13.3.26, 9:04 - Ada 🙂 changed the subject to “Ulm: now”",
+        "13.3.26, 9:05 - Cem: At ten.",
+        "13.3.26, 9:06 - Bob left",
+        "13.3.26, 9:07 - Ada 🙂: Fine.",
+    ]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    (session,) = read_by_draft(path)
+    assert outline(session.events) == [
+        ("environment", "note", "Messages are encrypted."),
+        ("Ada 🙂", "message", "To Ulm?"),
+        ("Bob", "message", "When\nat: nine?"),
+        ("environment", "note", "Bob added Cem: he knows"),
+        ("environment", "note", "Ada 🙂 changed the subject to “Ulm: now”"),
+        ("Cem", "message", "At ten."),
+        ("environment", "note", "Bob left"),
+        ("Ada 🙂", "message", "Fine."),
+    ]
+    assert session.events[3].time == "2026-03-13T09:03:00"
+
+
+def test_a_name_alone_behind_a_time_speaks_the_lines_below(tmp_path: Path) -> None:
+    """As DiscordChatExporter writes a channel."""
+    turns = [("Ada", "To Ulm: when?"), ("TripBot", "At nine.\nOr: ten."), ("Ada", "Fine.")]
+    texts = [f"[13/03/2026 09:0{n} AM] {name}\n{words}\n" for n, (name, words) in enumerate(turns)]
+    path = tmp_path / "channel.txt"
+    path.write_text("\n".join(["Guild: Trips", "Channel: ulm\n", *texts]), encoding="utf-8")
+    (session,) = read_by_draft(path)
+    assert outline(session.events)[1:] == [(name, "message", words) for name, words in turns]
+    assert session.events[1].time == "2026-03-13T09:00:00"
 
 
 def test_a_table_of_western_windows_is_drafted_with_its_encoding(tmp_path: Path) -> None:
@@ -1381,6 +1548,8 @@ def test_records_of_a_message_each_keep_the_calls_in_their_contents(tmp_path: Pa
         {"source": "surfer", "content": "I wonder why.", "type": "ThoughtEvent"},
         {"source": "surfer", "content": sentence(1)[:9], "type": "ModelClientStreamingChunkEvent"},
         {"source": "surfer", "content": sentence(1), "type": "TextMessage"},
+        {"source": "surfer", "content": "no network", "tool_calls": [call], "type": "ToolCallSummaryMessage"},
+        {"source": "coder", "result": {"exit_code": 1, "output": "no disk"}, "type": "CodeExecutionEvent"},
     ]
     (found,) = read_by_draft(path := as_lines(tmp_path / "run.jsonl", log))
     made = draft(path)
@@ -1393,8 +1562,11 @@ def test_records_of_a_message_each_keep_the_calls_in_their_contents(tmp_path: Pa
         ("user", "message", sentence(0)),
         ("surfer", "action", "search"),
         ("surfer", "message", sentence(1)),
+        ("surfer", "message", "no network"),
+        ("coder", "action", "code_execution"),
     ]
     assert (found.events[1].status, found.events[1].error) == ("failed", "no network")
+    assert (found.events[4].status, found.events[4].error) == ("failed", "no disk")
 
 
 def test_records_of_a_message_each_that_are_a_tree_are_told(tmp_path: Path) -> None:
