@@ -138,8 +138,8 @@ def _document(figure: Figure) -> str:
 
 
 def _converted(convert: Callable[..., T], document: str) -> T:
-    """What the converter makes of a document. It shortens long names by units of UTF-16 and fails where it cuts
-    a character beyond U+FFFF, such as an emoji, in two: then these are replaced."""
+    """What the converter makes of a document. It shortens long names by units of UTF-16, and fails where that
+    cuts a character beyond U+FFFF, such as an emoji, in two: then these are replaced."""
     try:
         return convert(document, vl_version=_version())
     except ValueError:
