@@ -67,8 +67,10 @@ def emit_rows(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def tell(*lines: str) -> None:
-    """Print lines for a person, on stdout. Line feeds and control characters of a log are shown, not obeyed: no
-    name in it makes a line of its own."""
+    """Print lines for a person, on stdout.
+
+    Line feeds and control characters are shown, not obeyed: no name of a log makes a line of its own.
+    """
     print("\n".join(map(_shown, lines)))
 
 
