@@ -122,7 +122,7 @@ def _table(connection: duckdb.DuckDBPyConnection, name: str, path: Path, form: s
     column = _plain if form == "parquet" else _harmless
     description = connection.execute(f"DESCRIBE {name}").fetchall()
     expressions = ", ".join(column(n, kind) for n, kind, *_ in description if n != "hidden")
-    target = constant(str(path))
+    target = constant(str(path.absolute()))
     rows = f"SELECT {expressions} FROM {name}{_ORDER.get(name, '')}"
     write_out(connection, f"COPY ({rows}) TO {target} (FORMAT {form})", MEMORY)
     return path
