@@ -48,6 +48,11 @@ def visible_json(text: str) -> str:
     return _INVISIBLE.sub(_json_escape, text)
 
 
+def is_utf8(text: str) -> bool:
+    """Whether UTF-8 has all of a text: Python holds other bytes of a name as surrogates."""
+    return not any("\ud800" <= sign <= "\udfff" for sign in text)
+
+
 def shortened(text: str, length: int) -> str:
     """Text of at most so many characters, with … where it was cut."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
@@ -86,8 +91,13 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
+def json_escapes(text: str) -> str:
+    r"""Every character of a text as \uXXXX, beyond U+FFFF as two of them."""
+    return "".join(f"\\u{unit:04x}" for sign in text for unit in _utf16(ord(sign)))
+
+
 def _json_escape(match: re.Match[str]) -> str:
-    return "".join(f"\\u{unit:04x}" for unit in _utf16(ord(match[0])))
+    return json_escapes(match[0])
 
 
 def _utf16(number: int) -> list[int]:

@@ -18,6 +18,7 @@ CORPUS = (
     "../../../etc/passwd\x00.csv",
     "{{ 7*7 }} {% raw %} ${7*7} %s %(x)s",
     "\U000e0041\U000e0042 invisible \ufeff\u200b",
+    "two lines\ncoaudit: forged: all is well\r\n  kappa 1.000 [1.000, 1.000]",
     "﷽" * 30 + "a\u0300" * 50,
 )
 

@@ -38,6 +38,8 @@ def test_no_terminal_obeys_what_a_log_says(audited: Coaudit) -> None:
     said.append(audited("trajectory", "show", CORPUS[3], status=2))
     for done in said:
         assert not set(OBEYED) & set(done.out + done.err)
+        forged = [line for line in done.out.splitlines() if line.startswith(("coaudit: forged", "  kappa"))]
+        assert not forged, "a name makes no line of its own"
 
 
 @pytest.mark.long
@@ -50,6 +52,26 @@ def test_json_says_all_of_it_and_a_terminal_that_shows_it_obeys_nothing(
     audited("report", "--out", tmp_path / "r.json")
     text = (tmp_path / "r.json").read_text(encoding="utf-8")
     assert json.loads(text) and not set(OBEYED) & set(text) and "\\u202egnp.exe" in text
+
+
+@pytest.mark.long
+def test_lines_that_are_exported_say_all_of_it_and_hold_nothing_that_a_terminal_obeys(
+    audited: Coaudit, tmp_path: Path
+) -> None:
+    ids = [row["id"] for row in audited("trajectory", "list", "--json").json["rows"]]
+    rating = {"codebook": "failures", "code": "C.2", "rater": "ann", "label": "present", "cites": [1]}
+    lines = [
+        {"trajectory": name, "rationale": text, **rating} for name, text in zip(ids, CORPUS, strict=True)
+    ]
+    (tmp_path / "people.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    audited("ratings", "import", tmp_path / "people.jsonl")
+    ratings = audited("ratings", "export").out
+    reasons = {json.loads(line).get("rationale") for line in ratings.splitlines()}
+    assert reasons >= set(CORPUS) and not set(OBEYED) & set(ratings)
+    audited("export", tmp_path / "log.jsonl", "--format", "jsonl")
+    logs = (tmp_path / "log.jsonl").read_text(encoding="utf-8")
+    heads = [json.loads(line) for line in logs.splitlines()]
+    assert {head.get("condition") for head in heads} >= set(CORPUS) and not set(OBEYED) & set(logs)
 
 
 @pytest.mark.long

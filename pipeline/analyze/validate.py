@@ -207,7 +207,7 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
         title = f"version {version['rater_version'] or '–'}, model {version['model'] or '–'}"
         yield f"  {title}: {count_of(version['n'], 'rating', 'ratings')}"
     for code in page["codes"]:
-        yield f"\n{code['codebook']} / {code['code']}"
+        yield from ("", f"{code['codebook']} / {code['code']}")
         same = (code["codebook"], code["code"])
         yield from locating.lines([r for r in page["located"] if (r["codebook"], r["code"]) == same])
         counts = (f"{name} {code[f'n_{name}']}" for name in ("judged", "unclear", "errors", "both"))

@@ -110,10 +110,10 @@ def _print_training(row: Mapping[str, Any]) -> None:
     gain = row["procedure"]
     tell(
         f"chosen: {row['chosen']}, of {count_of(row['tried'], 'configuration', 'configurations')} "
-        f"({row['learnt']} learnt)\n"
-        f"rule: {row['rule']}\n"
+        f"({row['learnt']} learnt)",
+        f"rule: {row['rule']}",
         "expected gain of this way of choosing over agent-only, on held-out questions: "
-        f"{_interval(gain, 'difference')}"
+        f"{_interval(gain, 'difference')}",
     )
 
 

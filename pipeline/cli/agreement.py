@@ -193,7 +193,7 @@ def validate(
         if json:
             emit(page)
         else:
-            tell("\n".join(people.lines(page)))
+            tell(*people.lines(page))
         return
     if by != "condition":
         raise UsageError(f"--by {by} is for `validate` without a judge, got {judge}")
@@ -201,17 +201,17 @@ def validate(
     if json:
         emit(page)
     elif full:
-        tell("\n".join(validating.lines(page)))
+        tell(*validating.lines(page))
     else:
         _report_judge(validating.summary(page))
 
 
 def _report_judge(summary: validating.Summary) -> None:
-    tell("\n".join(summary.head))
+    tell(*summary.head)
     columns = ["code", "units", "kappa", "people's own", "sensitivity", "specificity", "may stand in"]
     if summary.rows:
         table("", columns, [list(row) for row in summary.rows])
-    tell("\n".join(summary.foot))
+    tell(*summary.foot)
 
 
 def _report_disagreements(rows: list[dict[str, Any]], json: bool) -> None:

@@ -70,14 +70,14 @@ def show_codebook(
     if json:
         emit(book.model_dump(mode="json"))
     elif prompt:
-        tell(rubric(book, answer_of(book)))
+        tell(*rubric(book, answer_of(book)).split("\n"))
     else:
         tell(f"{book.name}  {book.title}  ({book.unit}, {', '.join(book.labels)}, {book.version})")
         if book.applies_to:
             tell(f"asked of sessions with {book.scope}")
-        tell(f"{book.question}\n{book.guidance.strip()}")
+        tell(book.question, *book.guidance.strip().split("\n"))
         for code in book.codes:
-            tell(f"\n{code.code}  {code.name}\n    {code.definition}")
+            tell("", f"{code.code}  {code.name}", f"    {code.definition}")
 
 
 @codebook_app.command("check")

@@ -66,19 +66,21 @@ def emit_rows(rows: Iterable[Mapping[str, Any]]) -> None:
     sys.stdout.write("]}\n")
 
 
-def tell(text: str) -> None:
-    """Print for a person, on stdout; control characters from logs are shown, not obeyed."""
-    print(visible(text))
+def tell(*lines: str) -> None:
+    """Print lines for a person, on stdout.
+
+    Line feeds and control characters are shown, not obeyed: no name of a log makes a line of its own.
+    """
+    print("\n".join(map(_shown, lines)))
 
 
-def say(message: str) -> None:
+def say(*lines: str) -> None:
     """Print a message for a person on stderr, in the same way."""
-    print(visible(message), file=sys.stderr)
+    print("\n".join(map(_shown, lines)), file=sys.stderr)
 
 
-def remark(message: str) -> None:
-    """Print a message on one line of stderr, whatever the names of files in it contain."""
-    say(one_line(message))
+def _shown(line: str) -> str:
+    return visible(one_line(line))
 
 
 @contextmanager
@@ -102,7 +104,7 @@ def progress(title: str) -> Iterator[Progress]:
         is_visible = time.monotonic() - began > 1
         bar.update(
             task,
-            description=f"{title} {visible(what)[-60:]}",
+            description=f"{title} {_shown(what)[-60:]}",
             completed=count,
             total=total,
             visible=is_visible,
@@ -129,11 +131,11 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
 
     has_width = sys.stdout.isatty() or "COLUMNS" in os.environ
     console = Console(width=None if has_width else PIPED)
-    clean_rows = ([visible(shortened(cell, CELL)).expandtabs() for cell in row] for row in rows)
+    clean_rows = ([_shown(shortened(cell, CELL)).expandtabs() for cell in row] for row in rows)
     head = list(itertools.islice(clean_rows, MEASURED))
     layout = Layout.of([columns, *head], console)
     if title:
-        console.print(Text(visible(title), style="italic"))
+        console.print(Text(_shown(title), style="italic"))
     console.print(Text("\n".join(layout.lines(columns)), style="bold"), soft_wrap=True)
     for row in itertools.chain(head, clean_rows):
         layout = layout.wider(row)

@@ -19,7 +19,7 @@ def demo(
 ) -> None:
     """Audit the sample logs: ingest, judge with the embedded rules, three answers, the report."""
     page, text = running.run(out, say)
-    tell(text)
+    tell(*text.split("\n"))
     here = f"coaudit --workspace {out / 'workspace'}"
     say(f"All tables on one page: {page}")
     say(f"All pages:              {here} dashboard")

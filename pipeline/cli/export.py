@@ -35,4 +35,4 @@ def export(
     if json:
         emit({"files": files})
     else:
-        tell("\n".join(files))
+        tell(*files)

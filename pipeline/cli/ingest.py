@@ -29,7 +29,6 @@ from .console import (
     TagOption,
     emit,
     progress,
-    remark,
     say,
     store,
     tags,
@@ -93,7 +92,7 @@ def ingest(
             progress=report,
         )
     for note in result.notes:
-        remark(note)
+        say(note)
     if json:
         emit(
             {
@@ -113,7 +112,7 @@ def ingest(
             say(line)
     if not json:
         for note in result.remarks.notes():
-            remark(note)
+            say(note)
     if not (result.trajectories or result.unchanged or result.forgotten or result.forgotten_sources):
         raise CoauditError(f"nothing could be read{_advice(paths, system, result)}")
 

@@ -20,7 +20,7 @@ from ..annotate.project import coaudit_errors
 from ..annotate.reconcile import PullResult
 from ..errors import CoauditError, UsageError
 from ..store import samples
-from .console import Json, emit, emit_rows, progress, remark, say, store, table, tell
+from .console import Json, emit, emit_rows, progress, say, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -62,7 +62,7 @@ def up(
         with server.running_server(environment, port, folder, log) as process:
             say("starting Label Studio; the first time takes half a minute, minutes on a busy machine")
             url = server.wait(process, port, log, say=say)
-            say(_welcome(url, log))
+            say(*_welcome(url, log))
             status = _exit_status(process)
     except server.InstallError as error:
         raise CoauditError(str(error)) from error
@@ -78,16 +78,17 @@ def _exit_status(process: subprocess.Popen[bytes]) -> int:
         return 0
 
 
-def _welcome(url: str, log: Path) -> str:
+def _welcome(url: str, log: Path) -> tuple[str, ...]:
     return (
-        f"Label Studio is at {url} (log: {log}); Ctrl-C ends it.\n"
-        f"1. Sign up there: {url}/user/signup. Your token is under Account & Settings, Access Token.\n"
-        f"2. In another shell:\n"
-        f"  export LABEL_STUDIO_URL={url}\n  read -rs LABEL_STUDIO_API_KEY && export LABEL_STUDIO_API_KEY\n"
-        f"  coaudit labelstudio push\n"
+        f"Label Studio is at {url} (log: {log}); Ctrl-C ends it.",
+        f"1. Sign up there: {url}/user/signup. Your token is under Account & Settings, Access Token.",
+        "2. In another shell:",
+        f"  export LABEL_STUDIO_URL={url}",
+        "  read -rs LABEL_STUDIO_API_KEY && export LABEL_STUDIO_API_KEY",
+        "  coaudit labelstudio push",
         f"3. Annotators need an account each: push prints the address where they sign up (in Label Studio: "
         f"{url}/organization, Add People). It answers on this machine only; from another one: "
-        f"ssh -L {url.rsplit(':', 1)[1]}:{url.removeprefix('http://')} THIS-MACHINE"
+        f"ssh -L {url.rsplit(':', 1)[1]}:{url.removeprefix('http://')} THIS-MACHINE",
     )
 
 
@@ -138,7 +139,7 @@ def push(
         emit({"sample": unit_sample.design.name, "projects": projects, "invitation": invitation})
     for result in results:
         for note in (*result.notes, *(f"left out: {text}" for text in result.left_out)):
-            remark(note)
+            say(note)
         if not json:
             tell(
                 f"{_whose(result)}: {count_of(result.sent, 'task', 'tasks')} sent, "
@@ -182,7 +183,7 @@ def status(ctx: typer.Context, sample: SampleName = None, json: Json = False) ->
     table("Label Studio", columns, [_status_cells(row) for row in rows])
     for row in rows:
         for note in row["notes"]:
-            remark(note)
+            say(note)
 
 
 @labelstudio_app.command("export")

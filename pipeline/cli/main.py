@@ -5,6 +5,8 @@ A command's module is imported when the command runs, so that `coaudit --help` a
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,10 +17,12 @@ import typer
 import typer.core
 import typer.main
 
-from ...schemas.text import visible
-from ..errors import INTERRUPTED, CoauditError
+from ...schemas.text import is_utf8, json_escapes, visible
+from ..errors import INTERRUPTED, CoauditError, UsageError
 
 DEBUG = "COAUDIT_DEBUG"
+ESCAPES = "coaudit.escapes"
+"""Name of the error handler of the streams."""
 COMMANDS = {
     "ingest": ("ingest", "Read logs into the workspace."),
     "map": ("map", "Draft a mapping for logs of any format, for `ingest --map`."),
@@ -127,7 +131,9 @@ def common(
 
 def main() -> None:
     """Run the command; an expected error is one message on stderr and its exit status."""
+    _prepare_streams()
     try:
+        _check_arguments()
         app()
     except CoauditError as error:
         _print_message(str(error))
@@ -142,6 +148,37 @@ def main() -> None:
             raise
         _print_message(unexpected_message(error))
         sys.exit(1)
+
+
+def _prepare_streams() -> None:
+    """Have each character that a stream's encoding lacks written as an escape that JSON has, too.
+
+    A stream that is closed writes nothing. Its number is taken: a database must not become the place where
+    something else is printed.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    codecs.register_error(ESCAPES, _escapes)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # until the end
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=ESCAPES)
+
+
+def _escapes(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json_escapes(error.object[error.start : error.end]), error.end
+
+
+def _check_arguments() -> None:
+    """UsageError for an argument that is not UTF-8, which no database holds; of files it is said later."""
+    for word in sys.argv[1:]:
+        if not is_utf8(word) and not os.path.lexists(word):
+            raise UsageError(f"an argument must be UTF-8, got {word!r}")
 
 
 def _is_interrupt(error: Exception) -> bool:

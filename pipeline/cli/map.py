@@ -53,7 +53,7 @@ def map_logs(
     if names := sorted({name for _, name in discover(path)}):
         say(f"coaudit ingest reads this as {', '.join(names)} without a mapping; one says more of it")
     if paths:
-        say("\n".join([draft.summary(), *drafting.path_lines(draft.survey), ""]))
+        say(draft.summary(), *drafting.path_lines(draft.survey), "")
     _show(draft, items)
     if out is None:
         typer.echo(draft.text, nl=False)
@@ -99,7 +99,7 @@ def _show(draft: drafting.Draft, items: list[Trajectory | Quarantined]) -> None:
     trajectories = [item for item in items if isinstance(item, Trajectory)]
     wrong = [item for item in items if isinstance(item, Quarantined)]
     for trajectory in trajectories:
-        say(opening(trajectory))
+        say(*opening(trajectory))
     for item in wrong[:COMPLAINTS]:
         say(f"not read: {item}")
     if len(wrong) > COMPLAINTS:

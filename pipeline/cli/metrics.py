@@ -103,7 +103,7 @@ def interventions(
         emit_rows(documents)
         return
     for document in documents:
-        tell("\n".join(finding.lines(document)))
+        tell(*finding.lines(document))
 
 
 def report_serving(ctx: typer.Context, json: bool) -> None:

@@ -30,11 +30,11 @@ def replicate(
         return
     tell(f"{result.paper.title}. {result.paper.source}.")
     for part in result.tables:
-        tell(f"\n{part.name} ({part.place}): {part.about}.")
+        tell("", f"{part.name} ({part.place}): {part.about}.")
         if rows := replication.lines(part):
             table("", list(replication.COLUMNS), rows)
         for remark in replication.remarks(part):
             tell(remark)
     for group in result.left_out:
-        tell(f"\nIn no cell, {group.reason}: {len(group.records)} of the records.")
-    tell(f"\n{result.paper.records}")
+        tell("", f"In no cell, {group.reason}: {len(group.records)} of the records.")
+    tell("", result.paper.records)

@@ -11,7 +11,7 @@ from ...schemas.text import count_of
 from ..errors import CoauditError
 from ..ingest import sets
 from ..systems import ReadOptions
-from .console import Json, SettingOption, TagOption, emit, progress, remark, say, store, tags, tell
+from .console import Json, SettingOption, TagOption, emit, progress, say, store, tags, tell
 from .ingest import checked_setting, complaints
 from .outcomes import say_contradictions
 
@@ -50,7 +50,7 @@ def import_set(
         for line in complaints(wrong):
             say(line)
         for note in result.logs.remarks.notes():
-            remark(note)
+            say(note)
         tell("next: coaudit validate")
     if not result.logs.trajectories + result.logs.unchanged:
         raise CoauditError("nothing could be read")

@@ -53,7 +53,8 @@ def show(ctx: typer.Context, json: Json = False) -> None:
     if json:
         emit(document)
         return
-    tell(f"ledgers: {place.home}\ntables:  {place.shown_store}\nstudy:   {document['study'] or 'not begun'}")
+    study = document["study"] or "not begun"
+    tell(f"ledgers: {place.home}", f"tables:  {place.shown_store}", f"study:   {study}")
     table("", ["ledger", "files", "bytes"], [[str(value) for value in row.values()] for row in rows])
     table("", ["machine", "files"], [[name, str(count)] for name, count in sorted(writers.items())])
 

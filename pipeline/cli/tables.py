@@ -1,4 +1,7 @@
-"""Layout of a table in a terminal: rows are drawn one by one, so that any number of them is fast."""
+"""Layout of a table in a terminal: rows are drawn one by one, so that any number of them is fast.
+
+Cells are on one line; what does not fit is folded.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,8 @@ class Layout:
         """Widths that these rows need. Where the terminal has less, the widest columns shrink, down to their
         longest words if possible."""
         columns = list(zip(*rows, strict=True))
-        needs = [max(map(_width, column)) for column in columns]
-        words = [max(_width("\n".join(cell.split(" "))) for cell in column) for column in columns]
+        needs = [max(map(cell_len, column)) for column in columns]
+        words = [max(cell_len(word) for cell in column for word in cell.split(" ")) for column in columns]
         room = _room(console, columns)
         widths = _level_widths(needs, _level_widths(words, [1] * len(columns), room), room)
         most_cut = max(range(len(columns)), key=lambda column: needs[column] - widths[column])
@@ -39,7 +42,7 @@ class Layout:
 
     def wider(self, row: Sequence[str]) -> Layout:
         """The layout widened for one more row, as far as the terminal has room."""
-        lacking = [max(0, _width(cell) - width) for cell, width in zip(row, self.widths, strict=True)]
+        lacking = [max(0, cell_len(cell) - width) for cell, width in zip(row, self.widths, strict=True)]
         spare = _room(self.console, row) - sum(self.widths)
         if not any(lacking) or spare <= 0:
             return self
@@ -59,13 +62,9 @@ class Layout:
             yield GAP.join(texts).rstrip()
 
     def _fold(self, cell: str, width: int) -> list[str]:
-        if _width(cell) <= width:
-            return cell.split("\n")
+        if cell_len(cell) <= width:
+            return [cell]
         return [line.plain.rstrip() for line in Text(cell).wrap(self.console, width, overflow="fold")]
-
-
-def _width(cell: str) -> int:
-    return max(map(cell_len, cell.split("\n")))
 
 
 def _room(console: Console, columns: Sequence[object]) -> int:

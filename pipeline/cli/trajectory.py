@@ -48,7 +48,7 @@ def show_trajectory(
     show(trajectory)
 
 
-def opening(trajectory: Trajectory, events: int = 6) -> str:
+def opening(trajectory: Trajectory, events: int = 6) -> list[str]:
     """The head of a trajectory and its first events, for a look at whether it was read as meant."""
     lines = [" ".join(trajectories.line(event).splitlines())[:110] for event in trajectory.events[:events]]
     more = len(trajectory.events) - events
@@ -57,16 +57,14 @@ def opening(trajectory: Trajectory, events: int = 6) -> str:
         f"{o.name} {(o.text or '–') if o.value is None else number(o.value)}" for o in trajectory.outcomes
     )
     head = [f"{trajectory.native_id}: {team}", *([f"outcomes: {results}"] if results else [])]
-    return "\n".join(
-        [*head, *lines, *([f"      … {more} more event{'s' * (more != 1)}"] if more > 0 else [])]
-    )
+    return [*head, *lines, *([f"      … {more} more event{'s' * (more != 1)}"] if more > 0 else [])]
 
 
 def show(trajectory: Trajectory) -> None:
     """A trajectory for reading: a line of what it is, then a line an event."""
     team = ", ".join(f"{p.name} ({p.kind})" for p in trajectory.team())
     head = (trajectory.system, trajectory.condition, trajectory.task, team)
-    tell(f"{trajectory.native_id}  {trajectory.id}\n{' · '.join(str(part or '–') for part in head)}")
+    tell(f"{trajectory.native_id}  {trajectory.id}", " · ".join(str(part or "–") for part in head))
     for event in trajectory.events:
         tell(trajectories.line(event))
         if result := trajectories.result(trajectory, event):

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from ...schemas import Codebook, Quarantined, Rating
 from ...schemas.base import repeated
-from ...schemas.text import count_of, rule_of, shortened
+from ...schemas.text import count_of, rule_of, shortened, visible_json
 from ...schemas.trajectory import GivenOutcome, outcome_name
 from ..errors import SourceError
 from ..store import Store, dictionaries, ledger, rows
@@ -448,7 +448,8 @@ def export_lines(store: Store) -> Iterator[str]:
     """
     with store.reading() as connection:
         records = rows_aside(connection, query)
-    return (rows.to_rating(row).model_dump_json(exclude_defaults=True) + "\n" for row in records)
+    documents = (rows.to_rating(row).model_dump_json(exclude_defaults=True) for row in records)
+    return (f"{visible_json(document)}\n" for document in documents)
 
 
 def uncounted_rows(store: Store) -> list[dict[str, Any]]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import ceil, cos, radians
-from typing import Any
+from typing import Any, TypeVar
 
 from ...schemas.text import chartable
 from .tables import Answer, Number, Table, free_name
@@ -32,6 +32,8 @@ _SIZE = re.compile(r'width="(\d+)" height="(\d+)" viewBox="0 0 \d+ \d+"')
 _PLOT = re.compile(r"translate\(([\d.]+),([\d.]+)\)")
 """Where the plot begins, beside the names of its rows and below the heads of its columns."""
 _NO_LETTER = re.compile("[\ud800-\udfff\ufffe\uffff]")
+_BEYOND = re.compile("[\U00010000-\U0010ffff]")
+T = TypeVar("T")
 NOTHING: dict[str, Any] = {"grid": False, "ticks": False, "domain": False}
 
 
@@ -107,8 +109,7 @@ def svg(figure: Figure) -> str:
     """The figure as one `svg` element."""
     import vl_convert
 
-    text: str = vl_convert.vegalite_to_svg(json.dumps(_drawable(figure.spec)), vl_version=_version())
-    return _with_room(text)
+    return _with_room(_converted(vl_convert.vegalite_to_svg, _document(figure)))
 
 
 def _with_room(text: str) -> str:
@@ -129,9 +130,23 @@ def pdf(figure: Figure) -> bytes:
     """The figure as a PDF of its own size, for LaTeX."""
     import vl_convert
 
-    black = json.dumps(_drawable(figure.spec)).replace(INK, "#000000")
-    content: bytes = vl_convert.vegalite_to_pdf(black, vl_version=_version())
-    return content
+    return _converted(vl_convert.vegalite_to_pdf, _document(figure).replace(INK, "#000000"))
+
+
+def _document(figure: Figure) -> str:
+    return json.dumps(_drawable(figure.spec), ensure_ascii=False)
+
+
+def _converted(convert: Callable[..., T], document: str) -> T:
+    """What the converter makes of a document. It shortens long names by units of UTF-16, and fails where that
+    cuts a character beyond U+FFFF, such as an emoji, in two: then these are replaced."""
+    try:
+        return convert(document, vl_version=_version())
+    except ValueError:
+        replaced_text = _BEYOND.sub("\ufffd", document)
+        if replaced_text == document:
+            raise
+        return convert(replaced_text, vl_version=_version())
 
 
 def _drawable(value: Any) -> Any:

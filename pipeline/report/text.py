@@ -8,7 +8,7 @@ from collections.abc import Container, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from ...schemas.text import INVISIBLE, visible
+from ...schemas.text import INVISIBLE, one_line, visible
 from .tables import Cell, Number, Table, figure, split_commands
 
 if TYPE_CHECKING:
@@ -77,15 +77,15 @@ def terminal(report: Report, width: int = 120) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, no_color=True, highlight=False, legacy_windows=False)
     console.print(Text("Audit of human–agent collaboration"))
-    console.print(Text(visible(" · ".join(f"{label} {value}" for label, value in report.facts))), "")
+    console.print(Text(_line(" · ".join(f"{label} {value}" for label, value in report.facts))), "")
     for table in report.tables:
         console.rule(Text(visible(table.title)), align="left", characters="─")
         console.print(Text(visible(table.caption if table.rows else table.empty)), "")
         for name, part in _terminal_parts(table, width) if table.rows else []:
-            console.print(_grid(visible(name), part), "")
+            console.print(_grid(_line(name), part), "")
     console.rule(Text("Methods"), align="left", characters="─")
     for line in report.methods:
-        console.print(Text(visible(f"• {line}")))
+        console.print(Text(_line(f"• {line}")))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
@@ -109,15 +109,15 @@ def brief(answers: Sequence[Answer], facts: Sequence[tuple[str, str]], width: in
 
     out = io.StringIO()
     console = Console(file=out, width=width, no_color=True, highlight=False, legacy_windows=False)
-    console.print(Text(visible(" · ".join(f"{label} {value}" for label, value in facts))))
+    console.print(Text(_line(" · ".join(f"{label} {value}" for label, value in facts))))
     for answer in answers:
         console.print("")
-        console.rule(Text(visible(answer.question)), align="left", characters="─")
+        console.rule(Text(_line(answer.question)), align="left", characters="─")
         for sentence in answer.sentences:
-            console.print(Text(visible(sentence)))
+            console.print(Text(_line(sentence)))
         if answer.table:
             console.print(_grid("", answer.table, inline=True))
-        console.print(Text(visible(f"→ {answer.further}")))
+        console.print(Text(_line(f"→ {answer.further}")))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
@@ -128,7 +128,7 @@ def _grid(name: str, table: Table, *, inline: bool = False) -> object:
     grid = Grid(title=Text(name) if name else None, title_justify="left", box=None, pad_edge=False)
     for i, column in enumerate(table.columns):
         grid.add_column(
-            Text(visible(column)), justify="left" if i in table.left_aligned else "right", overflow="fold"
+            Text(_line(column)), justify="left" if i in table.left_aligned else "right", overflow="fold"
         )
     for row in table.rows:
         counts = {cell.value for cell in row if isinstance(cell, Number) and cell.plain}
@@ -140,7 +140,7 @@ def _grid(name: str, table: Table, *, inline: bool = False) -> object:
 def _short(cell: Cell, counts: Container[float | None]) -> str:
     """A cell in one line: the value, its interval, and its n where that is none of the row's own `counts`."""
     if isinstance(cell, str):
-        return cell
+        return one_line(cell)
     words = f"{cell.text} {cell.bounds}".strip()
     return words if cell.value is None or cell.n is None or cell.n in counts else f"{words}, {_size(cell)}"
 
@@ -148,10 +148,15 @@ def _short(cell: Cell, counts: Container[float | None]) -> str:
 def _lines(cell: Cell) -> str:
     """The value, its interval and its n below each other."""
     if isinstance(cell, str):
-        return cell
+        return one_line(cell)
     if cell.plain or cell.value is None:
         return cell.text
     return "\n".join(filter(None, (cell.text, cell.interval, _size(cell) if cell.n is not None else "")))
+
+
+def _line(text: str) -> str:
+    """A line for the terminal: a name in it makes no line of its own, and nothing in it is obeyed."""
+    return visible(one_line(text))
 
 
 def _size(cell: Number) -> str:

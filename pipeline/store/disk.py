@@ -93,11 +93,12 @@ class AppendOnly:
 def sizes(folder: Path) -> dict[str, int]:
     """Name -> bytes of the files in a folder, in no order; {} where there is no folder.
 
+    A pipe, a device and a folder are no files, whatever they are called: to read one may never end.
     Each command looks at every file of a ledger, and there may be a hundred thousand: path by path that takes
     ten times as long.
     """
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
-        return {entry.name: _size(entry) for entry in entries}
+        return {entry.name: _size(entry) for entry in entries if entry.is_file()}
     return {}
 
 

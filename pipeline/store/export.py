@@ -11,7 +11,7 @@ from pydantic_core import to_jsonable_python
 from ...schemas import Event
 from ...schemas.base import compact_json
 from ...schemas.event import EventColumns
-from ...schemas.text import FORMULA, NUMBER
+from ...schemas.text import FORMULA, NUMBER, visible_json
 from ..errors import StoreError, UsageError
 from ..units import columns
 from . import disk
@@ -108,7 +108,7 @@ def _line(kind: str, rest: dict[str, object]) -> str:
     line = compact_json({"type": kind, **rest})
     if "NaN" in line or "Infinity" in line:
         line = compact_json({"type": kind, **to_jsonable_python(rest, inf_nan_mode="null")})
-    return f"{line}\n"
+    return f"{visible_json(line)}\n"
 
 
 def _trajectories(store: Store, out: Path, hidden: bool) -> Path:
@@ -122,7 +122,7 @@ def _table(connection: duckdb.DuckDBPyConnection, name: str, path: Path, form: s
     column = _plain if form == "parquet" else _harmless
     description = connection.execute(f"DESCRIBE {name}").fetchall()
     expressions = ", ".join(column(n, kind) for n, kind, *_ in description if n != "hidden")
-    target = constant(str(path))
+    target = constant(str(path.absolute()))
     rows = f"SELECT {expressions} FROM {name}{_ORDER.get(name, '')}"
     write_out(connection, f"COPY ({rows}) TO {target} (FORMAT {form})", MEMORY)
     return path

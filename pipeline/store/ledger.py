@@ -312,8 +312,8 @@ def changed_files(folder: Path, offsets: Mapping[str, int]) -> list[Path]:
 
 
 def _names(folder: Path) -> list[str]:
-    with suppress(FileNotFoundError, NotADirectoryError):
-        return [name for name in os.listdir(folder) if name.endswith(_ENDS)]
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        return [entry.name for entry in entries if entry.name.endswith(_ENDS) and entry.is_file()]
     return []
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...schemas import content_hash, toml
+from ...schemas.text import is_utf8
 from ..errors import StoreError
 from . import disk
 from .ledger import Ledger, Publish, RatingLedger
@@ -41,7 +42,9 @@ class Workspace:
                 raise StoreError(
                     f"{location}: a workspace in an object store is {location.partition(':')[0]}://..."
                 )
-            workspace = cls(Path(location))
+            # No shell expands ~ after `--workspace=`, and DuckDB does: the database would lie elsewhere.
+            path = Path(os.path.expanduser(location))
+            workspace = cls(path.absolute() if location.startswith("~") else path)
             workspace._check_name()
             return workspace
         from .remote import Remote
@@ -50,8 +53,13 @@ class Workspace:
         return cls(remote.folder, remote=remote)
 
     def _check_name(self) -> None:
-        """StoreError for a path with `?`, behind which DuckDB takes the rest of a database's name for
-        parameters."""
+        """StoreError for a path that is not UTF-8, or has `?`, behind which DuckDB takes the rest of a
+        database's name for parameters."""
+        if not is_utf8(str(self.path.absolute())):
+            raise StoreError(
+                f"{self.path.absolute()}: a workspace's path must be UTF-8; rename the folder, or name "
+                "another with --workspace"
+            )
         if "?" in str(self.path.absolute()) and self.store_url == str(self.database):
             raise StoreError(
                 f"{self.path.absolute()}: a workspace's path must not contain ?, where DuckDB ends a "

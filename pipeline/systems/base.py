@@ -6,6 +6,7 @@ address for every piece that it could not.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import itertools
 import json
@@ -355,6 +356,22 @@ _HALF = re.compile(r"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 def without_halves(text: str) -> str:
     """Text that Python printed, with U+FFFD for unpaired surrogates."""
     return _HALF.sub("\\1\ufffd", text)
+
+
+def python_literal(source: str | ast.expr) -> object:
+    """The value of a literal that Python printed, or of a part of a parsed text; else ValueError.
+
+    Python's parser raises errors of five kinds, among them TypeError for `{{"a": 1}}` of a template, which is
+    a set of a dictionary.
+    """
+    try:
+        value: object = ast.literal_eval(without_halves(source) if isinstance(source, str) else source)
+        repr(value)  # fails for an integer, written in hexadecimal, of more digits than Python prints
+    except SyntaxError as error:
+        raise ValueError(f"not a Python literal: {error.msg}") from error
+    except (ValueError, TypeError, MemoryError, RecursionError) as error:  # their message may hold an address
+        raise ValueError("not a Python literal") from error
+    return value
 
 
 def _without_lone_surrogates(line: bytes) -> JsonValue:

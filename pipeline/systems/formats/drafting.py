@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import Trajectory
-from ....schemas.text import count_of
+from ....schemas.text import INVISIBLE, count_of, is_utf8
 from .guess import guess_mapping
 from .guess_acts import speech_paths
 from .guess_made import Guess
@@ -126,6 +126,7 @@ def document(draft: Draft, trajectories: Sequence[Trajectory]) -> dict[str, Any]
     }
 
 
+_HIDDEN = re.compile(f"[{INVISIBLE}\ufeff]")
 _LINES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -137,13 +138,12 @@ def toml_string(text: str) -> str:
 
 
 def _escape(character: str) -> str:
-    code = ord(character)
-    if 0xD800 <= code <= 0xDFFF:
+    if not is_utf8(character):
         return "�"
-    hidden = (
-        code < 0x20 or 0x7F <= code < 0xA0 or code in (0x2028, 0x2029, 0xFEFF) or 0x202A <= code <= 0x202E
-    )
-    return f"\\u{code:04X}" if hidden else character
+    if not _HIDDEN.fullmatch(character):
+        return character
+    code = ord(character)
+    return f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
 
 
 def _key(text: str) -> str:
@@ -153,7 +153,7 @@ def _key(text: str) -> str:
 def _literal(text: str) -> str:
     """A regular expression as a TOML literal string; a basic one where it has quotes or control
     characters."""
-    return toml_string(text) if "'" in text or any(ord(c) < 0x20 for c in text) else f"'{text}'"
+    return toml_string(text) if "'" in text or _comment(text) != text else f"'{text}'"
 
 
 def _comment(text: str) -> str:

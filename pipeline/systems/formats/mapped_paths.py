@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ....schemas import Action, JsonValue
 from ....schemas.event import EventKind
-from ..base import ReadOptions, expect, without_halves
+from ..base import ReadOptions, expect, python_literal, without_halves
 from . import marks
 from .mapped_values import expect_text, is_name, iso_of, seconds_of
 from .mapping import ANY, Mapping, RoleRule
@@ -348,8 +348,9 @@ def _keywords(text: str) -> dict[str, JsonValue] | None:
     """Keyword arguments as Python writes them; None where one is positional or no literal."""
     try:
         call = ast.parse(f"f({without_halves(text)})", mode="eval").body
-        assert isinstance(call, ast.Call)
-        keywords = {one.arg: plain_value(ast.literal_eval(one.value)) for one in call.keywords if one.arg}
+        if not isinstance(call, ast.Call):  # as of `x=1) + g(y=2`
+            return None
+        keywords = {one.arg: plain_value(python_literal(one.value)) for one in call.keywords if one.arg}
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
     return keywords if not call.args and len(keywords) == len(call.keywords) else None

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from ast import literal_eval
 from collections.abc import Callable, Iterator
 from itertools import chain, pairwise, zip_longest
 from typing import Any, TypeGuard
 
-from ..base import without_halves
+from ..base import python_literal
 from . import dialects
 from .expressions import Expression
 from .mapping import Turns
@@ -287,8 +286,8 @@ def decode_value(value: Any) -> Any:
     inside = decode_json(value)
     if isinstance(inside, str) and re.match(r"\s*[\[{]['\"\[{]", inside):
         try:
-            return _as_json(literal_eval(without_halves(inside)))
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return _as_json(python_literal(inside))
+        except (ValueError, RecursionError):
             return value
     return inside
 

@@ -6,12 +6,12 @@ question's.
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from ....schemas import Trajectory
 from ....schemas.trajectory import recorded_outcome
+from ..base import python_literal
 from .metrics import steps
 from .tree import MAX_LITERAL
 
@@ -28,8 +28,8 @@ def answer_rows(trajectory: Trajectory) -> Rows | None:
     """The rows in the last observation; None where that is no list of rows."""
     observation = _last_observation(trajectory)
     try:
-        rows = ast.literal_eval(observation) if len(observation) <= MAX_LITERAL else None
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        rows = python_literal(observation) if len(observation) <= MAX_LITERAL else None
+    except ValueError:
         return None
     return Counter(map(repr, rows)) if isinstance(rows, list) else None
 

@@ -7,14 +7,13 @@ where the episode ends, a stringified tuple `('text', em, f1)`. Literals are rea
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ....schemas import JsonValue
 from ....schemas.trajectory import is_finite
-from ..base import without_halves
+from ..base import python_literal
 from .text import ACTORS, Step, step
 
 MAX_KEY = 200
@@ -96,10 +95,4 @@ def _node(value: JsonValue) -> tuple[str, tuple[float, float] | None]:
 def _literal(text: str, most: int) -> object:
     if len(text) > most:
         raise ValueError(f"longer than {most} characters")
-    try:
-        value: object = ast.literal_eval(without_halves(text))
-    except SyntaxError as error:
-        raise ValueError(f"not a Python literal: {error.msg}") from error
-    except (ValueError, MemoryError, RecursionError) as error:  # their message may hold a memory address
-        raise ValueError("not a Python literal") from error
-    return value
+    return python_literal(text)

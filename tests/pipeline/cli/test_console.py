@@ -53,7 +53,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_character_is_lost(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    cells = ["東京の会議の計画|", "two\nlines|", "a remark of several words, and one\tlongerthananycolumn"]
+    cells = ["東京の会議の計画|", "two words|", "a remark of several words, and one\tlongerthananycolumn"]
     console.table("", ["a", "b", "c"], [cells])
     lines = capsys.readouterr().out.splitlines()
     assert max(map(cell_len, lines)) <= columns
@@ -73,6 +73,18 @@ def test_a_long_text_gives_way_before_short_words_are_broken(
 def test_wide_characters_keep_columns_in_line(capsys: pytest.CaptureFixture[str], width: int) -> None:
     console.table("", COLUMNS, [["会議", "1", "x"], ["plan", "1", "x"]])
     assert capsys.readouterr().out.splitlines() == ["name  n  remark", "会議  1  x", "plan  1  x"]
+
+
+def test_a_name_with_a_line_feed_makes_no_line_of_its_own(
+    capsys: pytest.CaptureFixture[str], width: int
+) -> None:
+    console.table("title\nforged", COLUMNS, [["x\nforged", "1", ""]])
+    console.tell("first\nforged", "second")
+    console.say("a message\nforged")
+    printed = capsys.readouterr()
+    lines = ["title\\nforged", "name       n  remark", "x\\nforged  1", "first\\nforged", "second"]
+    assert printed.out.splitlines() == lines
+    assert printed.err == "a message\\nforged\n"
 
 
 @pytest.mark.parametrize("rows", [[], [{"a": 1}], [{"a": "\x1b["}, {"b": None}]])

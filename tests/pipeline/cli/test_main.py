@@ -630,3 +630,66 @@ def test_the_place_of_a_lakes_files_has_no_key_in_it_since_the_catalog_keeps_it(
     told = coaudit("ingest", Path(__file__).parent, status=1)
     assert WORD not in told.err and "/x: " in told.err
     assert not (workspace / "catalog.db").exists()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_what_the_terminal_s_encoding_lacks_is_written_as_an_escape_that_json_has_too(
+    one_session: Store, encoding: str
+) -> None:
+    command = [sys.executable, "-P", "-m", "coaudit.pipeline"]
+    env = {**os.environ, "PYTHONIOENCODING": encoding, "COAUDIT_WORKSPACE": str(one_session.workspace.path)}
+    for arguments in (["report"], ["report", "--format", "json"]):
+        done = subprocess.run([*command, *arguments], capture_output=True, env=env, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
+        text = done.stdout.decode(encoding)
+        if encoding == "ascii" and arguments == ["report"]:
+            assert "\\u2500" in text  # the line beside a heading
+        if "json" in arguments:
+            assert "κ" in json.dumps(json.loads(text), ensure_ascii=False)
+
+
+@pytest.mark.parametrize("closed", ["stdin", "stdout", "stderr"])
+def test_a_command_whose_stream_is_closed_does_its_work(tmp_path: Path, closed: str) -> None:
+    talk().folder(tmp_path / "logs" / NAME)
+    command = f"{sys.executable} -P -m coaudit.pipeline --workspace w ingest logs"
+    close = {"stdin": "<&-", "stdout": ">&-", "stderr": "2>&-"}[closed]
+    for line in (f"{command} {close}", f"{command} {close}".replace("ingest logs", "metrics")):
+        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert done.returncode == 0 and "unexpected" not in done.stderr
+        assert bool(done.stdout) == (closed != "stdout")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["trajectory", "show", "\udcff"], ["ingest", ".", "--tag", "a=\udcff"], ["metrics\udcff"]]
+)
+def test_an_argument_that_is_not_utf_8_is_named(
+    one_session: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+) -> None:
+    assert _main(monkeypatch, one_session, *arguments) == 2
+    assert capsys.readouterr().err.startswith("coaudit: an argument must be UTF-8, got '")
+
+
+def test_a_workspace_that_is_not_named_in_utf_8_is_refused(
+    tmp_path: Path, coaudit: Coaudit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "w\udcff"
+    folder.mkdir()
+    done = coaudit("metrics", status=1, COAUDIT_WORKSPACE=str(folder))
+    assert "a workspace's path must be UTF-8" in done.err
+
+
+def test_a_workspace_in_the_home_folder_lies_there_with_its_database(
+    tmp_path: Path, coaudit: Coaudit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No shell expands ~ in `--workspace=~/w`, and DuckDB did: ledgers and database lay apart."""
+    (tmp_path / "home").mkdir()
+    monkeypatch.chdir(tmp_path)
+    talk().folder(tmp_path / "logs" / NAME)
+    coaudit("--workspace=~/w", "ingest", "logs", HOME=str(tmp_path / "home"))
+    assert (tmp_path / "home" / "w" / "coaudit.duckdb").exists()
+    assert (tmp_path / "home" / "w" / "sources").is_dir() and not (tmp_path / "~").exists()
+    coaudit("--workspace=~/w", "export", "~x", "--format", "csv", HOME=str(tmp_path / "home"))
+    assert (tmp_path / "~x" / "events.csv").exists()

@@ -112,3 +112,21 @@ def test_a_name_with_what_xml_has_no_letter_for_is_drawn() -> None:
         text = "".join(ElementTree.fromstring(svg(figure)).itertext())
         assert "a\\x1b[31m\\x00\ufffd\ufffdz" in text
         assert pdf(figure).startswith(b"%PDF-")
+
+
+@pytest.mark.parametrize("name", ["x" + "🚀" * 60, "R𝐀 " * 30], ids=["emoji", "letters"])
+def test_a_long_name_with_characters_that_utf_16_has_in_two_halves_is_drawn(name: str) -> None:
+    """The converter shortens it, and failed where that cut a character in two: there was no report."""
+    for figure in (
+        intervals(rates(Number(0.5, 0.2, 0.8), name=name)),
+        heatmap(rates(Number(0.5), name=name)),
+    ):
+        assert figure is not None
+        text = "".join(ElementTree.fromstring(svg(figure)).itertext())
+        assert f"{name[0]}\ufffd" in text and "…" in text
+        assert pdf(figure).startswith(b"%PDF-")
+
+
+def test_a_short_name_keeps_its_emoji() -> None:
+    figure = intervals(rates(Number(0.5, 0.2, 0.8), name="🚀 run"))
+    assert figure is not None and "🚀 run" in svg(figure)

@@ -213,3 +213,17 @@ def test_two_machines_on_which_processes_have_one_number_write_a_file_each_of_th
     disk.put(path, b"of this machine\n")
     assert path.read_bytes() == b"of this machine\n"
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+def test_pipes_devices_and_folders_are_no_files_of_a_ledger(tmp_path: Path) -> None:
+    """A pipe among them held up a rebuild for ever, and a folder ended every command."""
+    folder = tmp_path / "ratings"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text(f"{rating(1).model_dump_json()}\n")
+    os.mkfifo(folder / "b.jsonl")
+    (folder / "c.jsonl").mkdir()
+    (folder / "d.jsonl").symlink_to("/dev/zero")
+    (folder / "e.jsonl").symlink_to(folder / "a.jsonl")
+    names = ["a.jsonl", "e.jsonl"]
+    assert list(ledger.sizes(folder)) == names
+    assert [path.name for path in ledger.files(folder)] == names

@@ -235,7 +235,7 @@ def test_labels_are_no_field_that_a_judge_sees(tmp_path: Path) -> None:
 
 def test_keys_and_names_cannot_break_out_of_the_draft(tmp_path: Path) -> None:
     evil = 'a"]\n[constants]\nsystem = "evil'
-    names = ("Bo\u202e\x1b[31m\n[x]", 'b"""\'')
+    names = ("Bo\u202e\u2066\U000e0041\x1b[31m\n[x]", 'b"""\'')
     turns = [{"role": names[n % 2], "text": sentence(n), "a.b[0]\\": "x", evil: n} for n in range(4)]
     path = write_lines(
         tmp_path / "log.jsonl", *({"id": f"s{n}", "log": turns, evil: "x" * n} for n in range(3))
@@ -243,11 +243,11 @@ def test_keys_and_names_cannot_break_out_of_the_draft(tmp_path: Path) -> None:
     made = draft(path)
     assert tomllib.loads(made.text)["constants"]["system"] == "log"
     assert [p.name for p in read_by_draft(path)[0].participants] == list(names)
-    assert "\x1b" not in made.text and "\u202e" not in made.text
+    assert not set("\x1b\u202e\u2066\U000e0041") & set(made.text)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "plain", 'a"b\\c\n\t\r', "\x00\x1f\x7f\u2028\u202e", "ä€😀", "'''\"\"\""]
+    "text", ["", "plain", 'a"b\\c\n\t\r', "\x00\x1f\x7f\u2028\u202e\u2066\U000e0041", "ä€😀", "'''\"\"\""]
 )
 def test_a_quoted_text_is_that_text_in_toml(text: str) -> None:
     assert tomllib.loads(f"a = {toml_string(text)}")["a"] == text

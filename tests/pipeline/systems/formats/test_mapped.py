@@ -683,6 +683,33 @@ def test_a_set_among_the_arguments_of_a_call_is_the_same_in_every_run(tmp_path: 
     assert event.action and event.action.arguments == {"what": ["a", "b", "c", "d"]}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "buy(what={{'a': 1}})",
+        "buy(what=1) + sell(what=2)",
+        f"buy(what=0x{'f' * 6000})",
+        f"buy(what={'-' * 5000}1)",
+        "buy(**{})",
+    ],
+)
+def test_arguments_that_python_reads_and_cannot_hold_stay_as_they_were_said(
+    tmp_path: Path, text: str
+) -> None:
+    """Each ended the command, or cost all sessions of its file."""
+    how = f"{SPEECH}[[actions]]\npattern = '^(?P<action>\\w+)\\((?P<arguments>.*)\\)$'\n"
+    path = write_lines(tmp_path / "a.jsonl", {"role": "agent", "text": text})
+    (event,) = one("mapped", path, map=how).events
+    assert event.action and event.action.name == "buy"
+    assert (event.action.arguments, event.action.raw) == ({"arguments": text[4:-1]}, text[4:-1])
+
+
+@pytest.mark.parametrize("text", ['{{"name": "Ann"}}', "[{{}}]", "{'a': {[]: 1}}", f"['a', 0x{'f' * 6000}]"])
+def test_a_text_that_python_reads_and_cannot_hold_stays_a_text(text: str) -> None:
+    """Of `{{"name": "Ann"}}`, as templates have it, `ingest` and `map` ended with an error."""
+    assert turns.decode_value(text) == text
+
+
 @pytest.mark.parametrize("log", ["{'a', 'b'}", "['a', b'x']", "['a', 1j]"])
 def test_a_text_with_what_json_has_not_stays_a_text(tmp_path: Path, log: str) -> None:
     way = '[event]\nrole = "log[].role"\ntext = "log[].text"\n'

@@ -47,6 +47,7 @@ def test_the_gold_answer_is_what_a_run_with_the_whole_reward_was_shown(tmp_path:
         ("Who?", "[('b',), ('c',)]", 0),
         ("Who?", "Error executing query: no such table", 0),
         ("Who?", "a sentence", 0),
+        ("Who?", "[{{}}]", 0),
         ("When?", "[(1,)]", 0),
     )
     gold = gold_rows(found)
@@ -54,6 +55,7 @@ def test_the_gold_answer_is_what_a_run_with_the_whole_reward_was_shown(tmp_path:
         (1.0, None),
         (pytest.approx(1 / 3), None),
         (0.0, None),
+        (None, "its last observation is no list of rows"),
         (None, "its last observation is no list of rows"),
         (None, "no run solved its question, whose gold answer the logs do not hold"),
     ]
