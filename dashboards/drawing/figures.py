@@ -60,7 +60,7 @@ def chart(
     height += LINE * max(0, entries - FEW)
     drawing = draw(data).properties(height=height, autosize=FIT).configure_legend(layout=STACKED)
     st.altair_chart(drawing, key=f"chart-{key}", alt=alternative)
-    _below(note, key, lambda: to_csv(rows), metrics)
+    below(note, key, lambda: to_csv(rows), metrics)
 
 
 def _chartable(value: Any) -> Any:
@@ -92,14 +92,15 @@ def table(
     place = target or sessions
     if titles is not None:
         st.html(grid(content, place, titles))
-        _below(content.caption, content.name, lambda: to_csv(records(content)), metrics)
+        below(content.caption, content.name, lambda: to_csv(records(content)), metrics)
         return
     parts = content.parts(WIDE) if content.groups else [("", content)]
     st.html("".join(drawn(part, place, name, pictures=pictures) for name, part in parts))
-    _below(content.caption, content.name, lambda: to_csv(records(content)), metrics)
+    below(content.caption, content.name, lambda: to_csv(records(content)), metrics)
 
 
-def _below(note: str, key: str, data: Callable[[], str], metrics: Sequence[str]) -> None:
+def below(note: str, key: str, data: Callable[[], str], metrics: Sequence[str] = ()) -> None:
+    """What stands below a figure: a note, definitions, and its data as a file."""
     if note:
         st.html(sentence(note))
     with st.container(horizontal=True):

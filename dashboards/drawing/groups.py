@@ -23,8 +23,10 @@ FIELDS = ("condition", "task", "setting", "agent_model", "system")
 TOP = 20
 """Groups that are shown unless all are asked for: the largest."""
 OTHERS = "all others"
-LETTERS = 34
-"""Letters of a group's name that fit beside a chart."""
+PIXELS = 220
+"""Room for a group's name beside a chart."""
+LETTER = 6.5
+"""Pixels of a letter there."""
 
 
 def fields(store: Store) -> list[str]:
@@ -90,14 +92,18 @@ def order(names: Sequence[str], rows: Sequence[Row]) -> list[str]:
     return [chartable(name) for name in every]
 
 
-def axis(names: Sequence[str]) -> alt.Axis:
-    """An axis of groups, of which long names that begin alike are told apart by what follows."""
-    long = {name for name in names if len(name) > LETTERS}
+def axis(names: Sequence[str], pixels: int = PIXELS) -> alt.Axis:
+    """An axis of groups, of which long names that begin alike are told apart by what follows; of others the
+    beginning and the end are kept."""
+    most = int(pixels / LETTER)
+    long = {name for name in names if len(name) > most}
     alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*long, strict=False))
     start = max(0, sum(1 for _ in alike) - 4) if len(long) > 1 else 0
-    excerpt = f"'…' + slice(datum.label, {start}, {start + LETTERS - 1})"
-    label = f"length(datum.label) > {LETTERS} ? {excerpt} : datum.label" if start else "datum.label"
-    return alt.Axis(labelLimit=room(220), labelOverlap=False, labelExpr=label)
+    end = most // 3
+    both = f"slice(datum.label, 0, {most - end - 1}) + '…' + slice(datum.label, -{end})"
+    excerpt = f"'…' + slice(datum.label, {start}, {start + most - 1})" if start else both
+    label = f"length(datum.label) > {most} ? {excerpt} : datum.label"
+    return alt.Axis(labelLimit=room(pixels), labelOverlap=False, labelExpr=label)
 
 
 def colours(by: str = "condition") -> dict[str, str]:

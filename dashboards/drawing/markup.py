@@ -98,6 +98,11 @@ def safe(text: str) -> str:
     return escape(visible(text.replace("\r\n", "\n")))
 
 
+def name(text: str) -> str:
+    """A name before other words: written from right to left, it takes none of them to its other side."""
+    return f"<bdi>{safe(text)}</bdi>"
+
+
 def code(text: str) -> str:
     """A command as Markdown in one line, whatever the names in it hold."""
     line = visible(" ".join(filter(None, text.splitlines())))

@@ -62,7 +62,7 @@ def show(only: Selection) -> None:
         _initiative([row for row in rows if row["rater"] == rater], rater, names)
         _course(only)
     with two:
-        title = "Initiative entropy (0: one party alone, 1: even)"
+        title = "Entropy (0: one party alone, 1: even)"
         rows = ask(queries.distribution, only, by, "initiative_entropy", WIDTH, rater) if rater else []
         rows = groups.titled(rows, titles)
         _spread(rows, names, "initiative_entropy", "Distribution of initiative entropy", title, 1.0)
@@ -226,7 +226,12 @@ def _course(only: Selection) -> None:
                 opacity=alt.Opacity(
                     "what:N",
                     title="Kind",
-                    scale=alt.Scale(domain=["action", "message", "note", "wait"], range=[1, 0.7, 0.45, 0.25]),
+                    # Of another scale only the first two strengths are the ends of its range.
+                    scale=alt.Scale(
+                        type="ordinal",
+                        domain=["action", "message", "note", "wait"],
+                        range=[1, 0.7, 0.45, 0.25],
+                    ),
                     legend=alt.Legend(orient="top", **GREY),
                 ),
                 tooltip=["part:O", "party:N", "what:N", "events:Q"],

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import altair as alt
 import pytest
+import vl_convert
 
 from coaudit.dashboards.drawing import figures
-from coaudit.dashboards.views import efficiency, failures, process
+from coaudit.dashboards.views import agreement, efficiency, failures, process
 from coaudit.pipeline.store import Selection
-from coaudit.schemas import Metric
+from coaudit.schemas import Agreement, Metric
 
 Row = dict[str, Any]
 
@@ -94,3 +96,47 @@ def test_the_least_overlap_of_two_modes_is_not_drawn_as_none(
     strength = charts["together"]["drawn"]["encoding"]["opacity"]
     assert strength["scale"]["domainMin"] == 0
     assert strength["legend"]["format"] == "~%", "of overlaps below 1 % its entries differ, too"
+
+
+def test_the_four_kinds_of_what_is_done_are_four_strengths(
+    charts: dict[str, Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = ("action", "message", "note", "wait")
+    rows = [{"part": 1, "party": "agent", "what": kind, "events": 5} for kind in kinds]
+    _asking(monkeypatch, process, rows)
+    process._course(Selection())
+    svg = vl_convert.vegalite_to_svg(charts["course"]["drawn"])
+    bars = re.findall(r'aria-roledescription="bar"[^>]*?opacity="([\d.]+)"', svg)
+    assert sorted(map(float, bars), reverse=True) == [1, 0.7, 0.45, 0.25]
+
+
+def test_a_chart_of_agreement_says_on_how_many_units_it_rests(charts: dict[str, Row]) -> None:
+    rows = [
+        Agreement(
+            code=code,
+            coefficient="cohen_kappa",
+            raters=("ann", "ben"),
+            value=0.5,
+            n_units=units,
+            n_ratings=2 * units,
+        )
+        for code, units in (("C.1", 1200), ("C.2", 40))
+    ]
+    agreement._forest(rows[:1], "cohen_kappa")
+    assert "n = 1,200 units." in charts["forest"]["note"]
+    agreement._forest(rows + [rows[0].model_copy(update={"raters": ("x", "y")})], "cohen_kappa")
+    assert "n = 40 to 1,200 units." in charts["forest"]["note"]
+
+
+def test_a_calibration_says_on_how_many_units_it_rests(charts: dict[str, Row]) -> None:
+    bins = [{"n": 2.5, "predicted": 0.2, "observed": 0.1}, {"n": 38, "predicted": 0.8, "observed": 0.9}]
+    agreement._calibration({"calibration": {"bins": bins, "ece": 0.1, "ece_by_chance": 0.05}})
+    assert charts["calibration"]["note"].startswith("n = 40.5 units. Expected calibration error 0.100;")
+
+
+def test_the_label_of_a_rater_whose_name_is_written_from_right_to_left_stays_behind_the_name() -> None:
+    name = "\u0645\u0631\u064a\u0645"
+    row = {"trajectory": "t", "native_id": "run", "event": 1, "code": "<c>", "between": "people"}
+    html = agreement._disagreement({**row, "gold": None, "labels": {"rules": "4", name: "2", "<b>": "1"}})
+    assert f"<bdi>rules</bdi>: 4, <bdi>{name}</bdi>: 2, <bdi>&lt;b&gt;</bdi>: 1" in html
+    assert "&lt;c&gt;" in html

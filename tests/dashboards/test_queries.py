@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import defaultdict
 from pathlib import Path
 
+import altair as alt
 import pytest
+import vl_convert
 
 from coaudit.dashboards import queries
 from coaudit.dashboards.drawing import groups
@@ -321,6 +324,17 @@ def test_long_names_that_begin_alike_are_told_apart_beside_a_chart() -> None:
     names = [f"gpt-4o-2024-11-20/temperature=0.7/system-prompt-v{n}/with-a-planner" for n in (1, 2)]
     start = names[0].index("v1") - 3
     assert f"slice(datum.label, {start}," in groups.axis(["short", *names]).to_dict()["labelExpr"]
-    assert groups.axis(["short", names[0]]).to_dict()["labelExpr"] == "datum.label"
-    # One long name that several rows have is no name that begins like another: all but its end was cut off.
-    assert groups.axis(["short", *[names[0]] * 3]).to_dict()["labelExpr"] == "datum.label"
+    # One long name that several rows have is no name that begins like another: both of its ends stay.
+    for one in ([names[0]], [names[0]] * 3):
+        assert "slice(datum.label, 0, 21) + '…'" in groups.axis(["short", *one]).to_dict()["labelExpr"]
+
+
+def test_long_names_of_which_only_some_begin_alike_are_told_apart_beside_a_chart() -> None:
+    long = "annotator with a very long name who gave her whole affiliation (University of Somewhere)"
+    names = [f"{long} · ann", f"{long} · ben", f"judge-large · {long}", "ann · ben"]
+    y = alt.Y("name:N", axis=groups.axis(names, 360)).to_dict()
+    y["axis"]["labelLimit"] = 360
+    chart = alt.Chart(alt.Data(values=[{"name": name} for name in names])).mark_bar().to_dict()
+    svg = vl_convert.vegalite_to_svg({**chart, "encoding": {"y": y}})
+    labels = {*re.findall(r">([^<>]+)</text>", svg)} - {"name"}
+    assert labels == {"ann · ben", *(f"{name[:36]}…{name[-18:]}" for name in names[:3])}
