@@ -12,6 +12,7 @@ import vl_convert
 
 from coaudit.dashboards.drawing import figures
 from coaudit.dashboards.views import agreement, efficiency, failures, process
+from coaudit.pipeline.report import Table
 from coaudit.pipeline.store import Selection
 from coaudit.schemas import Agreement, Metric
 
@@ -124,7 +125,7 @@ def test_a_chart_of_agreement_says_on_how_many_units_it_rests(charts: dict[str, 
     ]
     agreement._forest(rows[:1], "cohen_kappa")
     assert "n = 1,200 units." in charts["forest"]["note"]
-    agreement._forest(rows + [rows[0].model_copy(update={"raters": ("x", "y")})], "cohen_kappa")
+    agreement._forest([*rows, rows[0].model_copy(update={"raters": ("x", "y")})], "cohen_kappa")
     assert "n = 40 to 1,200 units." in charts["forest"]["note"]
 
 
@@ -140,3 +141,22 @@ def test_the_label_of_a_rater_whose_name_is_written_from_right_to_left_stays_beh
     html = agreement._disagreement({**row, "gold": None, "labels": {"rules": "4", name: "2", "<b>": "1"}})
     assert f"<bdi>rules</bdi>: 4, <bdi>{name}</bdi>: 2, <bdi>&lt;b&gt;</bdi>: 1" in html
     assert "&lt;c&gt;" in html
+
+
+def test_of_groups_with_one_name_in_two_systems_the_table_has_those_that_are_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[Table] = []
+    monkeypatch.setattr(figures, "table", lambda table, **_: drawn.append(table))
+    pairs = (("cogym", "x"), ("rehac", "x"), ("rehac", None))
+    rows = [
+        Metric(metric="error_rate", group={"system": system, "condition": name}, value=0.5, n=4)
+        for system, name in pairs
+    ]
+    _asking(monkeypatch, process, rows)
+    process._by_group(Selection(), "condition", None, {("rehac", "x")})
+    assert [row[:2] for row in drawn[0].rows] == [("rehac", "x"), ("rehac", "–")]
+    alone = [Metric(metric="error_rate", group={"system": "rehac"}, value=0.5, n=4)]
+    _asking(monkeypatch, process, alone)
+    process._by_group(Selection(), "system", None, {("–", "rehac")})
+    assert [row[:2] for row in drawn[1].rows] == [("rehac", "rehac")]
