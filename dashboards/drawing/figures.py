@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -147,6 +147,12 @@ def _flat(name: str, cell: str | Number) -> dict[str, Any]:
     sometimes = (cell.missing, cell.reason, cell.mark.removeprefix(" → "))
     fields |= {f"{name}{end}": value for end, value in zip(SOMETIMES, sometimes, strict=True)}
     return fields | (_flat(f"{name} corrected", cell.corrected) if cell.corrected else {})
+
+
+def span(sizes: Iterable[int]) -> str:
+    """The least and the most of some sizes, as `40 to 1,200`; 0 of none."""
+    ends = sorted({min(own), max(own)} if (own := list(sizes)) else {0})
+    return " to ".join(f"{size:,}" for size in ends)
 
 
 def to_csv(rows: Sequence[dict[str, Any]]) -> str:

@@ -113,8 +113,7 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
         raters = choices.one(st, "Raters", sets, key="among")
         rows = [row for row in rows if row["raters"] == raters]
     notes = ["0 is chance, 1 is perfect."] if coefficient != "percent_agreement" else []
-    if sizes := [row["units"] for row in rows]:
-        notes.append(f"n = {_span(min(sizes), max(sizes))} units.")
+    notes.append(f"n = {figures.span(row['units'] for row in rows)} units.")
     if name != coefficient:
         notes.append("Near misses on the scale count less than far ones (quadratic weights).")
     if not several and len(rows) > DRAWN:
@@ -148,10 +147,6 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
         if result
         else "No unit was rated by two raters: label some in Label Studio.",
     )
-
-
-def _span(least: int, most: int) -> str:
-    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _table(rows: list[Agreement]) -> None:

@@ -10,8 +10,10 @@ import altair as alt
 import pytest
 import vl_convert
 
+from coaudit.annotation.statistics.estimate import Estimate
 from coaudit.dashboards.drawing import figures
 from coaudit.dashboards.views import agreement, efficiency, failures, process
+from coaudit.pipeline.analyze.failures import Share
 from coaudit.pipeline.report import Table
 from coaudit.pipeline.store import Selection
 from coaudit.schemas import Agreement, Metric
@@ -160,3 +162,51 @@ def test_of_groups_with_one_name_in_two_systems_the_table_has_those_that_are_sho
     _asking(monkeypatch, process, alone)
     process._by_group(Selection(), "system", None, {("–", "rehac")})
     assert [row[:2] for row in drawn[1].rows] == [("rehac", "rehac")]
+
+
+def _share(code: str, group: tuple[str, ...], n: int) -> Share:
+    estimate = Estimate(0.5, 0.2, 0.8, n=n, clusters=n)
+    return Share(code, "C", "judge", group, present=1, n=n, missing=0, estimate=estimate)
+
+
+def test_real_and_simulated_sessions_are_compared_within_the_systems_that_have_both(
+    charts: dict[str, Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_system = {"cogym": ("real", "simulated"), "rehac": ("simulated",), "chat": ("\u2013",)}
+    asked: list[Selection] = []
+
+    def ask(_: Any, *, by: tuple[str, ...], only: Selection) -> list[Share]:
+        asked.append(only)
+        groups = [(system, setting) for system, own in by_system.items() for setting in own]
+        wanted = only.system or tuple(by_system)
+        if by == ("system", "setting"):
+            return [_share("C.1", group, 5) for group in groups]
+        settings = sorted({setting for system, setting in groups if system in wanted})
+        return [_share(code, (setting,), n) for setting in settings for code, n in (("C.1", 9), ("C.2", 7))]
+
+    monkeypatch.setattr(failures, "ask", ask)
+    failures._settings(Selection(task=("t",)), "judge", ["C.1", "C.2"])
+    assert asked[-1] == Selection(system=("cogym",), task=("t",))
+    note = charts["settings"]["note"]
+    assert note.endswith("n = 7 to 9 real, 7 to 9 simulated. Of cogym, the system that has both.")
+    by_system["rehac"] = ("simulated", "real")
+    failures._settings(Selection(), "judge", ["C.1"])
+    assert charts["settings"]["note"].endswith("Of cogym and rehac together, the systems that have both.")
+    by_system |= {"rehac": ("simulated",), "cogym": ("real",)}
+    failures._settings(Selection(), "judge", ["C.1"])
+    assert asked[-1] == Selection()
+    assert (
+        "No system has both: a difference between settings is one between systems"
+        in charts["settings"]["note"]
+    )
+
+
+def test_sources_of_failures_stand_in_the_order_of_the_taxonomy(
+    charts: dict[str, Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        {"category": name, "code": f"{name}.1", "error_source": "both", "findings": 2} for name in ("P", "C")
+    ]
+    _asking(monkeypatch, failures, rows)
+    failures._sources(Selection(), "judge", ["C", "C.1", "P", "P.1"])
+    assert charts["sources"]["drawn"]["encoding"]["y"]["sort"] == ["C", "C.1", "P", "P.1"]
