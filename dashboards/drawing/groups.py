@@ -111,3 +111,13 @@ def colours(by: str = "condition") -> dict[str, str]:
     names = list(dict.fromkeys(row["group"] for row in ask(queries.arms, Selection(), by)))
     fixed = dict(zip(names, COLOURS, strict=False))
     return {name: fixed.get(name, REST) for name in names} | {NONE: REST}
+
+
+def greys(rows: Sequence[Row], by: str = "condition") -> str:
+    """What grey means in a chart of rows where several groups have it: a sentence, or nothing."""
+    fixed = colours(by)
+    grey = {row[by] for row in rows if fixed.get(row[by], REST) == REST}
+    more = (
+        f" Grey: {len(grey)} groups beyond the {len(COLOURS)} largest of the workspace; point at a mark for "
+    )
+    return f"{more}its name." if len(grey) > 1 else ""

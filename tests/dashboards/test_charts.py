@@ -11,7 +11,7 @@ import pytest
 import vl_convert
 
 from coaudit.annotation.statistics.estimate import Estimate
-from coaudit.dashboards.drawing import figures
+from coaudit.dashboards.drawing import figures, groups
 from coaudit.dashboards.views import agreement, efficiency, failures, process
 from coaudit.pipeline.analyze.failures import Share
 from coaudit.pipeline.report import Table
@@ -210,3 +210,26 @@ def test_sources_of_failures_stand_in_the_order_of_the_taxonomy(
     _asking(monkeypatch, failures, rows)
     failures._sources(Selection(), "judge", ["C", "C.1", "P", "P.1"])
     assert charts["sources"]["drawn"]["encoding"]["y"]["sort"] == ["C", "C.1", "P", "P.1"]
+
+
+def test_a_balance_tells_a_condition_of_two_systems_apart_and_says_its_n(charts: dict[str, Row]) -> None:
+    rows = [
+        Metric(
+            metric="workload_balance",
+            group={"system": system, "condition": name, "task": "t"},
+            value=0.2,
+            n=n,
+        )
+        for system, name, n in (("cogym", "a", 4), ("rehac", "a", 1200), ("rehac", "b", 9))
+    ]
+    efficiency._balance(rows)
+    assert [row["group"] for row in charts["balance"]["rows"]] == ["cogym \u00b7 a", "rehac \u00b7 a", "b"]
+    assert charts["balance"]["drawn"]["layer"][0]["encoding"]["y"]["field"] == "group"
+    assert charts["balance"]["note"] == "n = 4 to 1,200 trajectories a point."
+
+
+def test_what_grey_means_is_said_where_several_groups_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    fixed = dict.fromkeys("ab", "#0072B2") | dict.fromkeys("yz", "#999999")
+    monkeypatch.setattr(groups, "colours", lambda _: fixed)
+    assert groups.greys([{"condition": name} for name in "abz"]) == ""
+    assert groups.greys([{"condition": name} for name in "ayzz"]).startswith(" Grey: 2 groups beyond the 7")
