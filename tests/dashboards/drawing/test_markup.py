@@ -65,3 +65,10 @@ def test_a_command_in_a_reason_stands_as_code() -> None:
     cell = Number(None, reason="no ratings: run `coaudit judge --codebook halting`")
     shown = markup.drawn(Table("t", "T", "", ("Code", "CA"), (("a", cell),)), lambda cell: None)
     assert "run <code>coaudit judge --codebook halting</code>" in shown
+
+
+def test_models_of_two_providers_have_their_names_whole_in_a_list() -> None:
+    models = ["a/gpt-x", "b/gpt-x", "meta/llama", "plain", None]
+    rows = [{"id": str(i), "native_id": f"run {i}", "agent_model": name} for i, name in enumerate(models)]
+    html = lists.listed(rows, lambda row: "x")
+    assert re.findall('<td class="head">([^<]+)</td>', html) == ["a/gpt-x", "b/gpt-x", "llama", "plain", "–"]
