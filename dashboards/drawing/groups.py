@@ -99,11 +99,11 @@ def axis(names: Sequence[str], pixels: int = PIXELS) -> alt.Axis:
     long = {name for name in names if len(name) > most}
     alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*long, strict=False))
     start = max(0, sum(1 for _ in alike) - 4) if len(long) > 1 else 0
-    end = most // 3
-    both = f"slice(datum.label, 0, {most - end - 1}) + '…' + slice(datum.label, -{end})"
-    excerpt = f"'…' + slice(datum.label, {start}, {start + most - 1})" if start else both
-    label = f"length(datum.label) > {most} ? {excerpt} : datum.label"
-    return alt.Axis(labelLimit=room(pixels), labelOverlap=False, labelExpr=label)
+    rest = f"'…' + slice(datum.label, {start})" if start else "datum.label"
+    whole = f"length(datum.label) > {most} ? {rest} : datum.label" if start else rest
+    limit = room(pixels)
+    label = f"truncate({whole}, floor(({limit.expr}) / {LETTER}), 'center')"
+    return alt.Axis(labelLimit=limit, labelOverlap=False, labelExpr=label)
 
 
 def colours(by: str = "condition") -> dict[str, str]:

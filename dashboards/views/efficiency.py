@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from ...pipeline.report import interventions
 from ...pipeline.report.names import metric_name
 from ...pipeline.store import Selection
 from ...schemas import Metric
+from ...schemas.text import count_of
 from .. import queries
 from ..cache import ask
 from ..drawing import days, figures, groups
@@ -228,15 +229,19 @@ def _without_days(rows: list[Metric]) -> None:
         height=200 + 24 * len({row["condition"] for row in chart_rows}),
         alternative="TES and progress completeness by condition",
         metrics=EFFICIENCY,
-        note=f"These logs have no times; each point is a task. n = {figures.span(row.n for row in rows)} "
-        "trajectories a point.",
+        note="These logs have no times; each point is a task. "
+        f"n = {_trajectories(row.n for row in rows)} a point.",
         empty="",
     )
 
 
 def _sizes(rows: list[dict[str, Any]], *metrics: str) -> str:
     sizes = [row[f"{metric}_n"] for row in rows for metric in metrics]
-    return f"n = {figures.span(sizes)} trajectories a point."
+    return f"n = {_trajectories(sizes)} a point."
+
+
+def _trajectories(sizes: Iterable[int]) -> str:
+    return count_of(figures.span(sizes), "trajectory", "trajectories")
 
 
 def _balance(rows: list[Metric]) -> None:

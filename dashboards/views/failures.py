@@ -116,7 +116,7 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
         metrics=("failure rate",),
         height=min(640, 150 + 40 * len({row["code"] for row in rows})),
         alternative="Rates of each failure mode in real and simulated sessions with intervals",
-        note=f"Found by {rater}, with 95 % intervals; runs of one instance count as one observation each."
+        note=f"Found by {rater}, with 95 % intervals; runs of one instance are not taken for independent."
         f"{_sizes(rows)}{_systems(systems, rows)}",
         empty="No trajectory says whether its user was real: run `coaudit ingest PATH --setting real`.",
     )
