@@ -86,10 +86,7 @@ def table(
         st.info(content.empty)
         return
 
-    def sessions(cell: Number) -> str | None:
-        return address("trajectory", **dict(cell.of)) if links and cell.of else None
-
-    place = target or sessions
+    place = target or (sessions if links else lambda cell: None)
     if titles is not None:
         st.html(grid(content, place, titles))
         below(content.caption, content.name, lambda: to_csv(records(content)), metrics)
@@ -97,6 +94,13 @@ def table(
     parts = content.parts(WIDE) if content.groups else [("", content)]
     st.html("".join(drawn(part, place, name, pictures=pictures) for name, part in parts))
     below(content.caption, content.name, lambda: to_csv(records(content)), metrics)
+
+
+def sessions(cell: Number) -> str | None:
+    """The address of the trajectories behind a number; none of a code that is in none of them."""
+    of = dict(cell.of)
+    is_in_none = "code" in of and not cell.value
+    return address("trajectory", **of) if of and not is_in_none else None
 
 
 def below(note: str, key: str, data: Callable[[], str], metrics: Sequence[str] = ()) -> None:
