@@ -96,15 +96,15 @@ def _coverage(only: Selection, rater: str | None) -> str:
     return f" Ratings by {rater}; share of each metric's units that are rated: {listing}." if listing else ""
 
 
-def _by_group(only: Selection, by: str, rater: str | None, shown: Collection[tuple[str, str]]) -> None:
-    """A row a group, of those `shown` by system and name: the numbers that `metrics` prints, with their
+def _by_group(only: Selection, by: str, rater: str | None, choice: Collection[tuple[str, str]]) -> None:
+    """A row a group, of those in `choice` by system and name: the numbers that `metrics` prints, with their
     intervals."""
     every = ask(metrics.metrics, by=("system", by), only=only, rater=rater, names=SHOWN)
     rows_by_group: dict[tuple[str, str], list[Metric]] = {}
     for row in every:
         if row.group:
             group = (name_of(row.group["system"]), name_of(row.group[by]))
-            if group[1] == NONE or (NONE if by == "system" else group[0], group[1]) in shown:
+            if group[1] == NONE or (NONE if by == "system" else group[0], group[1]) in choice:
                 rows_by_group.setdefault(group, []).append(row)
     rows = [row for own in rows_by_group.values() for row in own]
     names = [name for name in SHOWN if any(row.metric == name and row.value is not None for row in rows)]

@@ -74,11 +74,11 @@ def metrics(
 
 def say_systems(groups: Mapping[str, Sequence[str]], by: str) -> None:
     """Say which groups are of several systems, whose numbers an author would not report together."""
-    named = [f"{name} ({', '.join(systems)})" for name, systems in groups.items()]
-    more = f" and {len(named) - NAMED:,} more" if len(named) > NAMED else ""
-    if named:
+    names = [f"{name} ({', '.join(systems)})" for name, systems in groups.items()]
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    if names:
         apart = f"--by system,{by} sets them apart"
-        say(f"of several systems together: {'; '.join(named[:NAMED])}{more}; {apart}")
+        say(f"of several systems together: {'; '.join(names[:NAMED])}{more}; {apart}")
 
 
 @app.command("interventions")

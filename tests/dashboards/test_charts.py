@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import altair as alt
@@ -36,7 +36,7 @@ def charts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Row]:
     return asked
 
 
-def _asking(monkeypatch: pytest.MonkeyPatch, module: Any, rows: list[Row]) -> None:
+def _asking(monkeypatch: pytest.MonkeyPatch, module: Any, rows: Sequence[Row | Metric]) -> None:
     monkeypatch.setattr(module, "ask", lambda *_, **__: rows)
 
 

@@ -47,8 +47,8 @@ def test_a_report_draws_such_a_group(name: str) -> None:
 
 def test_a_share_of_0_leads_to_no_list_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[str] = []
-    monkeypatch.setattr(figures.st, "html", drawn.append)
-    monkeypatch.setattr(figures.st, "header", lambda _: None)
+    monkeypatch.setattr("streamlit.html", drawn.append)
+    monkeypatch.setattr("streamlit.header", lambda _: None)
     monkeypatch.setattr(figures, "below", lambda *_: None)
     monkeypatch.setattr(figures, "address", lambda page, **of: f"{page}?{of}")
     of = (("condition", "a"), ("code", "C.1"))
