@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -60,7 +60,7 @@ def chart(
     height += LINE * max(0, entries - FEW)
     drawing = draw(data).properties(height=height, autosize=FIT).configure_legend(layout=STACKED)
     st.altair_chart(drawing, key=f"chart-{key}", alt=alternative)
-    _below(note, key, lambda: to_csv(rows), metrics)
+    below(note, key, lambda: to_csv(rows), metrics)
 
 
 def _chartable(value: Any) -> Any:
@@ -86,20 +86,25 @@ def table(
         st.info(content.empty)
         return
 
-    def sessions(cell: Number) -> str | None:
-        return address("trajectory", **dict(cell.of)) if links and cell.of else None
-
-    place = target or sessions
+    place = target or (sessions if links else lambda cell: None)
     if titles is not None:
         st.html(grid(content, place, titles))
-        _below(content.caption, content.name, lambda: to_csv(records(content)), metrics)
+        below(content.caption, content.name, lambda: to_csv(records(content)), metrics)
         return
     parts = content.parts(WIDE) if content.groups else [("", content)]
     st.html("".join(drawn(part, place, name, pictures=pictures) for name, part in parts))
-    _below(content.caption, content.name, lambda: to_csv(records(content)), metrics)
+    below(content.caption, content.name, lambda: to_csv(records(content)), metrics)
 
 
-def _below(note: str, key: str, data: Callable[[], str], metrics: Sequence[str]) -> None:
+def sessions(cell: Number) -> str | None:
+    """The address of the trajectories behind a number; none of a code that is in none of them."""
+    of = dict(cell.of)
+    is_in_none = "code" in of and not cell.value
+    return address("trajectory", **of) if of and not is_in_none else None
+
+
+def below(note: str, key: str, data: Callable[[], str], metrics: Sequence[str] = ()) -> None:
+    """What stands below a figure: a note, definitions, and its data as a file."""
     if note:
         st.html(sentence(note))
     with st.container(horizontal=True):
@@ -146,6 +151,12 @@ def _flat(name: str, cell: str | Number) -> dict[str, Any]:
     sometimes = (cell.missing, cell.reason, cell.mark.removeprefix(" → "))
     fields |= {f"{name}{end}": value for end, value in zip(SOMETIMES, sometimes, strict=True)}
     return fields | (_flat(f"{name} corrected", cell.corrected) if cell.corrected else {})
+
+
+def span(sizes: Iterable[int]) -> str:
+    """The least and the most of some sizes, as `40 to 1,200`; 0 of none."""
+    ends = sorted({min(own), max(own)} if (own := list(sizes)) else {0})
+    return " to ".join(f"{size:,}" for size in ends)
 
 
 def to_csv(rows: Sequence[dict[str, Any]]) -> str:

@@ -23,8 +23,10 @@ FIELDS = ("condition", "task", "setting", "agent_model", "system")
 TOP = 20
 """Groups that are shown unless all are asked for: the largest."""
 OTHERS = "all others"
-LETTERS = 34
-"""Letters of a group's name that fit beside a chart."""
+PIXELS = 220
+"""Room for a group's name beside a chart."""
+LETTER = 6.5
+"""Pixels of a letter there."""
 
 
 def fields(store: Store) -> list[str]:
@@ -90,14 +92,18 @@ def order(names: Sequence[str], rows: Sequence[Row]) -> list[str]:
     return [chartable(name) for name in every]
 
 
-def axis(names: Sequence[str]) -> alt.Axis:
-    """An axis of groups, of which long names that begin alike are told apart by what follows."""
-    long = {name for name in names if len(name) > LETTERS}
+def axis(names: Sequence[str], pixels: int = PIXELS) -> alt.Axis:
+    """An axis of groups, of which long names that begin alike are told apart by what follows; of others the
+    beginning and the end are kept."""
+    most = int(pixels / LETTER)
+    long = {name for name in names if len(name) > most}
     alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*long, strict=False))
     start = max(0, sum(1 for _ in alike) - 4) if len(long) > 1 else 0
-    excerpt = f"'…' + slice(datum.label, {start}, {start + LETTERS - 1})"
-    label = f"length(datum.label) > {LETTERS} ? {excerpt} : datum.label" if start else "datum.label"
-    return alt.Axis(labelLimit=room(220), labelOverlap=False, labelExpr=label)
+    rest = f"'…' + slice(datum.label, {start})" if start else "datum.label"
+    whole = f"length(datum.label) > {most} ? {rest} : datum.label" if start else rest
+    limit = room(pixels)
+    label = f"truncate({whole}, floor(({limit.expr}) / {LETTER}), 'center')"
+    return alt.Axis(labelLimit=limit, labelOverlap=False, labelExpr=label)
 
 
 def colours(by: str = "condition") -> dict[str, str]:
@@ -105,3 +111,13 @@ def colours(by: str = "condition") -> dict[str, str]:
     names = list(dict.fromkeys(row["group"] for row in ask(queries.arms, Selection(), by)))
     fixed = dict(zip(names, COLOURS, strict=False))
     return {name: fixed.get(name, REST) for name in names} | {NONE: REST}
+
+
+def greys(rows: Sequence[Row], by: str = "condition") -> str:
+    """What grey means in a chart of rows where several groups have it: a sentence, or nothing."""
+    fixed = colours(by)
+    grey = {row[by] for row in rows if fixed.get(row[by], REST) == REST}
+    more = (
+        f" Grey: {len(grey)} groups beyond the {len(COLOURS)} largest of the workspace; point at a mark for "
+    )
+    return f"{more}its name." if len(grey) > 1 else ""

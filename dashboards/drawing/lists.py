@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +40,8 @@ def listed(rows: list[Row], target: Callable[[Row], str]) -> str:
         names, heads = ["native_id", "value", *names[1:]], [heads[0], metric_name(metric), *heads[1:]]
     if any(row.get("rationale") for row in rows):
         names, heads = ["native_id", "rationale", *names[1:]], [heads[0], "Why", *heads[1:]]
+    models = _models({str(row["agent_model"]) for row in rows if row.get("agent_model")})
+    rows = [{**row, "agent_model": models.get(str(row.get("agent_model")))} for row in rows]
     head = "".join(f'<th scope="col" class="head">{safe(name)}</th>' for name in heads)
     lines = "".join(
         f'<tr><td class="head">{link(target(row), short(row["native_id"] or row["id"]))}</td>'
@@ -53,11 +56,16 @@ def listed(rows: list[Row], target: Callable[[Row], str]) -> str:
     return f"{frame}<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
 
 
+def _models(names: set[str]) -> dict[str, str]:
+    """Model -> its name without a provider, where that is no other model's in the list."""
+    own = {name: name.rpartition("/")[2] or name for name in names}
+    counts = Counter(own.values())
+    return {name: short(own[name] if counts[own[name]] == 1 else name) for name in names}
+
+
 def _cell(name: str, value: Any) -> str:
     if value is None:
         return "–"
-    if name == "agent_model":
-        return str(value).rpartition("/")[2][:60]
     if name == "started":
         return str(value)[:10]
     if isinstance(value, float):

@@ -98,6 +98,11 @@ def safe(text: str) -> str:
     return escape(visible(text.replace("\r\n", "\n")))
 
 
+def name(text: str) -> str:
+    """A name before other words: written from right to left, it takes none of them to its other side."""
+    return f"<bdi>{safe(text)}</bdi>"
+
+
 def code(text: str) -> str:
     """A command as Markdown in one line, whatever the names in it hold."""
     line = visible(" ".join(filter(None, text.splitlines())))
@@ -131,7 +136,7 @@ def _head_class(column: int, table: Table) -> str:
 
 
 def _row(table: Table, row: tuple[Cell, ...], target: Callable[[Number], str | None], pictures: bool) -> str:
-    total = ' class="total"' if table.shaded and isinstance(row[0], str) and "." not in row[0] else ""
+    total = ' class="total"' if table.shaded and table.heads > 1 and "." not in str(row[0]) else ""
     cells = "".join(_cell(table, i, cell, target, pictures) for i, cell in enumerate(row))
     return f"<tr{total}>{cells}</tr>"
 

@@ -56,7 +56,7 @@ def colour(
 
 def room(pixels: int) -> alt.ExprRef:
     """Room for names beside a chart: at most 35 % of its width, so that a telephone still shows the chart."""
-    return alt.ExprRef(f"min({pixels}, 0.35 * containerSize()[0])")
+    return alt.ExprRef(f"min({pixels}, 0.35 * (containerSize()[0] || 2000))")
 
 
 def columns(names: Iterable[Any]) -> alt.ExprRef:

@@ -13,13 +13,13 @@ from ...annotation.statistics.planning import kappa_half_width, units_for_kappa,
 from ...pipeline.analyze import agreement, validate
 from ...pipeline.analyze.agreement import is_outside_samples
 from ...pipeline.report import Number, Table, progress, trust
+from ...pipeline.report.tables import figure
 from ...pipeline.store import Selection
 from ...schemas import Agreement
 from ...schemas.text import count_of
 from ..cache import ask
-from ..drawing import choices, figures, lists, markup
+from ..drawing import choices, figures, groups, lists, markup
 from ..drawing.definitions import DEFINITIONS
-from ..drawing.palette import room
 from ..sidebar import address
 
 SHOWN = {
@@ -113,6 +113,7 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
         raters = choices.one(st, "Raters", sets, key="among")
         rows = [row for row in rows if row["raters"] == raters]
     notes = ["0 is chance, 1 is perfect."] if coefficient != "percent_agreement" else []
+    notes.append(f"n = {figures.span(row['units'] for row in rows)} units.")
     if name != coefficient:
         notes.append("Near misses on the scale count less than far ones (quadratic weights).")
     if not several and len(rows) > DRAWN:
@@ -121,9 +122,9 @@ def _forest(result: list[Agreement], coefficient: str) -> None:
     scale = alt.Scale(domain=[0 if coefficient == "percent_agreement" else -1, 1])
 
     def draw(data: alt.Data) -> alt.Chart:
-        y = alt.Y(
-            "code:N" if several else "raters:N", title=None, sort=None, axis=alt.Axis(labelLimit=room(360))
-        )
+        field = "code" if several else "raters"
+        axis = groups.axis([row[field] for row in rows], pixels=360)
+        y = alt.Y(f"{field}:N", title=None, sort=None, axis=axis)
         base = alt.Chart(data).encode(y=y)
         lines = base.mark_bar(height=2, color="#0072B2", aria=False).encode(
             x=alt.X("low:Q", title=f"{SHOWN[coefficient]}, with 95 % interval", scale=scale), x2="high:Q"
@@ -228,8 +229,9 @@ def _calibration(code: dict[str, Any]) -> None:
         key="calibration",
         alternative="Stated probability against confirmed share",
         metrics=("calibration",),
-        note=f"Expected calibration error {result['ece']:.3f}; by chance, correct probabilities would have "
-        f"{result['ece_by_chance']:.3f} on this number of units.",
+        note=f"n = {figure(sum(row['n'] for row in rows), whole=True)} units. Expected calibration error "
+        f"{result['ece']:.3f}; by chance, correct probabilities would have {result['ece_by_chance']:.3f} on "
+        "so many units. A larger point has more units.",
         empty="",
     )
 
@@ -248,26 +250,23 @@ def _queue(book: str) -> None:
     frame = '<div class="ca" tabindex="0" role="group" aria-label="Disagreements to discuss">'
     st.html(f"{frame}<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>")
     flat = [{**row, "labels": ", ".join(f"{k}: {v}" for k, v in row["labels"].items())} for row in rows]
-    st.html(markup.sentence(f"{min(QUEUE, len(rows)):,} of {len(rows):,} shown."))
-    st.download_button(
-        "CSV", lambda: figures.to_csv(flat), f"disagreements-{book}.csv", "text/csv", on_click="ignore"
-    )
+    note = f"{min(QUEUE, len(rows)):,} of {len(rows):,} shown."
+    figures.below(note, f"disagreements-{book}", lambda: figures.to_csv(flat))
 
 
 def _disagreement(row: dict[str, Any]) -> str:
     place = address("trajectory", trajectory=row["trajectory"], event=row["event"], code=row["code"])
     event = "whole" if row["event"] is None else str(row["event"])
-    labels = ", ".join(f"{who}: {label}" for who, label in row["labels"].items())
+    labels = ", ".join(f"{markup.name(who)}: {markup.safe(label)}" for who, label in row["labels"].items())
     cells = (
         markup.safe(row["code"]),
         row["between"],
         markup.link(place, lists.short(row["native_id"])),
         event,
-        markup.safe(labels),
+        f'<div class="words">{labels}</div>',
+        markup.safe(row["gold"] or "open"),
     )
-    columns = "".join(
-        f'<td class="head">{cell}</td>' for cell in (*cells, markup.safe(row["gold"] or "open"))
-    )
+    columns = "".join(f'<td class="head">{cell}</td>' for cell in cells)
     return f"<tr>{columns}</tr>"
 
 

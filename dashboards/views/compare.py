@@ -63,7 +63,7 @@ def _tables(only: Selection, by: str, pair: tuple[str, str]) -> None:
         if not cell.of:
             return None
         if not cell.signed:
-            return address("trajectory", **dict(cell.of))
+            return figures.sessions(cell)
         return address("compare", by=by, a=pair[0], b=pair[1], **dict(cell.of))
 
     rows = ask(compare.compare, by, pair=pair, only=only)

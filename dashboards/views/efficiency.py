@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from ...pipeline.report import interventions
 from ...pipeline.report.names import metric_name
 from ...pipeline.store import Selection
 from ...schemas import Metric
+from ...schemas.text import count_of
 from .. import queries
 from ..cache import ask
 from ..drawing import days, figures, groups
@@ -102,7 +103,8 @@ def _rehac(rows: list[Metric]) -> None:
         legend="condition",
         alternative="Reward against the share of steps by people, by condition",
         metrics=("reward", "human_intervention_rate", "task_reward"),
-        note="With 95 % intervals of both. Agent-only and human-only runs are the anchors.",
+        note=f"With 95 % intervals of both. {_sizes(chart_rows, 'reward')}{groups.greys(chart_rows)} "
+        "Agent-only and human-only runs are the anchors.",
         empty=_empty(
             rows, ("reward",), "No trajectory has a reward: run `coaudit ingest PATH --system rehac`."
         ),
@@ -141,7 +143,8 @@ def _capabilities(rows: list[Metric]) -> None:
         legend="condition",
         alternative="Asking for help against answering requests, by condition",
         metrics=("initiating_capability", "responding_capability"),
-        note="With 95 % intervals of both.",
+        note=f"With 95 % intervals of both, where there are enough runs. "
+        f"{_sizes(chart_rows, 'initiating_capability', 'responding_capability')}{groups.greys(chart_rows)}",
         empty=_empty(rows, ("initiating_capability", "responding_capability"), OVERCOOKED),
     )
 
@@ -226,17 +229,31 @@ def _without_days(rows: list[Metric]) -> None:
         height=200 + 24 * len({row["condition"] for row in chart_rows}),
         alternative="TES and progress completeness by condition",
         metrics=EFFICIENCY,
-        note="These logs have no times; each point is a task.",
+        note="These logs have no times; each point is a task. "
+        f"n = {_trajectories(row.n for row in rows)} a point.",
         empty="",
     )
 
 
+def _sizes(rows: list[dict[str, Any]], *metrics: str) -> str:
+    sizes = [row[f"{metric}_n"] for row in rows for metric in metrics]
+    return f"n = {_trajectories(sizes)} a point."
+
+
+def _trajectories(sizes: Iterable[int]) -> str:
+    return count_of(figures.span(sizes), "trajectory", "trajectories")
+
+
 def _balance(rows: list[Metric]) -> None:
     chart_rows = _wide(rows, "workload_balance")
+    pairs = dict.fromkeys((row["system"], row["condition"]) for row in chart_rows)
+    titles = groups.titles([{"system": system, "group": name} for system, name in pairs])
+    for row in chart_rows:
+        row["group"] = titles[row["system"], row["condition"]]
 
     def draw(data: alt.Data) -> alt.Chart:
         base = alt.Chart(data).encode(
-            y=alt.Y("condition:N", title=None, axis=groups.axis([row["condition"] for row in chart_rows])),
+            y=alt.Y("group:N", title=None, axis=groups.axis([row["group"] for row in chart_rows])),
             yOffset=alt.YOffset("task:N", scale=alt.Scale(paddingOuter=0.3)),
             color=colour("task", "Task", groups.colours("task"), chart_rows),
         )
@@ -245,7 +262,7 @@ def _balance(rows: list[Metric]) -> None:
             x2="workload_balance_high:Q",
         )
         return lines + base.mark_point(filled=True, size=80).encode(
-            x="workload_balance:Q", tooltip=["task:N", "workload_balance_n:Q"]
+            x="workload_balance:Q", tooltip=["group:N", "task:N", "workload_balance_n:Q"]
         )
 
     figures.chart(
@@ -254,8 +271,9 @@ def _balance(rows: list[Metric]) -> None:
         draw,
         key="balance",
         legend="task",
-        height=150 + 24 * len({(row["condition"], row["task"]) for row in chart_rows}),
+        height=150 + 24 * len({(row["group"], row["task"]) for row in chart_rows}),
         alternative="Workload balance by condition and task",
         metrics=("workload_balance",),
+        note=_sizes(chart_rows, "workload_balance"),
         empty=_empty(rows, ("workload_balance",), "No trajectories yet: run `coaudit ingest PATH`."),
     )

@@ -48,7 +48,7 @@ def show(only: Selection) -> None:
         figures.table(ask(corrected, only, rater), metrics=("failure rate",), links=False)
     one, two = st.columns(2, gap="large")
     with one:
-        _sources(only, rater)
+        _sources(only, rater, [str(row[0]) for row in heatmap.rows])
     with two:
         _over_time(only, rater)
     _together(only, rater, codes)
@@ -76,6 +76,9 @@ def _heatmap(heatmap: Table) -> None:
 
 
 def _settings(only: Selection, rater: str, codes: list[str]) -> None:
+    systems = _of_both(ask(failures.shares, by=("system", "setting"), only=only), rater)
+    if systems:
+        only = replace(only, system=systems)
     rows = [
         {
             "code": share.code,
@@ -113,9 +116,40 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
         metrics=("failure rate",),
         height=min(640, 150 + 40 * len({row["code"] for row in rows})),
         alternative="Rates of each failure mode in real and simulated sessions with intervals",
-        note=f"Found by {rater}, with 95 % intervals; runs of one instance are a cluster.",
+        note=f"Found by {rater}, with 95 % intervals; runs of one instance are not taken for independent."
+        f"{_sizes(rows)}{_systems(systems, rows)}",
         empty="No trajectory says whether its user was real: run `coaudit ingest PATH --setting real`.",
     )
+
+
+def _of_both(shares: list[failures.Share], rater: str) -> tuple[str, ...]:
+    """The systems with both real and simulated sessions: of others a difference would be one of systems."""
+    settings: dict[str, set[str]] = {}
+    for share in shares:
+        if share.rater == rater and share.n:
+            system, setting = share.group
+            settings.setdefault(system, set()).add(setting)
+    return tuple(sorted(system for system, own in settings.items() if own >= {*SETTINGS}))
+
+
+def _systems(both: tuple[str, ...], rows: list[dict[str, Any]]) -> str:
+    """Which systems the rates are of."""
+    if len(both) == 1:
+        return f" Of {both[0]}, the system that has both."
+    if both:
+        return f" Of {' and '.join(both)} together, the systems that have both."
+    if len({row["setting"] for row in rows}) < 2:
+        return ""
+    return " No system has both: a difference between settings is one between systems, too."
+
+
+def _sizes(rows: list[dict[str, Any]]) -> str:
+    """On how many trajectories the rates of each setting rest."""
+    sizes = {
+        setting: [row["trajectories"] for row in rows if row["setting"] == setting] for setting in SETTINGS
+    }
+    parts = [f"{figures.span(own)} {setting}" for setting, own in sizes.items() if own]
+    return f" n = {', '.join(parts)}." if parts else ""
 
 
 def corrected(store: Store, only: Selection, rater: str) -> Table:
@@ -131,7 +165,7 @@ def _to_correct(row: dict[str, Any]) -> bool:
     return bool(st.toggle(name, key="corrected", bind="query-params"))
 
 
-def _sources(only: Selection, rater: str) -> None:
+def _sources(only: Selection, rater: str, codes: list[str]) -> None:
     rows = ask(failures.sources, rater, only=only)
 
     def draw(data: alt.Data) -> alt.Chart:
@@ -140,7 +174,7 @@ def _sources(only: Selection, rater: str) -> None:
             .mark_bar()
             .encode(
                 x=alt.X("findings:Q", title="Findings", axis=alt.Axis(tickMinStep=1, format=",d")),
-                y=alt.Y("category:N", title=None, sort=None),
+                y=alt.Y("category:N", title=None, sort=codes),
                 color=colour("error_source", "Source", SOURCES, rows),
                 tooltip=["code:N", "error_source:N", "findings:Q"],
             )
@@ -161,6 +195,7 @@ def _over_time(only: Selection, rater: str) -> None:
     rows = ask(queries.over_time, only, rater, failures.FAILURES)
     for row in rows:
         row["rate"] = row["present"] / row["trajectories"]
+    sizes = f"n = {figures.span(row['trajectories'] for row in rows)}"
 
     def draw(data: alt.Data) -> alt.Chart:
         return (
@@ -187,7 +222,8 @@ def _over_time(only: Selection, rater: str) -> None:
         legend="category",
         alternative="Rate of each category by week",
         metrics=("failure rate",),
-        note="To compare versions, tag them at ingest (`--tag version=…`) and filter.",
+        note=f"{sizes} trajectories a week and category, of all systems that the filters leave. "
+        "To compare versions, tag them at ingest (`--tag version=…`) and filter.",
         empty="Undefined: no session with a time has an answer to all modes of a category.",
     )
 

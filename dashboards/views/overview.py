@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from ...pipeline.report import Number, answers, methods, progress
+from ...pipeline.report import answers, methods, progress
 from ...pipeline.report.tables import Answer
 from ...pipeline.store import Selection
 from ..cache import ask
@@ -36,7 +36,7 @@ def _answer(answer: Answer, page: str) -> None:
     paragraphs = "".join(f'<p class="said">{markup.safe(sentence)}</p>' for sentence in answer.sentences)
     st.html(f'<div class="ca">{paragraphs}</div>')
     if answer.table:
-        st.html(markup.drawn(answer.table, _sessions, pictures=True))
+        st.html(markup.drawn(answer.table, figures.sessions, pictures=True))
         st.html(markup.sentence(answer.table.caption))
         links = [markup.link(address(page), "More of this")]
         if page in GROUPED:
@@ -45,7 +45,3 @@ def _answer(answer: Answer, page: str) -> None:
         st.html(f'<div class="ca">{" · ".join(links)}</div>')
     elif answer.further:
         st.info(f"Run {markup.code(answer.further)}.")
-
-
-def _sessions(cell: Number) -> str | None:
-    return address("trajectory", **dict(cell.of)) if cell.of else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 import altair as alt
@@ -52,17 +53,16 @@ def show(only: Selection) -> None:
     by = choices.one(left, "Compare by", ask(groups.fields), key="by")
     rater = _rater(right, only)
     arms = ask(queries.arms, only, by)
-    group_names = groups.picked([row["group"] for row in arms])
-    _by_group(only, by, rater, group_names)
-    titles = groups.titles([row for row in arms if row["group"] in group_names])
-    names = list(titles.values())
+    titles = groups.titles(arms)
+    names = groups.picked(list(titles.values()))
+    _by_group(only, by, rater, {group for group, name in titles.items() if name in names})
     one, two = st.columns(2, gap="large")
     with one:
         rows = groups.titled(ask(queries.initiative, only, by), titles)
         _initiative([row for row in rows if row["rater"] == rater], rater, names)
         _course(only)
     with two:
-        title = "Initiative entropy (0: one party alone, 1: even)"
+        title = "Entropy (0: one party alone, 1: even)"
         rows = ask(queries.distribution, only, by, "initiative_entropy", WIDTH, rater) if rater else []
         rows = groups.titled(rows, titles)
         _spread(rows, names, "initiative_entropy", "Distribution of initiative entropy", title, 1.0)
@@ -96,33 +96,41 @@ def _coverage(only: Selection, rater: str | None) -> str:
     return f" Ratings by {rater}; share of each metric's units that are rated: {listing}." if listing else ""
 
 
-def _by_group(only: Selection, by: str, rater: str | None, group_names: list[str]) -> None:
-    """A row a group: the numbers that `metrics` prints, with their intervals."""
-    rows = ask(metrics.metrics, by=("system", by), only=only, rater=rater, names=SHOWN)
-    names = [name for name in SHOWN if any(row.metric == name and row.value is not None for row in rows)]
-    cells: dict[tuple[str, str], dict[str, Number]] = {}
-    for row in sorted(rows, key=lambda row: row.scoring or "", reverse=True):
-        if row.group and row.participant is None:
+def _by_group(only: Selection, by: str, rater: str | None, choice: Collection[tuple[str, str]]) -> None:
+    """A row a group, of those in `choice` by system and name: the numbers that `metrics` prints, with their
+    intervals."""
+    every = ask(metrics.metrics, by=("system", by), only=only, rater=rater, names=SHOWN)
+    rows_by_group: dict[tuple[str, str], list[Metric]] = {}
+    for row in every:
+        if row.group:
             group = (name_of(row.group["system"]), name_of(row.group[by]))
-            cells.setdefault(group, {})[row.metric] = of_metric(row)
-    lines = tuple(
-        (*group, *(own.get(name, "") for name in names))
-        for group, own in sorted(cells.items())
-        if group[1] in (*group_names, NONE)
-    )
+            if group[1] == NONE or (NONE if by == "system" else group[0], group[1]) in choice:
+                rows_by_group.setdefault(group, []).append(row)
+    rows = [row for own in rows_by_group.values() for row in own]
+    names = [name for name in SHOWN if any(row.metric == name and row.value is not None for row in rows)]
+    lines = tuple((*group, *_numbers(own, names)) for group, own in sorted(rows_by_group.items()))
     figures.table(
         Table(
             name="by_group",
             title="How the teams worked",
             caption="Means or pooled shares with 95 % intervals; click a number for its sessions."
             + _coverage(only, rater)
-            + _notes([row for row in rows if row.group and name_of(row.group[by]) in group_names]),
+            + _notes(rows),
             columns=("System", by.replace("_", " ").capitalize(), *map(metric_name, names)),
             rows=lines,
             heads=2,
-            empty="No group matches." if cells else "No trajectories yet: run `coaudit ingest PATH`.",
+            empty="No group matches." if every else "No trajectories yet: run `coaudit ingest PATH`.",
         )
     )
+
+
+def _numbers(rows: list[Metric], names: list[str]) -> list[Number | str]:
+    """A group's numbers, one a metric: a system's own reading, else the first of several."""
+    own = [row for row in rows if row.participant is None]
+    cells = {
+        row.metric: of_metric(row) for row in sorted(own, key=lambda row: row.scoring or "", reverse=True)
+    }
+    return [cells.get(name, "") for name in names]
 
 
 def _notes(rows: list[Metric]) -> str:
@@ -226,7 +234,12 @@ def _course(only: Selection) -> None:
                 opacity=alt.Opacity(
                     "what:N",
                     title="Kind",
-                    scale=alt.Scale(domain=["action", "message", "note", "wait"], range=[1, 0.7, 0.45, 0.25]),
+                    # Of another scale only the first two strengths are the ends of its range.
+                    scale=alt.Scale(
+                        type="ordinal",
+                        domain=["action", "message", "note", "wait"],
+                        range=[1, 0.7, 0.45, 0.25],
+                    ),
                     legend=alt.Legend(orient="top", **GREY),
                 ),
                 tooltip=["part:O", "party:N", "what:N", "events:Q"],

@@ -15,7 +15,7 @@ from ..drawing import choices, figures
 def show(only: Selection) -> None:
     """Draw the page."""
     st.title("Tables")
-    best = "gold where complete, else who rated most"
+    best = "who rated most of the metrics, gold first"
     rater = choices.one(
         st, "Process metrics by", ask(raters, only), key="rater", index=None, placeholder=best
     )

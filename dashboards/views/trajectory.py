@@ -49,7 +49,11 @@ def _list(only: Selection) -> None:
     elif order not in triage.ORDERS and rater:
         st.text(visible(f"{_order_title(order)}, rated by {rater}"))
     if not rows:
-        st.info("No trajectory matches. Change the filters, or run `coaudit ingest PATH`.")
+        st.info(
+            "None of the trajectories that the filters and the search leave has it."
+            if present
+            else "No trajectory matches. Change the filters, or run `coaudit ingest PATH`."
+        )
         return
     st.html(
         lists.listed(

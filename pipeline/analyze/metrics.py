@@ -347,3 +347,27 @@ def remark(metric: Metric, number: Callable[[float | None], str]) -> str:
         if metric.design and metric.value is not None:
             parts.append(metric.design)
     return "; ".join(parts)
+
+
+def several_systems(store: Store, by: Sequence[str]) -> dict[str, list[str]]:
+    """Group -> the systems that its numbers are of, where these are several.
+
+    Days are of all systems, and so are trajectories that are in no group.
+    """
+    if not by or "system" in by or "day" in by:
+        return {}
+    with store.reading() as connection:
+        keys = keys_of(connection, by)
+        names = ", ".join(f"({expression})::VARCHAR AS key_{i}" for i, (_, expression) in enumerate(keys))
+        in_a_group = " AND ".join(f"key_{i} IS NOT NULL" for i in range(len(keys)))
+        query = f"""
+            SELECT {names}, list_sort(list(DISTINCT system)) AS systems FROM trajectories t
+            GROUP BY ALL
+            HAVING count(DISTINCT system) > 1 AND {in_a_group}
+            ORDER BY ALL
+        """
+        groups_of_several = dictionaries(connection, query)
+    return {
+        group_name({name: row[f"key_{i}"] for i, name in enumerate(by)}): row["systems"]
+        for row in groups_of_several
+    }

@@ -163,7 +163,8 @@ def _calibration(code: Rated, judge: str) -> dict[str, Any]:
     within = None if code.clusters is None else code.clusters[usable]
     result = calibration(positive, (human[usable] == 0).astype(np.int64), clusters=within)
     if len(code.book.labels) > 2:
-        result = replace(result, reason="with several labels, a probability is that of the label given")
+        why = "undefined with several labels: a probability is that of the label given"
+        result = replace(result, reason=why)
     return {**asdict(result), "note": _evenly(code.seen_by(judge))}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -16,6 +16,8 @@ from ..systems import TimeLimit
 from .console import Json, allowance, emit_rows, number, price, say, split, store, table, tags, tell
 
 app = typer.Typer(rich_markup_mode=None)
+NAMED = 3
+"""Most groups that a message names."""
 
 
 @app.command("metrics")
@@ -62,11 +64,21 @@ def metrics(
         rows: Iterable[Metric] = measuring.trajectory_metrics(store(ctx), **basis)
     else:
         rows = measuring.metrics(store(ctx), by=split(by), **basis)
+        say_systems(measuring.several_systems(store(ctx), split(by)), by)
     if json:
         emit_rows(row.model_dump(exclude_unset=True) for row in rows)
         return
     columns = ["metric", "of", "rater", "value", "95 %", "n", "missing", "remark"]
     table("Metrics", columns, (measuring.cells(row, number) for row in rows))
+
+
+def say_systems(groups: Mapping[str, Sequence[str]], by: str) -> None:
+    """Say which groups are of several systems, whose numbers an author would not report together."""
+    names = [f"{name} ({', '.join(systems)})" for name, systems in groups.items()]
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    if names:
+        apart = f"--by system,{by} sets them apart"
+        say(f"of several systems together: {'; '.join(names[:NAMED])}{more}; {apart}")
 
 
 @app.command("interventions")

@@ -32,7 +32,10 @@ def report(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File to write; default: stdout.")] = None,
     rater: Annotated[
-        str | None, typer.Option(help="Whose ratings the process metrics use; default: gold where complete.")
+        str | None,
+        typer.Option(
+            help="Whose ratings the process metrics use; default: who rated most of them, gold first."
+        ),
     ] = None,
     penalty: Annotated[float, typer.Option(help="λ of the reward T - λC.", callback=price)] = 0.08,
     figures: Annotated[Path | None, typer.Option(help="Folder for the figures, as SVG and PDF.")] = None,

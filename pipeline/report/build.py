@@ -151,7 +151,7 @@ def simulated_table(rows: Sequence[Metric], better: Mapping[tuple[str, str, str,
         caption="Task performance is that of delivered results; the collab score is 0 if nothing was "
         "delivered. "
         "* significantly better than the autonomous agent of the same model (p < 0.05, not corrected for the "
-        "number of tests; paired by the instances that both ran, as the methods say). H_init, "
+        "number of tests; paired by the instances that both ran). H_init, "
         "CA+ and CA− describe the process: neither higher nor lower is better by itself. " + _rated_by(own),
         columns=("Condition", "Model", *(name for _ in tasks for name in TABLE_2.values())),
         rows=tuple(

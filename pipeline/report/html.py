@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .document import Report
 
 WIDE = 5
-"""A table with more columns beside the heads is printed in landscape."""
+"""A table with more columns beside the heads is printed in landscape, whatever its words."""
 LINE = {False: 97.0, True: 146.0}
 """Whether in landscape -> width of a printed line, in bold digits."""
 PADDING = 1.6
@@ -40,7 +40,7 @@ def html(report: Report) -> str:
     engine.filters["svg"] = lambda figure: Markup(svg(figure))
     engine.filters["drawn"] = lambda excerpt: Markup(excerpts.timeline(excerpt))
     engine.filters["caption"] = excerpts.caption
-    engine.tests["wide"] = lambda part: len(part.columns) - part.heads > WIDE
+    engine.tests["wide"] = is_wide
     source = (resources.files("coaudit.pipeline.report") / "report.html.jinja").read_text(encoding="utf-8")
     page = engine.from_string(source).render(report=report, style=Markup(style()))
     return visible(page.replace("\r\n", "\n"))
@@ -53,13 +53,25 @@ def shade(cell: Cell, table: Table) -> str:
     return f"--tint: {min(1.0, max(0.0, cell.value)):.2f}"
 
 
+def is_wide(part: Table) -> bool:
+    """Whether a table is printed in landscape: it has many columns, or portrait would break its words."""
+    return len(part.columns) - part.heads > WIDE or _scale(_least_widths(part), wide=False) < 1
+
+
 def widths(part: Table, wide: bool) -> list[float]:
     """The least width of each column on paper, in digits: no word is broken where all of them have room."""
-    columns = zip(part.columns, *part.rows, strict=True)
-    words = [max(map(_longest_word, column)) for column in columns]
-    room = LINE[wide] - PADDING * len(words)
-    scale = min(1.0, room / sum(words))
-    return [round(scale * word, 1) for word in words]
+    least = _least_widths(part)
+    scale = _scale(least, wide=wide)
+    return [round(scale * width, 1) for width in least]
+
+
+def _least_widths(part: Table) -> list[int]:
+    return [max(map(_longest_word, column)) for column in zip(part.columns, *part.rows, strict=True)]
+
+
+def _scale(least: list[int], *, wide: bool) -> float:
+    """What part of their least widths columns have on a printed line."""
+    return min(1.0, (LINE[wide] - PADDING * len(least)) / sum(least))
 
 
 def _longest_word(cell: Cell) -> int:

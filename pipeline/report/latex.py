@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ...schemas.text import shortened, visible
@@ -21,10 +21,14 @@ LONGEST = 200
 ROW = 1600
 """Most characters of a row and of a caption: LaTeX fails on lines of some three thousand."""
 ROWS = 40
-"""Most rows of a table, which fill a page; the rest goes into another table."""
+"""Most lines of a table's rows, which fill a page; the rest goes into another table."""
+LINE, HEAD = 32, 20
+"""Most characters of a line in a cell, and at the head of numbers: a table is scaled to the page, so that one
+long name would make all of it small."""
+STACKED = 4
+"""A table with more columns of intervals has them below their numbers."""
 FLOATS = 12
 """Floats after which pages are cleared: LaTeX keeps no more than 18 that wait for a page."""
-KEY = "In brackets: 95 % intervals; in parentheses: n."
 _UNWRITABLE = "%#{}~^\\&$\"' \t\n"
 """Characters that a figure's path cannot have in LaTeX."""
 _NAMES = """
@@ -94,22 +98,25 @@ def _figure(figure: Figure, folder: str, name: str) -> str:
 def _tables(table: Table, part: Table, name: str, label: str) -> Iterator[str]:
     """A table, in as many as its rows need; the first has the label."""
     title = f"{table.title}: {name}" if name else table.title
-    columns = "".join("l" if i in part.left_aligned else "r" for i in range(len(part.columns)))
+    aligned = ["l" if i in part.left_aligned else "r" for i in range(len(part.columns))]
     longest = min(LONGEST, ROW // len(part.columns))
-    sizes = any(_has_size(cell) for row in part.rows for cell in row)
-    caption = f"{table.caption} {KEY}".strip() if sizes else table.caption
+    caption = f"{table.caption} {_key(part)}".strip()
     head = [rf"\caption{{{_caption(title, caption)}}}", rf"\label{{tab:{label}}}"]
-    for first in range(0, len(part.rows), ROWS):
+    is_stacked = sum(any(_has_interval(row[i]) for row in part.rows) for i in range(len(aligned))) > STACKED
+    rows = [[_cell(cell, longest, stacked=is_stacked) for cell in row] for row in part.rows]
+    heads = zip(part.columns, aligned, strict=True)
+    names = [_words(name, longest, LINE if side == "l" else HEAD) for name, side in heads]
+    for page, lines in enumerate(_pages(rows)):
         yield "\n".join(
             [
                 r"\begin{table}",
-                *(head if not first else [rf"\noindent {_caption(title, 'Continued.')}\par\smallskip"]),
+                *(head if not page else [rf"\noindent {_caption(title, 'Continued.')}\par\smallskip"]),
                 r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-                rf"\begin{{tabular}}{{{columns}}}",
+                rf"\begin{{tabular}}{{{''.join(aligned)}}}",
                 r"\toprule",
-                _line([_cell(column, longest) for column in part.columns]),
+                _line(names, aligned, "b"),
                 r"\midrule",
-                *(_line([_cell(cell, longest) for cell in row]) for row in part.rows[first : first + ROWS]),
+                *(_line(row, aligned, "t") for row in lines),
                 r"\bottomrule",
                 r"\end{tabular}}",
                 r"\end{table}",
@@ -117,24 +124,88 @@ def _tables(table: Table, part: Table, name: str, label: str) -> Iterator[str]:
         )
 
 
+def _key(part: Table) -> str:
+    """What brackets and parentheses of a table hold, if it has any."""
+    cells = [cell for row in part.rows for cell in row]
+    intervals = "in brackets: 95 % intervals" if any(map(_has_interval, cells)) else ""
+    sizes = "in parentheses: n" if any(map(_has_size, cells)) else ""
+    key = "; ".join(filter(None, (intervals, sizes)))
+    return f"{key[0].upper()}{key[1:]}." if key else ""
+
+
+def _pages(rows: list[list[list[str]]]) -> Iterator[list[list[list[str]]]]:
+    """Rows of at most ROWS lines each, and at least a row."""
+    page: list[list[list[str]]] = []
+    height = 0
+    for row in rows:
+        own = max(map(len, row))
+        if page and height + own > ROWS:
+            yield page
+            page, height = [], 0
+        page.append(row)
+        height += own
+    yield page
+
+
 def _caption(title: str, text: str) -> str:
     end = "" if title[-1:] in tuple(".?!") else "."
     return escaped(_fit_width(f"{title}{end} {text}".replace("`", ""), ROW))
 
 
-def _line(cells: list[str]) -> str:
-    """A row; a bracket or star at its beginning would be read as an option of the `\\\\` before it."""
-    row = " & ".join(cells)
-    return ("{}" if row[:1] in ("[", "*") else "") + row + r" \\"
+def _line(row: list[list[str]], aligned: Sequence[str], place: str) -> str:
+    """A row of cells, each of one or more lines: level are those at the top (`t`) or at the bottom (`b`)."""
+    cells = (_lines(lines, side, place) for lines, side in zip(row, aligned, strict=True))
+    return _guarded(" & ".join(cells)) + r" \\"
 
 
-def _cell(cell: Cell, longest: int) -> str:
-    """A value with its interval and n; reasons for missing values are in the report, not in a paper's
-    table."""
+def _lines(lines: list[str], side: str, place: str) -> str:
+    if len(lines) == 1:
+        return lines[0]
+    body = "\\\\\n".join(map(_guarded, lines))
+    return rf"\begin{{tabular}}[{place}]{{@{{}}{side}@{{}}}}{body}\end{{tabular}}"
+
+
+def _guarded(line: str) -> str:
+    """A line; a bracket or star at its beginning would be read as an option of the `\\\\` before it."""
+    return ("{}" if line[:1] in ("[", "*") else "") + line
+
+
+def _cell(cell: Cell, longest: int, *, stacked: bool) -> list[str]:
+    """A value with n, and its interval behind it or, `stacked`, below it; reasons for missing values are in
+    the report, not in a paper's table."""
     if isinstance(cell, str):
-        return escaped(_fit_width(cell, longest))
+        return _words(cell, longest)
     size = f"({figure(cell.n, whole=True)})" if _has_size(cell) else ""
-    return escaped(" ".join(filter(None, (cell.text, cell.bounds, size))))
+    parts = (
+        ((cell.text, size), (cell.bounds,)) if stacked and cell.bounds else ((cell.text, cell.bounds, size),)
+    )
+    return [escaped(" ".join(filter(None, part))) for part in parts]
+
+
+def _words(text: str, longest: int, width: int = LINE) -> list[str]:
+    """The lines of a text of words, of at most `width` characters as printed."""
+    lines, room = [""], width
+    for word in _fit_width(text, longest).split():
+        space = " " if lines[-1] else ""
+        own = sum(map(_width, space + word))
+        if own <= room:
+            lines[-1] += space + word
+            room -= own
+            continue
+        if lines[-1]:
+            lines.append("")
+        room = width
+        for sign in word:
+            if _width(sign) > room:
+                lines.append("")
+                room = width
+            lines[-1] += sign
+            room -= _width(sign)
+    return list(map(escaped, lines))
+
+
+def _has_interval(cell: Cell) -> bool:
+    return isinstance(cell, Number) and bool(cell.value is not None and cell.bounds)
 
 
 def _has_size(cell: Cell) -> bool:
@@ -143,8 +214,13 @@ def _has_size(cell: Cell) -> bool:
 
 def _fit_width(text: str, most: int) -> str:
     """A text shortened to `most` characters as printed: one that is written as its number takes several."""
-    widths = itertools.accumulate(len(f"U+{ord(sign):04X}") if _is_other(sign) else 1 for sign in text)
+    widths = itertools.accumulate(map(_width, text))
     return shortened(text, max(1, sum(1 for _ in itertools.takewhile(lambda width: width <= most, widths))))
+
+
+def _width(sign: str) -> int:
+    """Characters that one takes as printed."""
+    return len(f"U+{ord(sign):04X}") if _is_other(sign) else 1
 
 
 def writable(folder: str) -> bool:

@@ -128,22 +128,34 @@ def _several(values: list[str], noun: str = "") -> str:
     return f"{present[0]} and {len(present) - 1:,} more {noun}".strip()
 
 
+PROMPTS = 200
+"""Most rows of the table of prompts: those with the most answers."""
+
+
 def prompts(store: Store) -> Table:
-    """Every prompt that a judge was asked with, by its hash, with the sampling parameters."""
-    query = """
-        SELECT codebook, code, rater, coalesce(model, '–') AS model, prompt_hash,
-            coalesce(nullif(parameters, '{}'), '–') AS parameters,
-            count(label) FILTER (WHERE repeat = 0) AS answers
-        FROM held_ratings WHERE prompt_hash IS NOT NULL GROUP BY ALL ORDER BY ALL
+    """The prompts that judges were asked with, by their hash, with the sampling parameters."""
+    query = f"""
+        WITH prompts AS (
+            SELECT codebook, code, rater, coalesce(model, '–') AS model, prompt_hash,
+                coalesce(nullif(parameters, '{{}}'), '–') AS parameters,
+                count(label) FILTER (WHERE repeat = 0) AS answers
+            FROM held_ratings WHERE prompt_hash IS NOT NULL GROUP BY ALL
+        ), shown AS (
+            SELECT *, count(*) OVER () AS total FROM prompts ORDER BY answers DESC, COLUMNS(*) LIMIT {PROMPTS}
+        )
+        FROM shown ORDER BY ALL
     """
     with store.reading() as connection:
         rows = dictionaries(connection, query)
+    total = rows[0]["total"] if rows else 0
+    more = f" The {PROMPTS} of {total:,} with the most answers; `coaudit ratings export` has each rating's."
     return Table(
         name="prompts",
         title="Prompts",
-        caption="Hashes of the prompts that were sent; equal hashes mean equal texts.",
+        caption="Hashes of the prompts that were sent; equal hashes mean equal texts."
+        f"{more if total > PROMPTS else ''}",
         columns=("Codebook", "Code", "Judge", "Model", "Prompt", "Parameters", "Answers"),
-        rows=tuple((*list(row.values())[:-1], count(row["answers"])) for row in rows),
+        rows=tuple((*list(row.values())[:6], count(row["answers"])) for row in rows),
         heads=6,
         appendix=True,
         empty="No language model was asked.",

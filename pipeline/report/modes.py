@@ -62,7 +62,7 @@ def failures(
     others = [w["rater"] for w in who if w["rater"] != rater]
     elsewhere = ": what they make of it stands under “Corrected rates”" if corrected else ""
     caveat = _UNEVEN if rater and findings.is_uneven(store, rater) else ""
-    beside = f" Also rated by {rater_names(others, ', ')}: the page Failures shows each." if others else ""
+    beside = f" Also rated by {rater_names(others, ', ')}, not shown here." if others else ""
     return Table(
         name="failures",
         title="Failure modes (Co-Gym, table 4)",

@@ -242,7 +242,7 @@ def _rate(row: Rate, code: str, open_: Mapping[str, Callable[[Rate], int]]) -> t
         row.judge or "people alone",
         Number(row.judge_rate, n=row.n_judged, percent=True, reason=no_rate(row)),
         Number(row.rate, row.low, row.high, reason=row.reason, percent=True),
-        row.estimator or "–",
+        (row.estimator or "–").replace("_", " "),
         count(row.n_units),
         count(row.n_judged),
         count(row.n_human),

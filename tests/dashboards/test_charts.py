@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import altair as alt
 import pytest
+import vl_convert
 
-from coaudit.dashboards.drawing import figures
-from coaudit.dashboards.views import efficiency, failures, process
+from coaudit.annotation.statistics.estimate import Estimate
+from coaudit.dashboards.drawing import figures, groups
+from coaudit.dashboards.views import agreement, efficiency, failures, process
+from coaudit.pipeline.analyze.failures import Share
+from coaudit.pipeline.report import Table
 from coaudit.pipeline.store import Selection
-from coaudit.schemas import Metric
+from coaudit.schemas import Agreement, Metric
 
 Row = dict[str, Any]
 
@@ -31,7 +36,7 @@ def charts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Row]:
     return asked
 
 
-def _asking(monkeypatch: pytest.MonkeyPatch, module: Any, rows: list[Row]) -> None:
+def _asking(monkeypatch: pytest.MonkeyPatch, module: Any, rows: Sequence[Row | Metric]) -> None:
     monkeypatch.setattr(module, "ask", lambda *_, **__: rows)
 
 
@@ -94,3 +99,137 @@ def test_the_least_overlap_of_two_modes_is_not_drawn_as_none(
     strength = charts["together"]["drawn"]["encoding"]["opacity"]
     assert strength["scale"]["domainMin"] == 0
     assert strength["legend"]["format"] == "~%", "of overlaps below 1 % its entries differ, too"
+
+
+def test_the_four_kinds_of_what_is_done_are_four_strengths(
+    charts: dict[str, Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = ("action", "message", "note", "wait")
+    rows = [{"part": 1, "party": "agent", "what": kind, "events": 5} for kind in kinds]
+    _asking(monkeypatch, process, rows)
+    process._course(Selection())
+    svg = vl_convert.vegalite_to_svg(charts["course"]["drawn"])
+    bars = re.findall(r'aria-roledescription="bar"[^>]*?opacity="([\d.]+)"', svg)
+    assert sorted(map(float, bars), reverse=True) == [1, 0.7, 0.45, 0.25]
+
+
+def test_a_chart_of_agreement_says_on_how_many_units_it_rests(charts: dict[str, Row]) -> None:
+    rows = [
+        Agreement(
+            code=code,
+            coefficient="cohen_kappa",
+            raters=("ann", "ben"),
+            value=0.5,
+            n_units=units,
+            n_ratings=2 * units,
+        )
+        for code, units in (("C.1", 1200), ("C.2", 40))
+    ]
+    agreement._forest(rows[:1], "cohen_kappa")
+    assert "n = 1,200 units." in charts["forest"]["note"]
+    agreement._forest([*rows, rows[0].model_copy(update={"raters": ("x", "y")})], "cohen_kappa")
+    assert "n = 40 to 1,200 units." in charts["forest"]["note"]
+
+
+def test_a_calibration_says_on_how_many_units_it_rests(charts: dict[str, Row]) -> None:
+    bins = [{"n": 2.5, "predicted": 0.2, "observed": 0.1}, {"n": 38, "predicted": 0.8, "observed": 0.9}]
+    agreement._calibration({"calibration": {"bins": bins, "ece": 0.1, "ece_by_chance": 0.05}})
+    assert charts["calibration"]["note"].startswith("n = 40.5 units. Expected calibration error 0.100;")
+
+
+def test_the_label_of_a_rater_whose_name_is_written_from_right_to_left_stays_behind_the_name() -> None:
+    name = "\u0645\u0631\u064a\u0645"
+    row = {"trajectory": "t", "native_id": "run", "event": 1, "code": "<c>", "between": "people"}
+    html = agreement._disagreement({**row, "gold": None, "labels": {"rules": "4", name: "2", "<b>": "1"}})
+    assert f"<bdi>rules</bdi>: 4, <bdi>{name}</bdi>: 2, <bdi>&lt;b&gt;</bdi>: 1" in html
+    assert "&lt;c&gt;" in html
+
+
+def test_of_groups_with_one_name_in_two_systems_the_table_has_those_that_are_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[Table] = []
+    monkeypatch.setattr(figures, "table", lambda table, **_: drawn.append(table))
+    pairs = (("cogym", "x"), ("rehac", "x"), ("rehac", None))
+    rows = [
+        Metric(metric="error_rate", group={"system": system, "condition": name}, value=0.5, n=4)
+        for system, name in pairs
+    ]
+    _asking(monkeypatch, process, rows)
+    process._by_group(Selection(), "condition", None, {("rehac", "x")})
+    assert [row[:2] for row in drawn[0].rows] == [("rehac", "x"), ("rehac", "–")]
+    alone = [Metric(metric="error_rate", group={"system": "rehac"}, value=0.5, n=4)]
+    _asking(monkeypatch, process, alone)
+    process._by_group(Selection(), "system", None, {("–", "rehac")})
+    assert [row[:2] for row in drawn[1].rows] == [("rehac", "rehac")]
+
+
+def _share(code: str, group: tuple[str, ...], n: int) -> Share:
+    estimate = Estimate(0.5, 0.2, 0.8, n=n, clusters=n)
+    return Share(code, "C", "judge", group, present=1, n=n, missing=0, estimate=estimate)
+
+
+def test_real_and_simulated_sessions_are_compared_within_the_systems_that_have_both(
+    charts: dict[str, Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_system = {"cogym": ("real", "simulated"), "rehac": ("simulated",), "chat": ("\u2013",)}
+    asked: list[Selection] = []
+
+    def ask(_: Any, *, by: tuple[str, ...], only: Selection) -> list[Share]:
+        asked.append(only)
+        groups = [(system, setting) for system, own in by_system.items() for setting in own]
+        wanted = only.system or tuple(by_system)
+        if by == ("system", "setting"):
+            return [_share("C.1", group, 5) for group in groups]
+        settings = sorted({setting for system, setting in groups if system in wanted})
+        return [_share(code, (setting,), n) for setting in settings for code, n in (("C.1", 9), ("C.2", 7))]
+
+    monkeypatch.setattr(failures, "ask", ask)
+    failures._settings(Selection(task=("t",)), "judge", ["C.1", "C.2"])
+    assert asked[-1] == Selection(system=("cogym",), task=("t",))
+    note = charts["settings"]["note"]
+    assert note.endswith("n = 7 to 9 real, 7 to 9 simulated. Of cogym, the system that has both.")
+    by_system["rehac"] = ("simulated", "real")
+    failures._settings(Selection(), "judge", ["C.1"])
+    assert charts["settings"]["note"].endswith("Of cogym and rehac together, the systems that have both.")
+    by_system |= {"rehac": ("simulated",), "cogym": ("real",)}
+    failures._settings(Selection(), "judge", ["C.1"])
+    assert asked[-1] == Selection()
+    assert (
+        "No system has both: a difference between settings is one between systems"
+        in charts["settings"]["note"]
+    )
+
+
+def test_sources_of_failures_stand_in_the_order_of_the_taxonomy(
+    charts: dict[str, Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        {"category": name, "code": f"{name}.1", "error_source": "both", "findings": 2} for name in ("P", "C")
+    ]
+    _asking(monkeypatch, failures, rows)
+    failures._sources(Selection(), "judge", ["C", "C.1", "P", "P.1"])
+    assert charts["sources"]["drawn"]["encoding"]["y"]["sort"] == ["C", "C.1", "P", "P.1"]
+
+
+def test_a_balance_tells_a_condition_of_two_systems_apart_and_says_its_n(charts: dict[str, Row]) -> None:
+    rows = [
+        Metric(
+            metric="workload_balance",
+            group={"system": system, "condition": name, "task": "t"},
+            value=0.2,
+            n=n,
+        )
+        for system, name, n in (("cogym", "a", 4), ("rehac", "a", 1200), ("rehac", "b", 9))
+    ]
+    efficiency._balance(rows)
+    assert [row["group"] for row in charts["balance"]["rows"]] == ["cogym \u00b7 a", "rehac \u00b7 a", "b"]
+    assert charts["balance"]["drawn"]["layer"][0]["encoding"]["y"]["field"] == "group"
+    assert charts["balance"]["note"] == "n = 4 to 1,200 trajectories a point."
+
+
+def test_what_grey_means_is_said_where_several_groups_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    fixed = dict.fromkeys("ab", "#0072B2") | dict.fromkeys("yz", "#999999")
+    monkeypatch.setattr(groups, "colours", lambda _: fixed)
+    assert groups.greys([{"condition": name} for name in "abz"]) == ""
+    assert groups.greys([{"condition": name} for name in "ayzz"]).startswith(" Grey: 2 groups beyond the 7")

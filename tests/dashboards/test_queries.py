@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import defaultdict
 from pathlib import Path
 
+import altair as alt
 import pytest
+import vl_convert
 
 from coaudit.dashboards import queries
 from coaudit.dashboards.drawing import groups
@@ -317,10 +320,21 @@ def test_a_tenth_of_a_session_without_a_confirmation_is_drawn_as_none() -> None:
     assert process._tenths().to_dict()["scale"] == {"domain": list(range(1, 11))}, "nor is one left out"
 
 
-def test_long_names_that_begin_alike_are_told_apart_beside_a_chart() -> None:
-    names = [f"gpt-4o-2024-11-20/temperature=0.7/system-prompt-v{n}/with-a-planner" for n in (1, 2)]
-    start = names[0].index("v1") - 3
-    assert f"slice(datum.label, {start}," in groups.axis(["short", *names]).to_dict()["labelExpr"]
-    assert groups.axis(["short", names[0]]).to_dict()["labelExpr"] == "datum.label"
-    # One long name that several rows have is no name that begins like another: all but its end was cut off.
-    assert groups.axis(["short", *[names[0]] * 3]).to_dict()["labelExpr"] == "datum.label"
+def _labels(names: list[str], pixels: int) -> set[str]:
+    """The names beside a chart of which each is a row."""
+    y = alt.Y("name:N", axis=groups.axis(names, pixels))
+    chart = alt.Chart(alt.Data(values=[{"name": name} for name in names])).mark_bar().encode(y=y)
+    return {*re.findall(r">([^<>]+)</text>", vl_convert.vegalite_to_svg(chart.to_dict()))} - {"name"}
+
+
+def test_long_names_are_told_apart_beside_a_chart() -> None:
+    alike = [f"gpt-4o-2024-11-20/temperature=0.7/system-prompt-v{n}/with-a-planner" for n in (1, 2)]
+    assert _labels(["short", *alike], 220) == {"short", *(f"…pt-v{n}/with-a-planner" for n in (1, 2))}
+    # One long name that several rows have is no name that begins like another: both of its ends stay.
+    for one in ([alike[0]], [alike[0]] * 3):
+        assert _labels(["short", *one], 220) == {"short", "gpt-4o-2024-11-2…1/with-a-planner"}
+    long = "annotator with a very long name who gave her whole affiliation (University of Somewhere)"
+    names = [f"{long} · ann", f"{long} · ben", f"judge-large · {long}", "ann · ben"]
+    labels = _labels(names, 360)
+    assert {label[-5:] for label in labels} == {"· ann", "· ben", "here)"}
+    assert len(labels) == 4 and max(map(len, labels)) <= 55

@@ -43,3 +43,16 @@ def test_a_report_draws_such_a_group(name: str) -> None:
     table = Table("t", "", "", ("Condition", "Rate"), rows)
     for figure in (printed.intervals(table), printed.heatmap(table)):
         assert figure and name in printed.svg(figure)
+
+
+def test_a_share_of_0_leads_to_no_list_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[str] = []
+    monkeypatch.setattr("streamlit.html", drawn.append)
+    monkeypatch.setattr("streamlit.header", lambda _: None)
+    monkeypatch.setattr(figures, "below", lambda *_: None)
+    monkeypatch.setattr(figures, "address", lambda page, **of: f"{page}?{of}")
+    of = (("condition", "a"), ("code", "C.1"))
+    cells = (Number(0.0, n=4, of=of), Number(0.5, n=4, of=of), Number(0.0, n=4, of=of[:1]))
+    figures.table(Table("t", "", "", ("Code", *"abc"), (("C.1", *cells),)))
+    assert re.findall(r"(<a [^>]*>)?0\.\d00", drawn[0])[0] == ""
+    assert drawn[0].count("<a ") == 2

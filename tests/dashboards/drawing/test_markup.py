@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from coaudit.dashboards.drawing import lists, markup
 from coaudit.pipeline.report import Number, Report, Table
@@ -65,3 +66,18 @@ def test_a_command_in_a_reason_stands_as_code() -> None:
     cell = Number(None, reason="no ratings: run `coaudit judge --codebook halting`")
     shown = markup.drawn(Table("t", "T", "", ("Code", "CA"), (("a", cell),)), lambda cell: None)
     assert "run <code>coaudit judge --codebook halting</code>" in shown
+
+
+def test_models_of_two_providers_have_their_names_whole_in_a_list() -> None:
+    models = ["a/gpt-x", "b/gpt-x", "meta/llama", "plain", None]
+    rows = [{"id": str(i), "native_id": f"run {i}", "agent_model": name} for i, name in enumerate(models)]
+    html = lists.listed(rows, lambda row: "x")
+    assert re.findall('<td class="head">([^<]+)</td>', html) == ["a/gpt-x", "b/gpt-x", "llama", "plain", "–"]
+
+
+def test_only_unions_of_codes_are_bold() -> None:
+    one, two = Number(0.5, n=4), Number(0.25, n=2)
+    codes = Table("t", "", "", ("Code", "Mode", "All"), (("C", "any", one), ("C.1", "x", two)), heads=2)
+    confusion = Table("c", "", "", ("People", "Judge: yes"), (("yes", one), ("no", two)))
+    shaded = (replace(table, shaded=True) for table in (codes, confusion))
+    assert [markup.drawn(table, lambda cell: None).count("total") for table in shaded] == [1, 0]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from coaudit.pipeline.analyze.compare import compare
-from coaudit.pipeline.analyze.metrics import cells, metrics, trajectory_metrics
+from coaudit.pipeline.analyze.metrics import cells, metrics, several_systems, trajectory_metrics
 from coaudit.pipeline.analyze.totals import UNSCORED
 from coaudit.pipeline.annotate.draw import Wish, draw
 from coaudit.pipeline.errors import UsageError
@@ -23,6 +23,7 @@ from coaudit.pipeline.ingest.run import preview
 from coaudit.pipeline.store import Store, trajectories
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.schemas import Event, Outcome, Participant, Trajectory
+from tests.conftest import Coaudit
 from tests.pipeline.stores import give, holding, made, metric, rate, take, verdict, write_lines
 from tests.pipeline.systems.cogym.folders import AGENT, BEGAN, USER, Log, performance
 from tests.shared import ROOT
@@ -904,3 +905,23 @@ def test_the_first_human_message_comes_as_late_as_its_own_time_and_zone_say(
         save(store, [session], connection)
     first = metric(trajectory_metrics(store), "time_to_first_human_message")
     assert (first.value, first.reason) == (value, reason)
+
+
+def test_groups_of_several_systems_are_named(workspace: Path, coaudit: Coaudit) -> None:
+    arms = {"cogym": ("a", "b", None), "rehac": ("a", "c", None), "chat": ("a",)}
+    team = (Participant(name="Ann", kind="human"), Participant(name="Bot", kind="agent"))
+    events = (Event(seq=0, actor="Bot", kind="message", text="Shall I?"),)
+    shared: dict[str, Any] = {"source": "log", "task": "t", "participants": team, "events": events}
+    names = [(system, arm, f"{system} {arm}") for system, own in arms.items() for arm in own]
+    runs = [
+        Trajectory(id=name, native_id=name, system=system, condition=arm, **shared)
+        for system, arm, name in names
+    ]
+    store = holding(workspace, runs)
+    assert several_systems(store, ["condition"]) == {"a": ["chat", "cogym", "rehac"]}
+    assert several_systems(store, ["task", "condition"]) == {"t \u00b7 a": ["chat", "cogym", "rehac"]}
+    assert several_systems(store, []) == several_systems(store, ["system", "condition"]) == {}
+    assert several_systems(store, ["day"]) == {}
+    printed = coaudit("metrics", "--by", "condition")
+    assert "a (chat, cogym, rehac); --by system,condition sets them apart" in printed.err
+    assert "apart" not in coaudit("metrics", "--by", "system,condition").err

@@ -12,7 +12,7 @@ import pytest
 
 from coaudit.pipeline.report import Number, Report, Table
 from coaudit.pipeline.report.figures import intervals
-from coaudit.pipeline.report.html import html
+from coaudit.pipeline.report.html import html, is_wide
 from coaudit.pipeline.report.tables import Answer
 from coaudit.pipeline.report.transcript.excerpts import Excerpt
 from tests.conftest import needs
@@ -70,6 +70,22 @@ def test_only_wide_tables_are_printed_on_their_side_and_figures_and_excerpts_are
     assert "Drawn share" in whole and "I **booked** it. <b>" in whole
     assert whole.index("Table 2") < whole.index("Figure 1") < whole.index("Excerpt 1") < whole.index("Prose.")
     assert whole.index("Prose.") < whole.index("Table A1. Looked up")
+
+
+def test_a_table_of_few_numbers_whose_words_a_portrait_page_breaks_is_printed_on_its_side() -> None:
+    """`human` stood as `hum` and `an` beside hashes, models and versions."""
+    cells = (
+        "collaborative_errors",
+        "2eb73519a2bf",
+        "judge-large-v2.1",
+        "human",
+        "2eb73519a2bf",
+        "Qwen2.5-72B",
+    )
+    heads = ("Codebook", "Version", "Rater", "Kind", "Rater's version", "Model", "Prompts")
+    row = (*cells, "0413908d4abd", Number(2493.0, plain=True))
+    assert is_wide(Table("raters", "", "", (*heads, "Answers"), (row,), heads=7))
+    assert not is_wide(Table("few", "", "", (*heads[:5], "Answers"), ((*cells[:5], row[-1]),), heads=5))
 
 
 def test_long_names_leave_the_other_columns_their_width_and_letters_wider_than_drawn_are_not_cut(

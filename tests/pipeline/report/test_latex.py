@@ -36,6 +36,52 @@ def test_a_wide_table_is_parted_and_no_column_is_lost() -> None:
     assert re.findall(r"\bc\d+\b", text) == list(columns)
 
 
+def test_one_long_name_does_not_make_a_table_small() -> None:
+    """Tables are scaled to the page: names of 90 letters left letters a millimetre high."""
+    long = "an agent that plans, asks for confirmation and hands over [v2] to people whenever it is unsure"
+    rows = ((long, Number(0.5, 0.2, 0.7, 40)), ("word" * 12, Number(0.5)), ("\u6761" * 12, Number(0.5)))
+    text = latex(
+        Report("now", "here", (), (Table("t", "T", "", ("Arm", "Rate of the whole team"), rows),), ())
+    )
+    cells = re.findall(r"\\begin\{tabular\}\[[tb]\]\{@\{\}[lr]@\{\}\}(.*?)\\end", text, re.DOTALL)
+    lines = [re.sub(r"\\coauditother\{\w+\}\{.\}", "U+6761", cell).split("\\\\\n") for cell in cells]
+    assert lines == [
+        ["Rate of the whole", "team"],
+        [
+            "an agent that plans, asks for",
+            "confirmation and hands over [v2]",
+            "to people whenever it is unsure",
+        ],
+        ["word" * 8, "word" * 4],
+        ["U+6761" * 5, "U+6761" * 5, "U+6761" * 2],
+    ]
+    short = Table("t", "T", "", ("Arm", "B"), (("a " * 12 + " [b]", "x"),) * 2)
+    text = latex(Report("now", "here", (), (short,), ()))
+    assert "begin{tabular}[" not in text
+    text = latex(Report("now", "here", (), (Table("t", "T", "", ("Arm",), (("a " * 16 + "[b]",),)),), ()))
+    assert "{}[b]" in text, "a bracket there would be a distance"
+
+
+def test_intervals_of_many_columns_stand_below_their_numbers() -> None:
+    cells = (Number(0.5, 0.2, 0.7, 40), Number(0.25), *[Number(0.1, 0.0, 0.2, 9)] * 4)
+    table = Table("t", "T", "", ("Arm", *"abcdef"), (("x", *cells),))
+    text = latex(Report("now", "here", (), (table,), ()))
+    assert r"x & \begin{tabular}[t]{@{}r@{}}0.500 (40)\\" + "\n{}[0.200--0.700]" in text
+    assert r"& 0.250 &" in text
+
+
+def test_a_key_is_of_what_a_table_has() -> None:
+    def key(cell: Number) -> str:
+        text = latex(Report("now", "here", (), (Table("t", "T", "", ("Arm", "a"), (("x", cell),)),), ()))
+        (caption,) = re.findall(r"\\caption\{T\.(.*)\}", text)
+        return str(caption).strip()
+
+    assert key(Number(0.5, 0.2, 0.7, 4)) == r"In brackets: 95 \% intervals; in parentheses: n."
+    assert key(Number(0.5, n=4)) == "In parentheses: n."
+    assert key(Number(0.5, 0.2, 0.7)) == r"In brackets: 95 \% intervals."
+    assert key(Number(0.5)) == key(Number(None, 0.1, 0.2, 4, reason="none")) == ""
+
+
 def test_words_of_a_log_are_no_commands() -> None:
     evil = "\\input{/etc/passwd} 100% $x$ a_b ~^ #1 {"
     text = escaped(evil)
@@ -50,6 +96,10 @@ def test_a_long_table_goes_on_in_others_and_no_row_is_lost() -> None:
     assert text.count(r"\begin{table}") == text.count(r"\toprule") == 3
     assert text.count(r"\caption{Did it work? So.}") == text.count(r"\label{tab:long}") == 1
     assert text.count("Did it work? Continued.") == 2
+    rows = tuple((f"row {n}. " + "and so on " * 8,) for n in range(20))
+    text = latex(Report("now", "here", (), (Table("long", "Long", "", ("Row",), rows),), ()))
+    assert re.findall(r"row \d+\.", text) == [f"row {n}." for n in range(20)]
+    assert text.count(r"\begin{table}") == 2, "of rows of three lines a page holds fewer"
 
 
 @pytest.mark.slow

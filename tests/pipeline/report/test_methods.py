@@ -73,6 +73,21 @@ def test_every_prompt_is_listed_behind_the_methods(tmp_path: Path) -> None:
     assert [(row[1], row[4]) for row in table.rows] == [(c, f"hash{c}") for c in ("C.1", "C.2", "C.3", "C.4")]
 
 
+def test_of_thousands_of_prompts_those_with_most_answers_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = audited(tmp_path)
+    one = verdict(
+        "s0", None, "failures", "absent", code="C.5", rater="m", rater_kind="llm", prompt_hash="once"
+    )
+    rate(store, [one])
+    assert "most answers" not in methods.prompts(store).caption
+    monkeypatch.setattr(methods, "PROMPTS", 4)
+    table = methods.prompts(store)
+    assert [row[4] for row in table.rows] == ["hashC.1", "hashC.2", "hashC.3", "hashC.4"]
+    assert "The 4 of 5 with the most answers" in table.caption
+
+
 def test_prompts_of_every_version_of_a_judge_are_listed_with_the_answers_that_its_provenance_has(
     tmp_path: Path,
 ) -> None:

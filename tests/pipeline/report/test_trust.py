@@ -213,3 +213,5 @@ def test_what_people_left_open_stands_beside_what_they_labelled() -> None:
         (count(9), count(0), count(4), count(0)),
     ]
     assert trust.rate_table([of(1, 2)]).columns[5:] == (*sizes, "Unclear", "Skipped")
+    named = of(0, 0).model_copy(update={"estimator": "post_stratified"})
+    assert trust.rate_table([named]).rows[0][4] == "post stratified", "as the methods have it"
