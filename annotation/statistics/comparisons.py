@@ -279,7 +279,8 @@ def contrast_all(
     members = list(families) if families is not None else [None] * len(samples)
     rows = [row or contrast(*pair) for row, pair in zip(results, samples, strict=True)]
     for draws in DRAWS[1:]:
-        for place in _open(rows, members, method):
+        # One after the other where clusters lie alike, so that their arrangements are drawn once.
+        for place in sorted(_open(rows, members, method), key=lambda place: arms(*samples[place]).layout):
             rows[place] = contrast(*samples[place], draws=draws)
     return adjust(rows, method, members)
 

@@ -34,7 +34,8 @@ FEW = 20_000
 """Arrangements that are all looked at."""
 _AT_ONCE = 400_000  # numbers in a block of arrangements
 _IN_CACHE = 16_000  # numbers of which many tables are made: larger ones are mapped and given back each time
-_CACHE_BITS = 10_000_000  # bits of arrangements that are kept for the next test of the same clusters
+_CACHE_BITS = 10_000_000  # bits of arrangements that are kept for other tests of the same clusters
+_LAST_BITS = 40 * _CACHE_BITS  # bits of those that are kept until a test of other clusters
 _SHARE, _LEAST = 0.05, 1e-16  # of a sample's sum: what one cluster may have for a power series, and its end
 _TIE = 1e-9
 _ROUNDING = 1e-12  # of the largest value: what differs by less may differ by rounding alone
@@ -108,6 +109,11 @@ class Arms:
     def observed(self) -> float:
         """The statistic of the labels as they are, without its sign."""
         return abs(float(statistics(self, self.label[None])[0]))
+
+    @property
+    def layout(self) -> tuple[bytes, bytes]:
+        """Where each cluster lies: tests of samples that lie alike draw the same arrangements."""
+        return self.label.tobytes(), self.shared.tobytes()
 
     @property
     def arrangements(self) -> int:
@@ -348,8 +354,9 @@ def _fisher_table(first: int, second: int, ones: int, own: int) -> tuple[Floats,
 
 def _blocks(sample: Arms, draws: int, seed: int) -> Iterator[NDArray[np.bool_]]:
     count = len(sample.label)
-    draw = _cached_blocks if draws * count <= _CACHE_BITS else _random_blocks
-    for packed in draw(sample.label.tobytes(), sample.shared.tobytes(), draws, seed):
+    bits = draws * count
+    draw = _random_blocks if bits > _LAST_BITS else _last_blocks if bits > _CACHE_BITS else _cached_blocks
+    for packed in draw(*sample.layout, draws, seed):
         yield np.unpackbits(packed, axis=1, count=count).view(np.bool_)
 
 
@@ -371,4 +378,10 @@ def _cached_blocks(label: bytes, paired: bytes, draws: int, seed: int) -> tuple[
     """The same, kept in a cache: most metrics of two groups are of the same clusters, and drawing takes ten
     times as long as what is computed from it.
     """
+    return tuple(_random_blocks(label, paired, draws, seed))
+
+
+@lru_cache(maxsize=1)
+def _last_blocks(label: bytes, paired: bytes, draws: int, seed: int) -> tuple[NDArray[np.uint8], ...]:
+    """The same of many draws: kept for the next test, which `contrast_all` has of the same clusters."""
     return tuple(_random_blocks(label, paired, draws, seed))

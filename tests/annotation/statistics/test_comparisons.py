@@ -590,6 +590,33 @@ def test_arrangements_that_are_held_are_those_that_would_be_drawn(monkeypatch: p
     samples = [arms(groups[0], other) for other in groups[1:]]
     held = [permutation_test(sample, 999, seed) for sample in samples for seed in (0, 1)]
     assert [permutation_test(sample, 999, seed) for sample in samples for seed in (0, 1)] == held
-    monkeypatch.setattr(permutation, "_CACHE_BITS", 0)
-    assert [permutation_test(sample, 999, seed) for sample in samples for seed in (0, 1)] == held
+    for bound in ("_CACHE_BITS", "_LAST_BITS"):  # then only the last are kept, then none
+        monkeypatch.setattr(permutation, bound, 0)
+        assert [permutation_test(sample, 999, seed) for sample in samples for seed in (0, 1)] == held
     assert len({test.p_value for test in held}) == len(held)
+
+
+def test_tests_that_need_many_draws_have_those_of_the_same_clusters_drawn_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever the order of the tests."""
+    draws: list[int] = []
+
+    def random_blocks(label: bytes, paired: bytes, count: int, seed: int) -> object:
+        draws.append(count)
+        return blocks(label, paired, count, seed)
+
+    blocks = permutation._random_blocks
+    monkeypatch.setattr(permutation, "_random_blocks", random_blocks)
+    monkeypatch.setattr(permutation, "_CACHE_BITS", 2_000 * 60)
+    permutation._last_blocks.cache_clear()
+    rng = np.random.default_rng(6)
+    names = (np.arange(30), np.arange(30, 55), np.arange(60, 82))
+    base, *others = (
+        [totals(rng.normal(shift, size=len(n)), clusters=n) for _ in range(60)]
+        for n, shift in zip(names, (0, 3, 3), strict=True)
+    )
+    samples = [(one, other[place]) for place, one in enumerate(base) for other in others]
+    rows = contrast_all(samples)
+    assert sum(row.draws == 19_999 for row in rows) > 10
+    assert sorted(draws) == [1_999, 1_999, 19_999, 19_999]
