@@ -69,8 +69,8 @@ def _tables(only: Selection, by: str, pair: tuple[str, str]) -> None:
     rows = ask(compare.compare, by, pair=pair, only=only)
     books = sorted({row["question"] for row in rows if row["question"] != compare.METRICS})
     own = ask(raw, by, only, books)
-    metrics = [_flip(row, pair[0]) for row in rows if row["question"] == compare.METRICS]
-    codes = [_flip(row, pair[0]) for row in rows if row["question"] != compare.METRICS]
+    metrics = [row for row in rows if row["question"] == compare.METRICS]
+    codes = [row for row in rows if row["question"] != compare.METRICS]
     raters = sorted({row["rater"] or "people" for row in codes})
     who = choices.some(st, "Found by", raters, key="raters", placeholder="everybody")
     codes = [row for row in codes if not who or (row["rater"] or "people") in who]
@@ -118,23 +118,6 @@ def names(store: Store) -> dict[tuple[str, str], str]:
     with store.reading() as connection:
         rows = connection.execute("SELECT name, code, code_name FROM codebooks").fetchall()
     return {(book, code): name for book, code, name in rows}
-
-
-def _flip(row: Row, first: str) -> Row:
-    """The row as A minus B."""
-    if row["groups"][0] == first:
-        return row
-    flip = {key: None if row[key] is None else -row[key] for key in ("effect", "low", "high")}
-    low, high = flip["high"], flip["low"]
-    return {
-        **row,
-        **flip,
-        "low": low,
-        "high": high,
-        "groups": row["groups"][::-1],
-        "first": row["second"],
-        "second": row["first"],
-    }
 
 
 def _by_size(rows: Sequence[Row]) -> list[Row]:

@@ -82,9 +82,9 @@ def compare(
 ) -> list[dict[str, Any]]:
     """Every pair of groups of a system on every metric and code, p-values corrected within families.
 
-    With a `pair` that one alone, and p-values corrected for its tests. Instances of a task that both groups
-    ran are paired, the rest is compared beside them. UsageError for an unknown group, metric, rater,
-    correction or estimator.
+    With a `pair` that one alone, the first minus the second, and p-values corrected for its tests. Instances
+    of a task that both groups ran are paired, the rest is compared beside them. UsageError for an unknown
+    group, metric, rater, correction or estimator.
     """
     if correction not in CORRECTIONS:
         raise UsageError(f"--correction must be one of {', '.join(CORRECTIONS)}, got {correction!r}")
@@ -107,7 +107,7 @@ def compare(
     selection = [question for question in rows if not metrics or question.name in metrics]
     return [
         {**row, "statement": f"{row['system']}: {row['statement']}"} if many and row["system"] else row
-        for row in _test(selection, by, correction, estimator)
+        for row in _test(selection, by, pair, correction, estimator)
     ]
 
 
@@ -151,14 +151,17 @@ def _select(
             raise UsageError(f"no trajectory is in group {absent[0]!r}")
 
 
-def _test(questions: Sequence[Question], by: str, correction: str, estimator: str) -> list[dict[str, Any]]:
+def _test(
+    questions: Sequence[Question], by: str, pair: tuple[str, str] | None, correction: str, estimator: str
+) -> list[dict[str, Any]]:
     heads: list[dict[str, Any]] = []
     samples: list[tuple[Totals, Totals]] = []
     precomputed: list[Comparison | None] = []
     nothing = totals(np.array([]))
     for question in sorted(questions, key=lambda q: (q.system or "", q.family, q.name, q.rater or "")):
         by_group = question.labelled or question.samples
-        for first, second in combinations(sorted(by_group), 2):
+        names = sorted(by_group) if pair is None else [name for name in pair if name in by_group]
+        for first, second in combinations(names, 2):
             heads.append(_head(question, by, first, second))
             if question.labelled is None:
                 both = question.samples[first], question.samples[second]

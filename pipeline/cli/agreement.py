@@ -115,7 +115,10 @@ def compare(
     by: Annotated[str, typer.Option(help="What defines the groups: condition, agent_model, task, a tag ...")],
     metric: Annotated[list[str] | None, typer.Option(help="Only these metrics or codes; repeatable.")] = None,
     groups: Annotated[
-        str, typer.Option(help="A,B: only these two groups; put a name with a comma in double quotes.")
+        str,
+        typer.Option(
+            help="A,B: only these two groups, as A minus B; put a name with a comma in double quotes."
+        ),
     ] = "",
     rater: Annotated[str | None, typer.Option(help="Whose ratings to use; default: each rater's.")] = None,
     correction: Annotated[

@@ -178,10 +178,17 @@ def test_a_pair_is_compared_alone_and_corrected_for_its_own_tests(tmp_path: Path
     scores = {"a": [0.1, 0.5, 0.9, 1.0], "b": [0.0, 0.2, 0.3, 0.3], "c": [0.2] * 4}
     store = arms(tmp_path, scores)
     every = [row for row in compare.compare(store, "condition") if row["groups"] == ["a", "b"]]
-    alone = compare.compare(store, "condition", pair=("b", "a"))
+    alone = compare.compare(store, "condition", pair=("a", "b"))
     assert [row["groups"] for row in alone] == [["a", "b"]] * len(every)
     same = ("metric", "first", "second", "effect", "low", "high", "n", "pairs")
     assert [[row[key] for key in same] for row in alone] == [[row[key] for key in same] for row in every]
+    turned = compare.compare(store, "condition", pair=("b", "a"))
+    assert [(row["groups"], row["first"], row["second"]) for row in turned] == [
+        (["b", "a"], row["second"], row["first"]) for row in alone
+    ]
+    assert [row["effect"] for row in turned if row["effect"]] == [
+        -row["effect"] for row in alone if row["effect"]
+    ]
     only = Selection(condition=("c",))
     with pytest.raises(UsageError, match="no trajectory is in group 'a'"):
         compare.compare(store, "condition", pair=("a", "c"), only=only)
