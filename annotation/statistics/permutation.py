@@ -87,6 +87,12 @@ class Arms:
         rest: Floats = self.y - self.y.sum() / self.x.sum() * self.x
         return rest
 
+    @property
+    def single(self) -> bool:
+        """Whether each sample holds a single value of each cluster, and some clusters are in one alone: then
+        `noise` is what rounding is small beside."""
+        return sum(self.alone) > 0 and bool(np.isin(self.x, (0, self.x.max())).all())
+
     @cached_property
     def share(self) -> float:
         """What one cluster may have of a sample that has at least half of what is to be expected."""
@@ -234,6 +240,8 @@ def statistics(sample: Arms, labels: NDArray[np.bool_]) -> Floats:
         return _of_means(s, sample.y[:, 0] - sample.y[:, 0].mean(), sample.noise)
     if (sample.x == 1).all():
         return _of_signs(s, sample.y[:, 0] - sample.y[:, 1])
+    if sample.single:
+        return _of_singles(sample, s)
     if sample.terms and (ratios := _of_ratios(sample, s)) is not None:
         return ratios
     rows = max(1, _IN_CACHE // s.shape[1])
@@ -254,6 +262,23 @@ def _of_arms(sample: Arms, s: Floats) -> Floats:
             scale = sign * np.sqrt(np.maximum(clusters - 1, 0) / clusters)
             pull += scale[:, None] * (y - ratio[:, None] * x) / np.maximum(sizes[:, None] - x, 1e-300)
     return _studentise(effect, (pull**2).sum(1) + sample.noise)
+
+
+def _of_singles(sample: Arms, s: Floats) -> Floats:
+    """The same where each sample holds one value of a cluster, by matrix products alone.
+
+    A cluster that both hold pulls at both: the sum of (a - b)² is that of a², of b² and of -2 a b.
+    """
+    (y, other), both = (sample.residual / sample.x.max()).T, sample.shared.astype(np.float64)
+    gains = s @ np.column_stack([1 - both, y - other, y**2 - other**2, both * (y - other)])
+    first = np.array([sample.pairs, other.sum(), (other**2).sum(), (both * other).sum()]) + gains
+    second = np.array([len(y), y.sum(), (y**2).sum(), (both * y).sum()]) - gains
+    n, total, squares, shared = np.moveaxis(np.stack([first, second]), 2, 0)
+    mean = total / n
+    weight = np.where(n > 1, 1 / np.sqrt(n * np.maximum(n - 1, 1)), 0.0)
+    product_sum = (both * y * other).sum() - (mean * shared[::-1]).sum(0) + sample.pairs * mean.prod(0)
+    variance = (weight**2 * (squares - n * mean**2)).sum(0) - 2 * weight.prod(0) * product_sum
+    return _studentise(mean[0] - mean[1], np.maximum(variance, 0) + sample.noise)
 
 
 def _of_means(s: Floats, y: Floats, noise: float) -> Floats:

@@ -620,3 +620,26 @@ def test_tests_that_need_many_draws_have_those_of_the_same_clusters_drawn_once(
     rows = contrast_all(samples)
     assert sum(row.draws == 19_999 for row in rows) > 10
     assert sorted(draws) == [1_999, 1_999, 19_999, 19_999]
+
+
+@pytest.mark.parametrize("weight", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("offset", [0.0, 1000.0])
+@pytest.mark.parametrize(
+    ("pairs", "first", "second"), [(0, 1, 1), (1, 1, 0), (2, 0, 3), (15, 60, 5), (40, 1, 0)]
+)
+def test_single_values_some_of_them_paired_have_the_statistic_of_any_samples(
+    weight: float, offset: float, pairs: int, first: int, second: int
+) -> None:
+    rng = np.random.default_rng(pairs)
+    clusters = [np.arange(pairs + first), np.r_[np.arange(pairs), 1000 + np.arange(second)]]
+    y = [offset + rng.normal(size=len(names)) for names in clusters]
+    sample = arms(
+        *(
+            totals(values * weight, np.full(len(values), weight), clusters=names)
+            for values, names in zip(y, clusters, strict=True)
+        )
+    )
+    labels = np.concatenate(list(permutation._blocks(sample, 200, 0)))
+    assert sample.single
+    expected = permutation._of_arms(sample, labels.astype(np.float64))
+    np.testing.assert_allclose(statistics(sample, labels), expected, rtol=1e-9, atol=1e-12)
