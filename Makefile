@@ -53,7 +53,7 @@ docs: setup
 	$(PY) -P -m coaudit.pipeline.cli.reference
 	$(PY) -m tests.structure.draw
 
-BENCHMARKS := agreement_speed ingest growth length analysis judging engines labelstudio dashboard live machines segments
+BENCHMARKS := agreement_speed permutations ingest growth length analysis judging engines labelstudio dashboard live machines segments
 
 bench: setup
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(PY) benchmarks/$$name.py || exit 1; done

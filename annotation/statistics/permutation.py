@@ -321,7 +321,7 @@ def _of_ratios(sample: Arms, s: Floats) -> Floats | None:
 def _of_signs(s: Floats, differences: Floats) -> Floats:
     """The same for pairs of single values that differ by `differences` (C,): the paired t."""
     n = len(differences)
-    effect = (2 * s - 1) @ differences / n
+    effect = (2 * (s @ differences) - differences.sum()) / n
     variance = ((differences**2).sum() / n - effect**2) / max(n - 1, 1)
     return _studentise(effect, np.maximum(variance, 0))
 
