@@ -348,24 +348,29 @@ def set_message_shape(guess: Guess, survey: Survey) -> bool:
 
 
 def _sessions_of_messages(survey: Survey) -> list[str]:
-    """The field that names the session of records of one message each; the file's name where files of agents
-    at work for a session name that session, too."""
+    """The field that names the session of records of one message each; the file's name, where that is the
+    session's, if files of agents at work for a session name that session, too."""
     paths = [one.path for one in fields_named(survey.paths, SESSION, depth=0) if repeats(one, survey)][:1]
     return [PLACES[0]] if paths and _has_files_of_helpers(survey, paths[0]) else paths
 
 
 def _has_files_of_helpers(survey: Survey, session: str) -> bool:
-    """Whether some files have one HELPER in all records and a session that another file without one has."""
-    helpers_by_file: dict[object, set[object]] = {}
-    sessions_by_file: dict[object, set[object]] = {}
+    """Whether some files have one HELPER in all records and the session of another file, and all others have
+    none and are called like the only session in them."""
+    helpers_by_file: dict[int, set[object]] = {}
+    sessions_by_file: dict[int, set[object]] = {}
     for record, file in zip(survey.records, survey.origins, strict=True):
         if (name := value_at(record, session)) is not None:
             sessions_by_file.setdefault(file, set()).add(name)
             helpers_by_file.setdefault(file, set()).add(value_at(record, HELPER))
     own = {file for file, helpers in helpers_by_file.items() if len(helpers) == 1 and None not in helpers}
     names = {name for file in own for name in sessions_by_file[file]}
-    others = (sessions_by_file[file] for file, helpers in helpers_by_file.items() if helpers == {None})
-    return any(names & other for other in others)
+    others = helpers_by_file.keys() - own
+    are_alone = all(
+        helpers_by_file[file] == {None} and sessions_by_file[file] == {survey.files[file].stem}
+        for file in others
+    )
+    return are_alone and any(names & sessions_by_file[file] for file in others)
 
 
 def _has_calls_in_parts(survey: Survey) -> bool:

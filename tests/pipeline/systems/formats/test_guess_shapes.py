@@ -974,6 +974,33 @@ def test_what_no_person_said_under_their_role_is_the_environments_and_each_helpe
     ]
 
 
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_sessions_keep_their_names_where_a_helpers_file_lies_beside_files_called_otherwise(
+    tmp_path: Path, is_mixed: bool
+) -> None:
+    """A session in two files, and a file of two sessions."""
+
+    def line(session: str, role: str, words: str, **fields: object) -> dict[str, object]:
+        message = {"role": role, "content": [{"type": "text", "text": words}]}
+        return {"sessionId": session, "type": role, "uuid": words, "message": message, **fields}
+
+    talks = [
+        [line(name, "user", f"{sentence(n)} {name}"), line(name, "assistant", f"{sentence(n + 1)} {name}")]
+        for n, name in ((0, "s1"), (2, "s2" if is_mixed else "s1"))
+    ]
+    helper = {"isSidechain": True, "agentId": "a"}
+    as_lines(
+        tmp_path / "agent-a.jsonl",
+        [line("s1", "user", sentence(4), **helper), line("s1", "assistant", sentence(5), **helper)],
+    )
+    files = {"all": talks[0] + talks[1]} if is_mixed else {"one": talks[0], "two": talks[1]}
+    for name, rows in files.items():
+        as_lines(tmp_path / f"{name}.jsonl", rows)
+    sessions = [one for one in read_by_draft(tmp_path) if not one.source.endswith("agent-a.jsonl")]
+    assert [one.native_id for one in sessions] == (["s1", "s2"] if is_mixed else ["s1", "s1"])
+    assert [len(one.events) for one in sessions] == [2, 2]
+
+
 def test_a_cue_with_two_voices_is_a_turn_of_each(tmp_path: Path) -> None:
     path = tmp_path / "meeting.vtt"
     path.write_text(
