@@ -1001,6 +1001,16 @@ def test_sessions_keep_their_names_where_a_helpers_file_lies_beside_files_called
     assert [len(one.events) for one in sessions] == [2, 2]
 
 
+def test_a_flag_of_a_log_that_is_not_claude_codes_takes_no_words_from_a_person(tmp_path: Path) -> None:
+    roles = ("user", "assistant", "tool", "user")
+    rows = [
+        {"session_id": "s1", "isMeta": True, "message": {"role": role, "content": sentence(n)}}
+        for n, role in enumerate(roles)
+    ]
+    (session,) = read_by_draft(as_lines(tmp_path / "a.jsonl", rows))
+    assert [event.actor for event in session.events] == ["user", "assistant", "environment", "user"]
+
+
 def test_a_cue_with_two_voices_is_a_turn_of_each(tmp_path: Path) -> None:
     path = tmp_path / "meeting.vtt"
     path.write_text(
