@@ -125,10 +125,10 @@ def _speaker_marks(survey: Survey, path: str) -> tuple[str, Counter[str]] | None
         return None
     texts: list[str] = list(itertools.chain(*lists))
     for pattern in PATTERNS:
-        matches = (expression(pattern).match(text) for text in texts)
-        names = Counter(match["speaker"] for match in matches if match)
+        matches = [match for text in texts if (match := expression(pattern).match(text))]
+        names = Counter(match["speaker"] for match in matches if match["speaker"])
         has_known_role = any(role_of(name).is_known for name in names)
-        if has_known_role and 2 <= len(names) <= SPEAKERS and names.total() >= MARKED * len(texts):
+        if has_known_role and 2 <= len(names) <= SPEAKERS and len(matches) >= MARKED * len(texts):
             return pattern, names
     return None
 

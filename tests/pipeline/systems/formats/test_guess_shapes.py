@@ -1033,6 +1033,7 @@ def test_a_line_of_a_chat_with_an_invisible_mark_is_the_words_of_who_wrote_it(tm
         "[1/2/26, 10:01:05\u202fAM] Ada von Ulm: Can you book\na train?\n3/2/26 9:00 - the talk is at: Ulm\n"
         "[1/2/26, 1:02:00\u202fPM] ~\u202fTripBot: When?\n"
         "\u200e[1/2/26, 1:03:00\u202fPM] Ada von Ulm: \u200eimage omitted\n"
+        "[1/2/26, 1:03:30\u202fPM] \u200eAda von Ulm added Cem\n"
         "[1/13/26, 1:04:00\u202fPM] +49\u00a0170\u00a01234567: Done\n"
         "[1/13/26, 1:05:00\u202fPM] ~\u202fTripBot: At 9.\n",
         encoding="utf-8",
@@ -1046,6 +1047,7 @@ def test_a_line_of_a_chat_with_an_invisible_mark_is_the_words_of_who_wrote_it(tm
         ),
         ("TripBot", "2026-01-02T13:02:00", "When?"),
         ("Ada von Ulm", "2026-01-02T13:03:00", "\u200eimage omitted"),
+        ("environment", "2026-01-02T13:03:30", "\u200eAda von Ulm added Cem"),
         ("+49\u00a0170\u00a01234567", "2026-01-13T13:04:00", "Done"),
         ("TripBot", "2026-01-13T13:05:00", "At 9."),
     ]
@@ -1059,7 +1061,7 @@ def test_what_a_chat_tells_of_its_people_is_nobodys_words_and_names_may_have_pic
         "13.3.26, 9:01 - Ada 🙂: To Ulm?",
         "13.3.26, 9:02 - Bob: When",
         "at: nine?",
-        "13.3.26, 9:03 - Bob added Cem: he knows",
+        "13.3.26, 9:03 - Bob added Cem",
         "13.3.26, 9:04 - Ada 🙂 changed the subject to “Ulm: now”",
         "13.3.26, 9:05 - Cem: At ten.",
         "13.3.26, 9:06 - Bob left",
@@ -1071,7 +1073,7 @@ def test_what_a_chat_tells_of_its_people_is_nobodys_words_and_names_may_have_pic
         ("environment", "note", "Messages are encrypted."),
         ("Ada 🙂", "message", "To Ulm?"),
         ("Bob", "message", "When\nat: nine?"),
-        ("environment", "note", "Bob added Cem: he knows"),
+        ("environment", "note", "Bob added Cem"),
         ("environment", "note", "Ada 🙂 changed the subject to “Ulm: now”"),
         ("Cem", "message", "At ten."),
         ("environment", "note", "Bob left"),
@@ -1082,13 +1084,34 @@ def test_what_a_chat_tells_of_its_people_is_nobodys_words_and_names_may_have_pic
 
 def test_a_name_alone_behind_a_time_speaks_the_lines_below(tmp_path: Path) -> None:
     """As DiscordChatExporter writes a channel."""
-    turns = [("Ada", "To Ulm: when?"), ("TripBot", "At nine.\nOr: ten."), ("Ada", "Fine.")]
-    texts = [f"[13/03/2026 09:0{n} AM] {name}\n{words}\n" for n, (name, words) in enumerate(turns)]
+    turns = [("_ada.7", "To Ulm: when?"), ("Trip Bot#0001", "At nine.\nOr: ten."), ("_ada.7", "Fine.")]
+    marks = ("", "", " (pinned)")
+    texts = [f"[13/03/2026 09:0{n} AM] {name}{marks[n]}\n{words}\n" for n, (name, words) in enumerate(turns)]
     path = tmp_path / "channel.txt"
     path.write_text("\n".join(["Guild: Trips", "Channel: ulm\n", *texts]), encoding="utf-8")
     (session,) = read_by_draft(path)
     assert outline(session.events)[1:] == [(name, "message", words) for name, words in turns]
     assert session.events[1].time == "2026-03-13T09:00:00"
+
+
+def test_names_of_contacts_may_be_any_words(tmp_path: Path) -> None:
+    names = ["Ada left Home", "42 Tom", "Tom & Jerry", "Maria José de la Cruz", "李雷 🦄"]
+    turns = [(name, f"Bob left: {n}") for n, name in enumerate([*names, *names])]
+    lines = [f"13/3/26, 9:{n} - {name}: {words}" for n, (name, words) in enumerate(turns, 10)]
+    path = tmp_path / "chat.txt"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    (session,) = read_by_draft(path)
+    assert outline(session.events) == [(name, "message", words) for name, words in turns]
+
+
+def test_lines_of_a_list_that_nobody_said_leave_its_draft(tmp_path: Path) -> None:
+    said = [f"13.3.26, 9:0{n} - {('User', 'Assistant')[n % 2]}: {sentence(n)}" for n in range(6)]
+    (session,) = read_by_draft(as_json(tmp_path / "a.json", {"log": ["13.3.26, 9:00 - Encrypted.", *said]}))
+    assert outline(session.events)[:2] == [
+        ("environment", "note", "Encrypted."),
+        ("User", "message", sentence(0)),
+    ]
+    assert [event.actor for event in session.events[1:]] == ["User", "Assistant"] * 3
 
 
 def test_a_table_of_western_windows_is_drafted_with_its_encoding(tmp_path: Path) -> None:
