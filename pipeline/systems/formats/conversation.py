@@ -114,6 +114,8 @@ class Talk:
     """Results that became a person's rejection, and are in no state."""
     approvals: dict[str, str | None] = field(default_factory=dict)
     """Question whether a call may run -> the call's id."""
+    refused_calls: set[str | None] = field(default_factory=set)
+    """Ids of the calls that a person did not let run, so that what tells of it again counts once."""
 
     def add_message(self, message: ChatMessage) -> None:
         """Add a message; ValueError for an unknown role, and for calls that could not be read once the rest
@@ -182,6 +184,7 @@ class Talk:
         place = None if call_id is None else self.pending_calls.pop(call_id)
         if (refusal := veto(answer.content)) is not None:
             self.refusals.append(answer.content)
+            self.refused_calls.add(call_id)
             self._add_decision("confirm_reject", refusal.comment, time)
             return
         state: JsonValue = {"observation": answer.content}
@@ -214,7 +217,8 @@ class Talk:
         call_id = approval.call_id or self.approvals.get(approval.id or "")
         if approval.is_granted:
             self._add_decision("confirm_accept", approval.comment, time)
-        elif call_id not in self.calls or call_id in self.pending_calls:
+        elif call_id is None or call_id not in self.refused_calls:
+            self.refused_calls.add(call_id)
             self.pending_calls.pop(call_id or "", None)
             self._add_decision("confirm_reject", approval.comment, time)
 
@@ -312,6 +316,7 @@ class Talk:
         failure = {"status": "failed", "error": call.parse_error} if call.parse_error else {}
         self._add_event(actor, "action", time, action=_action(call), **failure)
         call_id = call.id or f"#{len(self.events)}"
+        self.refused_calls.discard(call_id)
         self.calls[call_id] = len(self.events) - 1
         self.latest_calls.append(call_id)
         self.pending_calls.pop(call_id, None)
