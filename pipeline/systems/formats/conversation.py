@@ -26,6 +26,8 @@ from .marks import is_surroundings, veto
 from .rules import Rules
 
 ENVIRONMENT = "environment"
+UNNAMED = "#"
+"""Begins the ids of calls to which the log gives none."""
 MOST_TOKENS = 2**40
 """Tokens that no call uses; a log that says more is wrong."""
 
@@ -76,7 +78,7 @@ class ChatMessage:
     answers: list[Answer] = field(default_factory=list)
     approvals: list[Approval] = field(default_factory=list)
     is_observation: bool = False
-    """Whether its text is what came of a call, if one is pending."""
+    """Whether its text is what came of a call, if one without an id of the log's is pending."""
     call_errors: list[str] = field(default_factory=list)
     """What is wrong with the calls that could not be read, which are left out."""
 
@@ -126,7 +128,7 @@ class Talk:
         self.messages.append(message)
         if kind == "human" and message.text and message.text == self.submission:
             kind = "environment"
-        if message.is_observation and self._call_of(None) is not None:
+        if message.is_observation and str(self._call_of(None)).startswith(UNNAMED):
             kind = "environment"
         if kind == "environment":
             self._add_environment(message, actor or ENVIRONMENT)
@@ -315,7 +317,7 @@ class Talk:
     def _add_call(self, actor: str, call: Call, time: str | None) -> None:
         failure = {"status": "failed", "error": call.parse_error} if call.parse_error else {}
         self._add_event(actor, "action", time, action=_action(call), **failure)
-        call_id = call.id or f"#{len(self.events)}"
+        call_id = call.id or f"{UNNAMED}{len(self.events)}"
         self.refused_calls.discard(call_id)
         self.calls[call_id] = len(self.events) - 1
         self.latest_calls.append(call_id)

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import agent_steps, guess_calls, guess_spans, part_kinds
 from .contents import plain_text
-from .dialects import CONTENTS
+from .dialects import CONTENTS, SPEAKERS
 from .guess_acts import is_of_actions
 from .guess_columns import set_column_shape
 from .guess_made import Guess
@@ -135,7 +135,9 @@ def _lists(survey: Survey) -> list[tuple[float, str]]:
     candidates = []
     for path, one in survey.paths.items():
         parent = path.rpartition(".")[0]
-        is_content = one.key in CONTENTS and f"{parent}.role".lstrip(".") in survey.paths
+        speakers = SPEAKERS if one.kinds["text"] else ("role",)  # a content may be a text or parts
+        beside = (f"{parent}.{name}".lstrip(".") for name in speakers)
+        is_content = one.key in CONTENTS and any(path in survey.paths for path in beside)
         is_content = is_content or f"{path}[].{part_kinds.KIND}" in survey.paths
         if not one.lengths or "[]" in path or is_content or _is_list_of_actions(path, one, survey):
             continue

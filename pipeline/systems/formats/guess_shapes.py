@@ -140,14 +140,18 @@ def _set_marks(guess: Guess, path: str, pattern: str, names: Counter[str]) -> No
 
 
 def dialect_counts(survey: Survey, path: str) -> Counter[str]:
-    """Role -> messages of the list at `path`, where some are written otherwise than a chat API's; else
-    empty."""
+    """Role -> messages of the list at `path`, where some are written otherwise than a chat API's; else empty,
+    and so where items are no messages, unless at least MARKED are events of an agent's log."""
     items = list(itertools.islice(events_of(survey, path, f"{path}[]."), DIALECT))
     message_lists = [dialects.messages(item) for item in items]
-    other = sum(not dialects.is_plain(item) for item in items)
+    events = [dialects.of_framework(item) for item in items]
+    other = any(
+        event is not None or not dialects.is_plain(item) for event, item in zip(events, items, strict=True)
+    )
     messages = [one for many in message_lists for one in many or []]
-    alone = len(messages) <= len(items) and not any(map(dialects.of_framework, items))
-    if not items or None in message_lists or not other or (alone and _has_only_texts(survey, path)):
+    alone = len(messages) <= len(items) and not any(events)
+    are_events = any(events) and events.count(None) <= (1 - MARKED) * len(events)
+    if not other or (None in message_lists and not are_events) or (alone and _has_only_texts(survey, path)):
         return Counter()
     return Counter(one["role"] for one in messages)
 

@@ -17,7 +17,7 @@ from coaudit.pipeline.systems.formats.numbered import gather_turns, stem_in
 from coaudit.pipeline.systems.formats.sides import sides_in
 from coaudit.pipeline.systems.formats.survey import survey_logs
 from coaudit.pipeline.systems.formats.unclear import open_questions
-from coaudit.schemas import Action, Trajectory
+from coaudit.schemas import Action, Quarantined, Trajectory
 from tests.pipeline.systems.formats.files import one, outline, write_lines
 from tests.pipeline.systems.formats.shapes import as_json, as_lines, sentence
 from tests.pipeline.systems.formats.test_drafting import read_by_draft
@@ -278,6 +278,32 @@ def test_commands_in_a_history_are_actions_and_what_follows_each_is_its_result(t
     assert first.events[5].status == "failed"
 
 
+def test_commands_of_one_word_are_actions_of_a_history_and_results_of_named_calls_stay(
+    tmp_path: Path,
+) -> None:
+    seen = {"role": "user", "message_type": "observation"}
+    run = {"role": "assistant", "message_type": "action"}
+    function = {"name": "look", "arguments": "{}"}
+    history = [
+        {**seen, "content": sentence(0)},
+        {**run, "content": sentence(1), "thought": sentence(1), "action": "ls"},
+        {**seen, "content": "a.py"},
+        {"role": "assistant", "content": sentence(2), "tool_calls": [{"id": "c1", "function": function}]},
+        {**seen, "content": sentence(3)},
+        {"role": "tool", "tool_call_id": "c1", "content": "red"},
+    ]
+    (session,) = read_by_draft(as_json(tmp_path / "i1.traj", {"history": history}))
+    assert outline(session.events) == [
+        ("user", "message", sentence(0)),
+        ("assistant", "message", sentence(1)),
+        ("assistant", "action", "ls"),
+        ("assistant", "message", sentence(2)),
+        ("assistant", "action", "look"),
+        ("user", "message", sentence(3)),
+    ]
+    assert [*session.states.values()] == [{"observation": "a.py"}, {"observation": "red"}]
+
+
 def test_a_request_in_parts_is_what_was_asked(tmp_path: Path) -> None:
     ask = [{"role": "user", "content": [{"type": "text", "text": sentence(9)}]}]
     run = {"steps": [{"action": "ls", "observation": "a.py"}], "history": ask}
@@ -486,6 +512,16 @@ def _log() -> list[dict[str, object]]:
 def test_what_is_said_in_events_of_other_logs_is_kept(given: dict[str, object]) -> None:
     told = dialects.messages({"id": 1, "source": "user", **given})
     assert told and "Hello" in json.dumps(told)
+
+
+def test_an_unknown_event_in_a_list_costs_no_call_and_is_told(tmp_path: Path) -> None:
+    unknown = {"id": "e99", "source": "environment", "kind": "Weather", "rain": True}
+    path = as_lines(tmp_path / "out.jsonl", [{"instance_id": "i1", "history": [*_log(), unknown]}])
+    (wrong, session) = preview([path], ReadOptions(map=draft(path).text), "mapped")
+    assert isinstance(wrong, Quarantined) and f"history[{len(_log())}]" in wrong.reason
+    whole = as_lines(tmp_path / "whole/out.jsonl", [{"instance_id": "i1", "history": _log()}])
+    (expected,) = read_by_draft(whole)
+    assert isinstance(session, Trajectory) and outline(session.events) == outline(expected.events)
 
 
 @pytest.mark.parametrize("lines", [False, True])
