@@ -79,6 +79,8 @@ class ChatMessage:
     approvals: list[Approval] = field(default_factory=list)
     is_observation: bool = False
     """Whether its text is what came of a call, if one without an id of the log's is pending."""
+    is_repeated: bool = False
+    """Whether calls of ids that the log had before, and their results, are no new ones."""
     call_errors: list[str] = field(default_factory=list)
     """What is wrong with the calls that could not be read, which are left out."""
 
@@ -125,6 +127,12 @@ class Talk:
         kind, actor = self.rules.speaker(
             {"role": message.role, "content": message.text, "name": message.name}
         )
+        if message.is_repeated:
+            message.calls = [call for call in message.calls if call.id not in self.calls]
+            if not message.calls:
+                for answer in message.answers:
+                    self.add_answer(answer, message.time)
+                return
         self.messages.append(message)
         if kind == "human" and message.text and message.text == self.submission:
             kind = "environment"

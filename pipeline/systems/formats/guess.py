@@ -139,7 +139,13 @@ def _lists(survey: Survey) -> list[tuple[float, str]]:
         beside = (f"{parent}.{name}".lstrip(".") for name in speakers)
         is_content = one.key in CONTENTS and any(path in survey.paths for path in beside)
         is_content = is_content or f"{path}[].{part_kinds.KIND}" in survey.paths
-        if not one.lengths or "[]" in path or is_content or _is_list_of_actions(path, one, survey):
+        results = {
+            f"{path}[].call_id",
+            f"{parent}.tool_calls".lstrip("."),
+        }  # beside calls, as AutoGen has them
+        if not one.lengths or "[]" in path or is_content or results <= survey.paths.keys():
+            continue
+        if _is_list_of_actions(path, one, survey):
             continue
         inside = f"{path}[]."
         items = [p for p in survey.paths if p.startswith(inside)]

@@ -1665,6 +1665,49 @@ def test_records_of_a_message_each_keep_the_calls_in_their_contents(tmp_path: Pa
     assert (found.events[4].status, found.events[4].error) == ("failed", "no disk")
 
 
+@pytest.mark.parametrize("has_events", [False, True])
+def test_a_summarys_calls_count_once_and_parallel_results_are_their_own_calls(
+    tmp_path: Path, has_events: bool
+) -> None:
+    """As AutoGen logs a team with all its events, or only its messages."""
+    calls = [{"id": f"c{n}", "name": name, "arguments": "{}"} for n, name in enumerate(("look", "find"))]
+    results = [
+        {"call_id": f"c{n}", "name": "x", "content": words, "is_error": n == 1}
+        for n, words in ((1, "no"), (0, "red"))
+    ]
+    say = {"source": "user", "type": "TextMessage"}
+    events = [
+        {"source": "surfer", "type": "ToolCallRequestEvent", "content": calls},
+        {"source": "surfer", "type": "ToolCallExecutionEvent", "content": results},
+    ]
+    summary = {"type": "ToolCallSummaryMessage", "tool_calls": calls, "results": results}
+    log = [
+        {**say, "content": sentence(0)},
+        *(events if has_events else []),
+        {"source": "surfer", "content": "no, red", **summary},
+        {**say, "content": sentence(1)},
+    ]
+    (session,) = read_by_draft(as_lines(tmp_path / "run.jsonl", log))
+    assert outline(session.events) == [
+        ("user", "message", sentence(0)),
+        ("surfer", "action", "look"),
+        ("surfer", "action", "find"),
+        ("surfer", "message", "no, red"),
+        ("user", "message", sentence(1)),
+    ]
+    assert [(e.status, e.error) for e in session.events[1:3]] == [("succeeded", None), ("failed", "no")]
+
+
+def test_a_persons_message_with_a_type_of_autogens_stays_theirs(tmp_path: Path) -> None:
+    log = [
+        {"role": ("user", "assistant")[n % 2], "source": "web", "type": "ToolCallSummaryMessage"}
+        | {"content": [{"type": "text", "text": sentence(n)}]}
+        for n in range(4)
+    ]
+    (session,) = read_by_draft(as_lines(tmp_path / "run.jsonl", log))
+    assert [event.actor for event in session.events] == ["user", "assistant"] * 2
+
+
 def test_records_of_a_message_each_that_are_a_tree_are_told(tmp_path: Path) -> None:
     def logged(*after: tuple[str, str | None, str]) -> str:
         rows = [
