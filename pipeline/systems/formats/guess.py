@@ -263,9 +263,9 @@ def _set_session(guess: Guess, survey: Survey) -> None:
         guess.native_id = _ids(heads, survey)
     if (not guess.native_id and survey.per_file) or (guess.shape == "table" and not guess.native_id):
         guess.native_id = _places(survey)
-    said_once = heads  # and no argument of one action, such as the agent that is asked
+    said_once = heads
     if guess.each:
-        said_once = {path: one for path, one in heads.items() if path.split(".")[0] not in NAMES["arguments"]}
+        said_once = {path: one for path, one in heads.items() if not _is_argument(path, survey)}
     for name, names in HEAD.items():
         depth = 3 if name == "agent_model" else 1
         candidates = [
@@ -334,6 +334,13 @@ def _fits_head(field: PathSummary, head: str) -> bool:
         _is_scored(field.path) or snake_case(field.path.rpartition(".")[0]).rpartition("_")[2] in RATINGS
     )
     return f"_{key}".endswith(tuple(f"_{name}" for name in names)) and key not in others and not is_rating
+
+
+def _is_argument(path: str, survey: Survey) -> bool:
+    """Whether a field is an argument of some actions, such as the agent that one asks, and not what all say
+    of their model."""
+    holder = path.split(".")[0]
+    return holder in NAMES["arguments"] and survey.paths[path].count < survey.paths[holder].count
 
 
 def _is_outcome(name: str, field: PathSummary) -> bool:

@@ -1698,6 +1698,15 @@ def test_a_summarys_calls_count_once_and_parallel_results_are_their_own_calls(
     assert [(e.status, e.error) for e in session.events[1:3]] == [("succeeded", None), ("failed", "no")]
 
 
+def test_a_model_among_the_parameters_of_every_message_is_the_sessions(tmp_path: Path) -> None:
+    roles = ("user", "assistant", "tool", "user")
+    rows = [
+        {"role": role, "content": sentence(n), "params": {"model": "m-1"}} for n, role in enumerate(roles)
+    ]
+    (session,) = read_by_draft(as_lines(tmp_path / "run.jsonl", rows))
+    assert session.agent_model == "m-1"
+
+
 def test_a_persons_message_with_a_type_of_autogens_stays_theirs(tmp_path: Path) -> None:
     log = [
         {"role": ("user", "assistant")[n % 2], "source": "web", "type": "ToolCallSummaryMessage"}

@@ -164,3 +164,11 @@ def test_calls_beside_a_text_are_read_whatever_else_has_a_role(tmp_path: Path) -
     ]
     session = read_by_draft(write_lines(tmp_path / "a.jsonl", *chats))[0]
     assert outline(session.events)[2:] == [("assistant", "action", "find"), ("assistant", "message", "At 9.")]
+
+
+def test_words_in_parts_beside_an_empty_content_are_read(tmp_path: Path) -> None:
+    words = [("user", [{"text": "To Ulm?"}]), ("assistant", [{"type": "text", "text": "At 9."}])]
+    messages = [{"role": role, "content": None, "parts": parts} for role, parts in words]
+    path = write_lines(tmp_path / "a.jsonl", {"id": "s", "messages": messages})
+    for session in (*read_by_draft(path), one("chat", path)):
+        assert [event.text for event in session.events] == ["To Ulm?", "At 9."]
