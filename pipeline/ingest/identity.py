@@ -204,8 +204,7 @@ def resolve_identity(
         new_id = f"{trajectory.id.partition('-')[0]}-{new[differs][:6]}"
         same_run = options.condition in (None, previous.condition) and sessions.summary(new_id) is None
         if same_run and _is_mended(sessions.connection, previous, trajectory, run_ids):
-            system = SYSTEMS.get(trajectory.system)
-            if system is None or not system.named_late:  # the spans of a trace come in any order
+            if not _comes_in_any_order(previous, trajectory):
                 note = f"{trajectory.source}: from event {differs} on, differs from what was stored"
                 result.notes.append(note)
             return trajectory.id, _merge_stored(previous, trajectory, options)
@@ -237,6 +236,14 @@ def _apart(
     """Whether a trajectory comes from a source of other content than the one that it was stored from."""
     stored_hash, own_hash = content_of(connection, before, contents), contents.get(trajectory.source)
     return before != trajectory.source and None not in (stored_hash, own_hash) and stored_hash != own_hash
+
+
+def _comes_in_any_order(previous: Trajectory, trajectory: Trajectory) -> bool:
+    """Whether a session differs from its stored version because spans of its trace came late: all words that
+    were stored are still in it."""
+    system = SYSTEMS.get(trajectory.system)
+    before, now = (Counter(e.text for e in one.events if e.text) for one in (previous, trajectory))
+    return system is not None and system.named_late and before <= now
 
 
 def _is_mended(

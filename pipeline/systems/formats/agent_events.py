@@ -16,6 +16,8 @@ NOTHING_SAID = ("Event", "Condensation", "CondensationRequest")
 """Suffixes of the kinds of events that nobody said or did, such as a change of the conversation's state."""
 SUMMARY, RUN = "ToolCallSummaryMessage", "CodeExecutionEvent"
 """Types of AutoGen's: a message that repeats calls beside its text, and code that was run."""
+REPEATED = "is_repeated"
+"""Where a message of calls says that they count only where they were not told before."""
 UNHEARD = (
     *("ThoughtEvent", "ModelClientStreamingChunkEvent", "MemoryQueryEvent", "UserInputRequestedEvent"),
     *("SelectSpeakerEvent", "SelectorEvent"),
@@ -30,8 +32,8 @@ def messages(item: Message) -> list[Message] | None:
     """The messages of an event, [] for one that nobody said or did; None where it is no such event."""
     if item.get("type") in UNHEARD and isinstance(item.get("source"), str):
         return []
-    if item.get("type") in (SUMMARY, RUN) and isinstance(item.get("source"), str):
-        return _message_of_autogen(item)
+    if item.get("type") in (SUMMARY, RUN) and isinstance(item.get("source"), str) and "role" not in item:
+        return _messages_of_autogen(item)
     if not isinstance(item.get("kind"), str) or not isinstance(item.get("source"), str) or "role" in item:
         return None
     time = item.get("timestamp")
@@ -48,12 +50,26 @@ def messages(item: Message) -> list[Message] | None:
     return [] if is_silent else None
 
 
-def _message_of_autogen(item: Message) -> list[Message]:
-    """The message of a summary without the calls that it repeats, and the run of an agent's code as a call
-    with its result."""
+def _messages_of_autogen(item: Message) -> list[Message]:
+    """A summary's calls and results, which were told before as a rule, and its message; or the run of an
+    agent's code as a call with its result."""
     head = {"role": "assistant", "name": item["source"], "timestamp": item.get("created_at")}
     if item["type"] == SUMMARY:
-        return [{**head, "content": item.get("content")}]
+        calls, results = (_objects(item.get(key)) for key in ("tool_calls", "results"))
+        blocks: list[Message] = [
+            {"type": "tool_use", "id": call["id"], "name": call["name"], "input": call.get("arguments")}
+            for call in calls
+            if isinstance(call.get("id"), str) and isinstance(call.get("name"), str)
+        ]
+        names = {block["id"] for block in blocks}
+        blocks += [
+            {"type": "tool_result", "tool_use_id": one["call_id"], "content": one.get("content")}
+            | ({"is_error": one["is_error"]} if isinstance(one.get("is_error"), bool) else {})
+            for one in results
+            if isinstance(one.get("call_id"), str) and one["call_id"] in names
+        ]
+        repetition = [{**head, REPEATED: True, "content": blocks}] if blocks else []
+        return [*repetition, {**head, "content": item.get("content")}]
     result = item.get("result")
     output = result if isinstance(result, dict) else {"output": item.get("content")}
     code = output.get("exit_code")
@@ -61,6 +77,10 @@ def _message_of_autogen(item: Message) -> list[Message]:
     if isinstance(code, int):
         answer["is_error"] = code != 0
     return [{**head, "content": [{"type": "tool_use", "id": None, "name": RUNNER, "input": {}}, answer]}]
+
+
+def _objects(value: Any) -> list[Message]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def _call_message(item: Message) -> Message:

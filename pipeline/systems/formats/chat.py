@@ -33,7 +33,7 @@ from ..base import (
     json_lines,
     parse_json,
 )
-from . import agent_steps, contents, conversation, dialects, mapped_values, responses, turns
+from . import agent_events, agent_steps, contents, conversation, dialects, mapped_values, responses, turns
 from .conversation import Answer, Approval, Call, ChatMessage, Talk
 from .rules import rules
 
@@ -125,6 +125,7 @@ def message(value: JsonValue) -> ChatMessage:
         return response_item
     role, name = field(item, "role", str), item.get("name")
     turn = ChatMessage(role, name=name if isinstance(name, str) else None, time=time)
+    turn.is_repeated = item.get(agent_events.REPEATED) is True
     turn.is_observation = item.get(agent_steps.KIND) == agent_steps.SEEN
     content = item.get("content")
     if role in ("tool", "function"):

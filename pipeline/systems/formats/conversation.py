@@ -26,6 +26,8 @@ from .marks import is_surroundings, veto
 from .rules import Rules
 
 ENVIRONMENT = "environment"
+UNNAMED = "#"
+"""Begins the ids of calls to which the log gives none."""
 MOST_TOKENS = 2**40
 """Tokens that no call uses; a log that says more is wrong."""
 
@@ -76,7 +78,9 @@ class ChatMessage:
     answers: list[Answer] = field(default_factory=list)
     approvals: list[Approval] = field(default_factory=list)
     is_observation: bool = False
-    """Whether its text is what came of a call, if one is pending."""
+    """Whether its text is what came of a call, if one without an id of the log's is pending."""
+    is_repeated: bool = False
+    """Whether calls of ids that the log had before, and their results, are no new ones."""
     call_errors: list[str] = field(default_factory=list)
     """What is wrong with the calls that could not be read, which are left out."""
 
@@ -114,6 +118,8 @@ class Talk:
     """Results that became a person's rejection, and are in no state."""
     approvals: dict[str, str | None] = field(default_factory=dict)
     """Question whether a call may run -> the call's id."""
+    refused_calls: set[str | None] = field(default_factory=set)
+    """Ids of the calls that a person did not let run, so that what tells of it again counts once."""
 
     def add_message(self, message: ChatMessage) -> None:
         """Add a message; ValueError for an unknown role, and for calls that could not be read once the rest
@@ -121,10 +127,16 @@ class Talk:
         kind, actor = self.rules.speaker(
             {"role": message.role, "content": message.text, "name": message.name}
         )
+        if message.is_repeated:
+            message.calls = [call for call in message.calls if call.id not in self.calls]
+            if not message.calls:
+                for answer in message.answers:
+                    self.add_answer(answer, message.time)
+                return
         self.messages.append(message)
         if kind == "human" and message.text and message.text == self.submission:
             kind = "environment"
-        if message.is_observation and self._call_of(None) is not None:
+        if message.is_observation and str(self._call_of(None)).startswith(UNNAMED):
             kind = "environment"
         if kind == "environment":
             self._add_environment(message, actor or ENVIRONMENT)
@@ -182,6 +194,7 @@ class Talk:
         place = None if call_id is None else self.pending_calls.pop(call_id)
         if (refusal := veto(answer.content)) is not None:
             self.refusals.append(answer.content)
+            self.refused_calls.add(call_id)
             self._add_decision("confirm_reject", refusal.comment, time)
             return
         state: JsonValue = {"observation": answer.content}
@@ -214,7 +227,8 @@ class Talk:
         call_id = approval.call_id or self.approvals.get(approval.id or "")
         if approval.is_granted:
             self._add_decision("confirm_accept", approval.comment, time)
-        elif call_id not in self.calls or call_id in self.pending_calls:
+        elif call_id is None or call_id not in self.refused_calls:
+            self.refused_calls.add(call_id)
             self.pending_calls.pop(call_id or "", None)
             self._add_decision("confirm_reject", approval.comment, time)
 
@@ -311,7 +325,8 @@ class Talk:
     def _add_call(self, actor: str, call: Call, time: str | None) -> None:
         failure = {"status": "failed", "error": call.parse_error} if call.parse_error else {}
         self._add_event(actor, "action", time, action=_action(call), **failure)
-        call_id = call.id or f"#{len(self.events)}"
+        call_id = call.id or f"{UNNAMED}{len(self.events)}"
+        self.refused_calls.discard(call_id)
         self.calls[call_id] = len(self.events) - 1
         self.latest_calls.append(call_id)
         self.pending_calls.pop(call_id, None)

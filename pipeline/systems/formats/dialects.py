@@ -167,8 +167,9 @@ def is_plain(item: Message) -> bool:
     texts = not has_tool_parts(content) and all(
         isinstance(one, dict) and isinstance(one.get("text", ""), str) and "type" in one for one in blocks
     )
+    is_elsewhere = content is None and isinstance(item.get("parts"), list)
     usual = (content is None or isinstance(content, (str, list))) and not (
-        item.get("toolCalls") or item.get(f"{CALL}s")
+        is_elsewhere or item.get("toolCalls") or item.get(f"{CALL}s")
     )
     return isinstance(item.get("role"), str) and "content" in item and usual and texts
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import agent_steps, guess_calls, guess_spans, part_kinds
 from .contents import plain_text
-from .dialects import CONTENTS
+from .dialects import CONTENTS, SPEAKERS
 from .guess_acts import is_of_actions
 from .guess_columns import set_column_shape
 from .guess_made import Guess
@@ -135,9 +135,17 @@ def _lists(survey: Survey) -> list[tuple[float, str]]:
     candidates = []
     for path, one in survey.paths.items():
         parent = path.rpartition(".")[0]
-        is_content = one.key in CONTENTS and f"{parent}.role".lstrip(".") in survey.paths
+        speakers = SPEAKERS if one.kinds["text"] else ("role",)  # a content may be a text or parts
+        beside = (f"{parent}.{name}".lstrip(".") for name in speakers)
+        is_content = one.key in CONTENTS and any(path in survey.paths for path in beside)
         is_content = is_content or f"{path}[].{part_kinds.KIND}" in survey.paths
-        if not one.lengths or "[]" in path or is_content or _is_list_of_actions(path, one, survey):
+        results = {
+            f"{path}[].call_id",
+            f"{parent}.tool_calls".lstrip("."),
+        }  # beside calls, as AutoGen has them
+        if not one.lengths or "[]" in path or is_content or results <= survey.paths.keys():
+            continue
+        if _is_list_of_actions(path, one, survey):
             continue
         inside = f"{path}[]."
         items = [p for p in survey.paths if p.startswith(inside)]
@@ -255,9 +263,9 @@ def _set_session(guess: Guess, survey: Survey) -> None:
         guess.native_id = _ids(heads, survey)
     if (not guess.native_id and survey.per_file) or (guess.shape == "table" and not guess.native_id):
         guess.native_id = _places(survey)
-    said_once = heads  # and no argument of one action, such as the agent that is asked
+    said_once = heads
     if guess.each:
-        said_once = {path: one for path, one in heads.items() if path.split(".")[0] not in NAMES["arguments"]}
+        said_once = {path: one for path, one in heads.items() if not _is_argument(path, survey)}
     for name, names in HEAD.items():
         depth = 3 if name == "agent_model" else 1
         candidates = [
@@ -326,6 +334,13 @@ def _fits_head(field: PathSummary, head: str) -> bool:
         _is_scored(field.path) or snake_case(field.path.rpartition(".")[0]).rpartition("_")[2] in RATINGS
     )
     return f"_{key}".endswith(tuple(f"_{name}" for name in names)) and key not in others and not is_rating
+
+
+def _is_argument(path: str, survey: Survey) -> bool:
+    """Whether a field is an argument of some actions, such as the agent that one asks, and not what all say
+    of their model."""
+    holder = path.split(".")[0]
+    return holder in NAMES["arguments"] and survey.paths[path].count < survey.paths[holder].count
 
 
 def _is_outcome(name: str, field: PathSummary) -> bool:

@@ -125,10 +125,10 @@ def _speaker_marks(survey: Survey, path: str) -> tuple[str, Counter[str]] | None
         return None
     texts: list[str] = list(itertools.chain(*lists))
     for pattern in PATTERNS:
-        matches = (expression(pattern).match(text) for text in texts)
-        names = Counter(match["speaker"] for match in matches if match)
+        matches = [match for text in texts if (match := expression(pattern).match(text))]
+        names = Counter(match["speaker"] for match in matches if match["speaker"])
         has_known_role = any(role_of(name).is_known for name in names)
-        if has_known_role and 2 <= len(names) <= SPEAKERS and names.total() >= MARKED * len(texts):
+        if has_known_role and 2 <= len(names) <= SPEAKERS and len(matches) >= MARKED * len(texts):
             return pattern, names
     return None
 
@@ -140,14 +140,18 @@ def _set_marks(guess: Guess, path: str, pattern: str, names: Counter[str]) -> No
 
 
 def dialect_counts(survey: Survey, path: str) -> Counter[str]:
-    """Role -> messages of the list at `path`, where some are written otherwise than a chat API's; else
-    empty."""
+    """Role -> messages of the list at `path`, where some are written otherwise than a chat API's; else empty,
+    and so where items are no messages, unless at least MARKED are events of an agent's log."""
     items = list(itertools.islice(events_of(survey, path, f"{path}[]."), DIALECT))
     message_lists = [dialects.messages(item) for item in items]
-    other = sum(not dialects.is_plain(item) for item in items)
+    events = [dialects.of_framework(item) for item in items]
+    other = any(
+        event is not None or not dialects.is_plain(item) for event, item in zip(events, items, strict=True)
+    )
     messages = [one for many in message_lists for one in many or []]
-    alone = len(messages) <= len(items) and not any(map(dialects.of_framework, items))
-    if not items or None in message_lists or not other or (alone and _has_only_texts(survey, path)):
+    alone = len(messages) <= len(items) and not any(events)
+    are_events = any(events) and events.count(None) <= (1 - MARKED) * len(events)
+    if not other or (None in message_lists and not are_events) or (alone and _has_only_texts(survey, path)):
         return Counter()
     return Counter(one["role"] for one in messages)
 
@@ -348,24 +352,29 @@ def set_message_shape(guess: Guess, survey: Survey) -> bool:
 
 
 def _sessions_of_messages(survey: Survey) -> list[str]:
-    """The field that names the session of records of one message each; the file's name where files of agents
-    at work for a session name that session, too."""
+    """The field that names the session of records of one message each; the file's name, where that is the
+    session's, if files of agents at work for a session name that session, too."""
     paths = [one.path for one in fields_named(survey.paths, SESSION, depth=0) if repeats(one, survey)][:1]
     return [PLACES[0]] if paths and _has_files_of_helpers(survey, paths[0]) else paths
 
 
 def _has_files_of_helpers(survey: Survey, session: str) -> bool:
-    """Whether some files have one HELPER in all records and a session that another file without one has."""
-    helpers_by_file: dict[object, set[object]] = {}
-    sessions_by_file: dict[object, set[object]] = {}
+    """Whether some files have one HELPER in all records and the session of another file, and all others have
+    none and are called like the only session in them."""
+    helpers_by_file: dict[int, set[object]] = {}
+    sessions_by_file: dict[int, set[object]] = {}
     for record, file in zip(survey.records, survey.origins, strict=True):
         if (name := value_at(record, session)) is not None:
             sessions_by_file.setdefault(file, set()).add(name)
             helpers_by_file.setdefault(file, set()).add(value_at(record, HELPER))
     own = {file for file, helpers in helpers_by_file.items() if len(helpers) == 1 and None not in helpers}
     names = {name for file in own for name in sessions_by_file[file]}
-    others = (sessions_by_file[file] for file, helpers in helpers_by_file.items() if helpers == {None})
-    return any(names & other for other in others)
+    others = helpers_by_file.keys() - own
+    are_alone = all(
+        helpers_by_file[file] == {None} and sessions_by_file[file] == {survey.files[file].stem}
+        for file in others
+    )
+    return are_alone and any(names & sessions_by_file[file] for file in others)
 
 
 def _has_calls_in_parts(survey: Survey) -> bool:

@@ -17,15 +17,13 @@ _NAME = r"[^\W\d_][\w.'’/-]*(?: [^\W\d_a-z][\w.'’/-]*){0,3}(?: ?\([^)\n]{1,4
 letter for one, and maybe something in brackets."""
 _NO_SIGN = r"\x7f\s\u200e\u200f“”„«»："
 """Characters that are in no name; all others that are not ASCII may be, such as pictures."""
-_VERBS = "added|removed|left|joined|created|changed|invited|pinned|deleted|started"
-"""What a chat's own lines tell of people, whose names stand before."""
-_WORD = rf"[^\x00-@\[-`{{-~{_NO_SIGN}][^\x00-&(-,:-@\[-^`{{-~{_NO_SIGN}]*"
-"""A letter or sign, then more of them, digits, and any of ' - . / _ as well."""
-_PERSON = (
-    rf"(?:{_WORD}(?: (?!(?:{_VERBS})\b){_WORD}){{0,3}}(?: ?\([^)\n]{{1,40}}\))?|\+\d[\d\s()-]{{5,20}}\d)"
-)
-"""The same behind a date and a time, where its later words may begin with small letters, or a telephone's
-number."""
+_LETTER = rf"[^\x00-@\[-`{{-~{_NO_SIGN}]"
+"""A letter or picture."""
+_WORD = rf"(?:[\d&#@_]|{_LETTER})(?:[!#$%&'+,./\d@_-]|{_LETTER})*"
+_NAME_OF_ANY = rf"(?=[^\n:]{{0,60}}?{_LETTER}){_WORD}(?: {_WORD}){{0,5}}"
+"""A name behind a date and a time, where its words may begin with small letters, digits or any of & # @ _."""
+_PERSON = rf"(?:{_NAME_OF_ANY}(?: ?\([^)\n]{{1,40}}\))?|\+\d[\d\s()-]{{5,20}}\d)"
+"""The same with something in brackets, or a telephone's number."""
 _DATE = r"(?P<time>\d{1,4}[/.-]\d\d?[/.-]\d{2,4},? \d\d?:\d\d(?::\d\d)?(?:\s?[APap][Mm])?)"
 UNTIMED = (
     r"^\[[^\]\n]{5,40}\][ \t]+(?P<speaker>" + _NAME + r")[ \t]*[:>][ \t]*",
@@ -41,11 +39,16 @@ PATTERNS = (
     r"^\[?(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?\S*?)\]?(?: -|,|\|)?[ \t]+(?P<speaker>"
     + _NAME
     + r")[ \t]*[:>][ \t]*",
-    # WhatsApp puts an invisible mark before some lines, and ~ before who is no contact. Without brackets, its
-    # own lines are nobody's.
-    r"^\u200e?\[" + _DATE + r"\](?: [-–])? (?:~\s?)?(?P<speaker>" + _PERSON + r")[ \t]*:[ \t]*",
+    # WhatsApp puts an invisible mark before some lines, and ~ before who is no contact. Its own lines are
+    # nobody's: those without a name, which have that mark where times are in brackets.
+    r"^\u200e?\["
+    + _DATE
+    + r"\](?: [-–])? (?:(?:~\s?)?(?P<speaker>"
+    + _PERSON
+    + r")[ \t]*:[ \t]*|(?=\u200e))",
     r"^\u200e?" + _DATE + r" [-–] (?:(?:~\s?)?(?P<speaker>" + _PERSON + r")[ \t]*:[ \t]*|(?=\S))",
-    r"^\[" + _DATE + r"\][ \t]+(?P<speaker>" + _PERSON + r")[ \t]*$",
+    # DiscordChatExporter
+    r"^\[" + _DATE + r"\][ \t]+(?P<speaker>" + _NAME_OF_ANY + r")(?: \(pinned\))?[ \t]*$",
     r"^\[?" + _DATE + r" (?P<speaker>" + _NAME + r")[ \t]*:[ \t]*",
     *UNTIMED,
     r"^(?P<speaker>" + _NAME + r") \((?:to|->|→) [^)\n]*\)[ \t]*:[ \t]*",

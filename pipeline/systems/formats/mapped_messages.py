@@ -21,8 +21,8 @@ ModelCall = tuple[list[Place], list[Place]]
 """The messages of a call and its reply."""
 TIMES = ("timestamp", "created_at", "created")
 UNSAID = ("isMeta", "isSidechain", "isCompactSummary")
-"""Flags of records whose words under the role of the user no person said, as Claude Code has them, but a
-scaffold, or an agent that gives another one a task."""
+"""Flags of Claude Code's records, which have a `uuid`, whose words under the role of the user no person said,
+but a scaffold, or an agent that gives another one a task."""
 ANSWERING = [role for role, kind in ROLES.items() if kind == "agent"] + ["tool", "function"]
 """Roles of the messages that may come back from a call."""
 
@@ -109,8 +109,8 @@ def message_in(record: dict[str, Any], messages: Messages) -> dict[str, Any] | N
         "role" in message or "type" in message or dialects.messages(message)
     ):
         return None
-    is_unsaid = message.get("role") == "user" and any(record.get(flag) is True for flag in UNSAID)
-    role = {"role": "system"} if is_unsaid else {}
+    is_flagged = isinstance(record.get("uuid"), str) and any(record.get(flag) is True for flag in UNSAID)
+    role = {"role": "system"} if is_flagged and message.get("role") == "user" else {}
     return {**{key: record[key] for key in TIMES if key in record}, **message, **role}
 
 

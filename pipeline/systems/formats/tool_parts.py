@@ -19,6 +19,8 @@ CALL, RESULT, REQUEST, RESPONSE = (
 )
 DENIED = "execution-denied"
 """Type of the output of a call that a person did not let run."""
+OUTPUTS = ("text", "json", "content", "error-text", "error-json")
+"""Types of the others, whose value is what came back."""
 
 
 def is_tool_part(part: Any) -> bool:
@@ -58,11 +60,14 @@ def _decision(name: str, fields: Part) -> Part:
 
 def _result(part: Part) -> Part:
     """The content of a result, and `is_error` where it says that it failed."""
-    output = part.get("output", part.get("result"))
+    if "output" not in part:  # before version 5, what came back as it is
+        content, has_failed = part.get("result"), part.get("isError") is True
+        return {"content": content, "is_error": True} if has_failed else {"content": content}
+    output = part["output"]
     kind = output.get("type") if isinstance(output, dict) else None
     if isinstance(output, dict) and kind == DENIED:
         reason = output.get("reason")
         return {"content": f"The user denied this operation{f' with reason: {reason}' if reason else ''}"}
-    content = output["value"] if isinstance(output, dict) and kind and "value" in output else output
-    has_failed = part.get("isError") is True or str(kind).startswith("error-")
-    return {"content": content, "is_error": True} if has_failed else {"content": content}
+    is_typed = isinstance(output, dict) and kind in OUTPUTS and "value" in output
+    content = output["value"] if is_typed else output
+    return {"content": content, "is_error": True} if str(kind).startswith("error-") else {"content": content}

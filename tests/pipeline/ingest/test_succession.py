@@ -208,6 +208,14 @@ def test_spans_that_come_late_contradict_nothing(store: Store, tmp_path: Path) -
     assert notes == []
 
 
+def test_a_trace_whose_words_were_changed_is_told(store: Store, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "spans.jsonl"
+    log.write_text(json.dumps(_span(3)) + "\n")
+    ingest(store, [log], ReadOptions())
+    log.write_text(json.dumps(_span(3)).replace("answer 3", "another one") + "\n")
+    assert "differs from what was stored" in "".join(ingest(store, [log], ReadOptions()).notes)
+
+
 @pytest.mark.parametrize("order", ["chat, tool, agent", "tool, chat, agent", "last, tool, chat, agent"])
 def test_a_session_whose_name_or_actor_comes_late_is_one(
     take: Take, store: Store, tmp_path: Path, order: str

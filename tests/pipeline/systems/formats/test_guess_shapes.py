@@ -17,7 +17,7 @@ from coaudit.pipeline.systems.formats.numbered import gather_turns, stem_in
 from coaudit.pipeline.systems.formats.sides import sides_in
 from coaudit.pipeline.systems.formats.survey import survey_logs
 from coaudit.pipeline.systems.formats.unclear import open_questions
-from coaudit.schemas import Action, Trajectory
+from coaudit.schemas import Action, Quarantined, Trajectory
 from tests.pipeline.systems.formats.files import one, outline, write_lines
 from tests.pipeline.systems.formats.shapes import as_json, as_lines, sentence
 from tests.pipeline.systems.formats.test_drafting import read_by_draft
@@ -278,6 +278,32 @@ def test_commands_in_a_history_are_actions_and_what_follows_each_is_its_result(t
     assert first.events[5].status == "failed"
 
 
+def test_commands_of_one_word_are_actions_of_a_history_and_results_of_named_calls_stay(
+    tmp_path: Path,
+) -> None:
+    seen = {"role": "user", "message_type": "observation"}
+    run = {"role": "assistant", "message_type": "action"}
+    function = {"name": "look", "arguments": "{}"}
+    history = [
+        {**seen, "content": sentence(0)},
+        {**run, "content": sentence(1), "thought": sentence(1), "action": "ls"},
+        {**seen, "content": "a.py"},
+        {"role": "assistant", "content": sentence(2), "tool_calls": [{"id": "c1", "function": function}]},
+        {**seen, "content": sentence(3)},
+        {"role": "tool", "tool_call_id": "c1", "content": "red"},
+    ]
+    (session,) = read_by_draft(as_json(tmp_path / "i1.traj", {"history": history}))
+    assert outline(session.events) == [
+        ("user", "message", sentence(0)),
+        ("assistant", "message", sentence(1)),
+        ("assistant", "action", "ls"),
+        ("assistant", "message", sentence(2)),
+        ("assistant", "action", "look"),
+        ("user", "message", sentence(3)),
+    ]
+    assert [*session.states.values()] == [{"observation": "a.py"}, {"observation": "red"}]
+
+
 def test_a_request_in_parts_is_what_was_asked(tmp_path: Path) -> None:
     ask = [{"role": "user", "content": [{"type": "text", "text": sentence(9)}]}]
     run = {"steps": [{"action": "ls", "observation": "a.py"}], "history": ask}
@@ -486,6 +512,16 @@ def _log() -> list[dict[str, object]]:
 def test_what_is_said_in_events_of_other_logs_is_kept(given: dict[str, object]) -> None:
     told = dialects.messages({"id": 1, "source": "user", **given})
     assert told and "Hello" in json.dumps(told)
+
+
+def test_an_unknown_event_in_a_list_costs_no_call_and_is_told(tmp_path: Path) -> None:
+    unknown = {"id": "e99", "source": "environment", "kind": "Weather", "rain": True}
+    path = as_lines(tmp_path / "out.jsonl", [{"instance_id": "i1", "history": [*_log(), unknown]}])
+    (wrong, session) = preview([path], ReadOptions(map=draft(path).text), "mapped")
+    assert isinstance(wrong, Quarantined) and f"history[{len(_log())}]" in wrong.reason
+    whole = as_lines(tmp_path / "whole/out.jsonl", [{"instance_id": "i1", "history": _log()}])
+    (expected,) = read_by_draft(whole)
+    assert isinstance(session, Trajectory) and outline(session.events) == outline(expected.events)
 
 
 @pytest.mark.parametrize("lines", [False, True])
@@ -974,6 +1010,43 @@ def test_what_no_person_said_under_their_role_is_the_environments_and_each_helpe
     ]
 
 
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_sessions_keep_their_names_where_a_helpers_file_lies_beside_files_called_otherwise(
+    tmp_path: Path, is_mixed: bool
+) -> None:
+    """A session in two files, and a file of two sessions."""
+
+    def line(session: str, role: str, words: str, **fields: object) -> dict[str, object]:
+        message = {"role": role, "content": [{"type": "text", "text": words}]}
+        return {"sessionId": session, "type": role, "uuid": words, "message": message, **fields}
+
+    talks = [
+        [line(name, "user", f"{sentence(n)} {name}"), line(name, "assistant", f"{sentence(n + 1)} {name}")]
+        for n, name in ((0, "s1"), (2, "s2" if is_mixed else "s1"))
+    ]
+    helper = {"isSidechain": True, "agentId": "a"}
+    as_lines(
+        tmp_path / "agent-a.jsonl",
+        [line("s1", "user", sentence(4), **helper), line("s1", "assistant", sentence(5), **helper)],
+    )
+    files = {"all": talks[0] + talks[1]} if is_mixed else {"one": talks[0], "two": talks[1]}
+    for name, rows in files.items():
+        as_lines(tmp_path / f"{name}.jsonl", rows)
+    sessions = [one for one in read_by_draft(tmp_path) if not one.source.endswith("agent-a.jsonl")]
+    assert [one.native_id for one in sessions] == (["s1", "s2"] if is_mixed else ["s1", "s1"])
+    assert [len(one.events) for one in sessions] == [2, 2]
+
+
+def test_a_flag_of_a_log_that_is_not_claude_codes_takes_no_words_from_a_person(tmp_path: Path) -> None:
+    roles = ("user", "assistant", "tool", "user")
+    rows = [
+        {"session_id": "s1", "isMeta": True, "message": {"role": role, "content": sentence(n)}}
+        for n, role in enumerate(roles)
+    ]
+    (session,) = read_by_draft(as_lines(tmp_path / "a.jsonl", rows))
+    assert [event.actor for event in session.events] == ["user", "assistant", "environment", "user"]
+
+
 def test_a_cue_with_two_voices_is_a_turn_of_each(tmp_path: Path) -> None:
     path = tmp_path / "meeting.vtt"
     path.write_text(
@@ -996,6 +1069,7 @@ def test_a_line_of_a_chat_with_an_invisible_mark_is_the_words_of_who_wrote_it(tm
         "[1/2/26, 10:01:05\u202fAM] Ada von Ulm: Can you book\na train?\n3/2/26 9:00 - the talk is at: Ulm\n"
         "[1/2/26, 1:02:00\u202fPM] ~\u202fTripBot: When?\n"
         "\u200e[1/2/26, 1:03:00\u202fPM] Ada von Ulm: \u200eimage omitted\n"
+        "[1/2/26, 1:03:30\u202fPM] \u200eAda von Ulm added Cem\n"
         "[1/13/26, 1:04:00\u202fPM] +49\u00a0170\u00a01234567: Done\n"
         "[1/13/26, 1:05:00\u202fPM] ~\u202fTripBot: At 9.\n",
         encoding="utf-8",
@@ -1009,6 +1083,7 @@ def test_a_line_of_a_chat_with_an_invisible_mark_is_the_words_of_who_wrote_it(tm
         ),
         ("TripBot", "2026-01-02T13:02:00", "When?"),
         ("Ada von Ulm", "2026-01-02T13:03:00", "\u200eimage omitted"),
+        ("environment", "2026-01-02T13:03:30", "\u200eAda von Ulm added Cem"),
         ("+49\u00a0170\u00a01234567", "2026-01-13T13:04:00", "Done"),
         ("TripBot", "2026-01-13T13:05:00", "At 9."),
     ]
@@ -1022,7 +1097,7 @@ def test_what_a_chat_tells_of_its_people_is_nobodys_words_and_names_may_have_pic
         "13.3.26, 9:01 - Ada 🙂: To Ulm?",
         "13.3.26, 9:02 - Bob: When",
         "at: nine?",
-        "13.3.26, 9:03 - Bob added Cem: he knows",
+        "13.3.26, 9:03 - Bob added Cem",
         "13.3.26, 9:04 - Ada 🙂 changed the subject to “Ulm: now”",
         "13.3.26, 9:05 - Cem: At ten.",
         "13.3.26, 9:06 - Bob left",
@@ -1034,7 +1109,7 @@ def test_what_a_chat_tells_of_its_people_is_nobodys_words_and_names_may_have_pic
         ("environment", "note", "Messages are encrypted."),
         ("Ada 🙂", "message", "To Ulm?"),
         ("Bob", "message", "When\nat: nine?"),
-        ("environment", "note", "Bob added Cem: he knows"),
+        ("environment", "note", "Bob added Cem"),
         ("environment", "note", "Ada 🙂 changed the subject to “Ulm: now”"),
         ("Cem", "message", "At ten."),
         ("environment", "note", "Bob left"),
@@ -1045,13 +1120,34 @@ def test_what_a_chat_tells_of_its_people_is_nobodys_words_and_names_may_have_pic
 
 def test_a_name_alone_behind_a_time_speaks_the_lines_below(tmp_path: Path) -> None:
     """As DiscordChatExporter writes a channel."""
-    turns = [("Ada", "To Ulm: when?"), ("TripBot", "At nine.\nOr: ten."), ("Ada", "Fine.")]
-    texts = [f"[13/03/2026 09:0{n} AM] {name}\n{words}\n" for n, (name, words) in enumerate(turns)]
+    turns = [("_ada.7", "To Ulm: when?"), ("Trip Bot#0001", "At nine.\nOr: ten."), ("_ada.7", "Fine.")]
+    marks = ("", "", " (pinned)")
+    texts = [f"[13/03/2026 09:0{n} AM] {name}{marks[n]}\n{words}\n" for n, (name, words) in enumerate(turns)]
     path = tmp_path / "channel.txt"
     path.write_text("\n".join(["Guild: Trips", "Channel: ulm\n", *texts]), encoding="utf-8")
     (session,) = read_by_draft(path)
     assert outline(session.events)[1:] == [(name, "message", words) for name, words in turns]
     assert session.events[1].time == "2026-03-13T09:00:00"
+
+
+def test_names_of_contacts_may_be_any_words(tmp_path: Path) -> None:
+    names = ["Ada left Home", "42 Tom", "Tom & Jerry", "Maria José de la Cruz", "李雷 🦄"]
+    turns = [(name, f"Bob left: {n}") for n, name in enumerate([*names, *names])]
+    lines = [f"13/3/26, 9:{n} - {name}: {words}" for n, (name, words) in enumerate(turns, 10)]
+    path = tmp_path / "chat.txt"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    (session,) = read_by_draft(path)
+    assert outline(session.events) == [(name, "message", words) for name, words in turns]
+
+
+def test_lines_of_a_list_that_nobody_said_leave_its_draft(tmp_path: Path) -> None:
+    said = [f"13.3.26, 9:0{n} - {('User', 'Assistant')[n % 2]}: {sentence(n)}" for n in range(6)]
+    (session,) = read_by_draft(as_json(tmp_path / "a.json", {"log": ["13.3.26, 9:00 - Encrypted.", *said]}))
+    assert outline(session.events)[:2] == [
+        ("environment", "note", "Encrypted."),
+        ("User", "message", sentence(0)),
+    ]
+    assert [event.actor for event in session.events[1:]] == ["User", "Assistant"] * 3
 
 
 def test_a_table_of_western_windows_is_drafted_with_its_encoding(tmp_path: Path) -> None:
@@ -1567,6 +1663,58 @@ def test_records_of_a_message_each_keep_the_calls_in_their_contents(tmp_path: Pa
     ]
     assert (found.events[1].status, found.events[1].error) == ("failed", "no network")
     assert (found.events[4].status, found.events[4].error) == ("failed", "no disk")
+
+
+@pytest.mark.parametrize("has_events", [False, True])
+def test_a_summarys_calls_count_once_and_parallel_results_are_their_own_calls(
+    tmp_path: Path, has_events: bool
+) -> None:
+    """As AutoGen logs a team with all its events, or only its messages."""
+    calls = [{"id": f"c{n}", "name": name, "arguments": "{}"} for n, name in enumerate(("look", "find"))]
+    results = [
+        {"call_id": f"c{n}", "name": "x", "content": words, "is_error": n == 1}
+        for n, words in ((1, "no"), (0, "red"))
+    ]
+    say = {"source": "user", "type": "TextMessage"}
+    events = [
+        {"source": "surfer", "type": "ToolCallRequestEvent", "content": calls},
+        {"source": "surfer", "type": "ToolCallExecutionEvent", "content": results},
+    ]
+    summary = {"type": "ToolCallSummaryMessage", "tool_calls": calls, "results": results}
+    log = [
+        {**say, "content": sentence(0)},
+        *(events if has_events else []),
+        {"source": "surfer", "content": "no, red", **summary},
+        {**say, "content": sentence(1)},
+    ]
+    (session,) = read_by_draft(as_lines(tmp_path / "run.jsonl", log))
+    assert outline(session.events) == [
+        ("user", "message", sentence(0)),
+        ("surfer", "action", "look"),
+        ("surfer", "action", "find"),
+        ("surfer", "message", "no, red"),
+        ("user", "message", sentence(1)),
+    ]
+    assert [(e.status, e.error) for e in session.events[1:3]] == [("succeeded", None), ("failed", "no")]
+
+
+def test_a_model_among_the_parameters_of_every_message_is_the_sessions(tmp_path: Path) -> None:
+    roles = ("user", "assistant", "tool", "user")
+    rows = [
+        {"role": role, "content": sentence(n), "params": {"model": "m-1"}} for n, role in enumerate(roles)
+    ]
+    (session,) = read_by_draft(as_lines(tmp_path / "run.jsonl", rows))
+    assert session.agent_model == "m-1"
+
+
+def test_a_persons_message_with_a_type_of_autogens_stays_theirs(tmp_path: Path) -> None:
+    log = [
+        {"role": ("user", "assistant")[n % 2], "source": "web", "type": "ToolCallSummaryMessage"}
+        | {"content": [{"type": "text", "text": sentence(n)}]}
+        for n in range(4)
+    ]
+    (session,) = read_by_draft(as_lines(tmp_path / "run.jsonl", log))
+    assert [event.actor for event in session.events] == ["user", "assistant"] * 2
 
 
 def test_records_of_a_message_each_that_are_a_tree_are_told(tmp_path: Path) -> None:

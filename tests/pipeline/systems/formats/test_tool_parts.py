@@ -72,6 +72,25 @@ def test_a_call_that_a_person_let_run_has_its_result(tmp_path: Path) -> None:
     assert [*session.states.values()] == [{"observation": {"n": 1}}, {"observation": "ok"}]
 
 
+def test_a_refusal_that_comes_late_or_twice_is_told_once_with_its_words(tmp_path: Path) -> None:
+    late = [result("c0", type="text", value="two"), result("c1", type="text", value="gone")]
+    refusal = answer(is_granted=False, reason="Not that one.")
+    messages = [*asked(*late), {"role": "tool", "content": [refusal, refusal]}]
+    path = write_lines(tmp_path / "a.jsonl", {"id": "s", "messages": messages})
+    session = one("chat", path)
+    assert outline(session.events) == [*ASKED, *REFUSED]
+    assert [*session.states.values()] == [{"observation": "two"}, {"observation": "gone"}]
+
+
+def test_a_result_before_version_5_is_what_came_back_as_it_is(tmp_path: Path) -> None:
+    came = {"type": "error-rate", "value": 3, "unit": "%"}
+    old = {"type": "tool-result", "toolCallId": "c0", "toolName": "list", "result": came}
+    failed = {**old, "toolCallId": "c1", "result": "no disk", "isError": True}
+    session = one("chat", write_lines(tmp_path / "a.jsonl", {"id": "s", "messages": asked(old, failed)}))
+    assert [event.status for event in session.events[2:4]] == [None, "failed"]
+    assert [*session.states.values()] == [{"observation": came}, {"observation": "no disk"}]
+
+
 @pytest.mark.parametrize("is_bare", [False, True])
 def test_approvals_that_stand_in_a_call_are_asked_and_answered_in_turn(tmp_path: Path, is_bare: bool) -> None:
     """As Vercel's AI SDK has messages for a page, which may be a file's list."""
@@ -145,3 +164,11 @@ def test_calls_beside_a_text_are_read_whatever_else_has_a_role(tmp_path: Path) -
     ]
     session = read_by_draft(write_lines(tmp_path / "a.jsonl", *chats))[0]
     assert outline(session.events)[2:] == [("assistant", "action", "find"), ("assistant", "message", "At 9.")]
+
+
+def test_words_in_parts_beside_an_empty_content_are_read(tmp_path: Path) -> None:
+    words = [("user", [{"text": "To Ulm?"}]), ("assistant", [{"type": "text", "text": "At 9."}])]
+    messages = [{"role": role, "content": None, "parts": parts} for role, parts in words]
+    path = write_lines(tmp_path / "a.jsonl", {"id": "s", "messages": messages})
+    for session in (*read_by_draft(path), one("chat", path)):
+        assert [event.text for event in session.events] == ["To Ulm?", "At 9."]
