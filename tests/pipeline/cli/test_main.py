@@ -693,3 +693,15 @@ def test_a_workspace_in_the_home_folder_lies_there_with_its_database(
     assert (tmp_path / "home" / "w" / "sources").is_dir() and not (tmp_path / "~").exists()
     coaudit("--workspace=~/w", "export", "~x", "--format", "csv", HOME=str(tmp_path / "home"))
     assert (tmp_path / "~x" / "events.csv").exists()
+
+
+@pytest.mark.parametrize("place", ["./~", "./~/w", "~nobody-of-this-name"])
+def test_a_workspace_in_a_folder_that_is_called_like_the_home_folder_lies_there_with_its_database(
+    tmp_path: Path, coaudit: Coaudit, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    (tmp_path / "home").mkdir()
+    monkeypatch.chdir(tmp_path)
+    talk().folder(tmp_path / "logs" / NAME)
+    coaudit("--workspace", place, "ingest", "logs", HOME=str(tmp_path / "home"))
+    assert (tmp_path / place / "coaudit.duckdb").exists() and (tmp_path / place / "sources").is_dir()
+    assert not list((tmp_path / "home").iterdir())
