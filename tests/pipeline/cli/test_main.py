@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -641,11 +642,32 @@ def test_what_the_terminal_s_encoding_lacks_is_written_as_an_escape_that_json_ha
     for arguments in (["report"], ["report", "--format", "json"]):
         done = subprocess.run([*command, *arguments], capture_output=True, env=env, check=False)
         assert (done.returncode, done.stderr) == (0, b"")
-        text = done.stdout.decode(encoding)
         if encoding == "ascii" and arguments == ["report"]:
-            assert "\\u2500" in text  # the line beside a heading
+            assert "\\u2500" in done.stdout.decode("ascii")  # the line beside a heading
         if "json" in arguments:
-            assert "κ" in json.dumps(json.loads(text), ensure_ascii=False)
+            assert "κ" in json.dumps(json.loads(done.stdout), ensure_ascii=False)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16"])
+def test_what_goes_to_a_program_is_utf_8_in_every_locale(tmp_path: Path, encoding: str) -> None:
+    words = "café 東京 🚀"
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps({"who": words, "said": "hello"}) + "\n", encoding="utf-8")
+    chat = tmp_path / "chat.jsonl"
+    chat.write_text(json.dumps({"messages": [{"role": "user", "content": words}]}) + "\n", encoding="utf-8")
+    env = {**os.environ, "PYTHONIOENCODING": encoding, "COAUDIT_WORKSPACE": str(tmp_path / "w")}
+
+    def out(*arguments: str) -> str:
+        command = [sys.executable, "-P", "-m", "coaudit.pipeline", *arguments]
+        return subprocess.run(command, capture_output=True, env=env, check=True, cwd=tmp_path).stdout.decode()
+
+    assert json.loads(out("ingest", "chat.jsonl", "--tag", f"place={words}", "--json"))["trajectories"] == 1
+    row = json.loads(out("trajectory", "list", "--json"))["rows"][0]
+    assert row["tags"] == {"place": words}
+    shown = json.loads(out("trajectory", "show", row["id"], "--json"))
+    assert shown["events"][0]["text"] == words
+    tomllib.loads(out("map", "log.jsonl"))
+    assert "human–agent" in out("report", "--format", "html") and "human–agent" in out("report", "--format", "md")
 
 
 @pytest.mark.parametrize("closed", ["stdin", "stdout", "stderr"])
