@@ -66,8 +66,8 @@ def emit_rows(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def write_document(parts: Iterable[str]) -> None:
-    """Write a document for other programs on stdout: in UTF-8, as JSON, TOML, HTML and LaTeX are read, whatever
-    the locale's encoding is. A terminal gets its own."""
+    """Write a document for other programs on stdout: in UTF-8, whatever the locale's encoding is, unless a
+    terminal shows it."""
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
         sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)
     sys.stdout.writelines(parts)

@@ -667,7 +667,8 @@ def test_what_goes_to_a_program_is_utf_8_in_every_locale(tmp_path: Path, encodin
     shown = json.loads(out("trajectory", "show", row["id"], "--json"))
     assert shown["events"][0]["text"] == words
     tomllib.loads(out("map", "log.jsonl"))
-    assert "human–agent" in out("report", "--format", "html") and "human–agent" in out("report", "--format", "md")
+    for form in ("html", "md"):
+        assert "human–agent" in out("report", "--format", form)
 
 
 @pytest.mark.parametrize("closed", ["stdin", "stdout", "stderr"])
@@ -679,6 +680,19 @@ def test_a_command_whose_stream_is_closed_does_its_work(tmp_path: Path, closed: 
         done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, cwd=tmp_path, check=False)
         assert done.returncode == 0 and "unexpected" not in done.stderr
         assert bool(done.stdout) == (closed != "stdout")
+
+
+def test_programs_that_a_command_with_closed_streams_starts_have_streams() -> None:
+    """Otherwise the first file that they open is where they print."""
+    look = "import os; [os.fstat(number) for number in range(3)]"
+    code = f"""if True:
+        import subprocess, sys
+        from coaudit.pipeline.cli import main
+        main._prepare_streams()
+        assert sys.stdin.read() == "" and not sys.stdin.isatty()
+        sys.exit(subprocess.run([sys.executable, "-c", {look!r}]).returncode)"""
+    line = f'"{sys.executable}" -P -c "$CODE" <&- >&- 2>&-'
+    assert subprocess.run(["sh", "-c", line], env={**os.environ, "CODE": code}, check=False).returncode == 0
 
 
 @pytest.mark.parametrize(
