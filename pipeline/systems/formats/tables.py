@@ -61,13 +61,13 @@ def panic_as_error() -> Iterator[None]:
 def _silent_stderr() -> Iterator[None]:
     """The process's standard error goes nowhere; one thread at a time, since all of them share it."""
     with _STDERR, open(os.devnull, "wb") as nowhere:
-        kept = os.dup(2)
+        own = os.dup(2)
         try:
             os.dup2(nowhere.fileno(), 2)
             yield
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(own, 2)
+            os.close(own)
 
 
 def first_line(error: BaseException) -> str:
