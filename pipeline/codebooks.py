@@ -68,14 +68,12 @@ def read(path: Path) -> Codebook:
 
 @lru_cache(maxsize=64)
 def parse(content: bytes, source: str) -> Codebook:
-    """The codebook in a TOML document; CodebookError lists every rule that it breaks."""
+    """The codebook in a TOML document; CodebookError lists every rule that it breaks, on one line."""
     try:
         return Codebook.model_validate(toml.parse(content))
     except ValidationError as error:
-        rules = [
-            f"{source}: {'.'.join(map(str, e['loc'])) or 'codebook'}: {rule_of(e)}" for e in error.errors()
-        ]
-        raise CodebookError("\n".join(rules)) from error
+        rules = (f"{'.'.join(map(str, e['loc'])) or 'codebook'}: {rule_of(e)}" for e in error.errors())
+        raise CodebookError(f"{source}: {'; '.join(rules)}") from error
     except ValueError as error:
         raise CodebookError(f"{source}: {error}") from error
 
@@ -86,4 +84,6 @@ def _shipped_files() -> set[str]:
 
 
 def _own_files(folder: Path | None) -> set[str]:
-    return {path.name for path in folder.glob("*.toml")} if folder is not None and folder.is_dir() else set()
+    """The names of a folder's files; to read a pipe may never end."""
+    files = folder.glob("*.toml") if folder is not None and folder.is_dir() else ()
+    return {path.name for path in files if path.is_file()}

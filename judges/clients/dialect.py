@@ -7,11 +7,14 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...schemas.text import shortened
 from ..errors import JudgeError
 from .http import Blot
 from .protocol import ContextTooSmall, Fatal, Parameters, Question, Rejected, Reply, Token, Transient
 
 TOP_LOGPROBS = 5
+MAX_NAME = 500
+"""Characters of a model's name, which every rating keeps; one that is longer is cut off and ends in …."""
 _CONTEXT = re.compile(
     r"context[ _]length|context window|max_model_len|maximum context|too many tokens|too long", re.I
 )
@@ -144,7 +147,7 @@ def reply(content: bytes | str, blot: Blot) -> Reply:
         result = replace(
             usage,
             text=blot(_message_text(answer.get("content"))),
-            model=blot(_optional_text(document.get("model"))) or None,
+            model=shortened(blot(_optional_text(document.get("model"))), MAX_NAME) or None,
             finish=_optional_text(choice.get("finish_reason")) or None,
             refusal=blot(_refusal(answer)) or None,
             tokens=_tokens(choice, blot),

@@ -75,9 +75,10 @@ def show_codebook(
         tell(f"{book.name}  {book.title}  ({book.unit}, {', '.join(book.labels)}, {book.version})")
         if book.applies_to:
             tell(f"asked of sessions with {book.scope}")
-        tell(book.question, *book.guidance.strip().split("\n"))
+        tell(*book.question.strip().split("\n"), *book.guidance.strip().split("\n"))
         for code in book.codes:
-            tell("", f"{code.code}  {code.name}", f"    {code.definition}")
+            lines = code.definition.strip().split("\n")
+            tell("", f"{code.code}  {code.name}", *(f"    {line}" for line in lines))
 
 
 @codebook_app.command("check")

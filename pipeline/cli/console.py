@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import math
@@ -54,16 +55,22 @@ def store(ctx: typer.Context, *, for_ingest: bool = False) -> Store:
 
 def emit(document: Any) -> None:
     """Print one JSON document."""
-    sys.stdout.write(visible_json(json.dumps(document, ensure_ascii=False, default=str)) + "\n")
+    write_document([visible_json(json.dumps(document, ensure_ascii=False, default=str)), "\n"])
 
 
 def emit_rows(rows: Iterable[Mapping[str, Any]]) -> None:
     """Print the document `{"rows": [...]}`, row by row, in any number."""
     lines = (visible_json(json.dumps(row, ensure_ascii=False, default=str)) for row in rows)
     first = list(itertools.islice(lines, 1))  # an error before any row leaves nothing on stdout
-    sys.stdout.write('{"rows": [')
-    sys.stdout.writelines(itertools.chain(first, (f", {row}" for row in lines)))
-    sys.stdout.write("]}\n")
+    write_document(itertools.chain(['{"rows": ['], first, (f", {row}" for row in lines), ["]}\n"]))
+
+
+def write_document(parts: Iterable[str]) -> None:
+    """Write a document for other programs on stdout: in UTF-8, whatever the locale's encoding is, unless a
+    terminal shows it."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
+        sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)
+    sys.stdout.writelines(parts)
 
 
 def tell(*lines: str) -> None:

@@ -153,12 +153,14 @@ def main() -> None:
 def _prepare_streams() -> None:
     """Have each character that a stream's encoding lacks written as an escape that JSON has, too.
 
-    A stream that is closed writes nothing. Its number is taken: a database must not become the place where
-    something else is printed.
+    A stream that is closed writes and reads nothing. Its number is taken, also in programs that are started:
+    a database must not become the place where something else is printed.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass
+        os.set_inheritable(descriptor, True)
     os.close(descriptor)
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115  # until the end
     codecs.register_error(ESCAPES, _escapes)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)

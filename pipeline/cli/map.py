@@ -20,7 +20,7 @@ from ..systems.base import walk
 from ..systems.formats import drafting
 from ..systems.formats.mapping import parse
 from ..systems.formats.unclear import open_questions, reason_unreadable
-from .console import Json, emit, say
+from .console import Json, emit, say, write_document
 from .trajectory import opening
 
 app = typer.Typer(rich_markup_mode=None)
@@ -56,7 +56,7 @@ def map_logs(
         say(draft.summary(), *drafting.path_lines(draft.survey), "")
     _show(draft, items)
     if out is None:
-        typer.echo(draft.text, nl=False)
+        write_document([draft.text])
     else:
         next_ = shlex.join(["coaudit", "ingest", str(path), "--map", str(out)])
         refusal = _refusal(draft.text)

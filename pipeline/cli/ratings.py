@@ -11,7 +11,7 @@ from ...schemas.text import count_of
 from ..errors import SourceError
 from ..ingest import imports, labels
 from ..store import disk
-from .console import Json, emit_rows, store, table
+from .console import Json, emit_rows, store, table, write_document
 from .outcomes import report_import
 
 app = typer.Typer(rich_markup_mode=None)
@@ -69,11 +69,9 @@ def export_ratings(
     out: Annotated[Path | None, typer.Option(help="File to write; default: stdout.")] = None,
 ) -> None:
     """Write every current rating as JSON Lines, which `ratings import` reads."""
-    import sys
-
     lines = imports.export_lines(store(ctx))
     if out is None:
-        sys.stdout.writelines(lines)
+        write_document(lines)
     else:
         with disk.replace_file(out) as file:
             file.writelines(lines)

@@ -17,7 +17,7 @@ from ..report import figures as drawing
 from ..report.html import html
 from ..report.latex import latex, writable
 from ..report.text import brief, markdown, terminal
-from .console import price, say, store
+from .console import price, say, store, write_document
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -54,7 +54,8 @@ def report(
     if kind == "text" and not full and not figures:
         _check_used(ctx)
         here = store(ctx)
-        _put(brief(answers.answers(here), methods.facts(here), shutil.get_terminal_size().columns), out)
+        text = brief(answers.answers(here), methods.facts(here), shutil.get_terminal_size().columns)
+        _put(text, out, for_people=True)
         return
     document = reporting.build(store(ctx), rater=rater, penalty=penalty)
     if kind == "html":
@@ -72,7 +73,7 @@ def report(
     if kind == "tex" and not figures and document.figures:
         say(f"without its {_figures_text(len(document.figures))}; --figures FOLDER writes and includes them")
     if out or format or not figures:
-        _put(text, out)
+        _put(text, out, for_people=kind == "text")
     if out:
         say(f"{out}: {count_of(len(document.tables), 'table', 'tables')}")
 
@@ -112,9 +113,9 @@ def _write_figures(document: Report, folder: Path) -> int:
     return len(document.figures)
 
 
-def _put(text: str, out: Path | None) -> None:
+def _put(text: str, out: Path | None, *, for_people: bool) -> None:
     if out is None:
-        sys.stdout.write(text)
+        sys.stdout.write(text) if for_people else write_document([text])
         return
     try:
         out.write_text(text, encoding="utf-8")

@@ -143,10 +143,16 @@ def _converted(convert: Callable[..., T], document: str) -> T:
     try:
         return convert(document, vl_version=_version())
     except ValueError:
-        replaced_text = _BEYOND.sub("\ufffd", document)
-        if replaced_text == document:
+        if not _BEYOND.search(document):
             raise
-        return convert(replaced_text, vl_version=_version())
+        return convert(_without_halves(document), vl_version=_version())
+
+
+def _without_halves(document: str) -> str:
+    """The document with U+FFFD for each character beyond U+FFFF, and as many zero-width spaces as make it
+    another one than the others: rows that are told apart by an emoji alone stay rows of their own."""
+    order = {sign: place for place, sign in enumerate(sorted(set(_BEYOND.findall(document))), 1)}
+    return _BEYOND.sub(lambda match: "\ufffd" + "\u200b" * order[match[0]], document)
 
 
 def _drawable(value: Any) -> Any:

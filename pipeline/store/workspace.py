@@ -27,7 +27,8 @@ class Workspace:
     """Paths and settings of a workspace; nothing is created before it is needed."""
 
     def __init__(self, path: Path, *, remote: Remote | None = None, read_only: bool = False) -> None:
-        self.path = path
+        # DuckDB takes ~ at the beginning for the home folder, Python for a name.
+        self.path = path = path.absolute() if str(path).startswith("~") else path
         self.read_only = read_only
         self.database = path / "coaudit.duckdb"
         self.remote = remote
@@ -42,9 +43,7 @@ class Workspace:
                 raise StoreError(
                     f"{location}: a workspace in an object store is {location.partition(':')[0]}://..."
                 )
-            # No shell expands ~ after `--workspace=`, and DuckDB does: the database would lie elsewhere.
-            path = Path(os.path.expanduser(location))
-            workspace = cls(path.absolute() if location.startswith("~") else path)
+            workspace = cls(Path(os.path.expanduser(location)))  # no shell does so after `--workspace=`
             workspace._check_name()
             return workspace
         from .remote import Remote

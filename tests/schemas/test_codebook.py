@@ -323,7 +323,9 @@ def test_all_errors_in_a_codebook_are_named_at_once() -> None:
     broken = edited('title = "Politeness"\nunit = "utterance"', 'unit = "sentence"')
     with pytest.raises(codebooks.CodebookError) as error:
         codebooks.parse(broken, "polite.toml")
-    assert [line.split(": ")[1] for line in str(error.value).splitlines()] == ["title", "unit"]
+    source, _, rules = str(error.value).partition(": ")
+    assert source == "polite.toml"
+    assert [rule.split(": ")[0] for rule in rules.split("; ")] == ["title", "unit"]
 
 
 def test_bytes_that_are_no_text_are_not_toml() -> None:

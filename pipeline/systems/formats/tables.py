@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from ....schemas import JsonValue, Quarantined
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 Row = tuple[int | None, JsonValue | Quarantined]
 """(number of a row from 1, its value or what is wrong with it); what is wrong with all of a table has no
 number."""
+_STDERR = RLock()
 ROWS = 10_000
 """Rows of a table that are made plain values at a time."""
 
@@ -41,13 +44,30 @@ def plain_rows(frame: polars.DataFrame, above: int, source: str) -> Iterator[Jso
 
 @contextmanager
 def panic_as_error() -> Iterator[None]:
-    """ValueError for a panic of Rust: it is no Exception, and would end the reading of all other logs."""
+    """ValueError for a panic of Rust: it is no Exception, and would end the reading of all other logs.
+
+    What Rust prints of each, up to hundreds of lines, is not shown.
+    """
     try:
-        yield
+        with _silent_stderr():
+            yield
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
         raise ValueError(f"its reader failed: {first_line(error)}") from error
+
+
+@contextmanager
+def _silent_stderr() -> Iterator[None]:
+    """The process's standard error goes nowhere; one thread at a time, since all of them share it."""
+    with _STDERR, open(os.devnull, "wb") as nowhere:
+        own = os.dup(2)
+        try:
+            os.dup2(nowhere.fileno(), 2)
+            yield
+        finally:
+            os.dup2(own, 2)
+            os.close(own)
 
 
 def first_line(error: BaseException) -> str:

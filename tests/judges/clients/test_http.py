@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 
 from coaudit.judges import JudgeError
-from coaudit.judges.clients import Message, Parameters, Question, http
+from coaudit.judges.clients import Message, Parameters, Question, dialect, http
 from coaudit.judges.clients.litellm import LiteLLMClient
 from coaudit.judges.clients.protocol import Fatal, Form, Overloaded, Transient
 from coaudit.judges.clients.select import client
@@ -370,3 +370,10 @@ def test_a_message_that_quotes_a_url_loses_its_secrets() -> None:
     url = "http://me:hunter22@127.0.0.1:9/v1?key=abcdef"
     text: Any = without_secrets(f"cannot reach {url}: hunter22, key=abcdef", url)
     assert "hunter22" not in text and "abcdef" not in text and "127.0.0.1:9/v1" in text
+
+
+@pytest.mark.parametrize("length", [1, dialect.MAX_NAME, dialect.MAX_NAME + 1, 3_000_000])
+def test_the_name_of_a_model_has_an_end_since_each_rating_keeps_it(length: int) -> None:
+    body = {"model": "m" * length, "choices": [{"message": {"content": "Yes."}}]}
+    name = dialect.reply(json.dumps(body), http.blot((), "")).model
+    assert name == ("m" * length if length <= dialect.MAX_NAME else "m" * (dialect.MAX_NAME - 1) + "…")

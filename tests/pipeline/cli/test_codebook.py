@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,47 @@ def test_a_damaged_file_that_is_asked_for_is_named_with_the_reason(
     assert "x.toml: not TOML: " in coaudit(*model, status=2).err
     (workspace / "coaudit.toml").write_bytes(damage)
     assert "coaudit.toml: not TOML: " in coaudit("metrics", status=1).err
+
+
+OWN = """
+name = "own"
+title = "Own"
+unit = "utterance"
+labels = ["yes", "no"]
+question = '''Is it so?
+Read all of it.'''
+guidance = ""
+
+[[codes]]
+code = "M"
+name = "Mode"
+definition = '''
+The first line.
+The second line.
+'''
+"""
+
+
+def test_texts_of_several_lines_are_shown_as_such(coaudit: Coaudit, workspace: Path) -> None:
+    (workspace / "codebooks").mkdir(parents=True)
+    (workspace / "codebooks" / "own.toml").write_text(OWN)
+    out = coaudit("codebook", "show", "own").out
+    assert "\nIs it so?\nRead all of it.\n" in out
+    assert "\nM  Mode\n    The first line.\n    The second line.\n" in out
+
+
+def test_all_that_is_wrong_with_a_codebook_is_one_message_on_one_line(
+    coaudit: Coaudit, workspace: Path
+) -> None:
+    (workspace / "codebooks").mkdir(parents=True)
+    (workspace / "codebooks" / "own.toml").write_text(OWN.replace('"Own"', "3").replace("utterance", "word"))
+    err = coaudit("codebook", "list").err
+    assert err.count("\n") == 1 and "\\n" not in err
+    assert "own.toml: title: Input should be a valid string; unit: " in err
+
+
+def test_a_pipe_or_folder_among_codebooks_is_none_of_them(coaudit: Coaudit, workspace: Path) -> None:
+    (workspace / "codebooks" / "x.toml").mkdir(parents=True)
+    os.mkfifo(workspace / "codebooks" / "y.toml")
+    listed = coaudit("codebook", "list")
+    assert listed.err == "" and "initiative" in listed.out

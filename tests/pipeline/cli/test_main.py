@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -641,11 +642,33 @@ def test_what_the_terminal_s_encoding_lacks_is_written_as_an_escape_that_json_ha
     for arguments in (["report"], ["report", "--format", "json"]):
         done = subprocess.run([*command, *arguments], capture_output=True, env=env, check=False)
         assert (done.returncode, done.stderr) == (0, b"")
-        text = done.stdout.decode(encoding)
         if encoding == "ascii" and arguments == ["report"]:
-            assert "\\u2500" in text  # the line beside a heading
+            assert "\\u2500" in done.stdout.decode("ascii")  # the line beside a heading
         if "json" in arguments:
-            assert "κ" in json.dumps(json.loads(text), ensure_ascii=False)
+            assert "κ" in json.dumps(json.loads(done.stdout), ensure_ascii=False)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16"])
+def test_what_goes_to_a_program_is_utf_8_in_every_locale(tmp_path: Path, encoding: str) -> None:
+    words = "café 東京 🚀"
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps({"who": words, "said": "hello"}) + "\n", encoding="utf-8")
+    chat = tmp_path / "chat.jsonl"
+    chat.write_text(json.dumps({"messages": [{"role": "user", "content": words}]}) + "\n", encoding="utf-8")
+    env = {**os.environ, "PYTHONIOENCODING": encoding, "COAUDIT_WORKSPACE": str(tmp_path / "w")}
+
+    def out(*arguments: str) -> str:
+        command = [sys.executable, "-P", "-m", "coaudit.pipeline", *arguments]
+        return subprocess.run(command, capture_output=True, env=env, check=True, cwd=tmp_path).stdout.decode()
+
+    assert json.loads(out("ingest", "chat.jsonl", "--tag", f"place={words}", "--json"))["trajectories"] == 1
+    row = json.loads(out("trajectory", "list", "--json"))["rows"][0]
+    assert row["tags"] == {"place": words}
+    shown = json.loads(out("trajectory", "show", row["id"], "--json"))
+    assert shown["events"][0]["text"] == words
+    tomllib.loads(out("map", "log.jsonl"))
+    for form in ("html", "md"):
+        assert "human–agent" in out("report", "--format", form)
 
 
 @pytest.mark.parametrize("closed", ["stdin", "stdout", "stderr"])
@@ -657,6 +680,19 @@ def test_a_command_whose_stream_is_closed_does_its_work(tmp_path: Path, closed: 
         done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, cwd=tmp_path, check=False)
         assert done.returncode == 0 and "unexpected" not in done.stderr
         assert bool(done.stdout) == (closed != "stdout")
+
+
+def test_programs_that_a_command_with_closed_streams_starts_have_streams() -> None:
+    """Otherwise the first file that they open is where they print."""
+    look = "import os; [os.fstat(number) for number in range(3)]"
+    code = f"""if True:
+        import subprocess, sys
+        from coaudit.pipeline.cli import main
+        main._prepare_streams()
+        assert sys.stdin.read() == "" and not sys.stdin.isatty()
+        sys.exit(subprocess.run([sys.executable, "-c", {look!r}]).returncode)"""
+    line = f'"{sys.executable}" -P -c "$CODE" <&- >&- 2>&-'
+    assert subprocess.run(["sh", "-c", line], env={**os.environ, "CODE": code}, check=False).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -693,3 +729,15 @@ def test_a_workspace_in_the_home_folder_lies_there_with_its_database(
     assert (tmp_path / "home" / "w" / "sources").is_dir() and not (tmp_path / "~").exists()
     coaudit("--workspace=~/w", "export", "~x", "--format", "csv", HOME=str(tmp_path / "home"))
     assert (tmp_path / "~x" / "events.csv").exists()
+
+
+@pytest.mark.parametrize("place", ["./~", "./~/w", "~nobody-of-this-name"])
+def test_a_workspace_in_a_folder_that_is_called_like_the_home_folder_lies_there_with_its_database(
+    tmp_path: Path, coaudit: Coaudit, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    (tmp_path / "home").mkdir()
+    monkeypatch.chdir(tmp_path)
+    talk().folder(tmp_path / "logs" / NAME)
+    coaudit("--workspace", place, "ingest", "logs", HOME=str(tmp_path / "home"))
+    assert (tmp_path / place / "coaudit.duckdb").exists() and (tmp_path / place / "sources").is_dir()
+    assert not list((tmp_path / "home").iterdir())

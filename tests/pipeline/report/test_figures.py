@@ -12,6 +12,7 @@ from coaudit.pipeline.report import Number, Table
 from coaudit.pipeline.report.figures import LEGIBLE, figures, heatmap, intervals, pdf, svg
 from coaudit.pipeline.report.tables import Answer
 
+SVG = "{http://www.w3.org/2000/svg}"
 EVIL = "<script>1</script>\"'&<image href='http://evil.example/'/>"
 
 
@@ -125,6 +126,15 @@ def test_a_long_name_with_characters_that_utf_16_has_in_two_halves_is_drawn(name
         text = "".join(ElementTree.fromstring(svg(figure)).itertext())
         assert f"{name[0]}\ufffd" in text and "…" in text
         assert pdf(figure).startswith(b"%PDF-")
+
+
+def test_rows_that_are_told_apart_by_an_emoji_alone_stay_apart_where_it_is_replaced() -> None:
+    names = ("🚀 run", "🛰 run", "\ufffd run", "x" + "🚀" * 60)
+    rows = tuple((name, Number(0.1 * n, percent=True)) for n, name in enumerate(names))
+    figure = heatmap(Table("rates", "Rates", "Shares.", ("Code", "Rate"), rows))
+    assert figure is not None
+    words = ["".join(text.itertext()) for text in ElementTree.fromstring(svg(figure)).iter(f"{SVG}text")]
+    assert [word.replace("\u200b", "") for word in words].count("\ufffd run") == 3
 
 
 def test_a_short_name_keeps_its_emoji() -> None:

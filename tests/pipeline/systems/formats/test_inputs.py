@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
 import struct
 import sys
@@ -273,6 +274,17 @@ def test_a_row_of_parquet_beyond_the_last_year_costs_itself_alone(tmp_path: Path
         {"text": "a", "time": "1970-01-01T00:00:00"},
         {"text": "c", "time": "1970-01-01T00:00:01"},
     ]
+
+
+def test_what_a_reader_prints_as_it_panics_is_not_shown(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "log.parquet"
+    times = pa.array([2**62, 10**6], pa.timestamp("ms"))
+    parquet.write_table(pa.table({"text": ["a", "b"], "time": times}), path)
+    assert [(row, reason[:33]) for row, reason in reasons(path)] == [(1, "cannot be read: its reader failed")]
+    os.write(2, b"and what comes next is")
+    assert capfd.readouterr() == ("", "and what comes next is")
 
 
 def test_a_parquet_file_of_one_text_many_times_is_too_large_unpacked(
