@@ -60,7 +60,7 @@ def build(
         questions = (answers.teamwork(store, only), answers.failure(store, only), verdict)
         return Report(
             created=ledger.now(),
-            workspace=str(store.workspace.remote or store.workspace.path),
+            workspace=str(store.workspace.remote or store.workspace.path.resolve().name),
             facts=methods.facts(store, only),
             tables=(
                 methods.contents(store, only),

@@ -75,6 +75,14 @@ def test_models_of_two_providers_have_their_names_whole_in_a_list() -> None:
     assert re.findall('<td class="head">([^<]+)</td>', html) == ["a/gpt-x", "b/gpt-x", "llama", "plain", "–"]
 
 
+def test_models_that_differ_in_the_middle_and_those_in_a_folder_keep_their_names_in_a_list() -> None:
+    long = [f"lab/{'planner-' * 4}{n}{'-instruct' * 3}" for n in (1, 2)]
+    assert lists._models({*long, "a/x"}) == {**{name: name for name in long}, "a/x": "x"}
+    paths = ["/models/x/final", "hosted_vllm//models/y/final", "lab/final"]
+    assert lists._models({*paths}) == {**{name: name for name in paths[:2]}, "lab/final": "final"}
+    assert lists._models({"gpt", "openai/gpt", "lab/"}) == {name: name for name in ("gpt", "openai/gpt", "lab/")}
+
+
 def test_only_unions_of_codes_are_bold() -> None:
     one, two = Number(0.5, n=4), Number(0.25, n=2)
     codes = Table("t", "", "", ("Code", "Mode", "All"), (("C", "any", one), ("C.1", "x", two)), heads=2)

@@ -89,6 +89,13 @@ def test_the_page_opens_offline_and_has_no_script(audited: Store) -> None:
     _Balanced().feed(page)
 
 
+def test_a_report_that_is_sent_to_others_shows_no_folder_above_the_workspace(audited: Store) -> None:
+    path = audited.workspace.path
+    report = build.build(audited)
+    assert report.workspace == path.name
+    assert str(path.parent) not in html(report) + json.dumps(build.document(report))
+
+
 def test_table_2_marks_arms_that_are_significantly_better_than_the_autonomous_agent(
     workspace: Path,
 ) -> None:
