@@ -80,7 +80,9 @@ def test_models_that_differ_in_the_middle_and_those_in_a_folder_keep_their_names
     assert lists._models({*long, "a/x"}) == {**{name: name for name in long}, "a/x": "x"}
     paths = ["/models/x/final", "hosted_vllm//models/y/final", "lab/final"]
     assert lists._models({*paths}) == {**{name: name for name in paths[:2]}, "lab/final": "final"}
-    assert lists._models({"gpt", "openai/gpt", "lab/"}) == {name: name for name in ("gpt", "openai/gpt", "lab/")}
+    assert lists._models({"gpt", "openai/gpt", "lab/"}) == {
+        name: name for name in ("gpt", "openai/gpt", "lab/")
+    }
 
 
 def test_only_unions_of_codes_are_bold() -> None:

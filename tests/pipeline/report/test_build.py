@@ -206,9 +206,7 @@ def test_who_rated_most_stands_in_the_tables_where_gold_has_wholly_rated_one_met
         for event in (0, 1)
         for who, kind in (("rules", "rule"), ("gold", "human"))
     ]
-    stores.rate(
-        store, [*lines, stores.verdict("s", 0, "halting", "no", rater="rules", rater_kind="rule")]
-    )
+    stores.rate(store, [*lines, stores.verdict("s", 0, "halting", "no", rater="rules", rater_kind="rule")])
     assert {row.rater for row in metrics.metrics(store) if row.metric == "initiative_entropy"} == {"gold"}
     (_, _, table), who = build.collaboration(store)
     assert {*who} == {"rules"}
