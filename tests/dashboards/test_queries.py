@@ -338,3 +338,14 @@ def test_long_names_are_told_apart_beside_a_chart() -> None:
     labels = _labels(names, 360)
     assert {label[-5:] for label in labels} == {"· ann", "· ben", "here)"}
     assert len(labels) == 4 and max(map(len, labels)) <= 55
+
+
+@pytest.mark.parametrize("pixels, most", [(90, 13), (130, 20), (220, 33), (360, 55)])
+def test_names_that_differ_in_the_middle_alone_are_told_apart_beside_a_chart(pixels: int, most: int) -> None:
+    """Conditions of two factors, of which the model stands in front, looked alike by pairs."""
+    models = ("gpt-4o-2024-11-20", 'claude-3-5-sonnet "20241022"')
+    names = [
+        f"{model}/temperature=0.7/prompt-{n}/with-a-planner-and-a-memory" for model in models for n in "12"
+    ]
+    labels = _labels([*names, "short"], pixels)
+    assert len(labels) == 5 and max(map(len, labels)) <= most
