@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from itertools import takewhile
+from itertools import accumulate, pairwise, takewhile
 from typing import Any
 
 import altair as alt
@@ -122,20 +122,36 @@ def _common(names: Collection[str]) -> int:
 
 
 def _apart(texts: Mapping[str, str], size: int) -> dict[str, str]:
-    """Name -> a label of at most `size` letters that has the first of those in which it differs; of names
-    whose texts are alike in so many letters from both ends."""
-    alike: dict[str, list[str]] = {}
-    for name, text in sorted(texts.items()):
-        tail = (size - 1) // 2
-        ends = f"{text[: size - 1 - tail]}…{text[-tail:]}" if len(text) > size else text
-        alike.setdefault(ends, []).append(name)
-    labels = {}
-    for own in (names for names in alike.values() if len(names) > 1):
-        at = _common([texts[name] for name in own]) - 2
-        for name in own:
-            head, text = size // 3, texts[name]
-            labels[name] = f"{text[:head]}…{shortened(text[at:], size - head - 1)}"
-    return labels
+    """Name -> a label of at most `size` letters that has those at which it begins to differ from another; of
+    names whose texts are alike in so many letters from both ends."""
+    long = sorted((name for name, text in texts.items() if len(text) > size), key=texts.__getitem__)
+    tail = (size - 1) // 2
+    ends = {name: (texts[name][: size - 1 - tail], texts[name][-tail:]) for name in long}
+    alike = Counter(ends.values())
+    # In their order a name has most in common with its neighbours, and with others what all between have.
+    shared = [_common((texts[one], texts[other])) for one, other in pairwise(long)]
+    return {
+        name: _excerpts(
+            texts[name], sorted({*accumulate(shared[i:], min), *accumulate(shared[:i][::-1], min)}), size
+        )
+        for i, name in enumerate(long)
+        if alike[ends[name]] > 1
+    }
+
+
+def _excerpts(text: str, points: Sequence[int], size: int) -> str:
+    """As much of a text from before each of these points on as fits into `size` letters together."""
+    for pieces in range(1, 1 + min(len(points), size // 3)):
+        length = (size - pieces - 1) // pieces
+        starts: list[int] = []
+        for point in points:
+            if not starts or point >= starts[-1] + length:
+                starts.append(max(0, point - 1))
+        if len(starts) <= pieces:
+            break
+    label = "…".join(text[start : start + length] for start in starts)
+    before, after = "…" * (starts[0] > 0), "…" * (starts[-1] + length < len(text))
+    return shortened(f"{before}{label}{after}", size)
 
 
 def colours(by: str = "condition") -> dict[str, str]:

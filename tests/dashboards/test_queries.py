@@ -347,5 +347,18 @@ def test_names_that_differ_in_the_middle_alone_are_told_apart_beside_a_chart(pix
     names = [
         f"{model}/temperature=0.7/prompt-{n}/with-a-planner-and-a-memory" for model in models for n in "12"
     ]
-    labels = _labels([*names, "short"], pixels)
-    assert len(labels) == 5 and max(map(len, labels)) <= most
+    many = [
+        f"{system} · {name}, seed={seed} of 8"
+        for system in ("chat", "cogym")
+        for name in names
+        for seed in "12"
+    ]
+    for own in (names, many):
+        labels = _labels([*own, "short"], pixels)
+        assert len(labels) == len(own) + 1 and max(map(len, labels)) <= most
+
+
+def test_a_label_of_names_that_differ_in_more_places_than_it_has_letters_is_no_longer_than_them() -> None:
+    names = ["ab" * i + "x" * (90 - 2 * i) for i in range(40)]
+    labels = groups._apart({name: name for name in names}, 12)
+    assert labels and all(0 < len(label) <= 12 for label in labels.values())
