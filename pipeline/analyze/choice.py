@@ -54,7 +54,8 @@ def crowds(connection: Any) -> dict[str, int]:
 
 def _raters(connection: Any, choice: str | None, *, every: bool) -> dict[str, list[str]]:
     """Metric -> the raters to report: the one of `choice`, gold alone where it is complete (unless `every`
-    rater is wanted), else every one, but for the people of a crowd, each of whom rated few units of few sessions."""
+    rater is wanted), else every one, but for the people of a crowd, each of whom rated few units of few
+    sessions."""
     by_name: dict[str, list[str]] = {metric: [] for metric in RATED}
     query = """
         SELECT DISTINCT codebook, rater, rater_kind FROM counted_ratings
