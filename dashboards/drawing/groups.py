@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Collection, Mapping, Sequence
+from itertools import accumulate, pairwise, takewhile
 from typing import Any
 
 import altair as alt
@@ -13,7 +14,7 @@ import streamlit as st
 from ...pipeline.report.tables import free_name
 from ...pipeline.store import Selection, Store
 from ...pipeline.store.selection import NONE
-from ...schemas.text import chartable
+from ...schemas.text import chartable, shortened
 from .. import queries
 from ..cache import ask
 from .palette import COLOURS, REST, room
@@ -27,6 +28,8 @@ PIXELS = 220
 """Room for a group's name beside a chart."""
 LETTER = 6.5
 """Pixels of a letter there."""
+SIZES = (12, 18, 27)
+"""Letters of a name on narrower pages, at which long names are told apart as well."""
 
 
 def fields(store: Store) -> list[str]:
@@ -94,16 +97,61 @@ def order(names: Sequence[str], rows: Sequence[Row]) -> list[str]:
 
 def axis(names: Sequence[str], pixels: int = PIXELS) -> alt.Axis:
     """An axis of groups, of which long names that begin alike are told apart by what follows; of others the
-    beginning and the end are kept."""
+    beginning and the end are kept, and of those alike in both also where they differ."""
     most = int(pixels / LETTER)
-    long = {name for name in names if len(name) > most}
-    alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*long, strict=False))
-    start = max(0, sum(1 for _ in alike) - 4) if len(long) > 1 else 0
+    every = {chartable(name) for name in names}
+    long = {name for name in every if len(name) > most}
+    common = _common(long)
+    start = max(0, common - 4) if len(long) > 1 else 0
     rest = f"'…' + slice(datum.label, {start})" if start else "datum.label"
     whole = f"length(datum.label) > {most} ? {rest} : datum.label" if start else rest
     limit = room(pixels)
-    label = f"truncate({whole}, floor(({limit.expr}) / {LETTER}), 'center')"
+    letters = f"floor(({limit.expr}) / {LETTER})"
+    label = cut = f"truncate({whole}, {letters}, 'center')"
+    texts = {name: f"…{name[start:]}" if start and name in long else name for name in every}
+    for size in (*(size for size in SIZES if size < most), most):
+        apart = _apart(texts, size)
+        own = f"{json.dumps(apart)}[datum.label] || {cut}" if apart else cut
+        label = f"{letters} >= {size} ? ({own}) : {label}" if apart or label != cut else cut
     return alt.Axis(labelLimit=limit, labelOverlap=False, labelExpr=label)
+
+
+def _common(names: Collection[str]) -> int:
+    """Letters with which all names begin."""
+    return sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False)))
+
+
+def _apart(texts: Mapping[str, str], size: int) -> dict[str, str]:
+    """Name -> a label of at most `size` letters that has those at which it begins to differ from another; of
+    names whose texts are alike in so many letters from both ends."""
+    long = sorted((name for name, text in texts.items() if len(text) > size), key=texts.__getitem__)
+    tail = (size - 1) // 2
+    ends = {name: (texts[name][: size - 1 - tail], texts[name][-tail:]) for name in long}
+    alike = Counter(ends.values())
+    # In their order a name has most in common with its neighbours, and with others what all between have.
+    shared = [_common((texts[one], texts[other])) for one, other in pairwise(long)]
+    return {
+        name: _excerpts(
+            texts[name], sorted({*accumulate(shared[i:], min), *accumulate(shared[:i][::-1], min)}), size
+        )
+        for i, name in enumerate(long)
+        if alike[ends[name]] > 1
+    }
+
+
+def _excerpts(text: str, points: Sequence[int], size: int) -> str:
+    """As much of a text from before each of these points on as fits into `size` letters together."""
+    for pieces in range(1, 1 + min(len(points), size // 3)):
+        length = (size - pieces - 1) // pieces
+        starts: list[int] = []
+        for point in points:
+            if not starts or point >= starts[-1] + length:
+                starts.append(max(0, point - 1))
+        if len(starts) <= pieces:
+            break
+    label = "…".join(text[start : start + length] for start in starts)
+    before, after = "…" * (starts[0] > 0), "…" * (starts[-1] + length < len(text))
+    return shortened(f"{before}{label}{after}", size)
 
 
 def colours(by: str = "condition") -> dict[str, str]:

@@ -57,10 +57,18 @@ def listed(rows: list[Row], target: Callable[[Row], str]) -> str:
 
 
 def _models(names: set[str]) -> dict[str, str]:
-    """Model -> its name without a provider, where that is no other model's in the list."""
-    own = {name: name.rpartition("/")[2] or name for name in names}
-    counts = Counter(own.values())
-    return {name: short(own[name] if counts[own[name]] == 1 else name) for name in names}
+    """Model -> its name without a provider, or as much more as no other model's in the list is like."""
+    labels: dict[str, str] = {}
+    for way in (lambda name: short(_without_provider(name)), short, str):
+        counts = Counter(map(way, names))
+        labels |= {name: way(name) for name in names - labels.keys() if counts[way(name)] == 1}
+    return labels
+
+
+def _without_provider(name: str) -> str:
+    """A model's own name; a path's last folder alone, such as `final`, would be none."""
+    is_path = name.startswith("/") or "//" in name
+    return name if is_path else name.rpartition("/")[2] or name
 
 
 def _cell(name: str, value: Any) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from html import escape
 
 from ...pipeline.report import Cell, Number, Table
-from ...pipeline.report.html import interval
+from ...pipeline.report.html import interval, isolated
 from ...pipeline.report.tables import split_commands
 from ...schemas.text import shortened, visible
 
@@ -90,7 +90,8 @@ def sentence(text: str) -> str:
 
 def _words(text: str) -> str:
     """Words of ours, with their commands as code."""
-    return "".join(f"<code>{safe(p)}</code>" if command else safe(p) for command, p in split_commands(text))
+    pieces = split_commands(text)
+    return "".join(f"<code>{safe(p)}</code>" if command else isolated(safe(p)) for command, p in pieces)
 
 
 def safe(text: str) -> str:

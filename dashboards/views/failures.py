@@ -76,9 +76,12 @@ def _heatmap(heatmap: Table) -> None:
 
 
 def _settings(only: Selection, rater: str, codes: list[str]) -> None:
-    systems = _of_both(ask(failures.shares, by=("system", "setting"), only=only), rater)
-    if systems:
-        only = replace(only, system=systems)
+    by_system = [
+        share
+        for share in ask(failures.shares, by=("system", "setting"), only=only)
+        if share.rater == rater and share.n and share.category is not None and share.group[1] in SETTINGS
+    ]
+    systems = _of_both(by_system)
     rows = [
         {
             "code": share.code,
@@ -88,9 +91,12 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
             "high": share.interval[1],
             "trajectories": share.n,
         }
-        for share in ask(failures.shares, by=("setting",), only=only)
+        for both in sorted({*systems.values()}) or [()]
+        for share in ask(failures.shares, by=("setting",), only=replace(only, system=both) if both else only)
         if share.rater == rater and share.n and share.category is not None and share.group[0] in SETTINGS
+        if systems.get(share.code, ()) == both
     ]
+    absent = {share.code for share in by_system} - {row["code"] for row in rows}
 
     def draw(data: alt.Data) -> alt.Chart:
         base = alt.Chart(data).encode(
@@ -117,30 +123,49 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
         height=min(640, 150 + 40 * len({row["code"] for row in rows})),
         alternative="Rates of each failure mode in real and simulated sessions with intervals",
         note=f"Found by {rater}, with 95 % intervals; runs of one instance are not taken for independent."
-        f"{_sizes(rows)}{_systems(systems, rows)}",
+        f"{_sizes(rows)}{_systems(systems, rows)}{_not_drawn(absent, codes)}",
         empty="No trajectory says whether its user was real: run `coaudit ingest PATH --setting real`.",
     )
 
 
-def _of_both(shares: list[failures.Share], rater: str) -> tuple[str, ...]:
-    """The systems with both real and simulated sessions: of others a difference would be one of systems."""
-    settings: dict[str, set[str]] = {}
+def _of_both(shares: list[failures.Share]) -> dict[str, tuple[str, ...]]:
+    """Code -> the systems in which both real and simulated sessions are rated on it: of others a difference
+    would be one of systems."""
+    settings: dict[tuple[str, str], set[str]] = {}
     for share in shares:
-        if share.rater == rater and share.n:
-            system, setting = share.group
-            settings.setdefault(system, set()).add(setting)
-    return tuple(sorted(system for system, own in settings.items() if own >= {*SETTINGS}))
+        system, setting = share.group
+        settings.setdefault((share.code, system), set()).add(setting)
+    systems: dict[str, tuple[str, ...]] = {}
+    for (code, system), own in sorted(settings.items()):
+        if own == {*SETTINGS}:
+            systems[code] = (*systems.get(code, ()), system)
+    return systems
 
 
-def _systems(both: tuple[str, ...], rows: list[dict[str, Any]]) -> str:
+def _systems(systems: dict[str, tuple[str, ...]], rows: list[dict[str, Any]]) -> str:
     """Which systems the rates are of."""
-    if len(both) == 1:
-        return f" Of {both[0]}, the system that has both."
-    if both:
-        return f" Of {' and '.join(both)} together, the systems that have both."
+    together = {
+        both: " and ".join(both) + " together" * (len(both) > 1) for both in sorted({*systems.values()})
+    }
+    if len(together) == 1:
+        ((both, names),) = together.items()
+        verb = "systems that have" if len(both) > 1 else "system that has"
+        return f" Of {names}, the {verb} both."
+    if together:
+        parts = (
+            f"of {names} ({', '.join(code for code, own in systems.items() if own == both)})"
+            for both, names in together.items()
+        )
+        return f" Each code is of the systems that have both: {'; '.join(parts)}."
     if len({row["setting"] for row in rows}) < 2:
         return ""
     return " No system has both: a difference between settings is one between systems, too."
+
+
+def _not_drawn(absent: set[str], codes: list[str]) -> str:
+    """Codes that no system has in both settings, where it has others."""
+    names = [code for code in codes if code in absent]
+    return f" Not drawn, as no system is rated on them in both: {', '.join(names)}." if names else ""
 
 
 def _sizes(rows: list[dict[str, Any]]) -> str:

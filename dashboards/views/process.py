@@ -78,7 +78,8 @@ def _rater(place: DeltaGenerator, only: Selection) -> str | None:
     names = ask(raters, only)
     if not names:
         return None
-    first = build.best_rater(ask(metrics.metrics, by=build.AUDIT, only=only, names=tuple(RATED)))
+    rows = ask(metrics.metrics, by=build.AUDIT, only=only, names=tuple(RATED), every=True)
+    first = build.best_rater(rows)
     index = names.index(first) if first in names else 0
     rater: str = choices.one(place, "Ratings by", names, key="rater", index=index)
     return rater

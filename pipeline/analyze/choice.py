@@ -16,6 +16,7 @@ def choose(
     connection: Any,
     *,
     rater: str | None = None,
+    every: bool = False,
     definition: str = "released",
     penalty: float = 0.08,
     only: Selection | None = None,
@@ -24,9 +25,9 @@ def choose(
     """Make `selected`, the trajectories, and `chosen`, their measures; metric -> the raters of those.
 
     `chosen` is a table of its own only where a `copy` is to be changed: a view spares copying millions of
-    rows. UsageError for a rater who rated nothing.
+    rows. `every`: all raters, also of what gold has rated wholly. UsageError for a rater who rated nothing.
     """
-    raters = _raters(connection, rater)
+    raters = _raters(connection, rater, every=every)
     where, values = (only or Selection()).where()
     query = f"CREATE TEMP TABLE selected AS SELECT t.* FROM trajectories t WHERE {where}"
     execute(connection, query, values)
@@ -51,9 +52,10 @@ def crowds(connection: Any) -> dict[str, int]:
     return dict(execute(connection, query, [GOLD, CROWD]).fetchall())
 
 
-def _raters(connection: Any, choice: str | None) -> dict[str, list[str]]:
-    """Metric -> the raters to report: the one of `choice`, gold alone where it is complete, else every one,
-    but for the people of a crowd, each of whom rated few units of few sessions."""
+def _raters(connection: Any, choice: str | None, *, every: bool) -> dict[str, list[str]]:
+    """Metric -> the raters to report: the one of `choice`, gold alone where it is complete (unless `every`
+    rater is wanted), else every one, but for the people of a crowd, each of whom rated few units of few
+    sessions."""
     by_name: dict[str, list[str]] = {metric: [] for metric in RATED}
     query = """
         SELECT DISTINCT codebook, rater, rater_kind FROM counted_ratings
@@ -68,7 +70,7 @@ def _raters(connection: Any, choice: str | None) -> dict[str, list[str]]:
         if (metric := metric_of.get(codebook)) and not (is_in_crowd and choice is None):
             by_name[metric].append(rater)
     # Only gold must be complete; to count everybody's units takes seconds on a large store.
-    complete = _complete(connection) if GOLD in everyone else set()
+    complete = _complete(connection) if GOLD in everyone and not every else set()
     if choice is not None:
         check_rater(choice, everyone)
         return {metric: [r for r in raters if r == choice] for metric, raters in by_name.items()}

@@ -42,9 +42,13 @@ _FIELDS = HEADS[1:]
 
 class Basis(TypedDict, total=False):
     """What metrics stand on: whose ratings, which definition where a paper and its code differ, ReHAC's λ,
-    Collab-Overcooked's time limit, and which trajectories."""
+    Collab-Overcooked's time limit, and which trajectories.
+
+    `every`: all raters, also of what gold has rated wholly; else gold stands there alone.
+    """
 
     rater: str | None
+    every: bool
     definition: str
     penalty: float
     limit: TimeLimit
@@ -115,6 +119,7 @@ def _choose(
     connection: Any,
     *,
     rater: str | None = None,
+    every: bool = False,
     definition: str = "released",
     penalty: float = 0.08,
     limit: TimeLimit = LIMIT,
@@ -122,7 +127,15 @@ def _choose(
 ) -> dict[str, list[str]]:
     """As `choose`, and Collab-Overcooked's measures under this limit."""
     anew = limit != LIMIT
-    raters = choose(connection, rater=rater, definition=definition, penalty=penalty, only=only, copy=anew)
+    raters = choose(
+        connection,
+        rater=rater,
+        every=every,
+        definition=definition,
+        penalty=penalty,
+        only=only,
+        copy=anew,
+    )
     if anew:
         _limit_anew(store, connection, definition, limit)
     return raters

@@ -33,6 +33,7 @@ HEADLINES: dict[str, tuple[str, ...]] = {
 }
 """Column -> the metrics that it may show: the first of which an arm of the system has a value."""
 GOALS = HEADLINES["Reached the goal"]
+UNSAID = "the log does not say"
 DELIVERED = "Where no success is logged, a run that delivered reached the goal."
 SHARES = frozenset(name for names in HEADLINES.values() for name in names)
 Arm = dict[str, Metric]
@@ -108,7 +109,7 @@ def _goal(arms: Sequence[Arm]) -> str:
 def _headlines(own: Arm, goal: str) -> Iterable[Cell]:
     for names in HEADLINES.values():
         row = own.get(goal if names is GOALS else names[0])
-        yield "" if row is None else replace(of_metric(row), percent=True)
+        yield Number(None, reason=UNSAID) if row is None else replace(of_metric(row), percent=True)
 
 
 def _extremes(

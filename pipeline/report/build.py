@@ -60,7 +60,7 @@ def build(
         questions = (answers.teamwork(store, only), answers.failure(store, only), verdict)
         return Report(
             created=ledger.now(),
-            workspace=str(store.workspace.remote or store.workspace.path),
+            workspace=str(store.workspace.remote or store.workspace.path.resolve().name),
             facts=methods.facts(store, only),
             tables=(
                 methods.contents(store, only),
@@ -88,8 +88,9 @@ def collaboration(
     store: Store, only: Selection | None = None, rater: str | None = None, penalty: float = 0.08
 ) -> tuple[tuple[Table, Table, Table], list[str]]:
     """Tables 2 and 3 and that of all other systems, and the raters whose ratings they rest on."""
-    rows = one_rater(metrics.metrics(store, by=AUDIT, only=only, rater=rater, penalty=penalty))
-    pooled = one_rater(metrics.metrics(store, by=AUDIT[:-1], only=only, rater=rater, penalty=penalty))
+    basis: metrics.Basis = {"only": only, "rater": rater, "every": True, "penalty": penalty}
+    rows = one_rater(metrics.metrics(store, by=AUDIT, **basis))
+    pooled = one_rater(metrics.metrics(store, by=AUDIT[:-1], **basis))
     better = compare.improvements(store, "task_performance", AUTONOMOUS, only=only)
     raters = [row.rater for row in rows if row.rater]
     return (simulated_table(rows, better), real_table(pooled), other_systems_table(pooled)), raters

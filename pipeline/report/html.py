@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,9 @@ PADDING = 1.6
 """Width of the space beside a column, in digits."""
 LONGEST = 20
 """Letters of a word beyond which it may be broken."""
+_LEFTWARD = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"
+_NAME = re.compile(f"[{_LEFTWARD}](?:[^A-Za-z\u00c0-\u024f&<>:;,·()]*[{_LEFTWARD}])?")
+"""What is written from right to left, to where other words or the marks of a list follow."""
 
 
 def html(report: Report) -> str:
@@ -30,13 +34,14 @@ def html(report: Report) -> str:
     Characters that a browser would obey, such as those that turn the direction of writing, are made visible.
     """
     from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 
     engine = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     engine.filters["shade"] = shade
     engine.filters["marked"] = split_commands
     engine.filters["interval"] = interval
     engine.filters["widths"] = widths
+    engine.filters["isolated"] = lambda text: Markup(isolated(str(escape(text))))
     engine.filters["svg"] = lambda figure: Markup(svg(figure))
     engine.filters["drawn"] = lambda excerpt: Markup(excerpts.timeline(excerpt))
     engine.filters["caption"] = excerpts.caption
@@ -44,6 +49,12 @@ def html(report: Report) -> str:
     source = (resources.files("coaudit.pipeline.report") / "report.html.jinja").read_text(encoding="utf-8")
     page = engine.from_string(source).render(report=report, style=Markup(style()))
     return visible(page.replace("\r\n", "\n"))
+
+
+def isolated(html: str) -> str:
+    """Escaped words in which names that are written from right to left take no number that follows to their
+    other side."""
+    return _NAME.sub(r"<bdi>\g<0></bdi>", html)
 
 
 def shade(cell: Cell, table: Table) -> str:

@@ -176,9 +176,8 @@ def _cell(cell: Cell, longest: int, *, stacked: bool) -> list[str]:
     if isinstance(cell, str):
         return _words(cell, longest)
     size = f"({figure(cell.n, whole=True)})" if _has_size(cell) else ""
-    parts = (
-        ((cell.text, size), (cell.bounds,)) if stacked and cell.bounds else ((cell.text, cell.bounds, size),)
-    )
+    bounds = cell.bounds if _has_interval(cell) else ""
+    parts = ((cell.text, size), (bounds,)) if stacked and bounds else ((cell.text, bounds, size),)
     return [escaped(" ".join(filter(None, part))) for part in parts]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -16,7 +17,8 @@ from coaudit.dashboards.views import agreement, efficiency, failures, process
 from coaudit.pipeline.analyze.failures import Share
 from coaudit.pipeline.report import Table
 from coaudit.pipeline.store import Selection
-from coaudit.schemas import Agreement, Metric
+from coaudit.schemas import Agreement, Metric, Trajectory
+from tests.pipeline import stores
 
 Row = dict[str, Any]
 
@@ -180,7 +182,7 @@ def test_real_and_simulated_sessions_are_compared_within_the_systems_that_have_b
         groups = [(system, setting) for system, own in by_system.items() for setting in own]
         wanted = only.system or tuple(by_system)
         if by == ("system", "setting"):
-            return [_share("C.1", group, 5) for group in groups]
+            return [_share(code, group, 5) for group in groups for code in ("C.1", "C.2")]
         settings = sorted({setting for system, setting in groups if system in wanted})
         return [_share(code, (setting,), n) for setting in settings for code, n in (("C.1", 9), ("C.2", 7))]
 
@@ -198,6 +200,50 @@ def test_real_and_simulated_sessions_are_compared_within_the_systems_that_have_b
     assert (
         "No system has both: a difference between settings is one between systems"
         in charts["settings"]["note"]
+    )
+
+
+def test_a_code_is_of_the_systems_that_are_rated_on_it_in_both_settings(
+    charts: dict[str, Row], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of a second system that was rated on C.2 in real sessions alone, C.2 had those beside the first's."""
+    rated = {
+        ("cogym", "real"): ("C.1", "C.2"),
+        ("cogym", "simulated"): ("C.1", "C.2"),
+        ("mix", "real"): ("C.1", "C.2", "C.3"),
+        ("mix", "simulated"): ("C.1",),
+        ("chat", None): ("C.1",),
+    }
+    team = [{"name": "Ann", "kind": "human"}]
+    events = [{"seq": 0, "actor": "Ann", "kind": "message", "text": "Hello"}]
+    runs, lines = [], []
+    for (system, setting), codes in rated.items():
+        name = f"{system} {setting}"
+        of = {"id": name, "native_id": name, "system": system, "setting": setting}
+        runs.append(
+            Trajectory.model_validate({**of, "source": "log", "participants": team, "events": events})
+        )
+        label = "present" if system == "mix" else "absent"
+        lines += [
+            stores.verdict(name, None, "failures", label, code=code, rater="judge", rater_kind="llm")
+            for code in codes
+        ]
+    store = stores.holding(tmp_path / "w", runs)
+    stores.rate(store, lines)
+    monkeypatch.setattr(failures, "ask", lambda query, **which: query(store, **which))
+    failures._settings(Selection(), "judge", ["C.1", "C.2", "C.3"])
+    drawn = [
+        (row["code"], row["setting"], row["rate"], row["trajectories"]) for row in charts["settings"]["rows"]
+    ]
+    assert sorted(drawn) == [
+        ("C.1", "real", 0.5, 2),
+        ("C.1", "simulated", 0.5, 2),
+        ("C.2", "real", 0.0, 1),
+        ("C.2", "simulated", 0.0, 1),
+    ]
+    assert charts["settings"]["note"].endswith(
+        "Each code is of the systems that have both: of cogym (C.2); of cogym and mix together (C.1). "
+        "Not drawn, as no system is rated on them in both: C.3."
     )
 
 

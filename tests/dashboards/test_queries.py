@@ -338,3 +338,27 @@ def test_long_names_are_told_apart_beside_a_chart() -> None:
     labels = _labels(names, 360)
     assert {label[-5:] for label in labels} == {"· ann", "· ben", "here)"}
     assert len(labels) == 4 and max(map(len, labels)) <= 55
+
+
+@pytest.mark.parametrize("pixels, most", [(90, 13), (130, 20), (220, 33), (360, 55)])
+def test_names_that_differ_in_the_middle_alone_are_told_apart_beside_a_chart(pixels: int, most: int) -> None:
+    """Conditions of two factors, of which the model stands in front, looked alike by pairs."""
+    models = ("gpt-4o-2024-11-20", 'claude-3-5-sonnet "20241022"')
+    names = [
+        f"{model}/temperature=0.7/prompt-{n}/with-a-planner-and-a-memory" for model in models for n in "12"
+    ]
+    many = [
+        f"{system} · {name}, seed={seed} of 8"
+        for system in ("chat", "cogym")
+        for name in names
+        for seed in "12"
+    ]
+    for own in (names, many):
+        labels = _labels([*own, "short"], pixels)
+        assert len(labels) == len(own) + 1 and max(map(len, labels)) <= most
+
+
+def test_a_label_of_names_that_differ_in_more_places_than_it_has_letters_is_no_longer_than_them() -> None:
+    names = ["ab" * i + "x" * (90 - 2 * i) for i in range(40)]
+    labels = groups._apart({name: name for name in names}, 12)
+    assert labels and all(0 < len(label) <= 12 for label in labels.values())

@@ -73,7 +73,8 @@ class Records:
         """Whose ratings stand in the tables; None where nobody rated."""
         if self.wanted_rater is not None:
             return self.wanted_rater
-        rows = metrics.metrics(self.store, only=Selection(system=(self.system,)), definition=self.definition)
+        own = Selection(system=(self.system,))
+        rows = metrics.metrics(self.store, only=own, definition=self.definition, every=True)
         return best_rater([row for row in rows if row.metric in RATED])
 
     def load(self, records: Iterable[Record]) -> list[Trajectory]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
+
 from coaudit.dashboards.drawing import lists, markup
 from coaudit.pipeline.report import Number, Report, Table
 from coaudit.pipeline.report.html import html
@@ -73,6 +75,31 @@ def test_models_of_two_providers_have_their_names_whole_in_a_list() -> None:
     rows = [{"id": str(i), "native_id": f"run {i}", "agent_model": name} for i, name in enumerate(models)]
     html = lists.listed(rows, lambda row: "x")
     assert re.findall('<td class="head">([^<]+)</td>', html) == ["a/gpt-x", "b/gpt-x", "llama", "plain", "–"]
+
+
+def test_models_that_differ_in_the_middle_and_those_in_a_folder_keep_their_names_in_a_list() -> None:
+    long = [f"lab/{'planner-' * 4}{n}{'-instruct' * 3}" for n in (1, 2)]
+    assert lists._models({*long, "a/x"}) == {**{name: name for name in long}, "a/x": "x"}
+    paths = ["/models/x/final", "hosted_vllm//models/y/final", "lab/final"]
+    assert lists._models({*paths}) == {**{name: name for name in paths[:2]}, "lab/final": "final"}
+    assert lists._models({"gpt", "openai/gpt", "lab/"}) == {
+        name: name for name in ("gpt", "openai/gpt", "lab/")
+    }
+
+
+@pytest.mark.parametrize(
+    "text, html",
+    [
+        (
+            "by \u0646\u0648\u0631, 4 of \u0645: 5",
+            "by <bdi>\u0646\u0648\u0631</bdi>, 4 of <bdi>\u0645</bdi>: 5",
+        ),
+        ("\u0646 2 \u0648 9 <b>", "<bdi>\u0646 2 \u0648</bdi> 9 &lt;b&gt;"),
+        ("run `coaudit judge`, caf\u00e9 9", "run <code>coaudit judge</code>, caf\u00e9 9"),
+    ],
+)
+def test_a_name_from_right_to_left_in_a_note_moves_no_number_behind_it(text: str, html: str) -> None:
+    assert markup.sentence(text) == f'<div class="ca-note">{html}</div>'
 
 
 def test_only_unions_of_codes_are_bold() -> None:

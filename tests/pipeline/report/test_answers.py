@@ -431,6 +431,15 @@ def test_a_goal_that_logs_tell_of_in_words_alone_says_why_it_has_no_rate(tmp_pat
     assert isinstance(cell, Number) and cell.note == "success must be a number, got 'maybe'"
 
 
+def test_an_arm_whose_logs_know_no_goal_says_so_beside_one_that_has_a_rate(tmp_path: Path) -> None:
+    silent = run("silent", 1, 1.0).model_copy(update={"system": "chat", "outcomes": ()})
+    table = answers.teamwork(holding(tmp_path / "workspace", [silent, run("good", 1, 1.0)])).table
+    assert table is not None
+    cells = {row[1]: row[table.columns.index("Reached the goal")] for row in table.rows}
+    assert isinstance(cells["silent"], Number) and cells["silent"].note == "the log does not say"
+    assert isinstance(cells["good"], Number) and cells["good"].value == 1.0
+
+
 def test_an_arm_that_a_sentence_names_stands_in_the_table(tmp_path: Path) -> None:
     """Ten arms of 7 runs, and two of 6 of which one delivered most often and one least."""
     arms = {f"arm {n}": (7, 3) for n in range(answers.ARMS)} | {"best": (6, 6), "worst": (6, 0)}

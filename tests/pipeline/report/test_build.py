@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.analyze import failures, rates
+from coaudit.pipeline.analyze import failures, metrics, rates
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.report import Number, Report, Table, build, modes
 from coaudit.pipeline.report.html import html, interval
@@ -87,6 +87,13 @@ def test_the_page_opens_offline_and_has_no_script(audited: Store) -> None:
     assert not re.findall(r"""(?:src|href)=["'](?!#)""", page)
     assert "default-src 'none'" in page
     _Balanced().feed(page)
+
+
+def test_a_report_that_is_sent_to_others_shows_no_folder_above_the_workspace(audited: Store) -> None:
+    path = audited.workspace.path
+    report = build.build(audited)
+    assert report.workspace == path.name
+    assert str(path.parent) not in html(report) + json.dumps(build.document(report))
 
 
 def test_table_2_marks_arms_that_are_significantly_better_than_the_autonomous_agent(
@@ -182,6 +189,30 @@ def test_a_table_shows_one_rater_and_says_what_they_did_not_rate() -> None:
     assert [caption.endswith("the rated ones represent the others.") for caption in captions] == [False, True]
     assert build.best_rater([*rows, row("halting_messages", "gold", 1)]) == "gold"
     assert build.best_rater(rows[:1]) is None
+
+
+def test_who_rated_most_stands_in_the_tables_where_gold_has_wholly_rated_one_metric(tmp_path: Path) -> None:
+    """Gold hid their ratings of it, and it was called not rated by them."""
+    team = (Participant(name="Ann", kind="human"), Participant(name="Bot", kind="agent"))
+    events = tuple(
+        Event(seq=i, actor=who, kind="message", text=f"word {i}") for i, who in enumerate(("Ann", "Bot"))
+    )
+    run = Trajectory(
+        id="s", native_id="s", system="chat", source="log", participants=team, events=events, condition="a"
+    )
+    store = stores.holding(tmp_path / "w", [run])
+    lines = [
+        stores.verdict("s", event, "initiative", "yes", rater=who, rater_kind=kind)
+        for event in (0, 1)
+        for who, kind in (("rules", "rule"), ("gold", "human"))
+    ]
+    stores.rate(store, [*lines, stores.verdict("s", 0, "halting", "no", rater="rules", rater_kind="rule")])
+    assert {row.rater for row in metrics.metrics(store) if row.metric == "initiative_entropy"} == {"gold"}
+    (_, _, table), who = build.collaboration(store)
+    assert {*who} == {"rules"}
+    (entropy,) = [row[-1] for row in table.rows if "Initiative entropy (H_init)" in row]
+    assert isinstance(entropy, Number)
+    assert (entropy.value, entropy.n) == (0.0, 1)
 
 
 def test_a_table_says_of_its_own_rows_alone_whose_ratings_they_rest_on() -> None:

@@ -195,3 +195,11 @@ def _printed(page: str, folder: Path) -> list[tuple[str, tuple[float, float]]]:
         text = sheet.extract_text(visitor_text=visit)
         result.append((text, (min(places, default=0.0) / width, max(places, default=0.0) / width)))
     return result
+
+
+def test_a_name_from_right_to_left_moves_no_number_behind_it_in_captions_answers_and_methods() -> None:
+    words = "by \u0646\u0648\u0631, 4 <b>"
+    one = Table("t", "T", words, ("A", "B"), (("x", Number(1.0)),))
+    answer = Answer("Q?", (words,), one, "")
+    page = html(Report("now", "here", (), (one,), (words,), (answer,)))
+    assert page.count("by <bdi>\u0646\u0648\u0631</bdi>, 4 &lt;b&gt;") == 4

@@ -63,11 +63,18 @@ def test_one_long_name_does_not_make_a_table_small() -> None:
 
 
 def test_intervals_of_many_columns_stand_below_their_numbers() -> None:
-    cells = (Number(0.5, 0.2, 0.7, 40), Number(0.25), *[Number(0.1, 0.0, 0.2, 9)] * 4)
-    table = Table("t", "T", "", ("Arm", *"abcdef"), (("x", *cells),))
+    cells = (
+        Number(0.5, 0.2, 0.7, 40),
+        Number(0.25),
+        Number(None, 0.3, 0.4, reason="no label"),
+        *[Number(0.1, 0.0, 0.2, 9)] * 4,
+    )
+    table = Table("t", "T", "", ("Arm", *"abcdefg"), (("x", *cells),))
     text = latex(Report("now", "here", (), (table,), ()))
     assert r"x & \begin{tabular}[t]{@{}r@{}}0.500 (40)\\" + "\n{}[0.200--0.700]" in text
-    assert r"& 0.250 &" in text
+    assert r"& 0.250 & -- &" in text, (
+        "what has no value has no interval, of which the key says nothing either"
+    )
 
 
 def test_a_key_is_of_what_a_table_has() -> None:
