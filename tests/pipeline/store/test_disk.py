@@ -232,7 +232,7 @@ def test_pipes_devices_and_folders_are_no_files_of_a_ledger(tmp_path: Path) -> N
 
 
 def test_a_lock_is_held_though_the_disk_has_no_room_for_the_name_of_its_holder(tmp_path: Path) -> None:
-    """A command ended with "No space left on device" and no file's name, before it tried what it was to do."""
+    """A command ended with "No space left on device" and no file's name."""
     code = """if True:
         import resource, sys
         from pathlib import Path
