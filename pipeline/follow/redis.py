@@ -86,7 +86,7 @@ class Channel:
                         last = time.monotonic()
                         yield message
             except redis.AuthenticationError as error:
-                why = f"{self.name}: the server wants a password; give it in {PASSWORD}"
+                why = f"{self.name}: the server wants a password, or another one; give it in {PASSWORD}"
                 raise SourceError(why) from error
             except redis.ResponseError as error:
                 raise SourceError(f"{self.name}: {_plain(error, self.url)}") from error

@@ -12,7 +12,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol, TextIO
@@ -102,7 +102,7 @@ def _take_lock(file: TextIO, operation: int = fcntl.LOCK_EX) -> str | None:
     except BlockingIOError:
         file.seek(0)
         return file.read().strip() or "unknown"
-    file.truncate(0)
-    file.write(f"{process_name()}\n")
-    file.flush()
+    with suppress(OSError):  # a full disk has no room for the name, and the lock is held
+        file.truncate(0)
+        os.write(file.fileno(), f"{process_name()}\n".encode())
     return None

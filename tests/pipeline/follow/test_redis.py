@@ -328,6 +328,7 @@ def test_a_password_is_asked_for_taken_from_the_environment_and_never_shown(
     assert "REDIS_PASSWORD" in refused.said
     wrong = follow(server.url.replace("//", "//:hunter3@"))
     wrong.finish(status=1)
+    assert "the server wants a password, or another one" in wrong.said
     taken = follow(server.url, "--stop-when-idle", "1", REDIS_PASSWORD="hunter2")
     taken.finish()
     inside = follow(server.url.replace("//", "//:hunter2@"), "--stop-when-idle", "1")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -227,3 +229,16 @@ def test_pipes_devices_and_folders_are_no_files_of_a_ledger(tmp_path: Path) -> N
     names = ["a.jsonl", "e.jsonl"]
     assert list(ledger.sizes(folder)) == names
     assert [path.name for path in ledger.files(folder)] == names
+
+
+def test_a_lock_is_held_though_the_disk_has_no_room_for_the_name_of_its_holder(tmp_path: Path) -> None:
+    """A command ended with "No space left on device" and no file's name."""
+    code = """if True:
+        import resource, sys
+        from pathlib import Path
+        from coaudit.pipeline.store.locks import FolderLocks
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        with FolderLocks(Path(sys.argv[1])).exclusive("turn", print):
+            with FolderLocks(Path(sys.argv[1])).attempt("turn") as holder:
+                sys.exit(0 if holder == "unknown" else 9)"""
+    assert subprocess.run([sys.executable, "-P", "-c", code, str(tmp_path)], check=False).returncode == 0
