@@ -111,7 +111,9 @@ def axis(names: Sequence[str], pixels: int = PIXELS) -> alt.Axis:
     texts = {name: f"…{name[start:]}" if start and name in long else name for name in every}
     for size in (*(size for size in SIZES if size < most), most):
         apart = _apart(texts, size)
-        own = f"{json.dumps(apart)}[datum.label] || {cut}" if apart else cut
+        # A name alone might be that of something that every object has, such as `constructor`.
+        keys = json.dumps({f"={name}": text for name, text in apart.items()})
+        own = f"{keys}['=' + datum.label] || {cut}" if apart else cut
         label = f"{letters} >= {size} ? ({own}) : {label}" if apart or label != cut else cut
     return alt.Axis(labelLimit=limit, labelOverlap=False, labelExpr=label)
 

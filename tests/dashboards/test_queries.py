@@ -354,7 +354,8 @@ def test_names_that_differ_in_the_middle_alone_are_told_apart_beside_a_chart(pix
         for seed in "12"
     ]
     for own in (names, many):
-        labels = _labels([*own, "short"], pixels)
+        labels = _labels([*own, "constructor"], pixels)
+        assert "constructor" in labels, "what every object has is no label"
         assert len(labels) == len(own) + 1 and max(map(len, labels)) <= most
 
 
