@@ -263,6 +263,20 @@ def _set_session(guess: Guess, survey: Survey) -> None:
         guess.native_id = _ids(heads, survey)
     if (not guess.native_id and survey.per_file) or (guess.shape == "table" and not guess.native_id):
         guess.native_id = _places(survey)
+    _set_head(guess, survey, heads)
+    columns, guess.tags = guess.tags, {}
+    if survey.format == "text":
+        heads.pop("file", None)
+    _set_labels(guess, survey, heads)
+    _name_success(guess, survey)
+    _set_request(guess, heads)
+    if guess.shape == "table" or guess.each:
+        guess.tags = {key: path for key, path in columns.items() if path not in guess.head.values()}
+        _drop_outcomes_of_events(guess, survey)
+
+
+def _set_head(guess: Guess, survey: Survey, heads: dict[str, PathSummary]) -> None:
+    """Set which fields say the session's condition, task, instance, agent and model."""
     said_once = heads
     if guess.each:
         said_once = {path: one for path, one in heads.items() if not _is_argument(path, survey)}
@@ -279,10 +293,10 @@ def _set_session(guess: Guess, survey: Survey) -> None:
             continue
         if field is not None and (name == "instance" or field.path not in guess.native_id):
             guess.head[name] = field.path
-    columns = guess.tags
-    guess.tags = {}
-    if survey.format == "text":
-        heads.pop("file", None)
+
+
+def _set_labels(guess: Guess, survey: Survey, heads: dict[str, PathSummary]) -> None:
+    """Sort what else is said once a session into secrets, outcomes and tags."""
     if survey.sides:
         guess.tags["side"] = "side"
     for path, field in heads.items():
@@ -306,20 +320,18 @@ def _set_session(guess: Guess, survey: Survey) -> None:
             and not path.startswith(f"{guess.reply}.")
         ):
             guess.tags[_unique_name(field.key, guess.tags)] = path
-    _name_success(guess, survey)
-    _set_request(guess, heads)
-    if guess.shape == "table" or guess.each:
-        guess.tags = {key: path for key, path in columns.items() if path not in guess.head.values()}
-        guess.outcomes = {
-            name: path
-            for name, path in guess.outcomes.items()
-            if _is_outcome(name, survey.paths[path]) and _is_constant(path, guess, survey, but_last=True)
-        }
-        of_actions = {
-            path for path in guess.outcomes.values() if is_of_actions(survey.paths[path], guess, survey)
-        }
-        guess.outcomes = {name: path for name, path in guess.outcomes.items() if path not in of_actions}
-        guess.uncertain_statuses += sorted(of_actions - {*guess.uncertain_statuses})
+
+
+def _drop_outcomes_of_events(guess: Guess, survey: Survey) -> None:
+    """Leave the outcomes that rows of events say of their session, and not of an action."""
+    outcomes = {
+        name: path
+        for name, path in guess.outcomes.items()
+        if _is_outcome(name, survey.paths[path]) and _is_constant(path, guess, survey, but_last=True)
+    }
+    of_actions = {path for path in outcomes.values() if is_of_actions(survey.paths[path], guess, survey)}
+    guess.outcomes = {name: path for name, path in outcomes.items() if path not in of_actions}
+    guess.uncertain_statuses += sorted(of_actions - {*guess.uncertain_statuses})
     if guess.each and any(map(agent_steps.messages, survey.records)):
         guess.outcomes = {}  # such events say how an action ended, and nothing of the run
 
