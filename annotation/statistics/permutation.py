@@ -87,7 +87,7 @@ class Arms:
         rest: Floats = self.y - self.y.sum() / self.x.sum() * self.x
         return rest
 
-    @property
+    @cached_property
     def single(self) -> bool:
         """Whether each sample holds a single value of each cluster, and some clusters are in one alone: then
         `noise` is what rounding is small beside."""
