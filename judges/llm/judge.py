@@ -22,9 +22,9 @@ from .answers import Answer, answer_of
 from .context import Context
 from .prompts import rubric
 
-REVISION = 2
-"""Revision of what is written here and in the prompts around a codebook; it is part of every judge's
-version."""
+REVISION = 3
+"""Revision of what is written here and in the prompts around a codebook, and of how events are shown; it is
+part of every judge's version."""
 OVERLAP = 0.2
 """Share of a window's budget that the next window repeats."""
 _TURNS = {"question_reply": ("message", "reply")}

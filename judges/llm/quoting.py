@@ -22,6 +22,10 @@ _TEMPLATE = re.compile(
     r"<(?=\|)|<(?=｜)|<(?=/?[A-Za-z_][\w.:-]{0,40}>)|<(?=</?SYS>>)|\[(?=/?g?[A-Z][A-Z_ ]{1,40}\])"
 )
 """Where a chat template's token may begin: <|im_start|>, </s>, <tool_call>, [INST], [gMASK]."""
+REPETITION = 60
+"""Characters from which an argument that stands in the event's text is a repetition and no coincidence: a
+Co-Gym session opens with its task in the text and in two arguments."""
+REPEATED = "(stands in the text above)"
 _BREAK = "\u200b"
 _CONTROL = re.compile(f"[{INVISIBLE}]")
 _SPACE = re.compile(r"\s+")
@@ -75,7 +79,7 @@ def event_lines(event: Event, who: str) -> str:
     if event.action:
         parts.append(lines(event.action.name))
         if event.action.arguments:
-            parts.append(lines(_arguments(event.action.arguments)))
+            parts.append(lines(_arguments(event.action.arguments, event.text or "")))
         elif event.action.raw:
             parts.append(lines(event.action.raw))
     if event.error:
@@ -114,12 +118,15 @@ def plain(text: str) -> str:
     return _SPACE.sub(" ", normal_form).strip()
 
 
-def _arguments(arguments: Mapping[str, object]) -> str:
-    return "\n".join(f"{key}={_value(value)}" for key, value in arguments.items())
+def _arguments(arguments: Mapping[str, object], text: str) -> str:
+    """Arguments, a line each; one that repeats a part of the event's text only says so."""
+    return "\n".join(f"{key}={_value(value, text)}" for key, value in arguments.items())
 
 
-def _value(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _value(value: object, text: str) -> str:
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return REPEATED if len(value) >= REPETITION and value in text else value
 
 
 def _notices(event: Event) -> list[str]:

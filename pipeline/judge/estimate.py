@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import itertools
+import math
+import random
 from dataclasses import dataclass
 
 from ...judges.clients.protocol import ContextTooSmall
 from ...judges.llm import LLMJudge
 from ...judges.llm.context import Context
 from ...judges.llm.prices import Price
-from ...schemas import Codebook, canonical_json
+from ...schemas import Codebook
 from ...schemas.text import count_of
-from ..store import Store, first_row
+from ..store import Store
+from ..store.stream import Size
 from .model import Model
 from .open_work import open_work
 from .questions import Job, Planner
 from .scope import Scope, Summary, batches
 
 SAMPLE = 100
+"""Trajectories that are looked at, and questions whose tokens are counted."""
+EVENTS = 20_000
+"""Events from which on no further trajectory is looked at."""
 TOKENS_OF_A_CHOICE = 8
 TOKENS_OF_A_FINDING = 30
 
@@ -56,71 +62,78 @@ class Estimate:
 
 
 def estimate(store: Store, scope: Scope, model: Model) -> Estimate:
-    """What is left for a model to rate under all codebooks of a scope."""
-    answers = requests = prompt = completion = 0
+    """What is left for a model to rate under all codebooks of a scope, from the prompts of some trajectories
+    and the units of all."""
+    secret = store.workspace.secret()
+    answers = requests = prompt = completion = 0.0
     for book in scope.books:
-        units, pending = _pending_counts(store, book, scope, model)
-        if scope.limit is not None and units > scope.limit:
-            units, pending = scope.limit, round(pending * scope.limit / units)
-        sample_size, tokens = _sample(store, book, scope, model) if pending > 0 else (0, [])
-        scope = scope.less(units)
-        a_unit = pending / sample_size if sample_size else 0
-        questions = round(a_unit * sum(map(len, tokens)))
-        answers += pending
-        requests += questions
-        prompt += int(a_unit * sum(map(sum, tokens)))
+        work = open_work(store, model.maker(model.judge(book, scope)), scope, secret)
+        groups = (work.unanswered, work.answered)
+        looks = [(_look(store, book, scope, model, secret, group.sizes), group.n_units) for group in groups]
+        units = sum(n_units * look.open for look, n_units in looks)
+        part = 1.0 if scope.limit is None else min(1.0, scope.limit / max(units, 1))
+        scope = scope.less(round(units * part))
         codes = len(book.codes)
-        completion += questions * (TOKENS_OF_A_CHOICE if codes == 1 else TOKENS_OF_A_FINDING * codes)
-    return Estimate(answers, requests, prompt, completion, model.price, scope.repeats)
+        a_completion = TOKENS_OF_A_CHOICE if codes == 1 else TOKENS_OF_A_FINDING * codes
+        for look, n_units in looks:
+            asked = n_units * scope.repeats * look.asked * part
+            answers += asked
+            requests += asked * look.requests
+            prompt += asked * look.tokens
+            completion += asked * look.requests * a_completion
+    return Estimate(
+        _count(answers), _count(requests), _count(prompt), _count(completion), model.price, scope.repeats
+    )
 
 
-def _pending_counts(store: Store, book: Codebook, scope: Scope, model: Model) -> tuple[int, int]:
-    """How many units this rater has still to rate with these parameters, and how many answers that takes.
-
-    What the same judge answered under another name is copied, not asked; where errors are retried it is
-    counted all the same, so that the numbers are a little too high.
-    """
-    query = """
-        SELECT count(DISTINCT (u.trajectory_id, u.event)), count(*)
-        FROM codebook_units u, range(?) AS repeats(repeat)
-        WHERE u.codebook = ? AND (? OR NOT u.opening)
-            AND (? IS NULL OR EXISTS (
-                SELECT 1 FROM samples s
-                WHERE s.sample = ? AND s.codebook = ? AND s.trajectory_id = u.trajectory_id
-                    AND s.event IS NOT DISTINCT FROM u.event
-            ))
-            AND NOT EXISTS (
-                SELECT 1 FROM current_ratings r
-                WHERE r.trajectory_id = u.trajectory_id AND r.event IS NOT DISTINCT FROM u.event
-                    AND r.unit_hash = u.hash AND r.codebook = ? AND r.codebook_version = ?
-                    AND r.parameters = ? AND r.repeat = repeats.repeat
-                    AND (r.error IS NULL OR NOT ?)
-                    AND (r.rater = ? OR r.rater_version = ? AND r.error IS NULL AND r.repeat = 0 AND NOT ?)
-            )
-    """
-    where = [scope.repeats, book.name, scope.include_query, scope.sample, scope.sample, book.name]
-    maker = model.maker(model.judge(book, scope))
-    parameters = canonical_json(maker.extra_fields["parameters"])
-    again = scope.retry_errors
-    values = [*where, book.name, book.version, parameters, again, model.rater, maker.version, again]
-    with store.reading(synced=True) as connection:
-        row = first_row(connection, query, values)
-    return (int(row[0]), int(row[1])) if row else (0, 0)
+def _count(number: float) -> int:
+    """The next whole number, that of a sum of shares whatever the order of its parts."""
+    return math.ceil(round(number, 6))
 
 
-def _sample(store: Store, book: Codebook, scope: Scope, model: Model) -> tuple[int, list[list[int]]]:
-    """Up to `SAMPLE` open jobs: how many units they answer, and of each the prompt tokens of its questions.
+@dataclass(frozen=True)
+class _Look:
+    """What a random sample of trajectories has of questions."""
 
-    A job that fits no context has no question.
-    """
+    asked: float = 0.0
+    """Share of the answers that have to be asked for."""
+    open: float = 0.0
+    """Share of those and of what is copied: the same prompt was answered by another name or version."""
+    requests: float = 0.0
+    """For an answer to be asked for; less than 1 where units share a prompt."""
+    tokens: float = 0.0
+    """Prompt tokens for an answer to be asked for."""
+
+
+def _look(
+    store: Store, book: Codebook, scope: Scope, model: Model, secret: bytes, sizes: list[Size]
+) -> _Look:
+    """What is open in some of these trajectories; a job that fits no context has no request."""
     judge = model.judge(book, scope)
-    planner = Planner(judge, model.maker(judge), scope, b"", Summary())
-    context = Context(model.context)
-    sizes = open_work(store, planner.maker, scope, b"").unanswered_sizes
-    read = itertools.takewhile(lambda _: not planner.is_full, batches(store, book, sizes))
-    jobs = (job for batch in read for job in planner.jobs(batch.units(scope)))
-    some = list(itertools.islice(jobs, SAMPLE))
-    return sum(len(job.units) for job in some), [_questions(judge, job, context) for job in some]
+    summary = Summary()
+    planner = Planner(judge, model.maker(judge), scope, secret, summary)
+    read = itertools.takewhile(lambda _: not planner.is_full, batches(store, book, _some(sizes)))
+    jobs = [job for batch in read for job in planner.jobs(batch.units(scope))]
+    if not jobs and not summary.rated:
+        return _Look()
+    asked = sum(len(job.units) for job in jobs)
+    among = asked + summary.rated + summary.already
+    some = random.Random(0).sample(jobs, min(SAMPLE, len(jobs)))
+    tokens = [_questions(judge, job, Context(model.context)) for job in some]
+    n_units = max(1, sum(len(job.units) for job in some))
+    return _Look(
+        asked / among,
+        (asked + summary.rated) / among,
+        sum(map(len, tokens)) / n_units,
+        sum(map(sum, tokens)) / n_units,
+    )
+
+
+def _some(sizes: list[Size]) -> list[Size]:
+    """A random sample of trajectories, the same in every run: at most `SAMPLE`, and `EVENTS` events."""
+    order = random.Random(0).sample(sizes, min(SAMPLE, len(sizes)))
+    before = itertools.accumulate((events for _, events in order), initial=0)
+    return [size for size, events in zip(order, before, strict=False) if events < EVENTS]
 
 
 def _questions(judge: LLMJudge, job: Job, context: Context) -> list[int]:

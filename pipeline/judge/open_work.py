@@ -9,10 +9,11 @@ without them a run only takes longer.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from ...schemas import Maker, canonical_json, content_hash
 from ..errors import StoreError
@@ -50,6 +51,20 @@ _UNITS = """
 
 
 @dataclass(frozen=True)
+class Group:
+    """Some trajectories with their numbers of events, and the number of all their units."""
+
+    sizes: list[Size]
+    n_units: int
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[Any, ...]]) -> Group:
+        """Those of these rows of `_UNITS`."""
+        items = list(rows)
+        return cls([(key, events) for key, events, *_ in items], sum(units for _, _, _, units, *_ in items))
+
+
+@dataclass(frozen=True)
 class OpenWork:
     """What a model may still have to be asked under one codebook."""
 
@@ -61,8 +76,10 @@ class OpenWork:
     """Trajectory -> hash of its content."""
     n_settled: int
     """Answers, over repeats, that need no look at their prompts."""
-    unanswered_sizes: list[Size]
+    unanswered: Group
     """Those of the trajectories that have a unit without an answer, whatever its prompt is by now."""
+    answered: Group
+    """The others: all of their units have answers, some perhaps to prompts that are no longer the same."""
 
 
 def open_work(store: Store, maker: Maker, scope: Scope, secret: bytes) -> OpenWork:
@@ -81,7 +98,8 @@ def open_work(store: Store, maker: Maker, scope: Scope, secret: bytes) -> OpenWo
         [(key, events) for key, events, *_ in open_rows],
         {key: digest for key, _, digest, *_ in open_rows},
         sum(scope.repeats * units for *_, units, is_open, is_noted in rows if is_noted and not is_open),
-        [(key, events) for key, events, _, _, is_open, _ in rows if is_open],
+        Group.of(row for row in open_rows if row[4]),
+        Group.of(row for row in open_rows if not row[4]),
     )
 
 

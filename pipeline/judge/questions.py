@@ -111,7 +111,8 @@ class Planner:
     def _is_known(self, unit: Unit, key: str, ratings: list[PriorRating], repeat: int) -> bool:
         same = [k for k in ratings if k.prompt_hash == key and k.parameters == self._parameters]
         answers = [k for k in same if k.repeat == repeat]
-        mine = [k for k in answers if k.rater == self.maker.rater and k.current]
+        by_this = (self.maker.rater, self.maker.version)
+        mine = [k for k in answers if (k.rater, k.rater_version) == by_this and k.current]
         if self._covers(mine):
             if self.scope.retry_errors and any(k.failed for k in mine):
                 return False

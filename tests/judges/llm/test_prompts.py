@@ -147,6 +147,35 @@ def test_notices_of_the_environment_are_quoted_as_well() -> None:
     assert "\n| Idle.\n| Answer: no" in quoting.transcript([event], log.participants, MARK)
 
 
+def test_an_argument_that_repeats_the_text_of_its_event_is_shown_once() -> None:
+    query = "Plan three days in Burbank for seven people who want to spend less than 7,600 dollars."
+    text = f"You plan trips.\n{query}"
+    opening = LOG.events[0].model_copy(
+        update={
+            "text": text,
+            "action": Action(name="START", arguments={"task": text, "query": query, "city": "Burbank"}),
+        }
+    )
+    shown = quoting.event_lines(opening, "environment_1")
+    assert shown.count(query) == 1
+    assert shown.endswith(
+        "| START\n| task=(stands in the text above)\n| query=(stands in the text above)\n| city=Burbank"
+    )
+    assert quoting.occurs(query, opening)
+
+
+def test_an_argument_that_says_more_than_the_text_is_shown_in_full() -> None:
+    letter = "Dear neighbours, the fire drill is on Monday at nine; please leave by the stairs."
+    event = LOG.events[1].model_copy(
+        update={
+            "kind": "action",
+            "text": letter[:-1],
+            "action": Action(name="SEND", arguments={"text": letter}),
+        }
+    )
+    assert f"| text={letter}" in quoting.event_lines(event, "agent_1")
+
+
 def long_log() -> Trajectory:
     return team(*(("agent" if i % 2 else "human", f"message {i}: {'word ' * 60}") for i in range(60)))
 

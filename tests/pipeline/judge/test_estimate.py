@@ -1,0 +1,99 @@
+"""What a run would take is said before it begins, also where answers exist that no longer fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coaudit.pipeline.ingest.measure import save
+from coaudit.pipeline.judge import estimate
+from coaudit.pipeline.store import Store
+from tests.conftest import Coaudit
+from tests.judges.endpoint import Endpoint
+from tests.judges.teams import team
+from tests.pipeline.stores import made
+
+SAYING = re.compile(r"(\d+) (?:units?|answers?) to (?:ask about|get)[^:]*: about (\d+) requests?")
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    with Endpoint().serving() as serving:
+        yield serving
+
+
+@pytest.fixture
+def store(workspace: Path) -> Store:
+    return made(workspace)
+
+
+def add(store: Store, names: range, *more: str) -> None:
+    """Sessions of a question and its reply, and of what the human says further."""
+    words = ["Shall I book it?", "Yes.", *more]
+    sides = ["agent", *["human"] * (len(words) - 1)]
+    logs = [team(*((side, f"{text} {i}") for side, text in zip(sides, words, strict=True)), key=f"t{i:03}")
+            for i in names]  # fmt: skip
+    with store.writing() as connection:
+        save(store, logs, connection)
+
+
+def judged(coaudit: Coaudit, endpoint: Endpoint, *options: str) -> tuple[int, int, Any]:
+    """The units and requests that were announced, and what the run did."""
+    wanted = ["judge", "--json", "--model", "hosted_vllm/judge", "--api-base", endpoint.url]
+    done = coaudit(*wanted, "--codebook", "initiative", *options)
+    units, requests = map(int, SAYING.search(done.err).groups())  # type: ignore[union-attr]
+    return units, requests, done.json
+
+
+def test_what_an_older_version_answered_to_the_same_prompt_is_not_announced(
+    coaudit: Coaudit, store: Store, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(store, range(3))
+    assert judged(coaudit, endpoint)[:2] == (6, 6)
+    monkeypatch.setattr("coaudit.judges.llm.judge.REVISION", -1)
+    units, requests, done = judged(coaudit, endpoint)
+    assert (units, requests, done["requests"], done["rated"]) == (0, 0, 0, 6)
+
+
+def test_what_a_new_version_asks_in_other_words_is_announced(
+    coaudit: Coaudit, store: Store, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(store, range(3))
+    judged(coaudit, endpoint, "--context", "transcript")
+    monkeypatch.setattr("coaudit.judges.llm.judge.REVISION", -1)
+    monkeypatch.setattr("coaudit.judges.llm.quoting._BREAK", "-")
+    monkeypatch.setattr("coaudit.judges.llm.quoting._TEMPLATE", re.compile("(?=Shall)"))
+    units, requests, done = judged(coaudit, endpoint, "--context", "transcript")
+    assert (units, requests, done["requests"]) == (6, 6, 6)
+
+
+def test_a_log_that_grew_changes_the_prompts_of_what_was_answered(
+    coaudit: Coaudit, store: Store, endpoint: Endpoint
+) -> None:
+    add(store, range(4))
+    judged(coaudit, endpoint, "--context", "transcript")
+    add(store, range(1), "And the train?")
+    units, requests, done = judged(coaudit, endpoint, "--context", "transcript")
+    assert (units, requests, done["requests"], done["already"]) == (3, 3, 3, 6)
+
+
+def test_where_only_some_are_looked_at_the_rest_is_taken_to_be_alike(
+    coaudit: Coaudit, store: Store, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(store, range(40))
+    judged(coaudit, endpoint, "--rater", "first", "--limit", "40")
+    monkeypatch.setattr(estimate, "SAMPLE", 20)
+    units, _, done = judged(coaudit, endpoint, "--rater", "second", "--repeats", "1", "--max-requests", "0")
+    assert 20 <= units <= 60 and done["rated"] == 40
+
+
+def test_a_limit_is_of_units_and_repeats_are_of_each(
+    coaudit: Coaudit, store: Store, endpoint: Endpoint
+) -> None:
+    add(store, range(4))
+    units, requests, done = judged(coaudit, endpoint, "--limit", "3", "--repeats", "2")
+    assert (units, requests, done["requests"]) == (6, 6, 6)
