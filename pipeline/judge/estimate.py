@@ -76,11 +76,11 @@ def estimate(store: Store, scope: Scope, model: Model) -> Estimate:
         codes = len(book.codes)
         a_completion = TOKENS_OF_A_CHOICE if codes == 1 else TOKENS_OF_A_FINDING * codes
         for look, n_units in looks:
-            asked = n_units * scope.repeats * look.asked * part
-            answers += asked
-            requests += asked * look.requests
-            prompt += asked * look.tokens
-            completion += asked * look.requests * a_completion
+            number = n_units * scope.repeats * look.questions * part
+            answers += number
+            requests += number * look.requests
+            prompt += number * look.tokens
+            completion += number * look.requests * a_completion
     return Estimate(
         _count(answers), _count(requests), _count(prompt), _count(completion), model.price, scope.repeats
     )
@@ -95,7 +95,7 @@ def _count(number: float) -> int:
 class _Look:
     """What a random sample of trajectories has of questions."""
 
-    asked: float = 0.0
+    questions: float = 0.0
     """Share of the answers that have to be asked for."""
     open: float = 0.0
     """Share of those and of what is copied: the same prompt was answered by another name or version."""
@@ -116,14 +116,14 @@ def _look(
     jobs = [job for batch in read for job in planner.jobs(batch.units(scope))]
     if not jobs and not summary.rated:
         return _Look()
-    asked = sum(len(job.units) for job in jobs)
-    among = asked + summary.rated + summary.already
+    n_questions = sum(len(job.units) for job in jobs)
+    among = n_questions + summary.rated + summary.already
     some = random.Random(0).sample(jobs, min(SAMPLE, len(jobs)))
     tokens = [_questions(judge, job, Context(model.context)) for job in some]
     n_units = max(1, sum(len(job.units) for job in some))
     return _Look(
-        asked / among,
-        (asked + summary.rated) / among,
+        n_questions / among,
+        (n_questions + summary.rated) / among,
         sum(map(len, tokens)) / n_units,
         sum(map(sum, tokens)) / n_units,
     )
