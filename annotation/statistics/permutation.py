@@ -33,6 +33,7 @@ from .intervals import Floats
 FEW = 20_000
 """Arrangements that are all looked at."""
 _AT_ONCE = 400_000  # numbers in a block of arrangements
+_TOGETHER = 8  # blocks that are drawn at once
 _IN_CACHE = 16_000  # numbers of which many tables are made: larger ones are mapped and given back each time
 _CACHE_BITS = 10_000_000  # bits of arrangements that are kept for other tests of the same clusters
 _LAST_BITS = 40 * _CACHE_BITS  # bits of those that are kept until a test of other clusters
@@ -388,14 +389,45 @@ def _blocks(sample: Arms, draws: int, seed: int) -> Iterator[NDArray[np.bool_]]:
 def _random_blocks(label: bytes, paired: bytes, draws: int, seed: int) -> Iterator[NDArray[np.uint8]]:
     """Blocks (B, C / 8) of random arrangements, a bit a cluster."""
     arrangement, both = (np.frombuffer(one, dtype=np.bool_) for one in (label, paired))
-    rng, apart = np.random.default_rng(seed), arrangement[~both]
+    rng, first = np.random.default_rng(seed), int(arrangement[~both].sum())
     rows = max(1, _AT_ONCE // len(arrangement))
-    for start in range(0, draws, rows):
-        size = min(rows, draws - start)
+    for start in range(0, draws, _TOGETHER * rows):
+        size = min(_TOGETHER * rows, draws - start)
         labels = np.empty((size, len(arrangement)), dtype=bool)
-        labels[:, both] = rng.random((size, int(both.sum()))) < 0.5
-        labels[:, ~both] = rng.permuted(np.broadcast_to(apart, (size, len(apart))), axis=1)
-        yield np.packbits(labels, axis=1)
+        labels[:, both] = _coins(rng, size, int(both.sum()))
+        labels[:, ~both] = _subsets(rng, size, int((~both).sum()), first)
+        packed = np.packbits(labels, axis=1)
+        yield from (packed[row : row + rows] for row in range(0, size, rows))
+
+
+def _coins(rng: np.random.Generator, size: int, n: int) -> NDArray[np.uint8]:
+    """(B, n) of 0 and 1, either as likely."""
+    width = (n + 7) // 8
+    return np.unpackbits(_bytes(rng, size, width), axis=1, count=n)
+
+
+def _subsets(rng: np.random.Generator, size: int, n: int, k: int) -> NDArray[np.bool_]:
+    """(B, n) random choices of k among n, all as likely; in a fourth of the time of a shuffle.
+
+    Each of n is chosen by itself first. Of those that are too many, or of the others where they are too few,
+    random ones change sides until k are chosen: no step prefers one of n, so no choice is preferred.
+    """
+    labels = _bytes(rng, size, n) < round(256 * k / max(n, 1))
+    excess = labels.sum(1, dtype=np.int64) - k
+    rows = np.flatnonzero(excess)
+    while len(rows):
+        place = rng.integers(n, size=len(rows))
+        is_surplus = labels[rows, place] == (excess[rows] > 0)
+        changing, place = rows[is_surplus], place[is_surplus]
+        labels[changing, place] ^= True
+        excess[changing] -= np.sign(excess[changing])
+        rows = rows[excess[rows] != 0]
+    return labels
+
+
+def _bytes(rng: np.random.Generator, size: int, n: int) -> NDArray[np.uint8]:
+    """(B, n) random bytes."""
+    return np.frombuffer(rng.bytes(size * n), dtype=np.uint8).reshape(size, n)
 
 
 @lru_cache(maxsize=48)
