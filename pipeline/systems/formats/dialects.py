@@ -412,7 +412,7 @@ def _part(part: Message) -> Iterator[Message]:
         yield {"type": "text", "text": str(inside["name"])}
     elif "toolId" in part and first_value(part, IDS):
         yield from _call_blocks(part)
-    elif str(part.get("type")).startswith("tool-") and first_value(part, IDS):
+    elif str(part.get("type")).startswith("tool-") and (first_value(part, IDS) or part.get("state")):
         yield from _call_blocks({"name": str(part["type"])[len("tool-") :], **part})
     elif "arguments" in part or "input" in part:
         yield from _call_blocks(part)
