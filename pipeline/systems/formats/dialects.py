@@ -311,9 +311,11 @@ def _step(item: Message) -> list[Message]:
     answer = [] if result is None or not calls else [{"type": "tool_result", "content": result, **failure}]
     time = first_value(item, TIMES) or (timing.get("end_time") if isinstance(timing, dict) else None)
     content = [*text, *calls, *answer]
-    if failure and not content:  # an id of no call makes it a note
-        return [{"role": "tool", "tool_call_id": "", "content": reason, **failure, "timestamp": time}]
-    return [{"role": "assistant", "content": content, "timestamp": time}]
+    step = {"role": "assistant", "content": content, "timestamp": time}
+    if failure and not calls:  # an id of no call makes it a note
+        note = {"role": "tool", "tool_call_id": "", "content": reason, **failure, "timestamp": time}
+        return [step, note] if content else [note]
+    return [step]
 
 
 def _exchange(item: Message) -> list[Message]:
