@@ -276,7 +276,10 @@ def _speaker(item: Message) -> tuple[str | None, str | None]:
         name = value.get("role", value.get("name")) if isinstance(value, dict) else value
         if isinstance(name, str) and name:
             role = ROLES.get(name.lower())
-            return (role, None) if role else (OF_KIND[role_of(name).kind], name)
+            if role is None:
+                return OF_KIND[role_of(name).kind], name
+            # AutoGen's source is always a name, which a framework's word for a role may be, too.
+            return role, name if key == "source" and "models_usage" in item and name.lower() != role else None
     return None, None
 
 
