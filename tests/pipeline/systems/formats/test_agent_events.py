@@ -35,3 +35,22 @@ def test_agents_that_are_called_by_a_word_for_a_role_are_not_one(tmp_path: Path)
         ("ai", "message", sentence(1)),
     ]
     assert {p.name: p.kind for p in team.team()} == {"user": "human", "bot": "agent", "ai": "agent"}
+
+
+def test_events_of_unknown_kinds_are_named_and_cost_no_others(tmp_path: Path) -> None:
+    """As a log of OpenHands may be full of them."""
+    mark = {"tool_name": "bash", "tool_call_id": "c1"}
+    said: list[dict[str, Any]] = [
+        {"source": "user", "kind": "MessageEvent", "llm_message": {"role": "user", "content": sentence(0)}},
+        {"source": "agent", "kind": "ActionEvent", "thought": [], "action": {"command": "ls"}, **mark},
+        {"source": "environment", "kind": "ObservationEvent", "observation": {"content": "a.py"}, **mark},
+    ]
+    said[1:1] = [{"source": "environment", "kind": "Heartbeat", "load": {"cpu": n}} for n in range(4)]
+    lines = [{"id": f"e{n}", "timestamp": f"2026-01-02T10:00:{n:02d}", **each} for n, each in enumerate(said)]
+    path = as_lines(tmp_path / "events.jsonl", lines)
+    items = preview([path], ReadOptions(map=draft(path).text), "mapped")
+    (run,) = (item for item in items if isinstance(item, Trajectory))
+    (wrong,) = (item for item in items if isinstance(item, Quarantined))
+    assert outline(run.events) == [("user", "message", sentence(0)), ("assistant", "action", "bash")]
+    assert run.states[run.events[1].states["public"]] == {"observation": "a.py"}
+    assert (wrong.line, "4 records" in wrong.reason) == (2, True)
