@@ -33,7 +33,9 @@ def session_of(
     """The conversation of a list of messages; a message that cannot be read is quarantined."""
     talk, others = Talk(rules(sessions.options.map), submission_of(value)), Counter[str]()
     at, instructions = sessions.mapping.events_at or "messages", None
+    usages = dict[str, Any]()
     for place, item in many:
+        usages |= _usage_of(item)
         dialect_messages = dialects.messages(item)
         if dialect_messages and dialect_messages[0].get(part_kinds.KIND) == part_kinds.INSTRUCTIONS:
             words = dialect_messages[0].get("content")
@@ -50,6 +52,8 @@ def session_of(
             reason = f"{at}[{place}]: {error}"
             yield Quarantined(source=sessions.source, line=number, reason=reason)
     yield from chat.skipped_items(others, sessions.source, number, at)
+    for usage in usages.values():
+        chat.add_usage(talk, usage)
     if talk.events:
         messages = sessions.mapping.messages
         if messages and messages.told and (what := getter(messages.told)(value)):
@@ -57,6 +61,15 @@ def session_of(
         yield trajectory(talk, value, number, sessions)
     else:
         yield Quarantined(source=sessions.source, line=number, reason=f"{at}: no messages in it")
+
+
+def _usage_of(item: Any) -> dict[str, Any]:
+    """The usage of an answer of Anthropic's API by the answer's id: Claude Code logs each of its parts as a
+    message, and the last one has the whole count."""
+    is_answer = isinstance(item, dict) and item.get("type") == "message" and item.get("role") == "assistant"
+    if not is_answer or not isinstance(item.get("id"), str) or not isinstance(item.get("usage"), dict):
+        return {}
+    return {item["id"]: item["usage"]}
 
 
 def reply_in(record: dict[str, Any], messages: Messages | None) -> list[Any]:
