@@ -152,7 +152,8 @@ def _lists(survey: Survey) -> list[tuple[float, str]]:
         if not items:
             continue
         length = sum(one.lengths) / len(one.lengths)
-        if length >= 1.5 and guess_spans.fields_of(survey, inside):
+        is_trace = length >= 1.5 or (length >= 1 and guess_spans.are_nested(survey, inside))
+        if is_trace and guess_spans.fields_of(survey, inside):
             candidates.append((8.0 + min(length, 20) / 20, path))
             continue
         message_counts = dialect_counts(survey, path)
