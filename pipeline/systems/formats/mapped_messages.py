@@ -4,7 +4,7 @@ mapped."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ....schemas import Quarantined, Trajectory
@@ -33,9 +33,7 @@ def session_of(
     """The conversation of a list of messages; a message that cannot be read is quarantined."""
     talk, others = Talk(rules(sessions.options.map), submission_of(value)), Counter[str]()
     at, instructions = sessions.mapping.events_at or "messages", None
-    usages = dict[str, Any]()
     for place, item in many:
-        usages |= _usage_of(item)
         dialect_messages = dialects.messages(item)
         if dialect_messages and dialect_messages[0].get(part_kinds.KIND) == part_kinds.INSTRUCTIONS:
             words = dialect_messages[0].get("content")
@@ -52,7 +50,7 @@ def session_of(
             reason = f"{at}[{place}]: {error}"
             yield Quarantined(source=sessions.source, line=number, reason=reason)
     yield from chat.skipped_items(others, sessions.source, number, at)
-    for usage in usages.values():
+    for usage in _usages(item for _, item in many):
         chat.add_usage(talk, usage)
     if talk.events:
         messages = sessions.mapping.messages
@@ -63,13 +61,17 @@ def session_of(
         yield Quarantined(source=sessions.source, line=number, reason=f"{at}: no messages in it")
 
 
-def _usage_of(item: Any) -> dict[str, Any]:
-    """The usage of an answer of Anthropic's API by the answer's id: Claude Code logs each of its parts as a
-    message, and the last one has the whole count."""
-    is_answer = isinstance(item, dict) and item.get("type") == "message" and item.get("role") == "assistant"
-    if not is_answer or not isinstance(item.get("id"), str) or not isinstance(item.get("usage"), dict):
-        return {}
-    return {item["id"]: item["usage"]}
+def _usages(items: Iterable[Any]) -> list[Any]:
+    """The usage of each answer of Anthropic's API, where all that the assistant said has it: Claude Code logs
+    each part of an answer as a message with the answer's id, and the last one has the whole count. A request
+    repeats earlier answers without theirs, so that a sum would be too small."""
+    answers = [item for item in items if isinstance(item, dict) and item.get("role") == "assistant"]
+    usages = {
+        str(item["id"]): item["usage"]
+        for item in answers
+        if item.get("type") == "message" and "id" in item and isinstance(item.get("usage"), dict)
+    }
+    return [*usages.values()] if all(str(item.get("id")) in usages for item in answers) else []
 
 
 def reply_in(record: dict[str, Any], messages: Messages | None) -> list[Any]:

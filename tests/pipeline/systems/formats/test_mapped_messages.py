@@ -63,3 +63,23 @@ def test_tokens_of_an_answer_that_is_logged_in_parts_count_once(tmp_path: Path) 
     )
     (run,) = read_by_draft(as_lines(tmp_path / "s1.jsonl", lines))
     assert run.participant("assistant").tokens == {"prompt_tokens": 42, "completion_tokens": 11}
+
+
+def test_tokens_of_the_last_answer_alone_are_not_the_sessions(tmp_path: Path) -> None:
+    """As a proxy logs the calls of a chat: what a request repeats has no usage."""
+    said = [{"role": ("user", "assistant")[n % 2], "content": sentence(n)} for n in range(4)]
+    calls = [
+        {
+            "id": f"r{n}",
+            "request": {"model": "m-1", "messages": said[: 2 * n + 1]},
+            "response": answered(
+                f"m{n}",
+                {"type": "text", "text": sentence(2 * n + 1)},
+                usage={"input_tokens": 5, "output_tokens": 3},
+            ),
+        }
+        for n in range(2)
+    ]
+    (run,) = read_by_draft(as_lines(tmp_path / "calls.jsonl", calls))
+    assert [event.text for event in run.events] == [one["content"] for one in said]
+    assert run.participant("assistant").tokens == {}
