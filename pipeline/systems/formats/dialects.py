@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from . import agent_events, agent_steps, part_kinds, tool_parts
+from . import agent_events, agent_steps, copilot_events, part_kinds, tool_parts
 from .contents import APPROVALS, PARTS, RUNNER, UNSAID, is_part
 from .guess_roles import role_of
 from .mapped_values import seconds_of, utterance
@@ -73,6 +73,7 @@ STEP, SEEN = (
     ("model_output", "plan", "content", "thought", "text"),
     ("observations", "observation", "result", "output"),
 )
+FRAMEWORKS = (agent_events, agent_steps, copilot_events, part_kinds)
 Message = dict[str, Any]
 
 
@@ -113,7 +114,7 @@ def messages(item: Any) -> list[Message] | None:
 def of_framework(item: Message) -> list[Message] | None:
     """The messages of an event or message that a framework stores in a shape of its own, [] for one that
     nobody said; None for any other item."""
-    readings = (reader.messages(item) for reader in (agent_events, agent_steps, part_kinds))
+    readings = (reader.messages(item) for reader in FRAMEWORKS)
     return next((one for one in readings if one is not None), None)
 
 

@@ -6,7 +6,7 @@ import re
 from operator import itemgetter
 from typing import Any
 
-from . import agent_steps, guess_calls, guess_spans, part_kinds
+from . import agent_steps, copilot_events, guess_calls, guess_spans, part_kinds
 from .contents import plain_text
 from .dialects import CONTENTS, SPEAKERS
 from .guess_acts import is_of_actions
@@ -333,7 +333,8 @@ def _drop_outcomes_of_events(guess: Guess, survey: Survey) -> None:
     of_actions = {path for path in outcomes.values() if is_of_actions(survey.paths[path], guess, survey)}
     guess.outcomes = {name: path for name, path in outcomes.items() if path not in of_actions}
     guess.uncertain_statuses += sorted(of_actions - {*guess.uncertain_statuses})
-    if guess.each and any(map(agent_steps.messages, survey.records)):
+    readers = (agent_steps, copilot_events)
+    if guess.each and any(reader.messages(one) for reader in readers for one in survey.records):
         guess.outcomes = {}  # such events say how an action ended, and nothing of the run
 
 
