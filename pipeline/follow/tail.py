@@ -26,12 +26,15 @@ from ..ingest.sources import Place, Source
 from ..store import Store, ledger
 from ..systems import ReadOptions
 from ..systems.base import ending
+from ..systems.formats import inputs, mapped
 from .sink import Sink
 
 NAMED = 5
 """At most so many files that are gone, or shorter, are named in one note."""
 LINES = (".jsonl", ".ndjson")
 """Endings of files that only grow."""
+ENDED_BY_LINES = ("text", "csv", "tsv")
+"""Formats in which half a line is as good as a whole one."""
 STILL = 2.0
 """Seconds without a change after which a source counts as complete, until it changes again."""
 _IN_WORD = re.compile(r"[^\W\d_]{2}|\d{2}")
@@ -55,6 +58,10 @@ class WatchedSource:
     is_settled: bool = False
     cost: float = 0.0
     read_at: float = 0.0
+    newest_signature: Signature = ()
+    """That of the last look, read or not."""
+    changed_at: float = 0.0
+    """When it was first seen."""
     quarantined: list[Quarantined] = field(default_factory=list)
 
 
@@ -235,6 +242,11 @@ class Tail:
             # What takes long to read is read less often while it grows.
             if now - entry.read_at < REST * entry.cost:
                 return
+            if signature != entry.newest_signature:
+                entry.newest_signature, entry.changed_at = signature, now
+                self.last_change = now
+            if now - entry.changed_at <= STILL and _ends_within_line(path, system):
+                return
             self._read(path, entry, signature)
             self.last_change = now
         elif not entry.is_settled and now - entry.since > STILL:
@@ -357,6 +369,17 @@ def _lost(files: Sequence[Path], how: str) -> Iterator[str]:
         names = ", ".join(map(str, files[:NAMED]))
         consequence = "what came since the last look was not read, unless a rotated log holds it"
         yield f"{names}{more}: {how}; {consequence}. {KEPT[0].upper()}{KEPT[1:]}"
+
+
+def _ends_within_line(path: Path, system: str) -> bool:
+    """Whether a text or table may be half written: half of its first turn would be another session's, and
+    nothing in it says that it is half."""
+    with contextlib.suppress(OSError):
+        if system == mapped.SYSTEM and path.is_file() and inputs.format_of(path) in ENDED_BY_LINES:
+            with path.open("rb") as file:
+                file.seek(max(0, path.stat().st_size - 1))
+                return file.read(1) not in (b"\n", b"\r", b"")
+    return False
 
 
 def _signature(path: Path, system: str) -> Signature:

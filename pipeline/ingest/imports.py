@@ -393,7 +393,8 @@ def _outcomes(path: Path, result: ImportResult) -> Iterator[tuple[int | None, di
     refused_sheets = set[Any]()
     for number, cells in _items(path, result):
         row = {name.strip().casefold(): value for name, value in cells.items()}
-        sheet = row.pop(SHEET, None) if inputs.format_of(path) == "excel" else None
+        named_by = next((one for one in reversed(SHEET) if one in row), None)
+        sheet = row.pop(named_by) if named_by and inputs.format_of(path) == "excel" else None
         if sheet in refused_sheets:
             continue
         if wrong := _wrong_columns(row):

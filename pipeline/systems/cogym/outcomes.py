@@ -153,7 +153,7 @@ def end_reason(events: Sequence[Event], files: SessionFiles, limit: StepLimit | 
     if limit is not None and _steps(events) >= limit.steps:
         return _inferred_reason("step_limit", f"{_steps(events)} steps of {limit}")
     if files.folder is None:
-        return _inferred_reason("unknown", "a released trajectory has ended, and its log does not show why")
+        return _inferred_reason("unknown", "the session has ended, and its log does not show why")
     if not files.ended:
         return _inferred_reason("unfinished", f"no FINISH, and no {PERFORMANCE} of this run")
     return _inferred_reason("time_out", f"no FINISH, and {_steps(events)} steps of {limit}")

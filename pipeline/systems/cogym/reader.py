@@ -9,6 +9,7 @@ that cannot be read keeps its number free.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from .records import (
     agent_of,
     condition_of,
     config_of,
+    is_start,
     opening_of,
     participant_kind,
     record_of,
@@ -82,23 +84,45 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 
 def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
     log = folder / LOG
-    records: list[tuple[int, Record]] = []
-    lacks_last = False
+    runs = [_Run()]
     for line, value in json_lines(log):
         record = record_of(value, str(log), line)
         if isinstance(record, Quarantined):
             yield record
             # A line that is cut off ends a run that was killed: the state before it is the last one.
-            lacks_last = not record.reason.endswith(CUT_OFF)
-        else:
-            lacks_last = False
-            records.append((line - 1, record))
-    if not records:
+            runs[-1].lacks_last = not record.reason.endswith(CUT_OFF)
+            continue
+        if runs[-1].records and is_start(record):
+            runs.append(_Run(first_line=line))
+        runs[-1].lacks_last = False
+        runs[-1].records.append((line - runs[-1].first_line, record))
+    if not runs[0].records:
         yield Quarantined(source=str(log), reason="no record of a session in it")
         return
-    session = session_of(records)
-    origin = folder_of(log)
-    files = SessionFiles(folder, final_state={} if lacks_last else session.last.current_observation.public)
+    for run in runs[:-1]:
+        yield from _read_run(folder, run, options, files_of=None)
+    yield from _read_run(folder, runs[-1], options, files_of=folder)
+
+
+@dataclass
+class _Run:
+    """The records of one run: Co-Gym begins its log anew with each, a log that was put together has more."""
+
+    first_line: int = 1
+    records: list[tuple[int, Record]] = field(default_factory=list)
+    lacks_last: bool = False
+
+
+def _read_run(
+    folder: Path, run: _Run, options: ReadOptions, files_of: Path | None
+) -> Iterator[Trajectory | Quarantined]:
+    """The trajectory of a run; `files_of` is the folder with the files that belong to it, those of the last
+    run."""
+    session = session_of(run.records)
+    origin = folder_of(folder / LOG)
+    files = SessionFiles(
+        files_of, final_state={} if run.lacks_last else session.last.current_observation.public
+    )
     participants = _participants(session, files)
     yield from files.quarantined
     config = config_of(folder)

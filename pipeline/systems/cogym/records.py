@@ -98,7 +98,7 @@ class Session:
         The opening query is number 1, behind the start, also where the start's own record is broken. Logs
         older than the START record begin with the query.
         """
-        begins, starts = not self.records, index == 0 and _is_start(record)
+        begins, starts = not self.records, index == 0 and is_start(record)
         if begins:
             self.opening = opening_of(record)
         seq = index if self.opening is None or starts else index + 1
@@ -158,7 +158,8 @@ def session_of(records: list[tuple[int, Record]]) -> Session:
     return session
 
 
-def _is_start(record: Record) -> bool:
+def is_start(record: Record) -> bool:
+    """Whether a record begins a run."""
     return record.role == ENVIRONMENT and record.action.startswith("START(")
 
 
@@ -202,7 +203,7 @@ def _event(
 
 
 def _kind_text_action(record: Record) -> tuple[EventKind, str | None, Action | None]:
-    if _is_start(record):
+    if is_start(record):
         arguments = start_arguments(record.action)
         return "start", arguments["task_description"], Action(name="START", arguments=dict(arguments))
     action = parse(record.action)

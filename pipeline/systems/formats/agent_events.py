@@ -24,6 +24,8 @@ UNHEARD = (
 )
 """Types of AutoGen's events that are no message to the team: reasoning, pieces of a message that follows
 whole, what the framework asks itself."""
+SOURCES = ("agent", "user", "environment", "hook")
+"""Who events of OpenHands come from."""
 SAID = ("content", "parts", "text", "message")
 """Fields in which other logs with events of such kinds have what was said."""
 
@@ -48,6 +50,13 @@ def messages(item: Message) -> list[Message] | None:
         return [{**(_call_message(item) if "thought" in item else _result_message(item)), "timestamp": time}]
     is_silent = item["kind"].endswith(NOTHING_SAID) and "id" in item and item.keys().isdisjoint(SAID)
     return [] if is_silent else None
+
+
+def is_event(item: Message) -> bool:
+    """Whether an item is an event of OpenHands, known or not: with an id, a time and who it came from, and no
+    role."""
+    has_mark = isinstance(item.get("id"), (str, int)) and isinstance(item.get("timestamp"), str)
+    return has_mark and item.get("source") in SOURCES and "role" not in item
 
 
 def _messages_of_autogen(item: Message) -> list[Message]:

@@ -292,7 +292,7 @@ def _read_conversation(
     if not talk.events:
         yield Quarantined(source=str(path), line=line, reason="no messages in it")
         return
-    _add_usage(talk, head.get("usage"))
+    add_usage(talk, head.get("usage"))
     if head.get("system") and not talk.add_briefing({"system": head["system"]}):
         reason = "`system` stands beside messages, none of which an agent said, and is left out"
         yield Quarantined(source=str(path), line=line, reason=reason)
@@ -326,7 +326,8 @@ def _responses(head: dict[str, Any]) -> Iterator[JsonValue]:
         yield choices[0]["message"]
 
 
-def _add_usage(talk: Talk, usage: JsonValue) -> None:
+def add_usage(talk: Talk, usage: JsonValue) -> None:
+    """Add the tokens of a model's answer to the agent's, where there is one agent."""
     agents = [name for name, kind in talk.kinds.items() if kind == "agent"]
     if isinstance(usage, dict) and len(agents) == 1:
         names = ("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")

@@ -21,8 +21,8 @@ from ....schemas import Action, Event, JsonValue, Outcome, Participant, Trajecto
 from ....schemas.trajectory import ParticipantKind, Setting
 from ..base import ReadOptions, folder_of
 from .contents import arguments, plain_text
+from .marks import answered_words, is_surroundings, veto
 from .marks import error as error_of
-from .marks import is_surroundings, veto
 from .rules import Rules
 
 ENVIRONMENT = "environment"
@@ -209,9 +209,12 @@ class Talk:
             )
         else:
             event = self.events[place]
-            verdict = self._verdict(answer, event.action.name if event.action else None)
+            tool = event.action.name if event.action else None
+            verdict = self._verdict(answer, tool)
             update = {**verdict, "states": {"public": state_hash}}
             self.events[place] = event.model_copy(update=update)
+            if words := answered_words(answer.content, tool):
+                self._add_event(self._person(), "message", time, text=words)
 
     def _add_approval(self, approval: Approval, asker: str, time: str | None) -> None:
         """Add the question whether a call may run, or the person's answer: a call that may not has neither
@@ -234,11 +237,15 @@ class Talk:
 
     def _add_decision(self, kind: Any, comment: str | None, time: str | None) -> None:
         """Add that a person let a call run or not, with their words."""
-        humans = (event.actor for event in reversed(self.events) if self.kinds.get(event.actor) == "human")
-        actor = next(humans, None) or self.add_participant("user", "human")
+        actor = self._person()
         self._add_event(actor, kind, time)
         if comment:
             self._add_event(actor, "message", time, text=comment)
+
+    def _person(self) -> str:
+        """The person who spoke last, else the user."""
+        humans = (event.actor for event in reversed(self.events) if self.kinds.get(event.actor) == "human")
+        return next(humans, None) or self.add_participant("user", "human")
 
     def _verdict(self, answer: Answer, tool: str | None) -> dict[str, str | None]:
         """Status and error of an answer: as the log has them, else as a rule says, else unknown."""

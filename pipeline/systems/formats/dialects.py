@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from . import agent_events, agent_steps, part_kinds, tool_parts
+from . import agent_events, agent_steps, copilot_events, part_kinds, tool_parts
 from .contents import APPROVALS, PARTS, RUNNER, UNSAID, is_part
 from .guess_roles import role_of
 from .mapped_values import seconds_of, utterance
@@ -73,6 +73,7 @@ STEP, SEEN = (
     ("model_output", "plan", "content", "thought", "text"),
     ("observations", "observation", "result", "output"),
 )
+FRAMEWORKS = (agent_events, agent_steps, copilot_events, part_kinds)
 Message = dict[str, Any]
 
 
@@ -113,7 +114,7 @@ def messages(item: Any) -> list[Message] | None:
 def of_framework(item: Message) -> list[Message] | None:
     """The messages of an event or message that a framework stores in a shape of its own, [] for one that
     nobody said; None for any other item."""
-    readings = (reader.messages(item) for reader in (agent_events, agent_steps, part_kinds))
+    readings = (reader.messages(item) for reader in FRAMEWORKS)
     return next((one for one in readings if one is not None), None)
 
 
@@ -276,7 +277,10 @@ def _speaker(item: Message) -> tuple[str | None, str | None]:
         name = value.get("role", value.get("name")) if isinstance(value, dict) else value
         if isinstance(name, str) and name:
             role = ROLES.get(name.lower())
-            return (role, None) if role else (OF_KIND[role_of(name).kind], name)
+            if role is None:
+                return OF_KIND[role_of(name).kind], name
+            # AutoGen's source is always a name, which a framework's word for a role may be, too.
+            return role, name if key == "source" and "models_usage" in item and name.lower() != role else None
     return None, None
 
 
@@ -311,9 +315,11 @@ def _step(item: Message) -> list[Message]:
     answer = [] if result is None or not calls else [{"type": "tool_result", "content": result, **failure}]
     time = first_value(item, TIMES) or (timing.get("end_time") if isinstance(timing, dict) else None)
     content = [*text, *calls, *answer]
-    if failure and not content:  # an id of no call makes it a note
-        return [{"role": "tool", "tool_call_id": "", "content": reason, **failure, "timestamp": time}]
-    return [{"role": "assistant", "content": content, "timestamp": time}]
+    step = {"role": "assistant", "content": content, "timestamp": time}
+    if failure and not calls:  # an id of no call makes it a note
+        note = {"role": "tool", "tool_call_id": "", "content": reason, **failure, "timestamp": time}
+        return [step, note] if content else [note]
+    return [step]
 
 
 def _exchange(item: Message) -> list[Message]:
@@ -412,7 +418,7 @@ def _part(part: Message) -> Iterator[Message]:
         yield {"type": "text", "text": str(inside["name"])}
     elif "toolId" in part and first_value(part, IDS):
         yield from _call_blocks(part)
-    elif str(part.get("type")).startswith("tool-") and first_value(part, IDS):
+    elif str(part.get("type")).startswith("tool-") and (first_value(part, IDS) or part.get("state")):
         yield from _call_blocks({"name": str(part["type"])[len("tool-") :], **part})
     elif "arguments" in part or "input" in part:
         yield from _call_blocks(part)

@@ -31,8 +31,9 @@ MAX_MEMORY = 8 << 30
 APART = "coaudit.pipeline.systems.formats.excel_apart"
 """The module that the process of its own runs."""
 KIND = "a spreadsheet"
-SHEET = "sheet"
-"""Field of a row that says from which of several sheets it is."""
+SHEET = ("sheet", "sheet_name")
+"""Fields of which a row has one that says from which of several sheets it is: the first that no column is
+called."""
 
 
 def rows(path: Path) -> Iterator[Row]:
@@ -99,9 +100,11 @@ def _sheet(frame: polars.DataFrame, again: polars.DataFrame | None) -> Sheet:
 
 def plain(sheets: dict[str, Sheet], source: str) -> Iterator[JsonValue | Quarantined]:
     """The rows of all sheets as JSON has them."""
+    columns = {column for sheet in sheets.values() for column in sheet.frame.columns}
+    key = next((one for one in SHEET if one not in columns), None)
     number = 0
     for name, sheet in sheets.items():
-        place = {SHEET: name} if len(sheets) > 1 else {}
+        place = {key: name} if len(sheets) > 1 and key else {}
         late = _values(sheet.late, number, source) if sheet.late.width else repeat({})
         for row, instead in zip(_values(sheet.frame, number, source), late, strict=False):
             number += 1

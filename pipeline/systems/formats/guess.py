@@ -6,7 +6,7 @@ import re
 from operator import itemgetter
 from typing import Any
 
-from . import agent_steps, guess_calls, guess_spans, part_kinds
+from . import agent_steps, copilot_events, guess_calls, guess_spans, part_kinds
 from .contents import plain_text
 from .dialects import CONTENTS, SPEAKERS
 from .guess_acts import is_of_actions
@@ -152,7 +152,8 @@ def _lists(survey: Survey) -> list[tuple[float, str]]:
         if not items:
             continue
         length = sum(one.lengths) / len(one.lengths)
-        if length >= 1.5 and guess_spans.fields_of(survey, inside):
+        is_trace = length >= 1.5 or (length >= 1 and guess_spans.are_nested(survey, inside))
+        if is_trace and guess_spans.fields_of(survey, inside):
             candidates.append((8.0 + min(length, 20) / 20, path))
             continue
         message_counts = dialect_counts(survey, path)
@@ -332,7 +333,8 @@ def _drop_outcomes_of_events(guess: Guess, survey: Survey) -> None:
     of_actions = {path for path in outcomes.values() if is_of_actions(survey.paths[path], guess, survey)}
     guess.outcomes = {name: path for name, path in outcomes.items() if path not in of_actions}
     guess.uncertain_statuses += sorted(of_actions - {*guess.uncertain_statuses})
-    if guess.each and any(map(agent_steps.messages, survey.records)):
+    readers = (agent_steps, copilot_events)
+    if guess.each and any(reader.messages(one) for reader in readers for one in survey.records):
         guess.outcomes = {}  # such events say how an action ended, and nothing of the run
 
 

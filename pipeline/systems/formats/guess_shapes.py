@@ -6,11 +6,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from . import dialects, guess_acts, guess_calls, guess_spans
+from . import agent_events, dialects, guess_acts, guess_calls, guess_spans
 from .contents import USE, is_part
 from .guess_events import set_event_fields
 from .guess_made import Guess
@@ -150,10 +150,19 @@ def dialect_counts(survey: Survey, path: str) -> Counter[str]:
     )
     messages = [one for many in message_lists for one in many or []]
     alone = len(messages) <= len(items) and not any(events)
-    are_events = any(events) and events.count(None) <= (1 - MARKED) * len(events)
+    are_events = _are_events(events, items)
     if not other or (None in message_lists and not are_events) or (alone and _has_only_texts(survey, path)):
         return Counter()
     return Counter(one["role"] for one in messages)
+
+
+def _are_events(events: Sequence[object], items: Sequence[dict[str, Any]]) -> bool:
+    """Whether at least MARKED of the items are events of an agent's log, of a kind that is known or not:
+    `events` has the messages of each, None for one that is not known."""
+    strange = sum(
+        event is None and not agent_events.is_event(item) for event, item in zip(events, items, strict=True)
+    )
+    return any(events) and strange <= (1 - MARKED) * len(events)
 
 
 def _has_only_texts(survey: Survey, path: str) -> bool:
@@ -321,7 +330,7 @@ def set_event_shape(guess: Guess, survey: Survey) -> bool:
     events = [dialects.of_framework(record) for record in survey.records]
     if any(record.keys() >= STEP for record in survey.records):
         events = [dialects.messages(record) for record in survey.records]
-    if not any(events) or events.count(None) > (1 - MARKED) * len(events):
+    if not _are_events(events, survey.records):
         return False
     guess.shape, guess.each = "messages", True
     guess.native_id = _sessions_of_messages(survey)

@@ -46,6 +46,8 @@ COUNTED = {"usage", "token", "tokens"}
 """Words in the names of objects that count what went in and came out."""
 AGENTS_SDK = "span_data.type"
 """Path of the kind of a span of OpenAI's Agents SDK."""
+ALONE = {"generation", "llm"}
+"""Kinds of spans that are model calls whatever else there is; a `chat` may be a turn of people's."""
 DEEP = 3
 MOST = 0.8
 """Share of the records that must name their trace: a header of the trace, which some logs have, does not."""
@@ -53,9 +55,10 @@ MOST = 0.8
 
 def fields_of(survey: Survey, inside: str) -> dict[str, str | list[str]]:
     """Field of `[spans]` -> its path; empty where the records are no spans."""
-    kind = first_field(
-        [one for one in fields_named(survey.paths, KINDS, inside, DEEP) if _has_span_kinds(one)]
-    )
+    kinds = fields_named(survey.paths, KINDS, inside, DEEP)
+    kind = first_field([one for one in kinds if _has_span_kinds(one)])
+    if kind is None and inside and are_nested(survey, inside):
+        kind = first_field([one for one in kinds if _has_model_calls_alone(one)])
     if kind is None:
         return {}
     fields: dict[str, str | list[str]] = {"kind": kind.path}
@@ -168,6 +171,17 @@ def _has_span_kinds(one: PathSummary) -> bool:
         else set()
     )
     return "model" in kinds and len(kinds) > 1
+
+
+def _has_model_calls_alone(one: PathSummary) -> bool:
+    """Whether a field says of all records that they are calls of a model, as tracing tools write it."""
+    return one.has_only("text") and bool(one.values) and {*map(str.lower, one.values)} <= ALONE
+
+
+def are_nested(survey: Survey, inside: str) -> bool:
+    """Whether the items of a list have a time and, if only null, the span that each is in."""
+    parents = fields_named(survey.paths, PARENTS, inside, 1)
+    return bool(parents) and any(map(_is_moment, fields_named(survey.paths, STARTS, inside, 1)))
 
 
 def _is_below(path: str, mapped_paths: set[str]) -> bool:

@@ -13,17 +13,19 @@ Identity: the sample's own uuid, which Inspect gives to each run of a sample.
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ....schemas import Quarantined, Trajectory
 from ....schemas.extras import pip_command
-from ..base import ReadOptions, quarantine_failure
+from ..base import ReadOptions, json_file, quarantine_failure
 from . import contents, conversation
 from .conversation import Answer, Call, ChatMessage, Talk
 from .rules import Rules, rules
@@ -77,8 +79,33 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
         if is_empty:
             yield Quarantined(source=str(path), reason=f"no samples in it (its status is {log.status!r})")
     except Exception as error:
+        apart = list(_read_apart(path, options)) if path.suffix != ".eval" else []
+        if any(isinstance(one, Trajectory) for one in apart):
+            yield from apart
+            return
         reason = f"inspect_ai cannot read it: {type(error).__name__}: {error!s:.300}"
         yield Quarantined(source=str(path), reason=reason)
+
+
+def _read_apart(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    """The samples of a JSON log that inspect_ai cannot read as a whole, each read as a log of its own: one
+    that is broken costs itself alone."""
+    from inspect_ai.log import read_eval_log
+
+    log = json_file(path)
+    samples = log.get("samples") if isinstance(log, dict) else None
+    for number, sample in enumerate(samples if isinstance(samples, list) else []):
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / path.name
+            copy.write_text(json.dumps({**cast("dict[str, Any]", log), "samples": [sample]}), "utf-8")
+            alone = quarantine_failure(partial(read_eval_log, str(copy), resolve_attachments=True), str(path))
+        if isinstance(alone, Quarantined):
+            name = sample.get("id", number) if isinstance(sample, dict) else number
+            reason = f"sample {name}: {alone.reason}"
+            yield alone.model_copy(update={"reason": reason})
+            continue
+        for one in alone.samples or []:
+            yield quarantine_failure(partial(_trajectory, one, alone.eval, path, options), str(path))
 
 
 def _samples(path: Path) -> Iterator[Any]:

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import JsonValue, Quarantined, Trajectory
+from ....schemas.text import count_of
 from ..base import (
     ReadOptions,
     Span,
@@ -36,7 +37,7 @@ from ..base import (
     only_object,
     quarantine_failure,
 )
-from . import chat, inputs, interleaved, mapped_messages, mapped_spans, turns
+from . import chat, dialects, inputs, interleaved, mapped_messages, mapped_spans, turns
 from .inputs import Record
 from .mapped_paths import MappedSessions, Numbered
 from .mapped_session import MappedSession
@@ -255,6 +256,8 @@ def _session_of_records(many: list[Numbered], sessions: MappedSessions) -> Itera
         rest = sessions.select(list(enumerate(records)))
         read = ((place, mapped_messages.message_in(record, messages)) for place, record in rest)
         chat_messages = [(place, one) for place, one in read if one is not None]
+        if not messages.at:
+            yield from _passed_over([many[place] for place, _ in rest], sessions)
         yield from mapped_messages.session_of(chat_messages, _head(records, sessions), many[0][0], sessions)
         return
     if sessions.mapping.spans is not None:
@@ -266,3 +269,20 @@ def _session_of_records(many: list[Numbered], sessions: MappedSessions) -> Itera
     lines = sessions.sort(many)
     session.add_events([record for _, record in lines], [number for number, _ in lines])
     yield from session.finish(sessions.tail(record for _, record in many))
+
+
+def _passed_over(many: list[Numbered], sessions: MappedSessions) -> Iterator[Quarantined]:
+    """The records of which nothing is read, where each is to be a message: one entry with their number."""
+    numbers = [number for number, record in many if _is_unread(record, sessions)]
+    if numbers:
+        count = count_of(len(numbers), "record that is", "records that are")
+        reason = f"passed over {count} no message, and no event that is known"
+        yield Quarantined(source=sessions.source, line=numbers[0], reason=reason)
+
+
+def _is_unread(record: dict[str, Any], sessions: MappedSessions) -> bool:
+    """Whether a record is no message, no event that nobody says, and holds nothing that is mapped."""
+    if "role" in record or "type" in record or dialects.messages(record) is not None:
+        return False
+    paths = (*sessions.heads.values(), *sessions.outcomes.values(), *sessions.tags.values())
+    return all(at(record) is None for at in paths)

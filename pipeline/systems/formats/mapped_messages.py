@@ -4,7 +4,7 @@ mapped."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ....schemas import Quarantined, Trajectory
@@ -50,6 +50,8 @@ def session_of(
             reason = f"{at}[{place}]: {error}"
             yield Quarantined(source=sessions.source, line=number, reason=reason)
     yield from chat.skipped_items(others, sessions.source, number, at)
+    for usage in _usages(item for _, item in many):
+        chat.add_usage(talk, usage)
     if talk.events:
         messages = sessions.mapping.messages
         if messages and messages.told and (what := getter(messages.told)(value)):
@@ -57,6 +59,19 @@ def session_of(
         yield trajectory(talk, value, number, sessions)
     else:
         yield Quarantined(source=sessions.source, line=number, reason=f"{at}: no messages in it")
+
+
+def _usages(items: Iterable[Any]) -> list[Any]:
+    """The usage of each answer of Anthropic's API, where all that the assistant said has it: Claude Code logs
+    each part of an answer as a message with the answer's id, and the last one has the whole count. A request
+    repeats earlier answers without theirs, so that a sum would be too small."""
+    answers = [item for item in items if isinstance(item, dict) and item.get("role") == "assistant"]
+    usages = {
+        str(item["id"]): item["usage"]
+        for item in answers
+        if item.get("type") == "message" and "id" in item and isinstance(item.get("usage"), dict)
+    }
+    return [*usages.values()] if all(str(item.get("id")) in usages for item in answers) else []
 
 
 def reply_in(record: dict[str, Any], messages: Messages | None) -> list[Any]:

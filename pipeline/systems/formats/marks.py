@@ -75,6 +75,13 @@ _COMMENT = re.compile(
     r"|\bwith the following feedback:(?P<d>.*)",
     re.DOTALL,
 )
+ASKING = "AskUserQuestion"
+"""Claude Code's tool that asks the person, whose answers are its result."""
+_ANSWERED = re.compile(
+    r"\s*User has answered your questions?: (.+?)"
+    r"(?:\. You can now continue with the user[\u2019']s answers in mind\.?)?\s*",
+    re.DOTALL,
+)
 _BLOCK = re.compile(
     r"\s*(?:# AGENTS\.md instructions\b[^\n]*\n\s*(?=<INSTRUCTIONS>))?<("
     r"environment_context|environment_details"  # Codex; Cline, Roo Code
@@ -126,6 +133,12 @@ def veto(content: JsonValue) -> Veto | None:
     match = _COMMENT.search(text)
     words = next((one.strip() for one in match.groups() if one is not None), "") if match else ""
     return Veto(words or None)
+
+
+def answered_words(content: JsonValue, tool: str | None) -> str | None:
+    """What a person answered to a tool that asks them; None in the result of any other tool."""
+    match = _ANSWERED.fullmatch(contents.plain_text(content)) if tool == ASKING else None
+    return match[1] if match else None
 
 
 def reads_like_error(content: JsonValue) -> bool:

@@ -29,7 +29,8 @@ def is_tool_part(part: Any) -> bool:
         return False
     kind, mark = part.get("type"), part.get("toolCallId")
     is_approval = kind in (REQUEST, RESPONSE) and isinstance(part.get("approvalId"), str)
-    return is_approval or (kind in (CALL, RESULT) and isinstance(mark, str))
+    is_named = isinstance(mark, str) or (mark is None and isinstance(part.get("toolName"), str))
+    return is_approval or (kind in (CALL, RESULT) and is_named)
 
 
 def block(part: Part) -> Part:

@@ -735,3 +735,39 @@ def test_what_came_on_standard_input_is_found_again_in_a_workspace_that_was_move
     moved = Store(Workspace(workspace.rename(tmp_path / "moved to another place")))
     assert not rebuild(moved).quarantined
     assert stored(moved) == before
+
+
+CHAT = """
+[event]
+role = "text[].who"
+text = "text[].text"
+[roles]
+Ada = "human"
+Bot = "agent"
+[turns]
+at = "text"
+pattern = '^(?P<who>Ada|Bot): '
+"""
+
+
+@pytest.mark.parametrize("name", ["chat.txt", "chat.log"])
+def test_half_a_turn_of_a_text_is_no_session_of_its_own(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    log = tmp_path / "logs" / name
+    log.parent.mkdir()
+    tail = Tail(Sink(Store(Workspace(workspace))), ReadOptions(map=CHAT), "mapped")
+    tail.roots.append(log.parent)
+    lines = "Ada: To Ulm, please.\nBot: Done.\n"
+    for cut in (9, 22):
+        log.write_text(lines[:cut], encoding="utf-8")
+        tail.look()
+    log.write_text(lines, encoding="utf-8")
+    (found,) = look(tail).values()
+    assert [event.text for event in found.events] == ["To Ulm, please.", "Done."]
+    log.write_text(f"{lines}Ada: Thanks", encoding="utf-8")
+    (found,) = look(tail).values()
+    assert len(found.events) == 2
+    monkeypatch.setattr("coaudit.pipeline.follow.tail.STILL", -1.0)
+    (found,) = look(tail).values()
+    assert [event.text for event in found.events] == ["To Ulm, please.", "Done.", "Thanks"]

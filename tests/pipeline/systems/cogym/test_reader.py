@@ -9,7 +9,17 @@ import pytest
 
 from coaudit.pipeline.ingest.discover import discover
 from coaudit.pipeline.systems.cogym import reader
-from tests.pipeline.systems.cogym.folders import AGENT, BEGAN, USER, Log, outcome, read, simulated
+from tests.pipeline.systems.cogym.folders import (
+    AGENT,
+    BEGAN,
+    USER,
+    Log,
+    outcome,
+    performance,
+    pieces,
+    read,
+    simulated,
+)
 
 NAME = "env_travel_planning_0"
 
@@ -135,3 +145,18 @@ def test_a_link_to_a_folder_is_not_followed(tmp_path: Path) -> None:
     Log().folder(tmp_path / "logs" / NAME)
     (tmp_path / "logs" / "again").symlink_to(tmp_path / "logs")
     assert [path for path, _ in discover(tmp_path / "logs")] == [tmp_path / "logs" / NAME]
+
+
+def test_each_start_in_a_log_begins_a_run_and_the_files_beside_it_are_the_last_ones(tmp_path: Path) -> None:
+    first = Log().say(AGENT, "One?").write(AGENT, "Ulm").finish()
+    second = Log(began=BEGAN + timedelta(days=1)).say(USER, "Two").write(AGENT, "Bonn").finish()
+    alone = [read(log.folder(tmp_path / side / NAME)) for side, log in (("a", first), ("b", second))]
+    both = Log()
+    both.records = [*first.records, *second.records]
+    files = performance("Bonn", performance_rating=0.5)
+    runs, wrong = pieces(both.folder(tmp_path / "both" / NAME, files | simulated()))
+    assert not wrong
+    assert [(one.id, one.events) for one in runs] == [(one.id, one.events) for one in alone]
+    assert [outcome(one, "task_performance").value for one in runs] == [None, 0.5]
+    assert [outcome(one, "delivered").value for one in runs] == [1, 1]
+    assert [one.setting for one in runs] == [None, "simulated"]

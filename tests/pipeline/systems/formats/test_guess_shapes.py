@@ -426,9 +426,11 @@ def test_a_list_of_steps_may_begin_with_what_was_asked_and_have_one_without_a_ca
     assert outline(first.events) == [
         ("user", "message", sentence(0)),
         ("assistant", "message", sentence(1)),
+        ("environment", "note", "no code"),
         ("assistant", "message", sentence(2)),
         ("assistant", "action", "python_interpreter"),
     ]
+    assert first.events[2].status == "failed"
 
 
 @pytest.mark.parametrize("cut", [False, True])

@@ -263,3 +263,15 @@ def test_a_log_without_samples_is_named(tmp_path: Path, name: str) -> None:
     sessions, wrong = read("inspect", written(tmp_path / name))
     assert not sessions
     assert [one.reason for one in wrong] == ["no samples in it (its status is 'success')"]
+
+
+def test_a_broken_sample_of_a_json_log_costs_itself_alone(tmp_path: Path) -> None:
+    path = logged(tmp_path / "log.json")
+    log = json.loads(path.read_text(encoding="utf-8"))
+    (sample,) = log["samples"]
+    wizard = {**sample, "id": "q2", "uuid": "u-2", "messages": [{"role": "wizard", "content": "x"}]}
+    log["samples"] = [sample, wizard, {**sample, "id": "q3", "uuid": "u-3"}]
+    path.write_text(json.dumps(log), encoding="utf-8")
+    runs, wrong = read("inspect", path)
+    assert [run.native_id for run in runs] == ["u-1", "u-3"]
+    assert [(item.source, item.reason[:10]) for item in wrong] == [(str(path), "sample q2:")]

@@ -172,3 +172,44 @@ def test_words_in_parts_beside_an_empty_content_are_read(tmp_path: Path) -> None
     path = write_lines(tmp_path / "a.jsonl", {"id": "s", "messages": messages})
     for session in (*read_by_draft(path), one("chat", path)):
         assert [event.text for event in session.events] == ["To Ulm?", "At 9."]
+
+
+PAGE = [
+    {"id": "1", "role": "user", "parts": [{"type": "text", "text": "How warm is Ulm?"}]},
+    {
+        "id": "2",
+        "role": "assistant",
+        "parts": [
+            {"type": "tool-weather", "state": "output-available", "input": {"city": "Ulm"}, "output": "3"},
+            {"type": "text", "text": "3 degrees."},
+        ],
+    },
+]
+MODEL = [
+    {"role": "user", "content": [{"type": "text", "text": "How warm is Ulm?"}]},
+    {
+        "role": "assistant",
+        "content": [{"type": "tool-call", "toolName": "weather", "input": {"city": "Ulm"}}],
+    },
+    {
+        "role": "tool",
+        "content": [{"type": "tool-result", "toolName": "weather", "output": {"type": "text", "value": "3"}}],
+    },
+    {"role": "assistant", "content": [{"type": "text", "text": "3 degrees."}]},
+]
+
+
+@pytest.mark.parametrize("messages", [PAGE, MODEL], ids=["for a page", "for a model"])
+def test_a_call_without_an_id_is_a_call_with_its_result(
+    tmp_path: Path, messages: list[dict[str, Any]]
+) -> None:
+    """As some providers of Vercel's AI SDK leave it out."""
+    chat = one("chat", as_json(tmp_path / "chat.json", messages))
+    assert outline(chat.events) == [
+        ("user", "message", "How warm is Ulm?"),
+        ("assistant", "action", "weather"),
+        ("assistant", "message", "3 degrees."),
+    ]
+    action = chat.events[1]
+    assert action.action and action.action.arguments == {"city": "Ulm"}
+    assert chat.states[action.states["public"]] == {"observation": "3"}
