@@ -33,7 +33,7 @@ class Comparison:
     """`effect` is the first value minus the second; None with a `reason` where there is none.
 
     `test` is the one whose p-value counts. `n` counts the values of both samples (of corrected rates
-    people's labels), `pairs` the clusters (instances) that both hold and `alone` those that only the first
+    people's labels), `sizes` those of each (None where both are of the same units), `pairs` the clusters (instances) that both hold and `alone` those that only the first
     and only the second does. `p_value` is two-sided, None with a `reason` where the data can't decide;
     `p_adjusted` is that within its family of `family` tests, once `adjust` has seen it.
     """
@@ -50,6 +50,7 @@ class Comparison:
     p_adjusted: float | None = None
     pairs: int = 0
     alone: tuple[int, int] = (0, 0)
+    sizes: tuple[int, int] | None = None
     family: int | None = None
     draws: int = 0
     """Random arrangements that were looked at, also where another test's p-value is larger and counts."""
@@ -68,10 +69,10 @@ class Comparison:
         interval = ""
         if self.low is not None and self.high is not None:
             interval = f" [{_number(self.low)}, {_number(self.high)}]"
+        n = self.n if self.sizes is None else f"{self.sizes[0]} + {self.sizes[1]}"
         result = (
             f"{what}: {_number(self.first)} ({first}) against {_number(self.second)} ({second}), "
-            f"difference {_number(self.effect, '+')}{interval}, n={self.n}{noun and f' {noun}'}"
-            f"{self._design}"
+            f"difference {_number(self.effect, '+')}{interval}, n={n}{noun and f' {noun}'}{self._design}"
         )
         if self.p_value is None:
             return f"{result}: no test, {self.reason}."
@@ -114,7 +115,7 @@ def contrast(first: Totals, second: Totals, *, draws: int = DRAWS[0], seed: int 
     """
     delta = difference(first, second)
     if delta.value is None:
-        return _none("none", delta.n, delta.reason or "no value")
+        return replace(_none("none", delta.n, delta.reason or "no value"), sizes=(first.n, second.n))
     sample = arms(first, second)
     test, result = _run_test(sample, first, second, delta, draws, seed)
     row = Comparison(
@@ -129,6 +130,7 @@ def contrast(first: Totals, second: Totals, *, draws: int = DRAWS[0], seed: int 
         reason=delta.reason,
         pairs=sample.pairs,
         alone=sample.alone,
+        sizes=(first.n, second.n),
         draws=result.draws,
     )
     if result.least >= LEVEL:
@@ -140,10 +142,11 @@ def contrast(first: Totals, second: Totals, *, draws: int = DRAWS[0], seed: int 
 
 def untested_comparison(first: Totals, second: Totals, reason: str) -> Comparison:
     """The two values and their difference, and why there is no test of it."""
+    n, sizes = first.n + second.n, (first.n, second.n)
     if first.value is None or second.value is None:
-        return _none("none", first.n + second.n, reason)
-    effect, n = first.value - second.value, first.n + second.n
-    return Comparison("none", first.value, second.value, effect, None, None, None, n, reason)
+        return replace(_none("none", n, reason), sizes=sizes)
+    effect = first.value - second.value
+    return Comparison("none", first.value, second.value, effect, None, None, None, n, reason, sizes=sizes)
 
 
 def _run_test(

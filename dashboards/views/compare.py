@@ -179,12 +179,12 @@ def _code_row(
     if name is not None:
         by_whom = ("found_by", str(row["rater"])) if row["rater"] else ("kind", "human")
         finding += (("code", metric), ("codebook", book), by_whom)
-    cells = []
-    for group, value in zip(row["groups"], (row["first"], row["second"]), strict=True):
+    cells, sizes = [], row["sizes"] or (None, None)
+    for group, value, size in zip(row["groups"], (row["first"], row["second"]), sizes, strict=True):
         rate, n = own.get((name_of(row["system"]), book, metric, rater, group), (None, 0))
         of = (filter_of(by, group), *finding)
         if not row["basis"].startswith("corrected"):
-            cells.append(_side(value, row["reason"], n=n or None, percent=share, of=of))
+            cells.append(_side(value, row["reason"], n=size, percent=share, of=of))
             continue
         number = Number(value, percent=True)
         cells.append(_side(rate, "not rated", n=n, percent=True, of=of, mark=" → " + number.text))
@@ -208,9 +208,10 @@ def measured(rows: Sequence[Row], by: str) -> Table:
     for row in ranked:
         name, scoring, party = _read(row["metric"])
         share, order = name in PERCENT, _of_system(row) + (() if party else _order(name, row["rater"]))
-        values = zip(row["groups"], (row["first"], row["second"]), strict=True)
+        values = zip(row["groups"], (row["first"], row["second"]), row["sizes"], strict=True)
         cells = (
-            _side(v, row["reason"], percent=share, of=(filter_of(by, group), *order)) for group, v in values
+            _side(v, row["reason"], n=n, percent=share, of=(filter_of(by, group), *order))
+            for group, v, n in values
         )
         title = metric_name(name, scoring or None, party or None)
         lines.append((title, _rated_by(row), *cells, _difference(row, order, percent=share), _p(row)))
