@@ -207,13 +207,15 @@ def measured(rows: Sequence[Row], by: str) -> Table:
     ranked, lines = _by_size(rows), list[tuple[Cell, ...]]()
     for row in ranked:
         name, scoring, party = _read(row["metric"])
-        share, order = name in PERCENT, _of_system(row) + (() if party else _order(name, row["rater"]))
+        # Of each party a session has a value of its own; a reward depends on λ, and lists know none.
+        order = () if party or row["definition"] else _order(name, row["rater"])
+        share, order = name in PERCENT, _of_system(row) + order
         values = zip(row["groups"], (row["first"], row["second"]), row["sizes"], strict=True)
         cells = (
             _side(v, row["reason"], n=n, percent=share, of=(filter_of(by, group), *order))
             for group, v, n in values
         )
-        title = metric_name(name, scoring or None, party or None)
+        title = metric_name(name, scoring or row["definition"], party or None)
         lines.append((title, _rated_by(row), *cells, _difference(row, order, percent=share), _p(row)))
     table = Table(
         name="compared_metrics",

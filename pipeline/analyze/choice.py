@@ -97,7 +97,13 @@ def _measures_query(raters: dict[str, list[str]], definition: str, penalty: floa
         SELECT m.* FROM measures m
         WHERE (m.rater IS NULL OR (m.metric, m.rater) IN (VALUES {values}))
             AND (m.definition IS NULL OR m.definition = {constant(definition)})
-        UNION ALL
+        UNION ALL {reward_query(penalty)}
+    """
+
+
+def reward_query(penalty: float) -> str:
+    """ReHAC's reward T - λC as measures, with λ as their definition."""
+    return f"""
         SELECT 'reward', trajectory_id, t.value - {float(penalty)!r} * c.value, 1, t.reason,
             NULL, NULL, NULL, 'λ = {float(penalty):g}'
         FROM computed t JOIN computed c USING (trajectory_id)

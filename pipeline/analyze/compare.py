@@ -26,7 +26,7 @@ from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, texts
 from ..store.selection import name_of
 from . import process
-from .choice import check_rater, crowds
+from .choice import check_rater, crowds, reward_query
 from .counts import CODEBOOKS, Process, places
 from .designs import Designs
 from .matrices import rated_codes
@@ -67,6 +67,8 @@ class Question:
     samples: dict[str, Totals]
     labelled: dict[str, tuple[Rated, Clusters]] | None = None
     untested: Mapping[str, str] = field(default_factory=dict)
+    definition: str | None = None
+    """What its name leaves open, such as the λ of a reward."""
 
 
 def compare(
@@ -77,13 +79,15 @@ def compare(
     rater: str | None = None,
     correction: str = "holm",
     estimator: str = FORMS[0],
+    penalty: float = 0.08,
     pair: tuple[str, str] | None = None,
     only: Selection | None = None,
 ) -> list[dict[str, Any]]:
     """Every pair of groups of a system on every metric and code, p-values corrected within families.
 
     With a `pair` that one alone, the first minus the second, and p-values corrected for its tests. Instances
-    of a task that both groups ran are paired, the rest is compared beside them. UsageError for an unknown
+    of a task that both groups ran are paired, the rest is compared beside them. `penalty` is the λ of the
+    reward T - λC. UsageError for an unknown
     group, metric, rater, correction or estimator.
     """
     if correction not in CORRECTIONS:
@@ -98,7 +102,7 @@ def compare(
         _select(connection, key[1], pair, only)
         many = connection.execute("SELECT count(DISTINCT system) > 1 FROM selected").fetchall()[0][0]
         rows = [
-            *_metric_questions(connection, by, key[1], rater),
+            *_metric_questions(connection, by, key[1], rater, penalty),
             *_code_questions(store, connection, by, key[1], rater),
         ]
     names = sorted({question.name for question in rows})
@@ -189,6 +193,7 @@ def _head(question: Question, by: str, first: str, second: str) -> dict[str, Any
         "system": question.system,
         "question": question.family,
         "basis": question.basis,
+        "definition": question.definition,
     }
 
 
@@ -248,7 +253,7 @@ def _cluster_totals(rows: Sequence[tuple[int, float]], metric: str) -> Totals:
 
 
 def _row(head: dict[str, Any], row: Comparison, correction: str) -> dict[str, Any]:
-    what = head["metric"] + (f" ({head['rater']})" if head["rater"] else "")
+    what = head["metric"] + "".join(f" ({head[key]})" for key in ("definition", "rater") if head[key])
     if head["basis"] != MEASURED:
         what += f" [{head['basis']}]"
     noun = "labelled units" if head["basis"] in (CORRECTED, PEOPLE) else ""
@@ -257,12 +262,13 @@ def _row(head: dict[str, Any], row: Comparison, correction: str) -> dict[str, An
 
 
 def _metric_questions(
-    connection: duckdb.DuckDBPyConnection, by: str, expression: str, rater: str | None
+    connection: duckdb.DuckDBPyConnection, by: str, expression: str, rater: str | None, penalty: float
 ) -> Iterator[Question]:
     """Every metric, process metrics estimated where ratings lack."""
-    connection.execute("""
+    connection.execute(f"""
         CREATE TEMP VIEW compared AS
         SELECT * FROM measures WHERE coalesce(definition, 'released') = 'released'
+        UNION ALL {reward_query(penalty)}
     """)
     keys, instances = _keys(by, expression), has_clusters(connection, [by])
     lacking, partial_metrics = process.incomplete_metrics(connection), set[tuple[str, str]]()
@@ -270,6 +276,7 @@ def _metric_questions(
     people = {None, *(name for (name,) in connection.execute(query).fetchall())}
     crowd_sizes = crowds(connection) if rater is None else {}
     by_question: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
+    definitions: dict[str, str | None] = {}
     for group in groups(connection, keys, table="compared", participant="p.kind", instances=instances):
         head = dict(zip(HEADS, group.head, strict=True))
         metric, who = head["metric"] or "", head["rater"]
@@ -289,8 +296,10 @@ def _metric_questions(
             by_question.setdefault((name, who, _system(by, group.keys)), {})[str(group.keys[-1])] = (
                 group.totals
             )
+            definitions[name] = head["definition"] if head["definition"] != "released" else None
     for (name, who, system), samples in by_question.items():
-        yield Question(name, system, METRICS, who, MEASURED if who in people else JUDGE_ONLY, samples)
+        basis = MEASURED if who in people else JUDGE_ONLY
+        yield Question(name, system, METRICS, who, basis, samples, definition=definitions[name])
     designs = Designs(connection)
     for metric, who in sorted(partial_metrics):
         for question in _process_questions(designs, metric, who, by, keys, instances):

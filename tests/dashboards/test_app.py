@@ -225,6 +225,7 @@ def test_a_compared_rate_is_a_percentage_and_leads_to_sessions_by_what_is_behind
         "effect": 0.5,
         "n": 8,
         "sizes": (5, 3),
+        "definition": None,
     }
     row |= {"first": 0.75, "second": 0.25, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
     row["basis"] = compare.MEASURED
@@ -251,6 +252,7 @@ def test_a_compared_metric_of_who_answered_some_units_alone_says_so() -> None:
         "groups": ["a", "b"],
         "n": 60,
         "sizes": (30, 30),
+        "definition": None,
     }
     row |= {"first": 1.2, "second": 1.0, "effect": 0.2, "low": -0.7, "high": 1.1, "reason": None}
     row |= {"p_value": 0.7, "p_adjusted": None}
@@ -288,6 +290,7 @@ def test_a_share_that_is_there_does_not_say_why_there_is_no_test() -> None:
         "groups": ["a", "b"],
         "n": 4,
         "sizes": (2, 2),
+        "definition": None,
         "basis": "rated",
         "rater": "judge",
     }
@@ -303,11 +306,12 @@ def test_a_share_that_is_there_does_not_say_why_there_is_no_test() -> None:
 def test_a_compared_metric_leads_to_a_list_that_has_it_by_the_rater_it_is_of() -> None:
     row = {"by": "condition", "system": None, "groups": ["a", "b"], "reason": None, "effect": 0.5, "n": 8}
     row |= {"first": 0.75, "second": 0.25, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
-    row["sizes"] = (5, 3)
+    row |= {"sizes": (5, 3), "definition": None}
     row["basis"] = compare.MEASURED
     asked = [("halting_messages", "ann"), ("messages of human", None), ("outcome:use of human", None)]
     asked += [("tes of agent", None)]
     rows = [row | {"metric": name, "rater": rater} for name, rater in asked]
+    rows.append(row | {"metric": "reward", "rater": None, "definition": "λ = 0.08"})
     cells = {str(line[0]): line[2] for line in view.measured(rows, "condition").rows}
     places = {name: dict(cell.of) for name, cell in cells.items() if isinstance(cell, Number)}
     own = {"condition": "a"}
@@ -316,7 +320,8 @@ def test_a_compared_metric_leads_to_a_list_that_has_it_by_the_rater_it_is_of() -
         "Messages of human": own,
         "Outcome: use of human": own | {"sort": "outcome:use of human"},
         "Trajectory efficiency (TES) of agent": own,
-    }, "a session has no one number of its people"
+        "Reward R = T − λC, λ = 0.08": own,
+    }, "a session has no one number of its people, and no list knows λ"
 
 
 def test_a_mean_on_a_scale_is_no_percentage_and_codes_of_two_codebooks_keep_their_names() -> None:

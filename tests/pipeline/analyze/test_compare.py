@@ -52,6 +52,22 @@ def test_an_outcome_of_any_name_is_compared_as_it_is_measured(store: Store) -> N
     assert row["p_value"] == pytest.approx(1 / 70)
 
 
+def test_a_reward_is_compared_at_the_price_that_it_names(tmp_path: Path) -> None:
+    """ReHAC's own figure was in `metrics` alone."""
+    store = made(tmp_path / "workspace")
+    for condition in ("a", "b"):
+        log = (ROOT / "data" / "rehac" / "hotpotqa_pairs.jsonl").read_text("utf-8").splitlines()
+        lines = log[:3] if condition == "a" else log[3:]
+        (tmp_path / f"{condition}.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    take(store, tmp_path / "a.jsonl")
+    take(store, tmp_path / "b.jsonl")
+    for penalty in (0.0, 0.08, 0.5):
+        (row,) = compare.compare(store, "condition", metrics=["reward"], penalty=penalty)
+        own = [m.value for m in metrics(store, by=["condition"], penalty=penalty) if m.metric == "reward"]
+        assert [row["first"], row["second"]] == pytest.approx(own)
+        assert row["definition"] == f"λ = {penalty:g}" and f"reward (λ = {penalty:g}): " in row["statement"]
+
+
 def test_trajectories_without_a_group_are_counted(store: Store) -> None:
     assert compare.ungrouped(store, "condition") == (1, 9)
     assert compare.ungrouped(store, "system") == (0, 9)
