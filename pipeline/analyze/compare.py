@@ -26,7 +26,7 @@ from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, texts
 from ..store.selection import name_of
 from . import process
-from .choice import check_rater, crowds, reward_query
+from .choice import check_rater, crowds, only_settled, reward_query
 from .counts import CODEBOOKS, Process, places
 from .designs import Designs
 from .matrices import rated_codes
@@ -275,6 +275,7 @@ def _metric_questions(
     query = "SELECT DISTINCT rater FROM counted_ratings WHERE rater_kind = 'human'"
     people = {None, *(name for (name,) in connection.execute(query).fetchall())}
     crowd_sizes = crowds(connection) if rater is None else {}
+    settled = only_settled(connection) if rater is None else set()
     by_question: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
     definitions: dict[str, str | None] = {}
     for group in groups(connection, keys, table="compared", participant="p.kind", instances=instances):
@@ -282,7 +283,8 @@ def _metric_questions(
         metric, who = head["metric"] or "", head["rater"]
         if (who is not None and rater not in (None, who)) or group.keys[-1] is None:
             continue
-        if CODEBOOKS.get(metric) in crowd_sizes and who in people and who != GOLD:
+        book = CODEBOOKS.get(metric)
+        if book in (settled if who == GOLD else crowd_sizes if who in people else ()):
             continue
         if (metric, who or "") in lacking:
             partial_metrics.add((metric, who or ""))

@@ -304,7 +304,8 @@ def test_a_share_that_is_there_does_not_say_why_there_is_no_test() -> None:
 
 
 def test_a_compared_metric_leads_to_a_list_that_has_it_by_the_rater_it_is_of() -> None:
-    row = {"by": "condition", "system": None, "groups": ["a", "b"], "reason": None, "effect": 0.5, "n": 8}
+    row: dict[str, Any] = {"by": "condition", "system": None, "groups": ["a", "b"], "reason": None}
+    row |= {"effect": 0.5, "n": 8}
     row |= {"first": 0.75, "second": 0.25, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
     row |= {"sizes": (5, 3), "definition": None}
     row["basis"] = compare.MEASURED
