@@ -8,9 +8,9 @@ whose units are all unrated is estimated like the rest.
 
 Counts: N̄·p̂, the units a session times the weighted share of positives among answered units: the combined
 ratio estimator (Cochran 1977, 6.11). Its linearised values z = p̂N + (k − p̂n)·ΣN/Σn have its mean and its
-variance. Only clusters with an answered unit tell of p̂, all of N̄ (`_support`): with all taken to tell of both,
-groups that are alike differed at .05 in .38 of samples where people had read 2 of 20 sessions. Entropy is no
-sum (entropy.py).
+variance. Only clusters with an answered unit tell of p̂, all of N̄ (`_support`): with all taken to tell of
+both, groups that are alike differed at .05 in .38 of samples where people had read 2 of 20 sessions. Entropy
+is no sum (entropy.py).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import numpy as np
 
 from ...annotation.statistics.estimate import (
     LEAST,
-    Support,
     Bounds,
+    Support,
     Totals,
     effective_number,
     estimate,
