@@ -29,6 +29,7 @@ from . import process
 from .choice import check_rater, crowds, only_settled, reward_query
 from .counts import CODEBOOKS, Process, places
 from .designs import Designs
+from .failures import is_drawn_unevenly
 from .matrices import rated_codes
 from .matrix import Rated, chosen_books, keys_of, unit_groups
 from .rates import audit
@@ -42,6 +43,7 @@ MEASURED = "measured"
 ESTIMATED = "estimated from the units rated"
 JUDGE_ONLY = "judge only: its errors are not corrected"
 OWN_LABELS = "the rater's own labels"
+UNWEIGHTED = "not weighted by 1/π, though the samples drew units unevenly"
 CORRECTED = "corrected by people's labels"
 PEOPLE = "people's labels"
 SEPARATOR = chr(31)
@@ -349,13 +351,18 @@ def _code_questions(
     books = [book for book in chosen_books(store, names) if book.binary] if names else []
     people = {(book.name, code.code) for book in books for code in book.codes} & labelled
     kinds = {name: kind for _, _, name, kind in rows}
-    for question in _rater_questions(store, connection, by, expression):
+    designs, settled = Designs(connection), only_settled(connection) if rater is None else set()
+    for question in list(_rater_questions(store, connection, by, expression)):
+        if question.rater == GOLD and question.family in settled:
+            continue
         by_people = (question.family, question.name) in people
         corrects = by_people and kinds[question.rater or ""] != "human"
         alone = by_people and rater != question.rater
         if rater in (None, question.rater) and not corrects and not alone:
-            human = kinds[question.rater or ""] == "human"
-            yield replace(question, basis=OWN_LABELS if human else JUDGE_ONLY)
+            basis = OWN_LABELS if kinds[question.rater or ""] == "human" else JUDGE_ONLY
+            if is_drawn_unevenly(designs, question.rater or "", question.family):
+                basis += f"; {UNWEIGHTED}"
+            yield replace(question, basis=basis)
     group_of = _groups_of(connection, by, expression) if books else {}
     for book in books:
         grouping: Grouping | None = None
