@@ -83,9 +83,9 @@ def _raters(connection: Any, choice: str | None, *, every: bool) -> dict[str, li
     rows = connection.execute(query).fetchall()
     everyone = {rater for _, rater, _ in rows}
     crowd_sizes = crowds(connection)
-    settled = only_settled(connection) if GOLD in everyone and choice is None else set()
+    disputes = only_settled(connection) if GOLD in everyone and choice is None else set()
     for codebook, rater, kind in rows:
-        is_aside = codebook in (settled if rater == GOLD else crowd_sizes if kind == "human" else ())
+        is_aside = codebook in (disputes if rater == GOLD else crowd_sizes if kind == "human" else ())
         if (metric := metric_of.get(codebook)) and not (is_aside and choice is None):
             by_name[metric].append(rater)
     # Only gold must be complete; to count everybody's units takes seconds on a large store.

@@ -277,7 +277,7 @@ def _metric_questions(
     query = "SELECT DISTINCT rater FROM counted_ratings WHERE rater_kind = 'human'"
     people = {None, *(name for (name,) in connection.execute(query).fetchall())}
     crowd_sizes = crowds(connection) if rater is None else {}
-    settled = only_settled(connection) if rater is None else set()
+    disputes = only_settled(connection) if rater is None and GOLD in people else set()
     by_question: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
     definitions: dict[str, str | None] = {}
     for group in groups(connection, keys, table="compared", participant="p.kind", instances=instances):
@@ -286,7 +286,7 @@ def _metric_questions(
         if (who is not None and rater not in (None, who)) or group.keys[-1] is None:
             continue
         book = CODEBOOKS.get(metric)
-        if book in (settled if who == GOLD else crowd_sizes if who in people else ()):
+        if book in (disputes if who == GOLD else crowd_sizes if who in people else ()):
             continue
         if (metric, who or "") in lacking:
             partial_metrics.add((metric, who or ""))
@@ -351,9 +351,10 @@ def _code_questions(
     books = [book for book in chosen_books(store, names) if book.binary] if names else []
     people = {(book.name, code.code) for book in books for code in book.codes} & labelled
     kinds = {name: kind for _, _, name, kind in rows}
-    designs, settled = Designs(connection), only_settled(connection) if rater is None else set()
+    designs = Designs(connection)
+    disputes = only_settled(connection) if rater is None and GOLD in kinds else set()
     for question in list(_rater_questions(store, connection, by, expression)):
-        if question.rater == GOLD and question.family in settled:
+        if question.rater == GOLD and question.family in disputes:
             continue
         by_people = (question.family, question.name) in people
         corrects = by_people and kinds[question.rater or ""] != "human"

@@ -120,21 +120,21 @@ def linearised_totals(counts: Counts, bounds: Bounds) -> Totals:
     if not answers.sum():
         return totals(np.zeros(len(units)), clusters=counts.clusters, bounds=bounds)
     share = positives.sum() / answers.sum()
-    counted, residual = share * units, (positives - share * answers) * units.sum() / answers.sum()
+    expected, residual = share * units, (positives - share * answers) * units.sum() / answers.sum()
     if counts.answers.sum() == counts.units.sum():
-        return totals(counted + residual, clusters=counts.clusters, bounds=bounds)
+        return totals(expected + residual, clusters=counts.clusters, bounds=bounds)
     _, cluster = np.unique(counts.clusters, return_inverse=True)
     in_cluster = np.bincount(cluster, answers).astype(np.float64)
-    rated, every = int((in_cluster > 0).sum()), len(in_cluster)
-    if rated > 1:
-        residual *= sqrt(rated / (rated - 1) * (every - 1) / every)
-    sample = totals(counted + residual, clusters=counts.clusters, bounds=bounds)
-    spreads = [float(np.var(np.bincount(cluster, part))) for part in (counted, residual)]
-    known = int(((in_cluster > 0) | (np.bincount(cluster, units) == 0)).sum())
-    return replace(sample, support=_support(counts, share, spreads, in_cluster, known))
+    informative, every = int((in_cluster > 0).sum()), len(in_cluster)
+    if informative > 1:
+        residual *= sqrt(informative / (informative - 1) * (every - 1) / every)
+    sample = totals(expected + residual, clusters=counts.clusters, bounds=bounds)
+    spreads = [float(np.var(np.bincount(cluster, part))) for part in (expected, residual)]
+    telling = int(((in_cluster > 0) | (np.bincount(cluster, units) == 0)).sum())
+    return replace(sample, support=_support(counts, share, spreads, in_cluster, telling))
 
 
-def _support(counts: Counts, share: float, spreads: list[float], in_cluster: Floats, known: int) -> Support:
+def _support(counts: Counts, share: float, spreads: list[float], in_cluster: Floats, telling: int) -> Support:
     """What the values rest on: Satterthwaite's degrees of freedom of the variances (2,) between clusters by
     their units and by the share of positives, which those with an answer (C,) alone tell of.
 
@@ -147,7 +147,7 @@ def _support(counts: Counts, share: float, spreads: list[float], in_cluster: Flo
     smooth = (share * n + _PSEUDO) / (n + 2 * _PSEUDO)
     more = max(0.0, smooth * (1 - smooth) / max(n - 1, 1) - share * (1 - share) / n)
     return Support(
-        clusters=known,
+        clusters=telling,
         df=1 / sum(parts) if parts else min(freedom),
         variance=more * (1 - n / units) * (units / len(counts.units)) ** 2,
         events=float(counts.positives.sum()),
