@@ -493,7 +493,8 @@ def _interval(moments: Moments) -> tuple[float | None, float | None, str | None,
         return (
             None,
             None,
-            f"no interval: all {moments.clusters} are alike, and nothing bounds the others",
+            f"no interval: all {moments.clusters}{' clusters' * (moments.clusters < moments.n)} are alike, "
+            "and nothing bounds the others",
             None,
         )
     if isfinite(lowest):
@@ -557,7 +558,8 @@ def _doubt(moments: Moments, low: float, high: float) -> str | None:
     if moments.events <= FEW_EVENTS:
         return f"few events: {moments.events:.0f}"
     if isfinite(lowest) and highest == inf and moments.clusters <= _FEW and spread > moments.value - lowest:
-        return f"{moments.clusters} very uneven values: the largest may not be among them"
+        values = "clusters" if moments.clusters < moments.n else "values"
+        return f"{moments.clusters} very uneven {values}: the largest may not be among them"
     if moments.yes_no or moments.drawn == 1 or not spread < _ALIKE * (highest - lowest) < inf:
         return None
     unseen = min(1.0, 3 / moments.clusters)
