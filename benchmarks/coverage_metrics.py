@@ -456,7 +456,7 @@ def incomplete(samples: int) -> Iterator[tuple[str, ...]]:
         "initiative_entropy": y.sum() / x.sum(),
     }
     shares = [(share, "units") for share in (1.0, 0.95, 0.5, 0.2)]
-    for share, what in (*shares, (0.5, "sessions"), (0.5, HALF), (0.25, HALF)):
+    for share, what in (*shares, (0.5, "sessions"), (0.1, "sessions"), (0.5, HALF), (0.25, HALF)):
         where = f"{100 * share:.0f} % of the {what} rated"
         for metric, truth in truths.items():
             cells = []
@@ -479,6 +479,7 @@ def tests_in_part(samples: int) -> Iterator[tuple[str, ...]]:
             (1.0, 0.5, "units"),
             (1.0, 0.25, "units"),
             (0.5, 0.5, "sessions"),
+            (0.1, 0.1, "sessions"),
             (0.5, 0.5, HALF),
         ):
             cells = []

@@ -99,7 +99,10 @@ class Ratings:
         self.places()
 
     def places(self) -> Floats:
-        """Where labels (q,) lie: their values, for interval data, else their ranks."""
+        """Where labels (q,) lie: their values, for interval data, in their range, else their ranks.
+
+        Squares of values of 1e-7 are taken for 0, and those of 1e200 are beyond all floats.
+        """
         if self.level != "interval":
             return np.arange(len(self.labels), dtype=np.float64)
         wrong = f"interval labels must be numbers, got {', '.join(self.labels)}"
@@ -109,7 +112,8 @@ class Ratings:
             raise ValueError(wrong) from error
         if not np.isfinite(values).all():
             raise ValueError(wrong)
-        return values
+        spread = values / np.abs(values).max(initial=0.0) if values.any() else values
+        return spread / np.ptp(spread) if np.ptp(spread) > 0 else spread
 
 
 @dataclass(frozen=True)

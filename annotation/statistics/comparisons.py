@@ -33,9 +33,10 @@ class Comparison:
     """`effect` is the first value minus the second; None with a `reason` where there is none.
 
     `test` is the one whose p-value counts. `n` counts the values of both samples (of corrected rates
-    people's labels), `pairs` the clusters (instances) that both hold and `alone` those that only the first
-    and only the second does. `p_value` is two-sided, None with a `reason` where the data can't decide;
-    `p_adjusted` is that within its family of `family` tests, once `adjust` has seen it.
+    people's labels), `sizes` those of each (None where both are of the same units), `pairs` the clusters
+    (instances) that both hold and `alone` those that only the first and only the second does. `p_value` is
+    two-sided, None with a `reason` where the data can't decide; `p_adjusted` is that within its family of
+    `family` tests, once `adjust` has seen it.
     """
 
     test: str
@@ -50,6 +51,7 @@ class Comparison:
     p_adjusted: float | None = None
     pairs: int = 0
     alone: tuple[int, int] = (0, 0)
+    sizes: tuple[int, int] | None = None
     family: int | None = None
     draws: int = 0
     """Random arrangements that were looked at, also where another test's p-value is larger and counts."""
@@ -68,10 +70,10 @@ class Comparison:
         interval = ""
         if self.low is not None and self.high is not None:
             interval = f" [{_number(self.low)}, {_number(self.high)}]"
+        n = self.n if self.sizes is None else f"{self.sizes[0]} + {self.sizes[1]}"
         result = (
             f"{what}: {_number(self.first)} ({first}) against {_number(self.second)} ({second}), "
-            f"difference {_number(self.effect, '+')}{interval}, n={self.n}{noun and f' {noun}'}"
-            f"{self._design}"
+            f"difference {_number(self.effect, '+')}{interval}, n={n}{noun and f' {noun}'}{self._design}"
         )
         if self.p_value is None:
             return f"{result}: no test, {self.reason}."
@@ -114,7 +116,7 @@ def contrast(first: Totals, second: Totals, *, draws: int = DRAWS[0], seed: int 
     """
     delta = difference(first, second)
     if delta.value is None:
-        return _none("none", delta.n, delta.reason or "no value")
+        return replace(_none("none", delta.n, delta.reason or "no value"), sizes=(first.n, second.n))
     sample = arms(first, second)
     test, result = _run_test(sample, first, second, delta, draws, seed)
     row = Comparison(
@@ -129,6 +131,7 @@ def contrast(first: Totals, second: Totals, *, draws: int = DRAWS[0], seed: int 
         reason=delta.reason,
         pairs=sample.pairs,
         alone=sample.alone,
+        sizes=(first.n, second.n),
         draws=result.draws,
     )
     if result.least >= LEVEL:
@@ -140,10 +143,11 @@ def contrast(first: Totals, second: Totals, *, draws: int = DRAWS[0], seed: int 
 
 def untested_comparison(first: Totals, second: Totals, reason: str) -> Comparison:
     """The two values and their difference, and why there is no test of it."""
+    n, sizes = first.n + second.n, (first.n, second.n)
     if first.value is None or second.value is None:
-        return _none("none", first.n + second.n, reason)
-    effect, n = first.value - second.value, first.n + second.n
-    return Comparison("none", first.value, second.value, effect, None, None, None, n, reason)
+        return replace(_none("none", n, reason), sizes=sizes)
+    effect = first.value - second.value
+    return Comparison("none", first.value, second.value, effect, None, None, None, n, reason, sizes=sizes)
 
 
 def _run_test(
@@ -153,8 +157,9 @@ def _run_test(
 
     Arrangements are as if the values of both samples were spread alike. Where they need not be, the larger
     of their p-value and Welch's t's counts: of lopsided samples (5 normal values against 50 with a third of
-    their standard deviation: .09 without, .05 with it). Of values with a bound it is that of `_on_scale`, of
-    shares at theirs `_at_bound`.
+    their standard deviation: .09 without, .05 with it), and where values were estimated from a part of the
+    units, for arrangements take all clusters to tell of them. Of values with a bound it is that of
+    `_on_scale`, of shares at theirs `_at_bound`.
     """
     effect, error, df = delta.value or 0.0, delta.error or 0.0, delta.df or 1.0
     smaller = min(count + sample.pairs for count in sample.alone)
@@ -162,7 +167,8 @@ def _run_test(
     if not sample.yes_no and (on_scale := _on_scale(first, second)) is not None:
         guards = [(on_scale, f"Welch's t of {'logits' if isfinite(first.bounds[1]) else 'logs'}")]
     elif not sample.yes_no:
-        unequal = _welch(effect, error, df) if _is_lopsided(sample) and error > 0 else 0.0
+        few = _is_lopsided(sample) or first.support is not None or second.support is not None
+        unequal = _welch(effect, error, df) if few and error > 0 else 0.0
         guards = [(unequal, "Welch's t"), (_at_bound(first, second), "Fisher, effective sizes")]
     if len(sample.label) > _MANY and smaller >= _ENOUGH and not sample.table:
         if first.is_constant or second.is_constant:
@@ -192,15 +198,17 @@ def _on_scale(first: Totals, second: Totals) -> float | None:
     other is not: 12 overdispersed counts against 60 of Poisson, of the same mean, differ at .05 in .13 of
     samples by arrangements and by t, in .06 on this scale. Where samples are alike little changes.
     """
-    places, pulls = [], []
+    places, pulls, extras = [], [], []
     for sample in (first, second):
         value, (lowest, highest) = sample.value, sample.bounds
         if value is None or not isfinite(lowest) or not lowest < value < highest:
             return None
         below, above = value - lowest, highest - value
         places.append(log(below) - (log(above) if isfinite(above) else 0.0))
-        pulls.append(sample.influence * (1 / below + 1 / above))
-    joint = joint_error(first, second, (pulls[0], pulls[1]))
+        slope = 1 / below + 1 / above
+        pulls.append(sample.influence * slope)
+        extras.append(sample.extra * slope**2)
+    joint = joint_error(first, second, (pulls[0], pulls[1]), (extras[0], extras[1]))
     return _welch(places[0] - places[1], joint.error, joint.df) if joint.error > 0 else None
 
 

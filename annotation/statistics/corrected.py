@@ -74,14 +74,15 @@ def corrected(
         raise ValueError(f"unknown form {form!r}, expected one of {', '.join(FORMS)}")
     alone = first.judge is None and second.judge is None
     test = "rates by people's labels, t" if alone else f"corrected rates ({form}), t"
-    n = int(first.labelled.sum() + second.labelled.sum())
+    counts = int(first.labelled.sum()), int(second.labelled.sum())
+    n = sum(counts)
     sides, unknown = [], []
     for place, audit, names in zip(("first", "second"), (first, second), clusters, strict=True):
         unchecked = audit.unchecked
         audit = audit.where(~unchecked)
         if audit.empty_stratum:
             why = f"{place} sample: {audit.empty_stratum}"
-            return Comparison(test, None, None, None, None, None, None, n, why)
+            return Comparison(test, None, None, None, None, None, None, n, why, sizes=counts)
         unknown.append(float(unchecked.mean()))
         sides.append(arm(audit, names[~unchecked], form).part(1 - unknown[-1]))
     one, other = sides
@@ -101,7 +102,18 @@ def corrected(
     effect = one.rate - other.rate
     unpaired = len(one.names) - len(here), len(other.names) - len(here)
     return Comparison(
-        test, one.rate, other.rate, effect, low, high, p, n, reason, pairs=len(here), alone=unpaired
+        test=test,
+        first=one.rate,
+        second=other.rate,
+        effect=effect,
+        low=low,
+        high=high,
+        p_value=p,
+        n=n,
+        reason=reason,
+        pairs=len(here),
+        alone=unpaired,
+        sizes=counts,
     )
 
 

@@ -75,12 +75,27 @@ class Estimate:
     """Why the interval may be too narrow."""
 
 
+@dataclass(frozen=True)
+class Support:
+    """What a sample rests on where clusters' values were estimated from those of which a part was rated.
+
+    `clusters` have a rated unit or none at all, `df` are the degrees of freedom of the variance between
+    clusters, `variance` is what estimating adds to it, `events` how many were counted among the rated units.
+    """
+
+    clusters: int
+    df: float
+    variance: float
+    events: float
+
+
 @dataclass(frozen=True, eq=False)
 class Totals:
     """What each cluster (C,) adds up to: Σwy and Σwx, its stratum, and the share of its stratum drawn.
 
     `names` (C,) are of any kind; the same name in two samples is the same cluster. `size` is the rows'
-    effective number (Σw)²/Σw², `yes_no` whether every row is 0 or 1 with x = 1.
+    effective number (Σw)²/Σw², `yes_no` whether every row is 0 or 1 with x = 1. `support` is there where not
+    all clusters tell of the ratio.
     """
 
     numerator: Floats
@@ -92,6 +107,7 @@ class Totals:
     size: float
     yes_no: bool
     bounds: Bounds = ANY
+    support: Support | None = None
 
     @property
     def value(self) -> float | None:
@@ -106,13 +122,26 @@ class Totals:
     @property
     def events(self) -> float:
         """How many events were counted, of unweighted whole numbers from 0 on; else without end."""
+        if self.support is not None:
+            return self.support.events
         whole = self.bounds == (0.0, inf) and self.size > self.n - 1e-9
         return float(self.numerator.sum()) if whole and bool((self.numerator % 1 == 0).all()) else inf
 
     @property
     def independent(self) -> float:
         """(Σx)²/Σx²: how many clusters of one size would weigh as much."""
-        return effective_number(self.denominator)
+        number = effective_number(self.denominator)
+        return number if self.support is None else min(number, 1 + self.support.df)
+
+    @property
+    def clusters(self) -> int:
+        """How many clusters tell of the ratio."""
+        return len(self.names) if self.support is None else self.support.clusters
+
+    @property
+    def extra(self) -> float:
+        """The variance that is not between clusters."""
+        return 0.0 if self.support is None else self.support.variance
 
     @property
     def df(self) -> float:
@@ -230,10 +259,10 @@ def estimate(sample: Totals, error: float | None = None) -> Estimate:
 
     `error` replaces the sample's own standard error where values were themselves estimated.
     """
-    clusters = len(sample.names)
+    clusters = sample.clusters
     with np.errstate(over="ignore", invalid="ignore"):
         value = sample.value
-        own = 0.0 if value is None else sqrt(float((sample.influence**2).sum()))
+        own = 0.0 if value is None else sqrt(float((sample.influence**2).sum()) + sample.extra)
     if value is None:
         why = "nothing to divide by" if sample.n else "no value"
         return Estimate(None, None, None, sample.n, clusters, reason=why)
@@ -332,7 +361,7 @@ def difference(first: Totals, second: Totals) -> Estimate:
         place, side = ("first", one) if one.value is None else ("second", other)
         return Estimate(None, None, None, n, clusters, reason=f"{place} sample: {side.reason}")
     pulls = first.influence, second.influence
-    error, df, covariance, shared = joint_error(first, second, pulls)
+    error, df, covariance, shared = joint_error(first, second, pulls, (first.extra, second.extra))
     effect = one.value - other.value
     if not (isfinite(effect) and isfinite(error) and isfinite(df)):
         return Estimate(None, None, None, n, clusters, reason=TOO_LARGE)
@@ -340,7 +369,9 @@ def difference(first: Totals, second: Totals) -> Estimate:
     two_sided = isfinite(first.bounds[0]) and isfinite(first.bounds[1])
     skewed = not shared and isfinite(first.bounds[0]) and None not in (one.low, other.low)
     if reason is None and (two_sided or skewed):
-        variances = [float((pull**2).sum()) for pull in pulls]
+        variances = [
+            float((pull**2).sum()) + side.extra for pull, side in zip(pulls, (first, second), strict=True)
+        ]
         alike = covariance / sqrt(_with_pseudo(variances[0], first) * _with_pseudo(variances[1], second))
         low, high = _mover_limits(one, other, max(-1.0, min(1.0, alike)))
         reason = one.reason or other.reason
@@ -374,14 +405,19 @@ class Joint(NamedTuple):
     shared: int
 
 
-def joint_error(first: Totals, second: Totals, pulls: tuple[Floats, Floats]) -> Joint:
-    """What two samples' clusters, each of which moves its own side by `pulls` (C,), make of a difference."""
+def joint_error(
+    first: Totals, second: Totals, pulls: tuple[Floats, Floats], extras: tuple[float, float]
+) -> Joint:
+    """What two samples' clusters, each of which moves its own side by `pulls` (C,), make of a difference;
+    `extras` are the sides' variances that are not between clusters."""
     _, here, there = np.intersect1d(first.names, second.names, assume_unique=True, return_indices=True)
     # Shared clusters are subtracted before they are squared: of equal differences nothing is left.
     parts = (np.delete(pulls[0], here), np.delete(pulls[1], there), pulls[0][here] - pulls[1][there])
     with np.errstate(over="ignore"):
         covariance = float(pulls[0][here] @ pulls[1][there])
         variances = [float((part**2).sum()) for part in parts]
+        variances[0] += extras[0]
+        variances[1] += extras[1]
         df = _joint_df(first, second, variances, [len(part) for part in parts])
     return Joint(sqrt(sum(variances)), df, covariance, len(here))
 
@@ -389,8 +425,8 @@ def joint_error(first: Totals, second: Totals, pulls: tuple[Floats, Floats]) -> 
 def _too_few(first: Totals, second: Totals) -> str | None:
     for sample in (first, second):
         least = LEAST_SHARE if _plain(sample) else LEAST
-        if len(sample.names) < least:
-            return f"too few for an interval: {len(sample.names)} independent, {least} needed"
+        if sample.clusters < least:
+            return f"too few for an interval: {sample.clusters} independent, {least} needed"
     return None
 
 
@@ -453,11 +489,12 @@ def _interval(moments: Moments) -> tuple[float | None, float | None, str | None,
         if low <= 0 and high >= 1:
             return None, None, f"too few for an interval: {moments.clusters} leave everything possible", size
         return lowest + low * (highest - lowest), lowest + high * (highest - lowest), None, size
-    if moments.error <= _ROUNDING * abs(value):
+    if moments.error <= _ROUNDING * abs(value) or value <= lowest:
         return (
             None,
             None,
-            f"no interval: all {moments.clusters} are alike, and nothing bounds the others",
+            f"no interval: all {moments.clusters}{' clusters' * (moments.clusters < moments.n)} are alike, "
+            "and nothing bounds the others",
             None,
         )
     if isfinite(lowest):
@@ -521,7 +558,8 @@ def _doubt(moments: Moments, low: float, high: float) -> str | None:
     if moments.events <= FEW_EVENTS:
         return f"few events: {moments.events:.0f}"
     if isfinite(lowest) and highest == inf and moments.clusters <= _FEW and spread > moments.value - lowest:
-        return f"{moments.clusters} very uneven values: the largest may not be among them"
+        values = "clusters" if moments.clusters < moments.n else "values"
+        return f"{moments.clusters} very uneven {values}: the largest may not be among them"
     if moments.yes_no or moments.drawn == 1 or not spread < _ALIKE * (highest - lowest) < inf:
         return None
     unseen = min(1.0, 3 / moments.clusters)

@@ -179,17 +179,18 @@ def _code_row(
     if name is not None:
         by_whom = ("found_by", str(row["rater"])) if row["rater"] else ("kind", "human")
         finding += (("code", metric), ("codebook", book), by_whom)
-    cells = []
-    for group, value in zip(row["groups"], (row["first"], row["second"]), strict=True):
+    cells, sizes = [], row["sizes"] or (None, None)
+    for group, value, size in zip(row["groups"], (row["first"], row["second"]), sizes, strict=True):
         rate, n = own.get((name_of(row["system"]), book, metric, rater, group), (None, 0))
         of = (filter_of(by, group), *finding)
         if not row["basis"].startswith("corrected"):
-            cells.append(_side(value, row["reason"], n=n or None, percent=share, of=of))
+            cells.append(_side(value, row["reason"], n=size, percent=share, of=of))
             continue
         number = Number(value, percent=True)
         cells.append(_side(rate, "not rated", n=n, percent=True, of=of, mark=" → " + number.text))
     title = titles.get((book, metric.removesuffix(MEAN).partition(": ")[0]), "")
-    who = f"{rater}, {row['basis']}" if row["basis"] == compare.JUDGE_ONLY else rater
+    doubtful = row["basis"].startswith(compare.JUDGE_ONLY) or row["basis"].endswith(compare.UNWEIGHTED)
+    who = f"{rater}, {row['basis']}" if doubtful else rater
     return (metric, name or title, who, *cells, _difference(row, finding, percent=share), _p(row))
 
 
@@ -207,12 +208,15 @@ def measured(rows: Sequence[Row], by: str) -> Table:
     ranked, lines = _by_size(rows), list[tuple[Cell, ...]]()
     for row in ranked:
         name, scoring, party = _read(row["metric"])
-        share, order = name in PERCENT, _of_system(row) + (() if party else _order(name, row["rater"]))
-        values = zip(row["groups"], (row["first"], row["second"]), strict=True)
+        # Of each party a session has a value of its own; a reward depends on λ, and lists know none.
+        order = () if party or row["definition"] else _order(name, row["rater"])
+        share, order = name in PERCENT, _of_system(row) + order
+        values = zip(row["groups"], (row["first"], row["second"]), row["sizes"], strict=True)
         cells = (
-            _side(v, row["reason"], percent=share, of=(filter_of(by, group), *order)) for group, v in values
+            _side(v, row["reason"], n=n, percent=share, of=(filter_of(by, group), *order))
+            for group, v, n in values
         )
-        title = metric_name(name, scoring or None, party or None)
+        title = metric_name(name, scoring or row["definition"], party or None)
         lines.append((title, _rated_by(row), *cells, _difference(row, order, percent=share), _p(row)))
     table = Table(
         name="compared_metrics",

@@ -52,10 +52,28 @@ def crowds(connection: Any) -> dict[str, int]:
     return dict(execute(connection, query, [GOLD, CROWD]).fetchall())
 
 
+def only_settled(connection: Any) -> set[str]:
+    """The codebooks by which gold has nothing but what people labelled differently: such units are unlike the
+    others, so that they do not stand for them."""
+    query = """
+        WITH gold AS (
+            SELECT DISTINCT codebook, code, trajectory_id, event FROM counted_ratings WHERE rater = ?
+        ), people AS (FROM counted_ratings WHERE rater_kind = 'human' AND rater <> ?)
+        SELECT codebook FROM (
+            SELECT g.codebook, count(DISTINCT p.label) AS labels
+            FROM gold g LEFT JOIN people p
+                ON (p.codebook, p.code, p.trajectory_id) = (g.codebook, g.code, g.trajectory_id)
+                AND p.event IS NOT DISTINCT FROM g.event
+            GROUP BY g.codebook, g.code, g.trajectory_id, g.event
+        ) GROUP BY codebook HAVING bool_and(labels > 1)
+    """
+    return {codebook for (codebook,) in execute(connection, query, [GOLD, GOLD]).fetchall()}
+
+
 def _raters(connection: Any, choice: str | None, *, every: bool) -> dict[str, list[str]]:
     """Metric -> the raters to report: the one of `choice`, gold alone where it is complete (unless `every`
     rater is wanted), else every one, but for the people of a crowd, each of whom rated few units of few
-    sessions."""
+    sessions, and for gold that only settled disputes."""
     by_name: dict[str, list[str]] = {metric: [] for metric in RATED}
     query = """
         SELECT DISTINCT codebook, rater, rater_kind FROM counted_ratings
@@ -65,9 +83,10 @@ def _raters(connection: Any, choice: str | None, *, every: bool) -> dict[str, li
     rows = connection.execute(query).fetchall()
     everyone = {rater for _, rater, _ in rows}
     crowd_sizes = crowds(connection)
+    disputes = only_settled(connection) if GOLD in everyone and choice is None else set()
     for codebook, rater, kind in rows:
-        is_in_crowd = kind == "human" and rater != GOLD and codebook in crowd_sizes
-        if (metric := metric_of.get(codebook)) and not (is_in_crowd and choice is None):
+        is_aside = codebook in (disputes if rater == GOLD else crowd_sizes if kind == "human" else ())
+        if (metric := metric_of.get(codebook)) and not (is_aside and choice is None):
             by_name[metric].append(rater)
     # Only gold must be complete; to count everybody's units takes seconds on a large store.
     complete = _complete(connection) if GOLD in everyone and not every else set()
@@ -97,7 +116,13 @@ def _measures_query(raters: dict[str, list[str]], definition: str, penalty: floa
         SELECT m.* FROM measures m
         WHERE (m.rater IS NULL OR (m.metric, m.rater) IN (VALUES {values}))
             AND (m.definition IS NULL OR m.definition = {constant(definition)})
-        UNION ALL
+        UNION ALL {reward_query(penalty)}
+    """
+
+
+def reward_query(penalty: float) -> str:
+    """ReHAC's reward T - λC as measures, with λ as their definition."""
+    return f"""
         SELECT 'reward', trajectory_id, t.value - {float(penalty)!r} * c.value, 1, t.reason,
             NULL, NULL, NULL, 'λ = {float(penalty):g}'
         FROM computed t JOIN computed c USING (trajectory_id)

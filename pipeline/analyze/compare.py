@@ -26,9 +26,10 @@ from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, texts
 from ..store.selection import name_of
 from . import process
-from .choice import check_rater, crowds
+from .choice import check_rater, crowds, only_settled, reward_query
 from .counts import CODEBOOKS, Process, places
 from .designs import Designs
+from .failures import is_drawn_unevenly
 from .matrices import rated_codes
 from .matrix import Rated, chosen_books, keys_of, unit_groups
 from .rates import audit
@@ -42,6 +43,7 @@ MEASURED = "measured"
 ESTIMATED = "estimated from the units rated"
 JUDGE_ONLY = "judge only: its errors are not corrected"
 OWN_LABELS = "the rater's own labels"
+UNWEIGHTED = "not weighted by 1/π, though the samples drew units unevenly"
 CORRECTED = "corrected by people's labels"
 PEOPLE = "people's labels"
 SEPARATOR = chr(31)
@@ -67,6 +69,8 @@ class Question:
     samples: dict[str, Totals]
     labelled: dict[str, tuple[Rated, Clusters]] | None = None
     untested: Mapping[str, str] = field(default_factory=dict)
+    definition: str | None = None
+    """What its name leaves open, such as the λ of a reward."""
 
 
 def compare(
@@ -77,13 +81,15 @@ def compare(
     rater: str | None = None,
     correction: str = "holm",
     estimator: str = FORMS[0],
+    penalty: float = 0.08,
     pair: tuple[str, str] | None = None,
     only: Selection | None = None,
 ) -> list[dict[str, Any]]:
     """Every pair of groups of a system on every metric and code, p-values corrected within families.
 
     With a `pair` that one alone, the first minus the second, and p-values corrected for its tests. Instances
-    of a task that both groups ran are paired, the rest is compared beside them. UsageError for an unknown
+    of a task that both groups ran are paired, the rest is compared beside them. `penalty` is the λ of the
+    reward T - λC. UsageError for an unknown
     group, metric, rater, correction or estimator.
     """
     if correction not in CORRECTIONS:
@@ -98,7 +104,7 @@ def compare(
         _select(connection, key[1], pair, only)
         many = connection.execute("SELECT count(DISTINCT system) > 1 FROM selected").fetchall()[0][0]
         rows = [
-            *_metric_questions(connection, by, key[1], rater),
+            *_metric_questions(connection, by, key[1], rater, penalty),
             *_code_questions(store, connection, by, key[1], rater),
         ]
     names = sorted({question.name for question in rows})
@@ -189,6 +195,7 @@ def _head(question: Question, by: str, first: str, second: str) -> dict[str, Any
         "system": question.system,
         "question": question.family,
         "basis": question.basis,
+        "definition": question.definition,
     }
 
 
@@ -248,7 +255,7 @@ def _cluster_totals(rows: Sequence[tuple[int, float]], metric: str) -> Totals:
 
 
 def _row(head: dict[str, Any], row: Comparison, correction: str) -> dict[str, Any]:
-    what = head["metric"] + (f" ({head['rater']})" if head["rater"] else "")
+    what = head["metric"] + "".join(f" ({head[key]})" for key in ("definition", "rater") if head[key])
     if head["basis"] != MEASURED:
         what += f" [{head['basis']}]"
     noun = "labelled units" if head["basis"] in (CORRECTED, PEOPLE) else ""
@@ -257,25 +264,29 @@ def _row(head: dict[str, Any], row: Comparison, correction: str) -> dict[str, An
 
 
 def _metric_questions(
-    connection: duckdb.DuckDBPyConnection, by: str, expression: str, rater: str | None
+    connection: duckdb.DuckDBPyConnection, by: str, expression: str, rater: str | None, penalty: float
 ) -> Iterator[Question]:
     """Every metric, process metrics estimated where ratings lack."""
-    connection.execute("""
+    connection.execute(f"""
         CREATE TEMP VIEW compared AS
         SELECT * FROM measures WHERE coalesce(definition, 'released') = 'released'
+        UNION ALL {reward_query(penalty)}
     """)
     keys, instances = _keys(by, expression), has_clusters(connection, [by])
     lacking, partial_metrics = process.incomplete_metrics(connection), set[tuple[str, str]]()
     query = "SELECT DISTINCT rater FROM counted_ratings WHERE rater_kind = 'human'"
     people = {None, *(name for (name,) in connection.execute(query).fetchall())}
     crowd_sizes = crowds(connection) if rater is None else {}
+    disputes = only_settled(connection) if rater is None and GOLD in people else set()
     by_question: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
+    definitions: dict[str, str | None] = {}
     for group in groups(connection, keys, table="compared", participant="p.kind", instances=instances):
         head = dict(zip(HEADS, group.head, strict=True))
         metric, who = head["metric"] or "", head["rater"]
         if (who is not None and rater not in (None, who)) or group.keys[-1] is None:
             continue
-        if CODEBOOKS.get(metric) in crowd_sizes and who in people and who != GOLD:
+        book = CODEBOOKS.get(metric)
+        if book in (disputes if who == GOLD else crowd_sizes if who in people else ()):
             continue
         if (metric, who or "") in lacking:
             partial_metrics.add((metric, who or ""))
@@ -289,8 +300,10 @@ def _metric_questions(
             by_question.setdefault((name, who, _system(by, group.keys)), {})[str(group.keys[-1])] = (
                 group.totals
             )
+            definitions[name] = head["definition"] if head["definition"] != "released" else None
     for (name, who, system), samples in by_question.items():
-        yield Question(name, system, METRICS, who, MEASURED if who in people else JUDGE_ONLY, samples)
+        basis = MEASURED if who in people else JUDGE_ONLY
+        yield Question(name, system, METRICS, who, basis, samples, definition=definitions[name])
     designs = Designs(connection)
     for metric, who in sorted(partial_metrics):
         for question in _process_questions(designs, metric, who, by, keys, instances):
@@ -338,13 +351,19 @@ def _code_questions(
     books = [book for book in chosen_books(store, names) if book.binary] if names else []
     people = {(book.name, code.code) for book in books for code in book.codes} & labelled
     kinds = {name: kind for _, _, name, kind in rows}
-    for question in _rater_questions(store, connection, by, expression):
+    designs = Designs(connection)
+    disputes = only_settled(connection) if rater is None and GOLD in kinds else set()
+    for question in list(_rater_questions(store, connection, by, expression)):
+        if question.rater == GOLD and question.family in disputes:
+            continue
         by_people = (question.family, question.name) in people
         corrects = by_people and kinds[question.rater or ""] != "human"
         alone = by_people and rater != question.rater
         if rater in (None, question.rater) and not corrects and not alone:
-            human = kinds[question.rater or ""] == "human"
-            yield replace(question, basis=OWN_LABELS if human else JUDGE_ONLY)
+            basis = OWN_LABELS if kinds[question.rater or ""] == "human" else JUDGE_ONLY
+            if is_drawn_unevenly(designs, question.rater or "", question.family):
+                basis += f"; {UNWEIGHTED}"
+            yield replace(question, basis=basis)
     group_of = _groups_of(connection, by, expression) if books else {}
     for book in books:
         grouping: Grouping | None = None

@@ -134,7 +134,12 @@ def is_uneven(store: Store, rater: str, codebook: str = FAILURES) -> bool:
     """Whether a rater rated what samples took, and these took some trajectories far more likely than others:
     its own shares are then not the corpus'."""
     with store.reading() as connection:
-        of_rater = Designs(connection).of(codebook, rater)
+        return is_drawn_unevenly(Designs(connection), rater, codebook)
+
+
+def is_drawn_unevenly(designs: Designs, rater: str, codebook: str) -> bool:
+    """The same within one reading of a store."""
+    of_rater = designs.of(codebook, rater)
     if of_rater is None:
         return False
     design, is_asked = of_rater

@@ -8,22 +8,36 @@ whose units are all unrated is estimated like the rest.
 
 Counts: N̄·p̂, the units a session times the weighted share of positives among answered units: the combined
 ratio estimator (Cochran 1977, 6.11). Its linearised values z = p̂N + (k − p̂n)·ΣN/Σn have its mean and its
-variance. Entropy is no sum (entropy.py).
+variance. Only clusters with an answered unit tell of p̂, all of N̄ (`_support`): with all taken to tell of
+both, groups that are alike differed at .05 in .38 of samples where people had read 2 of 20 sessions. Entropy
+is no sum (entropy.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
-from ...annotation.statistics.estimate import estimate, totals
+from ...annotation.statistics.estimate import (
+    LEAST,
+    Bounds,
+    Support,
+    Totals,
+    effective_number,
+    estimate,
+    totals,
+)
 from ...annotation.statistics.intervals import Floats
 from .counts import CODEBOOKS, WORDLESS, Counts, Process, nothing, places, session_counts, shares
 from .designs import Designs
 from .entropy import entropy, extremes
 from .totals import bounds_of
+
+_PSEUDO = 0.5  # of an answer, of either kind
 
 
 def incomplete_metrics(connection: Any) -> set[tuple[str, str]]:
@@ -90,16 +104,51 @@ def events(counts: Counts, metric: str) -> Process:
     bounds = positives / n, (positives + units - answers) / n
     if units and not answers:
         return nothing(f"none of {units:.0f} units is rated", missing + n, share, bounds, design)
-    sample = totals(linearised_values(subset), clusters=subset.clusters, bounds=bounds_of(metric))
-    return Process(estimate(sample), missing, share, *bounds, design, sample)
+    sample = linearised_totals(subset, bounds_of(metric))
+    few = sample.support is not None and sample.clusters < LEAST
+    why = f"too few sessions have a rated unit: {sample.clusters} independent, {LEAST} needed"
+    return Process(estimate(sample), missing, share, *bounds, design, sample, why if few else None)
 
 
-def linearised_values(counts: Counts) -> Floats:
-    """(S,) values with the mean and the variance of the combined ratio estimator of positives a session."""
+def linearised_totals(counts: Counts, bounds: Bounds) -> Totals:
+    """Values with the mean and the variance of the combined ratio estimator of positives a session.
+
+    Residuals of the share are of clusters with an answer, of which there may be fewer than clusters.
+    """
     units = counts.units.sum(1)
     answers, positives = counts.weighted_answers.sum(1), counts.weighted_positives.sum(1)
     if not answers.sum():
-        return np.zeros(len(units))
+        return totals(np.zeros(len(units)), clusters=counts.clusters, bounds=bounds)
     share = positives.sum() / answers.sum()
-    values: Floats = share * units + (positives - share * answers) * units.sum() / answers.sum()
-    return values
+    expected, residual = share * units, (positives - share * answers) * units.sum() / answers.sum()
+    if counts.answers.sum() == counts.units.sum():
+        return totals(expected + residual, clusters=counts.clusters, bounds=bounds)
+    _, cluster = np.unique(counts.clusters, return_inverse=True)
+    in_cluster = np.bincount(cluster, answers).astype(np.float64)
+    informative, every = int((in_cluster > 0).sum()), len(in_cluster)
+    if informative > 1:
+        residual *= sqrt(informative / (informative - 1) * (every - 1) / every)
+    sample = totals(expected + residual, clusters=counts.clusters, bounds=bounds)
+    spreads = [float(np.var(np.bincount(cluster, part))) for part in (expected, residual)]
+    telling = int(((in_cluster > 0) | (np.bincount(cluster, units) == 0)).sum())
+    return replace(sample, support=_support(counts, share, spreads, in_cluster, telling))
+
+
+def _support(counts: Counts, share: float, spreads: list[float], in_cluster: Floats, telling: int) -> Support:
+    """What the values rest on: Satterthwaite's degrees of freedom of the variances (2,) between clusters by
+    their units and by the share of positives, which those with an answer (C,) alone tell of.
+
+    Half an answer of either kind is added to the variance of the share, as of Jeffreys' interval: units
+    that are alike throughout say little of the others.
+    """
+    total, n, units = sum(spreads), float(counts.answers.sum()), float(counts.units.sum())
+    freedom = [max(1.0, number - 1) for number in (len(in_cluster), effective_number(in_cluster))]
+    parts = [(spread / total) ** 2 / df for spread, df in zip(spreads, freedom, strict=True) if spread]
+    smooth = (share * n + _PSEUDO) / (n + 2 * _PSEUDO)
+    more = max(0.0, smooth * (1 - smooth) / max(n - 1, 1) - share * (1 - share) / n)
+    return Support(
+        clusters=telling,
+        df=1 / sum(parts) if parts else min(freedom),
+        variance=more * (1 - n / units) * (units / len(counts.units)) ** 2,
+        events=float(counts.positives.sum()),
+    )

@@ -31,7 +31,7 @@ QUALITIES = ("sensitivity", "specificity", "ppv", "npv")
 EVENLY = "the labelled units count evenly: not weighted by 1/π, though the samples drew them unevenly"
 """Note on figures that are not weighted."""
 TRAP = (
-    "A judge that always answers 'absent' passes this test where a code is rare: read it only together with "
+    "A judge that never finds a code passes this test where the code is rare: read it only together with "
     "the sensitivity beside it."
 )
 

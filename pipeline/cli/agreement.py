@@ -21,7 +21,7 @@ from ..analyze import validate as validating
 from ..analyze.matrix import group_name
 from ..errors import UsageError
 from ..report.trust import open_answers
-from .console import Json, emit, emit_rows, number, say, split, store, table, tell
+from .console import Json, emit, emit_rows, number, price, say, split, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -127,6 +127,7 @@ def compare(
     estimator: Annotated[
         str, typer.Option(help="Estimator of corrected rates: post_stratified or ppi.")
     ] = "post_stratified",
+    penalty: Annotated[float, typer.Option(help="λ of the reward T - λC.", callback=price)] = 0.08,
     json: Json = False,
 ) -> None:
     """Differences between groups of a system: shared instances paired, judges corrected by people."""
@@ -138,6 +139,7 @@ def compare(
         rater=rater,
         correction=correction,
         estimator=estimator,
+        penalty=penalty,
         pair=_pair(groups),
     )
     without, every = comparing.ungrouped(workspace_store, by)

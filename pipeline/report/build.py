@@ -114,15 +114,17 @@ def one_rater(rows: Sequence[Metric]) -> list[Metric]:
 
 
 def best_rater(rows: Sequence[Metric]) -> str | None:
-    """Whose ratings tables show by default: who rated most metrics; among equals gold, then the largest n.
+    """Whose ratings tables show by default: who rated most metrics; among equals gold, then the largest n,
+    of which half counts where half of the units are rated.
 
     None where nobody rated.
     """
-    values: dict[str, dict[str, int]] = {}
+    values: dict[str, dict[str, float]] = {}
     for row in rows:
         if row.rater and row.n:
             counts = values.setdefault(row.rater, {})
-            counts[row.metric] = counts.get(row.metric, 0) + row.n
+            share = 1.0 if row.answered is None else row.answered
+            counts[row.metric] = counts.get(row.metric, 0.0) + row.n * share
     first = sorted(values, key=lambda who: (-len(values[who]), who != GOLD, -sum(values[who].values()), who))
     return first[0] if first else next((row.rater for row in rows if row.rater), None)
 

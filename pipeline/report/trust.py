@@ -32,9 +32,10 @@ SHORT = ("Cohen's κ (mean over pairs)", "Fleiss' κ, all raters", "κ of people
 """Columns of the table of codebooks; the paper has the first two."""
 
 METHODS = (
-    "Agreement is measured on the units that both raters rated: observed agreement and margins come from "
-    "the same units, weighted by 1/π where samples took some with a higher probability π. Cohen (1960), "
-    "Fleiss (1971) for any number of ratings, Krippendorff (2011), Gwet's AC1 (2008). Intervals are from the "
+    "Agreement is measured on the units that two raters rated, Cohen's κ on those that both of its raters "
+    "did: observed agreement and margins come from the same units, weighted by 1/π where samples took some "
+    "with a higher probability π. Cohen (1960), Fleiss (1971) for any number of ratings, Krippendorff "
+    "(2011), Gwet's AC1 (2008). Intervals are from the "
     "posterior of the rating patterns (Dirichlet), or, where units are smaller than trajectories, from a "
     f"Bayesian bootstrap of trajectories (Rubin 1981); {DRAWS_OF_AGREEMENT:,} draws each.",
     "People's label of a unit is gold if there is one, else the mean of its annotators' labels: a rate is "

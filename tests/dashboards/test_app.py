@@ -224,6 +224,8 @@ def test_a_compared_rate_is_a_percentage_and_leads_to_sessions_by_what_is_behind
         "reason": None,
         "effect": 0.5,
         "n": 8,
+        "sizes": (5, 3),
+        "definition": None,
     }
     row |= {"first": 0.75, "second": 0.25, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
     row["basis"] = compare.MEASURED
@@ -237,6 +239,7 @@ def test_a_compared_rate_is_a_percentage_and_leads_to_sessions_by_what_is_behind
         "Collab score, automatic rating": "collab_score",
         "Initiative entropy (H_init)": "initiative_entropy",
     }
+    assert [cell.n for cell in table.rows[0][2:4] if isinstance(cell, Number)] == [5, 3], "each has its own"
     percents = {name: cell.percent for name, cell in shown.items() if isinstance(cell, Number)}
     assert {name for name, percent in percents.items() if percent} == {"Success rate"}, "as on other pages"
 
@@ -248,6 +251,8 @@ def test_a_compared_metric_of_who_answered_some_units_alone_says_so() -> None:
         "system": None,
         "groups": ["a", "b"],
         "n": 60,
+        "sizes": (30, 30),
+        "definition": None,
     }
     row |= {"first": 1.2, "second": 1.0, "effect": 0.2, "low": -0.7, "high": 1.1, "reason": None}
     row |= {"p_value": 0.7, "p_adjusted": None}
@@ -265,6 +270,7 @@ def test_of_a_judges_own_share_that_people_corrected_no_reason_is_said() -> None
         "groups": ["a", "b"],
         "rater": "judge",
         "n": 8,
+        "sizes": (4, 4),
     }
     row |= {"first": 0.25, "second": 0.5, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
     row |= {"question": "failures", "basis": "corrected by people's labels", "effect": -0.25, "reason": None}
@@ -283,6 +289,8 @@ def test_a_share_that_is_there_does_not_say_why_there_is_no_test() -> None:
         "system": None,
         "groups": ["a", "b"],
         "n": 4,
+        "sizes": (2, 2),
+        "definition": None,
         "basis": "rated",
         "rater": "judge",
     }
@@ -296,12 +304,15 @@ def test_a_share_that_is_there_does_not_say_why_there_is_no_test() -> None:
 
 
 def test_a_compared_metric_leads_to_a_list_that_has_it_by_the_rater_it_is_of() -> None:
-    row = {"by": "condition", "system": None, "groups": ["a", "b"], "reason": None, "effect": 0.5, "n": 8}
+    row: dict[str, Any] = {"by": "condition", "system": None, "groups": ["a", "b"], "reason": None}
+    row |= {"effect": 0.5, "n": 8}
     row |= {"first": 0.75, "second": 0.25, "low": None, "high": None, "p_value": 0.1, "p_adjusted": 0.1}
+    row |= {"sizes": (5, 3), "definition": None}
     row["basis"] = compare.MEASURED
     asked = [("halting_messages", "ann"), ("messages of human", None), ("outcome:use of human", None)]
     asked += [("tes of agent", None)]
     rows = [row | {"metric": name, "rater": rater} for name, rater in asked]
+    rows.append(row | {"metric": "reward", "rater": None, "definition": "λ = 0.08"})
     cells = {str(line[0]): line[2] for line in view.measured(rows, "condition").rows}
     places = {name: dict(cell.of) for name, cell in cells.items() if isinstance(cell, Number)}
     own = {"condition": "a"}
@@ -310,7 +321,8 @@ def test_a_compared_metric_leads_to_a_list_that_has_it_by_the_rater_it_is_of() -
         "Messages of human": own,
         "Outcome: use of human": own | {"sort": "outcome:use of human"},
         "Trajectory efficiency (TES) of agent": own,
-    }, "a session has no one number of its people"
+        "Reward R = T − λC, λ = 0.08": own,
+    }, "a session has no one number of its people, and no list knows λ"
 
 
 def test_a_mean_on_a_scale_is_no_percentage_and_codes_of_two_codebooks_keep_their_names() -> None:
@@ -322,6 +334,7 @@ def test_a_mean_on_a_scale_is_no_percentage_and_codes_of_two_codebooks_keep_thei
         "reason": None,
         "effect": 1.5,
         "n": 8,
+        "sizes": (5, 3),
     }
     row |= {"first": 3.5, "second": 2.0, "low": -1.2, "high": 3.1, "p_value": 0.1, "p_adjusted": 0.1}
     asked = [("failures", "C.1"), ("mine", "C.1"), ("quality", "overall (mean)"), ("kinds", "tone: rude")]
@@ -331,15 +344,11 @@ def test_a_mean_on_a_scale_is_no_percentage_and_codes_of_two_codebooks_keep_thei
         ("quality", "overall"): "Overall quality",
         ("kinds", "tone"): "Tone",
     }
-    own = {
-        ("–", book, "C.1", "judge", "a"): share
-        for book, share in (("failures", (0.5, 3)), ("mine", (0.25, 4)))
-    }
     rows = [row | {"question": book, "metric": metric, "basis": "judge only"} for book, metric in asked]
-    lines = [view._code_row(one, "condition", own, names) for one in rows]
+    lines = [view._code_row(one, "condition", {}, names) for one in rows]
     assert [line[1] for line in lines] == ["Silent start", "My own", "Overall quality", "Tone"]
     cells = [(line[3], line[5]) for line in lines]
-    assert [cell.n for cell, _ in cells if isinstance(cell, Number)] == [3, 4, None, None]
+    assert [cell.n for cell, _ in cells if isinstance(cell, Number)] == [5, 5, 5, 5]
     shown = [[cell.text for cell in pair if isinstance(cell, Number)] for pair in cells]
     assert shown[2:] == [["3.50", "+1.50"], ["350 %", "+150 %"]]
     assert [dict(cell.of).get("code") for cell, _ in cells if isinstance(cell, Number)] == [

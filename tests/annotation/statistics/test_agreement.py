@@ -554,3 +554,19 @@ def test_pairs_that_share_few_units_are_computed_on_their_own_and_have_the_same_
     values = [[row.value for row in rows] for rows in found]
     assert None in values[0] and values[0][0] is not None
     assert values[0] == values[1]
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e200])
+def test_values_on_a_scale_agree_alike_in_any_unit(unit: float) -> None:
+    """Squares of 1e-9 were taken for 0, "nothing to compare", and those of 1e200 are no floats."""
+    matrix = np.array([[0, 0], [0, 1], [1, 1], [2, 1], [2, 2], [0, 2]])
+    names = ("krippendorff_alpha", "cohen_kappa_linear", "cohen_kappa_quadratic")
+    one, other = (
+        agreement(
+            Ratings(matrix, tuple(repr(x * size) for x in (1.0, 2.0, 5.0)), ("a", "b"), "interval"),
+            names,
+            resamples=50,
+        )
+        for size in (1.0, unit)
+    )
+    assert [row.value for row in other] == pytest.approx([row.value for row in one])

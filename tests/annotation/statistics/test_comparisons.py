@@ -411,9 +411,9 @@ def test_what_both_samples_hold_is_paired_beside_what_one_holds() -> None:
     level = rng.normal(0, 5, 60)
     first, second = level[:40] + 1 + rng.normal(0, 0.3, 40), level[20:] + rng.normal(0, 0.3, 40)
     row = contrast(totals(first, clusters=np.arange(40)), totals(second, clusters=np.arange(20, 60)))
-    assert (row.pairs, row.alone, row.n) == (20, (20, 20), 80)
+    assert (row.pairs, row.alone, row.n, row.sizes) == (20, (20, 20), 80, (40, 40))
     assert row.effect == pytest.approx(first.mean() - second.mean()), "nothing is left out"
-    assert "n=80 (20 instances paired, 20 + 20 unpaired)" in row.statement("reward", "A", "B")
+    assert "n=40 + 40 (20 instances paired, 20 + 20 unpaired)" in row.statement("reward", "A", "B")
 
 
 @pytest.mark.slow

@@ -257,6 +257,8 @@ def test_a_ratio_has_no_unit(scale: float) -> None:
 def test_small_values_that_differ_are_not_all_alike() -> None:
     assert mean(np.array([1.0, 2, 3, 4]) * 1e-13).low is not None
     assert mean(np.full(4, 0.1 + 0.2)).reason == "no interval: all 4 are alike, and nothing bounds the others"
+    runs = mean(np.full(9, 2.0), clusters=np.arange(9) % 5)
+    assert runs.reason == "no interval: all 5 clusters are alike, and nothing bounds the others", "of n=9"
 
 
 def test_differences_that_are_all_equal_have_no_interval_whatever_their_rounding() -> None:

@@ -261,7 +261,8 @@ def test_codes_are_compared_by_corrected_rates_where_people_labelled(tmp_path: P
     assert rate(store, labelled).imported == len(labelled)
     (row,) = compare.compare(store, "condition", metrics=[code])
     assert (row["rater"], row["basis"]) == ("judge", "corrected by people's labels")
-    assert row["n"] == len(labelled) and f", n={len(labelled)} labelled units" in row["statement"]
+    a, b = row["sizes"]
+    assert row["n"] == a + b == len(labelled) and f", n={a} + {b} labelled units" in row["statement"]
     # Of arm b's 12 flagged ones 7 were labelled and 2 of those are: 12/16 · 2/7.
     assert row["first"] == pytest.approx(0.25) and row["second"] == pytest.approx(0.75 * 2 / 7)
     assert row["p_value"] > 0.5

@@ -11,8 +11,22 @@ from coaudit.pipeline.analyze import compare
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.store import Store
 from tests.conftest import Coaudit
+from tests.pipeline.analyze.test_agreement import sampled
 from tests.pipeline.stores import made, rate, take, verdict, write_lines
 from tests.shared import ROOT
+
+GRADE = """
+name = "grade"
+title = "Grade"
+unit = "trajectory"
+level = "ordinal"
+labels = ["1", "2", "3", "4"]
+question = "How good is the result?"
+[[codes]]
+code = "grade"
+name = "Grade"
+definition = "How good the result is."
+"""
 
 
 def session(number: int, condition: str | None, outcomes: dict[str, float]) -> list[dict[str, Any]]:
@@ -50,6 +64,46 @@ def test_an_outcome_of_any_name_is_compared_as_it_is_measured(store: Store) -> N
     assert (row["low"], row["high"]) == pytest.approx((-4 - reach, -4 + reach))
     # One of C(8, 4) = 70 arrangements is as extreme, and its mirror: as mid-p 1/70; Welch's t gives .0046.
     assert row["p_value"] == pytest.approx(1 / 70)
+
+
+def test_a_reward_is_compared_at_the_price_that_it_names(tmp_path: Path) -> None:
+    """ReHAC's own figure was in `metrics` alone."""
+    store = made(tmp_path / "workspace")
+    for condition in ("a", "b"):
+        log = (ROOT / "data" / "rehac" / "hotpotqa_pairs.jsonl").read_text("utf-8").splitlines()
+        lines = log[:3] if condition == "a" else log[3:]
+        (tmp_path / f"{condition}.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    take(store, tmp_path / "a.jsonl")
+    take(store, tmp_path / "b.jsonl")
+    for penalty in (0.0, 0.08, 0.5):
+        (row,) = compare.compare(store, "condition", metrics=["reward"], penalty=penalty)
+        own = [m.value for m in metrics(store, by=["condition"], penalty=penalty) if m.metric == "reward"]
+        assert [row["first"], row["second"]] == pytest.approx(own)
+        assert row["definition"] == f"λ = {penalty:g}" and f"reward (λ = {penalty:g}): " in row["statement"]
+
+
+def test_own_labels_of_an_uneven_sample_say_so_and_gold_that_settled_disputes_is_not_compared(
+    tmp_path: Path,
+) -> None:
+    """Codes with several labels are compared as they are rated: nothing weighs what samples took likelier."""
+    store = made(tmp_path / "workspace")
+    store.workspace.codebooks.mkdir(parents=True)
+    (store.workspace.codebooks / "grade.toml").write_text(GRADE, encoding="utf-8")
+    lines = [line for n in range(8) for line in session(n, "ab"[n % 2], {})]
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    code = {"code": "grade", "rater_kind": "human"}
+    labels = {"ann": (0, 1, 4, 5), "bob": (0, 2, 3), "gold": (0,)}
+    for rater, numbers in labels.items():
+        score = {"ann": "4", "bob": "2", "gold": "4"}[rater]
+        ratings = [verdict(f"s{n}", None, "grade", score, rater=rater, **code) for n in numbers]
+        assert rate(store, ratings).imported == len(numbers)
+    chances = {n: 0.8 if n < 2 else 0.25 for n in range(8)}
+    sampled(store, "drawn", {n: chances[n] for n in (0, 1, 4, 5)}, chances, "grade", "trajectory")
+    rows = compare.compare(store, "condition", metrics=["grade (mean)"])
+    assert {row["rater"]: row["basis"] for row in rows} == {
+        "ann": f"{compare.OWN_LABELS}; {compare.UNWEIGHTED}",
+        "bob": compare.OWN_LABELS,
+    }
 
 
 def test_trajectories_without_a_group_are_counted(store: Store) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from coaudit.annotation.statistics.comparisons import contrast
 from coaudit.pipeline.analyze import process
 from coaudit.pipeline.analyze.counts import EVERY, Counts, Process
 from coaudit.pipeline.analyze.entropy import entropy
@@ -84,3 +85,73 @@ def test_a_session_counts_by_how_likely_a_sample_took_it_or_a_unit_of_it(
         assert took[:4] == pytest.approx([0.25, 0.25, 0.5, 0.5])
     else:
         assert took == pytest.approx([1 - 0.75**4] * 8 + [1 - 0.5**4] * 4)
+
+
+def read_in_part(rng: np.random.Generator, read: int) -> Counts:
+    """20 sessions with 10 to 30 units, a fifth of them positive, more in some sessions; `read` were read."""
+    units = rng.integers(10, 31, 20)
+    positives = rng.binomial(units, rng.beta(1, 4, 20))
+    is_read = rng.permutation(20) < read
+    none = np.zeros(20)
+    own = (np.column_stack([none, row]) for row in (units, units * is_read, positives * is_read))
+    return counts(next(own), next(own), next(own))
+
+
+def test_sessions_that_nobody_read_tell_nothing_of_the_others() -> None:
+    """With 2 of 20 read in either group .38 of tests found a difference, and .59 of intervals held the mean.
+
+    All 20 were taken to tell of the share of positives."""
+    few = events(read_in_part(np.random.default_rng(0), 2), "halting_messages")
+    assert few.estimate.value is not None and few.estimate.low is None
+    assert few.untested == "too few sessions have a rated unit: 2 independent, 4 needed"
+    rng, tests, intervals = np.random.default_rng(1), [], []
+    for seed in range(80):
+        rows = [events(read_in_part(rng, 6), "halting_messages") for _ in range(2)]
+        first, second = (row.sample for row in rows)
+        assert first is not None and second is not None and not any(row.untested for row in rows)
+        other = replace(second, names=second.names + 100)
+        p = contrast(first, other, draws=199, seed=seed).p_value
+        tests.append(p is not None and p < 0.05)
+        intervals += [(row.estimate.low or 0) <= 4 <= (row.estimate.high or np.inf) for row in rows]
+    assert np.mean(tests) < 0.1 and np.mean(intervals) > 0.92
+
+
+def test_rated_units_that_are_all_alike_tell_little_of_the_others() -> None:
+    """One rated unit of six in each session: none of 4 against 4 of 4 was significant at .0005."""
+    none, every = (
+        events(
+            counts([[0, 6]] * 12, [[0, 1]] * 4 + [[0, 0]] * 8, [[0, k]] * 4 + [[0, 0]] * 8),
+            "halting_messages",
+        )
+        for k in (0, 1)
+    )
+    assert none.sample is not None and every.sample is not None
+    assert (none.estimate.low, every.estimate.value) == (None, 6)
+    row = contrast(none.sample, replace(every.sample, names=every.sample.names + 100))
+    assert row.p_value is not None and 0.002 < row.p_value < 0.05 and row.test == "Welch's t"
+    assert every.estimate.note == "few events: 4"
+
+
+def test_gold_that_settled_disputes_stands_for_no_other_unit(tmp_path: Path) -> None:
+    """Ann and Bob count 1 and 2 halts in 8 units; gold, which has settled one of these, had 8."""
+    store = made(tmp_path / "workspace")
+    people = [{"name": "Ada", "kind": "human"}, {"name": "Bot", "kind": "agent"}]
+    lines: list[dict[str, Any]] = [{"type": "trajectory", "native_id": "s", "participants": people}]
+    event = {"type": "event", "trajectory": "s", "kind": "message"}
+    lines += [event | {"actor": ("Bot", "Ada")[n % 2], "text": f"{n}"} for n in range(16)]
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    halts = {"ann": {1}, "bob": {1, 3}}
+    labels = [
+        (rater, n, "yes" if n in own else "no") for rater, own in halts.items() for n in range(1, 16, 2)
+    ]
+    ratings = [
+        verdict("s", n, "halting", label, rater=rater) for rater, n, label in [*labels, ("gold", 3, "yes")]
+    ]
+    assert rate(store, ratings).imported == 17
+    values = {row.rater: row.value for row in metrics(store) if row.metric == "halting_messages"}
+    assert values == {"ann": 1, "bob": 2}
+    (asked,) = [row for row in metrics(store, rater="gold") if row.metric == "halting_messages"]
+    assert (asked.value, asked.answered) == (8, 0.125)
+    # Gold of what nobody disputed is a rater as any other.
+    assert rate(store, [verdict("s", 1, "halting", "yes", rater="gold")]).imported == 1
+    assert "gold" in {row.rater for row in metrics(store) if row.metric == "halting_messages"}

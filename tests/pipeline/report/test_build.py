@@ -189,6 +189,10 @@ def test_a_table_shows_one_rater_and_says_what_they_did_not_rate() -> None:
     assert [caption.endswith("the rated ones represent the others.") for caption in captions] == [False, True]
     assert build.best_rater([*rows, row("halting_messages", "gold", 1)]) == "gold"
     assert build.best_rater(rows[:1]) is None
+    part = row("halting_messages", "ann", 9).model_copy(update={"answered": 0.04})
+    assert build.best_rater([part, row("halting_messages", "rules", 9)]) == "rules", (
+        "n are sessions, rated or not"
+    )
 
 
 def test_who_rated_most_stands_in_the_tables_where_gold_has_wholly_rated_one_metric(tmp_path: Path) -> None:
