@@ -158,23 +158,23 @@ def number(value: float | None, digits: int = 3) -> str:
     return str(int(value)) if value == int(value) and abs(value) >= 1 else f"{value:.{digits}f}"
 
 
-def finite(value: float) -> float:
-    """An option's number; UsageError for NaN and infinity, which would spoil every sum."""
+def finite(value: float, option: str) -> float:
+    """The number of an option; UsageError for NaN and infinity, which would spoil every sum."""
     if not math.isfinite(value):
-        raise UsageError(f"expected a finite number, got {value}")
+        raise UsageError(f"{option} takes a finite number, got {value}")
     return value
 
 
 def price(value: float) -> float:
     """λ of T - λC; UsageError below 0, where T - λC would exceed 1, the best that there is."""
-    if finite(value) < 0:
+    if finite(value, "--penalty") < 0:
         raise UsageError(f"--penalty is the price of a human step and at least 0, got {value}")
     return value
 
 
 def allowance(value: float) -> float:
     """γ of a time limit; UsageError for 0 and below, under which nothing is in time."""
-    if finite(value) <= 0:
+    if finite(value, "--gamma") <= 0:
         raise UsageError(f"--gamma is what a run may take over the optimal steps and above 0, got {value}")
     return value
 

@@ -142,7 +142,7 @@ def follow(
         language_model = _with_consent(run.with_price(language_model), yes=yes)
     if advise_above and not advise:
         raise UsageError("--advise-above needs --advise FILE")
-    alerting = AlertOptions(alerts, webhook, unanswered, advise, finite(advise_above))
+    alerting = AlertOptions(alerts, webhook, unanswered, advise, finite(advise_above, "--advise-above"))
     if advise and not (alerts or webhook):
         raise UsageError("--advise raises alerts: give --alerts or --webhook too")
     try:

@@ -110,7 +110,7 @@ def test_wrong_input_is_named_and_fails(coaudit: Coaudit, policy: Path, tmp_path
     for arguments, status, message in (
         (["train", str(empty), "--out", "x.json"], 1, "empty.jsonl: the file is empty"),
         (["train", "--out", "x.json"], 1, "no workspace here; `coaudit ingest PATH` makes one"),
-        (["train", str(empty), "--penalty", "nan"], 2, "expected a finite number, got nan"),
+        (["train", str(empty), "--penalty", "nan"], 2, "--penalty takes a finite number, got nan"),
         (["train", str(empty), "--penalty", "-0.1"], 2, "at least 0, got -0.1"),
         (["evaluate", "--policy", str(empty), "--tree", str(empty)], 2, "empty.jsonl: not an advisor's file"),
         (["evaluate", "--tree", str(empty)], 2, "advisor.json: no advisor there"),
