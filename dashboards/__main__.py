@@ -1,8 +1,8 @@
 """Streamlit's command line, for a server that asks nobody who it is.
 
-Of each WebSocket with a foreign Origin, Streamlit lets in what comes from this machine's public address. It asks
-checkip.amazonaws.com for that over plain HTTP, once or twice for each such request, and answers nobody meanwhile:
-any web page could hold up the dashboard, and whoever answers in Amazon's place would choose who is let in.
+Of WebSockets with a foreign Origin, Streamlit lets in what comes from this machine's public address. It asks
+checkip.amazonaws.com for that over plain HTTP, for each of them, and answers nobody meanwhile: any web page
+could hold up the dashboard, and whoever answers in Amazon's place would choose who is let in.
 """
 
 from streamlit import net_util

@@ -84,7 +84,7 @@ def test_a_configuration_in_the_folder_where_it_starts_opens_nothing(launched: s
         assert "http://framing.example" not in answer.read().decode(), "nor what no option of ours names"
 
 
-def test_a_web_page_that_is_refused_makes_the_app_ask_nobody_else(launched: str, proxy: socket.socket) -> None:
+def test_a_web_page_that_is_refused_makes_the_app_ask_nobody(launched: str, proxy: socket.socket) -> None:
     assert _handshake(launched, Origin="http://another.example") == 403
     with pytest.raises(BlockingIOError):
         proxy.accept()
