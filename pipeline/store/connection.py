@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -65,6 +66,10 @@ _LOCK_MESSAGES = (
     "different configuration than existing connections",
     "Unique file handle conflict",
 )
+
+_DAMAGE_MESSAGES = ("Corrupt database file", "Could not read enough bytes")
+"""What DuckDB says of a block whose bytes are others than it wrote, and of one that was cut off."""
+MEND = "`coaudit rebuild` makes a new one"
 
 
 def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Row]) -> None:
@@ -273,13 +278,30 @@ def connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyCon
             return hide_progress_bar(duckdb.connect(url, read_only=read_only, config=config))
         except duckdb.Error as error:
             if not any(mark in str(error) for mark in _LOCK_MESSAGES):
-                reason = str(error).splitlines()[0]
-                raise StoreError(
-                    f"{url}: cannot open the store: {reason}; `coaudit rebuild` makes a new one"
-                ) from error
+                raise StoreError(f"{url}: cannot open the store: {_reason(error)}; {MEND}") from error
             if time.monotonic() > deadline:
                 raise busy_error(url) from error
         time.sleep(random.uniform(0.01, 0.06))
+
+
+@contextmanager
+def refuse_damage(path: Path) -> Iterator[None]:
+    """Raise StoreError where a database turns out to be damaged: opening it reads few of its blocks."""
+    try:
+        yield
+    except duckdb.IOException as error:
+        if is_damage(error):
+            raise StoreError(f"{path}: the database is damaged: {_reason(error)}; {MEND}") from error
+        raise
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether DuckDB met a block that is damaged."""
+    return isinstance(error, duckdb.IOException) and any(mark in str(error) for mark in _DAMAGE_MESSAGES)
+
+
+def _reason(error: duckdb.Error) -> str:
+    return str(error).splitlines()[0]
 
 
 def busy_error(url: str) -> Busy:
