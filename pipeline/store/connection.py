@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -69,7 +70,10 @@ _LOCK_MESSAGES = (
 
 _DAMAGE_MESSAGES = ("Corrupt database file", "Could not read enough bytes")
 """What DuckDB says of a block whose bytes are others than it wrote, and of one that was cut off."""
-MEND = "`coaudit rebuild` makes a new one"
+_SYSTEM_ERRORS = ("EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EFBIG", "EMFILE")
+_SYSTEM_MESSAGES = tuple(os.strerror(getattr(errno, name)) for name in _SYSTEM_ERRORS)
+"""Why a system refuses to open a file: it would refuse a new one, too."""
+_REMEDY = "; `coaudit rebuild` makes a new one"
 
 
 def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Row]) -> None:
@@ -278,7 +282,8 @@ def connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyCon
             return hide_progress_bar(duckdb.connect(url, read_only=read_only, config=config))
         except duckdb.Error as error:
             if not any(mark in str(error) for mark in _LOCK_MESSAGES):
-                raise StoreError(f"{url}: cannot open the store: {_reason(error)}; {MEND}") from error
+                remedy = "" if str(error).endswith(_SYSTEM_MESSAGES) else _REMEDY
+                raise StoreError(f"{url}: cannot open the store: {_reason(error)}{remedy}") from error
             if time.monotonic() > deadline:
                 raise busy_error(url) from error
         time.sleep(random.uniform(0.01, 0.06))
@@ -291,7 +296,7 @@ def refuse_damage(path: Path) -> Iterator[None]:
         yield
     except duckdb.IOException as error:
         if is_damage(error):
-            raise StoreError(f"{path}: the database is damaged: {_reason(error)}; {MEND}") from error
+            raise StoreError(f"{path}: the database is damaged: {_reason(error)}{_REMEDY}") from error
         raise
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import resource
 import subprocess
 import sys
 import threading
@@ -545,6 +546,16 @@ def test_a_database_that_is_none_is_named_and_a_rebuild_makes_a_new_one(store: S
             rows(store, "SELECT 1")
     rebuild(store)
     assert document(store) == before
+
+
+def test_what_the_system_refuses_no_rebuild_would_mend(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with pytest.raises(StoreError, match=r"new\.duckdb: cannot open the store: .*: File too large$"):
+            storing.connect(str(tmp_path / "new.duckdb"), read_only=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def test_a_database_with_a_damaged_block_is_named_and_a_rebuild_makes_a_new_one(
