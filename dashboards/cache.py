@@ -54,6 +54,8 @@ class _Look:
     at: float
     since: float
     until: float
+    number: int = 0
+    """How often the database was another one than at the last look."""
     took: float = 0.0
     """Seconds spent on reading since then; reads at the same time count once."""
     read: float = 0.0
@@ -65,13 +67,18 @@ _looking = threading.Lock()
 
 
 def state(path: str) -> str:
-    """A word that changes when the database does: at once on a small store, less often on a large one."""
+    """A word that changes when the database does: at once on a small store, less often on a large one.
+
+    No word comes back, although a database may, with its old time and size: what was read of the next one
+    before the next look is cached under the same word.
+    """
     with _looking:
         look = _looks.get(path)
         if look is None or time.monotonic() >= look.until:
-            now = time.monotonic()
-            look = _looks[path] = _Look(_word(path), time.time(), now, now + FRESH)
-        return look.word
+            now, word = time.monotonic(), _word(path)
+            number = look.number + (word != look.word) if look else 0
+            look = _looks[path] = _Look(word, time.time(), now, now + FRESH, number)
+        return f"{look.word} {look.number}"
 
 
 def took(path: str) -> float:
@@ -103,11 +110,12 @@ def behind(path: str, _state: str) -> bool:
 
 def age(path: str) -> float | None:
     """Age in seconds of what is shown: since the last write that it includes; None without a database."""
-    word = state(path)
+    state(path)
     now, last_write = store(path).tables.last_write()
     if last_write is None:
         return None
-    as_of = last_write if word == now else _looks[path].at
+    look = _looks[path]
+    as_of = last_write if look.word == now else look.at
     return max(0.0, time.time() - as_of)
 
 

@@ -29,7 +29,7 @@ def dashboard(
         raise CoauditError(f"{place.path}: no workspace here; `coaudit ingest PATH` makes one")
     store(ctx)
     app = Path(str(resources.files("coaudit.dashboards"))).resolve() / "app.py"
-    command = [sys.executable, "-P", "-m", "streamlit", "run", str(app)]
+    command = [sys.executable, "-P", "-m", "coaudit.dashboards", "run", str(app)]
     command += [f"--{name}={value}" for name, value in _options(port)]
     _check_free(port)
     say(f"http://127.0.0.1:{port}  (Ctrl-C ends it)")

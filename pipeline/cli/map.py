@@ -15,6 +15,7 @@ from ..errors import CoauditError, SourceError
 from ..ingest import run as ingesting
 from ..ingest.archives import archives_below, is_archive, unpacked_folder
 from ..ingest.discover import discover
+from ..store import disk
 from ..systems import ReadOptions
 from ..systems.base import walk
 from ..systems.formats import drafting
@@ -46,7 +47,8 @@ def map_logs(
         raise CoauditError(f"{path}: {reason_unreadable(path, draft.survey)}")
     items = _read(path, draft)
     if out is not None:
-        out.write_text(draft.text, encoding="utf-8")
+        with disk.replace_file(out) as file:
+            file.write(draft.text)
     if json:
         emit(drafting.document(draft, [item for item in items if isinstance(item, Trajectory)]))
         return

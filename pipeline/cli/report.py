@@ -17,6 +17,7 @@ from ..report import figures as drawing
 from ..report.html import html
 from ..report.latex import latex, writable
 from ..report.text import brief, markdown, terminal
+from ..store import disk
 from .console import price, say, store, write_document
 
 app = typer.Typer(rich_markup_mode=None)
@@ -118,7 +119,8 @@ def _put(text: str, out: Path | None, *, for_people: bool) -> None:
         sys.stdout.write(text) if for_people else write_document([text])
         return
     try:
-        out.write_text(text, encoding="utf-8")
+        with disk.replace_file(out) as file:
+            file.write(text)
     except OSError as error:
         raise CoauditError(f"{out}: cannot write the report: {error.strerror}") from error
 

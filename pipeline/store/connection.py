@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -11,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -65,6 +67,13 @@ _LOCK_MESSAGES = (
     "different configuration than existing connections",
     "Unique file handle conflict",
 )
+
+_DAMAGE_MESSAGES = ("Corrupt database file", "Could not read enough bytes")
+"""What DuckDB says of a block whose bytes are others than it wrote, and of one that was cut off."""
+_SYSTEM_ERRORS = ("EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EFBIG", "EMFILE")
+_SYSTEM_MESSAGES = tuple(os.strerror(getattr(errno, name)) for name in _SYSTEM_ERRORS)
+"""Why a system refuses to open a file: it would refuse a new one, too."""
+_REMEDY = "; `coaudit rebuild` makes a new one"
 
 
 def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Row]) -> None:
@@ -273,13 +282,31 @@ def connect(url: str, *, read_only: bool, **settings: str) -> duckdb.DuckDBPyCon
             return hide_progress_bar(duckdb.connect(url, read_only=read_only, config=config))
         except duckdb.Error as error:
             if not any(mark in str(error) for mark in _LOCK_MESSAGES):
-                reason = str(error).splitlines()[0]
-                raise StoreError(
-                    f"{url}: cannot open the store: {reason}; `coaudit rebuild` makes a new one"
-                ) from error
+                remedy = "" if str(error).endswith(_SYSTEM_MESSAGES) else _REMEDY
+                raise StoreError(f"{url}: cannot open the store: {_reason(error)}{remedy}") from error
             if time.monotonic() > deadline:
                 raise busy_error(url) from error
         time.sleep(random.uniform(0.01, 0.06))
+
+
+@contextmanager
+def refuse_damage(path: Path) -> Iterator[None]:
+    """Raise StoreError where a database turns out to be damaged: opening it reads few of its blocks."""
+    try:
+        yield
+    except duckdb.IOException as error:
+        if is_damage(error):
+            raise StoreError(f"{path}: the database is damaged: {_reason(error)}{_REMEDY}") from error
+        raise
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether DuckDB met a block that is damaged."""
+    return isinstance(error, duckdb.IOException) and any(mark in str(error) for mark in _DAMAGE_MESSAGES)
+
+
+def _reason(error: duckdb.Error) -> str:
+    return str(error).splitlines()[0]
 
 
 def busy_error(url: str) -> Busy:

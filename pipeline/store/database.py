@@ -35,6 +35,7 @@ from .connection import (
     dictionaries,
     execute,
     insert,
+    is_damage,
     register_table,
     texts,
     version,
@@ -322,6 +323,8 @@ def place_of(workspace: Workspace) -> File | Lake:
 
 def _refusal(error: BaseException) -> str | None:
     """Why a disk or a catalog refuses a write; None for any other error."""
+    if is_damage(error):
+        return None
     if isinstance(error, duckdb.IOException | duckdb.TransactionException):
         return reason(error)
     if isinstance(error, OSError) and not error.filename:

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 from . import disk
-from .connection import Reading, connect, limit_threads
+from .connection import Reading, connect, limit_threads, refuse_damage
 from .locks import FolderLocks, Locks
 from .turns import turns
 
@@ -43,7 +43,7 @@ class File:
         for file in (self.path, self.path.with_suffix(f"{self.path.suffix}.wal")):
             try:
                 status = os.stat(file)
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 marks.append("none")
                 continue
             marks.append(f"{status.st_mtime_ns}-{status.st_size}")
@@ -64,8 +64,9 @@ class File:
                 release()
                 if not exists:
                     self.path.chmod(0o600)
-                limit_threads(connection, read_only=read_only)
-                yield connection
+                with refuse_damage(self.path):
+                    limit_threads(connection, read_only=read_only)
+                    yield connection
 
     @contextmanager
     def hold_state(self, connection: duckdb.DuckDBPyConnection) -> Iterator[Reading]:

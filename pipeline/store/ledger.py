@@ -12,6 +12,7 @@ import secrets
 import socket
 import threading
 import time
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -231,9 +232,9 @@ def whole_lines(path: Path, offset: int = 0) -> Iterator[tuple[bytes, int]]:
         for line in file:
             if not line.endswith(b"\n"):
                 return
-            offset += len(line)
+            start, offset = offset, offset + len(line)
             if line.strip():
-                yield line, offset
+                yield line if start else line.removeprefix(BOM_UTF8), offset
 
 
 def rating(line: bytes, path: Path) -> Rating | Quarantined:
@@ -265,7 +266,7 @@ def lines(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes]]:
         file.seek(offset)
         for number, line in enumerate(file, start=first):
             if line.endswith(b"\n") and line.strip():
-                yield number, line
+                yield number, line if number > 1 else line.removeprefix(BOM_UTF8)
 
 
 def has_grown(path: Path, offset: int) -> bool:

@@ -41,7 +41,7 @@ class Standing:
     lags: bool
     """Whether other ledgers, samples or codebooks hold more."""
     notes: tuple[str, ...]
-    """Notes on damaged samples and codebooks, without which everything else goes on."""
+    """Notes on damaged samples, codebooks and lines of ledgers, without which everything else goes on."""
 
 
 @dataclass(frozen=True)
@@ -251,9 +251,18 @@ def _set_aside_notes(connection: duckdb.DuckDBPyConnection) -> list[str]:
         WHERE read_from LIKE 'samples/%' OR read_from = '{CODEBOOKS}'
     """
     rows = connection.execute(query).fetchall()
-    return [
+    notes = [
         f"{reason}; set aside, everything else goes on" for source, reason in rows if Path(source).exists()
     ]
+    query = """
+        SELECT any_value(source), count(*), min(line), arg_min(reason, line)
+        FROM quarantine SEMI JOIN ledgers ON ledgers.path = read_from
+        WHERE line IS NOT NULL GROUP BY read_from ORDER BY read_from
+    """
+    for source, count, line, reason in connection.execute(query).fetchall():
+        rest = f" (and {count - 1} more like it)" if count > 1 else ""
+        notes.append(f"{source}:{line}: {reason}{rest}; set aside, everything else goes on")
+    return notes
 
 
 def _set_aside(connection: duckdb.DuckDBPyConnection, name: str, path: Path, reason: str) -> None:

@@ -147,6 +147,30 @@ def test_who_reads_one_page_after_the_other_sees_what_was_written_meanwhile(
     assert looks == 5, "what is read at once takes no longer: it was never looked again"
 
 
+def test_a_database_that_is_restored_is_shown_and_not_what_lay_in_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, database = 0.0, "ours"
+
+    def content(_: Any, question: int) -> str:
+        return f"{question}: {database}"
+
+    monkeypatch.setattr(cache, "time", SimpleNamespace(monotonic=lambda: now, time=lambda: now))
+    monkeypatch.setattr(cache, "_word", lambda _: f"time and size of {database}")
+    monkeypatch.setattr(cache, "_looks", {})
+    monkeypatch.setattr(cache, "place", lambda: "here")
+    monkeypatch.setattr(cache, "store", lambda _: None)
+    assert cache.ask(content, 1) == "1: ours"
+    database = "theirs"
+    assert cache.ask(content, 1) == "1: ours", "the store is not looked at again for some seconds"
+    assert cache.ask(content, 2) == "2: theirs"
+    now += 100
+    assert cache.ask(content, 1) == "1: theirs"
+    database = "ours"
+    now += 100
+    assert cache.ask(content, 2) == "2: ours"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_of_an_empty_workspace_says_what_to_run(

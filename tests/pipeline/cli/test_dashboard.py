@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -30,7 +31,18 @@ allowedOrigins = ["http://framing.example"]
 
 
 @pytest.fixture(scope="module")
-def launched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def proxy() -> Iterator[socket.socket]:
+    """The server that the app sends its own requests to."""
+    with socket.create_server(("127.0.0.1", 0)) as server, pytest.MonkeyPatch.context() as patch:
+        for name in ("http_proxy", "https_proxy"):
+            patch.setenv(name, f"http://127.0.0.1:{server.getsockname()[1]}")
+        patch.setenv("no_proxy", "127.0.0.1")
+        server.setblocking(False)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def launched(tmp_path_factory: pytest.TempPathFactory, proxy: socket.socket) -> Iterator[str]:
     """Host and port of the app over a relative workspace, started in a folder that would open it."""
     folder = tmp_path_factory.mktemp("downloaded")
     (folder / ".streamlit").mkdir()
@@ -70,3 +82,9 @@ def test_a_configuration_in_the_folder_where_it_starts_opens_nothing(launched: s
     assert refused.value.code == 403 and b"not_available" in refused.value.read()
     with urllib.request.urlopen(f"http://{launched}/_stcore/host-config") as answer:
         assert "http://framing.example" not in answer.read().decode(), "nor what no option of ours names"
+
+
+def test_a_web_page_that_is_refused_makes_the_app_ask_nobody(launched: str, proxy: socket.socket) -> None:
+    assert _handshake(launched, Origin="http://another.example") == 403
+    with pytest.raises(BlockingIOError):
+        proxy.accept()

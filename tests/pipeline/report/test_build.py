@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -470,6 +471,21 @@ def test_options_of_which_the_answers_show_nothing_are_refused(audited: Store, c
         refused = coaudit("report", *option, status=2)
         assert f"{option[0]} is for the tables" in refused.err and not refused.out
     assert "no ratings by rater 'nobody'" in coaudit("report", "--full", "--rater", "nobody", status=2).err
+
+
+def test_a_report_for_which_there_is_no_room_leaves_the_earlier_one(
+    audited: Store, coaudit: Coaudit, tmp_path: Path
+) -> None:
+    out, limits = tmp_path / "r.html", resource.getrlimit(resource.RLIMIT_FSIZE)
+    coaudit("report", "--out", out)
+    before = out.read_bytes()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        refused = coaudit("report", "--out", out, status=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert refused.err == f"coaudit: {out}: cannot write the report: File too large\n"
+    assert out.read_bytes() == before and [*tmp_path.glob(".r.html*")] == []
 
 
 def test_formats_follow_the_option_or_the_ending(audited: Store, coaudit: Coaudit, tmp_path: Path) -> None:

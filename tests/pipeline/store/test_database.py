@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
+import resource
 import subprocess
 import sys
 import threading
@@ -12,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import duckdb
@@ -24,6 +27,7 @@ from coaudit.pipeline.store import Store, ledger
 from coaudit.pipeline.store import connection as storing
 from coaudit.pipeline.store import gate as gates
 from coaudit.pipeline.store import turns as taking
+from coaudit.pipeline.store.connection import Reading
 from coaudit.pipeline.store.file import GATE
 from coaudit.pipeline.store.gate import Gate
 from coaudit.pipeline.store.turns import Turns, turns
@@ -542,6 +546,46 @@ def test_a_database_that_is_none_is_named_and_a_rebuild_makes_a_new_one(store: S
             rows(store, "SELECT 1")
     rebuild(store)
     assert document(store) == before
+
+
+def test_what_the_system_refuses_no_rebuild_would_mend(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with pytest.raises(StoreError, match=r"new\.duckdb: cannot open the store: .*: File too large$"):
+            storing.connect(str(tmp_path / "new.duckdb"), read_only=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_database_with_a_damaged_block_is_named_and_a_rebuild_makes_a_new_one(
+    tmp_path: Path, store: Store
+) -> None:
+    text = Random(0).randbytes(400_000).hex()
+    take(store, Log().say(AGENT, text).folder(tmp_path / "logs" / "env_long"))
+    path, before = store.workspace.database, document(store)
+    whole, refusals = path.read_bytes(), set[str]()
+    for block in range(3 * 4096, len(whole), 1 << 18):
+        path.write_bytes(whole[: block + 5000] + bytes(64) + whole[block + 5064 :])
+        for open_connection in (store.reading, store.writing):
+            refusals.add(_refusal(open_connection))
+    assert refusals - {""} == {
+        f"{path}: cannot open the store: IO Error: …; `coaudit rebuild` makes a new one",
+        f"{path}: the database is damaged: IO Error: …; `coaudit rebuild` makes a new one",
+    }
+    rebuild(store)
+    assert document(store) == before
+
+
+def _refusal(open_connection: Reading) -> str:
+    """Why not all tables can be read, without DuckDB's checksums; empty where they can."""
+    try:
+        with open_connection() as connection:
+            for (table,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
+                connection.execute(f"FROM {table}").fetchall()
+    except StoreError as error:
+        return re.sub(r"Corrupt database file.*(?=;)", "…", str(error))
+    return ""
 
 
 def test_a_database_from_before_its_first_transaction_is_filled(store: Store) -> None:

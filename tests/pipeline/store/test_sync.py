@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,38 @@ def test_what_comes_in_by_many_transactions_is_what_comes_in_by_one(
 
 
 @pytest.mark.long
+def test_lines_of_ledgers_that_are_damaged_are_named_by_every_command(store: Store) -> None:
+    whole, damaged, _ = ledger.files(store.workspace.ratings)
+    store.sync()
+    (note,) = _notes(store)
+    assert note.startswith(f"{damaged}:21: line: Invalid JSON: ")
+    assert note.endswith("; set aside, everything else goes on")
+    whole.write_bytes(b"\0" * 10 + b"\n" + b"\0" * 9 + b"\n" + whole.read_bytes())
+    store.tables.clear()
+    store.sync()
+    first, second = _notes(store)
+    assert first.startswith(f"{whole}:1: ") and "(and 1 more like it); set aside" in first
+    assert second == note
+
+
+def _notes(store: Store) -> tuple[str, ...]:
+    """What every command says first."""
+    standing = store.standing()
+    assert standing is not None
+    return standing.notes
+
+
+def test_a_ledger_that_an_editor_saved_in_its_own_way_says_the_same(store: Store) -> None:
+    store.sync()
+    before = rows(store, "SELECT * EXCLUDE ledger FROM ratings ORDER BY ALL")
+    for path in ledger.files(store.workspace.ratings):
+        path.write_bytes(BOM_UTF8 + path.read_bytes().replace(b"\n", b"\r\n"))
+        assert next(ledger.lines(path))[1].startswith(b"{")
+    store.tables.clear()
+    store.sync()
+    assert rows(store, "SELECT * EXCLUDE ledger FROM ratings ORDER BY ALL") == before
+
+
 def test_after_a_kill_between_two_transactions_the_next_reader_brings_in_the_rest(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
