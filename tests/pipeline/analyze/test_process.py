@@ -116,6 +116,20 @@ def test_sessions_that_nobody_read_tell_nothing_of_the_others() -> None:
     assert np.mean(tests) < 0.1 and np.mean(intervals) > 0.92
 
 
+def test_sessions_without_units_do_not_stand_for_those_that_nobody_read() -> None:
+    """With 1 of 16 sessions read, beside 4 without units, .47 of tests found a difference between equals."""
+    units, reading = [[0, 0]] * 4 + [[0, 20]] * 16, [[0, 0]] * 4 + [[0, 20]] + [[0, 0]] * 15
+    positives = [[0, 0]] * 4 + [[0, 5]] + [[0, 0]] * 15
+    one = events(counts(units, reading, positives), "halting_messages")
+    assert one.estimate.value == 4 and one.estimate.low is None
+    assert one.untested == "too few sessions have a rated unit: 1 independent, 4 needed"
+    # Where every session that has units was read in part, those without any are known.
+    sparse = [[0, 0]] * 17 + [[0, 20]] * 3
+    read = [[0, 0]] * 17 + [[0, 15], [0, 20], [0, 20]]
+    known = events(counts(sparse, read, [[0, 0]] * 17 + [[0, 3], [0, 5], [0, 7]]), "halting_messages")
+    assert known.untested is None and known.estimate.low is not None and known.estimate.clusters == 20
+
+
 def test_rated_units_that_are_all_alike_tell_little_of_the_others() -> None:
     """One rated unit of six in each session: none of 4 against 4 of 4 was significant at .0005."""
     none, every = (
