@@ -9,6 +9,7 @@ import pytest
 
 from coaudit.annotation.statistics.comparisons import contrast
 from coaudit.pipeline.analyze import process
+from coaudit.pipeline.analyze.choice import only_settled
 from coaudit.pipeline.analyze.counts import EVERY, Counts, Process
 from coaudit.pipeline.analyze.entropy import entropy
 from coaudit.pipeline.analyze.metrics import metrics
@@ -146,14 +147,38 @@ def test_rated_units_that_are_all_alike_tell_little_of_the_others() -> None:
     assert every.estimate.note == "few events: 4"
 
 
+FAULTS = """
+name = "faults"
+title = "Faults"
+unit = "human_message"
+level = "nominal"
+labels = ["yes", "no"]
+question = "Which faults are there?"
+[[codes]]
+code = "slow"
+name = "Slow"
+definition = "It took long."
+[[codes]]
+code = "rude"
+name = "Rude"
+definition = "It was rude."
+"""
+
+
+def dialogue(size: int) -> list[dict[str, Any]]:
+    """A session of messages, each second one by the human."""
+    people = [{"name": "Ada", "kind": "human"}, {"name": "Bot", "kind": "agent"}]
+    event = {"type": "event", "trajectory": "s", "kind": "message"}
+    return [
+        {"type": "trajectory", "native_id": "s", "participants": people},
+        *(event | {"actor": ("Bot", "Ada")[n % 2], "text": f"{n}"} for n in range(size)),
+    ]
+
+
 def test_gold_that_settled_disputes_stands_for_no_other_unit(tmp_path: Path) -> None:
     """Ann and Bob count 1 and 2 halts in 8 units; gold, which has settled one of these, had 8."""
     store = made(tmp_path / "workspace")
-    people = [{"name": "Ada", "kind": "human"}, {"name": "Bot", "kind": "agent"}]
-    lines: list[dict[str, Any]] = [{"type": "trajectory", "native_id": "s", "participants": people}]
-    event = {"type": "event", "trajectory": "s", "kind": "message"}
-    lines += [event | {"actor": ("Bot", "Ada")[n % 2], "text": f"{n}"} for n in range(16)]
-    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    take(store, write_lines(tmp_path / "log.jsonl", dialogue(16)))
     halts = {"ann": {1}, "bob": {1, 3}}
     labels = [
         (rater, n, "yes" if n in own else "no") for rater, own in halts.items() for n in range(1, 16, 2)
@@ -169,3 +194,31 @@ def test_gold_that_settled_disputes_stands_for_no_other_unit(tmp_path: Path) -> 
     # Gold of what nobody disputed is a rater as any other.
     assert rate(store, [verdict("s", 1, "halting", "yes", rater="gold")]).imported == 1
     assert "gold" in {row.rater for row in metrics(store) if row.metric == "halting_messages"}
+
+
+def test_gold_that_settled_every_unit_is_complete_though_all_were_disputed(tmp_path: Path) -> None:
+    """Ann and Bob differ on both units of a session, and gold has both: each of the three was reported but it."""
+    store = made(tmp_path / "workspace")
+    take(store, write_lines(tmp_path / "log.jsonl", dialogue(4)))
+    halts = {"ann": {1}, "bob": {3}, "gold": {1}}
+    labels = [(rater, n, "yes" if n in own else "no") for rater, own in halts.items() for n in (1, 3)]
+    assert rate(store, [verdict("s", n, "halting", label, rater=rater) for rater, n, label in labels]).imported
+    (row,) = [row for row in metrics(store) if row.metric == "halting_messages"]
+    assert (row.rater, row.value) == ("gold", 1)
+
+
+def test_a_unit_is_disputed_by_any_of_its_codes(tmp_path: Path) -> None:
+    """Gold labels all codes of a unit on which people differed by one: it counted as a rater of its own."""
+    store = made(tmp_path / "workspace")
+    store.workspace.codebooks.mkdir(parents=True)
+    (store.workspace.codebooks / "faults.toml").write_text(FAULTS, encoding="utf-8")
+    take(store, write_lines(tmp_path / "log.jsonl", dialogue(4)))
+    labels = {"ann": ("yes", "no"), "bob": ("no", "no"), "gold": ("yes", "no")}
+    ratings = [
+        verdict("s", 1, "faults", label, rater=rater, code=code, rater_kind="human")
+        for rater, own in labels.items()
+        for code, label in zip(("slow", "rude"), own, strict=True)
+    ]
+    assert rate(store, ratings).imported == 6
+    with store.reading() as connection:
+        assert only_settled(connection) == {"faults"}
