@@ -53,8 +53,8 @@ def crowds(connection: Any) -> dict[str, int]:
 
 
 def only_settled(connection: Any) -> set[str]:
-    """The codebooks by which gold has some units alone, all of which people labelled differently by some code:
-    such units are unlike the others, so that they do not stand for them."""
+    """The codebooks by which gold has not all units, and each that it has people labelled differently by some
+    code: such units are unlike the others, so that they do not stand for them."""
     query = """
         WITH gold AS (
             SELECT DISTINCT codebook, trajectory_id, event FROM counted_ratings WHERE rater = ?

@@ -1,8 +1,9 @@
 """From units to questions: what a language model still has to be asked.
 
 A question is known by the hash of its prompt with the parameters it is sent with. One that this rater
-asked before is `already` rated; one that another rater, or an older version of this one, asked of the same
-model is answered from the ledger; units with the very same prompt (a "Yes." said twice in a trajectory) are asked once.
+asked before is `already` rated. One that another rater, or an older version of this one, asked of the same
+model is answered from the ledger. Units with the very same prompt (a "Yes." said twice in a trajectory) are
+asked once.
 """
 
 from __future__ import annotations

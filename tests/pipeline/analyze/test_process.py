@@ -197,18 +197,20 @@ def test_gold_that_settled_disputes_stands_for_no_other_unit(tmp_path: Path) -> 
 
 
 def test_gold_that_settled_every_unit_is_complete_though_all_were_disputed(tmp_path: Path) -> None:
-    """Ann and Bob differ on both units of a session, and gold has both: each of the three was reported but it."""
+    """Ann and Bob differ on both units of a session: gold, which has both, was not reported."""
     store = made(tmp_path / "workspace")
     take(store, write_lines(tmp_path / "log.jsonl", dialogue(4)))
     halts = {"ann": {1}, "bob": {3}, "gold": {1}}
     labels = [(rater, n, "yes" if n in own else "no") for rater, own in halts.items() for n in (1, 3)]
-    assert rate(store, [verdict("s", n, "halting", label, rater=rater) for rater, n, label in labels]).imported
+    assert rate(
+        store, [verdict("s", n, "halting", label, rater=rater) for rater, n, label in labels]
+    ).imported
     (row,) = [row for row in metrics(store) if row.metric == "halting_messages"]
     assert (row.rater, row.value) == ("gold", 1)
 
 
 def test_a_unit_is_disputed_by_any_of_its_codes(tmp_path: Path) -> None:
-    """Gold labels all codes of a unit on which people differed by one: it counted as a rater of its own."""
+    """Gold labels all codes of a unit on which people differed by one: it was compared as a rater."""
     store = made(tmp_path / "workspace")
     store.workspace.codebooks.mkdir(parents=True)
     (store.workspace.codebooks / "faults.toml").write_text(FAULTS, encoding="utf-8")

@@ -70,8 +70,19 @@ def test_versions_that_take_turns_copy_each_answer_once_repeats_among_them(
             (12, 12, 12, 12) if not turn else (0, 0, 0, 12 if turn == 1 else 0)
         )
     with store.reading() as connection:
-        query = "SELECT repeat, count(*), count(DISTINCT rater_version) FROM ratings GROUP BY ALL ORDER BY ALL"
+        query = "SELECT repeat, count(*), count(DISTINCT rater_version) FROM ratings GROUP BY 1 ORDER BY 1"
         assert connection.execute(query).fetchall() == [(0, 8, 2), (1, 8, 2), (2, 8, 2)]
+
+
+def test_a_version_does_not_agree_with_the_answers_that_it_took_over(
+    coaudit: Coaudit, store: Store, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 12 units 5 were copied: two judges agreed on all of them, kappa 1."""
+    add(store, range(6))
+    judged(coaudit, endpoint)
+    monkeypatch.setattr("coaudit.judges.llm.judge.REVISION", -1)
+    assert judged(coaudit, endpoint, "--limit", "5")[2]["rated"] == 5
+    assert not [row for row in coaudit("agreement", "--json").json["rows"] if row["n_units"]]
 
 
 def test_what_a_new_version_asks_in_other_words_is_announced(
