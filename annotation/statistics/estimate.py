@@ -79,8 +79,9 @@ class Estimate:
 class Support:
     """What a sample rests on where clusters' values were estimated from those of which a part was rated.
 
-    `clusters` have a rated unit or none at all, `df` are the degrees of freedom of the variance between
-    clusters, `variance` is what estimating adds to it, `events` how many were counted among the rated units.
+    `clusters` are those with a rated unit, or all where no cluster with units lacks one. `df` are the degrees
+    of freedom of the variance between clusters, `variance` is what estimating adds to it, `events` how many
+    were counted among the rated units.
     """
 
     clusters: int

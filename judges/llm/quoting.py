@@ -22,10 +22,11 @@ _TEMPLATE = re.compile(
     r"<(?=\|)|<(?=｜)|<(?=/?[A-Za-z_][\w.:-]{0,40}>)|<(?=</?SYS>>)|\[(?=/?g?[A-Z][A-Z_ ]{1,40}\])"
 )
 """Where a chat template's token may begin: <|im_start|>, </s>, <tool_call>, [INST], [gMASK]."""
-REPETITION = 60
-"""Characters from which an argument that stands in the event's text is a repetition and no coincidence: a
-Co-Gym session opens with its task in the text and in two arguments."""
-REPEATED = "(stands in the text above)"
+REPETITION = 160
+"""Characters from which an argument that stands in the event's text is not shown again: a Co-Gym session
+opens with its task in the text and in two arguments."""
+_ENDS = 40
+"""Characters of either end of such an argument: they tell which part of the text it is."""
 _BREAK = "\u200b"
 _CONTROL = re.compile(f"[{INVISIBLE}]")
 _SPACE = re.compile(r"\s+")
@@ -119,14 +120,19 @@ def plain(text: str) -> str:
 
 
 def _arguments(arguments: Mapping[str, object], text: str) -> str:
-    """Arguments, a line each; one that repeats a part of the event's text only says so."""
+    """Arguments, a line each; of a long part of the event's text both ends."""
     return "\n".join(f"{key}={_value(value, text)}" for key, value in arguments.items())
 
 
 def _value(value: object, text: str) -> str:
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
-    return REPEATED if len(value) >= REPETITION and value in text else value
+    if len(value) < REPETITION or value not in text:
+        return value
+    if value == text:
+        return "(the text above)"
+    between = f"[... {len(value) - 2 * _ENDS} characters that stand in the text above ...]"
+    return f"{value[:_ENDS]} {between} {value[-_ENDS:]}"
 
 
 def _notices(event: Event) -> list[str]:

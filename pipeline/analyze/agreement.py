@@ -187,7 +187,8 @@ def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
 
     Each row names the units it stands on: under an overlap below 1 people meet on fewer than a judge meets
     them on, and labels from outside the samples have no weight that could be theirs. A jury is compared only
-    with judges that share no vote with it (`voices`): with its members it agrees by construction.
+    with judges that share no vote with it (`voices`): with its members it agrees by construction. So does a
+    judge's version with the one before where it took over that one's answers.
     """
     for part in code.populations:
         yield from _people(code, part, margins)
@@ -195,7 +196,8 @@ def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
         judge_view = code.seen_by(judge)
         for part in _shared_populations(judge_view, judge):
             yield from _judge_and_people(judge_view, judge, part, margins)
-    single = [judge for judge in code.judges if judge not in code.juries]
+    code = code.without_taken_over()
+    single = [judge for judge in code.judges if judge not in code.juries and (code.of(judge) >= 0).any()]
     apart = tuple(judge for judge in single if judge not in code.followers)
     everything = Population(JUDGES, np.ones(len(code.event), dtype=bool), None)
     if len(apart) > 1:

@@ -53,21 +53,30 @@ def crowds(connection: Any) -> dict[str, int]:
 
 
 def only_settled(connection: Any) -> set[str]:
-    """The codebooks by which gold has nothing but what people labelled differently: such units are unlike the
-    others, so that they do not stand for them."""
+    """The codebooks by which gold has not all units, and each that it has people labelled differently by some
+    code: such units are unlike the others, so that they do not stand for them."""
     query = """
         WITH gold AS (
-            SELECT DISTINCT codebook, code, trajectory_id, event FROM counted_ratings WHERE rater = ?
-        ), people AS (FROM counted_ratings WHERE rater_kind = 'human' AND rater <> ?)
-        SELECT codebook FROM (
-            SELECT g.codebook, count(DISTINCT p.label) AS labels
-            FROM gold g LEFT JOIN people p
-                ON (p.codebook, p.code, p.trajectory_id) = (g.codebook, g.code, g.trajectory_id)
-                AND p.event IS NOT DISTINCT FROM g.event
-            GROUP BY g.codebook, g.code, g.trajectory_id, g.event
-        ) GROUP BY codebook HAVING bool_and(labels > 1)
+            SELECT DISTINCT codebook, trajectory_id, event FROM counted_ratings WHERE rater = ?
+        ), codes AS (
+            SELECT codebook, trajectory_id, event, count(DISTINCT label) > 1 AS differ FROM counted_ratings
+            WHERE rater_kind = 'human' AND rater <> ? GROUP BY codebook, code, trajectory_id, event
+        ), disputes AS (SELECT DISTINCT codebook, trajectory_id, event FROM codes WHERE differ)
+        SELECT g.codebook, count(*) FROM gold g LEFT JOIN disputes d
+            ON (d.codebook, d.trajectory_id) = (g.codebook, g.trajectory_id)
+            AND d.event IS NOT DISTINCT FROM g.event
+        GROUP BY g.codebook HAVING count(d.codebook) = count(*)
     """
-    return {codebook for (codebook,) in execute(connection, query, [GOLD, GOLD]).fetchall()}
+    return {
+        codebook
+        for codebook, n_gold in execute(connection, query, [GOLD, GOLD]).fetchall()
+        if n_gold < _n_units(connection, codebook)
+    }
+
+
+def _n_units(connection: Any, codebook: str) -> int:
+    query = "SELECT count(*) FROM codebook_units WHERE codebook = ? AND NOT opening"
+    return int(execute(connection, query, [codebook]).fetchall()[0][0])
 
 
 def _raters(connection: Any, choice: str | None, *, every: bool) -> dict[str, list[str]]:

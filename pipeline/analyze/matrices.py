@@ -38,6 +38,7 @@ def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
     raters = sorted({rater for _, rater, _ in rater_rows})
     codes = [code.code for code in book.codes if any(code.code == own for own, _, _ in rater_rows)]
     ratings = _ratings(connection, book, codes, raters)
+    taken_over = execute(connection, _TAKEN_OVER, [codes, raters, book.name]).fetchnumpy()
     samples, is_asked = _samples(connection, book, len(units["event"]))
     people, trajectory = design(samples, is_asked), _whole(units["trajectory"])
     for number, code in enumerate(codes):
@@ -68,6 +69,7 @@ def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
                 name for name, one in designs.items() if follows_samples(judges[name], one, trajectory)
             },
             juries={name: members for name, members in juries.items() if name in names},
+            taken_over=_taken_over(taken_over, number, raters, len(units["event"])),
         )
 
 
@@ -103,6 +105,15 @@ def _ratings(
     return numbers
 
 
+def _taken_over(rows: Numbers, code: int, raters: Sequence[str], count: int) -> dict[str, NDArray[np.bool_]]:
+    """Rater -> the units (count,) on which its answer to a code is its successor's too."""
+    by_rater: dict[str, NDArray[np.bool_]] = {}
+    is_own = rows["code"] == code
+    for place, rater in zip(rows["place"][is_own], rows["rater"][is_own], strict=True):
+        by_rater.setdefault(raters[rater], np.zeros(count, dtype=bool))[place] = True
+    return by_rater
+
+
 def _whole(column: NDArray[Any]) -> Ints:
     return column.astype(np.int64)
 
@@ -130,6 +141,15 @@ _RATINGS = f"""
         coalesce(r.probability, 'nan'::DOUBLE) AS probability
     FROM counted_ratings r CROSS JOIN named {OF_UNIT}
     WHERE r.codebook = ? AND NOT r.opening AND list_contains(codes, r.code)
+"""
+_TAKEN_OVER = f"""
+    WITH named AS (SELECT ? AS codes, ? AS raters)
+    SELECT u.place, list_position(codes, r.code) - 1 AS code, list_position(raters, r.rater) - 1 AS rater
+    FROM counted_ratings r JOIN counted_ratings n
+        ON (n.codebook, n.code, n.asked, n.trajectory_id) = (r.codebook, r.code, r.asked, r.trajectory_id)
+        AND n.event IS NOT DISTINCT FROM r.event AND n.prompt_hash = r.prompt_hash AND n.is_last
+    CROSS JOIN named {OF_UNIT}
+    WHERE r.codebook = ? AND NOT r.opening AND NOT r.is_last AND list_contains(codes, r.code)
 """
 _QUESTIONS = f"""
     SELECT DISTINCT u.place FROM counted_ratings r {OF_UNIT}

@@ -45,7 +45,8 @@ class Rated:
     (units,) of a `trajectory` (units,), a place in `ids`; −1 is all of a trajectory. `design` tells how units
     were drawn for people, and `own_designs` by judge how those were drawn that it and people rated.
     `followers` are judges that were asked about units because samples held them. `juries` maps a judge that
-    gives the majority of others to those, in whichever version.
+    gives the majority of others to those, in whichever version. `taken_over` are the units (units,) on which
+    an older version's answer is its successor's as well: both were asked the same.
     """
 
     book: Codebook
@@ -61,6 +62,7 @@ class Rated:
     own_designs: Mapping[str, Design]
     followers: Collection[str]
     juries: Mapping[str, frozenset[str]]
+    taken_over: Mapping[str, NDArray[np.bool_]]
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -112,7 +114,15 @@ class Rated:
             probability=self.probability[units],
             design=self.design.where(units),
             own_designs={name: own.where(units) for name, own in self.own_designs.items()},
+            taken_over={name: places[units] for name, places in self.taken_over.items()},
         )
+
+    def without_taken_over(self) -> Rated:
+        """The same, each answer of a judge's versions under the last of them alone."""
+        matrix = self.matrix.copy()
+        for name, places in self.taken_over.items():
+            matrix[places, self.raters.index(name)] = MISSING
+        return replace(self, matrix=matrix)
 
     def seen_by(self, judge: str) -> Rated:
         """The same with the design of the units that this judge and people rated."""

@@ -130,7 +130,8 @@ def linearised_totals(counts: Counts, bounds: Bounds) -> Totals:
         residual *= sqrt(informative / (informative - 1) * (every - 1) / every)
     sample = totals(expected + residual, clusters=counts.clusters, bounds=bounds)
     spreads = [float(np.var(np.bincount(cluster, part))) for part in (expected, residual)]
-    telling = int(((in_cluster > 0) | (np.bincount(cluster, units) == 0)).sum())
+    is_unread = (in_cluster == 0) & (np.bincount(cluster, units) > 0)
+    telling = informative if is_unread.any() else every
     return replace(sample, support=_support(counts, share, spreads, in_cluster, telling))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...judges.clients.protocol import ContextTooSmall
 from ...judges.llm import LLMJudge
@@ -98,7 +98,8 @@ class _Look:
     questions: float = 0.0
     """Share of the answers that have to be asked for."""
     open: float = 0.0
-    """Share of those and of what is copied: the same prompt was answered by another name or version."""
+    """Share of units that count to a limit: with an answer to be asked for, or to be copied from that of
+    another name or version to the same prompt."""
     requests: float = 0.0
     """For an answer to be asked for; less than 1 where units share a prompt."""
     tokens: float = 0.0
@@ -108,32 +109,39 @@ class _Look:
 def _look(
     store: Store, book: Codebook, scope: Scope, model: Model, secret: bytes, sizes: list[Size]
 ) -> _Look:
-    """What is open in some of these trajectories; a job that fits no context has no request."""
-    judge = model.judge(book, scope)
-    summary = Summary()
-    planner = Planner(judge, model.maker(judge), scope, secret, summary)
-    read = itertools.takewhile(lambda _: not planner.is_full, batches(store, book, _some(sizes)))
-    jobs = [job for batch in read for job in planner.jobs(batch.units(scope))]
-    if not jobs and not summary.rated:
+    """What is open in some of these trajectories, in as many as it takes to see a question if there is any:
+    nothing is asked that was not announced. A job that fits no context has no request."""
+    if scope.limit == 0:
         return _Look()
+    judge, summary = model.judge(book, scope), Summary()
+    planner = Planner(judge, model.maker(judge), replace(scope, limit=None), secret, summary)
+    order = random.Random(0).sample(sizes, len(sizes))
+    some_sizes = _some(order)
+    some_batches = batches(store, book, some_sizes)
+    more = itertools.takewhile(lambda _: not jobs, batches(store, book, order[len(some_sizes) :]))
+    jobs: list[Job] = []
+    for batch in itertools.chain(some_batches, more):
+        jobs += planner.jobs(batch.units(scope))
+        planner.copies.clear()
     n_questions = sum(len(job.units) for job in jobs)
     among = n_questions + summary.rated + summary.already
+    if not planner.units:
+        return _Look()
     some = random.Random(0).sample(jobs, min(SAMPLE, len(jobs)))
     tokens = [_questions(judge, job, Context(model.context)) for job in some]
     n_units = max(1, sum(len(job.units) for job in some))
     return _Look(
         n_questions / among,
-        (n_questions + summary.rated) / among,
+        planner.units * scope.repeats / among,
         sum(map(len, tokens)) / n_units,
         sum(map(sum, tokens)) / n_units,
     )
 
 
 def _some(sizes: list[Size]) -> list[Size]:
-    """A random sample of trajectories, the same in every run: at most `SAMPLE`, and `EVENTS` events."""
-    order = random.Random(0).sample(sizes, min(SAMPLE, len(sizes)))
-    before = itertools.accumulate((events for _, events in order), initial=0)
-    return [size for size, events in zip(order, before, strict=False) if events < EVENTS]
+    """The first trajectories: at most `SAMPLE`, and `EVENTS` events."""
+    before = itertools.accumulate((events for _, events in sizes), initial=0)
+    return [size for size, events in zip(sizes[:SAMPLE], before, strict=False) if events < EVENTS]
 
 
 def _questions(judge: LLMJudge, job: Job, context: Context) -> list[int]:

@@ -1,8 +1,9 @@
 """From units to questions: what a language model still has to be asked.
 
 A question is known by the hash of its prompt with the parameters it is sent with. One that this rater
-asked before is `already` rated; one that another rater asked of the same model is answered from the
-ledger; units with the very same prompt (a "Yes." said twice in a trajectory) are asked once.
+asked before is `already` rated. One that another rater, or an older version of this one, asked of the same
+model is answered from the ledger. Units with the very same prompt (a "Yes." said twice in a trajectory) are
+asked once.
 """
 
 from __future__ import annotations
@@ -111,17 +112,19 @@ class Planner:
     def _is_known(self, unit: Unit, key: str, ratings: list[PriorRating], repeat: int) -> bool:
         same = [k for k in ratings if k.prompt_hash == key and k.parameters == self._parameters]
         answers = [k for k in same if k.repeat == repeat]
-        by_this = (self.maker.rater, self.maker.version)
-        mine = [k for k in answers if (k.rater, k.rater_version) == by_this and k.current]
-        if self._covers(mine):
-            if self.scope.retry_errors and any(k.failed for k in mine):
+        own = [k for k in answers if k.rater == self.maker.rater]
+        current = [k for k in own if k.current]
+        # Versions that take turns in one workspace each copy the other's answer once.
+        if self._covers(current) and self._covers([k for k in own if k.rater_version == self.maker.version]):
+            if self.scope.retry_errors and any(k.failed for k in current):
                 return False
             self.summary.already += 1
             return True
-        usable = [k for k in answers if not k.failed]
-        if repeat or not self._covers(usable):
+        # Another's answers are no repeats; of several to the first question the rater's own stays its own.
+        usable = [k for k in (own if repeat else answers) if not k.failed]
+        if not self._covers(usable):
             return False
-        by_code = {k.rest["code"]: k for k in usable}
+        by_code = {k.rest["code"]: k for k in sorted(usable, key=lambda k: k.rater == self.maker.rater)}
         self.copies += [self._copy(unit, k) for k in by_code.values()]
         self.summary.rated += 1
         return True
@@ -140,7 +143,7 @@ class Planner:
             rationale=rest["rationale"],
             probability=rest["probability"],
         )
-        fields = {"model": rest["model"], "prompt_hash": rating.prompt_hash}
+        fields = {"model": rest["model"], "prompt_hash": rating.prompt_hash, "repeat": rating.repeat}
         return self.maker.rating(unit, verdict, **fields, external={"answered_for": rating.rater})
 
     @property

@@ -148,7 +148,7 @@ def test_notices_of_the_environment_are_quoted_as_well() -> None:
 
 
 def test_an_argument_that_repeats_the_text_of_its_event_is_shown_once() -> None:
-    query = "Plan three days in Burbank for seven people who want to spend less than 7,600 dollars."
+    query = "Plan three days in Burbank for seven people who want to spend less than 7,600 dollars. " * 3
     text = f"You plan trips.\n{query}"
     opening = LOG.events[0].model_copy(
         update={
@@ -159,9 +159,26 @@ def test_an_argument_that_repeats_the_text_of_its_event_is_shown_once() -> None:
     shown = quoting.event_lines(opening, "environment_1")
     assert shown.count(query) == 1
     assert shown.endswith(
-        "| START\n| task=(stands in the text above)\n| query=(stands in the text above)\n| city=Burbank"
+        "| START\n| task=(the text above)\n| query=Plan three days in Burbank for seven peo "
+        f"[... {len(query) - 80} characters that stand in the text above ...] {query[-40:]}\n| city=Burbank"
     )
     assert quoting.occurs(query, opening)
+
+
+def test_of_arguments_that_repeat_parts_of_the_text_it_is_shown_which() -> None:
+    """Both stood as "(stands in the text above)": which replaced which, nobody could tell."""
+    monday = f"Monday: {'we walk along the river and have lunch at the old mill, ' * 4}then home."
+    sunday = f"Sunday: {'we take the train to the coast and swim before it rains, ' * 4}then home."
+    event = LOG.events[1].model_copy(
+        update={
+            "kind": "action",
+            "text": f"Either {monday} or {sunday} I prefer the second.",
+            "action": Action(name="REPLACE", arguments={"old": monday, "new": sunday}),
+        }
+    )
+    shown = quoting.event_lines(event, "agent_1")
+    assert "| old=Monday: we walk" in shown and "| new=Sunday: we take" in shown
+    assert shown.count(monday) == 1
 
 
 def test_an_argument_that_says_more_than_the_text_is_shown_in_full() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from coaudit.annotation.statistics.comparisons import contrast
 from coaudit.pipeline.analyze import process
+from coaudit.pipeline.analyze.choice import only_settled
 from coaudit.pipeline.analyze.counts import EVERY, Counts, Process
 from coaudit.pipeline.analyze.entropy import entropy
 from coaudit.pipeline.analyze.metrics import metrics
@@ -116,6 +117,20 @@ def test_sessions_that_nobody_read_tell_nothing_of_the_others() -> None:
     assert np.mean(tests) < 0.1 and np.mean(intervals) > 0.92
 
 
+def test_sessions_without_units_do_not_stand_for_those_that_nobody_read() -> None:
+    """With 1 of 16 sessions read, beside 4 without units, .47 of tests found a difference between equals."""
+    units, reading = [[0, 0]] * 4 + [[0, 20]] * 16, [[0, 0]] * 4 + [[0, 20]] + [[0, 0]] * 15
+    positives = [[0, 0]] * 4 + [[0, 5]] + [[0, 0]] * 15
+    one = events(counts(units, reading, positives), "halting_messages")
+    assert one.estimate.value == 4 and one.estimate.low is None
+    assert one.untested == "too few sessions have a rated unit: 1 independent, 4 needed"
+    # Where every session that has units was read in part, those without any are known.
+    sparse = [[0, 0]] * 17 + [[0, 20]] * 3
+    read = [[0, 0]] * 17 + [[0, 15], [0, 20], [0, 20]]
+    known = events(counts(sparse, read, [[0, 0]] * 17 + [[0, 3], [0, 5], [0, 7]]), "halting_messages")
+    assert known.untested is None and known.estimate.low is not None and known.estimate.clusters == 20
+
+
 def test_rated_units_that_are_all_alike_tell_little_of_the_others() -> None:
     """One rated unit of six in each session: none of 4 against 4 of 4 was significant at .0005."""
     none, every = (
@@ -132,14 +147,38 @@ def test_rated_units_that_are_all_alike_tell_little_of_the_others() -> None:
     assert every.estimate.note == "few events: 4"
 
 
+FAULTS = """
+name = "faults"
+title = "Faults"
+unit = "human_message"
+level = "nominal"
+labels = ["yes", "no"]
+question = "Which faults are there?"
+[[codes]]
+code = "slow"
+name = "Slow"
+definition = "It took long."
+[[codes]]
+code = "rude"
+name = "Rude"
+definition = "It was rude."
+"""
+
+
+def dialogue(size: int) -> list[dict[str, Any]]:
+    """A session of messages, each second one by the human."""
+    people = [{"name": "Ada", "kind": "human"}, {"name": "Bot", "kind": "agent"}]
+    event = {"type": "event", "trajectory": "s", "kind": "message"}
+    return [
+        {"type": "trajectory", "native_id": "s", "participants": people},
+        *(event | {"actor": ("Bot", "Ada")[n % 2], "text": f"{n}"} for n in range(size)),
+    ]
+
+
 def test_gold_that_settled_disputes_stands_for_no_other_unit(tmp_path: Path) -> None:
     """Ann and Bob count 1 and 2 halts in 8 units; gold, which has settled one of these, had 8."""
     store = made(tmp_path / "workspace")
-    people = [{"name": "Ada", "kind": "human"}, {"name": "Bot", "kind": "agent"}]
-    lines: list[dict[str, Any]] = [{"type": "trajectory", "native_id": "s", "participants": people}]
-    event = {"type": "event", "trajectory": "s", "kind": "message"}
-    lines += [event | {"actor": ("Bot", "Ada")[n % 2], "text": f"{n}"} for n in range(16)]
-    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    take(store, write_lines(tmp_path / "log.jsonl", dialogue(16)))
     halts = {"ann": {1}, "bob": {1, 3}}
     labels = [
         (rater, n, "yes" if n in own else "no") for rater, own in halts.items() for n in range(1, 16, 2)
@@ -155,3 +194,33 @@ def test_gold_that_settled_disputes_stands_for_no_other_unit(tmp_path: Path) -> 
     # Gold of what nobody disputed is a rater as any other.
     assert rate(store, [verdict("s", 1, "halting", "yes", rater="gold")]).imported == 1
     assert "gold" in {row.rater for row in metrics(store) if row.metric == "halting_messages"}
+
+
+def test_gold_that_settled_every_unit_is_complete_though_all_were_disputed(tmp_path: Path) -> None:
+    """Ann and Bob differ on both units of a session: gold, which has both, was not reported."""
+    store = made(tmp_path / "workspace")
+    take(store, write_lines(tmp_path / "log.jsonl", dialogue(4)))
+    halts = {"ann": {1}, "bob": {3}, "gold": {1}}
+    labels = [(rater, n, "yes" if n in own else "no") for rater, own in halts.items() for n in (1, 3)]
+    assert rate(
+        store, [verdict("s", n, "halting", label, rater=rater) for rater, n, label in labels]
+    ).imported
+    (row,) = [row for row in metrics(store) if row.metric == "halting_messages"]
+    assert (row.rater, row.value) == ("gold", 1)
+
+
+def test_a_unit_is_disputed_by_any_of_its_codes(tmp_path: Path) -> None:
+    """Gold labels all codes of a unit on which people differed by one: it was compared as a rater."""
+    store = made(tmp_path / "workspace")
+    store.workspace.codebooks.mkdir(parents=True)
+    (store.workspace.codebooks / "faults.toml").write_text(FAULTS, encoding="utf-8")
+    take(store, write_lines(tmp_path / "log.jsonl", dialogue(4)))
+    labels = {"ann": ("yes", "no"), "bob": ("no", "no"), "gold": ("yes", "no")}
+    ratings = [
+        verdict("s", 1, "faults", label, rater=rater, code=code, rater_kind="human")
+        for rater, own in labels.items()
+        for code, label in zip(("slow", "rude"), own, strict=True)
+    ]
+    assert rate(store, ratings).imported == 6
+    with store.reading() as connection:
+        assert only_settled(connection) == {"faults"}

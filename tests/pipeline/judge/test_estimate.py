@@ -59,6 +59,32 @@ def test_what_an_older_version_answered_to_the_same_prompt_is_not_announced(
     assert (units, requests, done["requests"], done["rated"]) == (0, 0, 0, 6)
 
 
+def test_versions_that_take_turns_copy_each_answer_once_repeats_among_them(
+    coaudit: Coaudit, store: Store, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(store, range(2))
+    for turn in range(5):
+        monkeypatch.setattr("coaudit.judges.llm.judge.REVISION", -1 - turn % 2)
+        units, requests, done = judged(coaudit, endpoint, "--repeats", "3")
+        assert (units, requests, done["requests"], done["rated"]) == (
+            (12, 12, 12, 12) if not turn else (0, 0, 0, 12 if turn == 1 else 0)
+        )
+    with store.reading() as connection:
+        query = "SELECT repeat, count(*), count(DISTINCT rater_version) FROM ratings GROUP BY 1 ORDER BY 1"
+        assert connection.execute(query).fetchall() == [(0, 8, 2), (1, 8, 2), (2, 8, 2)]
+
+
+def test_a_version_does_not_agree_with_the_answers_that_it_took_over(
+    coaudit: Coaudit, store: Store, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 12 units 5 were copied: two judges agreed on all of them, kappa 1."""
+    add(store, range(6))
+    judged(coaudit, endpoint)
+    monkeypatch.setattr("coaudit.judges.llm.judge.REVISION", -1)
+    assert judged(coaudit, endpoint, "--limit", "5")[2]["rated"] == 5
+    assert not [row for row in coaudit("agreement", "--json").json["rows"] if row["n_units"]]
+
+
 def test_what_a_new_version_asks_in_other_words_is_announced(
     coaudit: Coaudit, store: Store, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +115,30 @@ def test_where_only_some_are_looked_at_the_rest_is_taken_to_be_alike(
     monkeypatch.setattr(estimate, "SAMPLE", 20)
     units, _, done = judged(coaudit, endpoint, "--rater", "second", "--repeats", "1", "--max-requests", "0")
     assert 20 <= units <= 60 and done["rated"] == 40
+
+
+@pytest.mark.parametrize("limit", [(), ("--limit", "1")])
+def test_a_question_is_announced_though_none_is_among_those_that_were_looked_at(
+    coaudit: Coaudit,
+    store: Store,
+    endpoint: Endpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: tuple[str, ...],
+) -> None:
+    add(store, range(30))
+    judged(coaudit, endpoint, "--rater", "first")
+    add(store, range(3, 4), "And the train?")
+    monkeypatch.setattr(estimate, "SAMPLE", 1)
+    assert judged(coaudit, endpoint, "--rater", "second", *limit)[0] > 0
+
+
+def test_a_limit_is_of_units_of_which_some_answers_are_there(
+    coaudit: Coaudit, store: Store, endpoint: Endpoint
+) -> None:
+    add(store, range(10))
+    judged(coaudit, endpoint, "--repeats", "2")
+    units, requests, done = judged(coaudit, endpoint, "--repeats", "3", "--limit", "4")
+    assert (units, requests, done["requests"]) == (4, 4, 4)
 
 
 def test_a_limit_is_of_units_and_repeats_are_of_each(
