@@ -113,7 +113,7 @@ class _Run:
     lacks_last: bool = False
 
     def is_before(self, start: Record) -> bool:
-        """Whether a start begins another run than this one: one whose chat goes on from this run's resumes it."""
+        """Whether a start begins another run: one whose chat goes on from this run's resumes it."""
         if not self.records:
             return False
         chat = self.records[-1][1].current_chat_history

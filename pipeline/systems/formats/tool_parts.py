@@ -30,9 +30,11 @@ def is_tool_part(part: Any) -> bool:
     if not isinstance(part, dict):
         return False
     kind, mark = part.get("type"), part.get("toolCallId")
-    is_approval = kind in (REQUEST, RESPONSE) and isinstance(part.get("approvalId"), str)
-    has_payload = any(key in part for key in PAYLOADS.get(kind, ())) and isinstance(part.get("toolName"), str)
-    return is_approval or (kind in (CALL, RESULT) and (isinstance(mark, str) or (mark is None and has_payload)))
+    if kind in (REQUEST, RESPONSE):
+        return isinstance(part.get("approvalId"), str)
+    if kind not in (CALL, RESULT) or mark is not None:
+        return kind in (CALL, RESULT) and isinstance(mark, str)
+    return isinstance(part.get("toolName"), str) and any(key in part for key in PAYLOADS[kind])
 
 
 def block(part: Part) -> Part:

@@ -218,6 +218,6 @@ def test_a_call_without_an_id_is_a_call_with_its_result(
 def test_words_in_a_part_called_a_result_stay_words(tmp_path: Path) -> None:
     said = {"type": "tool-result", "toolName": "look", "text": "At 9."}
     messages = [{"role": "user", "parts": [{"type": "text", "text": "When?"}]}]
-    messages += [{"role": "assistant", "parts": [said]}]
+    messages += [{"role": "assistant", "parts": [said, {"type": ["no", "text"]}]}]
     chat = one("chat", as_json(tmp_path / "chat.json", messages))
     assert [event.text for event in chat.events] == ["When?", "At 9."]
