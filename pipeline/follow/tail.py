@@ -33,10 +33,13 @@ NAMED = 5
 """At most so many files that are gone, or shorter, are named in one note."""
 LINES = (".jsonl", ".ndjson")
 """Endings of files that only grow."""
-ENDED_BY_LINES = ("text", "csv", "tsv")
+ENDED_BY_LINES = ("text", "csv")
 """Formats in which half a line is as good as a whole one."""
 STILL = 2.0
 """Seconds without a change after which a source counts as complete, until it changes again."""
+LATE = 10.0
+"""Seconds after which a source that changes all the time is read though it ends within a line: some writers
+put line breaks first."""
 _IN_WORD = re.compile(r"[^\W\d_]{2}|\d{2}")
 REST = 4.0
 """After a look comes a pause of so many times its own length."""
@@ -62,7 +65,14 @@ class WatchedSource:
     """That of the last look, read or not."""
     changed_at: float = 0.0
     """When it was first seen."""
+    unread_since: float | None = None
+    """When the first change was seen that is not read yet."""
     quarantined: list[Quarantined] = field(default_factory=list)
+
+    @property
+    def known_signature(self) -> Signature:
+        """The one that was read; of a source that was not read yet, the last one that was seen."""
+        return self.signature or self.newest_signature
 
 
 class Tail:
@@ -96,7 +106,7 @@ class Tail:
     def look(self) -> float:
         """Read what has changed; returns the seconds until the next look."""
         start = time.monotonic()
-        before = {path: watched.signature for path, watched in self.watched_sources.items()}
+        before = {path: watched.known_signature for path, watched in self.watched_sources.items()}
         current = set()
         for root in self.roots:
             with contextlib.suppress(OSError):
@@ -112,9 +122,9 @@ class Tail:
 
         Those that another file holds whole, as after a rotation, are left out.
         """
-        there = [one.signature for path, one in self.watched_sources.items() if path in current]
+        there = [one.known_signature for path, one in self.watched_sources.items() if path in current]
         sizes = {mark[3]: mark[1] for signature in there for mark in signature}
-        fresh = [one.signature for path, one in self.watched_sources.items() if path not in before]
+        fresh = [one.known_signature for path, one in self.watched_sources.items() if path not in before]
         copies = sorted((Path(mark[0]).name, mark[1]) for signature in fresh for mark in signature)
         cut, missing = set[Path](), set[Path]()
         for path, signature in before.items():
@@ -134,7 +144,7 @@ class Tail:
         """Bytes of a source's file: as last read where the look has found the source, else as on the disk;
         None where it is gone."""
         if is_seen:
-            marks = self.watched_sources[path].signature
+            marks = self.watched_sources[path].known_signature
             return next((mark[1] for mark in marks if mark[0] == str(file)), None)
         with contextlib.suppress(OSError):
             return file.stat().st_size
@@ -245,7 +255,9 @@ class Tail:
             if signature != entry.newest_signature:
                 entry.newest_signature, entry.changed_at = signature, now
                 self.last_change = now
-            if now - entry.changed_at <= STILL and _ends_within_line(path, system):
+            entry.unread_since = now if entry.unread_since is None else entry.unread_since
+            is_waiting = now - entry.changed_at <= STILL and now - entry.unread_since <= LATE
+            if is_waiting and _ends_within_line(path, system):
                 return
             self._read(path, entry, signature)
             self.last_change = now
@@ -284,6 +296,7 @@ class Tail:
         for trajectory in trajectories:
             self.on_read(path, trajectory)
         entry.signature, entry.since, entry.is_settled = signature, start, False
+        entry.unread_since = None
         entry.read_at, entry.cost = time.monotonic(), time.monotonic() - start
 
     def _settle(self, path: Path, entry: WatchedSource) -> None:
@@ -377,8 +390,8 @@ def _ends_within_line(path: Path, system: str) -> bool:
     with contextlib.suppress(OSError):
         if system == mapped.SYSTEM and path.is_file() and inputs.format_of(path) in ENDED_BY_LINES:
             with path.open("rb") as file:
-                file.seek(max(0, path.stat().st_size - 1))
-                return file.read(1) not in (b"\n", b"\r", b"")
+                file.seek(max(0, path.stat().st_size - 2))
+                return file.read(2).rstrip(b"\0")[-1:] not in (b"\n", b"\r", b"")  # UTF-16 has zeros behind
     return False
 
 

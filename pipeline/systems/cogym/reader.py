@@ -92,7 +92,7 @@ def _read_folder(folder: Path, options: ReadOptions) -> Iterator[Trajectory | Qu
             # A line that is cut off ends a run that was killed: the state before it is the last one.
             runs[-1].lacks_last = not record.reason.endswith(CUT_OFF)
             continue
-        if runs[-1].records and is_start(record):
+        if is_start(record) and runs[-1].is_before(record):
             runs.append(_Run(first_line=line))
         runs[-1].lacks_last = False
         runs[-1].records.append((line - runs[-1].first_line, record))
@@ -111,6 +111,13 @@ class _Run:
     first_line: int = 1
     records: list[tuple[int, Record]] = field(default_factory=list)
     lacks_last: bool = False
+
+    def is_before(self, start: Record) -> bool:
+        """Whether a start begins another run: one whose chat goes on from this run's resumes it."""
+        if not self.records:
+            return False
+        chat = self.records[-1][1].current_chat_history
+        return not chat or (start.current_chat_history or [])[: len(chat)] != chat
 
 
 def _read_run(

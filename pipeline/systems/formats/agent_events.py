@@ -26,6 +26,8 @@ UNHEARD = (
 whole, what the framework asks itself."""
 SOURCES = ("agent", "user", "environment", "hook")
 """Who events of OpenHands come from."""
+KINDS = ("action", "observation", "kind")
+"""Fields of which an event of OpenHands has one, with its kind."""
 SAID = ("content", "parts", "text", "message")
 """Fields in which other logs with events of such kinds have what was said."""
 
@@ -53,10 +55,11 @@ def messages(item: Message) -> list[Message] | None:
 
 
 def is_event(item: Message) -> bool:
-    """Whether an item is an event of OpenHands, known or not: with an id, a time and who it came from, and no
-    role."""
+    """Whether an item is an event of OpenHands, known or not: with an id, a time, who it came from and what
+    kind it is, and no role."""
     has_mark = isinstance(item.get("id"), (str, int)) and isinstance(item.get("timestamp"), str)
-    return has_mark and item.get("source") in SOURCES and "role" not in item
+    has_kind = any(isinstance(item.get(key), str) for key in KINDS)
+    return has_mark and has_kind and item.get("source") in SOURCES and "role" not in item
 
 
 def _messages_of_autogen(item: Message) -> list[Message]:

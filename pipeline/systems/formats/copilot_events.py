@@ -17,6 +17,8 @@ SILENT = (
     *("tool.execution_start", "hook.start", "hook.end"),
 )
 """Types of events that nobody says and that change nothing; a call is told before its execution."""
+AREAS = {"session", "assistant", "user", "system", "tool", "hook", "subagent", "skill", "abort"}
+"""What the types of events begin with."""
 
 
 def messages(item: Message) -> list[Message] | None:
@@ -28,6 +30,8 @@ def messages(item: Message) -> list[Message] | None:
         return []
     time = item["timestamp"]
     if kind in SAID:
+        if not isinstance(data.get("content"), str) and not _calls(data):
+            return None
         return [{"role": SAID[kind], "content": [*_texts(data), *_calls(data)], "timestamp": time}]
     if kind != RESULT or not isinstance(data.get("toolCallId"), str):
         return None
@@ -39,6 +43,13 @@ def messages(item: Message) -> list[Message] | None:
     if isinstance(data.get("success"), bool):
         message["is_error"] = not data["success"]
     return [{**message, "timestamp": time}]
+
+
+def is_event(item: Message) -> bool:
+    """Whether an item is such an event of a kind that is not read, with no words in it."""
+    kind, data = item.get("type"), item.get("data")
+    is_framed = item.keys() >= ENVELOPE and "role" not in item and isinstance(kind, str)
+    return is_framed and isinstance(data, dict) and kind not in SAID and str(kind).split(".")[0] in AREAS
 
 
 def _texts(data: Message) -> list[Message]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from . import agent_events, dialects, guess_acts, guess_calls, guess_spans
+from . import agent_events, copilot_events, dialects, guess_acts, guess_calls, guess_spans
 from .contents import USE, is_part
 from .guess_events import set_event_fields
 from .guess_made import Guess
@@ -160,7 +160,8 @@ def _are_events(events: Sequence[object], items: Sequence[dict[str, Any]]) -> bo
     """Whether at least MARKED of the items are events of an agent's log, of a kind that is known or not:
     `events` has the messages of each, None for one that is not known."""
     strange = sum(
-        event is None and not agent_events.is_event(item) for event, item in zip(events, items, strict=True)
+        event is None and not (agent_events.is_event(item) or copilot_events.is_event(item))
+        for event, item in zip(events, items, strict=True)
     )
     return any(events) and strange <= (1 - MARKED) * len(events)
 

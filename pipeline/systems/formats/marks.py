@@ -78,7 +78,7 @@ _COMMENT = re.compile(
 ASKING = "AskUserQuestion"
 """Claude Code's tool that asks the person, whose answers are its result."""
 _ANSWERED = re.compile(
-    r"\s*User has answered your questions?: (.+?)"
+    r"\s*User has answered your questions?: (?!\. You can now continue)(.+?)"
     r"(?:\. You can now continue with the user[\u2019']s answers in mind\.?)?\s*",
     re.DOTALL,
 )

@@ -17,6 +17,8 @@ CALL, RESULT, REQUEST, RESPONSE = (
     *("tool-call", "tool-result"),
     *("tool-approval-request", "tool-approval-response"),
 )
+PAYLOADS = {CALL: ("input", "args"), RESULT: ("output", "result")}
+"""Fields of which a call or result has one, which tells those without an id from words."""
 DENIED = "execution-denied"
 """Type of the output of a call that a person did not let run."""
 OUTPUTS = ("text", "json", "content", "error-text", "error-json")
@@ -28,9 +30,11 @@ def is_tool_part(part: Any) -> bool:
     if not isinstance(part, dict):
         return False
     kind, mark = part.get("type"), part.get("toolCallId")
-    is_approval = kind in (REQUEST, RESPONSE) and isinstance(part.get("approvalId"), str)
-    is_named = isinstance(mark, str) or (mark is None and isinstance(part.get("toolName"), str))
-    return is_approval or (kind in (CALL, RESULT) and is_named)
+    if kind in (REQUEST, RESPONSE):
+        return isinstance(part.get("approvalId"), str)
+    if kind not in (CALL, RESULT) or mark is not None:
+        return kind in (CALL, RESULT) and isinstance(mark, str)
+    return isinstance(part.get("toolName"), str) and any(key in part for key in PAYLOADS[kind])
 
 
 def block(part: Part) -> Part:

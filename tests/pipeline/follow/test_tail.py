@@ -771,3 +771,53 @@ def test_half_a_turn_of_a_text_is_no_session_of_its_own(
     monkeypatch.setattr("coaudit.pipeline.follow.tail.STILL", -1.0)
     (found,) = look(tail).values()
     assert [event.text for event in found.events] == ["To Ulm, please.", "Done.", "Thanks"]
+
+
+def test_a_text_that_never_ends_with_a_line_break_is_read_while_it_grows(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As loggers have it that put the line break first."""
+    log = tmp_path / "logs" / "chat.txt"
+    log.parent.mkdir()
+    tail = Tail(Sink(Store(Workspace(workspace))), ReadOptions(map=CHAT), "mapped")
+    tail.roots.append(log.parent)
+    reads: list[int] = []
+    tail.on_read = lambda _, trajectory: reads.append(len(trajectory.events))
+    clock = iter(range(10_000))
+    monkeypatch.setattr("coaudit.pipeline.follow.tail.time.monotonic", lambda: next(clock) / 10)
+    for turn in range(200):
+        with log.open("a", encoding="utf-8") as file:
+            file.write(f"\nAda: Turn {turn}.")
+        tail.look()
+    assert len(reads) > 3
+    assert reads == sorted(reads)
+
+
+def test_a_text_of_which_a_line_is_whole_is_read_at_once_also_as_utf_16(
+    workspace: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "logs" / "chat.txt"
+    log.parent.mkdir()
+    tail = Tail(Sink(Store(Workspace(workspace))), ReadOptions(map=CHAT), "mapped")
+    tail.roots.append(log.parent)
+    log.write_bytes(b"\xff\xfe" + "Ada: To Ulm, please.\nBot: Done.\n".encode("utf-16-le"))
+    (one,) = look(tail).values()
+    assert len(one.events) == 2
+
+
+def test_a_half_text_that_goes_before_it_was_read_is_named(workspace: Path, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "chat.txt"
+    log.parent.mkdir()
+    tail = Tail(Sink(Store(Workspace(workspace))), ReadOptions(map=CHAT), "mapped")
+    tail.roots.append(log.parent)
+    log.write_text("Ada: To Ulm", encoding="utf-8")
+    for _ in range(2):
+        tail.look()
+    assert not tail.sink.notes
+    other = log.rename(log.with_name("other.txt"))
+    tail.look()
+    assert not tail.sink.notes
+    other.unlink()
+    tail.look()
+    (note,) = tail.sink.notes
+    assert note.startswith(f"{other}: gone; what came since the last look was not read")

@@ -12,6 +12,7 @@ from coaudit.pipeline.systems.cogym import reader
 from tests.pipeline.systems.cogym.folders import (
     AGENT,
     BEGAN,
+    QUERY,
     USER,
     Log,
     outcome,
@@ -160,3 +161,15 @@ def test_each_start_in_a_log_begins_a_run_and_the_files_beside_it_are_the_last_o
     assert [outcome(one, "task_performance").value for one in runs] == [None, 0.5]
     assert [outcome(one, "delivered").value for one in runs] == [1, 1]
     assert [one.setting for one in runs] == [None, "simulated"]
+
+
+def test_a_start_whose_chat_goes_on_resumes_the_session(tmp_path: Path) -> None:
+    log = Log().say(AGENT, "One?").act(AGENT, "SEARCH()")
+    before = read(log.folder(tmp_path / "a" / NAME))
+    begin = log.records[0]["action"]
+    resumed = log.act("environment", begin).say(USER, "Two").finish()
+    (one,), wrong = pieces(resumed.folder(tmp_path / "b" / NAME))
+    assert not wrong
+    assert (one.id, one.events[: len(before.events)]) == (before.id, before.events)
+    assert [event.seq for event in one.events] == list(range(7))
+    assert [event.text for event in one.events if event.actor == USER] == [QUERY, "Two"]

@@ -54,3 +54,15 @@ def test_events_of_unknown_kinds_are_named_and_cost_no_others(tmp_path: Path) ->
     assert outline(run.events) == [("user", "message", sentence(0)), ("assistant", "action", "bash")]
     assert run.states[run.events[1].states["public"]] == {"observation": "a.py"}
     assert (wrong.line, "4 records" in wrong.reason) == (2, True)
+
+
+def test_a_chat_with_a_source_and_one_call_is_read_as_a_chat(tmp_path: Path) -> None:
+    lines: list[dict[str, Any]] = [
+        {"id": n, "timestamp": f"2026-01-02T10:00:{n:02d}", "source": ("user", "agent")[n % 2]}
+        | {"utterance": sentence(n)}
+        for n in range(8)
+    ]
+    lines.append({**lines[-1], "id": 9, "action": "run", "args": {"command": "ls"}})
+    del lines[-1]["utterance"]
+    (run,) = read_by_draft(as_lines(tmp_path / "chat.jsonl", lines))
+    assert [event.text for event in run.events if event.text] == [sentence(n) for n in range(8)]

@@ -45,3 +45,30 @@ def test_messages_calls_and_results_are_read_and_other_events_are_told(tmp_path:
     assert run.events[0].time == "2026-01-02T10:00:01Z"
     assert not run.outcomes
     assert "1 of type 'abort'" in wrong.reason
+
+
+def events(*said: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {"type": kind, "data": data, "id": f"e{n}", "parentId": f"e{n - 1}" if n else None}
+        | {"timestamp": f"2026-01-02T10:00:{n:02d}Z"}
+        for n, (kind, data) in enumerate(said)
+    ]
+
+
+def test_many_events_of_unknown_kinds_cost_no_others(tmp_path: Path) -> None:
+    said = [("user.message", {"content": sentence(0)}), ("assistant.message", {"content": sentence(1)})]
+    lines = events(*said, ("abort", {"reason": "user"}), ("session.error", {"message": "quota"}))
+    path = as_lines(tmp_path / "events.jsonl", lines)
+    items = preview([path], ReadOptions(map=draft(path).text), "mapped")
+    (run,) = (item for item in items if isinstance(item, Trajectory))
+    assert outline(run.events) == [("user", "message", sentence(0)), ("assistant", "message", sentence(1))]
+    assert len(items) == 3
+
+
+def test_events_that_are_framed_alike_keep_their_own_words(tmp_path: Path) -> None:
+    kinds = ("user.message", "assistant.message")
+    lines = events(*((kinds[n % 2], {"text": sentence(n)}) for n in range(6)))
+    path = as_lines(tmp_path / "events.jsonl", lines)
+    (run,) = preview([path], ReadOptions(map=draft(path).text), "mapped")
+    assert isinstance(run, Trajectory)
+    assert [event.text for event in run.events] == [sentence(n) for n in range(6)]

@@ -83,3 +83,15 @@ def test_tokens_of_the_last_answer_alone_are_not_the_sessions(tmp_path: Path) ->
     (run,) = read_by_draft(as_lines(tmp_path / "calls.jsonl", calls))
     assert [event.text for event in run.events] == [one["content"] for one in said]
     assert run.participant("assistant").tokens == {}
+
+
+def test_a_person_who_answers_nothing_to_a_tool_that_asks_them_says_nothing(tmp_path: Path) -> None:
+    result = "User has answered your questions: . You can now continue with the user's answers in mind."
+    asked = {"type": "tool_use", "id": "t1", "name": "AskUserQuestion", "input": {"questions": []}}
+    lines = claude(
+        {"role": "user", "content": sentence(0)},
+        answered("m1", asked, usage={}),
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": result}]},
+    )
+    (run,) = read_by_draft(as_lines(tmp_path / "s1.jsonl", lines))
+    assert [event.text for event in run.events if event.kind == "message"] == [sentence(0)]

@@ -213,3 +213,11 @@ def test_a_call_without_an_id_is_a_call_with_its_result(
     action = chat.events[1]
     assert action.action and action.action.arguments == {"city": "Ulm"}
     assert chat.states[action.states["public"]] == {"observation": "3"}
+
+
+def test_words_in_a_part_called_a_result_stay_words(tmp_path: Path) -> None:
+    said = {"type": "tool-result", "toolName": "look", "text": "At 9."}
+    messages = [{"role": "user", "parts": [{"type": "text", "text": "When?"}]}]
+    messages += [{"role": "assistant", "parts": [said, {"type": ["no", "text"]}]}]
+    chat = one("chat", as_json(tmp_path / "chat.json", messages))
+    assert [event.text for event in chat.events] == ["When?", "At 9."]
