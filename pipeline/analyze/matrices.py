@@ -35,10 +35,11 @@ def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
         jury: frozenset(members)
         for jury, members in execute(connection, _JURIES, [book.name, book.name]).fetchall()
     }
-    raters = sorted({rater for _, rater, _ in rater_rows})
-    codes = [code.code for code in book.codes if any(code.code == own for own, _, _ in rater_rows)]
+    raters = sorted({rater for _, rater, *_ in rater_rows})
+    codes = [code.code for code in book.codes if any(code.code == own for own, *_ in rater_rows)]
     ratings = _ratings(connection, book, codes, raters)
-    taken_over = execute(connection, _TAKEN_OVER, [codes, raters, book.name]).fetchnumpy()
+    several_versions = not all(is_last for *_, is_last in rater_rows)
+    taken_over = _taken_over(connection, book, codes, raters) if several_versions else {}
     samples, is_asked = _samples(connection, book, len(units["event"]))
     people, trajectory = design(samples, is_asked), _whole(units["trajectory"])
     for number, code in enumerate(codes):
@@ -46,7 +47,7 @@ def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
         own = {name: column[is_own] for name, column in ratings.items() if name != "code"}
         present, matrix, probability = _spread(own, len(units["event"]))
         names = tuple(raters[place] for place in present)
-        kinds = {rater: kind for rated_code, rater, kind in rater_rows if rated_code == code}
+        kinds = {rater: kind for rated_code, rater, kind, _ in rater_rows if rated_code == code}
         judges = {
             name: matrix[:, place] != MISSING
             for place, name in enumerate(names)
@@ -69,7 +70,9 @@ def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
                 name for name, one in designs.items() if follows_samples(judges[name], one, trajectory)
             },
             juries={name: members for name, members in juries.items() if name in names},
-            taken_over=_taken_over(taken_over, number, raters, len(units["event"])),
+            taken_over={
+                name: _is_at(taken_over.get((number, name), []), len(units["event"])) for name in names
+            },
         )
 
 
@@ -105,13 +108,20 @@ def _ratings(
     return numbers
 
 
-def _taken_over(rows: Numbers, code: int, raters: Sequence[str], count: int) -> dict[str, NDArray[np.bool_]]:
-    """Rater -> the units (count,) on which its answer to a code is its successor's too."""
-    by_rater: dict[str, NDArray[np.bool_]] = {}
-    is_own = rows["code"] == code
-    for place, rater in zip(rows["place"][is_own], rows["rater"][is_own], strict=True):
-        by_rater.setdefault(raters[rater], np.zeros(count, dtype=bool))[place] = True
-    return by_rater
+def _taken_over(
+    connection: duckdb.DuckDBPyConnection, book: Codebook, codes: Sequence[str], raters: Sequence[str]
+) -> dict[tuple[int, str], list[int]]:
+    """(Number of a code, rater) -> the places of the units on which its answer is its successor's too."""
+    places: dict[tuple[int, str], list[int]] = {}
+    for place, code, rater in execute(connection, _TAKEN_OVER, [codes, raters, book.name]).fetchall():
+        places.setdefault((code, raters[rater]), []).append(place)
+    return places
+
+
+def _is_at(places: Sequence[int], count: int) -> NDArray[np.bool_]:
+    is_at = np.zeros(count, dtype=bool)
+    is_at[places] = True
+    return is_at
 
 
 def _whole(column: NDArray[Any]) -> Ints:
@@ -120,8 +130,8 @@ def _whole(column: NDArray[Any]) -> Ints:
 
 _PLACES = "SELECT trajectory, coalesce(event, -1) AS event FROM rated_units ORDER BY place"
 _RATERS = """
-    SELECT DISTINCT code, rater, rater_kind FROM counted_ratings
-    WHERE codebook = ? AND NOT opening ORDER BY ALL
+    SELECT code, rater, rater_kind, bool_and(is_last) FROM counted_ratings
+    WHERE codebook = ? AND NOT opening GROUP BY ALL ORDER BY ALL
 """
 _JURIES = """
     WITH juries AS (
