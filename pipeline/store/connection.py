@@ -71,7 +71,7 @@ _LOCK_MESSAGES = (
 _CHANGED = "Corrupt database file"
 """What DuckDB says of a block whose bytes are others than it wrote."""
 _CUT_OFF = "Could not read enough bytes"
-"""What it says of a block that was cut off, and of every other file: a Parquet file, say, that a query names."""
+"""What it says of a block that was cut off, and of a Parquet file that a query names."""
 _SYSTEM_ERRORS = ("EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EFBIG", "EMFILE")
 _SYSTEM_MESSAGES = tuple(os.strerror(getattr(errno, name)) for name in _SYSTEM_ERRORS)
 """Why a system refuses to open a file: it would refuse a new one, too."""

@@ -585,9 +585,8 @@ def test_another_file_that_is_cut_off_does_not_make_the_database_damaged(
     with store.reading() as connection:
         connection.execute(f"COPY (SELECT random()::VARCHAR FROM range(20000)) TO '{path}'")
     path.write_bytes(path.read_bytes()[:1000] + path.read_bytes()[-500:])
-    with pytest.raises(duckdb.IOException, match=r"not read enough bytes.*labels\.parquet"):
-        with store.reading() as connection:
-            connection.execute(f"SELECT * FROM '{path}'").fetchall()
+    with pytest.raises(duckdb.IOException, match=r"bytes.*labels\.parquet"), store.reading() as connection:
+        connection.execute(f"SELECT * FROM '{path}'").fetchall()
     with pytest.raises(WriteError, match=r"cannot store: .*labels\.parquet"), store.writing() as connection:
         connection.execute(f"SELECT * FROM '{path}'").fetchall()
 

@@ -64,9 +64,8 @@ def test_tables_of_a_lake_that_are_cut_off_keep_a_write_out_with_one_sentence(tm
     with store.writing():
         pass
     cut = duckdb.IOException('IO Error: Could not read enough bytes from file "/data/coaudit.duckdb"')
-    with pytest.raises(WriteError, match=r": cannot store: IO Error: Could not read enough bytes"):
-        with store.writing():
-            raise cut
+    with pytest.raises(WriteError, match=": cannot store: IO Error: Could not read"), store.writing():
+        raise cut
 
 
 @pytest.mark.slow
