@@ -13,6 +13,7 @@ from pathlib import Path
 import duckdb
 
 from ...schemas import Quarantined, Rating
+from ...schemas.text import count_of
 from .. import codebooks
 from ..errors import SourceError
 from . import ledger, ledger_columns, rows, samples
@@ -269,7 +270,7 @@ def _damage_notes(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -
     notes = list[str]()
     for name, count, line, reason in damage:
         if place := places.get(name):
-            rest = f" (and {count - 1} more like it)" if count > 1 else ""
+            rest = f" (and {count_of(count - 1, 'more line', 'more lines')})" if count > 1 else ""
             remedy = "set aside; once the file is mended, `coaudit rebuild` reads it again"
             notes.append(f"{place}:{line}: {reason}{rest}; {remedy}")
     return notes

@@ -96,7 +96,7 @@ def test_lines_of_ledgers_that_are_damaged_are_named_by_every_command(store: Sto
     store.tables.clear()
     store.sync()
     first, second = _notes(store)
-    assert first.startswith(f"{whole}:3: ") and "(and 1 more like it); set aside" in first
+    assert first.startswith(f"{whole}:3: ") and "(and 1 more line); set aside" in first
     assert second == note
     lines = rows(store, "SELECT line FROM quarantine ORDER BY line")
     assert [row["line"] for row in lines] == [3, 5, 21], "as an editor counts"
