@@ -74,6 +74,7 @@ class Audit:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
+        self._notes = set[str]()
 
     def __repr__(self) -> str:
         return f"coaudit.open({str(self.workspace.remote or self.workspace.path)!r})"
@@ -82,7 +83,13 @@ class Audit:
     def store(self) -> Store:
         """The store, with all that its ledgers hold; a database that was deleted is made again. For SQL of
         one's own."""
-        return ready(self.workspace, _say, _quiet)
+        return ready(self.workspace, self._note, _quiet)
+
+    def _note(self, message: str) -> None:
+        """Say it, but once: every call of a script begins by looking at the same workspace."""
+        if message not in self._notes:
+            self._notes.add(message)
+            _say(message)
 
     def ingest(
         self,
@@ -107,7 +114,7 @@ class Audit:
         options = ReadOptions(
             setting=setting, condition=condition, agent=agent, tags=dict(tags or {}), map=text
         )
-        workspace = ready(self.workspace, _say, _quiet, for_ingest=True)
+        workspace = ready(self.workspace, self._note, _quiet, for_ingest=True)
         return run.ingest(workspace, [Path(path) for path in paths], options, system=system, copy=copy)
 
     def draft(self, path: str | Path) -> str:
@@ -127,7 +134,7 @@ class Audit:
         from .ingest import sets
         from .systems import ReadOptions
 
-        workspace = ready(self.workspace, _say, _quiet, for_ingest=True)
+        workspace = ready(self.workspace, self._note, _quiet, for_ingest=True)
         return sets.bring(workspace, name, Path(folder), ReadOptions())
 
     def judge(self, *codebooks: str, rater: str = "rules") -> Summary:

@@ -33,6 +33,8 @@ FEWEST = 8
 FORMAT = 2
 SCHEMA = "schema.json"
 """The part of a skops file that says what its other parts are."""
+ARRAY = b"\x93NUMPY"
+"""How each of its other parts begins: an array as NumPy writes it, which is not compressed."""
 WORDS: dict[str, Any] = {"ngram_range": (1, 2), "sublinear_tf": True, "token_pattern": r"\w+|\?|!"}
 """How texts are cut into words."""
 TERMS = 50_000
@@ -221,34 +223,60 @@ def _reproducible(content: bytes) -> bytes:
 
 def _renumber(state: Any, numbers: dict[str, str]) -> None:
     """Replace each object's address in a skops schema, and in names of files, by its number in order."""
+    for one in _objects(state):
+        if isinstance(address := one.get("__id__"), int):
+            one["__id__"] = int(numbers.setdefault(str(address), str(len(numbers))))
+        if isinstance(file := one.get("file"), str):
+            address, dot, ending = file.partition(".")
+            one["file"] = numbers.setdefault(address, str(len(numbers))) + dot + ending
+
+
+def _objects(state: Any) -> Iterator[dict[str, Any]]:
+    """All objects of a skops schema."""
     pending = [state]
     while pending:
         one = pending.pop()
         if isinstance(one, dict):
-            if isinstance(address := one.get("__id__"), int):
-                one["__id__"] = int(numbers.setdefault(str(address), str(len(numbers))))
-            if isinstance(file := one.get("file"), str):
-                address, dot, ending = file.partition(".")
-                one["file"] = numbers.setdefault(address, str(len(numbers))) + dot + ending
+            yield one
         pending += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+
+
+def _growth(content: bytes) -> str | None:
+    """Why a file may take far more memory than its size suggests; None where it does not."""
+    with ZipFile(BytesIO(content)) as parts:
+        if sum(part.file_size for part in parts.infolist()) > len(content):
+            return "holds compressed parts"
+        names = [name for name in parts.namelist() if name != SCHEMA]
+        if any(parts.open(name).read(len(ARRAY)) != ARRAY for name in names):
+            return "holds parts that are no arrays"
+        objects = [*_objects(json.loads(parts.read(SCHEMA)))]
+    arrays = [(one["file"], repr(one.get("__id__") or id(one))) for one in objects if _is_text(one, "file")]
+    if len({*arrays}) > len({file for file, _ in arrays}):  # skops keeps what has the same number once
+        return "holds one array several times"
+    if any(_is_text(one, "type") and one["type"] == "json" for one in objects):
+        return "holds arrays of objects"
+    return None
+
+
+def _is_text(state: dict[str, Any], key: str) -> bool:
+    """Whether an object of a skops schema has this; in a vocabulary, the word is followed by an object."""
+    return isinstance(state.get(key), str)
 
 
 def load(path: Path, codebook: Codebook | None = None) -> tuple[str, dict[str, Any], str]:
     """Name of the codebook, models by code and version of a file; JudgeError for anything else.
 
-    A compressed file is refused, so that none takes more memory than its size suggests. Ours are not, and
-    have 60 MB a code of fifty thousand terms. One with a type that is not on skops' list of harmless ones is
-    refused unread, too; of the others only what was learnt is taken over, since settings may name files to
-    open, functions to call and endless patterns.
+    One that may take far more memory than its size suggests is refused: ours have nothing compressed, and 60
+    MB a code of fifty thousand terms. So is, unread, one with a type that is not on skops' list of harmless
+    ones; of the others only what was learnt is taken over, since settings may name files to open, functions
+    to call and endless patterns.
     """
     from skops import io
 
     try:
         content = path.read_bytes()
-        with ZipFile(BytesIO(content)) as parts:
-            size = sum(part.file_size for part in parts.infolist())
-        if size > len(content):
-            raise JudgeError(f"{path}: refused, it is compressed, which no file of `coaudit train` is")
+        if why := _growth(content):
+            raise JudgeError(f"{path}: refused, it {why}; no file of `coaudit train` does")
         foreign = io.get_untrusted_types(data=content)
         if foreign:
             raise JudgeError(f"{path}: refused, it holds types that could run code: {', '.join(foreign)}")
@@ -292,13 +320,13 @@ def _safe_model(model: Any) -> dict[str, Any]:
     from sklearn.linear_model import LogisticRegression
 
     words = TfidfVectorizer(**WORDS, vocabulary=_places(model["words"].vocabulary_))
-    words.idf_ = np.asarray(model["words"].idf_, dtype=float)
+    words.idf_ = _array(model["words"].idf_, float)
     process, linear = DictVectorizer(), LogisticRegression()
     process.vocabulary_ = _places(model["process"].vocabulary_)
     process.feature_names_ = sorted(process.vocabulary_, key=process.vocabulary_.__getitem__)
-    linear.classes_ = np.array([str(name) for name in model["linear"].classes_])
-    linear.coef_ = np.asarray(model["linear"].coef_, dtype=float)
-    linear.intercept_ = np.asarray(model["linear"].intercept_, dtype=float)
+    linear.classes_ = _array(model["linear"].classes_, str)
+    linear.coef_ = _array(model["linear"].coef_, float)
+    linear.intercept_ = _array(model["linear"].intercept_, float)
     rows = 1 if len(linear.classes_) == 2 else len(linear.classes_)
     columns = len(words.vocabulary_) + len(process.vocabulary_)
     if linear.coef_.shape != (rows, columns) or linear.intercept_.shape != (rows,):
@@ -306,14 +334,21 @@ def _safe_model(model: Any) -> dict[str, Any]:
     if not all(np.isfinite(numbers).all() for numbers in (words.idf_, linear.coef_, linear.intercept_)):
         raise ValueError("its weights are not all numbers")
     kinds = {"units": str, "labels": str, "probabilities": float}
-    held_out: dict[str, Any] = {
-        name: np.asarray(model["held_out"][name], dtype=kind) for name, kind in kinds.items()
-    }
+    held_out = {name: _array(model["held_out"][name], kind) for name, kind in kinds.items()}
     is_known, chances = np.isin(held_out["labels"], linear.classes_).all(), held_out["probabilities"]
     shapes = {column.shape for column in held_out.values()}
     if not is_known or shapes != {(len(chances),)} or ((chances < 0) | (chances > 1)).any():
         raise ValueError("what it says of the units that it learnt from is not whole")
     return {"words": words, "process": process, "linear": linear, "held_out": held_out}
+
+
+def _array(content: Any, kind: type) -> Any:
+    """An array as numbers or texts; ValueError for lists, which in a few lines may stand for billions."""
+    import numpy as np
+
+    if not isinstance(content, np.ndarray):
+        raise ValueError(f"{type(content).__name__} where an array belongs")
+    return content.astype(kind, copy=False)
 
 
 def _table(units: Sequence[str], answers: Sequence[Answer]) -> dict[str, Any]:

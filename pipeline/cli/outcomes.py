@@ -12,6 +12,7 @@ from ..errors import CoauditError
 from ..ingest import imports
 from ..ingest.imports import ImportResult
 from .console import Json, emit, say, store, tell
+from .ingest import complaints
 
 app = typer.Typer(rich_markup_mode=None)
 SHOWN = 5
@@ -47,8 +48,8 @@ def report_import(result: ImportResult, json: bool) -> None:
         replacements = f", {result.changed} of them replacing an earlier one" if result.changed else ""
         tell(f"{result.imported} imported{replacements}; {result.unchanged} unchanged")
         say_contradictions(result.contradicted)
-        for item in result.quarantined:
-            say(str(item))
+        for line in complaints(result.quarantined):
+            say(line)
     if result.quarantined and not result.imported + result.unchanged:
         raise CoauditError("nothing could be imported")
 

@@ -68,8 +68,10 @@ _LOCK_MESSAGES = (
     "Unique file handle conflict",
 )
 
-_DAMAGE_MESSAGES = ("Corrupt database file", "Could not read enough bytes")
-"""What DuckDB says of a block whose bytes are others than it wrote, and of one that was cut off."""
+_CHANGED = "Corrupt database file"
+"""What DuckDB says of a block whose bytes are others than it wrote."""
+_CUT_OFF = "Could not read enough bytes"
+"""What it says of a block that was cut off, and of a Parquet file that a query names."""
 _SYSTEM_ERRORS = ("EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EFBIG", "EMFILE")
 _SYSTEM_MESSAGES = tuple(os.strerror(getattr(errno, name)) for name in _SYSTEM_ERRORS)
 """Why a system refuses to open a file: it would refuse a new one, too."""
@@ -295,14 +297,17 @@ def refuse_damage(path: Path) -> Iterator[None]:
     try:
         yield
     except duckdb.IOException as error:
-        if is_damage(error):
+        if is_damage(error, path):
             raise StoreError(f"{path}: the database is damaged: {_reason(error)}{_REMEDY}") from error
         raise
 
 
-def is_damage(error: BaseException) -> bool:
-    """Whether DuckDB met a block that is damaged."""
-    return isinstance(error, duckdb.IOException) and any(mark in str(error) for mark in _DAMAGE_MESSAGES)
+def is_damage(error: BaseException, path: Path) -> bool:
+    """Whether DuckDB met a block of this database that is damaged."""
+    text = str(error)
+    return isinstance(error, duckdb.IOException) and (
+        _CHANGED in text or (_CUT_OFF in text and f'/{path.name}"' in text)
+    )
 
 
 def _reason(error: duckdb.Error) -> str:

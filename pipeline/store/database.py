@@ -161,7 +161,7 @@ class Store:
                 connection.commit()
             except BaseException as error:
                 _roll_back(connection)
-                if why := _refusal(error):
+                if why := self._refusal(error):
                     raise WriteError(f"{self.tables}: cannot store: {why}") from error
                 raise
             self.tables.tidy(connection)
@@ -308,6 +308,16 @@ class Store:
             _check_version(connection, str(self.tables))
             yield connection
 
+    def _refusal(self, error: BaseException) -> str | None:
+        """Why a disk or a catalog refuses a write; None for any other error."""
+        if isinstance(self.tables, File) and is_damage(error, self.tables.path):
+            return None
+        if isinstance(error, duckdb.IOException | duckdb.TransactionException):
+            return reason(error)
+        if isinstance(error, OSError) and not error.filename:
+            return error.strerror or str(error)
+        return None
+
     def _make_tables(self, connection: duckdb.DuckDBPyConnection) -> None:
         folder = resources.files("coaudit.pipeline.store.sql")
         self.tables.make_tables(connection, [(folder / name).read_text() for name in ("tables.sql", *VIEWS)])
@@ -319,17 +329,6 @@ def place_of(workspace: Workspace) -> File | Lake:
     if is_lake(workspace.store_url):
         return Lake(workspace)
     return File(Path(workspace.store_url), workspace.path / "locks")
-
-
-def _refusal(error: BaseException) -> str | None:
-    """Why a disk or a catalog refuses a write; None for any other error."""
-    if is_damage(error):
-        return None
-    if isinstance(error, duckdb.IOException | duckdb.TransactionException):
-        return reason(error)
-    if isinstance(error, OSError) and not error.filename:
-        return error.strerror or str(error)
-    return None
 
 
 def _roll_back(connection: duckdb.DuckDBPyConnection) -> None:

@@ -123,20 +123,42 @@ def put(path: Path, content: bytes) -> None:
 def replace_file(path: Path) -> Iterator[TextIO]:
     """A text file for content too long to be held: it takes the place of what was there once it is complete.
 
-    What is no file, such as a pipe, or is this process's output, or has no room for a temporary file beside
-    it, is written directly. OSError where there is no room or no folder.
+    Written directly is what cannot be replaced by another file and stay what it is: a pipe, this process's
+    output, a file of another owner, one of several names, and one with no room for a temporary file beside
+    it. OSError where there is no room, no folder or no permission.
     """
     target = Path(os.path.realpath(path))  # a link stays one
-    if (path.exists() and not path.is_file()) or _is_output(path) or not _has_room_beside(target):
+    if not _is_replaceable(path) or not _has_room_beside(target):
         with path.open("w", encoding="utf-8") as file:
             yield file
         return
-    with _aside(target) as part, part.open("w", encoding="utf-8") as file:
-        if target.exists():
-            shutil.copymode(target, part)
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
+    part = _part(target)
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            if target.exists():
+                if (group := target.stat().st_gid) != part.stat().st_gid:
+                    os.chown(part, -1, group)
+                shutil.copymode(target, part)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            rename(part, target)
+        except WriteError as error:
+            if not isinstance(error.__cause__, OSError) or error.__cause__.errno != errno.EBUSY:
+                raise
+            shutil.copyfile(part, target)  # a file that is mounted by itself, as into a container
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _is_replaceable(path: Path) -> bool:
+    """Whether another file in place of this one has the same owner, group and names, and is allowed."""
+    if not path.exists():
+        return True
+    status, groups = path.stat(), {os.getegid(), *os.getgroups()}
+    is_own = status.st_uid == os.geteuid() and status.st_gid in groups and status.st_nlink == 1
+    return path.is_file() and is_own and os.access(path, os.W_OK) and not _is_output(path)
 
 
 def _is_output(path: Path) -> bool:

@@ -219,22 +219,23 @@ class RatingLedger:
 
 def ratings(path: Path, offset: int = 0) -> Iterator[tuple[Rating | Quarantined, int]]:
     """Ratings of one ledger file from a byte offset on, each with the offset behind it."""
-    return ((rating(line, path), behind) for line, behind in whole_lines(path, offset))
+    return ((rating(line, path), behind) for _, line, behind in whole_lines(path, offset))
 
 
-def whole_lines(path: Path, offset: int = 0) -> Iterator[tuple[bytes, int]]:
-    """Lines that say something from a byte offset on, each with the offset behind it.
+def whole_lines(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes, int]]:
+    """Lines that say something from a byte offset on: each numbered from 1 there, empty ones included, and
+    with the offset behind it.
 
     A last line without its end was cut off by a kill: it never counted, and reading stops before it.
     """
     with path.open("rb") as file:
         file.seek(offset)
-        for line in file:
+        for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
                 return
             start, offset = offset, offset + len(line)
             if line.strip():
-                yield line if start else line.removeprefix(BOM_UTF8), offset
+                yield number, line if start else line.removeprefix(BOM_UTF8), offset
 
 
 def rating(line: bytes, path: Path) -> Rating | Quarantined:

@@ -13,6 +13,7 @@ from pathlib import Path
 import duckdb
 
 from ...schemas import Quarantined, Rating
+from ...schemas.text import count_of
 from .. import codebooks
 from ..errors import SourceError
 from . import ledger, ledger_columns, rows, samples
@@ -74,7 +75,7 @@ def standing(workspace: Workspace, connection: duckdb.DuckDBPyConnection, tables
     return Standing(
         lacks_sources=sources.exists() and sources.has_grown(tables.offsets),
         lags=lags(workspace, tables),
-        notes=tuple(_set_aside_notes(connection)),
+        notes=(*_set_aside_notes(connection), *_damage_notes(workspace, connection)),
     )
 
 
@@ -186,8 +187,8 @@ def _load_ratings(
 
 def _lines(path: Path, offset: int, line: int) -> Iterator[_Line]:
     name = path.name
-    for number, (content, behind) in enumerate(ledger.whole_lines(path, offset), start=line + 1):
-        yield name, number, content, behind
+    for number, content, behind in ledger.whole_lines(path, offset):
+        yield name, line + number, content, behind
 
 
 def _places(lines: Sequence[_Line]) -> tuple[list[str], list[int]]:
@@ -251,17 +252,27 @@ def _set_aside_notes(connection: duckdb.DuckDBPyConnection) -> list[str]:
         WHERE read_from LIKE 'samples/%' OR read_from = '{CODEBOOKS}'
     """
     rows = connection.execute(query).fetchall()
-    notes = [
+    return [
         f"{reason}; set aside, everything else goes on" for source, reason in rows if Path(source).exists()
     ]
+
+
+def _damage_notes(workspace: Workspace, connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Notes on ledgers with lines that could not be read, wherever the workspace lies by now."""
     query = """
-        SELECT any_value(source), count(*), min(line), arg_min(reason, line)
+        SELECT read_from, count(*), min(line), arg_min(reason, line)
         FROM quarantine SEMI JOIN ledgers ON ledgers.path = read_from
         WHERE line IS NOT NULL GROUP BY read_from ORDER BY read_from
     """
-    for source, count, line, reason in connection.execute(query).fetchall():
-        rest = f" (and {count - 1} more like it)" if count > 1 else ""
-        notes.append(f"{source}:{line}: {reason}{rest}; set aside, everything else goes on")
+    damage = connection.execute(query).fetchall()
+    paths = [*ledger.files(workspace.ratings), *workspace.outcomes.files()] if damage else []
+    places = {path.name: path for path in paths}
+    notes = list[str]()
+    for name, count, line, reason in damage:
+        if place := places.get(name):
+            rest = f" (and {count_of(count - 1, 'more line', 'more lines')})" if count > 1 else ""
+            remedy = "set aside; once the file is mended, `coaudit rebuild` reads it again"
+            notes.append(f"{place}:{line}: {reason}{rest}; {remedy}")
     return notes
 
 

@@ -14,6 +14,7 @@ from polars.testing import assert_frame_equal
 import coaudit as face
 from coaudit.pipeline.audit import EVENTS, OUTCOMES, RATINGS, TRAJECTORIES
 from coaudit.pipeline.errors import SourceError, UsageError
+from coaudit.pipeline.store import Store, Workspace
 from tests.conftest import ROOT, Coaudit
 
 TURNS = """conversation_id,turn,speaker,text,rating
@@ -137,3 +138,17 @@ def test_what_a_method_cannot_do_it_refuses(ran: dict[str, Any]) -> None:
 def test_a_workspace_in_an_object_store_is_shown_by_its_url() -> None:
     pytest.importorskip("obstore", reason="the extra `remote` is not installed")
     assert repr(face.open("s3://bucket/study")) == "coaudit.open('s3://bucket/study')"
+
+
+def test_what_is_damaged_is_named_once_however_often_a_script_looks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Store(Workspace(tmp_path)).writing():
+        pass
+    (tmp_path / "ratings").mkdir()
+    (tmp_path / "ratings" / "a.jsonl").write_text("{no rating\n")
+    for _ in range(2):
+        audit = face.open(tmp_path)
+        for _ in range(3):
+            assert audit.trajectories().is_empty()
+        assert capsys.readouterr().err.count("a.jsonl:1: ") == 1

@@ -8,6 +8,8 @@ from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_LZMA, ZipFile
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
+from skops import io
 
 from coaudit.judges import JudgeError
 from coaudit.judges.trained import Example, TrainedJudge, judge
@@ -131,8 +133,55 @@ def test_a_compressed_file_is_refused_unread(tmp_path: Path, method: int) -> Non
     with ZipFile(path) as parts, ZipFile(packed, "w", method) as bomb:
         for name in parts.namelist():
             bomb.writestr(name, parts.read(name))
-    with pytest.raises(JudgeError, match=r"refused, it is compressed, which no file of `coaudit train` is"):
+    with pytest.raises(
+        JudgeError, match="refused, it holds compressed parts; no file of `coaudit train` does"
+    ):
         judge.load(packed)
+
+
+@pytest.mark.parametrize(
+    ("growth", "reason"),
+    [
+        (csr_matrix, "parts that are no arrays"),
+        (lambda ones: [ones, ones.copy()], "one array several times"),
+        (lambda ones: np.array([[ones, None]] * 2, dtype=object), "arrays of objects"),
+    ],
+)
+def test_a_file_that_grows_otherwise_is_refused_unread(tmp_path: Path, growth: Any, reason: str) -> None:
+    """Each took a thousand times its size: what is compressed lay inside, or one part stood for many."""
+    path, bomb = tmp_path / "judge.skops", tmp_path / "bomb.skops"
+    bomb.write_bytes(io.dumps({"growth": growth(np.ones(1000))}))
+    with ZipFile(bomb) as parts, ZipFile(path, "w") as forged:
+        names = sorted(name for name in parts.namelist() if name != judge.SCHEMA)
+        for name in names[:1]:
+            forged.writestr(name, parts.read(name))
+        schema = (
+            parts.read(judge.SCHEMA).decode().replace("_csr", "_matrix").replace("csr_matrix", "spmatrix")
+        )
+        for name in names[1:]:
+            schema = schema.replace(name, names[0])
+        forged.writestr(judge.SCHEMA, schema)
+    with pytest.raises(JudgeError, match=f"refused, it holds {reason}; no file"):
+        judge.load(path)
+
+
+def test_lists_for_arrays_are_no_trained_judge(tmp_path: Path) -> None:
+    """Ten lists of the next ten, and so on, are a kilobyte of a file and billions of numbers."""
+    model = learnt()
+    model["linear"].coef_ = model["linear"].coef_.tolist()
+    with pytest.raises(JudgeError, match=r"not a trained judge: ValueError.*list where an array belongs"):
+        loaded(tmp_path / "lists.skops", model)
+
+
+def test_words_that_a_file_of_skops_uses_itself_are_learnt_like_others(tmp_path: Path) -> None:
+    examples = [
+        Example(seen(f"file type __id__ __loader__ json {name}"), name, str(i), f"{i} {name}")
+        for i in range(10)
+        for name in ("yes", "no")
+    ]
+    model, _ = judge.learn(BOOK, "initiative", examples)
+    model = loaded(tmp_path / "words.skops", model)
+    assert {"file", "type", "__id__", "__loader__", "json"} <= set(model["words"].vocabulary_)
 
 
 @pytest.mark.long

@@ -194,6 +194,15 @@ def test_lines_of_one_file_that_contradict_each_other_are_named(
     assert kept == [{"label": "no"}]
 
 
+def test_lines_that_are_refused_alike_are_one_message_with_a_count(
+    tmp_path: Path, store: Store, coaudit: Coaudit
+) -> None:
+    lines = [FULL[0], *({**FULL[1], "trajectory": f"no{number}"} for number in range(108))]
+    done = coaudit("ratings", "import", write_lines(tmp_path / "labels.jsonl", lines))
+    assert done.err.count("no trajectory") == 1
+    assert "labels.jsonl:2: no trajectory 'no0' in the workspace (and 107 more like it)" in done.err
+
+
 def test_of_two_dated_lines_of_a_rater_the_later_one_counts_wherever_it_stands(store: Store) -> None:
     early, late = "2026-01-01T09:00:00+00:00", "2026-01-01T08:00:00-04:00"
     lines = [

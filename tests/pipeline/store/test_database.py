@@ -21,7 +21,7 @@ import duckdb
 import pytest
 
 from coaudit.pipeline import codebooks
-from coaudit.pipeline.errors import StoreError
+from coaudit.pipeline.errors import StoreError, WriteError
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.store import Store, ledger
 from coaudit.pipeline.store import connection as storing
@@ -575,6 +575,20 @@ def test_a_database_with_a_damaged_block_is_named_and_a_rebuild_makes_a_new_one(
     }
     rebuild(store)
     assert document(store) == before
+
+
+def test_another_file_that_is_cut_off_does_not_make_the_database_damaged(
+    tmp_path: Path, store: Store
+) -> None:
+    """A query of one's own may name any Parquet file; a rebuild would not mend it."""
+    path = tmp_path / "labels.parquet"
+    with store.reading() as connection:
+        connection.execute(f"COPY (SELECT random()::VARCHAR FROM range(20000)) TO '{path}'")
+    path.write_bytes(path.read_bytes()[:1000] + path.read_bytes()[-500:])
+    with pytest.raises(duckdb.IOException, match=r"bytes.*labels\.parquet"), store.reading() as connection:
+        connection.execute(f"SELECT * FROM '{path}'").fetchall()
+    with pytest.raises(WriteError, match=r"cannot store: .*labels\.parquet"), store.writing() as connection:
+        connection.execute(f"SELECT * FROM '{path}'").fetchall()
 
 
 def _refusal(open_connection: Reading) -> str:

@@ -168,6 +168,47 @@ def test_an_export_beside_which_no_file_can_be_made_is_written_in_its_place(
         pass
 
 
+def test_an_export_over_a_file_of_others_stays_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its owner, group and names were gone; one that was protected from writing was replaced, too."""
+    path = tmp_path / "report.html"
+    path.write_text("before")
+    writable = os.access
+    own, group, file = os.geteuid(), os.getegid(), path.stat().st_ino
+    for name, value in (
+        ("geteuid", lambda: own + 1),
+        ("getegid", lambda: group + 1),
+        ("access", lambda place, mode: Path(place) != path and writable(place, mode)),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, name, value)
+            patch.setattr(os, "getgroups", list)
+            with disk.replace_file(path) as text:
+                text.write(name)
+        assert (path.read_text(), path.stat().st_ino) == (name, file)
+    other = tmp_path / "other.html"
+    other.hardlink_to(path)
+    with disk.replace_file(path) as text:
+        text.write("both")
+    assert other.read_text() == "both"
+
+
+def test_an_export_over_a_file_that_is_mounted_by_itself_is_written_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("before")
+    monkeypatch.setattr(disk, "fault", failing("rename", code=errno.EBUSY))
+    with disk.replace_file(path) as file:
+        file.write("after")
+    assert path.read_text() == "after" and [*tmp_path.iterdir()] == [path]
+    monkeypatch.setattr(disk, "fault", failing("rename"))
+    with pytest.raises(StoreError, match="No space left"), disk.replace_file(path) as file:
+        file.write("later")
+    assert path.read_text() == "after" and [*tmp_path.iterdir()] == [path]
+
+
 def test_what_a_workspace_holds_is_its_owners_alone(tmp_path: Path) -> None:
     from coaudit.pipeline.store import Store, Workspace
 

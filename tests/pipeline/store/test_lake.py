@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.cli.sample_audit import samples
-from coaudit.pipeline.errors import StoreError
+from coaudit.pipeline.errors import StoreError, WriteError
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace, insert
@@ -54,6 +55,17 @@ def test_a_catalog_that_fails_in_the_midst_of_something_is_named(tmp_path: Path,
     ):
         catalog.write_bytes(b"no catalog" * 10_000)
         connection.execute("SELECT * FROM trajectories")
+
+
+@pytest.mark.long
+def test_tables_of_a_lake_that_are_cut_off_keep_a_write_out_with_one_sentence(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb_extension_ducklake", reason="the extra `lake` is not installed")
+    store = _store(tmp_path / "w", "ducklake:sqlite:catalog.db")
+    with store.writing():
+        pass
+    cut = duckdb.IOException('IO Error: Could not read enough bytes from file "/data/coaudit.duckdb"')
+    with pytest.raises(WriteError, match=": cannot store: IO Error: Could not read"), store.writing():
+        raise cut
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from coaudit.pipeline import codebooks
-from coaudit.pipeline.store import Store, database, derived, ledger, memory, sync
+from coaudit.pipeline.store import Store, Workspace, database, derived, ledger, memory, sync
 from coaudit.schemas import Rating
 from tests.judges.teams import team
 from tests.pipeline.stores import holding, opened, rows
@@ -91,13 +91,26 @@ def test_lines_of_ledgers_that_are_damaged_are_named_by_every_command(store: Sto
     store.sync()
     (note,) = _notes(store)
     assert note.startswith(f"{damaged}:21: line: Invalid JSON: ")
-    assert note.endswith("; set aside, everything else goes on")
-    whole.write_bytes(b"\0" * 10 + b"\n" + b"\0" * 9 + b"\n" + whole.read_bytes())
+    assert note.endswith("; set aside; once the file is mended, `coaudit rebuild` reads it again")
+    whole.write_bytes(b"\n\r\n" + b"\0" * 10 + b"\n\n" + b"\0" * 9 + b"\n" + whole.read_bytes())
     store.tables.clear()
     store.sync()
     first, second = _notes(store)
-    assert first.startswith(f"{whole}:1: ") and "(and 1 more like it); set aside" in first
+    assert first.startswith(f"{whole}:3: ") and "(and 1 more line); set aside" in first
     assert second == note
+    lines = rows(store, "SELECT line FROM quarantine ORDER BY line")
+    assert [row["line"] for row in lines] == [3, 5, 21], "as an editor counts"
+
+
+def test_damaged_lines_are_named_where_the_workspace_lies_by_now(tmp_path: Path, store: Store) -> None:
+    _, damaged, _ = ledger.files(store.workspace.ratings)
+    store.sync()
+    place = store.workspace.path.rename(tmp_path / "moved")
+    moved = Store(Workspace(place))
+    (note,) = _notes(moved)
+    assert note.startswith(f"{place / 'ratings' / damaged.name}:21: ")
+    (place / "ratings" / damaged.name).unlink()
+    assert _notes(moved) == ()
 
 
 def _notes(store: Store) -> tuple[str, ...]:
