@@ -296,16 +296,16 @@ def refuse_damage(path: Path) -> Iterator[None]:
     """Raise StoreError where a database turns out to be damaged: opening it reads few of its blocks."""
     try:
         yield
-    except duckdb.IOException as error:
+    except duckdb.Error as error:
         if is_damage(error, path):
             raise StoreError(f"{path}: the database is damaged: {_reason(error)}{_REMEDY}") from error
         raise
 
 
 def is_damage(error: BaseException, path: Path) -> bool:
-    """Whether DuckDB met a block of this database that is damaged."""
+    """Whether DuckDB met a damaged block of this database: an IOException of DuckDB 1, an Error of 2."""
     text = str(error)
-    return isinstance(error, duckdb.IOException) and (
+    return isinstance(error, duckdb.Error) and (
         _CHANGED in text or (_CUT_OFF in text and f'/{path.name}"' in text)
     )
 

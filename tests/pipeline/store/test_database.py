@@ -570,8 +570,8 @@ def test_a_database_with_a_damaged_block_is_named_and_a_rebuild_makes_a_new_one(
         for open_connection in (store.reading, store.writing):
             refusals.add(_refusal(open_connection))
     assert refusals - {""} == {
-        f"{path}: cannot open the store: IO Error: …; `coaudit rebuild` makes a new one",
-        f"{path}: the database is damaged: IO Error: …; `coaudit rebuild` makes a new one",
+        f"{path}: cannot open the store: …; `coaudit rebuild` makes a new one",
+        f"{path}: the database is damaged: …; `coaudit rebuild` makes a new one",
     }
     rebuild(store)
     assert document(store) == before
@@ -585,10 +585,10 @@ def test_another_file_that_is_cut_off_does_not_make_the_database_damaged(
     with store.reading() as connection:
         connection.execute(f"COPY (SELECT random()::VARCHAR FROM range(20000)) TO '{path}'")
     path.write_bytes(path.read_bytes()[:1000] + path.read_bytes()[-500:])
-    with pytest.raises(duckdb.IOException, match=r"bytes.*labels\.parquet"), store.reading() as connection:
-        connection.execute(f"SELECT * FROM '{path}'").fetchall()
-    with pytest.raises(WriteError, match=r"cannot store: .*labels\.parquet"), store.writing() as connection:
-        connection.execute(f"SELECT * FROM '{path}'").fetchall()
+    for open_connection in (store.reading, store.writing):
+        with pytest.raises((duckdb.Error, WriteError)) as refusal, open_connection() as connection:
+            connection.execute(f"SELECT * FROM '{path}'").fetchall()
+        assert "labels.parquet" in str(refusal.value) and "rebuild" not in str(refusal.value)
 
 
 def _refusal(open_connection: Reading) -> str:
@@ -598,7 +598,7 @@ def _refusal(open_connection: Reading) -> str:
             for (table,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
                 connection.execute(f"FROM {table}").fetchall()
     except StoreError as error:
-        return re.sub(r"Corrupt database file.*(?=;)", "…", str(error))
+        return re.sub(r"(IO Error: )?Corrupt database file.*(?=;)", "…", str(error))
     return ""
 
 
