@@ -89,8 +89,7 @@ def compare(
 
     With a `pair` that one alone, the first minus the second, and p-values corrected for its tests. Instances
     of a task that both groups ran are paired, the rest is compared beside them. `penalty` is the λ of the
-    reward T - λC. UsageError for an unknown
-    group, metric, rater, correction or estimator.
+    reward T - λC. UsageError for an unknown group, metric, rater, correction or estimator.
     """
     if correction not in CORRECTIONS:
         raise UsageError(f"--correction must be one of {', '.join(CORRECTIONS)}, got {correction!r}")

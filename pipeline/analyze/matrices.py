@@ -71,7 +71,9 @@ def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
             },
             juries={name: members for name, members in juries.items() if name in names},
             taken_over={
-                name: _is_at(taken_over.get((number, name), []), len(units["event"])) for name in names
+                name: _is_at(places, len(units["event"]))
+                for (own_number, name), places in taken_over.items()
+                if own_number == number
             },
         )
 

@@ -119,6 +119,8 @@ class Rated:
 
     def without_taken_over(self) -> Rated:
         """The same, each answer of a judge's versions under the last of them alone."""
+        if not self.taken_over:
+            return self
         matrix = self.matrix.copy()
         for name, places in self.taken_over.items():
             matrix[places, self.raters.index(name)] = MISSING
