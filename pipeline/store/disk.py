@@ -10,7 +10,7 @@ import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
@@ -110,7 +110,7 @@ def _size(entry: os.DirEntry[str]) -> int:
 
 def put(path: Path, content: bytes) -> None:
     """Write a whole file in place of what was there: afterwards it is there whole, or as it was."""
-    with _aside(path) as part:
+    with _aside(path, rename) as part:
         file = AppendOnly(part)
         try:
             file.write(content)
@@ -132,24 +132,24 @@ def replace_file(path: Path) -> Iterator[TextIO]:
         with path.open("w", encoding="utf-8") as file:
             yield file
         return
-    part = _part(target)
+    with _aside(target, _rename_or_copy) as part, part.open("w", encoding="utf-8") as file:
+        if target.exists():
+            if (group := target.stat().st_gid) != part.stat().st_gid:
+                os.chown(part, -1, group)
+            shutil.copymode(target, part)
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _rename_or_copy(part: Path, target: Path) -> None:
     try:
-        with part.open("w", encoding="utf-8") as file:
-            if target.exists():
-                if (group := target.stat().st_gid) != part.stat().st_gid:
-                    os.chown(part, -1, group)
-                shutil.copymode(target, part)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            rename(part, target)
-        except WriteError as error:
-            if not isinstance(error.__cause__, OSError) or error.__cause__.errno != errno.EBUSY:
-                raise
-            shutil.copyfile(part, target)  # a file that is mounted by itself, as into a container
-    finally:
-        part.unlink(missing_ok=True)
+        rename(part, target)
+    except WriteError as error:
+        if not isinstance(error.__cause__, OSError) or error.__cause__.errno != errno.EBUSY:
+            raise
+        shutil.copyfile(part, target)  # a file that is mounted by itself, as into a container
+        part.unlink()
 
 
 def _is_replaceable(path: Path) -> bool:
@@ -179,12 +179,12 @@ def _has_room_beside(path: Path) -> bool:
 
 
 @contextmanager
-def _aside(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path`: it takes that name in the end, or is removed where anything fails."""
+def _aside(path: Path, move: Callable[[Path, Path], None]) -> Iterator[Path]:
+    """A temporary file beside `path`: `move` puts it there in the end; it is removed where anything fails."""
     part = _part(path)
     try:
         yield part
-        rename(part, path)
+        move(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
