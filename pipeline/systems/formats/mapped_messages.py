@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ....schemas import Quarantined, Trajectory
-from . import chat, dialects, growing, part_kinds, turns
+from . import chat, dialects, growing, opencode, part_kinds, turns
 from .conversation import Call, ChatMessage, Talk, outcomes, submission_of
 from .mapped_paths import HEAD, MappedSessions, Numbered, action_of
 from .mapped_values import expect_text, tag
@@ -64,13 +64,17 @@ def session_of(
 def _usages(items: Iterable[Any]) -> list[Any]:
     """The usage of each answer of Anthropic's API, where all that the assistant said has it: Claude Code logs
     each part of an answer as a message with the answer's id, and the last one has the whole count. A request
-    repeats earlier answers without theirs, so that a sum would be too small."""
+    repeats earlier answers without theirs, so that a sum would be too small. Else that of opencode's
+    answers."""
+    items = list(items)
     answers = [item for item in items if isinstance(item, dict) and item.get("role") == "assistant"]
     usages = {
         str(item["id"]): item["usage"]
         for item in answers
         if item.get("type") == "message" and "id" in item and isinstance(item.get("usage"), dict)
     }
+    if not answers:
+        return [usage for item in items if (usage := opencode.usage(item)) is not None]
     return [*usages.values()] if all(str(item.get("id")) in usages for item in answers) else []
 
 
