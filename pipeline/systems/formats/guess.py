@@ -262,7 +262,7 @@ def _set_session(guess: Guess, survey: Survey) -> None:
     }
     if guess.shape != "table" and not guess.each:
         guess.native_id = _ids(heads, survey)
-    if (not guess.native_id and survey.per_file) or (guess.shape == "table" and not guess.native_id):
+    if not guess.native_id and (survey.per_file or guess.each or guess.shape == "table"):
         guess.native_id = _places(survey)
     _set_head(guess, survey, heads)
     columns, guess.tags = guess.tags, {}

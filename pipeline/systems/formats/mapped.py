@@ -38,6 +38,7 @@ from ..base import (
     quarantine_failure,
 )
 from . import chat, dialects, inputs, interleaved, mapped_messages, mapped_spans, turns
+from .event_files import event_files
 from .inputs import Record
 from .mapped_paths import MappedSessions, Numbered
 from .mapped_session import MappedSession
@@ -50,9 +51,10 @@ LOOK = 20
 
 
 def recognises(path: Path) -> bool:
-    """A file whose name says one of the formats, or that has a JSON object on one of its first lines."""
+    """A file whose name says one of the formats, or that has a JSON object on one of its first lines; a folder
+    with a file for each event."""
     if not path.is_file():
-        return False
+        return bool(event_files(path))
     if inputs.format_of(path) not in (None, "jsonl"):
         return True
     first = itertools.islice(json_lines(path), LOOK)
@@ -107,7 +109,7 @@ def read_span(path: Path, options: ReadOptions, span: Span) -> Iterator[Trajecto
 
 
 def _is_lines(path: Path, layout: Input) -> bool:
-    return (layout.format or inputs.format_of(path) or "jsonl") == "jsonl" and layout.keeps_records
+    return path.is_file() and (layout.format or inputs.format_of(path) or "jsonl") == "jsonl" and layout.keeps_records
 
 
 def _record_sessions(
