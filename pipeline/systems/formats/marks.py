@@ -82,6 +82,14 @@ _ANSWERED = re.compile(
     r"(?:\. You can now continue with the user[\u2019']s answers in mind\.?)?\s*",
     re.DOTALL,
 )
+_TURN_TO = r"(?:ask_followup_question|attempt_completion|plan_mode_respond)"
+"""The tools of Cline and Roo Code that a person answers."""
+_SPOKEN = re.compile(
+    rf"(?:^\[{_TURN_TO}\b[^\n]*\] Result:\s*(?:The user has provided\b[^\n]*\s*)?"
+    r"|^The user (?:approved this operation and|has) provided\b[^\n]*\s*)"
+    r"<(?P<tag>answer|feedback|user_message)>\s*(?P<words>.*?)\s*</(?P=tag)>",
+    re.DOTALL | re.MULTILINE,
+)
 _BLOCK = re.compile(
     r"\s*(?:# AGENTS\.md instructions\b[^\n]*\n\s*(?=<INSTRUCTIONS>))?<("
     r"environment_context|environment_details"  # Codex; Cline, Roo Code
@@ -138,7 +146,14 @@ def veto(content: JsonValue) -> Veto | None:
 def answered_words(content: JsonValue, tool: str | None) -> str | None:
     """What a person answered to a tool that asks them; None in the result of any other tool."""
     match = _ANSWERED.fullmatch(contents.plain_text(content)) if tool == ASKING else None
+    if match is None and re.fullmatch(_TURN_TO, tool or ""):
+        return "\n".join(spoken_words(f"[{tool}] Result:\n{contents.plain_text(content)}")) or None
     return match[1] if match else None
+
+
+def spoken_words(text: str) -> list[str]:
+    """What a person answered, or said of a result, in a turn that a scaffold wrote."""
+    return [match["words"] for match in _SPOKEN.finditer(text) if match["words"]]
 
 
 def reads_like_error(content: JsonValue) -> bool:
