@@ -25,6 +25,8 @@ from .unclear import open_questions, session_of_rows
 
 SHOWN = 60
 """The most paths that are listed."""
+SHOWN_SCORES = 6
+"""The most names of scores that are listed."""
 MANY = 4
 """Where there are more names of roles than that, others may come that were not seen."""
 SHELLS = ("bash", "sh", "shell", "console", "zsh", "powershell", "mswea_bash_command")
@@ -194,6 +196,7 @@ def _lines(survey: Survey, guess: Guess) -> Iterator[str]:
     yield from _table("outcomes", guess.outcomes, "a number, true or false, or a text")
     for name, path in guess.outcomes.items():
         yield from _table(f"values.{_key(name)}", verdicts(survey.paths[path]), "word -> number")
+    yield from _scores(guess)
     yield from _events(survey, guess)
     yield from _roles(guess)
     yield from _actions(guess)
@@ -225,6 +228,18 @@ def _input(survey: Survey, guess: Guess) -> Iterator[str]:
     if guess.has_rounds:
         rounds = ", ".join(f"{_key(role)} = {toml_string(str(path))}" for role, path in guess.fields.items())
         yield f"rounds = {{ {rounds} }}    # a record has what each said, in this order: `said` is one of it"
+
+
+def _scores(guess: Guess) -> Iterator[str]:
+    scores = guess.scores
+    if scores is None:
+        return
+    yield f"\n[scores]    # each an outcome: {', '.join(map(_comment, scores.names[:SHOWN_SCORES]))}"
+    yield f"at = {toml_string(scores.at)}"
+    yield f"name = {toml_string(scores.name)}"
+    yield f"value = {_list(scores.values)}"
+    if scores.of_part:
+        yield f'skip = {{ {_key(scores.of_part)} = "*" }}    # scores of a part of the session'
 
 
 def _unread_files(survey: Survey) -> list[Path]:
@@ -464,11 +479,12 @@ def _unmapped_paths(survey: Survey, guess: Guess) -> Iterator[str]:
         for path in as_list(guess.spans.get(field))
         for sign in (".", "[")
     )
+    scores = f"{guess.scores.at}[]." if guess.scores else inside
     rest = [
         one
         for one in survey.paths.values()
         if one.path not in mapped_paths
-        and not one.path.startswith((inside, *below))
+        and not one.path.startswith((inside, scores, *below))
         and not one.has_only("object", "list")
     ]
     if rest:

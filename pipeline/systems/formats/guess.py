@@ -40,6 +40,7 @@ from .guess_names import (
     verdicts,
 )
 from .guess_records import distinct_records, sessions_of, value_at
+from .guess_scores import scores_in
 from .guess_sessions import TALKS, session_ids
 from .guess_shapes import (
     dialect_counts,
@@ -269,6 +270,7 @@ def _set_session(guess: Guess, survey: Survey) -> None:
     if survey.format == "text":
         heads.pop("file", None)
     _set_labels(guess, survey, heads)
+    guess.scores = None if guess.each or guess.shape == "table" else scores_in(survey)
     _name_success(guess, survey)
     _set_request(guess, heads)
     if guess.shape == "table" or guess.each:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from ....schemas.trajectory import ParticipantKind
 from .guess_roles import Role
+from .guess_scores import Scores
 from .paths import as_list
 from .survey import PathSummary
 
@@ -30,6 +31,8 @@ class Guess:
     head: dict[str, str] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     outcomes: dict[str, str] = field(default_factory=dict)
+    scores: Scores | None = None
+    """The list of scores, each of which is an outcome."""
     secrets: list[str] = field(default_factory=list)
     roles: list[Role] = field(default_factory=list)
     patterns: list[str] = field(default_factory=list)

@@ -109,7 +109,11 @@ def read_span(path: Path, options: ReadOptions, span: Span) -> Iterator[Trajecto
 
 
 def _is_lines(path: Path, layout: Input) -> bool:
-    return path.is_file() and (layout.format or inputs.format_of(path) or "jsonl") == "jsonl" and layout.keeps_records
+    return (
+        path.is_file()
+        and (layout.format or inputs.format_of(path) or "jsonl") == "jsonl"
+        and layout.keeps_records
+    )
 
 
 def _record_sessions(

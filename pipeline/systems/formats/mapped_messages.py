@@ -173,7 +173,7 @@ def trajectory(talk: Talk, value: dict[str, Any], number: int | None, sessions: 
         system=sessions.system,
         has_native_id=native is not None,
         tags=tags,
-        outcomes=outcomes({name: at(value) for name, at in sessions.outcomes.items()}),
+        outcomes=outcomes(sessions.outcome_values(value)),
         **head,
     )
     update = {"condition": sessions.options.condition or head["condition"]}

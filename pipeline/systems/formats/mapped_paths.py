@@ -130,6 +130,7 @@ class MappedSessions:
             name: _number_getter(getter(path), mapping.values.get(name, {}))
             for name, path in mapping.outcomes.items()
         }
+        self.scores = _scores_getter(mapping)
         conditions = [rule.where for rule in mapping.kinds] + mapping.filter.keep + mapping.filter.skip
         self.rule_paths = {path: at(path) for condition in conditions for path in condition}
         self.columns = [
@@ -144,6 +145,10 @@ class MappedSessions:
         more = [rule.where for rule in mapping.role_rules] + [rule.where for rule in mapping.results]
         more += [rule.where for rule in mapping.actions]
         self.where_paths = {path: at(path) for condition in more for path in condition}
+
+    def outcome_values(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Outcome -> its value in a record; of several scores of a name the last one's."""
+        return {**{name: at(record) for name, at in self.outcomes.items()}, **self.scores(record)}
 
     def native_id(self, record: dict[str, Any]) -> str | None:
         """The session of a record: the value of the mapping's field, None where the record has none; without
@@ -364,6 +369,28 @@ def _file_name_getter(path: str, source: str) -> Getter | None:
     place = PLACES.index(path)
     name = names[place] if place < len(names) else ""
     return lambda record: name
+
+
+def _scores_getter(mapping: Mapping) -> Callable[[Any], dict[str, Any]]:
+    """A getter of the scores in a record, by name, without those of no value."""
+    scores = mapping.scores
+    if scores is None:
+        return lambda record: {}
+    at, name, value = getter(scores.at), getter(scores.name), first_of(as_list(scores.value))
+    paths = {path: getter(path) for path in scores.skip}
+
+    def is_read(item: Any) -> bool:
+        return not paths or not fits(scores.skip, lambda path: paths[path](item))
+
+    def get_scores(record: Any) -> dict[str, Any]:
+        items = at(record)
+        values = dict[str, Any]()
+        for item in filter(is_read, items if isinstance(items, list) else ()):
+            if isinstance(key := name(item), str) and (score := value(item)) is not None:
+                values[key] = _number_getter(lambda one: one, mapping.values.get(key, {}))(score)
+        return values
+
+    return get_scores
 
 
 def _time_getter(at: Getter, time_format: str | None, unsaid: str | None) -> Getter:

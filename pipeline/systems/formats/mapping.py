@@ -131,6 +131,17 @@ class Spans(Model):
     """Word of the log -> what it is."""
 
 
+class Scores(Model):
+    """A list of scores in a record, each with a name of its own, as tools for watching agents have them."""
+
+    at: str
+    name: str
+    """Path of the name, from a score; that of the outcome."""
+    value: str | list[str]
+    skip: Condition = Field(default_factory=dict)
+    """Scores that fit are left out, such as those of a part of the session."""
+
+
 class ActionRule(Model):
     """Actions written into what an agent says, such as a fenced shell block."""
 
@@ -253,6 +264,7 @@ class Mapping(Model):
     actions: list[ActionRule] = Field(default_factory=list)
     tags: dict[str, str] = Field(default_factory=dict)
     outcomes: dict[str, str] = Field(default_factory=dict)
+    scores: Scores | None = None
     values: dict[str, dict[str, FiniteFloat]] = Field(default_factory=dict)
     """Outcome -> word of the log -> the number that it is, such as `passed` -> 1."""
     roles: Roles = Field(default_factory=dict)
@@ -317,7 +329,7 @@ class Mapping(Model):
         for pattern in self._patterns():
             expression(pattern)
         for name in self.values:
-            if name not in self.outcomes:
+            if name not in self.outcomes and self.scores is None:
                 names = ", ".join(self.outcomes) or "those of [outcomes], which has none"
                 raise ValueError(f"values.{name}: no such outcome, expected one of {names}")
         if (time_format := self.constants.time_format) is not None and not is_time_format(time_format):
@@ -389,6 +401,9 @@ class Mapping(Model):
         for table in ("tags", "outcomes"):
             for name, path in getattr(self, table).items():
                 yield f"{table}.{name}", path
+        if self.scores is not None:
+            paths = (self.scores.at, self.scores.name, *as_list(self.scores.value), *self.scores.skip)
+            yield from (("scores", path) for path in paths)
 
     def _event_paths(self) -> Iterator[tuple[str, str]]:
         for name, path in self.event.model_dump(exclude_none=True).items():
@@ -411,6 +426,7 @@ class Mapping(Model):
         rules = [*self.kinds, *self.role_rules, *self.results, *self.actions]
         yield from (rule.where for rule in rules)
         yield from (*self.filter.keep, *self.filter.skip)
+        yield from [] if self.scores is None else [self.scores.skip]
 
 
 def text_of(name: str) -> tuple[str, str]:

@@ -39,6 +39,8 @@ FOREIGN = 0.2
 """Share of bytes that are not ASCII above which a text is in no Western language."""
 HEAD = 1024 * 1024
 """Bytes of a file that tell how it is encoded."""
+TRACE = ("traceId", "trace_id")
+"""Where a span names its trace."""
 CONTAINER = 2
 """Fewest objects in a list under a key of a JSON object that may be the records."""
 BINARY = (
@@ -325,7 +327,14 @@ def _are_sessions(inside: Any) -> bool:
     objects = [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
     if not objects or (isinstance(inside, dict) and len(objects) < len(items)):
         return False
-    return sum(map(_has_turns, objects)) > len(items) / 2 and not all(map(dialects.is_exchange, objects))
+    has_turns = sum(map(_has_turns, objects)) > len(items) / 2
+    return has_turns and not all(map(dialects.is_exchange, objects)) and not _is_one_trace(objects)
+
+
+def _is_one_trace(items: list[dict[str, Any]]) -> bool:
+    """Whether all items are spans of the same trace, whose record is the object that they are in."""
+    traces = [next((item[key] for key in TRACE if isinstance(item.get(key), str)), None) for item in items]
+    return len(set(traces)) == 1 and traces[0] is not None and all("id" in item for item in items)
 
 
 def _has_turns(value: dict[str, Any]) -> bool:
