@@ -17,7 +17,7 @@ from .guess_acts import speech_paths
 from .guess_made import Guess
 from .guess_names import verdicts
 from .guess_spans import kind_at
-from .guess_text import CALLS
+from .guess_text import LAST_FENCE
 from .inputs import fits_name
 from .paths import as_list
 from .survey import PathSummary, Survey, patterns, survey_logs
@@ -29,7 +29,7 @@ SHOWN_SCORES = 6
 """The most names of scores that are listed."""
 MANY = 4
 """Where there are more names of roles than that, others may come that were not seen."""
-SHELLS = ("bash", "sh", "shell", "console", "zsh", "powershell", "mswea_bash_command")
+SHELLS = ("", "bash", "sh", "shell", "console", "zsh", "powershell", "mswea_bash_command")
 
 
 @dataclass(frozen=True)
@@ -268,6 +268,7 @@ def _constants(survey: Survey, guess: Guess) -> Iterator[str]:
 def _has_actions(guess: Guess) -> bool:
     return (
         guess.fence is not None
+        or bool(guess.call_patterns)
         or guess.code is not None
         or "action" in guess.event
         or "command" in guess.event
@@ -447,9 +448,10 @@ def _role_rules(guess: Guess) -> Iterator[str]:
 
 
 def _actions(guess: Guess) -> Iterator[str]:
-    if guess.has_python_calls:
-        yield "\n[[actions]]    # texts that are nothing but a call"
-        yield f"pattern = '{CALLS}'"
+    for pattern in guess.call_patterns:
+        yield "\n[[actions]]    # calls in what the agent says"
+        literal = toml_string(pattern) if "'" in pattern else f"'{pattern}'"
+        yield f"pattern = {literal}"
     if guess.code:
         yield f"\n[[actions]]    # the fenced code is what was done\nname = {toml_string(guess.code)}"
         yield "pattern = '\\A(?P<command>[\\s\\S]+)\\Z'"
@@ -458,6 +460,9 @@ def _actions(guess: Guess) -> Iterator[str]:
     yield "\n[[actions]]    # fenced blocks in what the agent says"
     name = "bash" if guess.fence in SHELLS else guess.fence
     yield f"name = {toml_string(name)}"
+    if not guess.fence:
+        yield f"pattern = {toml_string(LAST_FENCE)}"
+        return
     yield f"pattern = '```{re.escape(guess.fence)}[ \\t]*\\n(?P<command>[\\s\\S]*?)\\n[ \\t]*```'"
 
 

@@ -83,11 +83,11 @@ class Guess:
     """Actions that only say something."""
     constant_role: str | None = None
     fence: str | None = None
-    """The language of the fenced blocks in the agent's texts that are its actions."""
+    """The language of the fenced blocks in the agent's texts that are its actions; "" for unmarked ones."""
     code: str | None = None
     """The language of the fenced blocks of pages, which are all that is read of them."""
-    has_python_calls: bool = False
-    """Whether texts are calls as Python writes them."""
+    call_patterns: list[str] = field(default_factory=list)
+    """Patterns of calls that agents write into their texts."""
 
     @property
     def mapped_paths(self) -> set[str]:

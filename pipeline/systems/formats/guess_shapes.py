@@ -114,7 +114,7 @@ def set_list_shape(guess: Guess, survey: Survey, path: str) -> None:
             guess.roles = roles_of([*roles.values.items(), ("assistant", 0)])
     guess.fence = guess_acts.fence(guess, survey, inside)
     guess.observation_prefix = guess_acts.observation_prefix(guess, survey) if guess.fence else None
-    guess.has_python_calls = guess.fence is None and guess_acts.has_python_calls(guess, survey, inside)
+    guess.call_patterns = guess_acts.call_patterns(guess, survey, inside) if guess.fence is None else []
 
 
 def _speaker_marks(survey: Survey, path: str) -> tuple[str, Counter[str]] | None:

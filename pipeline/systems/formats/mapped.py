@@ -51,8 +51,8 @@ LOOK = 20
 
 
 def recognises(path: Path) -> bool:
-    """A file whose name says one of the formats, or that has a JSON object on one of its first lines; a folder
-    with a file for each event."""
+    """A file whose name says one of the formats, or that has a JSON object on one of its first lines; or a
+    folder with a file for each event."""
     if not path.is_file():
         return bool(event_files(path))
     if inputs.format_of(path) not in (None, "jsonl"):

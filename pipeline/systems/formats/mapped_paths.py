@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ....schemas import Action, JsonValue
 from ....schemas.event import EventKind
-from ..base import ReadOptions, expect, python_literal, without_halves
+from ..base import ReadOptions, expect, json_value, python_literal, without_halves
 from . import marks
 from .mapped_values import expect_text, is_name, iso_of, seconds_of
 from .mapping import ANY, Mapping, RoleRule
@@ -39,6 +39,7 @@ HEAD = ("condition", "task", "instance", "agent", "agent_model", "setting")
 
 PLACES = ("$file", "$folder", "$folder2", "$folder3")
 """In `native_id`, the name of the file, of its folder, of the folder around that ..."""
+_PARAMETER = re.compile(r"<parameter=([^>\s]+)>\n?([\s\S]*?)\n?</parameter>")
 MOST_TRAITS = 4096
 """Most different traits that are cached."""
 Numbered = tuple[int | None, dict[str, Any]]
@@ -335,14 +336,16 @@ class MappedSessions:
 def action_of(name: str, match: re.Match[str]) -> Action:
     """The action that a pattern found: its name is the group `action`, else `name`.
 
-    Its arguments are the groups. Of a pattern with `action`, those that the group `arguments` holds as Python
-    writes a call's stand in its place; where that is anything else, it is kept as `raw`, too.
+    Its arguments are the groups. Of a pattern with `action`, those that the group `arguments` holds (as
+    Python writes a call's, as an object, or in tags) stand in its place; where that is anything else, it is
+    kept as `raw`, too.
     """
     groups: dict[str, JsonValue] = {key: one for key, one in match.groupdict().items() if one is not None}
     if "action" not in groups:
         return Action(name=name, arguments=groups)
     action, text = str(groups.pop("action")), str(groups.get("arguments", ""))
     keywords = _keywords(text)
+    keywords = _object(text) if keywords is None else keywords
     if keywords is None:
         return Action(name=action, arguments=groups, raw=text)
     groups.pop("arguments", None)
@@ -359,6 +362,20 @@ def _keywords(text: str) -> dict[str, JsonValue] | None:
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
     return keywords if not call.args and len(keywords) == len(call.keywords) else None
+
+
+def _object(text: str) -> dict[str, JsonValue] | None:
+    """The object that a text is, in JSON or as Python writes one, or whose values stand in tags with their
+    names; None for any other text."""
+    try:
+        value = json_value(text)
+    except ValueError:
+        try:
+            value = plain_value(python_literal(text.strip()))
+        except ValueError:
+            value = {match[1]: match[2] for match in _PARAMETER.finditer(text)}
+            return value if value and not _PARAMETER.sub("", text).strip() else None
+    return value if isinstance(value, dict) else None
 
 
 def _file_name_getter(path: str, source: str) -> Getter | None:

@@ -49,6 +49,9 @@ _OBSERVATION = re.compile(
     r"|\[\w+(?: for '[^\n]*')?\] Result:"  # Cline, Roo Code
     r"|(?:New|Current) [Tt]erminal (?:[Oo]utput|[Ss]creen|[Ss]tate):)"  # Terminus
 )
+_PROMPT = re.compile(r"\n\(Open file: [^\n]*\)\n\(Current directory: [^\n]*\)\nbash-\$\s*\Z")
+"""How SWE-agent's first versions end the output of a command, and the request, which has its issue."""
+_ISSUE = re.compile(r"^ISSUE:$", re.MULTILINE)
 _REFUSAL = r"(?:denied|rejected|declined|refused)"
 _TOOL = (
     r"(?:(?:this|the|your) )?(?:(?:tool|command|execution|action|operation|edit|exec|patch)"
@@ -164,7 +167,9 @@ def reads_like_error(content: JsonValue) -> bool:
 
 def is_observation(text: str) -> bool:
     """Whether a turn under a user's role is a command's output, which a scaffold puts there."""
-    return _OBSERVATION.match(text) is not None
+    if _OBSERVATION.match(text):
+        return True
+    return _PROMPT.search(f"\n{text[-LOOK:]}") is not None and not _ISSUE.search(text)
 
 
 def is_surroundings(text: str) -> bool:
