@@ -327,8 +327,8 @@ def _events(survey: Survey, guess: Guess) -> Iterator[str]:
             yield f"at = {toml_string(guess.at)}"
         if guess.each:
             yield "each = true    # a record is one message"
-        if guess.reply:
-            yield f"reply = {toml_string(guess.reply)}    # what came back"
+        if back := [path for path in (guess.artifacts, guess.reply) if path]:
+            yield f"reply = {toml_string(back[0]) if len(back) == 1 else _list(back)}    # what came back"
         if guess.briefing:
             yield f"told = {toml_string(guess.briefing)}    # what the agents were told: they alone see it"
         if guess.growing:

@@ -45,6 +45,8 @@ class Guess:
     is_alternating: bool = False
     """Whether no field says who speaks, and two speak in turn."""
     reply: str | None = None
+    artifacts: str | None = None
+    """Path of what the agent handed over, in parts, beside the list of messages."""
     briefing: str | None = None
     """Path of what the agents were told, where it stands beside the list of messages."""
     growing: bool = False
@@ -94,4 +96,9 @@ class Guess:
         """The paths of what happened: fields of the events, their list, and the reply."""
         fields = [*self.event.values(), *self.spans.values(), *self.fields.values()]
         inside = {one for path in fields for one in as_list(path)}
-        return inside | {self.at or "", (self.reply or "").replace("[0]", "[]"), self.briefing or ""}
+        return inside | {
+            self.at or "",
+            (self.reply or "").replace("[0]", "[]"),
+            self.briefing or "",
+            self.artifacts or "",
+        }

@@ -13,7 +13,7 @@ from .conversation import Call, ChatMessage, Talk, outcomes, submission_of
 from .mapped_paths import HEAD, MappedSessions, Numbered, action_of
 from .mapped_values import expect_text, tag
 from .mapping import ROLES, Messages
-from .paths import decode_json, getter
+from .paths import as_list, decode_json, getter
 from .rules import rules
 from .turns import Place
 
@@ -79,16 +79,25 @@ def _usages(items: Iterable[Any]) -> list[Any]:
 
 
 def reply_in(record: dict[str, Any], messages: Messages | None) -> list[Any]:
-    """The messages of the reply, where it stands apart from the list: a message, or a list of messages or
-    calls. A text is decoded where it holds an agent's messages as JSON, as cells of tables do; else it is
-    what the assistant said."""
-    back = getter(messages.reply)(record) if messages and messages.reply else None
+    """The messages of the reply, where it stands apart from the list."""
+    paths = as_list(messages.reply) if messages else []
+    return [message for path in paths for message in _reply_of(getter(path)(record))]
+
+
+def _reply_of(back: Any) -> list[Any]:
+    """What came back as messages: one, or a list of messages, calls or parts that an agent handed over. A text
+    is decoded where it holds an agent's messages as JSON, as cells of tables do; else it is what the assistant
+    said."""
     if isinstance(back, str):
         inside = decode_json(back)
         many = inside if isinstance(inside, list) else [inside]
         back = many if many and all(map(_is_answer, many)) else {"role": "assistant", "content": back}
     if isinstance(back, list):
-        return [one for one in back if isinstance(one, dict)]
+        objects = (one for one in back if isinstance(one, dict))
+        return [
+            {"role": "assistant", "parts": one["parts"]} if "parts" in one and "role" not in one else one
+            for one in objects
+        ]
     return [{"role": "assistant", **back}] if isinstance(back, dict) else []
 
 

@@ -99,8 +99,9 @@ class Messages(Model):
     """The list of messages; with `each`, the message, or nothing where it is the record itself."""
     each: bool = False
     """Whether a record is one message; records in which there is none are passed over."""
-    reply: str | None = None
-    """The reply (a message, a list of them or a text), where it stands apart from the list."""
+    reply: str | list[str] | None = None
+    """The reply (a message, a list of them or a text), where it stands apart from the list; of several, in
+    this order."""
     told: str | None = None
     """What the agents were told, where it stands apart from the list: a state that they alone see."""
     growing: bool = False
@@ -396,8 +397,8 @@ class Mapping(Model):
         for name, path in self.trajectory.model_dump(exclude_none=True).items():
             yield from ((f"trajectory.{name}", one) for one in as_list(path))
         if self.messages is not None:
-            beside = {"messages.reply": self.messages.reply, "messages.told": self.messages.told}
-            yield from ((name, path) for name, path in beside.items() if path)
+            yield from (("messages.reply", path) for path in as_list(self.messages.reply))
+            yield from (("messages.told", path) for path in as_list(self.messages.told))
         for table in ("tags", "outcomes"):
             for name, path in getattr(self, table).items():
                 yield f"{table}.{name}", path
