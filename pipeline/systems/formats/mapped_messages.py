@@ -85,9 +85,11 @@ def reply_in(record: dict[str, Any], messages: Messages | None) -> list[Any]:
 
 
 def _reply_of(back: Any) -> list[Any]:
-    """What came back as messages: one, or a list of messages, calls or parts that an agent handed over. A text
-    is decoded where it holds an agent's messages as JSON, as cells of tables do; else it is what the assistant
-    said."""
+    """What came back as messages: one, or a list of messages, calls or parts that an agent handed over.
+
+    A text is decoded where it holds an agent's messages as JSON, as cells of tables do; else it is what the
+    assistant said.
+    """
     if isinstance(back, str):
         inside = decode_json(back)
         many = inside if isinstance(inside, list) else [inside]
