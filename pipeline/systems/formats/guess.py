@@ -95,6 +95,8 @@ def guess_mapping(survey: Survey) -> Guess:
     if score > 0:
         steps = _with_results(survey, path, [one for score, one in lists if score > 0])
         set_list_shape(guess, survey, steps)
+        if _leaves_out_speech(guess, survey):
+            return Guess()
         if steps != path and (position := _request_position(survey, path)) is not None:
             guess.head["request"] = f"{path}[{position}].content"
     elif set_message_shape(guess, survey) or (_is_table(survey) and set_table_shape(guess, survey)):
@@ -108,6 +110,14 @@ def guess_mapping(survey: Survey) -> Guess:
         return guess
     _set_session(guess, survey)
     return guess
+
+
+def _leaves_out_speech(guess: Guess, survey: Survey) -> bool:
+    """Whether a list has no texts, and sentences stand in lists within other lists, which no path leads to."""
+    if guess.shape != "list" or "text" in guess.event:
+        return False
+    deep = (one for path, one in survey.paths.items() if path.count("[]") > 1)
+    return any(is_utterance(one) and not one.path.startswith(f"{guess.at}[") for one in deep)
 
 
 def _best_list(lists: list[tuple[float, str]]) -> tuple[float, str]:

@@ -1925,3 +1925,15 @@ def test_instructions_of_requests_are_told_where_they_change(tmp_path: Path) -> 
 def test_a_message_with_a_role_is_no_part_of_pydantic_ai(tmp_path: Path) -> None:
     item = {"role": "user", "kind": "request", "content": "Go.", "parts": []}
     assert part_kinds.messages(item) is None
+
+
+def test_a_list_of_names_is_no_session_where_people_speak_in_lists_within_lists(tmp_path: Path) -> None:
+    for n in range(3):
+        said = [{"agent": 0, "action": 1, "utterance": sentence(one)} for one in range(2)]
+        actions = [{"action_id": n, "action_name": name} for n, name in enumerate(("Text", "Left", "Right"))]
+        game = {"definitions": {"actions": actions}, "tasks": [{"episodes": [{"interactions": said}]}]}
+        as_json(tmp_path / f"g{n}.json", game)
+    result = draft(tmp_path)
+    assert result.guess.shape == "nothing"
+    hints = "\n".join(open_questions(result.survey, result.guess))
+    assert "tasks[0].episodes[0].interactions[].utterance" in hints
