@@ -113,7 +113,8 @@ def guess_mapping(survey: Survey) -> Guess:
 
 
 def _leaves_out_speech(guess: Guess, survey: Survey) -> bool:
-    """Whether a list has no texts, and sentences stand in lists within other lists, which no path leads to."""
+    """Whether a list has no texts, and sentences stand in lists within other lists, to which no path
+    leads."""
     if guess.shape != "list" or "text" in guess.event:
         return False
     deep = (one for path, one in survey.paths.items() if path.count("[]") > 1)

@@ -103,6 +103,7 @@ def set_list_shape(guess: Guess, survey: Survey, path: str) -> None:
         guess.shape = "list"
         set_event_fields(guess, survey, inside)
         guess_acts.set_statuses(guess, survey, inside)
+        guess.roles = [_with_kind_beside(role, survey) for role in guess.roles]
     if guess.shape == "messages":
         senders = list(_message_senders(survey, path))
         guess.kinds_from_names = contrary_kinds(senders)
@@ -115,6 +116,17 @@ def set_list_shape(guess: Guess, survey: Survey, path: str) -> None:
     guess.fence = guess_acts.fence(guess, survey, inside)
     guess.observation_prefix = guess_acts.observation_prefix(guess, survey) if guess.fence else None
     guess.call_patterns = guess_acts.call_patterns(guess, survey, inside) if guess.fence is None else []
+
+
+def _with_kind_beside(role: Role, survey: Survey) -> Role:
+    """A role whose name says nothing with the kind that an object of the records has under that name, such as
+    `{"agents": {"0": "human"}}`, where it is the same in all."""
+    words = [one for path, one in survey.paths.items() if path.endswith(f".{role.name}") and "[]" not in path]
+    kinds = {role_of(word) for one in words if one.has_only("text") for word in one.values}
+    known = {one.kind for one in kinds if one.is_known}
+    if role.is_known or not kinds or len(known) > 1 or any(not one.is_known for one in kinds):
+        return role
+    return replace(role, kind=known.pop(), is_known=True)
 
 
 def _speaker_marks(survey: Survey, path: str) -> tuple[str, Counter[str]] | None:

@@ -19,7 +19,7 @@ from coaudit.pipeline.systems.formats.survey import survey_logs
 from coaudit.pipeline.systems.formats.unclear import open_questions
 from coaudit.schemas import Action, Quarantined, Trajectory
 from tests.pipeline.systems.formats.files import one, outline, write_lines
-from tests.pipeline.systems.formats.shapes import as_json, as_lines, sentence
+from tests.pipeline.systems.formats.shapes import as_json, as_lines, as_text, sentence
 from tests.pipeline.systems.formats.test_drafting import read_by_draft
 
 
@@ -1937,3 +1937,54 @@ def test_a_list_of_names_is_no_session_where_people_speak_in_lists_within_lists(
     assert result.guess.shape == "nothing"
     hints = "\n".join(open_questions(result.survey, result.guess))
     assert "tasks[0].episodes[0].interactions[].utterance" in hints
+
+
+def test_senders_in_objects_by_their_kind_are_people_and_bots(tmp_path: Path) -> None:
+    def message(n: int, kind: str, name: str) -> dict[str, Any]:
+        sender = {"user": None, "application": None} | {kind: {"id": f"i-{name}", "displayName": name}}
+        time = f"2026-01-02T10:00:{n:02d}Z"
+        body = {"contentType": "text", "content": sentence(n)}
+        return {"id": str(n), "createdDateTime": time, "from": sender, "body": body}
+
+    said = [("user", "Ada L"), ("application", "Helper"), ("user", "Bob K"), ("user", "Ada L")]
+    log = {"value": [message(n, *who) for n, who in enumerate(said)]}
+    (run,) = read_by_draft(as_json(tmp_path / "chat.json", log))
+    assert outline(run.events) == [(name, "message", sentence(n)) for n, (_, name) in enumerate(said)]
+    kinds = {one.name: one.kind for one in run.participants}
+    assert kinds == {"Ada L": "human", "Helper": "agent", "Bob K": "human"}
+
+
+def test_names_alone_in_bold_begin_turns(tmp_path: Path) -> None:
+    said = [("User", sentence(0)), ("Cursor", sentence(1)), ("User", sentence(2)), ("Cursor", sentence(3))]
+    turns = "".join(f"\n---\n\n**{name}**\n\n{words}\n" for name, words in said)
+    (run,) = read_by_draft(as_text(tmp_path / "chat.md", f"# A trip\n_Exported_\n{turns}"))
+    assert [(e.actor, e.text) for e in run.events if e.kind == "message"] == said
+
+
+def test_words_as_they_were_said_come_before_cleaned_ones(tmp_path: Path) -> None:
+    rows = [
+        {
+            "room": f"r{n // 4}",
+            "speaker": ("Ada", "Bob")[n % 2],
+            "clean_text": "x y z",
+            "original_text": words,
+        }
+        for n, words in enumerate(map(sentence, range(8)))
+    ]
+    texts = [
+        event.text for run in read_by_draft(as_lines(tmp_path / "a.jsonl", rows)) for event in run.events
+    ]
+    assert texts == [sentence(n) for n in range(8)]
+
+
+def test_who_plays_is_told_by_an_object_with_a_kind_for_each(tmp_path: Path) -> None:
+    records = [
+        {
+            "uuid": f"C{n}",
+            "agents": {"0": "human", "1": "bot"},
+            "events": [{"action": "message", "agent": one % 2, "data": sentence(one)} for one in range(4)],
+        }
+        for n in range(2)
+    ]
+    for run in read_by_draft(as_json(tmp_path / "a.json", records)):
+        assert {one.name: one.kind for one in run.participants} == {"0": "human", "1": "agent"}
