@@ -338,6 +338,8 @@ def _events(survey: Survey, guess: Guess) -> Iterator[str]:
         yield "\n[spans]    # runs of models, tools and agents, with input and output"
         if guess.at:
             yield f"at = {toml_string(guess.at)}"
+        if guess.joined:
+            yield "joined = true    # records of one native_id are a session"
         yield from _fields(survey, guess.spans)
         kind = str(guess.spans["kind"])
         yield "[spans.kinds]    # model, tool, agent or other"

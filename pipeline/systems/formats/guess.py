@@ -272,7 +272,10 @@ def _set_session(guess: Guess, survey: Survey) -> None:
         and path not in mapped_paths
         and not field.has_only("list", "object")
     }
-    if guess.shape != "table" and not guess.each:
+    if guess.shape == "spans" and not guess.each:
+        guess.native_id = _shared_session(heads, survey)
+        guess.joined = bool(guess.native_id)
+    if guess.shape != "table" and not guess.each and not guess.native_id:
         guess.native_id = _ids(heads, survey)
     if not guess.native_id and (survey.per_file or guess.each or guess.shape == "table"):
         guess.native_id = _places(survey)
@@ -474,6 +477,15 @@ def _places(survey: Survey) -> list[str]:
             if len(set(keys)) == len(stems):
                 return paths
     return []
+
+
+def _shared_session(heads: dict[str, PathSummary], survey: Survey) -> list[str]:
+    """The field that names a session of several traces, such as those of its turns; none where each has a
+    session of its own."""
+    fields = [one for one in fields_named(heads, TALKS, depth=3) if snake_case(one.key) in TALKS]
+    paths = [one.path for one in fields if one.has_only("text", "number")]
+    names = {path: [value for one in survey.records if (value := value_at(one, path))] for path in paths}
+    return [path for path, many in names.items() if len(set(map(str, many))) < len(many)][:1]
 
 
 def _ids(heads: dict[str, PathSummary], survey: Survey) -> list[str]:

@@ -49,6 +49,8 @@ class Guess:
     """Path of what the agent handed over, in parts, beside the list of messages."""
     briefing: str | None = None
     """Path of what the agents were told, where it stands beside the list of messages."""
+    joined: bool = False
+    """Whether the spans of several records are those of one session."""
     growing: bool = False
     """Whether records are calls of a model that continue each other."""
     notes: tuple[str, list[str]] | None = None

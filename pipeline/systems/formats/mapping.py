@@ -114,6 +114,8 @@ class Spans(Model):
 
     at: str | None = None
     """The list of spans in a record; without it, a record is one."""
+    joined: bool = False
+    """Whether records of one `native_id` are a session, such as the traces of its turns."""
     kind: str
     """Path of the kind; words such as llm, generation, tool, agent are known."""
     input: str | list[str]
@@ -410,7 +412,7 @@ class Mapping(Model):
         for name, path in self.event.model_dump(exclude_none=True).items():
             yield from ((f"event.{name}", one) for one in as_list(path))
         if self.spans is not None:
-            span_paths = self.spans.model_dump(exclude_none=True, exclude={"at", "kinds"})
+            span_paths = self.spans.model_dump(exclude_none=True, exclude={"at", "joined", "kinds"})
             yield from ((f"spans.{name}", one) for name, path in span_paths.items() for one in as_list(path))
         tables: dict[str, Sequence[KindRule | RoleRule | ResultRule | ActionRule]]
         tables = {"kinds": self.kinds, "roles": self.role_rules}

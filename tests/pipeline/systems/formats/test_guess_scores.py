@@ -69,3 +69,30 @@ def test_scores_of_a_list_of_turns_are_found_under_other_names(tmp_path: Path) -
         [("correct", 0.0)],
         [("correct", 1.0)],
     ]
+
+
+@pytest.mark.parametrize("sessions", [2, 70])
+def test_traces_of_the_turns_of_a_session_are_one_and_nothing_is_said_twice(
+    tmp_path: Path, sessions: int
+) -> None:
+    traces = []
+    for session in range(sessions):
+        history: list[dict[str, Any]] = []
+        for turn in range(2):
+            history.append({"role": "user", "content": f"{sentence(turn)} {session}"})
+            one = trace(2 * session + turn, scores=[{"name": "liked", "value": turn}])
+            one["sessionId"], (call,) = f"s{session}", one["observations"]
+            call["input"], call["startTime"] = list(history), f"2026-01-02T10:00:{10 * turn:02d}Z"
+            history.append({"role": "assistant", "content": sentence(3)})
+            traces.append(one)
+    lone = {**trace(999), "sessionId": None}
+    runs = read_by_draft(as_json(tmp_path / "traces.json", [*traces, lone]))
+    assert [run.native_id for run in runs[:-1]] == [f"s{n}" for n in range(sessions)]
+    for number, run in enumerate(runs[:-1]):
+        assert [event.text for event in run.events] == [
+            f"{sentence(0)} {number}",
+            sentence(3),
+            f"{sentence(1)} {number}",
+            sentence(3),
+        ]
+        assert [(one.name, one.value) for one in run.outcomes] == [("liked", 1)]
