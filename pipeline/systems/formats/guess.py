@@ -273,7 +273,7 @@ def _set_session(guess: Guess, survey: Survey) -> None:
         and not field.has_only("list", "object")
     }
     if guess.shape == "spans" and not guess.each:
-        guess.native_id = _shared_session(heads, survey)
+        guess.native_id = _shared_session(survey)
         guess.joined = bool(guess.native_id)
     if guess.shape != "table" and not guess.each and not guess.native_id:
         guess.native_id = _ids(heads, survey)
@@ -479,10 +479,10 @@ def _places(survey: Survey) -> list[str]:
     return []
 
 
-def _shared_session(heads: dict[str, PathSummary], survey: Survey) -> list[str]:
+def _shared_session(survey: Survey) -> list[str]:
     """The field that names a session of several traces, such as those of its turns; none where each has a
     session of its own."""
-    fields = [one for one in fields_named(heads, TALKS, depth=3) if snake_case(one.key) in TALKS]
+    fields = [one for one in fields_named(survey.paths, TALKS, depth=3) if snake_case(one.key) in TALKS]
     paths = [one.path for one in fields if one.has_only("text", "number")]
     names = {path: [value for one in survey.records if (value := value_at(one, path))] for path in paths}
     return [path for path, many in names.items() if len(set(map(str, many))) < len(many)][:1]
