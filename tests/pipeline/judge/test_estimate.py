@@ -85,6 +85,31 @@ def test_a_version_does_not_agree_with_the_answers_that_it_took_over(
     assert not [row for row in coaudit("agreement", "--json").json["rows"] if row["n_units"]]
 
 
+def test_a_judge_does_not_agree_with_another_whose_answers_it_has(
+    coaudit: Coaudit, store: Store, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 12 units the second copied all, so did its next version: three judges agreed, kappa 1."""
+    add(store, range(6))
+    judged(coaudit, endpoint, "--rater", "a")
+    assert judged(coaudit, endpoint, "--rater", "b")[2]["requests"] == 0
+    monkeypatch.setattr("coaudit.judges.llm.judge.REVISION", -1)
+    assert judged(coaudit, endpoint, "--rater", "b", "--limit", "5")[2]["requests"] == 0
+    assert not [row for row in coaudit("agreement", "--json").json["rows"] if row["n_units"]]
+    done = coaudit("judge", "--rater", "jury", "--members", "a,b", "--json")
+    assert done.json["rated"] == 0 and "copies of another member's" in done.err
+
+
+@pytest.mark.parametrize("option", [("--temperature", "0.7"), ("--model", "hosted_vllm/other")])
+def test_versions_that_asked_with_other_parameters_are_held_against_each_other(
+    coaudit: Coaudit, store: Store, endpoint: Endpoint, option: tuple[str, str]
+) -> None:
+    """Their prompts are the same: the answers of the first were taken for the second's, and left out."""
+    add(store, range(6))
+    judged(coaudit, endpoint, "--rater", "a")
+    assert judged(coaudit, endpoint, "--rater", "a", *option, "--limit", "8")[2]["requests"] == 8
+    assert {row["n_units"] for row in coaudit("agreement", "--json").json["rows"]} == {8}
+
+
 def test_what_a_new_version_asks_in_other_words_is_announced(
     coaudit: Coaudit, store: Store, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
