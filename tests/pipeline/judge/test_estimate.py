@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from coaudit.pipeline.analyze.validate import validate
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.judge import estimate
 from coaudit.pipeline.store import Store
@@ -83,6 +84,18 @@ def test_a_version_does_not_agree_with_the_answers_that_it_took_over(
     monkeypatch.setattr("coaudit.judges.llm.judge.REVISION", -1)
     assert judged(coaudit, endpoint, "--limit", "5")[2]["rated"] == 5
     assert not [row for row in coaudit("agreement", "--json").json["rows"] if row["n_units"]]
+
+
+def test_a_judge_that_copied_what_another_had_said_is_not_called_unmoved(
+    coaudit: Coaudit, store: Store, endpoint: Endpoint
+) -> None:
+    add(store, range(6))
+    judged(coaudit, endpoint, "--rater", "a", "--limit", "8")
+    judged(coaudit, endpoint, "--rater", "b")
+    (code,) = validate(store, "b", previous="a")["codes"]
+    assert (code["drift"]["n"], code["drift"]["copies"]) == (8, 8)
+    said = coaudit("validate", "b", "--previous", "a").out
+    assert "8 of the later are the earlier's, to the same prompt" in said
 
 
 def test_a_judge_does_not_agree_with_another_whose_answers_it_has(
