@@ -324,6 +324,6 @@ def call_patterns(guess: Guess, survey: Survey, inside: str) -> list[str]:
     if field is None or (calls and not calls.has_only()) or {"action", "command"} & set(guess.event):
         return []
     least = max(2, 0.1 * len(field.texts))
-    tagged = [one for one in TAGGED if sum(bool(re.search(one, text)) for text in field.texts) >= least]
+    in_tags = [one for one in TAGGED if sum(bool(re.search(one, text)) for text in field.texts) >= least]
     whole = re.compile(rf"\A(?:{CALLS})+\]?\s*\Z".replace("?P<action>", "").replace("?P<arguments>", ""))
-    return tagged or [CALLS] * (sum(bool(whole.match(text)) for text in field.texts) >= least)
+    return in_tags or [CALLS] * (sum(bool(whole.match(text)) for text in field.texts) >= least)

@@ -122,11 +122,11 @@ def _with_kind_beside(role: Role, survey: Survey) -> Role:
     """A role whose name says nothing with the kind that an object of the records has under that name, such as
     `{"agents": {"0": "human"}}`, where it is the same in all."""
     words = [one for path, one in survey.paths.items() if path.endswith(f".{role.name}") and "[]" not in path]
-    kinds = {role_of(word) for one in words if one.has_only("text") for word in one.values}
-    known = {one.kind for one in kinds if one.is_known}
-    if role.is_known or not kinds or len(known) > 1 or any(not one.is_known for one in kinds):
+    roles = [role_of(word) for one in words if one.has_only("text") for word in one.values]
+    kinds = {one.kind for one in roles}
+    if role.is_known or len(kinds) != 1 or not all(one.is_known for one in roles):
         return role
-    return replace(role, kind=known.pop(), is_known=True)
+    return replace(role, kind=kinds.pop(), is_known=True)
 
 
 def _speaker_marks(survey: Survey, path: str) -> tuple[str, Counter[str]] | None:

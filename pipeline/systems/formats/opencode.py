@@ -39,8 +39,8 @@ def usage(item: Any) -> Message | None:
     if not isinstance(tokens, dict) or messages(item) is None:
         return None
     cache = tokens.get("cache")
-    read, written = (cache.get("read"), cache.get("write")) if isinstance(cache, dict) else (None, None)
-    beside = {"cache_read_input_tokens": read, "cache_creation_input_tokens": written}
+    reads, writes = (cache.get("read"), cache.get("write")) if isinstance(cache, dict) else (None, None)
+    beside = {"cache_read_input_tokens": reads, "cache_creation_input_tokens": writes}
     return {"input_tokens": tokens.get("input"), "output_tokens": tokens.get("output"), **beside}
 
 
