@@ -45,6 +45,7 @@ from .guess_sessions import TALKS, session_ids
 from .guess_shapes import (
     dialect_counts,
     set_event_shape,
+    set_list_pairs,
     set_list_shape,
     set_message_shape,
     set_pair_shape,
@@ -90,13 +91,14 @@ def guess_mapping(survey: Survey) -> Guess:
         return guess
     lists = _lists(survey)
     score, path = _best_list(lists)
+    if set_list_pairs(guess, survey):
+        _set_session(guess, survey)
+        return guess
     if score > 0 and len(survey.paths[path].lengths) < RARE * len(survey.records) and _is_table(survey):
         score = 0.0
     if score > 0:
         steps = _with_results(survey, path, [one for score, one in lists if score > 0])
         set_list_shape(guess, survey, steps)
-        if _leaves_out_speech(guess, survey):
-            return Guess()
         if steps != path and (position := _request_position(survey, path)) is not None:
             guess.head["request"] = f"{path}[{position}].content"
     elif set_message_shape(guess, survey) or (_is_table(survey) and set_table_shape(guess, survey)):
@@ -108,17 +110,23 @@ def guess_mapping(survey: Survey) -> Guess:
         shape(guess, survey) for shape in (set_text_shape, set_pair_shape, set_table_shape, set_column_shape)
     ):
         return guess
+    if _leaves_out_speech(guess, survey):
+        return Guess()
     _set_session(guess, survey)
     return guess
 
 
 def _leaves_out_speech(guess: Guess, survey: Survey) -> bool:
-    """Whether a list has no texts, and sentences stand in lists within other lists, to which no path
-    leads."""
-    if guess.shape != "list" or "text" in guess.event:
+    """Whether sentences stand in lists within other lists, to which no path leads, where a list has no texts;
+    or in lists of turns there, where nobody is known who speaks in a list or table."""
+    if guess.shape not in ("list", "table"):
         return False
-    deep = (one for path, one in survey.paths.items() if path.count("[]") > 1)
-    return any(is_utterance(one) and not one.path.startswith(f"{guess.at}[") for one in deep)
+    deep = [path for path, one in survey.paths.items() if path.count("[]") > 1 and is_utterance(one)]
+    if guess.roles and not any(role.is_known for role in guess.roles):
+        keys = {path.rpartition("[].")[0].rpartition(".")[2].lower() for path in deep}
+        return not keys.isdisjoint(LISTS)
+    is_silent = guess.shape == "list" and "text" not in guess.event
+    return is_silent and any(not path.startswith(f"{guess.at}[") for path in deep)
 
 
 def _best_list(lists: list[tuple[float, str]]) -> tuple[float, str]:

@@ -41,7 +41,7 @@ from .guess_times import set_seq_field
 from .mapped_paths import PLACES
 from .paths import as_list, expression, getter
 from .survey import PathSummary, Survey
-from .turns import is_texts
+from .turns import is_texts, rounds_of
 
 MARKED = 0.8
 """Share of a list's texts that must begin with a speaker's mark, and of the records that must be events."""
@@ -302,6 +302,26 @@ def set_pair_shape(guess: Guess, survey: Survey) -> bool:
     if when is not None:
         guess.event["time"] = when.path
     guess.tags = _constant_columns(survey, guess.native_id, guess.mapped_paths)
+    return True
+
+
+def set_list_pairs(guess: Guess, survey: Survey) -> bool:
+    """Shape the guess as a list of questions beside the list of their answers; False where there are none of
+    one length in each record."""
+    fields: dict[str, str] = {}
+    for names, role in PAIRS[1:]:
+        lists = [
+            one for one in fields_named(survey.paths, names, depth=0) if f"{one.path}[].turn" in survey.paths
+        ]
+        fields |= {role: lists[0].path} if lists else {}
+    getters = [getter(path) for path in fields.values()]
+    rounds = [rounds_of([[at(record)] for at in getters]) for record in survey.records]
+    if len(fields) < 2 or not all(rounds):
+        return False
+    guess.fields = {**fields}
+    guess.roles = roles_of((role, len(survey.records)) for role in fields)
+    guess.shape, guess.at = "pairs", "turns"
+    guess.event = {"role": "turns[].role", "text": "turns[].text"}
     return True
 
 

@@ -1988,3 +1988,24 @@ def test_who_plays_is_told_by_an_object_with_a_kind_for_each(tmp_path: Path) -> 
     ]
     for run in read_by_draft(as_json(tmp_path / "a.json", records)):
         assert {one.name: one.kind for one in run.participants} == {"0": "human", "1": "agent"}
+
+
+def test_a_table_of_pages_is_no_session_where_talks_stand_in_lists_within_them(tmp_path: Path) -> None:
+    talk = {"Conversations": [{"Prompt": sentence(0), "Answer": sentence(1)}]}
+    pages = [{"Author": name, "Body": sentence(2), "Sharing": [talk]} for name in ("ada", "ada", "bob")]
+    result = draft(as_json(tmp_path / "a.json", {"Sources": pages}))
+    assert result.guess.shape == "nothing"
+    assert "Sharing[0].Conversations[].Prompt" in "".join(open_questions(result.survey, result.guess))
+
+
+@pytest.mark.parametrize("encode", [json.dumps, list])
+def test_a_list_of_questions_beside_the_list_of_answers_is_a_talk(tmp_path: Path, encode: Any) -> None:
+    questions, answers = [sentence(0), sentence(1), sentence(2)], [sentence(3), None, sentence(5)]
+    rows = [{"id": n, "prompt": encode(questions[:n]), "response": encode(answers[:n])} for n in (1, 3, 2)]
+    said = [
+        *(("user", "message", sentence(0)), ("assistant", "message", sentence(3))),
+        *(("user", "message", sentence(1)), ("user", "message", sentence(2))),
+        ("assistant", "message", sentence(5)),
+    ]
+    runs = read_by_draft(as_lines(tmp_path / "a.jsonl", rows))
+    assert [outline(run.events) for run in runs] == [said[:2], said, said[:3]]
