@@ -54,6 +54,14 @@ def test_samples_are_summed_over_their_labels_but_for_shares_and_what_is_not_the
     assert found["generation_tokens"] is None
 
 
+def test_a_sample_has_its_own_value_whatever_stands_in_its_labels_or_behind_it() -> None:
+    text = (
+        'vllm:num_requests_running{model="a} 7 {b",path="C:\\\\"} 3 1795242000000\n'
+        'vllm:generation_tokens_total{model="say \\"}\\" 8"} 5 # {trace_id="z"} 0.67\n'
+    )
+    assert (parse(text)["running"], parse(text)["generation_tokens"]) == (3.0, 5.0)
+
+
 def test_rates_are_differences_of_counters_and_null_after_a_restart(workspace: Path) -> None:
     store = Store(Workspace(workspace))
     steps = [(0, 10.0, 5.0), (5, 16.0, 8.0), (10, 1.0, 1.0)]
@@ -236,7 +244,9 @@ async def test_an_answer_that_comes_in_pieces_is_read_to_its_end(workspace: Path
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
-        for piece in (b"vllm:num_requests_running 1", b"2\nvllm:num_requests_wait", b"ing 7\n"):
+        separator = "\N{LINE SEPARATOR}".encode()
+        waiting = b'vllm:num_requests_waiting{model="a' + separator + b'b"} 7\n'
+        for piece in (b"vllm:num_requests_running 1", b"2\n" + waiting[:9], waiting[9:]):
             await response.write(piece)
             await asyncio.sleep(0.05)
         return response
