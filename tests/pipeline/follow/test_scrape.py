@@ -76,6 +76,20 @@ def test_rates_are_differences_of_counters_and_null_after_a_restart(workspace: P
     assert found == [(None,), (2.0,), (None,)]
 
 
+def test_a_restart_that_one_counter_shows_is_one_of_all(workspace: Path) -> None:
+    names = (
+        *("time_to_first_token_seconds_sum", "time_to_first_token_seconds_count"),
+        *("num_preemptions_total", "prompt_tokens_total", "num_requests_running"),
+    )
+    steps = [(0, 2.0, 4, 0, 90_000, 1), (5, 9.0, 5, 3, 700, 1), (10, 10.0, 7, 4, 800, 1)]
+    scrapes = [scrape(t, dict(zip(names, values, strict=True))) for t, *values in steps]
+    assert total(workspace, scrapes, "ttft, preemptions") == [
+        (0.0, None, None),
+        (5.0, None, None),
+        (10.0, 0.5, 1.0),
+    ]
+
+
 def total(workspace: Path, scrapes: list[dict[str, object]], columns: str) -> list[tuple[object, ...]]:
     """Rows of `serving_total`, the seconds of their scrapes since the first one in front."""
     store = Store(Workspace(workspace))
