@@ -11,6 +11,7 @@ import re
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 from ...schemas import Quarantined, Trajectory
 from ...schemas.text import count_of, one_line
+from ...schemas.url import shown_url
 from ..errors import CoauditError, SourceError, StoreError, UsageError, WriteError
 from ..ingest.archives import archives_below, is_archive
 from ..ingest.discover import Tree, discover, unrecognised_reason
@@ -68,7 +70,13 @@ class Plan:
         return [t for t in self.targets if t.startswith(("redis://", "rediss://"))]
 
     def check(self) -> None:
-        """UsageError for what cannot be followed, SourceError for a folder that is not there."""
+        """UsageError for what cannot be followed or told apart, SourceError for a folder that is missing."""
+        names = Counter(map(shown_url, self.metrics))
+        if double := next((name for name, n in names.items() if n > 1), None):
+            raise UsageError(
+                f"--metrics {double}: given twice, or for two servers that only a query tells apart, which "
+                "is not kept since it may be secret"
+            )
         for folder in self.folders:
             if not folder.exists():
                 raise SourceError(f"{folder}: no such file or folder")

@@ -11,6 +11,8 @@ import pytest
 from aiohttp import web
 
 from coaudit.pipeline.analyze.load import measures
+from coaudit.pipeline.errors import UsageError
+from coaudit.pipeline.follow import Plan
 from coaudit.pipeline.follow.scrape import Scraper
 from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.ingest.rebuild import rebuild
@@ -329,3 +331,10 @@ def test_an_address_of_metrics_that_is_none_is_wrong_use(
     follower = follow(tmp_path, "--metrics", "gpu:8000")
     follower.finish(status=2)
     assert "--metrics" in follower.said
+
+
+def test_two_servers_that_only_a_query_tells_apart_are_wrong_use() -> None:
+    one, other = "http://gateway/metrics?server=a", "http://gateway/metrics?server=b"
+    Plan((), metrics=(one, "http://gateway/b/metrics")).check()
+    with pytest.raises(UsageError, match="--metrics http://gateway/metrics: given twice, or for two servers"):
+        Plan((), metrics=(one, other)).check()
