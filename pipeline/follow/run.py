@@ -27,7 +27,7 @@ from ..ingest.left_out import left_out_notes
 from ..ingest.sources import Place
 from ..store import Store
 from ..store.disk import AppendOnly
-from ..systems import ReadOptions
+from ..systems import ReadOptions, merge
 from ..systems.cogym.messages import RawMessage
 from ..systems.cogym.recording import BusyError
 from ..systems.formats import native
@@ -114,6 +114,8 @@ class Follower:
         self.pumps: list[Pump] = []
         self.stopping = asyncio.Event()
         self.stored_ids: set[str] = set()
+        self.unsettled_ids: set[str] = set()
+        """Sessions of which nothing was seen since nobody listened."""
         self._stdin_files: list[Path] = []
         self._reported_notes: set[str] = set()
         """Notes on files that are no logs, which were reported."""
@@ -161,7 +163,7 @@ class Follower:
             "messages": sum(listener.messages for listener in self.listeners),
             "recovered": sum(listener.recovered for listener in self.listeners),
             "missed": sum(listener.missed for listener in self.listeners),
-            "unsettled": sum(len(listener.unsettled) for listener in self.listeners),
+            "unsettled": len(self.unsettled_ids),
             "left": sum(listener.left_count for listener in self.listeners),
             "trajectories": len(self.stored_ids),
             "quarantined": self.sink.quarantined,
@@ -180,6 +182,16 @@ class Follower:
         await self._flush()
         await asyncio.to_thread(self.sink.derive, now=True)
         await asyncio.to_thread(self.sink.share_logs)
+        self._report_unsettled()
+
+    def _report_unsettled(self) -> None:
+        """Report sessions that may have ended unheard, and what completes them."""
+        if self.unsettled_ids:
+            sessions = count_of(len(self.unsettled_ids), "session has", "sessions have")
+            self.say(
+                f"{sessions} shown nothing since nobody listened for a while, and may have ended then; "
+                "`coaudit ingest` of their folders adds what was missed"
+            )
 
     async def _channel(self, url: str) -> None:
         channel = Pump(url, self.say, patience=self.plan.patience)
@@ -345,6 +357,8 @@ class Follower:
             self.say(one_line(self.sink.notes.pop(0)))
         self.stored_ids.update(trajectory.id for trajectory in trajectories)
         self.stored_ids -= self.sink.gone_ids
+        self.unsettled_ids -= self.sink.gone_ids | {trajectory.id for trajectory in trajectories}
+        self.unsettled_ids |= {one.id for one in trajectories if merge.is_unsettled(one)}
         for listener in self.listeners:
             listener.forget_stored()
         await self._watch(trajectories)

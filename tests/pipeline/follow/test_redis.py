@@ -272,6 +272,26 @@ def test_a_silent_session_is_closed_as_abandoned_and_a_rebuild_knows_it(
     assert list(rebuilt(workspace).values()) == [only]
 
 
+def test_a_session_that_ended_unheard_is_told_at_the_end_until_its_folder_is_read(
+    redis: Server, follow: Follow, tmp_path: Path, workspace: Path
+) -> None:
+    results = tmp_path / "results"
+    first = follow(redis.url).ready(redis)
+    env = Env("env_travel_planning_0", redis.publish, results)
+    env.start()
+    first.stop()
+    env.step(AGENT, "EDITOR_UPDATE(text=Day 1)")
+    env.step(USER, "FINISH()")
+    second = follow(redis.url, "--stop-when-idle", "1")
+    assert json.loads(second.finish())["unsettled"] == 1
+    assert "1 session has shown nothing since nobody listened" in second.said
+    third = follow(redis.url, results, "--stop-when-idle", "1")
+    assert json.loads(third.finish())["unsettled"] == 0
+    assert "shown nothing" not in third.said
+    (only,) = shown(workspace).values()
+    assert outcome(only)["end_reason"].text == "finished"
+
+
 def test_a_second_follower_of_one_server_waits_and_takes_over(
     redis: Server, follow: Follow, workspace: Path
 ) -> None:
