@@ -181,6 +181,8 @@ def with_invocations(item: Any) -> Any:
     if not isinstance(item, dict) or not isinstance(text := item.get("content"), str):
         return item
     beside, parts = item.get(f"{CALL}s"), item.get("parts")
+    if beside is None and parts is None:
+        return item
     content = [{CALL: one} for one in beside] if isinstance(beside, list) else []
     content += [{"type": "text", "text": text}] if content and text else []
     if isinstance(parts, list) and any(isinstance(one, dict) and CALL in one for one in parts):
@@ -390,7 +392,7 @@ def _is_data(content: Any) -> bool:
 def _part(part: Message) -> Iterator[Message]:
     text = part.get("text")
     kind = part.get("kind")
-    if part.get("type") in UNSAID or any(is_part(part, one) for one in (*PARTS, *APPROVALS)):
+    if part.get("type") in UNSAID or is_part(part, *PARTS, *APPROVALS):
         yield part
     elif tool_parts.is_tool_part(part):
         yield tool_parts.block(part)
