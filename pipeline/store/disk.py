@@ -78,17 +78,12 @@ class AppendOnly:
             os.fsync(self._file)
         except OSError as error:
             raise _write_error(self.path, error) from error
-        if not self._is_there():
+        if not self.path.exists():
             raise StoreError(f"{self.path}: moved or deleted while it was written, and with it what it holds")
 
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
-
-    def _is_there(self) -> bool:
-        with suppress(OSError):
-            return os.path.samestat(os.fstat(self._file), os.stat(self.path))
-        return False
 
     def _ends_whole(self) -> bool:
         size = os.fstat(self._file).st_size
