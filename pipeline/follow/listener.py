@@ -57,8 +57,6 @@ class Listener:
     """Messages that nobody heard and the chat brought back."""
     missed: int = 0
     """Other events that nobody heard, at least."""
-    unsettled: set[str] = field(default_factory=set)
-    """Keys of sessions that were not shown since the last gap, so that what they miss is not counted."""
     only_record: bool = False
     """Leave what comes to whoever reads the recording next: the next follower, or a rebuild."""
     left_count: int = 0
@@ -149,10 +147,8 @@ class Listener:
         recoveries, losses = session.recovered - before[0], session.missed - before[1]
         self.recovered, self.missed = self.recovered + recoveries, self.missed + losses
         if losses:
-            self.say(
-                f"{session.name}: {count_of(recoveries, 'event', 'events')} came back with the "
-                f"chat, at least {losses} {'is' if losses == 1 else 'are'} missed"
-            )
+            rest = f"; {recoveries} came back with the chat" if recoveries else ""
+            self.say(f"{session.name}: at least {count_of(losses, 'event was', 'events were')} missed{rest}")
 
     def note_running(self, sessions: Iterable[tuple[str, str]]) -> None:
         """Note sessions, each with a member, that run although nothing was heard of them yet: they are to be
@@ -198,10 +194,6 @@ class Listener:
         for session in sessions:
             if session.log.records:
                 self.sink.put(self.as_trajectory(session), self.options)
-            if session.doubtful:
-                self.unsettled.add(session.key)
-            else:
-                self.unsettled.discard(session.key)
         return sessions
 
     def as_trajectory(self, session: LiveSession) -> Trajectory:
@@ -216,10 +208,8 @@ class Listener:
         live = self.as_trajectory(entry.session)
         if log.id == live.id:
             entry.is_joined = True
-            self.unsettled.discard(entry.session.key)
         elif entry.session.anonymous and merge.same_start(log, live):
             entry.is_joined = True
-            self.unsettled.discard(entry.session.key)
             self.recorder.note(session=entry.session.key, id=log.id)
             self._folder_ids[entry.session.key] = log.id
             self.sink.replace(live.id)

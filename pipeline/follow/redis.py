@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -123,7 +125,8 @@ class Channel:
     async def _wait(self, error: Exception, start: float, pause: float, is_reported: bool) -> None:
         why = _plain(error, self.url)
         if time.monotonic() - start > self.patience:
-            raise SourceError(f"{self.name}: no Redis answered for {self.patience:.0f} s: {why}") from error
+            for_so_long = f"no Redis answered for {self.patience:.0f} s"
+            raise SourceError(f"{self.name}: {for_so_long}: {why}{_hint(error, self.url)}") from error
         if not is_reported:
             self.say(f"{self.name}: {why}; trying again for {self.patience:.0f} s")
         with contextlib.suppress(TimeoutError):
@@ -198,6 +201,13 @@ def _parts(url: str) -> Any:
     if not valid:
         raise UsageError("a Redis server is given as redis://host:port/db, with the db a number")
     return parts
+
+
+def _hint(error: Exception, url: str) -> str:
+    """What to try where something listens and does not answer as a Redis would: with TLS, or without."""
+    if isinstance(error.__context__, ssl.SSLCertVerificationError | ConnectionRefusedError | socket.gaierror):
+        return ""
+    return "; is it redis:// (no TLS)?" if url.startswith("rediss://") else "; is it rediss:// (TLS)?"
 
 
 def _plain(error: Exception, url: str) -> str:

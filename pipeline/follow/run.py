@@ -11,6 +11,7 @@ import re
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 from ...schemas import Quarantined, Trajectory
 from ...schemas.text import count_of, one_line
+from ...schemas.url import shown_url
 from ..errors import CoauditError, SourceError, StoreError, UsageError, WriteError
 from ..ingest.archives import archives_below, is_archive
 from ..ingest.discover import Tree, discover, unrecognised_reason
@@ -25,7 +27,7 @@ from ..ingest.left_out import left_out_notes
 from ..ingest.sources import Place
 from ..store import Store
 from ..store.disk import AppendOnly
-from ..systems import ReadOptions
+from ..systems import ReadOptions, merge
 from ..systems.cogym.messages import RawMessage
 from ..systems.cogym.recording import BusyError
 from ..systems.formats import native
@@ -68,7 +70,13 @@ class Plan:
         return [t for t in self.targets if t.startswith(("redis://", "rediss://"))]
 
     def check(self) -> None:
-        """UsageError for what cannot be followed, SourceError for a folder that is not there."""
+        """UsageError for what cannot be followed or told apart, SourceError for a folder that is missing."""
+        names = Counter(map(shown_url, self.metrics))
+        if double := next((name for name, n in names.items() if n > 1), None):
+            raise UsageError(
+                f"--metrics {double}: given twice, or for two servers that only a query tells apart, which "
+                "is not kept since it may be secret"
+            )
         for folder in self.folders:
             if not folder.exists():
                 raise SourceError(f"{folder}: no such file or folder")
@@ -106,6 +114,8 @@ class Follower:
         self.pumps: list[Pump] = []
         self.stopping = asyncio.Event()
         self.stored_ids: set[str] = set()
+        self.unsettled_ids: set[str] = set()
+        """Sessions of which nothing was seen since nobody listened."""
         self._stdin_files: list[Path] = []
         self._reported_notes: set[str] = set()
         """Notes on files that are no logs, which were reported."""
@@ -153,7 +163,7 @@ class Follower:
             "messages": sum(listener.messages for listener in self.listeners),
             "recovered": sum(listener.recovered for listener in self.listeners),
             "missed": sum(listener.missed for listener in self.listeners),
-            "unsettled": sum(len(listener.unsettled) for listener in self.listeners),
+            "unsettled": len(self.unsettled_ids),
             "left": sum(listener.left_count for listener in self.listeners),
             "trajectories": len(self.stored_ids),
             "quarantined": self.sink.quarantined,
@@ -172,6 +182,16 @@ class Follower:
         await self._flush()
         await asyncio.to_thread(self.sink.derive, now=True)
         await asyncio.to_thread(self.sink.share_logs)
+        self._report_unsettled()
+
+    def _report_unsettled(self) -> None:
+        """Report sessions that may have ended unheard, and what completes them."""
+        if self.unsettled_ids:
+            sessions = count_of(len(self.unsettled_ids), "session has", "sessions have")
+            self.say(
+                f"{sessions} shown nothing since nobody listened for a while, and may have ended then; "
+                "`coaudit ingest` of their folders adds what was missed"
+            )
 
     async def _channel(self, url: str) -> None:
         channel = Pump(url, self.say, patience=self.plan.patience)
@@ -337,6 +357,8 @@ class Follower:
             self.say(one_line(self.sink.notes.pop(0)))
         self.stored_ids.update(trajectory.id for trajectory in trajectories)
         self.stored_ids -= self.sink.gone_ids
+        self.unsettled_ids -= self.sink.gone_ids | {trajectory.id for trajectory in trajectories}
+        self.unsettled_ids |= {one.id for one in trajectories if merge.is_unsettled(one)}
         for listener in self.listeners:
             listener.forget_stored()
         await self._watch(trajectories)

@@ -60,7 +60,7 @@ class Scraper:
             async with session.get(self.url, allow_redirects=False) as answer:
                 answer.raise_for_status()
                 text = (await body_of(answer)).decode("utf-8", "replace")
-            scrape["text"] = "\n".join(line for line in text.splitlines() if line.startswith("vllm:"))
+            scrape["text"] = "\n".join(line for line in text.split("\n") if line.startswith("vllm:"))
             if not scrape["text"]:
                 scrape["error"] = "no vllm: metrics in the answer"
         except (aiohttp.ClientError, TimeoutError, OSError, JudgeError) as error:

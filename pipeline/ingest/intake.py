@@ -146,6 +146,7 @@ class Intake:
                     self._report(block, progress)
             if self._expected or self._wrong or not self.store.is_made:
                 self._flush(None)
+            self._forgive_growing()
             self.result.notes += self.result.losses()
             self._tell_alike()
             self._tell_copies()
@@ -157,6 +158,17 @@ class Intake:
             events = self._events_by_id.pop(key, None)
             self.result.trajectories -= events is not None
             self.result.events -= events or 0
+
+    def _forgive_growing(self) -> None:
+        """A log that has grown since it was announced has lost nothing: a follower had read more of it."""
+        shorter = {path for path, _ in self.result.shorter}
+        growing = {
+            path
+            for one in (self._readings if shorter else ())
+            for path in [self._expected[one.source].source.path]
+            if path in shorter and not one.span and provenance.size(one.place) > one.size
+        }
+        self.result.shorter = {k: one for k, one in self.result.shorter.items() if k[0] not in growing}
 
     def _tell_copies(self) -> None:
         """Note the logs that repeat a log of another name word for word, and count beside it."""

@@ -20,7 +20,10 @@ import duckdb
 from ...schemas import Quarantined
 from ..store import Row, Store, Workspace, delete, insert
 
-_SAMPLE = re.compile(r"^(?P<name>[A-Za-z_:][\w:]*)(?:\{.*\})?[ \t]+(?P<value>\S+)", re.MULTILINE)
+_TEXT = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
+_LABELS = rf'\{{[^"}}\n]*(?:{_TEXT}[^"}}\n]*)*\}}'
+"""A label's text may hold a brace, and behind the number another pair of braces may stand: its example."""
+_SAMPLE = re.compile(rf"^(?P<name>[A-Za-z_:][\w:]*)(?:{_LABELS})?[ \t]+(?P<value>\S+)", re.MULTILINE)
 
 
 # Column -> vLLM's names for it, newer ones first.

@@ -116,7 +116,11 @@ class State:
         return self.answered / max(1.0, now - self.began)
 
     def line(self) -> str:
-        """How far it is: rate, in flight, errors, cost, time left."""
+        """How far it is: rate, in flight, errors, cost, time left; of a run that stops: what it waits for."""
+        if self.stopping and self.budget.in_flight:
+            answers = count_of(self.budget.in_flight, "answer", "answers")
+            why = shortened(self.stopping, TROUBLE)
+            return f"{why}; waiting for {answers} in flight, Ctrl-C gives them up"
         rate = self.rate()
         time_left = f"{max(0, self.expected - self.answered) / rate:.0f} s left" if rate else "no answer yet"
         cost = f", ${self.budget.cost:.4f}" if self.budget.price else ""

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from ..errors import WriteError
+from ..errors import StoreError, WriteError
 
 
 def fault(point: str, path: Path) -> None:
@@ -68,12 +68,18 @@ class AppendOnly:
         self._cut = False
 
     def sync(self) -> None:
-        """Return once all that was written is on disk."""
+        """Return once all that was written is on disk, under this file's name.
+
+        StoreError where it has that name no more: what goes into a file that was deleted is lost, and nobody
+        finds what goes into one that was moved.
+        """
         try:
             fault("sync", self.path)
             os.fsync(self._file)
         except OSError as error:
             raise _write_error(self.path, error) from error
+        if not self.path.exists():
+            raise StoreError(f"{self.path}: moved or deleted while it was written, and with it what it holds")
 
     def close(self) -> None:
         """Close the file."""

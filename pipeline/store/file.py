@@ -9,12 +9,14 @@ from pathlib import Path
 
 import duckdb
 
+from ..errors import StoreError
 from . import disk
 from .connection import Reading, connect, limit_threads, refuse_damage
 from .locks import FolderLocks, Locks
 from .turns import turns
 
 _ASIDE = "rebuilding-"
+_REMEDY = "move it away, and `coaudit rebuild` makes a database"
 GATE = "turn.lock"
 """The name of the file at which processes take turns."""
 
@@ -60,6 +62,9 @@ class File:
         here = turns(self.path, None if self._is_aside else self._folder / GATE)
         with here.reading(self.path) if read_only else here.writing(self.path) as release:
             exists = self.path.exists()
+            if exists and not self.path.is_file():
+                # DuckDB would wait for whoever writes into a pipe.
+                raise StoreError(f"{self.path}: no file, but a folder, pipe or device; {_REMEDY}")
             with closing(connect(str(self.path), read_only=read_only, **settings)) as connection:
                 release()
                 if not exists:

@@ -47,6 +47,12 @@ def was_heard(trajectory: Trajectory) -> bool:
     return _hearing(trajectory) is not None
 
 
+def is_unsettled(trajectory: Trajectory) -> bool:
+    """Whether nothing was shown since the last gap, nor read in a folder, so that losses are not counted."""
+    outcome = _hearing(trajectory)
+    return outcome is not None and isinstance(outcome.data, dict) and bool(outcome.data.get("unsettled"))
+
+
 def combine_readings(existing: Trajectory, incoming: Trajectory) -> Trajectory | None:
     """Two readings of one session as one; None where neither has live knowledge, or where they are two
     sessions.

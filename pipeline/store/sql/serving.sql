@@ -1,8 +1,9 @@
 -- The model server over time, and what people and agents did under which load.
 
 CREATE OR REPLACE VIEW serving_rates AS
--- Counters as differences to the scrape before; NULL where the server was restarted in between, or where that is
--- more than two minutes ago: what happened meanwhile happened under other loads, too.
+-- Counters as differences to the scrape before; NULL where the server was restarted in between, which any counter
+-- that fell shows of all, or where that is more than two minutes ago: what happened meanwhile happened under other
+-- loads, too.
 WITH steps AS (
     SELECT time, local, url, running, queue, kv_cache_use,
         epoch(CAST(time AS TIMESTAMP)) - epoch(CAST(lag(time) OVER w AS TIMESTAMP)) AS seconds,
@@ -11,19 +12,21 @@ WITH steps AS (
         prefix_hits - lag(prefix_hits) OVER w AS new_hits,
         ttft_sum - lag(ttft_sum) OVER w AS new_ttft,
         ttft_count - lag(ttft_count) OVER w AS new_first_tokens,
-        generation_tokens - lag(generation_tokens) OVER w AS new_tokens
+        prompt_tokens - lag(prompt_tokens) OVER w AS new_prompt_tokens,
+        generation_tokens - lag(generation_tokens) OVER w AS new_tokens,
+        seconds <= 120 AND least(new_preemptions, new_queries, new_hits, new_ttft, new_first_tokens,
+            new_prompt_tokens, new_tokens) >= 0 AS is_known
     FROM serving
     WHERE error IS NULL
     WINDOW w AS (PARTITION BY url ORDER BY time)
 )
 SELECT time, local, url, running, queue, kv_cache_use,
-    CASE WHEN seconds <= 120 AND new_preemptions >= 0 THEN new_preemptions END AS new_preemptions,
-    CASE WHEN seconds <= 120 AND new_queries > 0 AND new_hits >= 0 THEN new_queries END AS new_queries,
-    CASE WHEN seconds <= 120 AND new_queries > 0 AND new_hits >= 0 THEN new_hits END AS new_hits,
-    CASE WHEN seconds <= 120 AND new_first_tokens > 0 AND new_ttft >= 0 THEN new_ttft END AS new_ttft,
-    CASE WHEN seconds <= 120 AND new_first_tokens > 0 AND new_ttft >= 0 THEN new_first_tokens END AS new_first_tokens,
-    CASE WHEN seconds <= 120 AND seconds > 0 AND new_tokens >= 0 THEN new_tokens / seconds END
-        AS generation_tokens_per_second
+    CASE WHEN is_known THEN new_preemptions END AS new_preemptions,
+    CASE WHEN is_known AND new_queries > 0 THEN new_queries END AS new_queries,
+    CASE WHEN is_known AND new_queries > 0 THEN new_hits END AS new_hits,
+    CASE WHEN is_known AND new_first_tokens > 0 THEN new_ttft END AS new_ttft,
+    CASE WHEN is_known AND new_first_tokens > 0 THEN new_first_tokens END AS new_first_tokens,
+    CASE WHEN is_known AND seconds > 0 THEN new_tokens / seconds END AS generation_tokens_per_second
 FROM steps;
 
 CREATE OR REPLACE VIEW serving_total AS

@@ -94,6 +94,8 @@ class LiveSession:
     _public: dict[str, Any] = field(default_factory=dict)
     _private: dict[str, Any] = field(default_factory=dict)
     _chat_matched: int = 0
+    _chat_shown: list[ChatLine] = field(default_factory=list)
+    """The chat as it was shown last, to which lines are only added."""
     _clock_offset: float | None = None
     _last_result: tuple[dict[str, Any], set[str | None]] = field(default_factory=lambda: ({}, set()))
     _next: int = 0
@@ -147,6 +149,10 @@ class LiveSession:
         self.queue.append(QueuedStep(time, role, text, kind, action))
         self._drain()
 
+    def is_another_run(self, state: StateMessage) -> bool:
+        """Whether a state that is shown after a gap cannot be one of this session."""
+        return self.doubtful and state.chat_history[: len(self._chat_shown)] != self._chat_shown
+
     def take_state(self, time: float, role: str | None, state: StateMessage) -> None:
         """A member was shown the state: after a step, after a tick, or on request."""
         if role:
@@ -159,7 +165,7 @@ class LiveSession:
         if self.doubtful:
             self.missed += count_missed(self._prior_state(), state, _public(state))
             self.doubtful = False
-        chat_length, self.chat = len(self.chat), state.chat_history
+        chat_length, self.chat, self._chat_shown = len(self.chat), state.chat_history, state.chat_history
         self._settle(role, state, chat_length)
         self._learn(role, state)
         self.pending, self.asleep = state.pending_confirmations, state.agent_asleep

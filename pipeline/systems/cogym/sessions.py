@@ -83,6 +83,7 @@ class Sessions:
             self.close(name)
             self.strangers.pop(name, None)
             return self._open_session(LiveSession.from_start(name, update.time, update.payload))
+        self._part_runs(update)
         if name in self.open:
             return self.open[name]
         if name not in self.over:
@@ -93,6 +94,14 @@ class Sessions:
             self.open[name] = silent
             del self.over[name]
         return silent
+
+    def _part_runs(self, update: SessionMessage) -> None:
+        """End a session of which another run has begun unheard: names are used again, and its chat is not
+        continued."""
+        session = self.open.get(update.session) or self.over.get(update.session)
+        if session and isinstance(update.payload, StateMessage) and session.is_another_run(update.payload):
+            self.close(update.session)
+            self.over.pop(update.session, None)
 
     def _handle_stranger(self, update: SessionMessage) -> LiveSession | None:
         if isinstance(update.payload, StateMessage) and update.payload.task_description is not None:

@@ -197,6 +197,29 @@ def test_what_was_lost_while_nobody_listened_is_counted_and_the_chat_is_taken_at
     assert joined is not None and told(joined)["missed"] == 4, "the folder knows all"
 
 
+@pytest.mark.parametrize("query", ["Help me plan a trip to Burbank.", "Help me plan a trip to Rome."])
+def test_another_run_of_a_name_that_began_unheard_is_a_session_of_its_own(query: str, tmp_path: Path) -> None:
+    heard = Heard()
+    first = heard.environment(results=tmp_path / "first")
+    first.start()
+    first.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Old)")
+    heard.lost = lambda channel: True
+    first.step(USER, "FINISH()")
+    second = heard.env = Env(first.name, heard.publish, tmp_path / "second", query, clock=first.clock + 60)
+    second.start()
+    second.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=New)")
+    heard.lost = lambda channel: False
+    heard.sessions.apply_note({"away": 5.0})
+    second.answer(AGENT)
+    second.step(USER, "SEND_TEAMMATE_MESSAGE(message=Newer)")
+    second.step(USER, "FINISH()")
+    old, new = (trajectory(session, "heard", OPTIONS) for session in heard.sessions.changed.values())
+    assert [e.text for e in logged(old)[2:]] == ["Old"]
+    assert [o.text for o in old.outcomes if o.name == "end_reason"] == ["abandoned"]
+    assert [e.text for e in logged(new)[1:]] == [query, "New", "Newer", None]
+    assert [o.text for o in new.outcomes if o.name == "heard"] == ["joined late"]
+
+
 def test_what_was_heard_whole_has_missed_nothing_even_after_a_pause() -> None:
     heard = Heard()
     env = heard.environment()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 import resource
 import threading
 import time
@@ -12,8 +14,8 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from coaudit.pipeline.errors import UsageError
-from coaudit.pipeline.follow.redis import PASSWORD, _plain, _settings
+from coaudit.pipeline.errors import SourceError, UsageError
+from coaudit.pipeline.follow.redis import PASSWORD, Channel, _plain, _settings
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
@@ -272,6 +274,26 @@ def test_a_silent_session_is_closed_as_abandoned_and_a_rebuild_knows_it(
     assert list(rebuilt(workspace).values()) == [only]
 
 
+def test_a_session_that_ended_unheard_is_told_at_the_end_until_its_folder_is_read(
+    redis: Server, follow: Follow, tmp_path: Path, workspace: Path
+) -> None:
+    results = tmp_path / "results"
+    first = follow(redis.url).ready(redis)
+    env = Env("env_travel_planning_0", redis.publish, results)
+    env.start()
+    first.stop()
+    env.step(AGENT, "EDITOR_UPDATE(text=Day 1)")
+    env.step(USER, "FINISH()")
+    second = follow(redis.url, "--stop-when-idle", "1")
+    assert json.loads(second.finish())["unsettled"] == 1
+    assert "1 session has shown nothing since nobody listened" in second.said
+    third = follow(redis.url, results, "--stop-when-idle", "1")
+    assert json.loads(third.finish())["unsettled"] == 0
+    assert "shown nothing" not in third.said
+    (only,) = shown(workspace).values()
+    assert outcome(only)["end_reason"].text == "finished"
+
+
 def test_a_second_follower_of_one_server_waits_and_takes_over(
     redis: Server, follow: Follow, workspace: Path
 ) -> None:
@@ -317,6 +339,22 @@ def test_a_server_that_is_not_there_is_tried_for_a_while_and_named(follow: Follo
     follower = follow("redis://127.0.0.1:1/0", "--patience", "1")
     follower.finish(status=1)
     assert "redis://127.0.0.1:1/0: no Redis answered for 1 s" in follower.said
+    assert "TLS" not in follower.said
+
+
+@pytest.mark.parametrize(("given", "right"), [("redis", "rediss:// (TLS)"), ("rediss", "redis:// (no TLS)")])
+def test_a_server_that_listens_and_does_not_answer_may_want_the_other_scheme(given: str, right: str) -> None:
+    async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async def listen() -> None:
+        async with await asyncio.start_server(close, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            async for _ in Channel(f"{given}://127.0.0.1:{port}/0", lambda text: None, 0.0).messages():
+                pass
+
+    with pytest.raises(SourceError, match=re.escape(f"is it {right}?")):
+        asyncio.run(listen())
 
 
 def test_a_password_is_asked_for_taken_from_the_environment_and_never_shown(

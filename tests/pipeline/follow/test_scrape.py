@@ -11,6 +11,8 @@ import pytest
 from aiohttp import web
 
 from coaudit.pipeline.analyze.load import measures
+from coaudit.pipeline.errors import UsageError
+from coaudit.pipeline.follow import Plan
 from coaudit.pipeline.follow.scrape import Scraper
 from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.ingest.rebuild import rebuild
@@ -54,6 +56,14 @@ def test_samples_are_summed_over_their_labels_but_for_shares_and_what_is_not_the
     assert found["generation_tokens"] is None
 
 
+def test_a_sample_has_its_own_value_whatever_stands_in_its_labels_or_behind_it() -> None:
+    text = (
+        'vllm:num_requests_running{model="a} 7 {b",path="C:\\\\"} 3 1795242000000\n'
+        'vllm:generation_tokens_total{model="say \\"}\\" 8"} 5 # {trace_id="z"} 0.67\n'
+    )
+    assert (parse(text)["running"], parse(text)["generation_tokens"]) == (3.0, 5.0)
+
+
 def test_rates_are_differences_of_counters_and_null_after_a_restart(workspace: Path) -> None:
     store = Store(Workspace(workspace))
     steps = [(0, 10.0, 5.0), (5, 16.0, 8.0), (10, 1.0, 1.0)]
@@ -66,6 +76,20 @@ def test_rates_are_differences_of_counters_and_null_after_a_restart(workspace: P
             "SELECT new_ttft / new_first_tokens FROM serving_rates ORDER BY time"
         ).fetchall()
     assert found == [(None,), (2.0,), (None,)]
+
+
+def test_a_restart_that_one_counter_shows_is_one_of_all(workspace: Path) -> None:
+    names = (
+        *("time_to_first_token_seconds_sum", "time_to_first_token_seconds_count"),
+        *("num_preemptions_total", "prompt_tokens_total", "num_requests_running"),
+    )
+    steps = [(0, 2.0, 4, 0, 90_000, 1), (5, 9.0, 5, 3, 700, 1), (10, 10.0, 7, 4, 800, 1)]
+    scrapes = [scrape(t, dict(zip(names, values, strict=True))) for t, *values in steps]
+    assert total(workspace, scrapes, "ttft, preemptions") == [
+        (0.0, None, None),
+        (5.0, None, None),
+        (10.0, 0.5, 1.0),
+    ]
 
 
 def total(workspace: Path, scrapes: list[dict[str, object]], columns: str) -> list[tuple[object, ...]]:
@@ -236,7 +260,9 @@ async def test_an_answer_that_comes_in_pieces_is_read_to_its_end(workspace: Path
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
-        for piece in (b"vllm:num_requests_running 1", b"2\nvllm:num_requests_wait", b"ing 7\n"):
+        separator = "\N{LINE SEPARATOR}".encode()
+        waiting = b'vllm:num_requests_waiting{model="a' + separator + b'b"} 7\n'
+        for piece in (b"vllm:num_requests_running 1", b"2\n" + waiting[:9], waiting[9:]):
             await response.write(piece)
             await asyncio.sleep(0.05)
         return response
@@ -305,3 +331,10 @@ def test_an_address_of_metrics_that_is_none_is_wrong_use(
     follower = follow(tmp_path, "--metrics", "gpu:8000")
     follower.finish(status=2)
     assert "--metrics" in follower.said
+
+
+def test_two_servers_that_only_a_query_tells_apart_are_wrong_use() -> None:
+    one, other = "http://gateway/metrics?server=a", "http://gateway/metrics?server=b"
+    Plan((), metrics=(one, "http://gateway/b/metrics")).check()
+    with pytest.raises(UsageError, match="--metrics http://gateway/metrics: given twice, or for two servers"):
+        Plan((), metrics=(one, other)).check()

@@ -390,6 +390,18 @@ def test_a_log_that_holds_less_than_before_says_so_and_so_does_a_rebuild(
     assert wrong.reason.startswith("no longer contains 1 session, and 3 events of ")
 
 
+def test_a_log_that_grows_while_it_is_read_has_lost_nothing(store: Store, tmp_path: Path) -> None:
+    """A follower has stored more of it than this ingest has read."""
+    log = tmp_path / "logs" / "own.jsonl"
+    lines(log, x=5)
+    ingested(store, log.parent)
+    lines(log, x=2)
+    looks = iter([2, 6])  # when it is hashed, and when it was read
+    assert ingest(store, [log], ReadOptions(), progress=lambda *_: lines(log, x=next(looks))).notes == []
+    ingested(store, log.parent)
+    assert [row["n_events"] for row in rows(store, "SELECT n_events FROM trajectories")] == [6]
+
+
 def test_of_many_logs_that_hold_less_five_are_named(store: Store, tmp_path: Path) -> None:
     for until in (3, 2):
         for n in range(7):

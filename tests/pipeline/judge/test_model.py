@@ -50,6 +50,16 @@ def test_requests_that_wait_for_a_budget_are_not_in_flight() -> None:
     assert " 3 in flight" in State(Summary(), budget, limiter, expected=20).line()
 
 
+def test_a_run_that_stops_says_what_it_waits_for_and_how_to_give_that_up() -> None:
+    """An answer that hangs may take minutes, and nothing else showed that Ctrl-C was heard."""
+    budget = Budget(in_flight=3)
+    state = State(Summary(), budget, Limiter(16), expected=20)
+    state.stop("interrupted")
+    assert state.line() == "interrupted; waiting for 3 answers in flight, Ctrl-C gives them up"
+    budget.in_flight = 0
+    assert state.line().startswith("0 of 20 answered")
+
+
 def test_of_reasons_that_are_as_frequent_the_first_is_named_in_every_run() -> None:
     book = codebooks.load("failures")
     place = ("t", None, None)

@@ -23,7 +23,7 @@ import pytest
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.errors import StoreError, WriteError
 from coaudit.pipeline.ingest.rebuild import rebuild
-from coaudit.pipeline.store import Store, ledger
+from coaudit.pipeline.store import Store, Workspace, ledger
 from coaudit.pipeline.store import connection as storing
 from coaudit.pipeline.store import gate as gates
 from coaudit.pipeline.store import turns as taking
@@ -695,3 +695,15 @@ def test_what_is_read_while_the_store_is_held_is_of_one_state(tmp_path: Path) ->
             pass
     with store.writing() as connection:
         assert connection.execute("SELECT count(*) FROM trajectories").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_in_place_of_the_database_is_named_and_not_waited_for(
+    workspace: Path, make: Callable[[Path], None]
+) -> None:
+    workspace.mkdir()
+    make(workspace / "coaudit.duckdb")
+    store = Store(Workspace(workspace))
+    for connect in (store.reading, store.writing):
+        with pytest.raises(StoreError, match=r"coaudit\.duckdb: no file, but a folder, pipe or"), connect():
+            pass

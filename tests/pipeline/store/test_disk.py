@@ -85,6 +85,18 @@ def test_a_cut_line_that_cannot_be_taken_back_stands_alone(
     assert [line for _, line in ledger.lines(path)] == [b'{"a": 1}\n', b'{"cut\n', b'{"b": 2}\n']
 
 
+def test_what_is_written_to_a_file_that_was_moved_does_not_count_as_on_disk(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    file = disk.AppendOnly(path)
+    file.write(b"one\n")
+    file.sync()
+    path.rename(tmp_path / "moved.jsonl")
+    file.write(b"two\n")
+    with pytest.raises(StoreError, match=r"ledger\.jsonl: moved or deleted while it was written"):
+        file.sync()
+    file.close()
+
+
 def test_where_lines_begin_and_end_is_told_also_to_two_at_once(tmp_path: Path) -> None:
     path = tmp_path / "sources.jsonl"
     places = [ledger.append(path, ["x" * n]) for n in (1, 2, 3)]
