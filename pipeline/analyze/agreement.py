@@ -187,8 +187,8 @@ def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
 
     Each row names the units it stands on: under an overlap below 1 people meet on fewer than a judge meets
     them on, and labels from outside the samples have no weight that could be theirs. A jury is compared only
-    with judges that share no vote with it (`voices`): with its members it agrees by construction. So does a
-    judge's version with the one before where it took over that one's answers.
+    with judges that share no vote with it (`voices`): with its members it agrees by construction. So do two
+    judges, or versions of one, where one has the other's answers.
     """
     for part in code.populations:
         yield from _people(code, part, margins)

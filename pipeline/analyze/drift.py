@@ -14,6 +14,7 @@ from ...annotation.statistics.intervals import MISSING, Ints
 from ...annotation.statistics.validation import Drift, drift
 from ..errors import UsageError
 from ..store import execute
+from ..store.copies import IS_COPY
 from .matrix import Rated, answer
 
 
@@ -44,7 +45,11 @@ def drifts(
         if result is not None:
             accuracy = result.accuracy and next(accuracies)
             result = replace(result, rate=next(rates), accuracy=accuracy)
-        documents.append(None if result is None else _document(code, result, judge, previous))
+        if result is None:
+            documents.append(None)
+        else:
+            copies = _copies(connection, code, judge, previous)
+            documents.append({**_document(code, result, judge, previous), "copies": copies})
     return documents
 
 
@@ -56,6 +61,8 @@ def lines(document: dict[str, Any] | None) -> Iterator[str]:
     share = f"– ({change['reason']})" if change["value"] is None else f"{change['value']:.3f}"
     interval = "" if change["low"] is None else f" [{change['low']:.3f}, {change['high']:.3f}]"
     alone = f"{document['only_old']} labelled by the earlier alone, {document['only_new']} by the later"
+    if document["copies"]:
+        alone += f"; {document['copies']} of the later are the earlier's, to the same prompt"
     note = f"; {document['note']}" if document["note"] else ""
     yield f"since {document['previous']}: changed {share}{interval}, n={document['n']}; {alone}{note}"
     yield from document["statements"]
@@ -70,6 +77,12 @@ def _answers_of(connection: duckdb.DuckDBPyConnection, code: Rated, name: str) -
     return np.array([of_unit.get(unit, MISSING) for unit in code.units], dtype=np.int64)
 
 
+def _copies(connection: duckdb.DuckDBPyConnection, code: Rated, judge: str, previous: str) -> int:
+    """On how many units a judge took over what the earlier one had answered: there, none can have changed."""
+    rows = execute(connection, _COPIES, [code.book.name, code.code, judge, previous]).fetchall()
+    return int(rows[0][0])
+
+
 def _names(connection: duckdb.DuckDBPyConnection, codes: Sequence[Rated]) -> Iterator[str]:
     for book in {code.book.name for code in codes}:
         yield from (str(row[0]) for row in execute(connection, _VERSIONS, [book]).fetchall())
@@ -82,9 +95,10 @@ def _document(code: Rated, one: Drift, judge: str, previous: str) -> dict[str, A
     return {**asdict(one), "previous": previous, "statements": statements}
 
 
-_WHOLE = """
+_WHOLE = f"""
     WITH whole AS (
-        SELECT r.trajectory_id, r.event, r.code, r.label, r.ledger, r.line, coalesce(
+        SELECT r.trajectory_id, r.event, r.code, r.label, r.ledger, r.line, r.prompt_hash, r.parameters,
+            {IS_COPY} AS is_copy, coalesce(
             n.shown, r.rater || ' (' || coalesce(r.rater_version, 'no version') || ')'
         ) AS shown
         FROM answered_ratings r
@@ -98,4 +112,11 @@ _ANSWERS = (
     _WHOLE
     + "SELECT trajectory_id, event, label FROM whole WHERE code = ? AND shown = ? ORDER BY ledger, line"
 )
+_COPIES = f"""{_WHOLE}
+    SELECT count(DISTINCT (new.trajectory_id, new.event)) FROM whole new JOIN whole old
+        ON (old.code, old.trajectory_id, old.prompt_hash, old.parameters)
+            = (new.code, new.trajectory_id, new.prompt_hash, new.parameters)
+        AND old.event IS NOT DISTINCT FROM new.event
+    WHERE new.code = ? AND new.shown = ? AND new.is_copy AND old.shown = ?
+"""
 _VERSIONS = _WHOLE + "SELECT DISTINCT shown FROM whole"

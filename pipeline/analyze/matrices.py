@@ -17,6 +17,7 @@ from ...annotation.statistics.audit import ERROR, UNCLEAR
 from ...annotation.statistics.intervals import MISSING, Ints
 from ...schemas import GOLD, Codebook
 from ..store import execute
+from ..store.copies import IS_COPY, MAY_BE_COPY, QUESTION
 from .designs import CREATE_UNITS, OF_UNIT, Design, Drawing, design, drawings, follows_samples
 from .matrix import Rated
 from .totals import CLUSTER
@@ -39,8 +40,8 @@ def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
     raters = sorted({rater for _, rater, *_ in rater_rows})
     codes = [code.code for code in book.codes if any(code.code == own for own, *_ in rater_rows)]
     ratings = _ratings(connection, book, codes, raters)
-    several_versions = not all(is_last for *_, is_last in rater_rows)
-    taken_over = _taken_over(connection, book, codes, raters) if several_versions else {}
+    has_copies = any(may_be for *_, may_be in rater_rows)
+    taken_over = _taken_over(connection, book, codes, raters) if has_copies else {}
     samples, is_asked = _samples(connection, book, len(units["event"]))
     people, trajectory = design(samples, is_asked), _whole(units["trajectory"])
     for number, code in enumerate(codes):
@@ -115,7 +116,7 @@ def _ratings(
 def _taken_over(
     connection: duckdb.DuckDBPyConnection, book: Codebook, codes: Sequence[str], raters: Sequence[str]
 ) -> dict[tuple[int, str], list[int]]:
-    """(Number of a code, rater) -> the places of the units on which its answer is its successor's too."""
+    """(Number of a code, rater) -> the places of the units on which its answer stands under another name."""
     places: dict[tuple[int, str], list[int]] = {}
     for place, code, rater in execute(connection, _TAKEN_OVER, [codes, raters, book.name]).fetchall():
         places.setdefault((code, raters[rater]), []).append(place)
@@ -137,8 +138,8 @@ _INSTANCES = f"""
     SELECT t.id, dense_rank() OVER (ORDER BY {CLUSTER}) - 1
     FROM trajectories t SEMI JOIN rated_units u ON u.trajectory_id = t.id ORDER BY t.id
 """
-_RATERS = """
-    SELECT code, rater, rater_kind, bool_and(is_last) FROM counted_ratings
+_RATERS = f"""
+    SELECT code, rater, rater_kind, bool_or({MAY_BE_COPY}) FROM counted_ratings
     WHERE codebook = ? AND NOT opening GROUP BY ALL ORDER BY ALL
 """
 _JURIES = """
@@ -160,14 +161,24 @@ _RATINGS = f"""
     FROM counted_ratings r CROSS JOIN named {OF_UNIT}
     WHERE r.codebook = ? AND NOT r.opening AND list_contains(codes, r.code)
 """
+# Of the names that a copied answer goes by, one keeps it: the last version of a judge that asked for it.
 _TAKEN_OVER = f"""
-    WITH named AS (SELECT ? AS codes, ? AS raters)
+    WITH named AS (SELECT ? AS codes, ? AS raters),
+    answers AS (
+        SELECT {QUESTION}, asked, rater, is_last, {IS_COPY} AS is_copy FROM counted_ratings
+        WHERE codebook = ? AND NOT opening AND prompt_hash IS NOT NULL
+    ),
+    shared AS (
+        SELECT *, bool_and(is_copy) OVER (PARTITION BY {QUESTION}, asked) AS never_asked,
+            row_number() OVER (PARTITION BY {QUESTION}, asked ORDER BY is_last DESC, rater) AS version
+        FROM answers QUALIFY bool_or(is_copy) OVER (PARTITION BY {QUESTION})
+    ),
+    owners AS (
+        SELECT *, dense_rank() OVER (PARTITION BY {QUESTION} ORDER BY never_asked, asked) AS owner FROM shared
+    )
     SELECT u.place, list_position(codes, r.code) - 1 AS code, list_position(raters, r.rater) - 1 AS rater
-    FROM counted_ratings r JOIN counted_ratings n
-        ON (n.codebook, n.code, n.asked, n.trajectory_id) = (r.codebook, r.code, r.asked, r.trajectory_id)
-        AND n.event IS NOT DISTINCT FROM r.event AND n.prompt_hash = r.prompt_hash AND n.is_last
-    CROSS JOIN named {OF_UNIT}
-    WHERE r.codebook = ? AND NOT r.opening AND NOT r.is_last AND list_contains(codes, r.code)
+    FROM owners r CROSS JOIN named {OF_UNIT}
+    WHERE (version > 1 OR never_asked AND owner > 1) AND list_contains(codes, r.code)
 """
 _QUESTIONS = f"""
     SELECT DISTINCT u.place FROM counted_ratings r {OF_UNIT}

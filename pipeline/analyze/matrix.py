@@ -47,7 +47,7 @@ class Rated:
     were drawn for people, and `own_designs` by judge how those were drawn that it and people rated.
     `followers` are judges that were asked about units because samples held them. `juries` maps a judge that
     gives the majority of others to those, in whichever version. `taken_over` are the units (units,) on which
-    an older version's answer is its successor's as well: both were asked the same.
+    a judge's answer stands under another judge or version as well: the model was asked once for both.
     """
 
     book: Codebook
@@ -130,7 +130,7 @@ class Rated:
         )
 
     def without_taken_over(self) -> Rated:
-        """The same, each answer of a judge's versions under the last of them alone."""
+        """The same, each answer that judges or versions of one share under one of them alone."""
         if not self.taken_over:
             return self
         matrix = self.matrix.copy()

@@ -255,4 +255,7 @@ def _without_model(store: Store, rater: str, names: list[str], members: str, sco
     result = jury.judge(store, scope.on(books), raters, rater)
     for (one, other), (same, n) in result.agreement.items():
         say(f"{one} and {other} agree on {same} of {n} ({same / n:.0%}); `coaudit agreement` says more")
+    if result.shared:
+        copies = f"{result.shared} labels are copies of another member's"
+        say(f"{copies} (same model, same prompt): one vote for both")
     return result.summary

@@ -11,6 +11,7 @@ from ...schemas import GOLD, Codebook, Maker, Rating, Verdict, content_hash
 from ...schemas.rating import RaterKind
 from ..errors import UsageError
 from ..store import AMONG, Store, dictionaries, execute, texts
+from ..store.copies import IS_COPY, QUESTION
 from .scope import Scope, Summary
 
 NAME = "jury"
@@ -20,10 +21,13 @@ LAPSED = f"fewer than {jury.FEWEST} members still have a label"
 
 @dataclass
 class JuryResult:
-    """What a jury did; pair of members -> (labels they agree on, labels that both gave)."""
+    """What a jury did."""
 
     summary: Summary
     agreement: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    """Pair of members -> labels they agree on, labels that both gave."""
+    shared: int = 0
+    """Labels that are no vote of their own: another member has the same answer."""
 
 
 def rated_codebooks(store: Store, members: Sequence[str], rater: str = NAME) -> list[str]:
@@ -40,6 +44,7 @@ def rated_codebooks(store: Store, members: Sequence[str], rater: str = NAME) -> 
 def judge(store: Store, scope: Scope, members: Sequence[str], rater: str = NAME) -> JuryResult:
     """Rate what at least two members have rated; UsageError names the raters that there are.
 
+    An answer that several members share is one vote: the model was asked once for all of them.
     People are refused: their jury would be one more person, who agrees with each of them by half.
     """
     began = time.monotonic()
@@ -61,7 +66,10 @@ def _new_ratings(
     store: Store, book: Codebook, members: Sequence[str], maker: Maker, result: JuryResult
 ) -> list[Rating]:
     query = f"""
-        SELECT trajectory_id, event, unit_hash, code, rater, rater_version, label, asked = ? AS own
+        SELECT trajectory_id, event, unit_hash, code, rater, rater_version, label, asked = ? AS own,
+            {IS_COPY} AND row_number() OVER (
+                PARTITION BY {QUESTION} ORDER BY {IS_COPY}, rater
+            ) > 1 AS is_shared
         FROM counted_ratings
         WHERE codebook = ? AND (rater {AMONG} OR asked = ? AND is_last) AND label IS NOT NULL
         ORDER BY trajectory_id, event, code, rater
@@ -74,6 +82,8 @@ def _new_ratings(
         key = (row["trajectory_id"], row["event"], row["unit_hash"], row["code"])
         if row["own"]:
             before[key] = (row["rater_version"], row["label"])
+        elif row["is_shared"]:
+            result.shared += 1
         else:
             labels.setdefault(key, {})[row["rater"]] = row["label"]
     for pair, (same, n) in jury.agreement(list(labels.values())).items():

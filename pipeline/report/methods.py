@@ -23,9 +23,10 @@ def facts(store: Store, only: Selection | None = None) -> tuple[tuple[str, str],
     For a selection only what its trajectories have: sources and quarantined lines are of the whole workspace.
     """
     where, values = (only or Selection()).where()
+    first, last = day_of("coalesce(started, ended)"), day_of("coalesce(ended, started)")
     query = f"""
         SELECT count(*) AS trajectories, coalesce(sum(n_events), 0)::BIGINT AS events,
-            min({day_of("started")}) AS first, max({day_of("ended")}) AS last
+            min({first}) AS first, max({last}) AS last, count({first}) AS dated
         FROM trajectories t WHERE {where}
     """
     rating_query = f"""
@@ -42,6 +43,11 @@ def facts(store: Store, only: Selection | None = None) -> tuple[tuple[str, str],
         ("Ratings", f"{ratings:,}"),
         ("First session", rows["first"] or "–"),
         ("Last session", rows["last"] or "–"),
+        *(
+            (("Sessions with a date", f"{rows['dated']:,}"),)
+            if 0 < rows["dated"] < rows["trajectories"]
+            else ()
+        ),
     )
     if only:
         return pairs
@@ -249,7 +255,9 @@ def _data(store: Store, only: Selection | None) -> str:
     listing = ", ".join(f"{n:,} of {system}" for system, n in systems.items()) or "none yet"
     by_label = dict(facts(store, only))
     first, last = by_label["First session"], by_label["Last session"]
-    days = "" if first == last == "–" else f"; sessions took place {_days(first, last)}"
+    dated = by_label.get("Sessions with a date")
+    which = "sessions" if dated is None else f"{dated} of them, whose logs have a date,"
+    days = "" if first == last == "–" else f"; {which} took place {_days(first, last)}"
     runs = count_of(by_label["Trajectories"], "trajectory", "trajectories")
     events = count_of(by_label["Events"], "event", "events")
     return f"The audit covers {runs} ({listing}) with {events}{days}."

@@ -224,9 +224,10 @@ def skipped_items(others: Mapping[str, int], source: str, line: int | None, at: 
 
 def moment(value: JsonValue) -> str | None:
     """ISO 8601 of seconds or milliseconds since 1970; another text unchanged; None for what is no time."""
-    with suppress(ValueError):
+    try:
         return mapped_values.moment(value)
-    return None
+    except ValueError:
+        return None
 
 
 def _conversations(value: JsonValue, path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
@@ -374,7 +375,9 @@ def _approval(block: dict[str, JsonValue]) -> Approval:
 def _blocks(content: JsonValue, *kinds: str) -> list[dict[str, JsonValue]]:
     """The parts of a content that are of some kinds (contents.PARTS, APPROVALS), as Anthropic's API has
     them."""
-    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    if not isinstance(content, list):
+        return []
+    parts = (part for part in content if isinstance(part, dict))
     return [part for part in parts if any(contents.is_part(part, kind) for kind in kinds)]
 
 

@@ -277,9 +277,9 @@ class Talk:
     ) -> Trajectory:
         """The trajectory; `has_native_id` says whether the log itself gave the id."""
         first = self.events[0]
-        mark: object = [message.key() for message in self.messages]
-        if has_native_id:
-            mark = (native_id, first.actor, first.kind, first.text)
+        mark: object = (native_id, first.actor, first.kind, first.text)
+        if not has_native_id:
+            mark = [message.key() for message in self.messages]
         setting = options.setting or setting
         participants = self._participants(agent_model, simulated=setting == "simulated")
         agents = [p for p in participants if p.kind == "agent"]

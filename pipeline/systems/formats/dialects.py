@@ -181,6 +181,8 @@ def with_invocations(item: Any) -> Any:
     if not isinstance(item, dict) or not isinstance(text := item.get("content"), str):
         return item
     beside, parts = item.get(f"{CALL}s"), item.get("parts")
+    if beside is None and parts is None:
+        return item
     content = [{CALL: one} for one in beside] if isinstance(beside, list) else []
     content += [{"type": "text", "text": text}] if content and text else []
     if isinstance(parts, list) and any(isinstance(one, dict) and CALL in one for one in parts):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from coaudit.pipeline.analyze.validate import validate
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.judge import estimate
 from coaudit.pipeline.store import Store
@@ -83,6 +84,43 @@ def test_a_version_does_not_agree_with_the_answers_that_it_took_over(
     monkeypatch.setattr("coaudit.judges.llm.judge.REVISION", -1)
     assert judged(coaudit, endpoint, "--limit", "5")[2]["rated"] == 5
     assert not [row for row in coaudit("agreement", "--json").json["rows"] if row["n_units"]]
+
+
+def test_a_judge_that_copied_what_another_had_said_is_not_called_unmoved(
+    coaudit: Coaudit, store: Store, endpoint: Endpoint
+) -> None:
+    add(store, range(6))
+    judged(coaudit, endpoint, "--rater", "a", "--limit", "8")
+    judged(coaudit, endpoint, "--rater", "b")
+    (code,) = validate(store, "b", previous="a")["codes"]
+    assert (code["drift"]["n"], code["drift"]["copies"]) == (8, 8)
+    said = coaudit("validate", "b", "--previous", "a").out
+    assert "8 of the later are the earlier's, to the same prompt" in said
+
+
+def test_a_judge_does_not_agree_with_another_whose_answers_it_has(
+    coaudit: Coaudit, store: Store, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 12 units the second copied all, so did its next version: three judges agreed, kappa 1."""
+    add(store, range(6))
+    judged(coaudit, endpoint, "--rater", "a")
+    assert judged(coaudit, endpoint, "--rater", "b")[2]["requests"] == 0
+    monkeypatch.setattr("coaudit.judges.llm.judge.REVISION", -1)
+    assert judged(coaudit, endpoint, "--rater", "b", "--limit", "5")[2]["requests"] == 0
+    assert not [row for row in coaudit("agreement", "--json").json["rows"] if row["n_units"]]
+    done = coaudit("judge", "--rater", "jury", "--members", "a,b", "--json")
+    assert done.json["rated"] == 0 and "copies of another member's" in done.err
+
+
+@pytest.mark.parametrize("option", [("--temperature", "0.7"), ("--model", "hosted_vllm/other")])
+def test_versions_that_asked_with_other_parameters_are_held_against_each_other(
+    coaudit: Coaudit, store: Store, endpoint: Endpoint, option: tuple[str, str]
+) -> None:
+    """Their prompts are the same: the answers of the first were taken for the second's, and left out."""
+    add(store, range(6))
+    judged(coaudit, endpoint, "--rater", "a")
+    assert judged(coaudit, endpoint, "--rater", "a", *option, "--limit", "8")[2]["requests"] == 8
+    assert {row["n_units"] for row in coaudit("agreement", "--json").json["rows"]} == {8}
 
 
 def test_what_a_new_version_asks_in_other_words_is_announced(
