@@ -92,14 +92,9 @@ class Rated:
         return None if self.book.unit == "trajectory" else self.trajectory
 
     def clusters(self, units: NDArray[np.bool_] | None = None) -> Ints | None:
-        """What each of the units (units,), by default all, has in common with others: the instance of which
-        its trajectory is a run, for what is hard in one run is so in the next. If all are of one instance, it
-        is the trajectory. None where each unit stands alone."""
+        """The `clusters_of` units (units,), by default of all."""
         trajectories = self.trajectory if units is None else self.trajectory[units]
-        instances = self.instance[trajectories]
-        names = instances if len(np.unique(instances)) > 1 else trajectories
-        is_alone = self.book.unit == "trajectory" and len(np.unique(names)) == len(names)
-        return None if is_alone else names
+        return clusters_of(self.book, trajectories, self.instance[trajectories])
 
     def of(self, rater: str) -> Ints:
         """What one rater said (units,)."""
@@ -203,6 +198,15 @@ class Rated:
             gold = self.of(GOLD)
             answer = np.where(gold >= 0, gold, answer)
         return answer.astype(np.int64)
+
+
+def clusters_of(book: Codebook, trajectories: Ints, instances: Ints) -> Ints | None:
+    """What units (units,) have in common with others: the instance of which their trajectory is a run, for
+    what is hard in one run is so in the next; if all are of one instance, the trajectory. None where each
+    stands alone."""
+    names = instances if (instances != instances[:1]).any() else trajectories
+    is_alone = book.unit == "trajectory" and len(np.unique(names)) == len(names)
+    return None if is_alone else names
 
 
 def unit_groups(code: Rated, groups: Iterable[T]) -> tuple[list[T], Ints]:

@@ -1123,6 +1123,27 @@ def test_runs_of_one_instance_are_alike_in_agreement_and_between_versions(tmp_pa
 
 
 @pytest.mark.long
+def test_a_judge_asked_again_about_runs_of_one_instance_has_an_interval_of_instances(tmp_path: Path) -> None:
+    """Its answers waver on whole instances."""
+    widths = []
+    for name, instances in (("runs", [f"task {place // 6}" for place in range(30)]), ("alone", [])):
+        found = runs(tmp_path / name, 30, instances=instances)
+        more: dict[str, Any] = {"code": "late", "rater": "judge", "rater_kind": "llm", "rater_version": "v1"}
+        for repeat, positive in ((0, 6), (1, 12)):
+            labels = ["present"] * positive + ["absent"] * (30 - positive)
+            lines = [
+                verdict(f"env_{n}", None, "first", label, repeat=repeat, **more)
+                for n, label in enumerate(labels)
+            ]
+            assert rate(found, lines).imported == 30
+        rows_of = agreement.of_workspace(found, ["first"])
+        (flips,) = (row for row in rows_of if row.coefficient == "flip_rate")
+        assert flips.value == pytest.approx(6 / 30) and flips.low is not None and flips.high is not None
+        widths.append(flips.high - flips.low)
+    assert widths[0] > 1.5 * widths[1]
+
+
+@pytest.mark.long
 def test_runs_of_the_only_instance_stand_each_alone(tmp_path: Path) -> None:
     store = runs(tmp_path, 30, instances=["the task"] * 30)
     answers = {("ann", "late"): "yyyyyy" + "n" * 24, ("bob", "late"): "yyynnn" + "n" * 24}
