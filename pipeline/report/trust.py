@@ -175,8 +175,8 @@ def agreement_table(rows: Iterable[Agreement]) -> Table:
         "quadratic weights; α uses the order, the other coefficients do not. A mean of kappas has no "
         "interval where pairs share few units. Intervals are from the posterior of the "
         "rating patterns, or, for units within trajectories and runs of one instance, from a bootstrap of "
-        "these. κ and α are undefined if only one label was used. If not every unit is labelled twice, people "
-        "share fewer units with each other than with a judge: the last column says which.",
+        "these. κ and α are undefined if only one label was used. If not every unit is labelled twice, "
+        "people share fewer units with each other than with a judge: the last column says which.",
         columns=("Code", "Raters", *COEFFICIENTS.values(), "Units", "Which units"),
         rows=tuple(lines),
         heads=2,
