@@ -7,9 +7,9 @@ Each load is ingested by processes of its own, in turn with its yardstick: DuckD
 table for JSON Lines, Python's JSON parser (pydantic-core's, which only parses) for Co-Gym folders, and with
 `--scout` Inspect Scout, in an environment of its own whose Python is named, for sessions a line each. The
 ratio is yardstick / ours by wall time: 1 is as fast. One load tells of each session again and again, as it
-grew; two have the same sessions as chats, and as coaudit's own JSON Lines. Then the same load again, and
-grown by a tenth. CPU seconds and memory are those of all processes together, imports included; the machine's
-other work spoils times, not ratios of runs side by side.
+grew; others have the same sessions as chats, with agents' calls or without, and as coaudit's own JSON Lines.
+Then the same load again, and grown by a tenth. CPU seconds and memory are those of all processes together,
+imports included; the machine's other work spoils times, not ratios of runs side by side.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from programs import OURS, Run
 from ratios import hold
@@ -78,6 +79,7 @@ async def main():
 asyncio.run(main())
 """
 """One transcript a session, its events as messages."""
+ROLES = {"human": "user", "agent": "assistant"}
 ROUNDS = 3
 VERSIONS = 8
 """So often a log that grows tells of each session."""
@@ -140,6 +142,7 @@ def loads(options: argparse.Namespace, folder: Path) -> Iterable[tuple[str, Path
         yield form, path, f"bench_{form}", DUCKDB
     yield "growing", _grown(folder / "sessions.jsonl", options.sessions // VERSIONS), "bench_sessions", DUCKDB
     yield "chats", _chats(folder / "sessions.jsonl"), "", DUCKDB
+    yield "calls", _chats(folder / "sessions.jsonl", with_calls=True), "", DUCKDB
     yield "own", _own(folder / "sessions.jsonl"), "", DUCKDB
     path = folder / "cogym"
     coaudit = [sys.executable, "-P", "-m", "coaudit.pipeline", "generate", str(path)]
@@ -159,16 +162,27 @@ def _grown(sessions: Path, count: int) -> Path:
     return path
 
 
-def _chats(sessions: Path) -> Path:
-    """What people and agents said in some sessions, as lists of messages."""
-    path = sessions.with_name("chats.jsonl")
-    roles = {"human": "user", "agent": "assistant"}
+def _chats(sessions: Path, *, with_calls: bool = False) -> Path:
+    """What people and agents said in some sessions, as lists of messages, with agents' calls."""
+    path = sessions.with_name("calls.jsonl" if with_calls else "chats.jsonl")
     with sessions.open() as log, path.open("w") as chats:
         for session in map(json.loads, log):
-            said = [event for event in session["events"] if event["role"] in roles]
-            messages = [{"role": roles[event["role"]], "content": event["text"]} for event in said]
+            events = (event for event in session["events"] if event["role"] in ROLES)
+            messages = [m for event in events for m in _messages(event, with_calls=with_calls)]
             chats.write(json.dumps({"id": session["session_id"], "messages": messages}) + "\n")
     return path
+
+
+def _messages(event: dict[str, Any], *, with_calls: bool) -> Iterator[dict[str, Any]]:
+    """What was said and, with calls, what an agent called for it, and the result."""
+    message = {"role": ROLES[event["role"]], "content": event["text"]}
+    if not with_calls or not event["action"] or event["role"] != "agent":
+        yield message
+        return
+    call, action = event["event_id"], event["action"]
+    function = {"name": action["type"], "arguments": json.dumps(action["args"])}
+    yield message | {"tool_calls": [{"id": call, "type": "function", "function": function}]}
+    yield {"role": "tool", "tool_call_id": call, "content": action["status"]}
 
 
 def _own(sessions: Path) -> Path:

@@ -377,16 +377,14 @@ def _blocks(content: JsonValue, *kinds: str) -> list[dict[str, JsonValue]]:
     them."""
     if not isinstance(content, list):
         return []
-    parts = (part for part in content if isinstance(part, dict))
-    return [part for part in parts if any(contents.is_part(part, kind) for kind in kinds)]
+    return [part for part in content if isinstance(part, dict) and contents.is_part(part, *kinds)]
 
 
 def _without_calls(content: JsonValue) -> JsonValue:
     """A content without its calls, answers and approvals."""
     if not isinstance(content, list):
         return content
-    kinds = (*contents.PARTS, *contents.APPROVALS)
-    return [part for part in content if not any(contents.is_part(part, one) for one in kinds)]
+    return [part for part in content if not contents.is_part(part, *contents.PARTS, *contents.APPROVALS)]
 
 
 def _result(content: JsonValue) -> JsonValue:

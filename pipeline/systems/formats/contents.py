@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from ....schemas import JsonValue, canonical_json
 from ..base import json_value
 
@@ -30,11 +32,16 @@ def arguments(raw: JsonValue) -> tuple[dict[str, JsonValue], str | None]:
     return (raw, None) if isinstance(raw, dict) else ({"argument": raw}, None)
 
 
-def is_part(part: JsonValue, kind: str) -> bool:
-    """Whether a part's type ends in `kind`, as `server_tool_use` (of a tool that the API runs itself) ends in
-    `tool_use`."""
+def is_part(part: JsonValue, *kinds: str) -> bool:
+    """Whether a part's type ends in one of `kinds`, as `server_tool_use` (of a tool that the API runs itself)
+    ends in `tool_use`."""
     name = part.get("type") if isinstance(part, dict) else None
-    return isinstance(name, str) and f"_{name}".endswith(f"_{kind}")
+    return isinstance(name, str) and (name in kinds or name.endswith(_endings(kinds)))
+
+
+@cache
+def _endings(kinds: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"_{kind}" for kind in kinds)
 
 
 def is_message_part(part: JsonValue) -> bool:
@@ -45,7 +52,7 @@ def is_message_part(part: JsonValue) -> bool:
     if kind in _TEXTS:
         return isinstance(part.get("refusal" if kind == "refusal" else "text"), str)
     medium = isinstance(part.get(kind), dict) or isinstance(part.get("source"), dict)
-    return medium or kind in UNSAID or any(is_part(part, one) for one in (*PARTS, *APPROVALS))
+    return medium or kind in UNSAID or is_part(part, *PARTS, *APPROVALS)
 
 
 def plain_text(content: JsonValue) -> str:

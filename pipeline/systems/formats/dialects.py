@@ -392,7 +392,7 @@ def _is_data(content: Any) -> bool:
 def _part(part: Message) -> Iterator[Message]:
     text = part.get("text")
     kind = part.get("kind")
-    if part.get("type") in UNSAID or any(is_part(part, one) for one in (*PARTS, *APPROVALS)):
+    if part.get("type") in UNSAID or is_part(part, *PARTS, *APPROVALS):
         yield part
     elif tool_parts.is_tool_part(part):
         yield tool_parts.block(part)
