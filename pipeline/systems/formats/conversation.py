@@ -21,7 +21,7 @@ from ....schemas import Action, Event, JsonValue, Outcome, Participant, Trajecto
 from ....schemas.trajectory import ParticipantKind, Setting
 from ..base import ReadOptions, folder_of
 from .contents import arguments, plain_text
-from .marks import answered_words, is_surroundings, veto
+from .marks import answered_words, is_surroundings, spoken_words, veto
 from .marks import error as error_of
 from .rules import Rules
 
@@ -321,6 +321,8 @@ class Talk:
         if kind != "environment" and not is_surroundings(message.text):
             # Under another role it is the output of a command, and answers a pending call.
             self.add_answer(Answer(message.text), message.time, name)
+            for words in spoken_words(message.text):
+                self._add_event(self._person(), "message", message.time, text=words)
             return
         actor = self.add_participant(name, "environment")
         if self.events and [e.kind for e in self.events] == ["start"]:

@@ -17,7 +17,7 @@ from .guess_acts import speech_paths
 from .guess_made import Guess
 from .guess_names import verdicts
 from .guess_spans import kind_at
-from .guess_text import CALLS
+from .guess_text import LAST_FENCE
 from .inputs import fits_name
 from .paths import as_list
 from .survey import PathSummary, Survey, patterns, survey_logs
@@ -25,9 +25,11 @@ from .unclear import open_questions, session_of_rows
 
 SHOWN = 60
 """The most paths that are listed."""
+SHOWN_SCORES = 6
+"""The most names of scores that are listed."""
 MANY = 4
 """Where there are more names of roles than that, others may come that were not seen."""
-SHELLS = ("bash", "sh", "shell", "console", "zsh", "powershell", "mswea_bash_command")
+SHELLS = ("", "bash", "sh", "shell", "console", "zsh", "powershell", "mswea_bash_command")
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,7 @@ def _lines(survey: Survey, guess: Guess) -> Iterator[str]:
     yield from _table("outcomes", guess.outcomes, "a number, true or false, or a text")
     for name, path in guess.outcomes.items():
         yield from _table(f"values.{_key(name)}", verdicts(survey.paths[path]), "word -> number")
+    yield from _scores(guess)
     yield from _events(survey, guess)
     yield from _roles(guess)
     yield from _actions(guess)
@@ -227,6 +230,18 @@ def _input(survey: Survey, guess: Guess) -> Iterator[str]:
         yield f"rounds = {{ {rounds} }}    # a record has what each said, in this order: `said` is one of it"
 
 
+def _scores(guess: Guess) -> Iterator[str]:
+    scores = guess.scores
+    if scores is None:
+        return
+    yield f"\n[scores]    # each an outcome: {', '.join(map(_comment, scores.names[:SHOWN_SCORES]))}"
+    yield f"at = {toml_string(scores.at)}"
+    yield f"name = {toml_string(scores.name)}"
+    yield f"value = {_list(scores.values)}"
+    if scores.of_part:
+        yield f'skip = {{ {_key(scores.of_part)} = "*" }}    # scores of a part of the session'
+
+
 def _unread_files(survey: Survey) -> list[Path]:
     """The files that the draft does not read."""
     names = patterns(survey.files)
@@ -253,6 +268,7 @@ def _constants(survey: Survey, guess: Guess) -> Iterator[str]:
 def _has_actions(guess: Guess) -> bool:
     return (
         guess.fence is not None
+        or bool(guess.call_patterns)
         or guess.code is not None
         or "action" in guess.event
         or "command" in guess.event
@@ -311,8 +327,8 @@ def _events(survey: Survey, guess: Guess) -> Iterator[str]:
             yield f"at = {toml_string(guess.at)}"
         if guess.each:
             yield "each = true    # a record is one message"
-        if guess.reply:
-            yield f"reply = {toml_string(guess.reply)}    # what came back"
+        if back := [path for path in (guess.artifacts, guess.reply) if path]:
+            yield f"reply = {toml_string(back[0]) if len(back) == 1 else _list(back)}    # what came back"
         if guess.briefing:
             yield f"told = {toml_string(guess.briefing)}    # what the agents were told: they alone see it"
         if guess.growing:
@@ -322,6 +338,8 @@ def _events(survey: Survey, guess: Guess) -> Iterator[str]:
         yield "\n[spans]    # runs of models, tools and agents, with input and output"
         if guess.at:
             yield f"at = {toml_string(guess.at)}"
+        if guess.joined:
+            yield "joined = true    # records of one native_id are a session"
         yield from _fields(survey, guess.spans)
         kind = str(guess.spans["kind"])
         yield "[spans.kinds]    # model, tool, agent or other"
@@ -432,9 +450,10 @@ def _role_rules(guess: Guess) -> Iterator[str]:
 
 
 def _actions(guess: Guess) -> Iterator[str]:
-    if guess.has_python_calls:
-        yield "\n[[actions]]    # texts that are nothing but a call"
-        yield f"pattern = '{CALLS}'"
+    for pattern in guess.call_patterns:
+        yield "\n[[actions]]    # calls in what the agent says"
+        literal = toml_string(pattern) if "'" in pattern else f"'{pattern}'"
+        yield f"pattern = {literal}"
     if guess.code:
         yield f"\n[[actions]]    # the fenced code is what was done\nname = {toml_string(guess.code)}"
         yield "pattern = '\\A(?P<command>[\\s\\S]+)\\Z'"
@@ -443,6 +462,9 @@ def _actions(guess: Guess) -> Iterator[str]:
     yield "\n[[actions]]    # fenced blocks in what the agent says"
     name = "bash" if guess.fence in SHELLS else guess.fence
     yield f"name = {toml_string(name)}"
+    if not guess.fence:
+        yield f"pattern = {toml_string(LAST_FENCE)}"
+        return
     yield f"pattern = '```{re.escape(guess.fence)}[ \\t]*\\n(?P<command>[\\s\\S]*?)\\n[ \\t]*```'"
 
 
@@ -464,11 +486,12 @@ def _unmapped_paths(survey: Survey, guess: Guess) -> Iterator[str]:
         for path in as_list(guess.spans.get(field))
         for sign in (".", "[")
     )
+    scores = f"{guess.scores.at}[]." if guess.scores else inside
     rest = [
         one
         for one in survey.paths.values()
         if one.path not in mapped_paths
-        and not one.path.startswith((inside, *below))
+        and not one.path.startswith((inside, scores, *below))
         and not one.has_only("object", "list")
     ]
     if rest:

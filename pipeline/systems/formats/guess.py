@@ -40,10 +40,12 @@ from .guess_names import (
     verdicts,
 )
 from .guess_records import distinct_records, sessions_of, value_at
+from .guess_scores import scores_in
 from .guess_sessions import TALKS, session_ids
 from .guess_shapes import (
     dialect_counts,
     set_event_shape,
+    set_list_pairs,
     set_list_shape,
     set_message_shape,
     set_pair_shape,
@@ -89,6 +91,9 @@ def guess_mapping(survey: Survey) -> Guess:
         return guess
     lists = _lists(survey)
     score, path = _best_list(lists)
+    if set_list_pairs(guess, survey):
+        _set_session(guess, survey)
+        return guess
     if score > 0 and len(survey.paths[path].lengths) < RARE * len(survey.records) and _is_table(survey):
         score = 0.0
     if score > 0:
@@ -105,8 +110,23 @@ def guess_mapping(survey: Survey) -> Guess:
         shape(guess, survey) for shape in (set_text_shape, set_pair_shape, set_table_shape, set_column_shape)
     ):
         return guess
+    if _leaves_out_speech(guess, survey):
+        return Guess()
     _set_session(guess, survey)
     return guess
+
+
+def _leaves_out_speech(guess: Guess, survey: Survey) -> bool:
+    """Whether sentences stand in lists within other lists, to which no path leads, where a list has no texts;
+    or in lists of turns there, where nobody is known who speaks in a list or table."""
+    if guess.shape not in ("list", "table"):
+        return False
+    deep = [path for path, one in survey.paths.items() if path.count("[]") > 1 and is_utterance(one)]
+    if guess.roles and not any(role.is_known for role in guess.roles):
+        keys = {path.rpartition("[].")[0].rpartition(".")[2].lower() for path in deep}
+        return not keys.isdisjoint(LISTS)
+    is_silent = guess.shape == "list" and "text" not in guess.event
+    return is_silent and any(not path.startswith(f"{guess.at}[") for path in deep)
 
 
 def _best_list(lists: list[tuple[float, str]]) -> tuple[float, str]:
@@ -260,15 +280,19 @@ def _set_session(guess: Guess, survey: Survey) -> None:
         and path not in mapped_paths
         and not field.has_only("list", "object")
     }
-    if guess.shape != "table" and not guess.each:
+    if guess.shape == "spans" and not guess.each:
+        guess.native_id = _shared_session(survey)
+        guess.joined = bool(guess.native_id)
+    if guess.shape != "table" and not guess.each and not guess.native_id:
         guess.native_id = _ids(heads, survey)
-    if (not guess.native_id and survey.per_file) or (guess.shape == "table" and not guess.native_id):
+    if not guess.native_id and (survey.per_file or guess.each or guess.shape == "table"):
         guess.native_id = _places(survey)
     _set_head(guess, survey, heads)
     columns, guess.tags = guess.tags, {}
     if survey.format == "text":
         heads.pop("file", None)
     _set_labels(guess, survey, heads)
+    guess.scores = None if guess.each or guess.shape == "table" else scores_in(survey)
     _name_success(guess, survey)
     _set_request(guess, heads)
     if guess.shape == "table" or guess.each:
@@ -461,6 +485,15 @@ def _places(survey: Survey) -> list[str]:
             if len(set(keys)) == len(stems):
                 return paths
     return []
+
+
+def _shared_session(survey: Survey) -> list[str]:
+    """The field that names a session of several traces, such as those of its turns; none where each has a
+    session of its own."""
+    fields = [one for one in fields_named(survey.paths, TALKS, depth=3) if snake_case(one.key) in TALKS]
+    paths = [one.path for one in fields if one.has_only("text", "number")]
+    names = {path: [value for one in survey.records if (value := value_at(one, path))] for path in paths}
+    return [path for path, many in names.items() if len(set(map(str, many))) < len(many)][:1]
 
 
 def _ids(heads: dict[str, PathSummary], survey: Survey) -> list[str]:

@@ -16,7 +16,7 @@ from .guess_made import Guess
 from .guess_meanings import CODES, ENDINGS, FLAWS, HTTP_CODES
 from .guess_names import SPEECH, TOOLS, fields_named, is_label, snake_case
 from .guess_records import events_of, sessions_of
-from .guess_text import CALLS, FENCE
+from .guess_text import CALLS, FENCE, LAST_FENCE, TAGGED
 from .paths import Getter, as_list, getter
 from .survey import PathSummary, Survey
 
@@ -261,16 +261,26 @@ def _action_path(guess: Guess) -> str:
     return as_list(guess.event.get("action", guess.event.get("command")) or [""])[0]
 
 
+LAST = 0.25
+"""The least share of texts that end with a fenced block, and of those that are outputs, where the blocks are
+an agent's commands."""
+
+
 def fence(guess: Guess, survey: Survey, inside: str) -> str | None:
     """The language of the fenced blocks in texts, where no field has actions and at least two, and a fifth,
-    of the texts have a block; else None."""
+    of the texts have a block; "" where as many as LAST end with one that names no language, and as many are
+    what a scaffold says of commands; else None."""
     path = guess.event.get("text", f"{inside}content")
     field = survey.paths.get(as_list(path)[0])
     languages = [match[1] for text in (field.texts if field else []) if (match := FENCE.search(text))]
     has_tools = f"{inside}tool_calls" in survey.paths or "action" in guess.event or "command" in guess.event
-    if has_tools or field is None or len(languages) < max(2, 0.2 * len(field.texts)):
+    if has_tools or field is None:
         return None
-    return max(set(languages), key=languages.count)
+    if len(languages) >= max(2, 0.2 * len(field.texts)):
+        return max(set(languages), key=languages.count)
+    ends = sum(bool(re.search(LAST_FENCE, text)) for text in field.texts)
+    outputs = sum(map(marks.is_observation, field.texts))
+    return "" if min(ends, outputs) >= max(2, LAST * len(field.texts)) else None
 
 
 def observation_prefix(guess: Guess, survey: Survey) -> str | None:
@@ -305,12 +315,15 @@ def _speech(guess: Guess) -> tuple[Getter, Getter]:
     return getter(role), getter(text)
 
 
-def has_python_calls(guess: Guess, survey: Survey, inside: str) -> bool:
-    """Whether at least two, and a tenth, of the texts are nothing but calls as Python writes them, and no
-    field has calls."""
+def call_patterns(guess: Guess, survey: Survey, inside: str) -> list[str]:
+    """The patterns of calls in tags, or of calls as Python writes them, where nothing else is in a text:
+    those that at least two, and a tenth, of the texts have; none where a field has calls."""
     path = guess.event.get("text", f"{inside}content")
     field = survey.paths.get(as_list(path)[0])
-    if field is None or f"{inside}tool_calls" in survey.paths or {"action", "command"} & set(guess.event):
-        return False
-    pattern = re.compile(rf"\A(?:{CALLS})+\]?\s*\Z".replace("?P<action>", "").replace("?P<arguments>", ""))
-    return sum(bool(pattern.match(text)) for text in field.texts) >= max(2, 0.1 * len(field.texts))
+    calls = survey.paths.get(f"{inside}tool_calls")
+    if field is None or (calls and not calls.has_only()) or {"action", "command"} & set(guess.event):
+        return []
+    least = max(2, 0.1 * len(field.texts))
+    in_tags = [one for one in TAGGED if sum(bool(re.search(one, text)) for text in field.texts) >= least]
+    whole = re.compile(rf"\A(?:{CALLS})+\]?\s*\Z".replace("?P<action>", "").replace("?P<arguments>", ""))
+    return in_tags or [CALLS] * (sum(bool(whole.match(text)) for text in field.texts) >= least)

@@ -20,6 +20,8 @@ BRIEFINGS = (
     "instructions",
 )
 """Names of what agents were told, beside the list of messages."""
+ARTIFACTS = "artifacts"
+"""The name of what an agent handed over, as tasks of the A2A protocol have it."""
 WORDS = 4
 """A text of so many words, or more, is no name."""
 LEAST = 0.3
@@ -32,6 +34,8 @@ def set_reply(guess: Guess, survey: Survey) -> None:
     """Set where the reply to a list of messages is, and whether records continue each other."""
     at = guess.at or ""
     guess.reply = reply(survey, at)
+    beside = f"{at.rpartition('.')[0]}.{ARTIFACTS}".lstrip(".")
+    guess.artifacts = beside if f"{beside}[].parts" in survey.paths else None
     guess.briefing = _briefing(survey, at)
     calls = [
         (turns.events_in(record, at, None), reply_in(record, Messages(at=at, reply=guess.reply)))

@@ -23,13 +23,15 @@ from .guess_names import (
 )
 from .guess_records import events_of, items_in, value_at
 from .guess_roles import is_call, role_of, roles_of
-from .guess_speakers import FEW, TYPES, sentence_fields, set_roles, speaker_fields
+from .guess_speakers import FEW, TYPES, sentence_fields, set_roles, set_senders_of_kinds, speaker_fields
 from .guess_times import set_time_field
 from .paths import getter
 from .survey import PathSummary, Survey
 
 KINDS = {"type", "subtype", "kind", "event"}
 """Last words of the names of fields that say of what kind an event is."""
+CHANGED = {"clean", "cleaned", "processed", "preprocessed", "normalized", "tokenized", "lemmatized", "masked"}
+"""Words in the names of fields with what was said after changes: the words themselves come first."""
 LABELS_OF_RESULTS = ("observation", "observation_type", "result_type")
 
 
@@ -58,7 +60,10 @@ def set_event_fields(guess: Guess, survey: Survey, inside: str) -> None:
     text = [field for field in text if parent_of(field) not in {*TOOLS, *NAMES["result"]}] or (
         [] if actions else text
     )
-    if role is None:
+    text.sort(key=lambda field: not CHANGED.isdisjoint(snake_case(field.key).split("_")))
+    if role is None and (first := first_field(text)) and set_senders_of_kinds(guess, survey, inside):
+        guess.event["text"] = first.path
+    elif role is None:
         _set_without_speaker(
             guess,
             survey,

@@ -8,6 +8,7 @@ from typing import Literal
 
 from ....schemas.trajectory import ParticipantKind
 from .guess_roles import Role
+from .guess_scores import Scores
 from .paths import as_list
 from .survey import PathSummary
 
@@ -30,6 +31,8 @@ class Guess:
     head: dict[str, str] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     outcomes: dict[str, str] = field(default_factory=dict)
+    scores: Scores | None = None
+    """The list of scores, each of which is an outcome."""
     secrets: list[str] = field(default_factory=list)
     roles: list[Role] = field(default_factory=list)
     patterns: list[str] = field(default_factory=list)
@@ -42,8 +45,12 @@ class Guess:
     is_alternating: bool = False
     """Whether no field says who speaks, and two speak in turn."""
     reply: str | None = None
+    artifacts: str | None = None
+    """Path of what the agent handed over, in parts, beside the list of messages."""
     briefing: str | None = None
     """Path of what the agents were told, where it stands beside the list of messages."""
+    joined: bool = False
+    """Whether the spans of several records are those of one session."""
     growing: bool = False
     """Whether records are calls of a model that continue each other."""
     notes: tuple[str, list[str]] | None = None
@@ -80,15 +87,20 @@ class Guess:
     """Actions that only say something."""
     constant_role: str | None = None
     fence: str | None = None
-    """The language of the fenced blocks in the agent's texts that are its actions."""
+    """The language of the fenced blocks in the agent's texts that are its actions; "" for unmarked ones."""
     code: str | None = None
     """The language of the fenced blocks of pages, which are all that is read of them."""
-    has_python_calls: bool = False
-    """Whether texts are calls as Python writes them."""
+    call_patterns: list[str] = field(default_factory=list)
+    """Patterns of calls that agents write into their texts."""
 
     @property
     def mapped_paths(self) -> set[str]:
         """The paths of what happened: fields of the events, their list, and the reply."""
         fields = [*self.event.values(), *self.spans.values(), *self.fields.values()]
         inside = {one for path in fields for one in as_list(path)}
-        return inside | {self.at or "", (self.reply or "").replace("[0]", "[]"), self.briefing or ""}
+        return inside | {
+            self.at or "",
+            (self.reply or "").replace("[0]", "[]"),
+            self.briefing or "",
+            self.artifacts or "",
+        }

@@ -41,7 +41,7 @@ from .guess_times import set_seq_field
 from .mapped_paths import PLACES
 from .paths import as_list, expression, getter
 from .survey import PathSummary, Survey
-from .turns import is_texts
+from .turns import is_texts, rounds_of
 
 MARKED = 0.8
 """Share of a list's texts that must begin with a speaker's mark, and of the records that must be events."""
@@ -103,6 +103,7 @@ def set_list_shape(guess: Guess, survey: Survey, path: str) -> None:
         guess.shape = "list"
         set_event_fields(guess, survey, inside)
         guess_acts.set_statuses(guess, survey, inside)
+        guess.roles = [_with_kind_beside(role, survey) for role in guess.roles]
     if guess.shape == "messages":
         senders = list(_message_senders(survey, path))
         guess.kinds_from_names = contrary_kinds(senders)
@@ -114,7 +115,18 @@ def set_list_shape(guess: Guess, survey: Survey, path: str) -> None:
             guess.roles = roles_of([*roles.values.items(), ("assistant", 0)])
     guess.fence = guess_acts.fence(guess, survey, inside)
     guess.observation_prefix = guess_acts.observation_prefix(guess, survey) if guess.fence else None
-    guess.has_python_calls = guess.fence is None and guess_acts.has_python_calls(guess, survey, inside)
+    guess.call_patterns = guess_acts.call_patterns(guess, survey, inside) if guess.fence is None else []
+
+
+def _with_kind_beside(role: Role, survey: Survey) -> Role:
+    """A role whose name says nothing with the kind that an object of the records has under that name, such as
+    `{"agents": {"0": "human"}}`, where it is the same in all."""
+    words = [one for path, one in survey.paths.items() if path.endswith(f".{role.name}") and "[]" not in path]
+    roles = [role_of(word) for one in words if one.has_only("text") for word in one.values]
+    kinds = {one.kind for one in roles}
+    if role.is_known or len(kinds) != 1 or not all(one.is_known for one in roles):
+        return role
+    return replace(role, kind=kinds.pop(), is_known=True)
 
 
 def _speaker_marks(survey: Survey, path: str) -> tuple[str, Counter[str]] | None:
@@ -290,6 +302,26 @@ def set_pair_shape(guess: Guess, survey: Survey) -> bool:
     if when is not None:
         guess.event["time"] = when.path
     guess.tags = _constant_columns(survey, guess.native_id, guess.mapped_paths)
+    return True
+
+
+def set_list_pairs(guess: Guess, survey: Survey) -> bool:
+    """Shape the guess as a list of questions beside the list of their answers; False where there are none of
+    one length in each record."""
+    fields: dict[str, str] = {}
+    for names, role in PAIRS[1:]:
+        lists = [
+            one for one in fields_named(survey.paths, names, depth=0) if f"{one.path}[].turn" in survey.paths
+        ]
+        fields |= {role: lists[0].path} if lists else {}
+    getters = [getter(path) for path in fields.values()]
+    rounds = [rounds_of([[at(record)] for at in getters]) for record in survey.records]
+    if len(fields) < 2 or not all(rounds):
+        return False
+    guess.fields = {**fields}
+    guess.roles = roles_of((role, len(survey.records)) for role in fields)
+    guess.shape, guess.at = "pairs", "turns"
+    guess.event = {"role": "turns[].role", "text": "turns[].text"}
     return True
 
 

@@ -312,6 +312,31 @@ def _has_both_sides(roles: list[Role]) -> bool:
     return {"human", "agent"} <= {one.kind for one in roles if one.is_known}
 
 
+def set_senders_of_kinds(guess: Guess, survey: Survey, inside: str) -> bool:
+    """Set who speaks where a sender is one of several objects by its kind, as in `from.user.displayName` of
+    Teams; False where there is none."""
+    names = rf"(?:{'|'.join(SPEAKERS)})\.(\w+)\.(?:displayName|display_name|name)"
+    pattern = re.compile(re.escape(inside) + names)
+    senders = {
+        match[1]: one
+        for path, one in survey.paths.items()
+        if (match := pattern.fullmatch(path)) and one.kinds["text"]
+    }
+    kinds = {kind: role_of(kind).kind for kind in senders}
+    if "human" not in kinds.values():
+        return False
+    senders = dict(sorted(senders.items(), key=lambda item: kinds[item[0]] == "agent"))  # bots stand last
+    guess.event["role"] = [one.path for one in senders.values()]
+    guess.roles = [
+        replace(role, kind=kinds[kind], is_known=True)
+        for kind, one in senders.items()
+        for role in roles_of(one.values.items())
+    ]
+    *_, (last, bot) = senders.items()
+    guess.bot_path = bot.path if kinds[last] == "agent" else None
+    return True
+
+
 def _set_bots(guess: Guess, survey: Survey, inside: str, role: PathSummary) -> None:
     """Set the field that says who is a bot: a flag, or one that only bots have; then other fields name those
     who speak, too."""

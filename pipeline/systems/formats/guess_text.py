@@ -36,6 +36,7 @@ PATTERNS = (
     r"^<\|(?:im_start\|>)?(?P<speaker>[a-z_]+)(?:\|>)?[ \t]*\n?",
     r"^(?:#{1,6}|\*\*|\[)[ \t]*(?P<speaker>" + _NAME + r")(?:\*\*|\])?[ \t]*:(?:\*\*)?[ \t]*",
     r"^#{1,6}[ \t]+(?P<speaker>" + _NAME + r")[ \t]*$",
+    r"^(?:-{3,}[ \t]*\n\s*)?_?\*\*(?P<speaker>" + _NAME + r")\*\*_?[ \t]*$",
     r"^\[?(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?\S*?)\]?(?: -|,|\|)?[ \t]+(?P<speaker>"
     + _NAME
     + r")[ \t]*[:>][ \t]*",
@@ -64,9 +65,19 @@ CALLS = (
     r"(?:\A\s*\[?|, ?)(?P<action>[A-Za-z_][\w.]*)\((?P<arguments>[\s\S]*?)\)(?=\]?\s*\Z|, ?[A-Za-z_][\w.]*\()"
 )
 """Calls as Python writes them, one or a list of them, where they are all of a text."""
+TAGGED = (
+    r"""<function=(?P<action>[^>\s]+)>(?P<arguments>[\s\S]*?)</function>""",
+    r"""<tool_call>\s*\{\s*["']name["']:\s*["'](?P<action>[^"']+)["'],\s*"""
+    r"""["']arguments["']:\s*(?P<arguments>\{[\s\S]*?\})\s*\}\s*</tool_call>""",
+    r"""<tool_call>\s*\{\s*["']arguments["']:\s*(?P<arguments>\{[\s\S]*?\}),\s*"""
+    r"""["']name["']:\s*["'](?P<action>[^"']+)["']\s*\}\s*</tool_call>""",
+)
+"""Calls in tags, as models write them that have no field for calls (OpenHands, SWE-smith, Qwen, Hermes)."""
 FENCED = r"^```(?P<speaker>\w*)[ \t]*\n(?P<text>[\s\S]*?)\n?```[ \t]*$"
 """A whole fenced block, with the language that it is marked as."""
 FENCE = re.compile(r"```([\w-]+)[ \t]*\n[\s\S]*?\n[ \t]*```")
+LAST_FENCE = r"```[ \t]*\n(?P<command>(?:(?!```)[\s\S])*?)\n?[ \t]*```\s*\Z"
+"""An unmarked block at the end of a text."""
 
 
 def pattern_of(texts: Sequence[str]) -> str | None:

@@ -22,6 +22,7 @@ from ....schemas.base import repeated
 from ....schemas.text import count_of
 from ..base import ending, numbered_lines, parse_json, plain_json
 from . import excel, parquet
+from .event_files import event_files
 from .mapping import Input, Mapping
 from .numbered import gather_turns
 from .paths import as_list, getter
@@ -77,7 +78,9 @@ Record = Row
 
 def format_of(path: Path) -> str | None:
     """The format by the file's name, else by its first bytes; None for a name without a format and content
-    that is no JSON."""
+    that is no JSON. A folder with a file for each event is JSON Lines."""
+    if path.is_dir():
+        return "jsonl" if event_files(path) else None
     end = ending(path).lower()
     form = FORMATS.get(end)
     if form is not None and end != LOG:
@@ -100,7 +103,8 @@ def is_mapped(path: Path, mapping: Mapping) -> bool:
     or names the format."""
     layout = mapping.input
     if layout.files is not None:
-        return fits_name(path.name, as_list(layout.files))
+        names = [path.name, *{one.name for one in event_files(path)[:1]}]
+        return any(fits_name(name, as_list(layout.files)) for name in names)
     form = format_of(path)
     if layout.format is None:
         return form != "text" or mapping.turns is not None
@@ -163,7 +167,10 @@ def _turns_of_round(
 def _file_records(path: Path, layout: Input, names: Collection[str], as_written: bool) -> Iterator[Record]:
     """The records of a file before `layout` makes others of them."""
     form = layout.format or format_of(path) or "jsonl"
-    if form == "csv":
+    if path.is_dir():
+        for number, file in enumerate(event_files(path), start=1):
+            yield number, _decoded_value(file.read_bytes(), str(file), None, layout.encoding)
+    elif form == "csv":
         yield from _rows_of_csv(path, layout.encoding, names, as_written)
     elif form == "parquet":
         yield from parquet.rows(path)

@@ -38,6 +38,7 @@ from ..base import (
     quarantine_failure,
 )
 from . import chat, dialects, inputs, interleaved, mapped_messages, mapped_spans, turns
+from .event_files import event_files
 from .inputs import Record
 from .mapped_paths import MappedSessions, Numbered
 from .mapped_session import MappedSession
@@ -50,9 +51,10 @@ LOOK = 20
 
 
 def recognises(path: Path) -> bool:
-    """A file whose name says one of the formats, or that has a JSON object on one of its first lines."""
+    """A file whose name says one of the formats, or that has a JSON object on one of its first lines; or a
+    folder with a file for each event."""
     if not path.is_file():
-        return False
+        return bool(event_files(path))
     if inputs.format_of(path) not in (None, "jsonl"):
         return True
     first = itertools.islice(json_lines(path), LOOK)
@@ -75,6 +77,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
     sessions = MappedSessions(mapping, options, str(path))
     if mapping.messages is not None and mapping.messages.growing:
         yield from _call_sessions(path, sessions)
+    elif mapping.spans is not None and mapping.spans.joined and mapping.events_at is not None:
+        yield from _joined_sessions(path, sessions)
     elif mapping.events_at is None:
         yield from _event_sessions(path, sessions)
     else:
@@ -85,7 +89,8 @@ def lines_apart(path: Path, options: ReadOptions) -> bool:
     """Whether each line is a session."""
     mapping = parse(options.map or "")
     grows = mapping.messages is not None and mapping.messages.growing
-    return mapping.events_at is not None and not grows and _is_lines(path, mapping.input)
+    joins = mapping.spans is not None and mapping.spans.joined
+    return mapping.events_at is not None and not (grows or joins) and _is_lines(path, mapping.input)
 
 
 def sessions_apart(path: Path, options: ReadOptions, size: int) -> Iterator[Span]:
@@ -107,7 +112,11 @@ def read_span(path: Path, options: ReadOptions, span: Span) -> Iterator[Trajecto
 
 
 def _is_lines(path: Path, layout: Input) -> bool:
-    return (layout.format or inputs.format_of(path) or "jsonl") == "jsonl" and layout.keeps_records
+    return (
+        path.is_file()
+        and (layout.format or inputs.format_of(path) or "jsonl") == "jsonl"
+        and layout.keeps_records
+    )
 
 
 def _record_sessions(
@@ -120,6 +129,32 @@ def _record_sessions(
             yield record
         else:
             yield from items_until_failure(_sessions_of_record(record, number, sessions), str(path), number)
+
+
+def _joined_sessions(path: Path, sessions: MappedSessions) -> Iterator[Trajectory | Quarantined]:
+    """The sessions of a file of traces, each made of the traces that name it."""
+    records_by_session: dict[object, list[Numbered]] = {}
+    for number, value in _distinct_records(path, sessions, None):
+        record = only_object(value, str(path), number)
+        if isinstance(record, Quarantined):
+            yield record
+        else:
+            records_by_session.setdefault(_owner(record, sessions) or (number,), []).append((number, record))
+    for many in records_by_session.values():
+        records = [record for _, record in many]
+        whole = sessions.tail(records, _merged(records)) if len(records) > 1 else records[0]
+        number = many[0][0]
+        yield from items_until_failure(_sessions_of_record(whole, number, sessions), str(path), number)
+
+
+def _merged(values: list[Any]) -> Any:
+    """Objects as one, with their lists one behind the other, and else the first of their values."""
+    if all(isinstance(one, list) for one in values):
+        return list(itertools.chain(*values))
+    if not all(isinstance(one, dict) for one in values):
+        return next((one for one in values if one is not None), None)
+    keys = dict.fromkeys(key for one in values for key in one)
+    return {key: _merged([one[key] for one in values if one.get(key) is not None]) for key in keys}
 
 
 def _sessions_of_record(

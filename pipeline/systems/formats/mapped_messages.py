@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ....schemas import Quarantined, Trajectory
-from . import chat, dialects, growing, part_kinds, turns
+from . import chat, dialects, growing, opencode, part_kinds, turns
 from .conversation import Call, ChatMessage, Talk, outcomes, submission_of
 from .mapped_paths import HEAD, MappedSessions, Numbered, action_of
 from .mapped_values import expect_text, tag
 from .mapping import ROLES, Messages
-from .paths import decode_json, getter
+from .paths import as_list, decode_json, getter
 from .rules import rules
 from .turns import Place
 
@@ -64,27 +64,42 @@ def session_of(
 def _usages(items: Iterable[Any]) -> list[Any]:
     """The usage of each answer of Anthropic's API, where all that the assistant said has it: Claude Code logs
     each part of an answer as a message with the answer's id, and the last one has the whole count. A request
-    repeats earlier answers without theirs, so that a sum would be too small."""
+    repeats earlier answers without theirs, so that a sum would be too small. Else that of opencode's
+    answers."""
+    items = list(items)
     answers = [item for item in items if isinstance(item, dict) and item.get("role") == "assistant"]
     usages = {
         str(item["id"]): item["usage"]
         for item in answers
         if item.get("type") == "message" and "id" in item and isinstance(item.get("usage"), dict)
     }
+    if not answers:
+        return [usage for item in items if (usage := opencode.usage(item)) is not None]
     return [*usages.values()] if all(str(item.get("id")) in usages for item in answers) else []
 
 
 def reply_in(record: dict[str, Any], messages: Messages | None) -> list[Any]:
-    """The messages of the reply, where it stands apart from the list: a message, or a list of messages or
-    calls. A text is decoded where it holds an agent's messages as JSON, as cells of tables do; else it is
-    what the assistant said."""
-    back = getter(messages.reply)(record) if messages and messages.reply else None
+    """The messages of the reply, where it stands apart from the list."""
+    paths = as_list(messages.reply) if messages else []
+    return [message for path in paths for message in _reply_of(getter(path)(record))]
+
+
+def _reply_of(back: Any) -> list[Any]:
+    """What came back as messages: one, or a list of messages, calls or parts that an agent handed over.
+
+    A text is decoded where it holds an agent's messages as JSON, as cells of tables do; else it is what the
+    assistant said.
+    """
     if isinstance(back, str):
         inside = decode_json(back)
         many = inside if isinstance(inside, list) else [inside]
         back = many if many and all(map(_is_answer, many)) else {"role": "assistant", "content": back}
     if isinstance(back, list):
-        return [one for one in back if isinstance(one, dict)]
+        objects = (one for one in back if isinstance(one, dict))
+        return [
+            {"role": "assistant", "parts": one["parts"]} if "parts" in one and "role" not in one else one
+            for one in objects
+        ]
     return [{"role": "assistant", **back}] if isinstance(back, dict) else []
 
 
@@ -169,7 +184,7 @@ def trajectory(talk: Talk, value: dict[str, Any], number: int | None, sessions: 
         system=sessions.system,
         has_native_id=native is not None,
         tags=tags,
-        outcomes=outcomes({name: at(value) for name, at in sessions.outcomes.items()}),
+        outcomes=outcomes(sessions.outcome_values(value)),
         **head,
     )
     update = {"condition": sessions.options.condition or head["condition"]}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ....schemas import Action, JsonValue
 from ....schemas.event import EventKind
-from ..base import ReadOptions, expect, python_literal, without_halves
+from ..base import ReadOptions, expect, json_value, python_literal, without_halves
 from . import marks
 from .mapped_values import expect_text, is_name, iso_of, seconds_of
 from .mapping import ANY, Mapping, RoleRule
@@ -39,6 +39,7 @@ HEAD = ("condition", "task", "instance", "agent", "agent_model", "setting")
 
 PLACES = ("$file", "$folder", "$folder2", "$folder3")
 """In `native_id`, the name of the file, of its folder, of the folder around that ..."""
+_PARAMETER = re.compile(r"<parameter=([^>\s]+)>\n?([\s\S]*?)\n?</parameter>")
 MOST_TRAITS = 4096
 """Most different traits that are cached."""
 Numbered = tuple[int | None, dict[str, Any]]
@@ -130,6 +131,7 @@ class MappedSessions:
             name: _number_getter(getter(path), mapping.values.get(name, {}))
             for name, path in mapping.outcomes.items()
         }
+        self.scores = _scores_getter(mapping)
         conditions = [rule.where for rule in mapping.kinds] + mapping.filter.keep + mapping.filter.skip
         self.rule_paths = {path: at(path) for condition in conditions for path in condition}
         self.columns = [
@@ -144,6 +146,10 @@ class MappedSessions:
         more = [rule.where for rule in mapping.role_rules] + [rule.where for rule in mapping.results]
         more += [rule.where for rule in mapping.actions]
         self.where_paths = {path: at(path) for condition in more for path in condition}
+
+    def outcome_values(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Outcome -> its value in a record; of several scores of a name the last one's."""
+        return {**{name: at(record) for name, at in self.outcomes.items()}, **self.scores(record)}
 
     def native_id(self, record: dict[str, Any]) -> str | None:
         """The session of a record: the value of the mapping's field, None where the record has none; without
@@ -330,14 +336,16 @@ class MappedSessions:
 def action_of(name: str, match: re.Match[str]) -> Action:
     """The action that a pattern found: its name is the group `action`, else `name`.
 
-    Its arguments are the groups. Of a pattern with `action`, those that the group `arguments` holds as Python
-    writes a call's stand in its place; where that is anything else, it is kept as `raw`, too.
+    Its arguments are the groups. Of a pattern with `action`, those that the group `arguments` holds (as
+    Python writes a call's, as an object, or in tags) stand in its place; where that is anything else, it is
+    kept as `raw`, too.
     """
     groups: dict[str, JsonValue] = {key: one for key, one in match.groupdict().items() if one is not None}
     if "action" not in groups:
         return Action(name=name, arguments=groups)
     action, text = str(groups.pop("action")), str(groups.get("arguments", ""))
     keywords = _keywords(text)
+    keywords = _object(text) if keywords is None else keywords
     if keywords is None:
         return Action(name=action, arguments=groups, raw=text)
     groups.pop("arguments", None)
@@ -356,6 +364,20 @@ def _keywords(text: str) -> dict[str, JsonValue] | None:
     return keywords if not call.args and len(keywords) == len(call.keywords) else None
 
 
+def _object(text: str) -> dict[str, JsonValue] | None:
+    """The object that a text is, in JSON or as Python writes one, or whose values stand in tags with their
+    names; None for any other text."""
+    try:
+        value = json_value(text)
+    except ValueError:
+        try:
+            value = plain_value(python_literal(text.strip()))
+        except ValueError:
+            value = {match[1]: match[2] for match in _PARAMETER.finditer(text)}
+            return value if value and not _PARAMETER.sub("", text).strip() else None
+    return value if isinstance(value, dict) else None
+
+
 def _file_name_getter(path: str, source: str) -> Getter | None:
     """A getter of the file's name, or of a folder's that it is in; None where `path` is a field's."""
     if path not in PLACES:
@@ -364,6 +386,28 @@ def _file_name_getter(path: str, source: str) -> Getter | None:
     place = PLACES.index(path)
     name = names[place] if place < len(names) else ""
     return lambda record: name
+
+
+def _scores_getter(mapping: Mapping) -> Callable[[Any], dict[str, Any]]:
+    """A getter of the scores in a record, by name, without those of no value."""
+    scores = mapping.scores
+    if scores is None:
+        return lambda record: {}
+    at, name, value = getter(scores.at), getter(scores.name), first_of(as_list(scores.value))
+    paths = {path: getter(path) for path in scores.skip}
+
+    def is_read(item: Any) -> bool:
+        return not paths or not fits(scores.skip, lambda path: paths[path](item))
+
+    def get_scores(record: Any) -> dict[str, Any]:
+        items = at(record)
+        values = dict[str, Any]()
+        for item in filter(is_read, items if isinstance(items, list) else ()):
+            if isinstance(key := name(item), str) and (score := value(item)) is not None:
+                values[key] = _number_getter(lambda one: one, mapping.values.get(key, {}))(score)
+        return values
+
+    return get_scores
 
 
 def _time_getter(at: Getter, time_format: str | None, unsaid: str | None) -> Getter:

@@ -24,7 +24,7 @@ from . import contents, marks
 from .mapped_paths import HEAD, Fields, MappedSessions
 from .mapped_speakers import Speakers
 from .mapped_values import as_hashable, describe, expect_text, moment, tag, utterance
-from .paths import Getter, decode_json
+from .paths import decode_json
 
 USER = "user"
 """Who asks, where only the request is logged."""
@@ -343,7 +343,7 @@ class MappedSession:
             tags=tags | sessions.options.tags,
             participants=self.speakers.participants(head),
             events=_events(rows),
-            outcomes=tuple(_outcomes(sessions.outcomes, tail)),
+            outcomes=tuple(_outcomes(sessions.outcome_values(tail))),
             states=self.states,
             hidden=sessions.heads["hidden"](self.head),
         )
@@ -365,9 +365,8 @@ def _events(rows: Sequence[tuple[Any, ...]]) -> Any:
     return Events(columns) if columns.are_events() else columns.dictionaries()
 
 
-def _outcomes(getters: dict[str, Getter], record: dict[str, Any]) -> Iterator[Outcome]:
-    for name, at in getters.items():
-        value = at(record)
+def _outcomes(values: dict[str, Any]) -> Iterator[Outcome]:
+    for name, value in values.items():
         if isinstance(value, (bool, int, float)):
             yield Outcome(name=name, value=value)
         elif isinstance(value, str):  # tables of texts have their numbers as such

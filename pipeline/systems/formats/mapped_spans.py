@@ -55,9 +55,13 @@ def session_of(
     items = sessions.select(many)
     paths = _Paths(sessions.mapping.spans, [item for _, item in items])
     spans = []
+    items_by_id: dict[str, Any] = {}
     for index, (place, item) in enumerate(items):
         try:
-            spans.append(paths.span(index, item))
+            span = paths.span(index, item)
+            if items_by_id.setdefault(span.id, item) != item:
+                raise ValueError(f"another span has the id {span.id!r}")
+            spans.append(span)
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             yield Quarantined(source=sessions.source, line=number, reason=f"span {place}: {error}")
     conversation = otlp.conversation(spans, sessions.source, rules(sessions.options.map), sessions.system)

@@ -99,8 +99,9 @@ class Messages(Model):
     """The list of messages; with `each`, the message, or nothing where it is the record itself."""
     each: bool = False
     """Whether a record is one message; records in which there is none are passed over."""
-    reply: str | None = None
-    """The reply (a message, a list of them or a text), where it stands apart from the list."""
+    reply: str | list[str] | None = None
+    """The reply (a message, a list of them or a text), where it stands apart from the list; of several, in
+    this order."""
     told: str | None = None
     """What the agents were told, where it stands apart from the list: a state that they alone see."""
     growing: bool = False
@@ -113,6 +114,8 @@ class Spans(Model):
 
     at: str | None = None
     """The list of spans in a record; without it, a record is one."""
+    joined: bool = False
+    """Whether records of one `native_id` are a session, such as the traces of its turns."""
     kind: str
     """Path of the kind; words such as llm, generation, tool, agent are known."""
     input: str | list[str]
@@ -129,6 +132,17 @@ class Spans(Model):
     output_tokens: str | None = None
     kinds: dict[str, Literal["model", "tool", "agent", "other"]] = Field(default_factory=dict)
     """Word of the log -> what it is."""
+
+
+class Scores(Model):
+    """A list of scores in a record, each with a name of its own, as tools for watching agents have them."""
+
+    at: str
+    name: str
+    """Path of the name, from a score; that of the outcome."""
+    value: str | list[str]
+    skip: Condition = Field(default_factory=dict)
+    """Scores that fit are left out, such as those of a part of the session."""
 
 
 class ActionRule(Model):
@@ -253,6 +267,7 @@ class Mapping(Model):
     actions: list[ActionRule] = Field(default_factory=list)
     tags: dict[str, str] = Field(default_factory=dict)
     outcomes: dict[str, str] = Field(default_factory=dict)
+    scores: Scores | None = None
     values: dict[str, dict[str, FiniteFloat]] = Field(default_factory=dict)
     """Outcome -> word of the log -> the number that it is, such as `passed` -> 1."""
     roles: Roles = Field(default_factory=dict)
@@ -317,7 +332,7 @@ class Mapping(Model):
         for pattern in self._patterns():
             expression(pattern)
         for name in self.values:
-            if name not in self.outcomes:
+            if name not in self.outcomes and self.scores is None:
                 names = ", ".join(self.outcomes) or "those of [outcomes], which has none"
                 raise ValueError(f"values.{name}: no such outcome, expected one of {names}")
         if (time_format := self.constants.time_format) is not None and not is_time_format(time_format):
@@ -384,17 +399,20 @@ class Mapping(Model):
         for name, path in self.trajectory.model_dump(exclude_none=True).items():
             yield from ((f"trajectory.{name}", one) for one in as_list(path))
         if self.messages is not None:
-            beside = {"messages.reply": self.messages.reply, "messages.told": self.messages.told}
-            yield from ((name, path) for name, path in beside.items() if path)
+            yield from (("messages.reply", path) for path in as_list(self.messages.reply))
+            yield from (("messages.told", path) for path in as_list(self.messages.told))
         for table in ("tags", "outcomes"):
             for name, path in getattr(self, table).items():
                 yield f"{table}.{name}", path
+        if self.scores is not None:
+            paths = (self.scores.at, self.scores.name, *as_list(self.scores.value), *self.scores.skip)
+            yield from (("scores", path) for path in paths)
 
     def _event_paths(self) -> Iterator[tuple[str, str]]:
         for name, path in self.event.model_dump(exclude_none=True).items():
             yield from ((f"event.{name}", one) for one in as_list(path))
         if self.spans is not None:
-            span_paths = self.spans.model_dump(exclude_none=True, exclude={"at", "kinds"})
+            span_paths = self.spans.model_dump(exclude_none=True, exclude={"at", "joined", "kinds"})
             yield from ((f"spans.{name}", one) for name, path in span_paths.items() for one in as_list(path))
         tables: dict[str, Sequence[KindRule | RoleRule | ResultRule | ActionRule]]
         tables = {"kinds": self.kinds, "roles": self.role_rules}
@@ -411,6 +429,7 @@ class Mapping(Model):
         rules = [*self.kinds, *self.role_rules, *self.results, *self.actions]
         yield from (rule.where for rule in rules)
         yield from (*self.filter.keep, *self.filter.skip)
+        yield from [] if self.scores is None else [self.scores.skip]
 
 
 def text_of(name: str) -> tuple[str, str]:

@@ -49,6 +49,9 @@ _OBSERVATION = re.compile(
     r"|\[\w+(?: for '[^\n]*')?\] Result:"  # Cline, Roo Code
     r"|(?:New|Current) [Tt]erminal (?:[Oo]utput|[Ss]creen|[Ss]tate):)"  # Terminus
 )
+_PROMPT = re.compile(r"\n\(Open file: [^\n]*\)\n\(Current directory: [^\n]*\)\nbash-\$\s*\Z")
+"""How SWE-agent's first versions end the output of a command, and the request, which has its issue."""
+_ISSUE = re.compile(r"^ISSUE:$", re.MULTILINE)
 _REFUSAL = r"(?:denied|rejected|declined|refused)"
 _TOOL = (
     r"(?:(?:this|the|your) )?(?:(?:tool|command|execution|action|operation|edit|exec|patch)"
@@ -81,6 +84,14 @@ _ANSWERED = re.compile(
     r"\s*User has answered your questions?: (?!\. You can now continue)(.+?)"
     r"(?:\. You can now continue with the user[\u2019']s answers in mind\.?)?\s*",
     re.DOTALL,
+)
+_TURN_TO = r"(?:ask_followup_question|attempt_completion|plan_mode_respond)"
+"""The tools of Cline and Roo Code that a person answers."""
+_SPOKEN = re.compile(
+    rf"(?:^\[{_TURN_TO}\b[^\n]*\] Result:\s*(?:The user has provided\b[^\n]*\s*)?"
+    r"|^The user (?:approved this operation and|has) provided\b[^\n]*\s*)"
+    r"<(?P<tag>answer|feedback|user_message)>\s*(?P<words>.*?)\s*</(?P=tag)>",
+    re.DOTALL | re.MULTILINE,
 )
 _BLOCK = re.compile(
     r"\s*(?:# AGENTS\.md instructions\b[^\n]*\n\s*(?=<INSTRUCTIONS>))?<("
@@ -138,7 +149,14 @@ def veto(content: JsonValue) -> Veto | None:
 def answered_words(content: JsonValue, tool: str | None) -> str | None:
     """What a person answered to a tool that asks them; None in the result of any other tool."""
     match = _ANSWERED.fullmatch(contents.plain_text(content)) if tool == ASKING else None
+    if match is None and re.fullmatch(_TURN_TO, tool or ""):
+        return "\n".join(spoken_words(f"[{tool}] Result:\n{contents.plain_text(content)}")) or None
     return match[1] if match else None
+
+
+def spoken_words(text: str) -> list[str]:
+    """What a person answered, or said of a result, in a turn that a scaffold wrote."""
+    return [match["words"] for match in _SPOKEN.finditer(text) if match["words"]]
 
 
 def reads_like_error(content: JsonValue) -> bool:
@@ -149,7 +167,9 @@ def reads_like_error(content: JsonValue) -> bool:
 
 def is_observation(text: str) -> bool:
     """Whether a turn under a user's role is a command's output, which a scaffold puts there."""
-    return _OBSERVATION.match(text) is not None
+    if _OBSERVATION.match(text):
+        return True
+    return _PROMPT.search(f"\n{text[-LOOK:]}") is not None and not _ISSUE.search(text)
 
 
 def is_surroundings(text: str) -> bool:

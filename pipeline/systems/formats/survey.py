@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ....schemas import Quarantined
 from ..base import ending, json_file, walk
 from . import dialects, inputs, signatures, turns
+from .event_files import event_files
 from .mapped_values import describe
 from .mapping import Input
 from .numbered import gather_turns, stem_in
@@ -38,6 +39,8 @@ FOREIGN = 0.2
 """Share of bytes that are not ASCII above which a text is in no Western language."""
 HEAD = 1024 * 1024
 """Bytes of a file that tell how it is encoded."""
+TRACE = ("traceId", "trace_id")
+"""Where a span names its trace."""
 CONTAINER = 2
 """Fewest objects in a list under a key of a JSON object that may be the records."""
 BINARY = (
@@ -127,11 +130,14 @@ class Survey:
 
 def survey_logs(root: Path) -> Survey:
     """Survey a file, or of a folder the main group of files that are alike."""
-    files = [path for path in walk(root) if _is_readable(path)]
+    folders = {path: len(files) for path in walk(root) if (files := event_files(path))}
+    files = [path for path in walk(root) if path in folders or _is_readable(path, folders)]
     logs = Survey(root)
     if not files:
         return logs
-    forms = Counter(_group(path) for path in files)
+    forms = Counter[_Group]()
+    for path in files:
+        forms[_group(path)] += folders.get(path, 1)
     main_group = max(
         forms,
         key=lambda group: (
@@ -179,6 +185,7 @@ def _encoding(files: list[Path]) -> str | None:
 
 
 def _head(path: Path) -> bytes:
+    path = next(iter(event_files(path)), path)
     with suppress(OSError), path.open("rb") as file:  # whoever reads its records says what is wrong
         return file.read(HEAD)
     return b""
@@ -221,6 +228,8 @@ def _keys(value: Any) -> list[set[str]]:
 
 def patterns(files: list[Path]) -> list[str]:
     """Patterns of names that together fit all of these files, the commonest ending first."""
+    if folders := {path.name for path in files if path.is_dir()}:
+        return sorted(folders) if len(folders) == 1 else ["*"]
     plain = [path for path in files if ending(path) == path.suffix]
     result = [f"*{common_end(plain)}"] if plain else []
     for path in files:
@@ -253,7 +262,10 @@ def _records(path: Path, layout: Input, logs: Survey) -> Iterator[dict[str, Any]
         logs.wrong.append(Quarantined(source=str(path), reason=f"cannot be read: {error.strerror or error}"))
 
 
-def _is_readable(path: Path) -> bool:
+def _is_readable(path: Path, folders: Collection[Path] = ()) -> bool:
+    """Whether it is a file to look into, and none of the events in one of the `folders`."""
+    if path.parent in folders and path.suffix == ".json":
+        return False
     hidden = path.name.startswith(".") or path.suffix.lower() in BINARY
     return path.is_file() and not hidden and path.stat().st_size > 0
 
@@ -315,7 +327,14 @@ def _are_sessions(inside: Any) -> bool:
     objects = [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
     if not objects or (isinstance(inside, dict) and len(objects) < len(items)):
         return False
-    return sum(map(_has_turns, objects)) > len(items) / 2 and not all(map(dialects.is_exchange, objects))
+    has_turns = sum(map(_has_turns, objects)) > len(items) / 2
+    return has_turns and not all(map(dialects.is_exchange, objects)) and not _is_one_trace(objects)
+
+
+def _is_one_trace(items: list[dict[str, Any]]) -> bool:
+    """Whether all items are spans of the same trace, whose record is the object that they are in."""
+    traces = [next((item[key] for key in TRACE if isinstance(item.get(key), str)), None) for item in items]
+    return len(set(traces)) == 1 and traces[0] is not None and all("id" in item for item in items)
 
 
 def _has_turns(value: dict[str, Any]) -> bool:

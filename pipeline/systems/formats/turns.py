@@ -35,11 +35,9 @@ def events_in(record: dict[str, Any], at: str, turns: Turns | None) -> Any:
     """The events of a record: those of `turns.fields`, of the text or texts at a path, cut into turns, or of
     the list there. A value that cannot be a list of events is returned unchanged."""
     if turns is not None and turns.fields:
-        rounds = zip_longest(*(as_list(paths) for paths in turns.fields.values()))
-        fields = (
-            (role, path) for one in rounds for role, path in zip(turns.fields, one, strict=True) if path
-        )
-        utterances = ((role, getter(path)(record)) for role, path in fields)
+        texts = [[getter(path)(record) for path in as_list(paths)] for paths in turns.fields.values()]
+        rounds = zip_longest(*(rounds_of(texts) or texts))
+        utterances = (pair for one in rounds for pair in zip(turns.fields, one, strict=True))
         return [{"role": role, "text": text} for role, text in utterances if text not in (None, "")]
     value = decode_value(getter(at)(record))
     if turns is not None and turns.pattern is not None:
@@ -50,6 +48,16 @@ def events_in(record: dict[str, Any], at: str, turns: Turns | None) -> Any:
     if isinstance(value, dict):
         return as_events(value, value_beside(record, at, dialects.LEFT))
     return as_events(value)
+
+
+def rounds_of(values: list[list[Any]]) -> list[list[Any]]:
+    """The lists of texts, all equally long, that each role's only value is, maybe as JSON; else none."""
+    lists = [decode_value(one[0]) for one in values if len(one) == 1]
+    are_texts = all(
+        is_texts([text for text in one if text is not None]) for one in lists if isinstance(one, list)
+    )
+    are_lists = len(lists) == len(values) and all(isinstance(one, list) for one in lists)
+    return lists if are_lists and are_texts and len({len(one) for one in lists}) == 1 else []
 
 
 def is_texts(value: Any) -> bool:

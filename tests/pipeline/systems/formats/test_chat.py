@@ -683,3 +683,51 @@ def test_an_exchange_beside_its_raw_request_stays_as_it_is(tmp_path: Path) -> No
 
 def test_other_data_with_an_input_and_an_empty_output_is_no_chat(tmp_path: Path) -> None:
     assert not chat.recognises(write_lines(tmp_path / "a.jsonl", {"input": "x", "output": [], "model": "m"}))
+
+
+ASKED = "[ask_followup_question for 'Which train?'] Result:\n<answer>\nThe late one.\n</answer>"
+DONE = (
+    "[attempt_completion] Result:\nThe user has provided feedback on the results. Consider it.\n"
+    "<feedback>\nToo dear.\n</feedback>\n<environment_details>\nx\n</environment_details>"
+)
+ALLOWED = (
+    "[write_to_file for 'a'] Result:\nThe user approved this operation and provided the following context:\n"
+    "<feedback>\nOnly once.\n</feedback>"
+)
+
+
+@pytest.mark.parametrize(
+    ("turn", "words"), [(ASKED, "The late one."), (DONE, "Too dear."), (ALLOWED, "Only once.")]
+)
+def test_what_a_person_answered_in_a_turn_of_a_scaffold_is_their_message(
+    tmp_path: Path, turn: str, words: str
+) -> None:
+    chat = [
+        {"role": "user", "content": "To Ulm, please."},
+        {"role": "assistant", "content": "Which train?"},
+        {"role": "user", "content": turn},
+        {"role": "user", "content": "[read_file for 'a.html'] Result:\n<answer>\nno words\n</answer>"},
+    ]
+    events = one("chat", write_lines(tmp_path / "a.jsonl", {"messages": chat})).events
+    assert [(e.actor, e.text) for e in events if e.kind == "message"] == [
+        ("user", "To Ulm, please."),
+        ("assistant", "Which train?"),
+        ("user", words),
+    ]
+
+
+def test_what_a_person_answered_to_a_call_is_their_message(tmp_path: Path) -> None:
+    function = {"name": "ask_followup_question", "arguments": '{"question": "Which train?"}'}
+    call = {"id": "c", "type": "function", "function": function}
+    chat = [
+        {"role": "user", "content": "To Ulm, please."},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "<user_message>\nThe late one.\n</user_message>"},
+    ]
+    events = one("chat", write_lines(tmp_path / "a.jsonl", {"messages": chat})).events
+    assert [(e.actor, e.kind) for e in events] == [
+        ("user", "message"),
+        ("assistant", "action"),
+        ("user", "message"),
+    ]
+    assert events[-1].text == "The late one."

@@ -19,7 +19,7 @@ from coaudit.pipeline.systems.formats.survey import survey_logs
 from coaudit.pipeline.systems.formats.unclear import open_questions
 from coaudit.schemas import Action, Quarantined, Trajectory
 from tests.pipeline.systems.formats.files import one, outline, write_lines
-from tests.pipeline.systems.formats.shapes import as_json, as_lines, sentence
+from tests.pipeline.systems.formats.shapes import as_json, as_lines, as_text, sentence
 from tests.pipeline.systems.formats.test_drafting import read_by_draft
 
 
@@ -1925,3 +1925,87 @@ def test_instructions_of_requests_are_told_where_they_change(tmp_path: Path) -> 
 def test_a_message_with_a_role_is_no_part_of_pydantic_ai(tmp_path: Path) -> None:
     item = {"role": "user", "kind": "request", "content": "Go.", "parts": []}
     assert part_kinds.messages(item) is None
+
+
+def test_a_list_of_names_is_no_session_where_people_speak_in_lists_within_lists(tmp_path: Path) -> None:
+    for n in range(3):
+        said = [{"agent": 0, "action": 1, "utterance": sentence(one)} for one in range(2)]
+        actions = [{"action_id": n, "action_name": name} for n, name in enumerate(("Text", "Left", "Right"))]
+        game = {"definitions": {"actions": actions}, "tasks": [{"episodes": [{"interactions": said}]}]}
+        as_json(tmp_path / f"g{n}.json", game)
+    result = draft(tmp_path)
+    assert result.guess.shape == "nothing"
+    hints = "\n".join(open_questions(result.survey, result.guess))
+    assert "tasks[0].episodes[0].interactions[].utterance" in hints
+
+
+def test_senders_in_objects_by_their_kind_are_people_and_bots(tmp_path: Path) -> None:
+    def message(n: int, kind: str, name: str) -> dict[str, Any]:
+        sender = {"user": None, "application": None} | {kind: {"id": f"i-{name}", "displayName": name}}
+        time = f"2026-01-02T10:00:{n:02d}Z"
+        body = {"contentType": "text", "content": sentence(n)}
+        return {"id": str(n), "createdDateTime": time, "from": sender, "body": body}
+
+    said = [("user", "Ada L"), ("application", "Helper"), ("user", "Bob K"), ("user", "Ada L")]
+    log = {"value": [message(n, *who) for n, who in enumerate(said)]}
+    (run,) = read_by_draft(as_json(tmp_path / "chat.json", log))
+    assert outline(run.events) == [(name, "message", sentence(n)) for n, (_, name) in enumerate(said)]
+    kinds = {one.name: one.kind for one in run.participants}
+    assert kinds == {"Ada L": "human", "Helper": "agent", "Bob K": "human"}
+
+
+def test_names_alone_in_bold_begin_turns(tmp_path: Path) -> None:
+    said = [("User", sentence(0)), ("Cursor", sentence(1)), ("User", sentence(2)), ("Cursor", sentence(3))]
+    turns = "".join(f"\n---\n\n**{name}**\n\n{words}\n" for name, words in said)
+    (run,) = read_by_draft(as_text(tmp_path / "chat.md", f"# A trip\n_Exported_\n{turns}"))
+    assert [(e.actor, e.text) for e in run.events if e.kind == "message"] == said
+
+
+def test_words_as_they_were_said_come_before_cleaned_ones(tmp_path: Path) -> None:
+    rows = [
+        {
+            "room": f"r{n // 4}",
+            "speaker": ("Ada", "Bob")[n % 2],
+            "clean_text": "x y z",
+            "original_text": words,
+        }
+        for n, words in enumerate(map(sentence, range(8)))
+    ]
+    texts = [
+        event.text for run in read_by_draft(as_lines(tmp_path / "a.jsonl", rows)) for event in run.events
+    ]
+    assert texts == [sentence(n) for n in range(8)]
+
+
+def test_who_plays_is_told_by_an_object_with_a_kind_for_each(tmp_path: Path) -> None:
+    records = [
+        {
+            "uuid": f"C{n}",
+            "agents": {"0": "human", "1": "bot"},
+            "events": [{"action": "message", "agent": one % 2, "data": sentence(one)} for one in range(4)],
+        }
+        for n in range(2)
+    ]
+    for run in read_by_draft(as_json(tmp_path / "a.json", records)):
+        assert {one.name: one.kind for one in run.participants} == {"0": "human", "1": "agent"}
+
+
+def test_a_table_of_pages_is_no_session_where_talks_stand_in_lists_within_them(tmp_path: Path) -> None:
+    talk = {"Conversations": [{"Prompt": sentence(0), "Answer": sentence(1)}]}
+    pages = [{"Author": name, "Body": sentence(2), "Sharing": [talk]} for name in ("ada", "ada", "bob")]
+    result = draft(as_json(tmp_path / "a.json", {"Sources": pages}))
+    assert result.guess.shape == "nothing"
+    assert "Sharing[0].Conversations[].Prompt" in "".join(open_questions(result.survey, result.guess))
+
+
+@pytest.mark.parametrize("encode", [json.dumps, list])
+def test_a_list_of_questions_beside_the_list_of_answers_is_a_talk(tmp_path: Path, encode: Any) -> None:
+    questions, answers = [sentence(0), sentence(1), sentence(2)], [sentence(3), None, sentence(5)]
+    rows = [{"id": n, "prompt": encode(questions[:n]), "response": encode(answers[:n])} for n in (1, 3, 2)]
+    said = [
+        *(("user", "message", sentence(0)), ("assistant", "message", sentence(3))),
+        *(("user", "message", sentence(1)), ("user", "message", sentence(2))),
+        ("assistant", "message", sentence(5)),
+    ]
+    runs = read_by_draft(as_lines(tmp_path / "a.jsonl", rows))
+    assert [outline(run.events) for run in runs] == [said[:2], said, said[:3]]

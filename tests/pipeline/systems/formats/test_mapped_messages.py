@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.pipeline.systems.formats.files import outline
-from tests.pipeline.systems.formats.shapes import as_lines, sentence
+from tests.pipeline.systems.formats.shapes import as_json, as_lines, sentence
 from tests.pipeline.systems.formats.test_drafting import read_by_draft
 
 
@@ -95,3 +97,28 @@ def test_a_person_who_answers_nothing_to_a_tool_that_asks_them_says_nothing(tmp_
     )
     (run,) = read_by_draft(as_lines(tmp_path / "s1.jsonl", lines))
     assert [event.text for event in run.events if event.kind == "message"] == [sentence(0)]
+
+
+@pytest.mark.parametrize("status", [True, False])
+def test_what_an_agent_handed_over_beside_a_task_is_said(tmp_path: Path, status: bool) -> None:
+    def said(role: str, words: str) -> dict[str, object]:
+        return {"role": role, "parts": [{"kind": "text", "text": words}], "messageId": words[:3]}
+
+    tasks = [
+        {
+            "id": f"t{n}",
+            "status": {"state": "completed", **({"message": said("agent", sentence(3))} if status else {})},
+            "history": [said("user", sentence(0)), said("agent", sentence(1)), said("user", sentence(2))],
+            "artifacts": [{"name": "report", "parts": [{"kind": "text", "text": sentence(5)}]}],
+        }
+        for n in range(2)
+    ]
+    for run in read_by_draft(as_json(tmp_path / "tasks.json", tasks)):
+        last = [("assistant", "message", sentence(3))] if status else []
+        assert outline(run.events) == [
+            ("user", "message", sentence(0)),
+            ("assistant", "message", sentence(1)),
+            ("user", "message", sentence(2)),
+            ("assistant", "message", sentence(5)),
+            *last,
+        ]

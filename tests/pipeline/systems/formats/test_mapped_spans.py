@@ -10,6 +10,7 @@ import pytest
 from coaudit.pipeline.systems.formats import mapping
 from coaudit.pipeline.systems.formats.drafting import draft
 from tests.pipeline.systems.formats.files import one, outline, read, write_lines
+from tests.pipeline.systems.formats.shapes import sentence
 
 FIELDS = {"kind": "kind", "input": "in", "output": "out", "id": "id", "parent": "up", "name": "name"}
 MAP = "".join(
@@ -118,3 +119,18 @@ def test_a_call_of_a_tool_keeps_its_arguments_and_its_name_wherever_they_stand(t
         last = found.events[-1]
         assert last.action is None if back is deep else last.action and last.action.arguments == {"at": 1}
         assert back is flat or "look" in str(last.text)
+
+
+def test_of_two_different_spans_with_one_id_the_second_is_told(tmp_path: Path) -> None:
+    def call(words: str) -> dict[str, object]:
+        times = {"start": "2026-01-02T10:00:01Z", "end": "2026-01-02T10:00:02Z"}
+        return {"id": "a", "kind": "llm", **times, "input": words, "output": sentence(3)}
+
+    how = (
+        '[trajectory]\nnative_id = "session"\n[spans]\nat = "spans"\njoined = true\nkind = "spans[].kind"\n'
+        'id = "spans[].id"\nstart = "spans[].start"\ninput = "spans[].input"\noutput = "spans[].output"\n'
+    )
+    lines = [{"session": "s", "spans": [call(sentence(n))]} for n in (0, 1, 1)]
+    run, wrong = read("mapped", write_lines(tmp_path / "a.jsonl", *lines), map=how)
+    assert [event.text for event in run[0].events] == [sentence(0), sentence(3)]
+    assert [one.reason for one in wrong] == ["span 1: another span has the id 'a'"]

@@ -1,0 +1,98 @@
+"""Lists of scores that have names of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipeline.systems.formats.shapes import as_json, sentence
+from tests.pipeline.systems.formats.test_drafting import read_by_draft
+
+
+def trace(number: int, **more: Any) -> dict[str, Any]:
+    """A trace as Langfuse exports it, of one model call."""
+    call = {
+        "id": f"o{number}",
+        "traceId": f"t{number}",
+        "type": "GENERATION",
+        "name": "llm",
+        "startTime": "2026-01-02T10:00:01Z",
+        "endTime": "2026-01-02T10:00:02Z",
+        "parentObservationId": None,
+        "input": [{"role": "user", "content": sentence(number)}],
+        "output": {"role": "assistant", "content": sentence(3)},
+    }
+    return {"id": f"t{number}", "sessionId": f"s{number}", "observations": [call], **more}
+
+
+def langfuse(number: int) -> list[dict[str, Any]]:
+    values: list[tuple[str, Any, str | None, str | None]] = [
+        ("satisfaction", 2 + number, None, None),
+        ("success", 1.0, "True", None),
+        ("tone", None, "friendly", None),
+        ("hallucination", 0.1, None, f"o{number}"),
+    ]
+    return [
+        {"name": name, "value": value, "stringValue": text, "observationId": part, "source": "ANNOTATION"}
+        for name, value, text, part in values
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_scores_of_a_trace_are_its_outcomes_and_those_of_its_parts_are_not(
+    tmp_path: Path, count: int
+) -> None:
+    traces = [trace(number, scores=langfuse(number)) for number in range(count)]
+    runs = read_by_draft(as_json(tmp_path / "traces.json", traces if count > 1 else traces[0]))
+    assert [run.native_id for run in runs] == [f"s{number}" for number in range(count)]
+    for number, run in enumerate(runs):
+        assert {one.name: one.text if one.value is None else one.value for one in run.outcomes} == {
+            "satisfaction": 2 + number,
+            "success": 1.0,
+            "tone": "friendly",
+        }
+
+
+def test_scores_of_a_list_of_turns_are_found_under_other_names(tmp_path: Path) -> None:
+    records = [
+        {
+            "id": f"s{number}",
+            "turns": [{"role": "user", "text": sentence(0)}, {"role": "assistant", "text": sentence(3)}],
+            "info": {"assessments": [{"assessment_name": "correct", "feedback": {"value": bool(number)}}]},
+        }
+        for number in range(2)
+    ]
+    runs = read_by_draft(as_json(tmp_path / "runs.json", records))
+    assert [[(one.name, one.value) for one in run.outcomes] for run in runs] == [
+        [("correct", 0.0)],
+        [("correct", 1.0)],
+    ]
+
+
+@pytest.mark.parametrize("sessions", [2, 70])
+def test_traces_of_the_turns_of_a_session_are_one_and_nothing_is_said_twice(
+    tmp_path: Path, sessions: int
+) -> None:
+    traces = []
+    for session in range(sessions):
+        history: list[dict[str, Any]] = []
+        for turn in range(2):
+            history.append({"role": "user", "content": f"{sentence(turn)} {session}"})
+            one = trace(2 * session + turn, scores=[{"name": "liked", "value": turn}])
+            one["sessionId"], (call,) = f"s{session}", one["observations"]
+            call["input"], call["startTime"] = list(history), f"2026-01-02T10:00:{10 * turn:02d}Z"
+            history.append({"role": "assistant", "content": sentence(3)})
+            traces.append(one)
+    lone = {**trace(999), "sessionId": None}
+    runs = read_by_draft(as_json(tmp_path / "traces.json", [*traces, lone]))
+    assert [run.native_id for run in runs[:-1]] == [f"s{n}" for n in range(sessions)]
+    for number, run in enumerate(runs[:-1]):
+        assert [event.text for event in run.events] == [
+            f"{sentence(0)} {number}",
+            sentence(3),
+            f"{sentence(1)} {number}",
+            sentence(3),
+        ]
+        assert [(one.name, one.value) for one in run.outcomes] == [("liked", 1)]
