@@ -132,3 +132,31 @@ def test_of_a_state_with_thousands_of_parts_the_first_are_shown_and_how_many_mor
         "| 0 kkk" in prompt
         and f"| other parts: [... {3000 - prompt.count('(after it') + 1} left out" in prompt
     )
+
+
+def test_windows_with_results_of_many_parts_fit_the_context_and_lose_no_event() -> None:
+    states = {"h": {f"file {number}": "word " * 500 for number in range(40)}}
+    log = SEARCH.model_copy(
+        update={
+            "events": tuple(e.model_copy(update={"states": {"public": "h"}}) for e in SEARCH.events),
+            "states": states,
+        }
+    )
+    (unit,) = cut(with_results(log), BOOK)
+    judge, case = LLMJudge(BOOK, "transcript"), Case(unit, "M")
+    context = Context(3900)
+    pieces = list(judge.pieces(case, context))
+    assert {event.seq for piece in pieces for event in piece.events} == {0, 1, 2, 3}
+    assert all(context.fits(piece.question) for piece in pieces)
+
+
+def test_beside_an_event_that_is_too_long_a_unit_still_has_its_ends() -> None:
+    book = codebooks.load("initiative").model_copy(update={"context": "preceding"})
+    text = f"BEGIN {'x' * 60_000} END"
+    log = team(("agent", f"WRITE({text})"), ("human", "Why?"))
+    unit = list(cut(log, book))[-1]
+    context = Context(8000)
+    (piece,) = LLMJudge(book, "preceding").pieces(Case(unit, "M"), context)
+    content = piece.question.messages[1].content
+    assert "BEGIN" in content and "x END" in content
+    assert context.fits(piece.question)
