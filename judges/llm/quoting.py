@@ -88,7 +88,7 @@ def event_lines(event: Event, who: str) -> str:
     if event.error:
         parts.append(lines(f"error: {event.error}"))
     if isinstance(event, EventWithResult):
-        parts += _result(event.result)
+        parts += _result(event.result) or ["(after it, the state is as it was)"]
     return "\n".join(parts)
 
 

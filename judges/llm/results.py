@@ -8,10 +8,10 @@ what an environment answers to the end of the work is left out: it is a verdict 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...schemas import Event, Events, Trajectory
+from ...schemas import Event, Events, JsonValue, Trajectory
 from ...schemas.changes import LOGGED, RESULT, Change, Changes
 
 HEAD, TAIL = 1500, 500
@@ -28,7 +28,7 @@ one may stand there by chance."""
 
 
 class EventWithResult(Event):
-    """An event with what came of it."""
+    """An event with what came of it; nothing where an agent's action left all that it sees as it was."""
 
     result: tuple[Change, ...] = ()
 
@@ -40,13 +40,15 @@ def with_results(trajectory: Trajectory) -> Trajectory:
     agents = {one.name for one in trajectory.participants if one.kind == "agent"}
     changes = Changes(trajectory.states)
     rows = tuple(
-        event if event.live_only else _with_result(event, changes.of(event), agents)
+        event if event.live_only else _with_result(event, changes.of(event), agents, trajectory.states)
         for event in trajectory.events
     )
     return trajectory.model_copy(update={"events": Events(rows=rows), "states": {}})
 
 
-def _with_result(event: Event, changes: list[Change], agents: set[str]) -> Event:
+def _with_result(
+    event: Event, changes: list[Change], agents: set[str], states: Mapping[str, JsonValue]
+) -> Event:
     hidden = {"public": {LOGGED, RESULT} if event.kind == "finish" else {LOGGED}}
     if event.kind == "action" and event.actor in agents:
         hidden[event.actor] = PROMPTS
@@ -55,7 +57,9 @@ def _with_result(event: Event, changes: list[Change], agents: set[str]) -> Event
         for one in changes
         if one.view in hidden and one.path.partition(".")[0] not in hidden[one.view] and not _says(event, one)
     ]
-    if not result:
+    is_known = event.actor in hidden and event.states.get(event.actor) in states
+    has_changed = any(one.view in hidden for one in changes)
+    if not result and (has_changed or not is_known):
         return event
     return EventWithResult.model_construct(**vars(event), result=within(result, MOST))
 
@@ -74,7 +78,7 @@ def within(changes: Sequence[Change], most: int) -> tuple[Change, ...]:
     """The first of the changes that have so many characters together, and how many more there are."""
     totals = itertools.accumulate(len(one.path) + len(one.text) for one in changes)
     count = max(1, sum(total <= most for total in totals))
-    rest = len(changes) - count
+    rest = len(changes[count:])
     more = (Change("public", "other parts", f"[... {rest} left out ...]"),) if rest else ()
     return (*changes[:count], *more)
 

@@ -160,3 +160,11 @@ def test_beside_an_event_that_is_too_long_a_unit_still_has_its_ends() -> None:
     content = piece.question.messages[1].content
     assert "BEGIN" in content and "x END" in content
     assert context.fits(piece.question)
+
+
+def test_a_search_that_found_the_same_again_does_not_look_as_if_nothing_had_come_of_it() -> None:
+    """In Co-Gym results of searches are a part of the agent's view, which the same search leaves as it is."""
+    prompt = seen(SEARCH, {"h": {"results": "Flight 7"}}, agent={1: "h", 2: "h"}, human={3: "h"})
+    assert prompt.count("Flight 7") == 1
+    assert prompt.count("(after it, the state is as it was)\n[3]") == 1
+    assert prompt.count("as it was") == 1
