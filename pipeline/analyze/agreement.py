@@ -160,7 +160,8 @@ def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
     for part in code.populations:
         subset = code.where(part.units)
         votes, answers = subset.votes(), subset.of(judge)
-        if not ((answers >= 0) & (votes.sum(1) > 0)).any():
+        compared = (answers >= 0) & (votes.sum(1) > 0)
+        if not compared.any():
             continue
         weights = None if part.weights is None else part.weights[part.units]
         labels, corpus_answers = code.book.labels, code.of(judge)
@@ -172,7 +173,7 @@ def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
         corpus = None if judge in code.followers else corpus_counts
         from_sample = part.name not in ("", OUTSIDE)
         outcome = confusing.confusion(
-            answers, votes, labels, weights, subset.clusters(), corpus, from_sample=from_sample
+            answers, votes, labels, weights, subset.clusters(compared), corpus, from_sample=from_sample
         )
         yield {
             "population": part.name,
@@ -338,14 +339,16 @@ def _agreement(
 ) -> list[Agreement]:
     columns = [code.raters.index(rater) for rater in raters]
     matrix = np.where(code.matrix[:, columns] < 0, MISSING, code.matrix[:, columns])
-    some = ((matrix != MISSING).sum(1) > 0) & part.units
+    numbers = (matrix != MISSING).sum(1)
+    some = (numbers > 0) & part.units
+    clusters = code.clusters(some if margins == "all" else (numbers > 1) & part.units)
     ratings = Ratings(
         matrix=matrix[some],
         labels=code.book.labels,
         raters=raters,
         level=code.book.level,
         weights=None if part.weights is None else part.weights[some],
-        clusters=code.clusters(some),
+        clusters=None if clusters is None else clusters[some],
         positive=code.book.positive if code.book.binary else None,
     )
     outcome = measuring.agreement(ratings, _coefficients(code.book.level), pairs=pairs, margins=margins)
@@ -430,7 +433,7 @@ def _sets(codes: list[Rated], raters: tuple[str, ...], part: Population) -> Agre
     answers = answers[part.units]
     is_complete = np.asarray((answers >= 0).all(axis=2), dtype=np.bool_)
     partial = int(((answers != MISSING).any(axis=2) & ~is_complete).sum())
-    clusters = codes[0].clusters(part.units)
+    clusters = codes[0].where(part.units).clusters(is_complete.sum(1) > 1)
     weights = None if part.weights is None else part.weights[part.units]
     sets = count_of(partial, "set", "sets")
     omission = f"{sets} with an unclear, failed or missing answer left out" if partial else ""

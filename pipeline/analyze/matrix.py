@@ -91,10 +91,9 @@ class Rated:
         """The trajectory of each unit where units are smaller than one."""
         return None if self.book.unit == "trajectory" else self.trajectory
 
-    def clusters(self, units: NDArray[np.bool_] | None = None) -> Ints | None:
-        """The `clusters_of` units (units,), by default of all."""
-        trajectories = self.trajectory if units is None else self.trajectory[units]
-        return clusters_of(self.book, trajectories, self.instance[trajectories])
+    def clusters(self, compared: NDArray[np.bool_]) -> Ints | None:
+        """The `clusters_of` all units (units,), of which some are `compared`."""
+        return clusters_of(self.book, self.trajectory, self.instance[self.trajectory], compared)
 
     def of(self, rater: str) -> Ints:
         """What one rater said (units,)."""
@@ -200,12 +199,15 @@ class Rated:
         return answer.astype(np.int64)
 
 
-def clusters_of(book: Codebook, trajectories: Ints, instances: Ints) -> Ints | None:
+def clusters_of(
+    book: Codebook, trajectories: Ints, instances: Ints, compared: NDArray[np.bool_]
+) -> Ints | None:
     """What units (units,) have in common with others: the instance of which their trajectory is a run, for
-    what is hard in one run is so in the next; if all are of one instance, the trajectory. None where each
-    stands alone."""
-    names = instances if (instances != instances[:1]).any() else trajectories
-    is_alone = book.unit == "trajectory" and len(np.unique(names)) == len(names)
+    what is hard in one run is so in the next; if all that are `compared` (units,) are of one instance, the
+    trajectory. None where each of these stands alone."""
+    several = np.unique(instances[compared]).size > 1
+    names = instances if several else trajectories
+    is_alone = book.unit == "trajectory" and len(np.unique(names[compared])) == compared.sum()
     return None if is_alone else names
 
 

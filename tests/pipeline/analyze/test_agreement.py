@@ -1150,7 +1150,28 @@ def test_runs_of_the_only_instance_stand_each_alone(tmp_path: Path) -> None:
     said(store, "first", answers)
     with store.reading() as connection:
         (code,) = matrices.rated_codes(connection, codebooks.load("first", store.workspace.codebooks))
-    assert code.clusters() is None
+    assert code.clusters(np.ones(30, dtype=bool)) is None
+
+
+@pytest.mark.long
+def test_runs_stand_alone_where_all_that_are_compared_are_of_one_instance(tmp_path: Path) -> None:
+    """A judge had rated other instances besides: one cluster has no interval and no test."""
+    pages = []
+    for name, instances in (("one", ["task"] * 30 + ["a", "b"] * 5), ("apart", [])):
+        store = runs(tmp_path / name, 40, instances=instances)
+        labels = {
+            ("ann", "late"): "y" * 15 + "n" * 15,
+            ("bob", "late"): "y" * 12 + "n" * 18,
+            ("cy", "late"): "y" * 14 + "n" * 16,
+            ("judge2", "late"): "y" * 8 + "n" * 22,
+            ("judge", "late"): "y" * 16 + "n" * 24,
+        }
+        said(store, "first", labels)
+        page = validate.validate(store, "judge", ["first"], previous="judge2")["codes"][0]
+        pages.append({name: page[name] for name in ("agreement", "confusion", "drift")})
+        pages[-1]["test"] = page["alternative_annotator_test"]
+    assert pages[0]["drift"]["rate"]["p_value"] is not None
+    assert pages[0] == pages[1]
 
 
 @pytest.mark.long
