@@ -155,8 +155,8 @@ def calibration(
 
     ECE is the weighted mean of |observed − predicted| over bins (Naeini et al. 2015), Brier the mean squared
     error. ECE is biased upwards in small samples, the more so the more bins: read it beside `ece_by_chance`,
-    the mean over outcomes drawn with these probabilities. `clusters` (n,) are trajectories where units are
-    smaller: the Brier score's interval, that of the estimator core, rests on them.
+    the mean over outcomes drawn with these probabilities. `clusters` (n,) name what units
+    have in common: the Brier score's interval, that of the estimator core, rests on them.
     """
     if not np.all((probability >= 0) & (probability <= 1)):
         raise ValueError("`probability` must lie in 0..1")

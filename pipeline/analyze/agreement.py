@@ -160,10 +160,10 @@ def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
     code = code.seen_by(judge)
     votes, answers, labels = code.votes(), code.of(judge), code.book.labels
     for part in code.populations:
-        compared = part.units & (answers >= 0) & (votes.sum(1) > 0)
-        if not compared.any():
+        overlap = part.units & (answers >= 0) & (votes.sum(1) > 0)
+        if not overlap.any():
             continue
-        clusters, corpus = code.clusters(compared), None
+        clusters, corpus = code.clusters(overlap), None
         if judge not in code.followers:
             is_there = (answers >= 0) & (code.design.framed if part.name != OUTSIDE else True)
             corpus = _corpus_counts(answers[is_there], _select(clusters, is_there), len(labels))

@@ -91,9 +91,9 @@ class Rated:
         """The trajectory of each unit where units are smaller than one."""
         return None if self.book.unit == "trajectory" else self.trajectory
 
-    def clusters(self, compared: NDArray[np.bool_]) -> Ints | None:
-        """The `clusters_of` all units (units,), of which some are `compared`."""
-        return clusters_of(self.book, self.trajectory, self.instance[self.trajectory], compared)
+    def clusters(self, overlap: NDArray[np.bool_]) -> Ints | None:
+        """The `clusters_of` all units (units,), of which those in the `overlap` are compared."""
+        return clusters_of(self.book, self.trajectory, self.instance[self.trajectory], overlap)
 
     def of(self, rater: str) -> Ints:
         """What one rater said (units,)."""
@@ -200,14 +200,14 @@ class Rated:
 
 
 def clusters_of(
-    book: Codebook, trajectories: Ints, instances: Ints, compared: NDArray[np.bool_]
+    book: Codebook, trajectories: Ints, instances: Ints, overlap: NDArray[np.bool_]
 ) -> Ints | None:
     """What units (units,) have in common with others: the instance of which their trajectory is a run, for
-    what is hard in one run is so in the next; if all that are `compared` (units,) are of one instance, the
-    trajectory. None where each of these stands alone."""
-    several = np.unique(instances[compared]).size > 1
+    what is hard in one run is so in the next; if all in the `overlap` (units,) of those who are compared
+    are of one instance, the trajectory. None where each of these stands alone."""
+    several = np.unique(instances[overlap]).size > 1
     names = instances if several else trajectories
-    is_alone = book.unit == "trajectory" and len(np.unique(names[compared])) == compared.sum()
+    is_alone = book.unit == "trajectory" and len(np.unique(names[overlap])) == overlap.sum()
     return None if is_alone else names
 
 

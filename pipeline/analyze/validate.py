@@ -179,9 +179,9 @@ def _alternative(code: Rated, judge: str, margin: float, confused: dict[str, Any
     columns = [code.raters.index(rater) for rater in code.humans]
     humans = np.where(code.matrix[:, columns] < 0, MISSING, code.matrix[:, columns])
     answers = np.where(code.of(judge) < 0, MISSING, code.of(judge))
-    compared = (answers != MISSING) & ((humans != MISSING).sum(1) > 1)
+    overlap = (answers != MISSING) & ((humans != MISSING).sum(1) > 1)
     outcome = alternative_annotator_test(
-        answers, humans, code.humans, positive=0, margin=margin, clusters=code.clusters(compared)
+        answers, humans, code.humans, positive=0, margin=margin, clusters=code.clusters(overlap)
     )
     beside = {"sensitivity": _positive_class(code.book.positive, confused)["sensitivity"]}
     note = _evenly(code.seen_by(judge))
