@@ -1,7 +1,7 @@
 """Folders with a file for each event of a session, which are read like JSON Lines with an event a line.
 
-They hold nothing but files with numbers in their names, each an event: of a framework that logs this way, or a
-message with the number of its file.
+They hold nothing but files with numbers in their names, each an event: of a framework that logs this way, or
+a message with the number of its file.
 """
 
 from __future__ import annotations

@@ -1961,6 +1961,25 @@ def test_names_alone_in_bold_begin_turns(tmp_path: Path) -> None:
     assert [(e.actor, e.text) for e in run.events if e.kind == "message"] == said
 
 
+@pytest.mark.parametrize("mark", ["{}:", "## {}\n", "\n---\n\n**{}**\n", "\n---\n\n_**{}**_\n"])
+@pytest.mark.parametrize("rule", ["", "---\n\n"])
+def test_headings_in_bold_are_part_of_what_an_agent_says(tmp_path: Path, mark: str, rule: str) -> None:
+    answer = (
+        f"Sure.\n\n**Summary**\n\n{sentence(1)}\n\n**Steps**\n\n{sentence(2)}\n\n{rule}**Caveats**\n\nNone."
+    )
+    who = ("User", "Assistant")
+    answer = answer if "---" not in mark else answer.replace(rule, "")
+    said = [(who[n % 2], answer if n % 2 else sentence(n)) for n in range(8)]
+    text = "".join(f"{mark.format(name)} {words}\n\n" for name, words in said)
+    (run,) = read_by_draft(as_text(tmp_path / "chat.md", text))
+    assert [(e.actor, e.text) for e in run.events] == said
+
+
+def test_a_page_with_headings_in_bold_is_no_talk(tmp_path: Path) -> None:
+    page = "".join(f"---\n\n**{name}**\n\n{sentence(0)}\n\n" for name in ("Method", "Results") * 3)
+    assert draft(as_text(tmp_path / "page.md", page)).guess.shape == "nothing"
+
+
 def test_words_as_they_were_said_come_before_cleaned_ones(tmp_path: Path) -> None:
     rows = [
         {
