@@ -44,6 +44,8 @@ from .guess_scores import scores_in
 from .guess_sessions import TALKS, session_ids
 from .guess_shapes import (
     dialect_counts,
+    is_questionnaire,
+    list_pairs,
     set_event_shape,
     set_list_pairs,
     set_list_shape,
@@ -91,7 +93,10 @@ def guess_mapping(survey: Survey) -> Guess:
         return guess
     lists = _lists(survey)
     score, path = _best_list(lists)
-    if set_list_pairs(guess, survey):
+    if (pairs := list_pairs(survey)) and (score <= 0 or path in pairs.values()):
+        if is_questionnaire(survey, pairs):
+            return guess
+        set_list_pairs(guess, survey, pairs)
         _set_session(guess, survey)
         return guess
     if score > 0 and len(survey.paths[path].lengths) < RARE * len(survey.records) and _is_table(survey):

@@ -305,9 +305,9 @@ def set_pair_shape(guess: Guess, survey: Survey) -> bool:
     return True
 
 
-def set_list_pairs(guess: Guess, survey: Survey) -> bool:
-    """Shape the guess as a list of questions beside the list of their answers; False where there are none of
-    one length in each record."""
+def list_pairs(survey: Survey) -> dict[str, str]:
+    """Role -> path of a list of questions (`user`) and of the list of their answers (`assistant`); empty
+    where these are not of one length in each record."""
     fields: dict[str, str] = {}
     for names, role in PAIRS[1:]:
         lists = [
@@ -315,14 +315,23 @@ def set_list_pairs(guess: Guess, survey: Survey) -> bool:
         ]
         fields |= {role: lists[0].path} if lists else {}
     getters = [getter(path) for path in fields.values()]
-    rounds = [rounds_of([[at(record)] for at in getters]) for record in survey.records]
-    if len(fields) < 2 or not all(rounds):
-        return False
-    guess.fields = {**fields}
-    guess.roles = roles_of((role, len(survey.records)) for role in fields)
+    rounds = (rounds_of([[at(record)] for at in getters]) for record in survey.records)
+    return fields if len(fields) == 2 and all(rounds) else {}
+
+
+def is_questionnaire(survey: Survey, pairs: dict[str, str]) -> bool:
+    """Whether all records have the same questions: then it is people who answer, as a rule."""
+    ask = getter(pairs["user"])
+    first, *others = map(ask, survey.records)
+    return bool(others) and all(one == first for one in others)
+
+
+def set_list_pairs(guess: Guess, survey: Survey, pairs: dict[str, str]) -> None:
+    """Shape the guess as a list of questions beside the list of their answers."""
+    guess.fields = {**pairs}
+    guess.roles = roles_of((role, len(survey.records)) for role in pairs)
     guess.shape, guess.at = "pairs", "turns"
     guess.event = {"role": "turns[].role", "text": "turns[].text"}
-    return True
 
 
 def _pair_fields(survey: Survey) -> dict[str, str]:

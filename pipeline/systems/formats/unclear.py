@@ -33,6 +33,7 @@ from .guess_names import (
 from .guess_records import in_blocks, repeats, value_at
 from .guess_roles import role_of
 from .guess_sessions import OWN
+from .guess_shapes import list_pairs
 from .guess_text import UNTIMED, pattern_of
 from .mapped_values import is_name
 from .paths import as_list
@@ -381,6 +382,14 @@ def _hints(survey: Survey) -> Iterator[str]:
             "if each turn of the text begins in the same way, write that as a regular expression: [turns] "
             'at = "text", pattern = \'^(?P<who>Ada|Bot): \', with [event] role = "text[].who", '
             'text = "text[].text"'
+        )
+        return
+    if pairs := list_pairs(survey):
+        ask, answer = pairs.values()
+        yield (
+            f"all records have the same questions at {ask}: if they are what people asked agents, [turns] "
+            f'at = "turns", fields = {{ user = "{ask}", assistant = "{answer}" }}, with [event] role = '
+            '"turns[].role", text = "turns[].text"; a questionnaire is no talk'
         )
         return
     texts = sorted((one for one in survey.paths.values() if _is_text(one)), key=lambda one: -one.characters)

@@ -2028,3 +2028,22 @@ def test_a_list_of_questions_beside_the_list_of_answers_is_a_talk(tmp_path: Path
     ]
     runs = read_by_draft(as_lines(tmp_path / "a.jsonl", rows))
     assert [outline(run.events) for run in runs] == [said[:2], said, said[:3]]
+
+
+def test_a_talk_comes_before_lists_of_questions_and_answers_beside_it(tmp_path: Path) -> None:
+    said = [("user", sentence(0)), ("assistant", sentence(1))]
+    messages = [{"role": role, "content": words} for role, words in said]
+    survey = {"question": [sentence(2), sentence(3), sentence(4)], "answer": [sentence(5), "Yes.", "No."]}
+    rows = [{"id": f"s{n}", "messages": messages, **survey} for n in range(3)]
+    for run in read_by_draft(as_lines(tmp_path / "a.jsonl", rows)):
+        assert outline(run.events) == [(role, "message", words) for role, words in said]
+
+
+def test_the_same_questions_in_all_records_are_a_questionnaire_that_nobody_knows_who_answered(
+    tmp_path: Path,
+) -> None:
+    rows = [{"id": n, "question": [sentence(0), "Why?"], "answer": [sentence(n), "So."]} for n in (1, 2, 3)]
+    result = draft(as_lines(tmp_path / "a.jsonl", rows))
+    assert result.guess.shape == "nothing"
+    hints = "\n".join(open_questions(result.survey, result.guess))
+    assert 'fields = { user = "question", assistant = "answer" }' in hints
