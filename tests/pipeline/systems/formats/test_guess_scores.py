@@ -96,3 +96,40 @@ def test_traces_of_the_turns_of_a_session_are_one_and_nothing_is_said_twice(
             sentence(3),
         ]
         assert [(one.name, one.value) for one in run.outcomes] == [("liked", 1)]
+
+
+def turns_of(session: str, project: str = "p") -> list[dict[str, Any]]:
+    """Three traces of one session, with a question and an answer each."""
+    traces = [trace(n, id=f"{project}{session}{n}", sessionId=session, projectId=project) for n in range(3)]
+    for number, one in enumerate(traces):
+        (call,) = one["observations"]
+        call["id"] = f"{project}{session}{number}"
+        call["input"] = [{"role": "user", "content": f"{sentence(number)} {session} {project}"}]
+        call["startTime"] = f"2026-01-02T10:0{number}:00Z"
+    return traces
+
+
+def asked(path: Path) -> dict[str | None, list[str | None]]:
+    runs = read_by_draft(path)
+    assert len({run.native_id for run in runs}) == len(runs)
+    return {run.native_id: [event.text for event in run.events if event.actor == "user"] for run in runs}
+
+
+def test_sessions_of_one_id_in_two_projects_are_two(tmp_path: Path) -> None:
+    traces = [one for many in zip(turns_of("s", "p"), turns_of("s", "q"), strict=True) for one in many]
+    questions = {f"s/{one}": [f"{sentence(n)} s {one}" for n in range(3)] for one in ("p", "q")}
+    assert asked(as_json(tmp_path / "traces.json", traces)) == questions
+
+
+def test_traces_whose_spans_have_ids_of_their_own_alone_are_sessions_each(tmp_path: Path) -> None:
+    traces = turns_of("s")
+    for one in traces:
+        one["observations"][0]["id"] = "1"
+    questions = {f"ps{n}": [f"{sentence(n)} s p"] for n in range(3)}
+    assert asked(as_json(tmp_path / "traces.json", traces)) == questions
+
+
+def test_traces_in_files_of_their_own_are_sessions_each(tmp_path: Path) -> None:
+    for number, one in enumerate(turns_of("s")):
+        as_json(tmp_path / f"{number}.json", one)
+    assert asked(tmp_path) == {f"ps{n}": [f"{sentence(n)} s p"] for n in range(3)}
