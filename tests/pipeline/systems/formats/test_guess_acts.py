@@ -76,3 +76,32 @@ def test_calls_in_tags_are_actions_with_their_results(tmp_path: Path, call: str)
     (action,) = (event.action for event in run.events if event.action)
     assert action.arguments == {"command": "view", "path": "a.py"}
     assert results(run) == [{"observation": "OBSERVATION:\nx = 1"}]
+
+
+@pytest.mark.parametrize("call", [XML, JSON, PYTHON])
+@pytest.mark.parametrize("end", ["", "\nThe server then runs it."])
+def test_calls_that_are_only_spoken_of_are_said(tmp_path: Path, call: str, end: str) -> None:
+    chat = [
+        {"role": "user", "content": f"{sentence(0)} What does {call} do?"},
+        {"role": "assistant", "content": f"You write it like this:\n{call}{end}"},
+        {"role": "user", "content": sentence(2)},
+        {"role": "assistant", "content": sentence(3)},
+    ]
+    runs = read_by_draft(as_json(tmp_path / "a.json", [{"id": n, "messages": chat} for n in range(2)]))
+    for run in runs:
+        assert outline(run.events) == [(one["role"], "message", one["content"]) for one in chat]
+
+
+@pytest.mark.parametrize("role", ["tool", "user"])
+def test_calls_in_tags_of_hermes_are_actions(tmp_path: Path, role: str) -> None:
+    chat = [
+        ("system", f"You have <tools>[]</tools>. Write {JSON} to call one."),
+        ("human", sentence(0)),
+        ("gpt", JSON),
+        (role, '<tool_response>\n{"content": "x = 1"}\n</tool_response>'),
+        ("gpt", sentence(3)),
+    ]
+    turns = [{"from": who, "value": words} for who, words in chat]
+    runs = read_by_draft(as_json(tmp_path / "a.json", [{"id": n, "conversations": turns} for n in range(2)]))
+    for run in runs:
+        assert [event.action.name for event in run.events if event.action] == ["edit"]
