@@ -50,8 +50,8 @@ _OBSERVATION = re.compile(
     r"|(?:New|Current) [Tt]erminal (?:[Oo]utput|[Ss]creen|[Ss]tate):)"  # Terminus
 )
 _PROMPT = re.compile(r"\n\(Open file: [^\n]*\)\n\(Current directory: [^\n]*\)\nbash-\$\s*\Z")
-"""How SWE-agent's first versions end the output of a command, and the request, which has its issue."""
-_ISSUE = re.compile(r"^ISSUE:$", re.MULTILINE)
+"""How SWE-agent's first versions end the output of a command, and the request, which has headings."""
+_REQUEST = re.compile(r"^(?:ISSUE|PROBLEM STATEMENT|CHALLENGE DESCRIPTION|INSTRUCTIONS):", re.MULTILINE)
 _REFUSAL = r"(?:denied|rejected|declined|refused)"
 _TOOL = (
     r"(?:(?:this|the|your) )?(?:(?:tool|command|execution|action|operation|edit|exec|patch)"
@@ -169,7 +169,7 @@ def is_observation(text: str) -> bool:
     """Whether a turn under a user's role is a command's output, which a scaffold puts there."""
     if _OBSERVATION.match(text):
         return True
-    return _PROMPT.search(f"\n{text[-LOOK:]}") is not None and not _ISSUE.search(text)
+    return _PROMPT.search(f"\n{text[-LOOK:]}") is not None and not _REQUEST.search(text)
 
 
 def is_surroundings(text: str) -> bool:

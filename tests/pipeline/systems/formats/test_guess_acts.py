@@ -20,11 +20,21 @@ def results(run: Trajectory) -> list[Any]:
     return [run.states[event.states["public"]] for event in actions if event.states]
 
 
-def test_rows_of_swe_agent_have_its_commands_and_their_outputs_are_nobodys_words(tmp_path: Path) -> None:
+HEADINGS = [
+    f"ISSUE:\n{sentence(9)}",
+    f"CHALLENGE DESCRIPTION: {sentence(9)}",
+    f"INSTRUCTIONS:\n{sentence(9)}",
+]
+
+
+@pytest.mark.parametrize("head", HEADINGS)
+def test_rows_of_swe_agent_have_its_commands_and_their_outputs_are_nobodys_words(
+    tmp_path: Path, head: str
+) -> None:
     def row(number: int) -> dict[str, Any]:
         chat = [
             ("system", None),
-            ("user", f"We solve this issue.\nISSUE:\n{sentence(number)}\n\nINSTRUCTIONS:\nGo on.\n{PROMPT}"),
+            ("user", f"{sentence(number)}\n{head}\nGo on.\n{PROMPT}"),
             ("ai", f"{sentence(1)}\n\n```\nls src\n```"),
             ("user", f"setup.py\n{PROMPT}"),
             ("ai", f"{sentence(2)}\n```\nedit 1:1\nx = 1\nend_of_edit\n```"),
@@ -36,7 +46,7 @@ def test_rows_of_swe_agent_have_its_commands_and_their_outputs_are_nobodys_words
     runs = read_by_draft(as_lines(tmp_path / "rows.jsonl", [row(number) for number in range(3)]))
     for run in runs:
         assert [e.text for e in run.events if e.actor == "user"] == [
-            f"We solve this issue.\nISSUE:\n{sentence(runs.index(run))}\n\nINSTRUCTIONS:\nGo on.\n{PROMPT}"
+            f"{sentence(runs.index(run))}\n{head}\nGo on.\n{PROMPT}"
         ]
         commands = [event.action.arguments for event in run.events if event.action]
         assert commands == [{"command": "ls src"}, {"command": "edit 1:1\nx = 1\nend_of_edit"}]
