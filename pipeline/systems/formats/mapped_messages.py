@@ -79,9 +79,14 @@ def _usages(items: Iterable[Any]) -> list[Any]:
 
 
 def reply_in(record: dict[str, Any], messages: Messages | None) -> list[Any]:
-    """The messages of the reply, where it stands apart from the list."""
-    paths = as_list(messages.reply) if messages else []
-    return [message for path in paths for message in _reply_of(getter(path)(record))]
+    """The messages of the reply, where it stands apart from the list, without what an agent handed over that
+    it says in the list, too."""
+    if messages is None or messages.reply is None:
+        return []
+    replies = (one for path in as_list(messages.reply) for one in _reply_of(getter(path)(record)))
+    items = getter(messages.at)(record) if messages.at else None
+    said = [one.get("parts") for one in items if isinstance(one, dict)] if isinstance(items, list) else []
+    return [one for one in replies if one.keys() != {"role", "parts"} or one["parts"] not in said]
 
 
 def _reply_of(back: Any) -> list[Any]:

@@ -109,7 +109,10 @@ def test_what_an_agent_handed_over_beside_a_task_is_said(tmp_path: Path, status:
             "id": f"t{n}",
             "status": {"state": "completed", **({"message": said("agent", sentence(3))} if status else {})},
             "history": [said("user", sentence(0)), said("agent", sentence(1)), said("user", sentence(2))],
-            "artifacts": [{"name": "report", "parts": [{"kind": "text", "text": sentence(5)}]}],
+            "artifacts": [
+                {"name": name, "parts": [{"kind": "text", "text": words}]}
+                for name, words in (("plan", sentence(1)), ("report", sentence(5)))
+            ],
         }
         for n in range(2)
     ]
@@ -122,3 +125,11 @@ def test_what_an_agent_handed_over_beside_a_task_is_said(tmp_path: Path, status:
             ("assistant", "message", sentence(5)),
             *last,
         ]
+
+
+def test_artifacts_beside_messages_of_another_protocol_are_not_the_agents_words(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": sentence(0)}, {"role": "assistant", "content": sentence(1)}]
+    slides = {"title": "slides", "by": "user", "parts": [{"type": "text", "text": sentence(2)}]}
+    rows = [{"id": n, "messages": messages, "artifacts": [slides]} for n in range(2)]
+    for run in read_by_draft(as_json(tmp_path / "a.json", rows)):
+        assert [event.text for event in run.events] == [sentence(0), sentence(1)]
