@@ -338,7 +338,8 @@ def _are_sessions(inside: Any) -> bool:
 def _is_one_trace(items: list[dict[str, Any]]) -> bool:
     """Whether all items are spans of the same trace, whose record is the object that they are in."""
     traces = [next((item[key] for key in TRACE if isinstance(item.get(key), str)), None) for item in items]
-    return len(set(traces)) == 1 and traces[0] is not None and all("id" in item for item in items)
+    have_parents = all(any("parent" in key.lower() for key in item) and "id" in item for item in items)
+    return len(set(traces)) == 1 and traces[0] is not None and have_parents
 
 
 def _has_turns(value: dict[str, Any]) -> bool:

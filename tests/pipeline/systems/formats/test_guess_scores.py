@@ -133,3 +133,12 @@ def test_traces_in_files_of_their_own_are_sessions_each(tmp_path: Path) -> None:
     for number, one in enumerate(turns_of("s")):
         as_json(tmp_path / f"{number}.json", one)
     assert asked(tmp_path) == {f"ps{n}": [f"{sentence(n)} s p"] for n in range(3)}
+
+
+def test_an_export_of_one_talk_that_names_its_trace_is_that_talk(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": sentence(0)}, {"role": "assistant", "content": sentence(1)}]
+    talk = {"id": "a", "trace_id": "t1", "messages": messages}
+    path = as_json(tmp_path / "a.json", {"exported": "2026", "conversations": [talk]})
+    assert [[event.text for event in run.events] for run in read_by_draft(path)] == [
+        [sentence(0), sentence(1)]
+    ]
