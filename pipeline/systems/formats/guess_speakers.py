@@ -325,15 +325,15 @@ def set_senders_of_kinds(guess: Guess, survey: Survey, inside: str) -> bool:
     kinds = {kind: role_of(kind).kind for kind in senders}
     if "human" not in kinds.values():
         return False
-    senders = dict(sorted(senders.items(), key=lambda item: kinds[item[0]] == "agent"))  # bots stand last
+    # Where a person sends through a program, both are named, and the person speaks.
+    senders = dict(sorted(senders.items(), key=lambda item: kinds[item[0]] != "human"))
     guess.event["role"] = [one.path for one in senders.values()]
+    guess.kinds_from_paths = {one.path: kinds[kind] for kind, one in senders.items()}
     guess.roles = [
         replace(role, kind=kinds[kind], is_known=True)
         for kind, one in senders.items()
         for role in roles_of(one.values.items())
     ]
-    *_, (last, bot) = senders.items()
-    guess.bot_path = bot.path if kinds[last] == "agent" else None
     return True
 
 

@@ -1940,18 +1940,24 @@ def test_a_list_of_names_is_no_session_where_people_speak_in_lists_within_lists(
 
 
 def test_senders_in_objects_by_their_kind_are_people_and_bots(tmp_path: Path) -> None:
-    def message(n: int, kind: str, name: str) -> dict[str, Any]:
-        sender = {"user": None, "application": None} | {kind: {"id": f"i-{name}", "displayName": name}}
+    def message(n: int, *senders: str) -> dict[str, Any]:
+        sender = {"user": None, "application": None, "device": None} | {
+            kind: {"id": f"i-{name}", "displayName": name}
+            for kind, name in zip(*2 * [iter(senders)], strict=True)
+        }
         time = f"2026-01-02T10:00:{n:02d}Z"
         body = {"contentType": "text", "content": sentence(n)}
         return {"id": str(n), "createdDateTime": time, "from": sender, "body": body}
 
-    said = [("user", "Ada L"), ("application", "Helper"), ("user", "Bob K"), ("user", "Ada L")]
+    said = [
+        *(("user", "Ada L"), ("application", "Helper"), ("device", "Lamp")),
+        *(("application", "Helper", "user", "Bob K"), ("user", "Ada L")),
+    ]
     log = {"value": [message(n, *who) for n, who in enumerate(said)]}
     (run,) = read_by_draft(as_json(tmp_path / "chat.json", log))
-    assert outline(run.events) == [(name, "message", sentence(n)) for n, (_, name) in enumerate(said)]
+    assert outline(run.events) == [(who[-1], "message", sentence(n)) for n, who in enumerate(said)]
     kinds = {one.name: one.kind for one in run.participants}
-    assert kinds == {"Ada L": "human", "Helper": "agent", "Bob K": "human"}
+    assert kinds == {"Ada L": "human", "Helper": "agent", "Lamp": "agent", "Bob K": "human"}
 
 
 def test_names_alone_in_bold_begin_turns(tmp_path: Path) -> None:
@@ -1989,6 +1995,18 @@ def test_words_as_they_were_said_come_before_cleaned_ones(tmp_path: Path) -> Non
             "original_text": words,
         }
         for n, words in enumerate(map(sentence, range(8)))
+    ]
+    texts = [
+        event.text for run in read_by_draft(as_lines(tmp_path / "a.jsonl", rows)) for event in run.events
+    ]
+    assert texts == [sentence(n) for n in range(8)]
+
+
+def test_cleaned_words_come_before_what_else_stands_in_a_row(tmp_path: Path) -> None:
+    row = {"message_summary": "A short note on what it is about."}
+    rows = [
+        {"room": f"r{n // 4}", "speaker": ("Ada", "Bob")[n % 2], "cleaned_message": sentence(n), **row}
+        for n in range(8)
     ]
     texts = [
         event.text for run in read_by_draft(as_lines(tmp_path / "a.jsonl", rows)) for event in run.events
