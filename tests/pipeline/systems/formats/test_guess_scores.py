@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from coaudit.pipeline.systems.formats.drafting import draft
+from coaudit.pipeline.systems.formats.unclear import open_questions
 from tests.pipeline.systems.formats.shapes import as_json, sentence
 from tests.pipeline.systems.formats.test_drafting import read_by_draft
 
@@ -142,3 +144,14 @@ def test_an_export_of_one_talk_that_names_its_trace_is_that_talk(tmp_path: Path)
     assert [[event.text for event in run.events] for run in read_by_draft(path)] == [
         [sentence(0), sentence(1)]
     ]
+
+
+def test_scores_of_several_raters_are_named_by_what_they_are_of_and_told(tmp_path: Path) -> None:
+    scores = [{"name": who, "metric": "helpful", "value": n} for n, who in enumerate(("Ada", "Bob"), start=3)]
+    scores += [{"name": "Ada", "metric": "safe", "value": 1}]
+    path = as_json(tmp_path / "a.json", [trace(number, scores=scores) for number in range(2)])
+    for run in read_by_draft(path):
+        assert [(one.name, one.value) for one in run.outcomes] == [("helpful", 4), ("safe", 1)]
+    result = draft(path)
+    doubts = "\n".join(open_questions(result.survey, result.guess))
+    assert "several scores of a session under helpful, and the last counts" in doubts and "safe" not in doubts
