@@ -41,7 +41,7 @@ from .guess_times import set_seq_field
 from .mapped_paths import PLACES
 from .paths import as_list, expression, getter
 from .survey import PathSummary, Survey
-from .turns import is_texts, rounds_of
+from .turns import decode_value, is_texts
 
 MARKED = 0.8
 """Share of a list's texts that must begin with a speaker's mark, and of the records that must be events."""
@@ -307,7 +307,7 @@ def set_pair_shape(guess: Guess, survey: Survey) -> bool:
 
 def list_pairs(survey: Survey) -> dict[str, str]:
     """Role -> path of a list of questions (`user`) and of the list of their answers (`assistant`); empty
-    where these are not of one length in each record."""
+    where these are no texts, or not of one length, in a record."""
     fields: dict[str, str] = {}
     for names, role in PAIRS[1:]:
         lists = [
@@ -315,8 +315,16 @@ def list_pairs(survey: Survey) -> dict[str, str]:
         ]
         fields |= {role: lists[0].path} if lists else {}
     getters = [getter(path) for path in fields.values()]
-    rounds = (rounds_of([[at(record)] for at in getters]) for record in survey.records)
-    return fields if len(fields) == 2 and all(rounds) else {}
+    rounds = [[decode_value(at(record)) for at in getters] for record in survey.records]
+    return fields if len(fields) == 2 and all(map(_are_rounds, rounds)) else {}
+
+
+def _are_rounds(lists: list[Any]) -> bool:
+    """Whether these are lists of texts, some maybe null, of one length."""
+    are_texts = (
+        isinstance(one, list) and is_texts([text for text in one if text is not None]) for one in lists
+    )
+    return all(are_texts) and len({len(one) for one in lists}) == 1
 
 
 def is_questionnaire(survey: Survey, pairs: dict[str, str]) -> bool:
@@ -328,7 +336,7 @@ def is_questionnaire(survey: Survey, pairs: dict[str, str]) -> bool:
 
 def set_list_pairs(guess: Guess, survey: Survey, pairs: dict[str, str]) -> None:
     """Shape the guess as a list of questions beside the list of their answers."""
-    guess.fields = {**pairs}
+    guess.fields = {role: f"{path}[]" for role, path in pairs.items()}
     guess.roles = roles_of((role, len(survey.records)) for role in pairs)
     guess.shape, guess.at = "pairs", "turns"
     guess.event = {"role": "turns[].role", "text": "turns[].text"}

@@ -405,7 +405,7 @@ def _hints(survey: Survey) -> Iterator[str]:
         ask, answer = pairs.values()
         yield (
             f"all records have the same questions at {ask}: if they are what people asked agents, [turns] "
-            f'at = "turns", fields = {{ user = "{ask}", assistant = "{answer}" }}, with [event] role = '
+            f'at = "turns", fields = {{ user = "{ask}[]", assistant = "{answer}[]" }}, with [event] role = '
             '"turns[].role", text = "turns[].text"; a questionnaire is no talk'
         )
         return

@@ -13,9 +13,11 @@ from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats import dialects, part_kinds
 from coaudit.pipeline.systems.formats.drafting import draft
 from coaudit.pipeline.systems.formats.guess import guess_mapping
+from coaudit.pipeline.systems.formats.mapping import Turns
 from coaudit.pipeline.systems.formats.numbered import gather_turns, stem_in
 from coaudit.pipeline.systems.formats.sides import sides_in
 from coaudit.pipeline.systems.formats.survey import survey_logs
+from coaudit.pipeline.systems.formats.turns import events_in
 from coaudit.pipeline.systems.formats.unclear import open_questions
 from coaudit.schemas import Action, Quarantined, Trajectory
 from tests.pipeline.systems.formats.files import one, outline, write_lines
@@ -2064,4 +2066,12 @@ def test_the_same_questions_in_all_records_are_a_questionnaire_that_nobody_knows
     result = draft(as_lines(tmp_path / "a.jsonl", rows))
     assert result.guess.shape == "nothing"
     hints = "\n".join(open_questions(result.survey, result.guess))
-    assert 'fields = { user = "question", assistant = "answer" }' in hints
+    assert 'fields = { user = "question[]", assistant = "answer[]" }' in hints
+
+
+def test_a_list_that_somebody_typed_is_one_turn() -> None:
+    record = {"prompt": '["dog", "cat"]', "response": '["Hund", "Katze"]'}
+    whole = Turns(fields={"user": "prompt", "assistant": "response"})
+    assert [event["text"] for event in events_in(record, "turns", whole)] == [*record.values()]
+    apart = Turns(fields={"user": "prompt[]", "assistant": "response[]"})
+    assert [event["text"] for event in events_in(record, "turns", apart)] == ["dog", "Hund", "cat", "Katze"]
