@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.formats import chat
 from coaudit.schemas import Trajectory
 from tests.pipeline.systems.formats.files import outline
 from tests.pipeline.systems.formats.shapes import as_json, as_lines, sentence
@@ -24,6 +26,7 @@ HEADINGS = [
     f"ISSUE:\n{sentence(9)}",
     f"CHALLENGE DESCRIPTION: {sentence(9)}",
     f"INSTRUCTIONS:\n{sentence(9)}",
+    sentence(9),
 ]
 
 
@@ -54,6 +57,24 @@ def test_rows_of_swe_agent_have_its_commands_and_their_outputs_are_nobodys_words
             {"observation": f"setup.py\n{PROMPT}"},
             {"observation": f"[File updated]\n{PROMPT}"},
         ]
+
+
+def test_what_a_person_says_first_is_no_output_whatever_it_ends_with(tmp_path: Path) -> None:
+    messages = [
+        {"role": "system", "content": sentence(8)},
+        {"role": "user", "content": f"{sentence(0)}\n{PROMPT}"},
+        {"role": "assistant", "content": sentence(1)},
+        {"role": "user", "content": f"src\n{PROMPT}"},
+    ]
+    path = as_json(tmp_path / "a.json", {"id": "s", "messages": messages})
+    (run,) = chat.read(path, ReadOptions())
+    assert isinstance(run, Trajectory)
+    kinds = [(run.participant(event.actor).kind, event.text) for event in run.events[1:]]
+    assert kinds == [
+        ("human", f"{sentence(0)}\n{PROMPT}"),
+        ("agent", sentence(1)),
+        ("environment", f"src\n{PROMPT}"),
+    ]
 
 
 def test_unmarked_code_that_nobody_ran_is_said(tmp_path: Path) -> None:
