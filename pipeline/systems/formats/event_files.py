@@ -50,7 +50,10 @@ def _object(path: Path) -> dict[str, Any] | None:
 
 
 def _is_of_framework(value: dict[str, Any]) -> bool:
-    return dialects.of_framework(value) is not None or agent_events.is_event(value)
+    """Whether it is an event of a framework, and no session, which has a list of what happened."""
+    lists = (one for one in value.values() if isinstance(one, list))
+    has_items = any(isinstance(item, dict) for one in lists for item in one)
+    return dialects.of_framework(value) is not None or (agent_events.is_event(value) and not has_items)
 
 
 def _role_of_message(value: dict[str, Any], number: int) -> Any:

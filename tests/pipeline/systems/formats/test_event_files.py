@@ -111,6 +111,7 @@ def test_folders_of_events_and_files_of_lines_are_read_in_different_ways(tmp_pat
     "record",
     [
         {"id": None, "role": "user", "content": sentence(0)},
+        openhands(1, "user", kind="chat", messages=[{"role": "user", "content": sentence(0)}]),
         {"id": 0, "messages": [{"role": "user", "content": sentence(0)}]},
         {"author": "Ada", "text": sentence(0)},
         {"index": 7, "role": "user", "content": sentence(0)},
