@@ -300,6 +300,8 @@ def _set_session(guess: Guess, survey: Survey) -> None:
         heads.pop("file", None)
     _set_labels(guess, survey, heads)
     guess.scores = None if guess.each or guess.shape == "table" else scores_in(survey)
+    if guess.joined:
+        guess.tags = {key: path for key, path in guess.tags.items() if _is_constant(path, guess, survey)}
     _name_success(guess, survey)
     _set_request(guess, heads)
     if guess.shape == "table" or guess.each:
@@ -397,7 +399,7 @@ def _is_outcome(name: str, field: PathSummary) -> bool:
 def _is_constant(path: str, guess: Guess, survey: Survey, *, but_last: bool = False) -> bool:
     """Whether a field says the same in all records of a session, or in all but the last one; a value such as
     `<synthetic>`, of a message that no model wrote, aside."""
-    if guess.shape != "table" and not guess.each:
+    if guess.shape != "table" and not guess.each and not guess.joined:
         return True
     for records in sessions_of(survey, guess.native_id):
         values = [str(value) for record in records if (value := value_at(record, path)) is not None]

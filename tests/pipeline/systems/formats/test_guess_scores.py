@@ -155,3 +155,13 @@ def test_scores_of_several_raters_are_named_by_what_they_are_of_and_told(tmp_pat
     result = draft(path)
     doubts = "\n".join(open_questions(result.survey, result.guess))
     assert "several scores of a session under helpful, and the last counts" in doubts and "safe" not in doubts
+
+
+def test_what_differs_between_the_traces_of_a_session_is_no_tag_of_it(tmp_path: Path) -> None:
+    traces = [
+        {**one, "userId": f"u{session}", "totalCost": 0.5 * number, "task": f"task {number}"}
+        for session in range(2)
+        for number, one in enumerate(turns_of(f"s{session}"))
+    ]
+    runs = read_by_draft(as_json(tmp_path / "traces.json", traces))
+    assert [(run.tags, run.task) for run in runs] == [({"userId": f"u{n}"}, None) for n in range(2)]
