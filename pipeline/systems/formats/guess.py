@@ -45,6 +45,7 @@ from .guess_scores import scores_in
 from .guess_sessions import TALKS, session_ids, with_project
 from .guess_shapes import (
     dialect_counts,
+    is_of_one_side,
     is_questionnaire,
     list_pairs,
     set_event_shape,
@@ -100,6 +101,8 @@ def guess_mapping(survey: Survey) -> Guess:
             return guess
         set_list_pairs(guess, survey, pairs)
         _set_session(guess, survey)
+        return guess
+    if score > 0 and is_of_one_side(survey, path):
         return guess
     if score > 0 and len(survey.paths[path].lengths) < RARE * len(survey.records) and _is_table(survey):
         score = 0.0

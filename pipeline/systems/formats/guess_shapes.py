@@ -103,7 +103,8 @@ def set_list_shape(guess: Guess, survey: Survey, path: str) -> None:
         guess.shape = "list"
         set_event_fields(guess, survey, inside)
         guess_acts.set_statuses(guess, survey, inside)
-        guess.roles = [_with_kind_beside(role, survey) for role in guess.roles]
+        roles = [_with_kind_beside(role, survey) for role in guess.roles]
+        guess.roles = roles if all(role.is_known for role in roles) else guess.roles
     if guess.shape == "messages":
         senders = list(_message_senders(survey, path))
         guess.kinds_from_names = contrary_kinds(senders)
@@ -325,6 +326,12 @@ def _are_rounds(lists: list[Any]) -> bool:
         isinstance(one, list) and is_texts([text for text in one if text is not None]) for one in lists
     )
     return all(are_texts) and len({len(one) for one in lists}) == 1
+
+
+def is_of_one_side(survey: Survey, path: str) -> bool:
+    """Whether a list of texts is, by its name, all that one side says, such as several answers."""
+    names = {name for many, _ in PAIRS[1:] for name in many}
+    return f"{path}[].turn" in survey.paths and snake_case(survey.paths[path].key) in names
 
 
 def is_questionnaire(survey: Survey, pairs: dict[str, str]) -> bool:

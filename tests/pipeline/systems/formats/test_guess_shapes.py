@@ -2075,3 +2075,29 @@ def test_a_list_that_somebody_typed_is_one_turn() -> None:
     assert [event["text"] for event in events_in(record, "turns", whole)] == [*record.values()]
     apart = Turns(fields={"user": "prompt[]", "assistant": "response[]"})
     assert [event["text"] for event in events_in(record, "turns", apart)] == ["dog", "Hund", "cat", "Katze"]
+
+
+def test_several_answers_to_a_question_are_no_talk_of_two(tmp_path: Path) -> None:
+    rows = [{"id": n, "prompt": sentence(n), "response": [sentence(3), sentence(4)]} for n in range(3)]
+    result = draft(as_lines(tmp_path / "a.jsonl", rows))
+    assert result.guess.shape == "nothing"
+    assert "response[].text" in "\n".join(open_questions(result.survey, result.guess))
+
+
+def test_a_kind_beside_one_name_alone_makes_nobody_an_agent(tmp_path: Path) -> None:
+    records = [
+        {
+            "id": n,
+            "assigned": {"Ada": "agent"},
+            "events": [{"speaker": ("Ada", "Bob")[one % 2], "text": sentence(one)} for one in range(4)],
+        }
+        for n in range(2)
+    ]
+    for run in read_by_draft(as_json(tmp_path / "a.json", records)):
+        assert "human" in {one.kind for one in run.participants}
+
+
+def test_a_list_of_texts_under_the_names_of_both_is_a_talk_of_two(tmp_path: Path) -> None:
+    rows = [{"id": n, "human_ai_conversation": [sentence(one) for one in range(4)]} for n in range(3)]
+    for run in read_by_draft(as_lines(tmp_path / "a.jsonl", rows)):
+        assert [event.text for event in run.events] == [sentence(one) for one in range(4)]
