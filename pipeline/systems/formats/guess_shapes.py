@@ -103,8 +103,8 @@ def set_list_shape(guess: Guess, survey: Survey, path: str) -> None:
         guess.shape = "list"
         set_event_fields(guess, survey, inside)
         guess_acts.set_statuses(guess, survey, inside)
-        roles = [_with_kind_beside(role, survey) for role in guess.roles]
-        guess.roles = roles if all(role.is_known for role in roles) else guess.roles
+        players = [_with_kind_beside(role, survey) for role in guess.roles]
+        guess.roles = players if all(role.is_known for role in players) else guess.roles
     if guess.shape == "messages":
         senders = list(_message_senders(survey, path))
         guess.kinds_from_names = contrary_kinds(senders)
