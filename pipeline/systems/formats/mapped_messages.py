@@ -79,14 +79,20 @@ def _usages(items: Iterable[Any]) -> list[Any]:
 
 
 def reply_in(record: dict[str, Any], messages: Messages | None) -> list[Any]:
-    """The messages of the reply, where it stands apart from the list, without what an agent handed over that
-    it says in the list, too."""
+    """The messages of the reply, where it stands apart from the list, without those that it has, too."""
     if messages is None or messages.reply is None:
         return []
     replies = (one for path in as_list(messages.reply) for one in _reply_of(getter(path)(record)))
     items = getter(messages.at)(record) if messages.at else None
-    said = [one.get("parts") for one in items if isinstance(one, dict)] if isinstance(items, list) else []
-    return [one for one in replies if one.keys() != {"role", "parts"} or one["parts"] not in said]
+    objects = [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
+    return [one for one in replies if not _is_in_list(one, objects)]
+
+
+def _is_in_list(reply: dict[str, Any], items: list[dict[str, Any]]) -> bool:
+    """Whether messages have parts that an agent handed over, or a message under the same id."""
+    if reply.keys() == {"role", "parts"}:
+        return any(one.get("parts") == reply["parts"] for one in items)
+    return "messageId" in reply and reply in items
 
 
 def _reply_of(back: Any) -> list[Any]:
