@@ -17,6 +17,9 @@ from typing import TextIO
 
 from ..errors import StoreError, WriteError
 
+_TAIL = 4096
+"""Bytes at a file's end by which it is told from another."""
+
 
 def fault(point: str, path: Path) -> None:
     """Called before each `write`, `sync`, `rename` and `commit`; does nothing."""
@@ -68,22 +71,35 @@ class AppendOnly:
         self._cut = False
 
     def sync(self) -> None:
-        """Return once all that was written is on disk, under this file's name.
+        """Return once all that was written is on disk, and is read under this file's name.
 
-        StoreError where it has that name no more: what goes into a file that was deleted is lost, and nobody
-        finds what goes into one that was moved.
+        StoreError where it is not: what goes into a file that was deleted, or replaced by another, is lost,
+        and nobody finds what goes into one that was moved.
         """
         try:
             fault("sync", self.path)
             os.fsync(self._file)
         except OSError as error:
             raise _write_error(self.path, error) from error
-        if not self.path.exists():
-            raise StoreError(f"{self.path}: moved or deleted while it was written, and with it what it holds")
+        if not self._is_read():
+            raise StoreError(
+                f"{self.path}: moved, replaced or deleted while it was written, and with it what it holds"
+            )
 
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
+
+    def _is_read(self) -> bool:
+        """Whether who opens the file by its name reads what was written last.
+
+        Words are compared, not the files' numbers: some network disks number a file anew.
+        """
+        end = os.fstat(self._file).st_size
+        place = max(0, end - _TAIL)
+        with suppress(OSError), _readable(self.path) as named:
+            return os.pread(named, end - place, place) == os.pread(self._file, end - place, place)
+        return False
 
     def _ends_whole(self) -> bool:
         size = os.fstat(self._file).st_size
@@ -94,6 +110,16 @@ class AppendOnly:
             os.ftruncate(self._file, end)
         except OSError:
             self._cut = not self._ends_whole()
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[int]:
+    """A file opened for reading; a pipe is not waited for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def sizes(folder: Path) -> dict[str, int]:
@@ -238,11 +264,8 @@ def rename(path: Path, target: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+    with _readable(folder) as descriptor:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _write_error(path: Path, error: OSError) -> WriteError:
