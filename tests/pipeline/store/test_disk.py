@@ -91,14 +91,19 @@ def replace(path: Path, content: str) -> None:
     path.with_name("new").rename(path)
 
 
+def make_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 @pytest.mark.parametrize(
     "happen",
     [
+        Path.unlink,
         lambda path: path.rename(path.with_name("moved.jsonl")),
         lambda path: replace(path, "one\n"),
         lambda path: replace(path, "one, which is longer than what is written\n"),
-        lambda path: (path.unlink(), os.mkfifo(path)),
-        lambda path: (path.unlink(), path.mkdir()),
+        make_pipe,
     ],
 )
 def test_what_is_written_to_a_file_that_lost_its_name_does_not_count_as_on_disk(
