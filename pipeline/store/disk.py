@@ -43,6 +43,8 @@ class AppendOnly:
         if fresh:
             _sync_folder(path.parent)
         self._cut = not self._ends_whole()
+        self._end = 0
+        """Bytes of the file after the last write: it never has less again."""
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -56,10 +58,13 @@ class AppendOnly:
 
     def write(self, lines: bytes | memoryview) -> None:
         """Append whole lines: all of them, or none. They survive a kill of this process, not of the machine.
+        StoreError as `sync`, where the file was cut since.
 
         A line that a kill or a full disk cut off is ended first, so that the next one does not fuse with it.
         """
         end = os.fstat(self._file).st_size
+        if end < self._end:
+            raise self._loss()
         rest = memoryview(b"\n" + lines if self._cut else lines)
         try:
             while rest:
@@ -69,12 +74,14 @@ class AppendOnly:
             self._take_back(end)
             raise _write_error(self.path, error) from error
         self._cut = False
+        self._end = os.fstat(self._file).st_size
 
     def sync(self) -> None:
         """Return once all that was written is on disk, and is read under this file's name.
 
         StoreError where it is not: what goes into a file that was deleted, or replaced by another, is lost,
-        and nobody finds what goes into one that was moved.
+        nobody finds what goes into one that was moved, and an editor that saves what it had read cuts off
+        what came since.
         """
         try:
             fault("sync", self.path)
@@ -82,23 +89,27 @@ class AppendOnly:
         except OSError as error:
             raise _write_error(self.path, error) from error
         if not self._is_read():
-            raise StoreError(
-                f"{self.path}: moved, replaced or deleted while it was written, and with it what it holds"
-            )
+            raise self._loss()
 
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
 
+    def _loss(self) -> StoreError:
+        return StoreError(
+            f"{self.path}: moved, replaced, cut or deleted while it was written, and with it what it held"
+        )
+
     def _is_read(self) -> bool:
-        """Whether who opens the file by its name reads what was written last.
+        """Whether who opens the file by its name reads what was written.
 
         Words are compared, not the files' numbers: some network disks number a file anew.
         """
         end = os.fstat(self._file).st_size
         place = max(0, end - _TAIL)
-        with suppress(OSError), _readable(self.path) as named:
-            return os.pread(named, end - place, place) == os.pread(self._file, end - place, place)
+        with suppress(OSError), _readable(self.path) as other:
+            is_same = os.pread(other, end - place, place) == os.pread(self._file, end - place, place)
+            return is_same and end >= self._end
         return False
 
     def _ends_whole(self) -> bool:

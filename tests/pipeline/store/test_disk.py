@@ -115,8 +115,21 @@ def test_what_is_written_to_a_file_that_lost_its_name_does_not_count_as_on_disk(
     file.sync()
     happen(path)
     file.write(b"two\n")
-    with pytest.raises(StoreError, match=r"ledger\.jsonl: moved, replaced or deleted while it was written"):
+    with pytest.raises(StoreError, match=r"ledger\.jsonl: moved, replaced, cut or deleted while"):
         file.sync()
+    file.close()
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_what_was_cut_off_a_file_does_not_count_as_on_disk(tmp_path: Path, is_written: bool) -> None:
+    """Some editors write into the file itself what they had read before."""
+    path = tmp_path / "ledger.jsonl"
+    file = disk.AppendOnly(path)
+    file.write(b"one\n")
+    file.write(b"two\n")
+    path.write_bytes(b"one\n")
+    with pytest.raises(StoreError, match=r"ledger\.jsonl: moved, replaced, cut or deleted while"):
+        file.write(b"three\n") if is_written else file.sync()
     file.close()
 
 
