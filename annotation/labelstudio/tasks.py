@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...schemas import Codebook, Event, JsonValue, Trajectory, content_hash
+from ...schemas.changes import Changes, leaves
 from ...schemas.text import INVISIBLE
 from .config import EARLIER, FINAL, LATER, TRANSCRIPT, UNIT, WHOLE, is_folded, is_parted
 
@@ -122,14 +123,14 @@ def task(
 def lines(trajectory: Trajectory) -> Iterator[Line]:
     """Every event as lines: what was done, how it failed, and what it changed."""
     names = _names(trajectory)
-    views: dict[str, dict[str, str]] = {}
+    changes = Changes(trajectory.states)
     for event in trajectory.events:
         if event.live_only:
             continue
         for notice in event.notices:
             yield Line("Environment", f"[{event.seq}] (notice) {clean(notice.text)}", event.seq)
         yield Line(names[event.actor], f"[{event.seq}] {clean(describe(event))}", event.seq, is_event=True)
-        yield from _changes(trajectory, event, views, names)
+        yield from _changes(event, changes, names)
 
 
 def _mark_line(line: Line, marks: dict[int, int]) -> Line:
@@ -189,7 +190,7 @@ def final_state(trajectory: Trajectory) -> str:
     digest = last.get("public")
     if digest is None or digest not in trajectory.states:
         return "(the log holds no state of the shared work)"
-    return clean("\n\n".join(f"{path}:\n{text}" for path, text in _flat(trajectory.states[digest])))
+    return clean("\n\n".join(f"{path}:\n{text}" for path, text in leaves(trajectory.states[digest])))
 
 
 def clean(text: str) -> str:
@@ -236,35 +237,16 @@ def _names(trajectory: Trajectory) -> dict[str, str]:
     return names
 
 
-def _changes(
-    trajectory: Trajectory, event: Event, views: dict[str, dict[str, str]], names: dict[str, str]
-) -> Iterator[Line]:
+def _changes(event: Event, changes: Changes, names: dict[str, str]) -> Iterator[Line]:
     """What an event changed in each view of the state, where the event does not say it itself."""
     description = describe(event)
-    for view, digest in event.states.items():
-        if digest not in trajectory.states:
-            continue
-        now = dict(_flat(trajectory.states[digest]))
-        before = views.get(view, {})
-        views[view] = now
-        whose = "shared state" if view == "public" else f"seen by {names.get(view, view)}"
-        for path, text in now.items():
-            if text.strip() and before.get(path) != text and text.strip() not in description:
-                yield Line(
-                    "State",
-                    f"[{event.seq}] {whose} · {clean(path)}:\n{clean(_shorten(text, STATE))}",
-                    event.seq,
-                )
-
-
-def _flat(state: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
-    """The leaves of a state as text, by their path."""
-    if isinstance(state, dict):
-        for key, value in state.items():
-            yield from _flat(value, f"{path}.{key}" if path else key)
-    elif state is not None and state != []:
-        text = state if isinstance(state, str) else json.dumps(state, ensure_ascii=False, indent=1)
-        yield path or "state", text
+    for change in changes.of(event):
+        whose = (
+            "shared state" if change.view == "public" else f"seen by {names.get(change.view, change.view)}"
+        )
+        if change.text.strip() not in description:
+            text = f"[{event.seq}] {whose} · {clean(change.path)}:\n{clean(_shorten(change.text, STATE))}"
+            yield Line("State", text, event.seq)
 
 
 def _action(event: Event) -> str:

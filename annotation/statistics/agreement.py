@@ -58,7 +58,7 @@ _THIN = 5
 """The least that the square of a pair's units may be, of all units, for an interval of the mean of kappas."""
 _RARE = 15
 """Likewise the least of a pair's units that have another label than the commonest."""
-_NO_INTERVAL = Interval(None, None, "no interval: a single unit or trajectory")
+_NO_INTERVAL = Interval(None, None, "no interval: a single unit or cluster")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Ratings:
     were declared, in their order: weighted kappa, AC1 and PABAK depend on them. Interval data need labels
     that are numbers. `weights` (units,) are design weights 1/π of a sample that was not drawn evenly:
     unweighted kappa on one stratified by the judge is badly off. `clusters` (units,) names the trajectory of
-    each unit where units are smaller, for these are not independent.
+    each unit, or the instance of which that is a run, for these are not independent.
     """
 
     matrix: Ints
@@ -93,7 +93,7 @@ class Ratings:
         if (w := self.weights) is not None and not (len(w) == n and np.all((w > 0) & np.isfinite(w))):
             raise ValueError(f"`weights` must be {n} positive numbers, 1/π of each unit")
         if self.clusters is not None and len(self.clusters) != n:
-            raise ValueError(f"`clusters` must name a trajectory for each of {n} units")
+            raise ValueError(f"`clusters` must name one for each of {n} units")
         if self.positive is not None and self.positive not in self.labels:
             raise ValueError(f"`positive` must be one of {', '.join(self.labels)}, got {self.positive!r}")
         self.places()

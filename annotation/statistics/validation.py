@@ -95,7 +95,7 @@ def alternative_annotator_test(
         units, of_judge, of_human = _scores(judge, humans, int(column))
         within = None if clusters is None else clusters[units]
         if len(of_judge if within is None else np.unique(within)) < 2:
-            what = f"{'units' if within is None else 'trajectories'} with the judge and another"
+            what = f"{'units' if within is None else 'clusters'} with the judge and another"
             reason = f"annotator {annotators[column]} shares fewer than two {what}"
             return AlternativeAnnotatorTest(None, None, None, (), outcome, reason)
         rows.append((annotators[column], of_judge, of_human))
@@ -164,7 +164,7 @@ def clustered_mcnemar(new: Floats, old: Floats, clusters: Ints) -> Comparison:
     sums = np.rint(np.bincount(codes, weights=new - old)).astype(np.int64)
     p = _sign_flips(sums[sums != 0])
     one, other = float(new.mean()), float(old.mean())
-    test = "McNemar, trajectories"
+    test = "McNemar, clusters"
     return Comparison(
         test, one, other, one - other, estimate.low, estimate.high, p, len(new), estimate.reason
     )
@@ -199,7 +199,7 @@ def _paired_comparison(new: Bools, old: Bools, units: Bools, clusters: Ints | No
         row = clustered_mcnemar(first, second, clusters[units])
         _, codes = np.unique(clusters[units], return_inverse=True)
         differing = int((np.abs(np.bincount(codes, weights=first - second)) > 0.5).sum())
-        least, what = 0.5**differing, "trajectories" if differing > 1 else "trajectory"
+        least, what = 0.5**differing, "clusters" if differing > 1 else "cluster"
     if not differing:
         return replace(row, p_value=None, reason="nothing to test: no pair differs")
     if least >= LEVEL:

@@ -189,8 +189,8 @@ def _code_row(
         number = Number(value, percent=True)
         cells.append(_side(rate, "not rated", n=n, percent=True, of=of, mark=" → " + number.text))
     title = titles.get((book, metric.removesuffix(MEAN).partition(": ")[0]), "")
-    doubtful = row["basis"].startswith(compare.JUDGE_ONLY) or row["basis"].endswith(compare.UNWEIGHTED)
-    who = f"{rater}, {row['basis']}" if doubtful else rater
+    is_told = row["basis"].startswith(compare.JUDGE_ONLY) or row["basis"].endswith(compare.WEIGHTED)
+    who = f"{rater}, {row['basis']}" if is_told else rater
     return (metric, name or title, who, *cells, _difference(row, finding, percent=share), _p(row))
 
 

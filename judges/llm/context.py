@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...schemas import Event
 from ...schemas.text import BYTES_PER_TOKEN
 from ..clients import Question
+from .results import EventWithResult, shorten
 
 SAFETY = 0.8
 """Share of a context that is filled by estimate, since the estimate may be short."""
@@ -67,21 +68,26 @@ class Context:
     def trim(self, event: Event, room: int) -> Event:
         """An event that fits the room: the middle of a longer text is left out."""
         most = int(room * BYTES_PER_TOKEN * 0.9)
-        text = _shorten(event.text, most)
+        text = event.text and _cut(event.text, most)
         action = event.action and replace_arguments(event, most)
-        shorter = event.model_copy(update={"text": text, "action": action})
+        update: dict[str, object] = {"text": text, "action": action}
+        if isinstance(event, EventWithResult):
+            update["result"] = tuple(replace(one, text=_cut(one.text, most)) for one in event.result)
+        shorter = event.model_copy(update=update)
         return shorter if shorter != event else event
 
 
 def replace_arguments(event: Event, most: int) -> object:
     """The event's action with its long arguments cut."""
     assert event.action is not None
-    arguments = {k: _shorten(v, most) if isinstance(v, str) else v for k, v in event.action.arguments.items()}
-    return event.action.model_copy(update={"arguments": arguments, "raw": _shorten(event.action.raw, most)})
+    arguments = {k: _cut(v, most) if isinstance(v, str) else v for k, v in event.action.arguments.items()}
+    raw = event.action.raw and _cut(event.action.raw, most)
+    return event.action.model_copy(update={"arguments": arguments, "raw": raw})
 
 
-def _shorten(text: str | None, most: int) -> str | None:
-    if text is None or len(text.encode("utf-8", "surrogatepass")) <= most:
+def _cut(text: str, most: int) -> str:
+    """The text, or its ends where it has more bytes."""
+    if len(text.encode("utf-8", "surrogatepass")) <= most:
         return text
     length = max(40, most // 8)
-    return f"{text[:length]} [... {len(text) - 2 * length} characters left out ...] {text[-length:]}"
+    return shorten(text, length, length)

@@ -2,8 +2,8 @@
 
 What it sees of a unit is the codebook's context (or the one asked for): `none` the unit alone, as the
 paper's judge saw it, and of a whole trajectory what the team ended with; `preceding` also the events
-before it, never the future; `transcript` every event. It never sees private states or what only a
-(simulated) human knew.
+before it, never the future; `transcript` every event. Events are shown with what came of them
+(results.py). It never sees what only a (simulated) human saw or knew.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .answers import Answer, answer_of
 from .context import Context
 from .prompts import rubric
 
-REVISION = 3
+REVISION = 4
 """Revision of what is written here and in the prompts around a codebook, and of how events are shown; it is
 part of every judge's version."""
 OVERLAP = 0.2

@@ -16,7 +16,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from ...schemas import Event, Participant
+from ...schemas.changes import RESULT, Change
 from ...schemas.text import INVISIBLE
+from .results import EventWithResult
 
 _TEMPLATE = re.compile(
     r"<(?=\|)|<(?=｜)|<(?=/?[A-Za-z_][\w.:-]{0,40}>)|<(?=</?SYS>>)|\[(?=/?g?[A-Z][A-Z_ ]{1,40}\])"
@@ -85,6 +87,8 @@ def event_lines(event: Event, who: str) -> str:
             parts.append(lines(event.action.raw))
     if event.error:
         parts.append(lines(f"error: {event.error}"))
+    if isinstance(event, EventWithResult):
+        parts += _result(event.result)
     return "\n".join(parts)
 
 
@@ -133,6 +137,16 @@ def _value(value: object, text: str) -> str:
         return "(the text above)"
     between = f"[... {len(value) - 2 * _ENDS} characters that stand in the text above ...]"
     return f"{value[:_ENDS]} {between} {value[-_ENDS:]}"
+
+
+def _result(changes: Iterable[Change]) -> list[str]:
+    """What came back from an event, and what it changed, without what its text and arguments say."""
+    parts = []
+    for change in changes:
+        has_come_back = change.path == RESULT
+        parts.append("(what came back:)" if has_come_back else "(after it, in the state:)")
+        parts.append(lines(change.text if has_come_back else f"{change.path}: {change.text}"))
+    return parts
 
 
 def _notices(event: Event) -> list[str]:

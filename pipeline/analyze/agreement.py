@@ -172,7 +172,7 @@ def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
         corpus = None if judge in code.followers else corpus_counts
         from_sample = part.name not in ("", OUTSIDE)
         outcome = confusing.confusion(
-            answers, votes, labels, weights, subset.clusters, corpus, from_sample=from_sample
+            answers, votes, labels, weights, subset.clusters(), corpus, from_sample=from_sample
         )
         yield {
             "population": part.name,
@@ -345,7 +345,7 @@ def _agreement(
         raters=raters,
         level=code.book.level,
         weights=None if part.weights is None else part.weights[some],
-        clusters=None if code.clusters is None else code.clusters[some],
+        clusters=code.clusters(some),
         positive=code.book.positive if code.book.binary else None,
     )
     outcome = measuring.agreement(ratings, _coefficients(code.book.level), pairs=pairs, margins=margins)
@@ -430,7 +430,7 @@ def _sets(codes: list[Rated], raters: tuple[str, ...], part: Population) -> Agre
     answers = answers[part.units]
     is_complete = np.asarray((answers >= 0).all(axis=2), dtype=np.bool_)
     partial = int(((answers != MISSING).any(axis=2) & ~is_complete).sum())
-    clusters = None if codes[0].clusters is None else codes[0].clusters[part.units]
+    clusters = codes[0].clusters(part.units)
     weights = None if part.weights is None else part.weights[part.units]
     sets = count_of(partial, "set", "sets")
     omission = f"{sets} with an unclear, failed or missing answer left out" if partial else ""

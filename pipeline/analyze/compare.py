@@ -8,7 +8,7 @@ a family: one system and one question (the metrics, or one codebook).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -23,13 +23,13 @@ from ...annotation.statistics.estimate import UNIT, Bounds, Totals, totals
 from ...annotation.statistics.intervals import Ints
 from ...schemas import GOLD, Codebook
 from ..errors import UsageError
-from ..store import AMONG, Selection, Store, dictionaries, execute, texts
+from ..store import AMONG, Selection, Store, dictionaries, execute, insert, texts
 from ..store.selection import name_of
 from . import process
 from .choice import check_rater, crowds, only_settled, reward_query
 from .counts import CODEBOOKS, Process, places
 from .designs import Designs
-from .failures import is_drawn_unevenly
+from .failures import uneven_weights
 from .matrices import rated_codes
 from .matrix import Rated, chosen_books, keys_of, unit_groups
 from .rates import audit
@@ -43,7 +43,7 @@ MEASURED = "measured"
 ESTIMATED = "estimated from the units rated"
 JUDGE_ONLY = "judge only: its errors are not corrected"
 OWN_LABELS = "the rater's own labels"
-UNWEIGHTED = "not weighted by 1/π, though the samples drew units unevenly"
+WEIGHTED = "weighted by 1/π"
 CORRECTED = "corrected by people's labels"
 PEOPLE = "people's labels"
 SEPARATOR = chr(31)
@@ -350,9 +350,9 @@ def _code_questions(
     books = [book for book in chosen_books(store, names) if book.binary] if names else []
     people = {(book.name, code.code) for book in books for code in book.codes} & labelled
     kinds = {name: kind for _, _, name, kind in rows}
-    designs = Designs(connection)
+    weighted = _weigh(connection, {(book, name) for book, _, name, _ in rows})
     disputes = only_settled(connection) if rater is None and GOLD in kinds else set()
-    for question in list(_rater_questions(store, connection, by, expression)):
+    for question in list(_rater_questions(store, connection, by, expression, weighted)):
         if question.rater == GOLD and question.family in disputes:
             continue
         by_people = (question.family, question.name) in people
@@ -360,8 +360,8 @@ def _code_questions(
         alone = by_people and rater != question.rater
         if rater in (None, question.rater) and not corrects and not alone:
             basis = OWN_LABELS if kinds[question.rater or ""] == "human" else JUDGE_ONLY
-            if is_drawn_unevenly(designs, question.rater or "", question.family):
-                basis += f"; {UNWEIGHTED}"
+            if (question.family, question.rater) in weighted:
+                basis += f"; {WEIGHTED}"
             yield replace(question, basis=basis)
     group_of = _groups_of(connection, by, expression) if books else {}
     for book in books:
@@ -370,6 +370,29 @@ def _code_questions(
             grouping = grouping or Grouping.of(code, group_of)  # a codebook's codes have the same units
             if (book.name, code.code) in people:
                 yield from _label_questions(code, grouping, rater)
+
+
+def _weigh(
+    connection: duckdb.DuckDBPyConnection, raters: Collection[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """Make `weights`, those of the answers of raters (codebook, rater) that samples took unevenly; returns
+    these raters. An answer without weight stands for none: no sample took its unit."""
+    fields = "codebook VARCHAR, rater VARCHAR, trajectory_id VARCHAR, weight DOUBLE"
+    connection.execute(f"CREATE TEMP TABLE weights ({fields})")
+    designs, weighted = Designs(connection), set[tuple[str, str]]()
+    for codebook, rater in sorted(raters):  # a codebook's units are numbered once
+        weights = uneven_weights(designs, rater, codebook)
+        if weights is None:
+            continue
+        ids = connection.execute("SELECT trajectory_id FROM rated_units ORDER BY place").fetchall()
+        rows = [
+            {"codebook": codebook, "rater": rater, "trajectory_id": key, "weight": weight}
+            for (key,), weight in zip(ids, weights.tolist(), strict=True)
+            if weight
+        ]
+        insert(connection, "weights", rows)
+        weighted.add((codebook, rater))
+    return weighted
 
 
 def _groups_of(
@@ -404,9 +427,14 @@ class Grouping:
 
 
 def _rater_questions(
-    store: Store, connection: duckdb.DuckDBPyConnection, by: str, expression: str
+    store: Store,
+    connection: duckdb.DuckDBPyConnection,
+    by: str,
+    expression: str,
+    weighted: Collection[tuple[str, str]],
 ) -> Iterator[Question]:
-    """For each rater of trajectories the share with each code, or label, and on a scale the mean."""
+    """For each rater of trajectories the share with each code, or label, and on a scale the mean: of what it
+    rated, or where that has `weights`, of all that it stands for."""
     connection.execute(
         "CREATE TEMP TABLE answers (codebook VARCHAR, labels VARCHAR[], answer VARCHAR, named VARCHAR)"
     )
@@ -415,18 +443,22 @@ def _rater_questions(
         CREATE TEMP VIEW coded AS
         SELECT codebook || chr(31) || code || a.named AS metric, trajectory_id,
             CASE WHEN a.answer IS NULL THEN label::DOUBLE ELSE (label = a.answer)::DOUBLE END AS value,
-            1.0 AS weight, NULL::VARCHAR AS reason, NULL::VARCHAR AS participant, rater,
+            coalesce(w.weight, 1.0) AS weight, NULL::VARCHAR AS reason, NULL::VARCHAR AS participant, rater,
             NULL::VARCHAR AS scoring, NULL::VARCHAR AS definition
         FROM counted_ratings JOIN answers a USING (codebook)
+        LEFT JOIN weights w USING (codebook, rater, trajectory_id)
         WHERE unit_kind = 'trajectory' AND list_contains(a.labels, label)
+            AND (w.weight IS NOT NULL OR (codebook, rater) NOT IN (SELECT (codebook, rater) FROM weights))
     """)
     by_question: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
     instances = has_clusters(connection, [by])
     for group in groups(connection, _keys(by, expression), table="coded", instances=instances):
         if group.keys[-1] is not None and group.totals.n:
             place = group.head[0] or "", group.head[2], _system(by, group.keys)
-            limits, yes_no = bounds[place[0].partition(SEPARATOR)[0]]
-            sample = replace(group.totals, bounds=limits, yes_no=yes_no)
+            book = place[0].partition(SEPARATOR)[0]
+            limits, yes_no = bounds[book]
+            is_even = (book, place[1]) not in weighted
+            sample = replace(group.totals, bounds=limits, yes_no=yes_no and is_even)
             by_question.setdefault(place, {})[str(group.keys[-1])] = sample
     for (name, rater, system), samples in by_question.items():
         book, _, code = name.partition(SEPARATOR)

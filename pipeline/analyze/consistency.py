@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import duckdb
 import numpy as np
@@ -12,6 +12,8 @@ from ...annotation.statistics.agreement import agreement
 from ...annotation.statistics.intervals import MISSING
 from ...schemas import Agreement, Codebook
 from ..store import dictionaries, first_row
+from .matrix import clusters_of
+from .totals import CLUSTER
 
 FEW = 2
 """Up to so many units with different answers, an interval is not reliable."""
@@ -32,23 +34,29 @@ def consistency(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
             key = (row["code"], row["rater"], row["rater_version"] or "–")
             unit = (row["trajectory_id"], row["event"])
             answers.setdefault(key, {}).setdefault(unit, {})[row["repeat"]] = row["label"]
+    instances = dict(connection.execute(f"SELECT t.id, {CLUSTER} FROM trajectories t").fetchall())
     for (code, rater, version), units in sorted(answers.items()):
-        yield from _rows(book, code, rater, version, units)
+        yield from _rows(book, code, rater, version, units, instances)
 
 
-def _rows(book: Codebook, code: str, rater: str, version: str, units: Answers) -> Iterator[Agreement]:
+def _rows(
+    book: Codebook, code: str, rater: str, version: str, units: Answers, instances: Mapping[str, int]
+) -> Iterator[Agreement]:
     times = max(map(len, units.values()))
     matrix = np.full((len(units), times), MISSING, dtype=np.int64)
     for place, answers in enumerate(units.values()):
         for column, repeat in enumerate(sorted(answers)):  # a log may number them as it likes
             matrix[place, column] = book.labels.index(answers[repeat])
-    _, trajectories = np.unique([trajectory for trajectory, _ in units], return_inverse=True)
+    trajectories, runs_of = (
+        np.unique(names, return_inverse=True)[1].astype(np.int64)
+        for names in ([key for key, _ in units], [instances[key] for key, _ in units])
+    )
     ratings = Ratings(
         matrix=matrix,
         labels=book.labels,
         raters=tuple(str(number + 1) for number in range(times)),
         level=book.level,
-        clusters=None if book.unit == "trajectory" else trajectories.astype(np.int64),
+        clusters=clusters_of(book, trajectories, runs_of),
     )
     alpha, same = agreement(ratings, ["krippendorff_alpha", "percent_agreement"])
     where = f"units that version {version} was asked about up to {times} times"

@@ -35,7 +35,7 @@ def drifts(
     results = [
         None
         if old is None or new is None
-        else drift(old, new, positive=0, human=code.consensus(), clusters=code.clusters)
+        else drift(old, new, positive=0, human=code.consensus(), clusters=code.clusters())
         for code, (old, new) in zip(codes, pairs, strict=True)
     ]
     rates = iter(adjust([result.rate for result in results if result]))

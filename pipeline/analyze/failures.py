@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...annotation.statistics.estimate import UNIT, Estimate, Totals, estimate
+from ...annotation.statistics.intervals import Floats
 from ...schemas import GOLD
 from ..store import Selection, Store, dictionaries, rows_with_arrays
 from .designs import Designs, follows_samples
@@ -134,19 +135,23 @@ def is_uneven(store: Store, rater: str, codebook: str = FAILURES) -> bool:
     """Whether a rater rated what samples took, and these took some trajectories far more likely than others:
     its own shares are then not the corpus'."""
     with store.reading() as connection:
-        return is_drawn_unevenly(Designs(connection), rater, codebook)
+        return uneven_weights(Designs(connection), rater, codebook) is not None
 
 
-def is_drawn_unevenly(designs: Designs, rater: str, codebook: str) -> bool:
-    """The same within one reading of a store."""
+def uneven_weights(designs: Designs, rater: str, codebook: str) -> Floats | None:
+    """1/π (units,) where samples took some of what a rater rated far more likely than others, 0 of units that
+    they did not take; None where no weights are wanted. The units are those of `rated_units`."""
     of_rater = designs.of(codebook, rater)
     if of_rater is None:
-        return False
+        return None
     design, is_asked = of_rater
     if not follows_samples(is_asked, design, np.arange(len(is_asked))):
-        return False
-    chances = design.inclusion[is_asked & ~np.isnan(design.inclusion)]
-    return bool(len(chances) and chances.max() > UNEVEN * chances.min())
+        return None
+    in_sample = ~np.isnan(design.inclusion)
+    chances = design.inclusion[is_asked & in_sample]
+    if not len(chances) or chances.max() <= UNEVEN * chances.min():
+        return None
+    return np.where(in_sample, 1 / np.where(in_sample, design.inclusion, 1.0), 0.0)
 
 
 def code_pairs(

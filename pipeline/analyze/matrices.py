@@ -20,6 +20,7 @@ from ..store import execute
 from ..store.copies import IS_COPY, MAY_BE_COPY, QUESTION
 from .designs import CREATE_UNITS, OF_UNIT, Design, Drawing, design, drawings, follows_samples
 from .matrix import Rated
+from .totals import CLUSTER
 
 Numbers = dict[str, NDArray[Any]]
 """Columns of a query by name."""
@@ -29,8 +30,8 @@ def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
     """Each code of a codebook that has ratings, with every unit of its kind (the opening query apart)."""
     execute(connection, CREATE_UNITS, [book.name])
     units = connection.execute(_PLACES).fetchnumpy()
-    rows = connection.execute("SELECT DISTINCT trajectory_id FROM rated_units ORDER BY 1").fetchall()
-    ids = tuple(key for (key,) in rows)
+    rows = connection.execute(_INSTANCES).fetchall()
+    ids, instance = tuple(key for key, _ in rows), np.array([number for _, number in rows], dtype=np.int64)
     rater_rows = execute(connection, _RATERS, [book.name]).fetchall()
     juries = {
         jury: frozenset(members)
@@ -59,6 +60,7 @@ def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
             book=book,
             code=code,
             ids=ids,
+            instance=instance,
             trajectory=trajectory,
             event=_whole(units["event"]),
             raters=names,
@@ -136,6 +138,10 @@ def _whole(column: NDArray[Any]) -> Ints:
 
 
 _PLACES = "SELECT trajectory, coalesce(event, -1) AS event FROM rated_units ORDER BY place"
+_INSTANCES = f"""
+    SELECT t.id, dense_rank() OVER (ORDER BY {CLUSTER}) - 1
+    FROM trajectories t SEMI JOIN rated_units u ON u.trajectory_id = t.id ORDER BY t.id
+"""
 _RATERS = f"""
     SELECT code, rater, rater_kind, bool_or({MAY_BE_COPY}) FROM counted_ratings
     WHERE codebook = ? AND NOT opening GROUP BY ALL ORDER BY ALL

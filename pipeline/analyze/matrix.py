@@ -42,7 +42,8 @@ class Rated:
 
     `matrix` (units, raters) holds indices of the codebook's labels, or MISSING, UNCLEAR, ERROR. `probability`
     has the same shape and holds what a rater gave its label, nan where it gave none. A unit is the `event`
-    (units,) of a `trajectory` (units,), a place in `ids`; −1 is all of a trajectory. `design` tells how units
+    (units,) of a `trajectory` (units,), a place in `ids`; −1 is all of a trajectory. `instance` (ids,)
+    numbers what trajectories are runs of: an instance of a task, else each its own. `design` tells how units
     were drawn for people, and `own_designs` by judge how those were drawn that it and people rated.
     `followers` are judges that were asked about units because samples held them. `juries` maps a judge that
     gives the majority of others to those, in whichever version. `taken_over` are the units (units,) on which
@@ -53,6 +54,7 @@ class Rated:
     book: Codebook
     code: str
     ids: tuple[str, ...]
+    instance: Ints
     trajectory: Ints
     event: Ints
     raters: tuple[str, ...]
@@ -87,9 +89,14 @@ class Rated:
         return tuple(r for r in self.raters if self.kinds[r] != "human" and r != GOLD)
 
     @property
-    def clusters(self) -> Ints | None:
+    def trajectories(self) -> Ints | None:
         """The trajectory of each unit where units are smaller than one."""
         return None if self.book.unit == "trajectory" else self.trajectory
+
+    def clusters(self, units: NDArray[np.bool_] | None = None) -> Ints | None:
+        """The `clusters_of` units (units,), by default of all."""
+        trajectories = self.trajectory if units is None else self.trajectory[units]
+        return clusters_of(self.book, trajectories, self.instance[trajectories])
 
     def of(self, rater: str) -> Ints:
         """What one rater said (units,)."""
@@ -194,6 +201,15 @@ class Rated:
             gold = self.of(GOLD)
             answer = np.where(gold >= 0, gold, answer)
         return answer.astype(np.int64)
+
+
+def clusters_of(book: Codebook, trajectories: Ints, instances: Ints) -> Ints | None:
+    """What units (units,) have in common with others: the instance of which their trajectory is a run, for
+    what is hard in one run is so in the next; if all are of one instance, the trajectory. None where each
+    stands alone."""
+    names = instances if (instances != instances[:1]).any() else trajectories
+    is_alone = book.unit == "trajectory" and len(np.unique(names)) == len(names)
+    return None if is_alone else names
 
 
 def unit_groups(code: Rated, groups: Iterable[T]) -> tuple[list[T], Ints]:

@@ -123,7 +123,7 @@ def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str
         assumed += f"; of the {int(in_frame.sum())} units that the samples could take, not of {beyond} others"
         human, inclusion = human[in_frame], None if inclusion is None else inclusion[in_frame]
         corpus[corpus] = in_frame
-    clusters = None if code.clusters is None else code.clusters[corpus]
+    clusters = None if code.trajectories is None else code.trajectories[corpus]
     strata = None if answers is None else _presence(answers[corpus])
     return (
         Audit(human, strata, inclusion, clusters, design=code.design.strata[corpus]),

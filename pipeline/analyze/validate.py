@@ -160,8 +160,7 @@ def _calibration(code: Rated, judge: str) -> dict[str, Any]:
     probabilities = code.probability[:, code.raters.index(judge)]
     usable = (human >= 0) & (answers >= 0) & ~np.isnan(probabilities) & (len(code.book.labels) == 2)
     positive = np.where(answers == 0, probabilities, 1 - probabilities)[usable]
-    within = None if code.clusters is None else code.clusters[usable]
-    result = calibration(positive, (human[usable] == 0).astype(np.int64), clusters=within)
+    result = calibration(positive, (human[usable] == 0).astype(np.int64), clusters=code.clusters(usable))
     if len(code.book.labels) > 2:
         why = "undefined with several labels: a probability is that of the label given"
         result = replace(result, reason=why)
@@ -179,7 +178,7 @@ def _alternative(code: Rated, judge: str, margin: float, confused: dict[str, Any
     humans = np.where(code.matrix[:, columns] < 0, MISSING, code.matrix[:, columns])
     answers = np.where(code.of(judge) < 0, MISSING, code.of(judge))
     outcome = alternative_annotator_test(
-        answers, humans, code.humans, positive=0, margin=margin, clusters=code.clusters
+        answers, humans, code.humans, positive=0, margin=margin, clusters=code.clusters()
     )
     beside = {"sensitivity": _positive_class(code.book.positive, confused)["sensitivity"]}
     note = _evenly(code.seen_by(judge))

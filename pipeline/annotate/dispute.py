@@ -26,7 +26,8 @@ class Dispute:
 
 
 def disputes(store: Store, book: Codebook) -> dict[Place, Dispute]:
-    """(Trajectory, event) -> the dispute there, where there is one; a missing answer disputes nothing."""
+    """(Trajectory, event) -> the dispute there, where there is one; a missing or unclear answer disputes
+    nothing, as in the draw of a sample."""
     query = """
         SELECT trajectory_id, event, code, rater, label, rationale, quote
         FROM counted_ratings
@@ -43,7 +44,7 @@ def disputes(store: Store, book: Codebook) -> dict[Place, Dispute]:
 def _dispute(book: Codebook, rows: list[dict[str, Any]]) -> Dispute:
     by_code: dict[str, set[str]] = {}
     for row in rows:
-        by_code.setdefault(row["code"], set()).add(row["label"])
+        by_code.setdefault(row["code"], set()).update({row["label"]} & {*book.labels})
     people = sorted({row["rater"] for row in rows})
     answers = (
         {"author": f"Annotator {people.index(row['rater']) + 1}", "text": _answer_text(book, row)}

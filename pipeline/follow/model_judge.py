@@ -19,6 +19,7 @@ from ...judges.clients.protocol import Fatal
 from ...judges.llm import Budget, Patience
 from ...judges.llm.context import Context
 from ...judges.llm.limits import Limiter
+from ...judges.llm.results import with_results
 from ...schemas import Rating, Trajectory, Unit
 from ...schemas.text import count_of
 from ..judge import Scope, Summary
@@ -261,14 +262,14 @@ class ModelJudge:
         """
         fresh = [key for key in ids if key not in self._known_ratings]
         with self.sink.store.reading() as connection:
-            trajectories = self.sink.store.load(connection, ids)
+            trajectories = self.sink.store.load(connection, ids, states=True)
             by_book = {book.name: prior_ratings(connection, book, fresh) for book in self.scope.books}
         plan = JudgingPlan()
         plan.ratings = {
             key: {book: by_trajectory.get(key, {}) for book, by_trajectory in by_book.items()}
             for key in fresh
         }
-        for trajectory in trajectories:
+        for trajectory in map(with_results, trajectories):
             if len(plan.jobs) >= room:
                 plan.unseen_ids.append(trajectory.id)
                 continue

@@ -19,6 +19,7 @@ from .model import Model
 from .open_work import open_work
 from .questions import Job, Planner
 from .scope import Scope, Summary, batches
+from .shown import read
 
 SAMPLE = 100
 """Trajectories that are looked at, and questions whose tokens are counted."""
@@ -117,8 +118,9 @@ def _look(
     planner = Planner(judge, model.maker(judge), replace(scope, limit=None), secret, summary)
     order = random.Random(0).sample(sizes, len(sizes))
     some_sizes = _some(order)
-    some_batches = batches(store, book, some_sizes)
-    more = itertools.takewhile(lambda _: not jobs, batches(store, book, order[len(some_sizes) :]))
+    some_batches = batches(store, book, read(store, some_sizes))
+    rest = read(store, order[len(some_sizes) :])
+    more = itertools.takewhile(lambda _: not jobs, batches(store, book, rest))
     jobs: list[Job] = []
     for batch in itertools.chain(some_batches, more):
         jobs += planner.jobs(batch.units(scope))

@@ -16,9 +16,10 @@ from ...schemas import Codebook, Rating, Trajectory, canonical_json
 from ..store import Store, execute, ledger
 from ..store.claims import Claims
 from ..store.ledger import RatingLedger
-from ..store.stream import Size, stream
+from ..store.stream import Size
 from ..store.sync import ledger_offsets
-from .scope import BATCH, HELD, REST, Batch, PriorRating, PriorRatings, prior_ratings
+from .scope import BATCH, REST, Batch, PriorRating, PriorRatings, prior_ratings
+from .shown import read
 
 FEW, SHARE = 10, 8
 """Of the trajectories left, one in SHARE is claimed at a time: at least FEW, at most `BATCH`."""
@@ -189,7 +190,7 @@ class TrajectoryReader:
 
     def _take(self, place: int) -> Trajectory | None:
         if place < self._at:
-            self._read = itertools.chain.from_iterable(stream(self.store, self.sizes[place:], HELD))
+            self._read = itertools.chain.from_iterable(read(self.store, self.sizes[place:]))
             self._advance()
         while self._at < place:
             self._advance()

@@ -7,7 +7,7 @@ is not rated again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,6 @@ from ...schemas import Codebook, Rating, Trajectory, Unit, canonical_json
 from ...schemas.codebook import ContextKind
 from .. import codebooks
 from ..store import Store, constants, dictionaries, samples
-from ..store.stream import Size, stream
 from ..units import cut
 
 REST = ("code", "cites", "quote", "error_source", "rationale", "probability", "model", "seed", "error")
@@ -164,9 +163,9 @@ def load_codebooks(
     return tuple(codebooks.load(n, store.workspace.codebooks) for n in dict.fromkeys(selection or default))
 
 
-def batches(store: Store, book: Codebook, sizes: Sequence[Size]) -> Iterator[Batch]:
-    """These trajectories, in this order, with their earlier ratings."""
-    for trajectories in stream(store, sizes, HELD):
+def batches(store: Store, book: Codebook, lists: Iterable[list[Trajectory]]) -> Iterator[Batch]:
+    """Trajectories of the store, list by list, with their earlier ratings."""
+    for trajectories in lists:
         with store.reading(synced=True) as connection:
             history = prior_ratings(connection, book, [one.id for one in trajectories])
         yield Batch(book, trajectories, history)

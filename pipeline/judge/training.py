@@ -13,7 +13,8 @@ from ...schemas import GOLD, UNCLEAR, Codebook
 from .. import codebooks
 from ..errors import CoauditError, UsageError
 from ..store import AMONG, Store, execute, texts
-from .scope import Scope, batches
+from ..store.stream import stream
+from .scope import HELD, Scope, batches
 
 PREFIX = "trained:"
 SUFFIX = ".skops"
@@ -125,7 +126,7 @@ def _feature_rows(
         sizes = execute(connection, query, [texts({key for key, _ in places})]).fetchall()
     return [
         (features(unit), trajectory.id, unit.event, name_of(unit))
-        for batch in batches(store, book, sizes)
+        for batch in batches(store, book, stream(store, sizes, HELD))
         for trajectory, unit, _ in batch.units(scope)
         if (trajectory.id, unit.event) in places
     ]

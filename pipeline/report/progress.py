@@ -43,10 +43,13 @@ _SAMPLED = """
         GROUP BY ALL
     ),
     labelled AS (
-        SELECT codebook, trajectory_id, event, code, count(DISTINCT rater) FILTER (rater <> 'gold') AS people,
-            count(DISTINCT rater) FILTER (rater = 'gold') AS gold,
-            count(DISTINCT label) FILTER (rater <> 'gold') > 1 AS in_dispute
-        FROM counted_ratings WHERE rater_kind = 'human' AND label IS NOT NULL GROUP BY ALL
+        SELECT r.codebook, r.trajectory_id, r.event, r.code,
+            count(DISTINCT r.rater) FILTER (r.rater <> 'gold') AS people,
+            count(DISTINCT r.rater) FILTER (r.rater = 'gold') AS gold,
+            count(DISTINCT r.label) FILTER (r.rater <> 'gold' AND list_contains(b.labels, r.label)) > 1
+                AS in_dispute
+        FROM counted_ratings r JOIN codebooks b ON b.name = r.codebook AND b.code = r.code
+        WHERE r.rater_kind = 'human' AND r.label IS NOT NULL GROUP BY ALL
     )
     SELECT d.codebook, sum(d.labels)::BIGINT AS drawn,
         sum(

@@ -36,8 +36,9 @@ METHODS = (
     "did: observed agreement and margins come from the same units, weighted by 1/π where samples took some "
     "with a higher probability π. Cohen (1960), Fleiss (1971) for any number of ratings, Krippendorff "
     "(2011), Gwet's AC1 (2008). Intervals are from the "
-    "posterior of the rating patterns (Dirichlet), or, where units are smaller than trajectories, from a "
-    f"Bayesian bootstrap of trajectories (Rubin 1981); {DRAWS_OF_AGREEMENT:,} draws each.",
+    "posterior of the rating patterns (Dirichlet), or, for units within trajectories and runs of one "
+    "instance of a task, from a Bayesian bootstrap of trajectories or instances (Rubin 1981); "
+    f"{DRAWS_OF_AGREEMENT:,} draws each.",
     "People's label of a unit is gold if there is one, else the mean of its annotators' labels: a rate is "
     "what one of these people says on average. Rates are post-stratified by the judge's label, or without a "
     "judge the mean of people's labels, with Jeffreys intervals for the finite corpus. Where inclusion is "
@@ -173,9 +174,9 @@ def agreement_table(rows: Iterable[Agreement]) -> Table:
         "with itself. With a judge, Cohen's κ is the mean over the judge–person pairs. On a scale it has "
         "quadratic weights; α uses the order, the other coefficients do not. A mean of kappas has no "
         "interval where pairs share few units. Intervals are from the posterior of the "
-        "rating patterns, or, where units are smaller than trajectories, from a bootstrap of trajectories. κ "
-        "and α are undefined if only one label was used. If not every unit is labelled twice, people share "
-        "fewer units with each other than with a judge: the last column says which.",
+        "rating patterns, or, for units within trajectories and runs of one instance, from a bootstrap of "
+        "these. κ and α are undefined if only one label was used. If not every unit is labelled twice, "
+        "people share fewer units with each other than with a judge: the last column says which.",
         columns=("Code", "Raters", *COEFFICIENTS.values(), "Units", "Which units"),
         rows=tuple(lines),
         heads=2,

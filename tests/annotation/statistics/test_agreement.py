@@ -289,7 +289,7 @@ def test_what_cannot_be_compared_is_null_with_the_reason(matrix: Any, reason: An
 def test_units_of_a_single_trajectory_have_no_interval() -> None:
     row = one("cohen_kappa", [[0, 0], [1, 1], [0, 1]], clusters=np.zeros(3, dtype=np.int64))
     assert row.value is not None
-    assert (row.low, row.reason) == (None, "no interval: a single unit or trajectory")
+    assert (row.low, row.reason) == (None, "no interval: a single unit or cluster")
 
 
 def test_design_weights_restore_what_uneven_sampling_distorted() -> None:

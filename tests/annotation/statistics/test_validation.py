@@ -62,7 +62,7 @@ def test_units_of_one_trajectory_are_no_test_and_a_judge_without_answers_is_no_l
     truth, humans = crowd(60, 0.5, 0.9)
     one = alternative_annotator_test(truth, humans, ANNOTATORS, positive=1, clusters=np.zeros(60, dtype=int))
     assert one.passed is None
-    assert one.reason == "annotator ann shares fewer than two trajectories with the judge and another"
+    assert one.reason == "annotator ann shares fewer than two clusters with the judge and another"
     silent = alternative_annotator_test(np.full(60, -1), humans, ANNOTATORS, positive=1)
     assert silent.sensitivity.reason == "no unit labelled by both"
 
@@ -175,7 +175,7 @@ def test_a_drift_that_one_trajectory_makes_is_none() -> None:
     clusters = np.arange(200) // 20
     within, apart = drift(old, new, positive=1, clusters=clusters).rate, drift(old, new, positive=1).rate
     assert apart.p_value is not None and apart.p_value < 1e-4
-    few = "too few to decide: 1 trajectory with a difference cannot reach .05"
+    few = "too few to decide: 1 cluster with a difference cannot reach .05"
     assert (within.p_value, within.reason) == (None, few)
     assert within.effect == apart.effect == 0.1
 

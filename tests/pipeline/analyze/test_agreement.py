@@ -1116,6 +1116,69 @@ def test_corrected_rates_of_instances_take_each_run_of_one_for_itself(tmp_path: 
 
 
 @pytest.mark.long
+def test_runs_of_one_instance_are_alike_in_agreement_and_between_versions(tmp_path: Path) -> None:
+    """Where whole instances are hard, intervals of runs taken each for itself held kappa in .71 of samples,
+    and two versions alike differed at .05 in .28."""
+    instances = [f"task {place // 6}" for place in range(30)]
+    store = runs(tmp_path, 30, instances=instances)
+    of_old, of_new = "yyyyyy" + "n" * 24, "yyyyyyyyyyyynnnnnnnnnnnnnnnnnn"
+    said(store, "first", {("ann", "late"): of_new, ("judge2", "late"): of_old, ("judge", "late"): of_new})
+    alone = runs(tmp_path / "alone", 30)
+    said(alone, "first", {("ann", "late"): of_new, ("judge2", "late"): of_old, ("judge", "late"): of_new})
+    rows_of, drifts = [], []
+    for found in (store, alone):
+        (row,) = (
+            row
+            for row in agreement.of_workspace(found, ["first"])
+            if row.code == "late"
+            and row.raters == ("judge2", "ann")
+            and row.coefficient == "percent_agreement"
+        )
+        rows_of.append(row)
+        page = validate.validate(found, "judge", ["first"], previous="judge2")
+        drifts.append(page["codes"][0]["drift"]["rate"])
+    clustered, independent = rows_of
+    assert clustered.value == independent.value == 24 / 30
+    assert clustered.low is not None and clustered.high is not None
+    assert independent.low is not None and independent.high is not None
+    assert clustered.high - clustered.low > 1.5 * (independent.high - independent.low)
+    assert drifts[0]["p_value"] is None, "one instance moved"
+    assert "1 cluster with a difference cannot reach .05" in drifts[0]["reason"]
+    assert drifts[1]["p_value"] == pytest.approx(2 * 0.5**6)
+
+
+@pytest.mark.long
+def test_a_judge_asked_again_about_runs_of_one_instance_has_an_interval_of_instances(tmp_path: Path) -> None:
+    """Its answers waver on whole instances."""
+    widths = []
+    for name, instances in (("runs", [f"task {place // 6}" for place in range(30)]), ("alone", [])):
+        found = runs(tmp_path / name, 30, instances=instances)
+        more: dict[str, Any] = {"code": "late", "rater": "judge", "rater_kind": "llm", "rater_version": "v1"}
+        for repeat, positive in ((0, 6), (1, 12)):
+            labels = ["present"] * positive + ["absent"] * (30 - positive)
+            lines = [
+                verdict(f"env_{n}", None, "first", label, repeat=repeat, **more)
+                for n, label in enumerate(labels)
+            ]
+            assert rate(found, lines).imported == 30
+        rows_of = agreement.of_workspace(found, ["first"])
+        (flips,) = (row for row in rows_of if row.coefficient == "flip_rate")
+        assert flips.value == pytest.approx(6 / 30) and flips.low is not None and flips.high is not None
+        widths.append(flips.high - flips.low)
+    assert widths[0] > 1.5 * widths[1]
+
+
+@pytest.mark.long
+def test_runs_of_the_only_instance_stand_each_alone(tmp_path: Path) -> None:
+    store = runs(tmp_path, 30, instances=["the task"] * 30)
+    answers = {("ann", "late"): "yyyyyy" + "n" * 24, ("bob", "late"): "yyynnn" + "n" * 24}
+    said(store, "first", answers)
+    with store.reading() as connection:
+        (code,) = matrices.rated_codes(connection, codebooks.load("first", store.workspace.codebooks))
+    assert code.clusters() is None
+
+
+@pytest.mark.long
 def test_a_rate_says_how_many_labels_lie_beyond_what_the_judge_was_asked_about(tmp_path: Path) -> None:
     # Of the four sessions that the judge saw one is found by ann: 1/4, whatever she says of the other two.
     found = runs(tmp_path, 6)

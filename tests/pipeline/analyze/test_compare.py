@@ -82,10 +82,10 @@ def test_a_reward_is_compared_at_the_price_that_it_names(tmp_path: Path) -> None
         assert row["definition"] == f"λ = {penalty:g}" and f"reward (λ = {penalty:g}): " in row["statement"]
 
 
-def test_own_labels_of_an_uneven_sample_say_so_and_gold_that_settled_disputes_is_not_compared(
+def test_own_labels_of_an_uneven_sample_are_weighted_and_gold_that_settled_disputes_is_not_compared(
     tmp_path: Path,
 ) -> None:
-    """Codes with several labels are compared as they are rated: nothing weighs what samples took likelier."""
+    """What a sample took likelier counted as often as it was taken: the means were those of the sample."""
     store = made(tmp_path / "workspace")
     store.workspace.codebooks.mkdir(parents=True)
     (store.workspace.codebooks / "grade.toml").write_text(GRADE, encoding="utf-8")
@@ -94,16 +94,20 @@ def test_own_labels_of_an_uneven_sample_say_so_and_gold_that_settled_disputes_is
     code = {"code": "grade", "rater_kind": "human"}
     labels = {"ann": (0, 1, 4, 5), "bob": (0, 2, 3), "gold": (0,)}
     for rater, numbers in labels.items():
-        score = {"ann": "4", "bob": "2", "gold": "4"}[rater]
-        ratings = [verdict(f"s{n}", None, "grade", score, rater=rater, **code) for n in numbers]
+        scores = {0: "4", 1: "3"} if rater == "ann" else {0: "4"} if rater == "gold" else {}
+        ratings = [verdict(f"s{n}", None, "grade", scores.get(n, "2"), rater=rater, **code) for n in numbers]
         assert rate(store, ratings).imported == len(numbers)
     chances = {n: 0.8 if n < 2 else 0.25 for n in range(8)}
     sampled(store, "drawn", {n: chances[n] for n in (0, 1, 4, 5)}, chances, "grade", "trajectory")
     rows = compare.compare(store, "condition", metrics=["grade (mean)"])
     assert {row["rater"]: row["basis"] for row in rows} == {
-        "ann": f"{compare.OWN_LABELS}; {compare.UNWEIGHTED}",
+        "ann": f"{compare.OWN_LABELS}; {compare.WEIGHTED}",
         "bob": compare.OWN_LABELS,
     }
+    (ann,) = (row for row in rows if row["rater"] == "ann")
+    # Of a: 4 with 1/.8 and 2 with 1/.25; unweighted 3 and 2.5.
+    assert ann["first"] == pytest.approx((4 * 1.25 + 2 * 4) / 5.25)
+    assert ann["second"] == pytest.approx((3 * 1.25 + 2 * 4) / 5.25)
 
 
 def test_trajectories_without_a_group_are_counted(store: Store) -> None:

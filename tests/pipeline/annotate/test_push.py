@@ -157,6 +157,18 @@ def test_nobody_is_asked_to_settle_what_people_no_longer_differ_on(store: Store,
     assert left_out == [f"trajectory {sample.units[0].trajectory}, event 3: no two people differ on it now"]
 
 
+def test_who_could_not_tell_disputes_nothing(store: Store) -> None:
+    """Such units are not drawn; beside a dispute on another code they were settled all the same."""
+    for rater, labels in (("ann", ("present", "present")), ("bob", ("absent", "unclear"))):
+        who = {"rater": rater, "rater_kind": "human"}
+        for code, label in zip(("C.1", "C.2"), labels, strict=True):
+            rate(store, [verdict("t", None, "failures", label, code=code, **who)])
+    sample = draw.draw(store, draw.Wish(("failures",), "disputed", method="disagreements"))
+    (task,) = push.tasks_of(store, sample, *project.book_of(sample, "failures", store.workspace))
+    assert isinstance(task, dict)
+    assert task["data"]["disputed"] == ["C.1"]
+
+
 def test_an_export_asks_in_the_order_in_which_units_were_drawn(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from coaudit.pipeline.annotate import draw
 from coaudit.pipeline.ingest.measure import save
-from coaudit.pipeline.judge import run_claims, scope
+from coaudit.pipeline.judge import shown
 from coaudit.pipeline.store import Store, stream
 from coaudit.schemas import Trajectory
 from tests.conftest import Coaudit
@@ -33,13 +33,14 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Which trajectories are read, one after the other."""
     names: list[str] = []
 
-    def noted(store: Store, sizes: Sequence[stream.Size], most: int) -> Iterator[list[Trajectory]]:
-        for some in stream.stream(store, sizes, most):
+    def noted(
+        store: Store, sizes: Sequence[stream.Size], most: int, *, states: bool
+    ) -> Iterator[list[Trajectory]]:
+        for some in stream.stream(store, sizes, most, states=states):
             names.extend(one.id for one in some)
             yield some
 
-    for module in (run_claims, scope):
-        monkeypatch.setattr(module, "stream", noted)
+    monkeypatch.setattr(shown, "stream", noted)
     return names
 
 

@@ -151,3 +151,14 @@ def test_what_people_dispute_is_left_until_gold_settles_it_and_other_codes_of_th
     say(elsewhere, "gold", "C.1", "C.1", "C.2")
     say(first.trajectory, "gold", "C.1", "C.1")
     assert counts() == (2 * len(codes) + 4, 2 * len(codes) + 3)
+
+
+def test_what_somebody_could_not_tell_is_not_left_to_settle(store: Store) -> None:
+    """Nobody is asked to settle it, so that it would have been left for ever."""
+    for rater, labels in (("ann", ("present", "present")), ("bob", ("absent", "unclear"))):
+        answers = zip(("C.1", "C.2"), labels, strict=True)
+        lines = [verdict("arm-3", None, "failures", label, code=code, rater=rater) for code, label in answers]
+        rate(store, lines)
+    draw.draw(store, draw.Wish(("failures",), "disputes", method="disagreements"))
+    book = {row["codebook"]: row for row in progress.coverage(store)}["failures"]
+    assert (book["drawn"], book["labelled"]) == (1, 0), "C.1"

@@ -1,0 +1,17 @@
+"""Trajectories as a model is shown them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...judges.llm.results import with_results
+from ...schemas import Trajectory
+from ..store import Store
+from ..store.stream import Size, stream
+from .scope import HELD
+
+
+def read(store: Store, sizes: Sequence[Size]) -> Iterator[list[Trajectory]]:
+    """These trajectories, in this order: each event with what came of it."""
+    for trajectories in stream(store, sizes, HELD, states=True):
+        yield [with_results(one) for one in trajectories]

@@ -1,0 +1,57 @@
+"""What events change in the states of a trajectory: the parts of a view that are not as they were before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from .base import JsonValue
+from .event import Event
+
+RESULT = "observation"
+"""The part of a state that holds what came back from one action, and is no lasting state: it is new each
+time, also where the same came back twice."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A part of a view's state (`public`, or the participant who alone sees it) after an event."""
+
+    view: str
+    path: str
+    """Keys joined by dots; `state` where the state is one value."""
+    text: str
+
+
+@dataclass
+class Changes:
+    """Gives what each of a trajectory's events changed; it must be asked for all of them, in order."""
+
+    states: Mapping[str, JsonValue]
+    _before: dict[str, dict[str, str]] = field(default_factory=dict, init=False)
+
+    def of(self, event: Event) -> list[Change]:
+        """The parts with a text that were not so before; states that the log does not hold change nothing."""
+        changes = []
+        for view, digest in event.states.items():
+            if digest not in self.states:
+                continue
+            before, now = self._before.get(view, {}), dict(leaves(self.states[digest]))
+            self._before[view] = now
+            changes += [
+                Change(view, path, text)
+                for path, text in now.items()
+                if text.strip() and (before.get(path) != text or path.partition(".")[0] == RESULT)
+            ]
+        return changes
+
+
+def leaves(state: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
+    """The leaves of a state as text, by their path."""
+    if isinstance(state, dict):
+        for key, value in state.items():
+            yield from leaves(value, f"{path}.{key}" if path else key)
+    elif state is not None and state != []:
+        text = state if isinstance(state, str) else json.dumps(state, ensure_ascii=False, indent=1)
+        yield path or "state", text
