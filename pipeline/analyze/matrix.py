@@ -47,7 +47,8 @@ class Rated:
     were drawn for people, and `own_designs` by judge how those were drawn that it and people rated.
     `followers` are judges that were asked about units because samples held them. `juries` maps a judge that
     gives the majority of others to those, in whichever version. `taken_over` are the units (units,) on which
-    a judge's answer stands under another judge or version as well: the model was asked once for both.
+    a judge's answer stands under another judge or version as well, one of its `owners`: the model was asked
+    once for both.
     """
 
     book: Codebook
@@ -65,6 +66,7 @@ class Rated:
     followers: Collection[str]
     juries: Mapping[str, frozenset[str]]
     taken_over: Mapping[str, NDArray[np.bool_]]
+    owners: Mapping[str, Collection[str]]
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -101,13 +103,14 @@ class Rated:
         return column
 
     def voices(self, rater: str) -> set[str]:
-        """The rater itself and, of a jury, its members, and theirs."""
+        """The rater itself and, of a jury, its members and whose answers these have, and theirs."""
         names: set[str] = set()
         queue = [rater]
         while queue:
             name = queue.pop()
             names.add(name)
-            queue += self.juries.get(name, frozenset()) - names
+            members = self.juries.get(name, frozenset())
+            queue += members.union(*(self.owners.get(member, ()) for member in members)) - names
         return names
 
     def where(self, units: NDArray[np.bool_]) -> Rated:

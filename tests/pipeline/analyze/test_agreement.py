@@ -579,6 +579,31 @@ def test_a_jury_is_held_against_a_judge_whose_name_begins_like_one_that_it_heard
     assert with_jury == {("judge (mini)", "jury")}
 
 
+def test_a_jury_is_not_held_against_a_judge_whose_answers_a_member_has(tmp_path: Path) -> None:
+    store = labelled(tmp_path, {"judge c": "yynnyynn"})
+    prompts = [{"prompt_hash": f"p{seq}", "rater_kind": "llm", "rater_version": "1"} for seq in range(2, 10)]
+    for rater, more in (("judge a", {}), ("judge b", {"external": {"answered_for": "judge a"}})):
+        rate(store, [
+            verdict(NAME, seq, "initiative", "yes" if seq % 2 else "no", rater=rater, **prompt, **more)
+            for seq, prompt in enumerate(prompts, start=2)
+        ])  # fmt: skip
+    done = jury.judge(store, Scope((codebooks.load("initiative"),)), ["judge b", "judge c"])
+    assert (done.summary.rated, done.shared) == (8, 0)
+    assert not [row for row in agreement.of_workspace(store) if "jury" in row.raters]
+
+
+def test_what_has_no_prompt_is_not_taken_for_a_copy_of_another_without(tmp_path: Path) -> None:
+    """A jury of two lost the vote of one, and rated nothing."""
+    store = labelled(tmp_path, {"judge a": "yynn"})
+    rate(store, [
+        verdict(NAME, seq, "initiative", "yes", rater="judge b", rater_kind="llm",
+                external={"answered_for": "judge of another workspace"})
+        for seq in range(2, 6)
+    ])  # fmt: skip
+    done = jury.judge(store, Scope((codebooks.load("initiative"),)), ["judge a", "judge b"])
+    assert (done.summary.rated, done.shared) == (4, 0)
+
+
 @pytest.mark.parametrize("members", [3, None, "ab", [3], [["a"]], {"a": 1}])
 def test_a_judge_with_a_parameter_that_is_called_members_is_no_jury(tmp_path: Path, members: Any) -> None:
     found = labelled(tmp_path, {"judge a": "yynn", "judge b": "ynyn"})
