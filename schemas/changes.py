@@ -12,6 +12,9 @@ from .event import Event
 RESULT = "observation"
 """The part of a state that holds what came back from one action, and is no lasting state: it is new each
 time, also where the same came back twice."""
+LOGGED = "logged"
+"""The part of a state that holds a step of ReHAC as it was logged, where it is irregular: what the event and
+its result say, and the reward."""
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ...schemas import Event
+from ...schemas import Action, Event
 from ...schemas.text import BYTES_PER_TOKEN
 from ..clients import Question
-from .results import EventWithResult, shorten
+from .results import EventWithResult, shorten, within
 
 SAFETY = 0.8
 """Share of a context that is filled by estimate, since the estimate may be short."""
@@ -66,23 +66,20 @@ class Context:
             self.safety *= 0.75
 
     def trim(self, event: Event, room: int) -> Event:
-        """An event that fits the room: the middle of a longer text is left out."""
-        most = int(room * BYTES_PER_TOKEN * 0.9)
+        """An event that is too long, cut for the room: the middle of each long text is left out."""
+        result = event.result if isinstance(event, EventWithResult) else ()
+        most = int(room * BYTES_PER_TOKEN * 0.9) // (1 + bool(event.action) + bool(result))
         text = event.text and _cut(event.text, most)
-        action = event.action and replace_arguments(event, most)
-        update: dict[str, object] = {"text": text, "action": action}
-        if isinstance(event, EventWithResult):
-            update["result"] = tuple(replace(one, text=_cut(one.text, most)) for one in event.result)
-        shorter = event.model_copy(update=update)
-        return shorter if shorter != event else event
+        update: dict[str, object] = {"text": text, "action": event.action and _cut_action(event.action, most)}
+        if result:
+            update["result"] = within([replace(one, text=_cut(one.text, most)) for one in result], most)
+        return event.model_copy(update=update)
 
 
-def replace_arguments(event: Event, most: int) -> object:
-    """The event's action with its long arguments cut."""
-    assert event.action is not None
-    arguments = {k: _cut(v, most) if isinstance(v, str) else v for k, v in event.action.arguments.items()}
-    raw = event.action.raw and _cut(event.action.raw, most)
-    return event.action.model_copy(update={"arguments": arguments, "raw": raw})
+def _cut_action(action: Action, most: int) -> Action:
+    """The action with its long arguments cut."""
+    arguments = {k: _cut(v, most) if isinstance(v, str) else v for k, v in action.arguments.items()}
+    return action.model_copy(update={"arguments": arguments, "raw": action.raw and _cut(action.raw, most)})
 
 
 def _cut(text: str, most: int) -> str:

@@ -179,7 +179,7 @@ def windows(events: Sequence[Event], case: Case, context: Context, room: int) ->
         while end < len(events) and (size + sizes[end] <= room or end == start):
             size += sizes[end]
             end += 1
-        yield tuple(context.trim(e, room) for e in events[start:end])
+        yield tuple(events[start:end]) if size <= room else (context.trim(events[start], room),)
         if end == len(events):
             return
         back, overlap = end, 0
@@ -205,11 +205,15 @@ def _last(events: Sequence[Event], case: Case, context: Context, room: int) -> t
     """As many of the events as fit, from the end; the unit's own neighbourhood matters most."""
     window: list[Event] = []
     centre = case.unit.events[-1].seq
-    for event in sorted(events, key=lambda e: abs(e.seq - centre)):
-        room -= context.count(quoting.transcript([event], case.unit.participants, ""))
-        if room < 0:
+    nearest = sorted(events, key=lambda e: abs(e.seq - centre))
+    for event in nearest:
+        size = context.count(quoting.transcript([event], case.unit.participants, ""))
+        if size > room:
             break
+        room -= size
         window.append(event)
+    if not window:
+        return (context.trim(nearest[0], room),)
     return tuple(sorted(window, key=lambda e: (e.seq, e.sub)))
 
 

@@ -1,18 +1,30 @@
 """What came of events, as a judge is shown it: what a tool gave back, and what changed in the state.
 
 Of the views of a state a judge sees the one that the team shares and, after an agent's action, the agent's
-own, where results of its searches are. What the log gives as told to a model (its prompt) is no result.
+own, where results of its searches are. What the log gives as told to a model (its prompt) is no result, and
+what an environment answers to the end of the work is left out: it is a verdict (ReHAC's "reward = 1").
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...schemas import Event, Events, Trajectory
-from ...schemas.changes import Change, Changes
+from ...schemas.changes import LOGGED, RESULT, Change, Changes
 
 HEAD, TAIL = 1500, 500
 """Characters of the beginning and the end of a long text that are shown."""
+PROMPTS = {"prompt", "system"}
+"""The parts of an agent's own view that hold what its model was told, also before a log's first action."""
+PATH = 120, 40
+"""The same for keys, which may be texts of a log as well."""
+MOST = 8000
+"""Characters that are shown of all that one event changed: a first state may have thousands of parts."""
+LONG = 40
+"""Characters from which a part of the state that stands in the event's words is not shown again; a shorter
+one may stand there by chance."""
 
 
 class EventWithResult(Event):
@@ -27,26 +39,44 @@ def with_results(trajectory: Trajectory) -> Trajectory:
         return trajectory
     agents = {one.name for one in trajectory.participants if one.kind == "agent"}
     changes = Changes(trajectory.states)
-    rows = tuple(_with_result(event, changes.of(event), agents) for event in trajectory.events)
+    rows = tuple(
+        event if event.live_only else _with_result(event, changes.of(event), agents)
+        for event in trajectory.events
+    )
     return trajectory.model_copy(update={"events": Events(rows=rows), "states": {}})
 
 
 def _with_result(event: Event, changes: list[Change], agents: set[str]) -> Event:
-    views = {"public", event.actor} if event.kind == "action" and event.actor in agents else {"public"}
-    words = _words(event)
+    hidden = {"public": {LOGGED, RESULT} if event.kind == "finish" else {LOGGED}}
+    if event.kind == "action" and event.actor in agents:
+        hidden[event.actor] = PROMPTS
     result = [
-        replace(one, text=shorten(one.text, HEAD, TAIL))
+        replace(one, path=shorten(one.path, *PATH), text=shorten(one.text, HEAD, TAIL))
         for one in changes
-        if one.view in views and one.text.strip() not in words
+        if one.view in hidden and one.path.partition(".")[0] not in hidden[one.view] and not _says(event, one)
     ]
-    return EventWithResult.model_construct(**vars(event), result=tuple(result)) if result else event
+    if not result:
+        return event
+    return EventWithResult.model_construct(**vars(event), result=within(result, MOST))
 
 
-def _words(event: Event) -> str:
-    """All that an event says itself."""
+def _says(event: Event, change: Change) -> bool:
+    """Whether an event says a change itself. What came back is news, also where its action has the word."""
+    text = change.text.strip()
+    if change.path == RESULT and event.action:
+        return text in (event.error or "")
     arguments = event.action.arguments.values() if event.action else ()
-    texts = (event.text, event.error, *(one for one in arguments if isinstance(one, str)))
-    return "\n".join(text for text in texts if text)
+    words = [one for one in (event.text, event.error, *arguments) if isinstance(one, str)]
+    return any(text == one.strip() or (len(text) >= LONG and text in one) for one in words)
+
+
+def within(changes: Sequence[Change], most: int) -> tuple[Change, ...]:
+    """The first of the changes that have so many characters together, and how many more there are."""
+    totals = itertools.accumulate(len(one.path) + len(one.text) for one in changes)
+    count = max(1, sum(total <= most for total in totals))
+    rest = len(changes) - count
+    more = (Change("public", "other parts", f"[... {rest} left out ...]"),) if rest else ()
+    return (*changes[:count], *more)
 
 
 def shorten(text: str, head: int, tail: int) -> str:

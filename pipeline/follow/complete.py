@@ -29,6 +29,17 @@ def complete_units(trajectory: Trajectory, book: Codebook, *, is_over: bool) -> 
             yield unit
 
 
+def awaits_result(trajectory: Trajectory, unit: Unit) -> bool:
+    """Whether a unit is one of the actions at the end of a log, whose results may still come: a model is shown
+    them, and would be asked again."""
+    for event in reversed(trajectory.events):
+        if event.kind != "action" or event.status is not None or event.states:
+            return False
+        if event == unit.events[-1]:
+            return True
+    return False
+
+
 def _is_pending(event: Event) -> bool:
     """Whether an event may still be left out of the log, so that those behind it would get other numbers."""
     return event.kind != "message" and event.status is None and not event.live_only

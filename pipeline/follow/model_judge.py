@@ -27,7 +27,7 @@ from ..judge import model as model_judging
 from ..judge.model import Jobs, Model, State, work
 from ..judge.questions import Job, Planner
 from ..judge.scope import PriorRating, PriorRatings, Say, prior_ratings, wait_notice
-from .complete import Stillness, complete_units
+from .complete import Stillness, awaits_result, complete_units
 from .ledger import LiveLedger
 from .sink import Sink
 
@@ -278,13 +278,14 @@ class ModelJudge:
         return plan
 
     def _plan_one(self, trajectory: Trajectory, ratings: Ratings, plan: JudgingPlan) -> None:
+        is_over = self.still.has_ended(trajectory)
         for judge, maker in self._makers:
             book = judge.codebook
             planner = Planner(judge, maker, self.scope, self._secret, Summary())
             units: list[tuple[Trajectory, Unit, list[PriorRating]]] = []
-            for unit in complete_units(trajectory, book, is_over=self.still.has_ended(trajectory)):
+            for unit in complete_units(trajectory, book, is_over=is_over):
                 key = (trajectory.id, book.name, unit.event, unit.hash)
-                if key not in self._seen_units:
+                if key not in self._seen_units and (is_over or not awaits_result(trajectory, unit)):
                     plan.seen_units.add(key)
                     candidates = ratings[book.name].get(unit.event, [])
                     units.append((trajectory, unit, [k for k in candidates if k.unit_hash == unit.hash]))

@@ -82,3 +82,81 @@ def test_a_quotation_from_a_result_is_one_from_its_event() -> None:
 
 def test_a_log_without_states_stays_as_it_is() -> None:
     assert with_results(SEARCH) is SEARCH
+
+
+def test_the_reward_of_an_environment_is_not_shown() -> None:
+    """It is the answer to what the judge has to decide: 3,243 of ReHAC's real logs end with it."""
+    log = team(("agent", "SEARCH(Oslo)"), ("agent", "FINISH(yes)"))
+    states = {
+        "odd": {"observation": "A city.", "logged": "Observation 1: A city.\nreward = 1"},
+        "end": {"observation": "Episode finished, reward = 1", "logged": "Episode finished, reward = 1"},
+    }
+    prompt = seen(log, states, public={1: "odd", 2: "end"})
+    assert "reward" not in prompt and prompt.count("A city.") == 1
+
+
+def test_a_short_result_that_its_action_happens_to_contain_is_shown() -> None:
+    log = team(("agent", "RUN(test -f plan && echo yes)"), ("human", "Are there 15?"))
+    prompt = seen(log, {"h": {"observation": "yes"}, "n": {"count": 5}}, public={1: "h", 2: "n"})
+    assert "(what came back:)\n| yes\n" in prompt
+    assert "| count: 5\n" in prompt
+
+
+def test_an_error_is_not_shown_twice() -> None:
+    log = team(("agent", "RUN(ls)"), failing={1: "no such file"})
+    assert seen(log, {"h": {"observation": "no such file"}}, public={1: "h"}).count("no such file") == 1
+
+
+def test_a_change_first_known_from_live_traffic_is_shown_with_the_logged_event_after_it() -> None:
+    live = SEARCH.events[1].model_copy(update={"live_only": True, "sub": 1, "states": {"public": "h"}})
+    after = SEARCH.events[2].model_copy(update={"states": {"public": "h"}})
+    events = (*SEARCH.events[:2], live, after)
+    shown = with_results(SEARCH.model_copy(update={"events": events, "states": {"h": {"plan": "Day 1"}}}))
+    prompt = (
+        LLMJudge(BOOK, "transcript").whole(Case(next(cut(shown, BOOK)), "M")).question.messages[1].content
+    )
+    assert prompt.count("| plan: Day 1\n") == 1
+
+
+def test_instructions_that_an_agent_had_before_its_first_action_are_not_what_came_of_it() -> None:
+    """In a chat without a task the agents' instructions are a state of the first event, an action."""
+    prompt = seen(SEARCH, {"h": {"system": "You are.", "results": "Flight 7"}}, agent={1: "h"})
+    assert "You are." not in prompt and "Flight 7" in prompt
+
+
+def test_of_a_state_with_thousands_of_parts_the_first_are_shown_and_how_many_more_there_are() -> None:
+    states = {"h": {f"{number} {'k' * 500}": "x" * 50 for number in range(3000)}}
+    prompt = seen(SEARCH, states, public={0: "h"})
+    assert len(prompt) < 15_000
+    assert (
+        "| 0 kkk" in prompt
+        and f"| other parts: [... {3000 - prompt.count('(after it') + 1} left out" in prompt
+    )
+
+
+def test_windows_with_results_of_many_parts_fit_the_context_and_lose_no_event() -> None:
+    states = {"h": {f"file {number}": "word " * 500 for number in range(40)}}
+    log = SEARCH.model_copy(
+        update={
+            "events": tuple(e.model_copy(update={"states": {"public": "h"}}) for e in SEARCH.events),
+            "states": states,
+        }
+    )
+    (unit,) = cut(with_results(log), BOOK)
+    judge, case = LLMJudge(BOOK, "transcript"), Case(unit, "M")
+    context = Context(3900)
+    pieces = list(judge.pieces(case, context))
+    assert {event.seq for piece in pieces for event in piece.events} == {0, 1, 2, 3}
+    assert all(context.fits(piece.question) for piece in pieces)
+
+
+def test_beside_an_event_that_is_too_long_a_unit_still_has_its_ends() -> None:
+    book = codebooks.load("initiative").model_copy(update={"context": "preceding"})
+    text = f"BEGIN {'x' * 60_000} END"
+    log = team(("agent", f"WRITE({text})"), ("human", "Why?"))
+    unit = list(cut(log, book))[-1]
+    context = Context(8000)
+    (piece,) = LLMJudge(book, "preceding").pieces(Case(unit, "M"), context)
+    content = piece.question.messages[1].content
+    assert "BEGIN" in content and "x END" in content
+    assert context.fits(piece.question)

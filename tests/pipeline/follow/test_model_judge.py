@@ -76,6 +76,22 @@ def test_a_trajectory_that_does_not_say_so_has_ended_when_it_is_still_until_it_c
     assert not still.has_ended(silent)
 
 
+def test_an_action_whose_result_may_still_come_is_asked_about_once(sink: Sink) -> None:
+    """The result is a part of the prompt: without it the same action was asked about twice."""
+    steps = book("decisive_step").model_copy(update={"context": "preceding"})
+    judge = ModelJudge(sink, Scope((steps,)), MODEL, Asked(), print, 60.0)
+    log = team(TALK[0], ("agent", "SEARCH(blue)"))
+    call = log.events[2].model_copy(update={"status": None})
+    answered = call.model_copy(update={"states": {"public": "h"}})
+    planned = []
+    for event in (call, answered):
+        states = {key: {"observation": "A shade."} for key in event.states.values()}
+        sink.put(log.model_copy(update={"events": (*log.events[:2], event), "states": states}), ReadOptions())
+        sink.flush()
+        planned.append([unit.event for job in judge._plan([log.id], 9).jobs for unit in job.units])
+    assert planned == [[1], [1, 2]]
+
+
 class Asked:
     """A client that says yes, and what it was asked."""
 
