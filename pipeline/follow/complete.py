@@ -30,8 +30,8 @@ def complete_units(trajectory: Trajectory, book: Codebook, *, is_over: bool) -> 
 
 
 def awaits_result(trajectory: Trajectory, unit: Unit) -> bool:
-    """Whether a unit is one of the actions at the end of a log, whose results may still come: a model is shown
-    them, and would be asked again."""
+    """Whether a unit is one of the actions at the end of a log, whose results may still come: a model is
+    shown them, and would be asked again."""
     for event in reversed(trajectory.events):
         if event.kind != "action" or event.status is not None or event.states:
             return False
