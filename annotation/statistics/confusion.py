@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimate import UNIT, mean, ratio
-from .intervals import Floats, Ints, interval_around
+from .estimate import LEAST, UNIT, mean, ratio
+from .intervals import Floats, Ints, cluster_bootstrap, interval_around
 from .strata import shares
 
 RESAMPLES = 4000
@@ -96,16 +96,17 @@ def confusion(
     """Compare a judge's label indices (n,) with people's where both are usable (not negative).
 
     `human` is (n,) indices or (n, q) shares of people's labels, rows of 0 where there is none. `clusters`
-    (n,) are trajectories where units are smaller. On a sample that looked at the judge (stratified by its
-    label) sensitivity and specificity are wrong without `weights` (n,) 1/π; the predictive values are not.
+    (n,) name what units have in common, their trajectory or instance. On a sample that looked at the judge
+    (stratified by its label) sensitivity and specificity are wrong without `weights` (n,) 1/π; the predictive
+    values are not.
 
     Intervals are those of the estimator core. With weights the sample knows little of the judge's misses,
     each of which stands for many: all four are then quotients of sums of W_j·θ_jk over judge labels j, the
     share θ_jk of people's label k in each having the posterior of `strata`. Where the sample has no exception
     the median of that is given, not a 1.000; where people checked no unit of a judge label that a quotient
-    needs, it is undefined. W_j is how many units of the `corpus` (q,) the judge gave label
-    j, itself a draw of a larger one; without it the sum of the weights, as if the sample had taken fixed
-    numbers of each.
+    needs, it is undefined. W_j is how many units of the `corpus` (q,) the judge gave label j, itself a draw
+    of a larger one, of clusters where it has those (clusters, q); without it the sum of the weights, as if
+    the sample had taken fixed numbers of each.
 
     Units that are not `from_sample` may have been chosen by the judge's label: whoever labels nothing but
     what it called positive makes any judge's sensitivity 1. So what needs a label of the corpus of which
@@ -126,9 +127,10 @@ def confusion(
     unit_weights = np.ones(len(judge)) if weights is None else weights[usable]
     judgments = np.eye(q)[judge]
     corpus_counts = (judgments * unit_weights[:, None]).sum(0) if corpus is None else corpus
+    totals = np.atleast_2d(corpus_counts).sum(0)
     checked = np.unique(judge)
     all_needed = corpus is not None and not (is_even_design and from_sample)
-    judge_labels = np.union1d(checked, np.flatnonzero(corpus_counts)) if all_needed else checked
+    judge_labels = np.union1d(checked, np.flatnonzero(totals)) if all_needed else checked
     rows = []
     for k, name in enumerate(labels):
         if even or len(judge_labels) == 1 or k not in judge_labels:  # never says it, or never anything else
@@ -153,8 +155,8 @@ def calibration(
 
     ECE is the weighted mean of |observed − predicted| over bins (Naeini et al. 2015), Brier the mean squared
     error. ECE is biased upwards in small samples, the more so the more bins: read it beside `ece_by_chance`,
-    the mean over outcomes drawn with these probabilities. `clusters` (n,) are trajectories where units are
-    smaller: the Brier score's interval, that of the estimator core, rests on them.
+    the mean over outcomes drawn with these probabilities. `clusters` (n,) name what units
+    have in common: the Brier score's interval, that of the estimator core, rests on them.
     """
     if not np.all((probability >= 0) & (probability <= 1)):
         raise ValueError("`probability` must lie in 0..1")
@@ -235,9 +237,13 @@ def _weighted_quality(
 ) -> ClassQuality:
     rng = np.random.default_rng(0)
     strata, of_unit = np.unique(judge, return_inverse=True)
-    sizes = corpus[strata]
+    sizes = np.atleast_2d(corpus).sum(0)[strata]
     result = shares(true, weights, of_unit, clusters, sizes / sizes.sum())
-    units = np.column_stack([sizes, rng.standard_gamma(sizes[:, None], size=(len(sizes), RESAMPLES))])
+    if corpus.ndim == 2 and len(corpus) > 1:
+        draws = cluster_bootstrap(corpus[:, strata], RESAMPLES, rng).T
+    else:
+        draws = rng.standard_gamma(sizes[:, None], size=(len(sizes), RESAMPLES))
+    units = np.column_stack([sizes, draws])
     present = units * np.column_stack([result.means, result.draws(RESAMPLES, rng)])
     absent, ours, theirs = units - present, strata == k, strata != k
     sums = (
@@ -247,6 +253,9 @@ def _weighted_quality(
         (absent[theirs], (present + absent)[theirs], judge != k),
     )
     rows = [_share_of_draws(*terms, reason) for terms, reason in zip(sums, _none(label), strict=True)]
+    if clusters is not None and (few := len(np.unique(clusters))) < LEAST:
+        why = f"too few for an interval: {few} independent, {LEAST} needed"
+        rows = [replace(row, low=None, high=None, reason=row.reason or why) for row in rows]
     return ClassQuality(label, *rows)
 
 
@@ -274,10 +283,11 @@ def _share_of_draws(numerator: Floats, denominator: Floats, among: Bools, reason
     total, n = denominator.sum(0), int(among.sum())
     if not n or total[0] <= 0:
         return Share(None, None, None, 0, reason)
-    values = np.clip(numerator.sum(0) / total, 0, 1)
+    with np.errstate(invalid="ignore"):  # a draw may hold none of a judge label that few clusters have
+        values = np.clip(numerator.sum(0) / total, 0, 1)
     low, high, why, _ = interval_around(float(values[0]), values[1:])
     if values[0] in (0, 1):
-        return Share(float(np.median(values[1:])), low, high, n, NONE_SEEN)
+        return Share(float(np.nanmedian(values[1:])), low, high, n, NONE_SEEN)
     return Share(float(values[0]), low, high, n, why)
 
 

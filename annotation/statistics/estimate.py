@@ -12,7 +12,8 @@ not independent, so all that follows works on clusters' totals:
   (t/z)², in the interval of Agresti and Coull (1998), which contains Wilson's. An even sample of
   independent 0/1 rows has its own size there. Everything else (clustered or weighted shares, means, pooled
   ratios) gets ¼ of a cluster at either bound added to mean and variance: rows that are all alike tell of the
-  others no more than so many clusters can. All zeros thus have the size of their clusters.
+  others no more than so many clusters can. All zeros thus have the size of their clusters, weighted ones that
+  of Kish's effective number of these.
 * Bounded below alone (counts, times): Student's t on the log scale, for such values are skewed. The upper
   reach r = t·cv is stretched to r(1 + r/2): Cornish and Fisher's term of a gamma mean is r/6, and what the
   benchmark's times and counts need to be covered is more. Five events or fewer in all reach as low as
@@ -140,6 +141,11 @@ class Totals:
         return len(self.names) if self.support is None else self.support.clusters
 
     @property
+    def even(self) -> float:
+        """How many evenly weighted clusters tell as much as one of these: 1 where rows have one weight."""
+        return self.independent / len(self.names) if self.size < self.n - 1e-9 else 1.0
+
+    @property
     def extra(self) -> float:
         """The variance that is not between clusters."""
         return 0.0 if self.support is None else self.support.variance
@@ -249,6 +255,8 @@ class Moments:
     yes_no: bool
     plain: bool
     bounds: Bounds = ANY
+    even: float = 1.0
+    """How many evenly weighted clusters tell as much as one of these."""
     drawn: float = 0.0
     """The share of the population that was drawn."""
     events: float = inf
@@ -280,6 +288,7 @@ def estimate(sample: Totals, error: float | None = None) -> Estimate:
             yes_no=sample.yes_no,
             plain=_plain(sample),
             bounds=sample.bounds,
+            even=sample.even,
             drawn=float(sample.fraction.mean()),
             events=sample.events,
         )
@@ -508,7 +517,7 @@ def _effective(moments: Moments) -> float:
     lowest, highest = moments.bounds
     if moments.plain:
         return moments.n / (1 - moments.drawn)
-    m, c = (moments.value - lowest) / (highest - lowest), moments.clusters
+    m, c = (moments.value - lowest) / (highest - lowest), moments.clusters * moments.even
     pseudo = (1 - moments.drawn) * _PSEUDO * (m**2 + (1 - m) ** 2) / c**2
     shrunk = (c * m + _PSEUDO) / (c + 2 * _PSEUDO)
     quantile = student(max(moments.size - 1, moments.df)) if moments.yes_no else Z

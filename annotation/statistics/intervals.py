@@ -176,7 +176,7 @@ def patterns(
 ) -> Patterns:
     """Collect the patterns of `matrix` (units, raters; −1 missing) and give each its share of the prior.
 
-    `weights` (units,) are design weights 1/π, `clusters` (units,) the trajectories to resample instead of
+    `weights` (units,) are design weights 1/π, `clusters` (units,) what to resample instead of
     units, `ordered` says that labels lie near to or far from each other. At least one rating a unit is
     expected.
     """

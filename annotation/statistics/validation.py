@@ -12,7 +12,7 @@ from .confusion import Bools, Share, confusion
 from .estimate import mean, share
 from .intervals import MISSING, Floats, Ints
 
-_EXACT_TO = 400  # trajectories that differ
+_EXACT_TO = 400  # clusters that differ
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def alternative_annotator_test(
     and Benjamini–Yekutieli over humans. The paper's tests don't keep their level here: differences of 1, 0
     and −1 are not symmetric, so that Wilcoxon's, below 30 units, passes up to nine of ten judges at the
     margin (.1), and the paired t one in six from 30 on. In their place stands Tango's (1998) score test with
-    the quantile of t; where units lie in trajectories (`clusters`) the variance has their design effect.
+    the quantile of t; where units have `clusters` in common the variance has their design effect.
     ValueError for a margin that is not in 0..1.
     """
     if not 0 <= margin < 1:
@@ -126,7 +126,7 @@ def drift(
     """Compare the labels (n,) of two versions of a judge on the same units; negative ones are unusable.
 
     The rate of `positive` and, with `human` (n,) labels, the accuracy are compared by McNemar's test, or by
-    that of trajectories' sums where units are smaller (`clusters`).
+    that of the sums of `clusters` (n,) where units have these in common.
     """
     both = (old >= 0) & (new >= 0)
     n = int(both.sum())
@@ -153,11 +153,11 @@ def drift(
 
 
 def clustered_mcnemar(new: Floats, old: Floats, clusters: Ints) -> Comparison:
-    """Two yes/no outcomes (n,) of the same units within trajectories: do their rates differ?
+    """Two yes/no outcomes (n,) of the same units within clusters (n,): do their rates differ?
 
-    Where they don't, each trajectory's difference of sums is as likely to have either sign: the mid-p value
-    of that permutation distribution, exact up to 400 trajectories that differ, then normal (Obuchowski
-    1998). For trajectories of one unit it is McNemar's test with mid-p.
+    Where they don't, each cluster's difference of sums is as likely to have either sign: the mid-p value of
+    that permutation distribution, exact up to 400 clusters that differ, then normal (Obuchowski 1998). For
+    clusters of one unit it is McNemar's test with mid-p.
     """
     estimate = mean(new - old, clusters=clusters, bounds=(-1.0, 1.0))
     _, codes = np.unique(clusters, return_inverse=True)

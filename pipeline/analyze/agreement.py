@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...annotation.statistics import Coefficient, Ratings
 from ...annotation.statistics import agreement as measuring
 from ...annotation.statistics import confusion as confusing
 from ...annotation.statistics.agreement import COEFFICIENTS, Margins
-from ...annotation.statistics.intervals import MISSING
+from ...annotation.statistics.intervals import MISSING, Floats, Ints
 from ...annotation.statistics.sets import set_alpha
 from ...schemas import GOLD, Agreement, JsonValue, Quarantined
 from ...schemas.text import bare, count_of, nfc
@@ -157,22 +158,23 @@ def confusions(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any]]:
 def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
     """How a judge errs, in each population where it and people rated the same units."""
     code = code.seen_by(judge)
+    votes, answers, labels = code.votes(), code.of(judge), code.book.labels
     for part in code.populations:
-        subset = code.where(part.units)
-        votes, answers = subset.votes(), subset.of(judge)
-        if not ((answers >= 0) & (votes.sum(1) > 0)).any():
+        overlap = part.units & (answers >= 0) & (votes.sum(1) > 0)
+        if not overlap.any():
             continue
-        weights = None if part.weights is None else part.weights[part.units]
-        labels, corpus_answers = code.book.labels, code.of(judge)
-        if part.name != OUTSIDE:
-            corpus_answers = corpus_answers[code.design.framed]
-        corpus_counts = np.bincount(corpus_answers[corpus_answers >= 0], minlength=len(labels)).astype(
-            np.float64
-        )
-        corpus = None if judge in code.followers else corpus_counts
-        from_sample = part.name not in ("", OUTSIDE)
+        clusters, corpus = code.clusters(overlap), None
+        if judge not in code.followers:
+            is_there = (answers >= 0) & (code.design.framed if part.name != OUTSIDE else True)
+            corpus = _corpus_counts(answers[is_there], _select(clusters, is_there), len(labels))
         outcome = confusing.confusion(
-            answers, votes, labels, weights, subset.clusters(), corpus, from_sample=from_sample
+            answers[part.units],
+            votes[part.units],
+            labels,
+            _select(part.weights, part.units),
+            _select(clusters, part.units),
+            corpus,
+            from_sample=part.name not in ("", OUTSIDE),
         )
         yield {
             "population": part.name,
@@ -180,6 +182,19 @@ def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
             "counts": outcome.counts.tolist(),
             "classes": [asdict(quality) for quality in outcome.classes],
         }
+
+
+def _corpus_counts(answers: Ints, clusters: Ints | None, q: int) -> Floats:
+    """How often each of q labels is among answers (n,): (q,), or of each cluster (clusters, q)."""
+    if clusters is None:
+        return np.bincount(answers, minlength=q).astype(np.float64)
+    _, of_unit = np.unique(clusters, return_inverse=True)
+    cells = np.bincount(of_unit * q + answers, minlength=q * (of_unit.max(initial=-1) + 1))
+    return cells.reshape(-1, q).astype(np.float64)
+
+
+def _select(values: NDArray[Any] | None, units: NDArray[np.bool_]) -> NDArray[Any] | None:
+    return None if values is None else values[units]
 
 
 def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
@@ -338,14 +353,16 @@ def _agreement(
 ) -> list[Agreement]:
     columns = [code.raters.index(rater) for rater in raters]
     matrix = np.where(code.matrix[:, columns] < 0, MISSING, code.matrix[:, columns])
-    some = ((matrix != MISSING).sum(1) > 0) & part.units
+    numbers = (matrix != MISSING).sum(1)
+    some = (numbers > 0) & part.units
+    clusters = code.clusters(some if margins == "all" else (numbers > 1) & part.units)
     ratings = Ratings(
         matrix=matrix[some],
         labels=code.book.labels,
         raters=raters,
         level=code.book.level,
-        weights=None if part.weights is None else part.weights[some],
-        clusters=code.clusters(some),
+        weights=_select(part.weights, some),
+        clusters=_select(clusters, some),
         positive=code.book.positive if code.book.binary else None,
     )
     outcome = measuring.agreement(ratings, _coefficients(code.book.level), pairs=pairs, margins=margins)
@@ -430,8 +447,8 @@ def _sets(codes: list[Rated], raters: tuple[str, ...], part: Population) -> Agre
     answers = answers[part.units]
     is_complete = np.asarray((answers >= 0).all(axis=2), dtype=np.bool_)
     partial = int(((answers != MISSING).any(axis=2) & ~is_complete).sum())
-    clusters = codes[0].clusters(part.units)
-    weights = None if part.weights is None else part.weights[part.units]
+    clusters = codes[0].where(part.units).clusters(is_complete.sum(1) > 1)
+    weights = _select(part.weights, part.units)
     sets = count_of(partial, "set", "sets")
     omission = f"{sets} with an unclear, failed or missing answer left out" if partial else ""
     book = codes[0].book

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ...annotation.statistics import Comparison, comparisons
 from ...annotation.statistics.corrected import FORMS, corrected
-from ...annotation.statistics.estimate import UNIT, Bounds, Totals, totals
+from ...annotation.statistics.estimate import UNIT, Bounds, Totals, effective_number, totals
 from ...annotation.statistics.intervals import Ints
 from ...schemas import GOLD, Codebook
 from ..errors import UsageError
@@ -350,7 +350,7 @@ def _code_questions(
     books = [book for book in chosen_books(store, names) if book.binary] if names else []
     people = {(book.name, code.code) for book in books for code in book.codes} & labelled
     kinds = {name: kind for _, _, name, kind in rows}
-    weighted = _weigh(connection, {(book, name) for book, _, name, _ in rows})
+    weighted = _weigh(connection, {(book, name) for book, _, name, _ in rows}, by, expression)
     disputes = only_settled(connection) if rater is None and GOLD in kinds else set()
     for question in list(_rater_questions(store, connection, by, expression, weighted)):
         if question.rater == GOLD and question.family in disputes:
@@ -373,12 +373,15 @@ def _code_questions(
 
 
 def _weigh(
-    connection: duckdb.DuckDBPyConnection, raters: Collection[tuple[str, str]]
+    connection: duckdb.DuckDBPyConnection, raters: Collection[tuple[str, str]], by: str, expression: str
 ) -> set[tuple[str, str]]:
     """Make `weights`, those of the answers of raters (codebook, rater) that samples took unevenly; returns
-    these raters. An answer without weight stands for none: no sample took its unit."""
+    these raters. An answer without weight stands for none: no sample took its unit.
+
+    They are 1 on average in each group, so that they are 1 in groups that were drawn evenly.
+    """
     fields = "codebook VARCHAR, rater VARCHAR, trajectory_id VARCHAR, weight DOUBLE"
-    connection.execute(f"CREATE TEMP TABLE weights ({fields})")
+    connection.execute(f"CREATE TEMP TABLE design_weights ({fields})")
     designs, weighted = Designs(connection), set[tuple[str, str]]()
     for codebook, rater in sorted(raters):  # a codebook's units are numbered once
         weights = uneven_weights(designs, rater, codebook)
@@ -390,8 +393,16 @@ def _weigh(
             for (key,), weight in zip(ids, weights.tolist(), strict=True)
             if weight
         ]
-        insert(connection, "weights", rows)
+        insert(connection, "design_weights", rows)
         weighted.add((codebook, rater))
+    connection.execute(f"""
+        CREATE TEMP TABLE weights AS
+        SELECT codebook, rater, trajectory_id,
+            CASE WHEN min(weight) OVER g = max(weight) OVER g THEN 1.0 ELSE weight / avg(weight) OVER g END
+                AS weight
+        FROM design_weights LEFT JOIN selected t ON t.id = trajectory_id
+        WINDOW g AS (PARTITION BY codebook, rater, {", ".join(_keys(by, expression))})
+    """)
     return weighted
 
 
@@ -452,22 +463,21 @@ def _rater_questions(
     """)
     by_question: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
     instances = has_clusters(connection, [by])
-    for group in groups(connection, _keys(by, expression), table="coded", instances=instances):
+    keys, limits = _keys(by, expression), lambda metric: bounds[metric.partition(SEPARATOR)[0]]
+    for group in groups(connection, keys, table="coded", instances=instances, bounds=limits):
         if group.keys[-1] is not None and group.totals.n:
-            place = group.head[0] or "", group.head[2], _system(by, group.keys)
-            book = place[0].partition(SEPARATOR)[0]
-            limits, yes_no = bounds[book]
-            is_even = (book, place[1]) not in weighted
-            sample = replace(group.totals, bounds=limits, yes_no=yes_no and is_even)
+            name, rater, sample = group.head[0] or "", group.head[2], group.totals
+            if (name.partition(SEPARATOR)[0], rater) in weighted:
+                sample = replace(sample, size=effective_number(sample.denominator))
+            place = name, rater, _system(by, group.keys)
             by_question.setdefault(place, {})[str(group.keys[-1])] = sample
     for (name, rater, system), samples in by_question.items():
         book, _, code = name.partition(SEPARATOR)
         yield Question(code, system, book, rater, JUDGE_ONLY, samples)
 
 
-def _answers(connection: duckdb.DuckDBPyConnection, book: Codebook) -> tuple[Bounds, bool]:
-    """Insert into `answers` what is compared of a codebook; returns the bounds of its values, and whether all
-    are 0 or 1.
+def _answers(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Bounds:
+    """Insert into `answers` what is compared of a codebook; returns the bounds of its values.
 
     Of two labels it is the positive one, of several each, on a scale (answer: null) their numbers.
     """
@@ -480,9 +490,9 @@ def _answers(connection: duckdb.DuckDBPyConnection, book: Codebook) -> tuple[Bou
         values = [book.name, list(book.labels), answer, suffix]
         execute(connection, "INSERT INTO answers VALUES (?, ?, ?, ?)", values).fetchall()
     if kinds[0][0] is not None:
-        return UNIT, True
+        return UNIT
     numbers = [float(label) for label in book.labels]
-    return (min(numbers), max(numbers)), set(numbers) == {0, 1}
+    return min(numbers), max(numbers)
 
 
 def _label_questions(code: Rated, grouping: Grouping, rater: str | None) -> Iterator[Question]:

@@ -56,7 +56,7 @@ def _rows(
         labels=book.labels,
         raters=tuple(str(number + 1) for number in range(times)),
         level=book.level,
-        clusters=clusters_of(book, trajectories, runs_of),
+        clusters=clusters_of(book, trajectories, runs_of, (matrix != MISSING).sum(1) > 1),
     )
     alpha, same = agreement(ratings, ["krippendorff_alpha", "percent_agreement"])
     where = f"units that version {version} was asked about up to {times} times"

@@ -35,7 +35,9 @@ def drifts(
     results = [
         None
         if old is None or new is None
-        else drift(old, new, positive=0, human=code.consensus(), clusters=code.clusters())
+        else drift(
+            old, new, positive=0, human=code.consensus(), clusters=code.clusters((old >= 0) & (new >= 0))
+        )
         for code, (old, new) in zip(codes, pairs, strict=True)
     ]
     rates = iter(adjust([result.rate for result in results if result]))
@@ -62,7 +64,7 @@ def lines(document: dict[str, Any] | None) -> Iterator[str]:
     interval = "" if change["low"] is None else f" [{change['low']:.3f}, {change['high']:.3f}]"
     alone = f"{document['only_old']} labelled by the earlier alone, {document['only_new']} by the later"
     if document["copies"]:
-        alone += f"; {document['copies']} of the later are the earlier's, to the same prompt"
+        alone += f"; {document['copies']} have one answer for both, to the same prompt"
     note = f"; {document['note']}" if document["note"] else ""
     yield f"since {document['previous']}: changed {share}{interval}, n={document['n']}; {alone}{note}"
     yield from document["statements"]
@@ -78,7 +80,7 @@ def _answers_of(connection: duckdb.DuckDBPyConnection, code: Rated, name: str) -
 
 
 def _copies(connection: duckdb.DuckDBPyConnection, code: Rated, judge: str, previous: str) -> int:
-    """On how many units a judge took over what the earlier one had answered: there, none can have changed."""
+    """On how many units one of two took over what the other had answered: there, none can have changed."""
     rows = execute(connection, _COPIES, [code.book.name, code.code, judge, previous]).fetchall()
     return int(rows[0][0])
 
@@ -117,6 +119,6 @@ _COPIES = f"""{_WHOLE}
         ON (old.code, old.trajectory_id, old.prompt_hash, old.parameters)
             = (new.code, new.trajectory_id, new.prompt_hash, new.parameters)
         AND old.event IS NOT DISTINCT FROM new.event
-    WHERE new.code = ? AND new.shown = ? AND new.is_copy AND old.shown = ?
+    WHERE new.code = ? AND new.shown = ? AND old.shown = ? AND (new.is_copy OR old.is_copy)
 """
 _VERSIONS = _WHOLE + "SELECT DISTINCT shown FROM whole"

@@ -41,7 +41,7 @@ def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
     codes = [code.code for code in book.codes if any(code.code == own for own, *_ in rater_rows)]
     ratings = _ratings(connection, book, codes, raters)
     has_copies = any(may_be for *_, may_be in rater_rows)
-    taken_over = _taken_over(connection, book, codes, raters) if has_copies else {}
+    taken_over, owners = _taken_over(connection, book, codes, raters) if has_copies else ({}, {})
     samples, is_asked = _samples(connection, book, len(units["event"]))
     people, trajectory = design(samples, is_asked), _whole(units["trajectory"])
     for number, code in enumerate(codes):
@@ -78,6 +78,7 @@ def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
                 for (own_number, name), places in taken_over.items()
                 if own_number == number
             },
+            owners=owners,
         )
 
 
@@ -115,12 +116,15 @@ def _ratings(
 
 def _taken_over(
     connection: duckdb.DuckDBPyConnection, book: Codebook, codes: Sequence[str], raters: Sequence[str]
-) -> dict[tuple[int, str], list[int]]:
-    """(Number of a code, rater) -> the places of the units on which its answer stands under another name."""
+) -> tuple[dict[tuple[int, str], list[int]], dict[str, set[str]]]:
+    """(Number of a code, rater) -> the places of the units on which its answer stands under another name; and
+    rater -> these names."""
     places: dict[tuple[int, str], list[int]] = {}
-    for place, code, rater in execute(connection, _TAKEN_OVER, [codes, raters, book.name]).fetchall():
+    owners: dict[str, set[str]] = {}
+    for place, code, rater, owner in execute(connection, _TAKEN_OVER, [codes, raters, book.name]).fetchall():
         places.setdefault((code, raters[rater]), []).append(place)
-    return places
+        owners.setdefault(raters[rater], set()).add(owner)
+    return places, owners
 
 
 def _is_at(places: Sequence[int], count: int) -> NDArray[np.bool_]:
@@ -166,7 +170,7 @@ _TAKEN_OVER = f"""
     WITH named AS (SELECT ? AS codes, ? AS raters),
     answers AS (
         SELECT {QUESTION}, asked, rater, is_last, {IS_COPY} AS is_copy FROM counted_ratings
-        WHERE codebook = ? AND NOT opening AND prompt_hash IS NOT NULL
+        WHERE codebook = ? AND NOT opening
     ),
     shared AS (
         SELECT *, bool_and(is_copy) OVER (PARTITION BY {QUESTION}, asked) AS never_asked,
@@ -174,11 +178,14 @@ _TAKEN_OVER = f"""
         FROM answers QUALIFY bool_or(is_copy) OVER (PARTITION BY {QUESTION})
     ),
     owners AS (
-        SELECT *, dense_rank() OVER (PARTITION BY {QUESTION} ORDER BY never_asked, asked) AS owner FROM shared
+        SELECT *, dense_rank() OVER (PARTITION BY {QUESTION} ORDER BY never_asked, asked) AS place,
+            first_value(rater) OVER (PARTITION BY {QUESTION} ORDER BY never_asked, asked, version) AS owner
+        FROM shared
     )
-    SELECT u.place, list_position(codes, r.code) - 1 AS code, list_position(raters, r.rater) - 1 AS rater
+    SELECT u.place, list_position(codes, r.code) - 1 AS code, list_position(raters, r.rater) - 1 AS rater,
+        r.owner
     FROM owners r CROSS JOIN named {OF_UNIT}
-    WHERE (version > 1 OR never_asked AND owner > 1) AND list_contains(codes, r.code)
+    WHERE (version > 1 OR never_asked AND r.place > 1) AND list_contains(codes, r.code)
 """
 _QUESTIONS = f"""
     SELECT DISTINCT u.place FROM counted_ratings r {OF_UNIT}

@@ -47,7 +47,8 @@ class Rated:
     were drawn for people, and `own_designs` by judge how those were drawn that it and people rated.
     `followers` are judges that were asked about units because samples held them. `juries` maps a judge that
     gives the majority of others to those, in whichever version. `taken_over` are the units (units,) on which
-    a judge's answer stands under another judge or version as well: the model was asked once for both.
+    a judge's answer stands under another judge or version as well, one of its `owners`: the model was asked
+    once for both.
     """
 
     book: Codebook
@@ -65,6 +66,7 @@ class Rated:
     followers: Collection[str]
     juries: Mapping[str, frozenset[str]]
     taken_over: Mapping[str, NDArray[np.bool_]]
+    owners: Mapping[str, Collection[str]]
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -91,10 +93,9 @@ class Rated:
         """The trajectory of each unit where units are smaller than one."""
         return None if self.book.unit == "trajectory" else self.trajectory
 
-    def clusters(self, units: NDArray[np.bool_] | None = None) -> Ints | None:
-        """The `clusters_of` units (units,), by default of all."""
-        trajectories = self.trajectory if units is None else self.trajectory[units]
-        return clusters_of(self.book, trajectories, self.instance[trajectories])
+    def clusters(self, overlap: NDArray[np.bool_]) -> Ints | None:
+        """The `clusters_of` all units (units,), of which those in the `overlap` are compared."""
+        return clusters_of(self.book, self.trajectory, self.instance[self.trajectory], overlap)
 
     def of(self, rater: str) -> Ints:
         """What one rater said (units,)."""
@@ -102,13 +103,14 @@ class Rated:
         return column
 
     def voices(self, rater: str) -> set[str]:
-        """The rater itself and, of a jury, its members, and theirs."""
+        """The rater itself and, of a jury, its members and whose answers these have, and theirs."""
         names: set[str] = set()
         queue = [rater]
         while queue:
             name = queue.pop()
             names.add(name)
-            queue += self.juries.get(name, frozenset()) - names
+            members = self.juries.get(name, frozenset())
+            queue += members.union(*(self.owners.get(member, ()) for member in members)) - names
         return names
 
     def where(self, units: NDArray[np.bool_]) -> Rated:
@@ -200,12 +202,15 @@ class Rated:
         return answer.astype(np.int64)
 
 
-def clusters_of(book: Codebook, trajectories: Ints, instances: Ints) -> Ints | None:
+def clusters_of(
+    book: Codebook, trajectories: Ints, instances: Ints, overlap: NDArray[np.bool_]
+) -> Ints | None:
     """What units (units,) have in common with others: the instance of which their trajectory is a run, for
-    what is hard in one run is so in the next; if all are of one instance, the trajectory. None where each
-    stands alone."""
-    names = instances if (instances != instances[:1]).any() else trajectories
-    is_alone = book.unit == "trajectory" and len(np.unique(names)) == len(names)
+    what is hard in one run is so in the next; if all in the `overlap` (units,) of those who are compared
+    are of one instance, the trajectory. None where each of these stands alone."""
+    several = np.unique(instances[overlap]).size > 1
+    names = instances if several else trajectories
+    is_alone = book.unit == "trajectory" and len(np.unique(names[overlap])) == overlap.sum()
     return None if is_alone else names
 
 

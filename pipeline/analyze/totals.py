@@ -80,11 +80,13 @@ def groups(
     participant: str = "m.participant",
     instances: bool = True,
     only: Sequence[str] | None = None,
+    bounds: Callable[[str], Bounds] = bounds_of,
 ) -> Iterator[Group]:
     """Every metric of every group, from the measures in `table` of the trajectories in `selected`.
 
     `keys` are SQL expressions over `trajectories t`; `participant` tells apart those of a trajectory
     (expression over the measure m and its participant p); `instances` makes runs of one instance a cluster.
+    `bounds` are those of a metric's values.
     """
     names = "".join(f", {expression} AS key_{i}" for i, expression in enumerate(keys))
     shares, unscored = _shares(connection, table), _unscored(connection, table, names)
@@ -123,7 +125,7 @@ def groups(
         yield Group(
             head,
             place,
-            _totals(row, UNIT if row["metric"] in shares else bounds_of(row["metric"])),
+            _totals(row, UNIT if row["metric"] in shares else bounds(row["metric"])),
             row["missing"],
             reason,
             row["silent"],

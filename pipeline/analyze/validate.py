@@ -160,7 +160,9 @@ def _calibration(code: Rated, judge: str) -> dict[str, Any]:
     probabilities = code.probability[:, code.raters.index(judge)]
     usable = (human >= 0) & (answers >= 0) & ~np.isnan(probabilities) & (len(code.book.labels) == 2)
     positive = np.where(answers == 0, probabilities, 1 - probabilities)[usable]
-    result = calibration(positive, (human[usable] == 0).astype(np.int64), clusters=code.clusters(usable))
+    clusters = code.clusters(usable)
+    within = None if clusters is None else clusters[usable]
+    result = calibration(positive, (human[usable] == 0).astype(np.int64), clusters=within)
     if len(code.book.labels) > 2:
         why = "undefined with several labels: a probability is that of the label given"
         result = replace(result, reason=why)
@@ -177,8 +179,9 @@ def _alternative(code: Rated, judge: str, margin: float, confused: dict[str, Any
     columns = [code.raters.index(rater) for rater in code.humans]
     humans = np.where(code.matrix[:, columns] < 0, MISSING, code.matrix[:, columns])
     answers = np.where(code.of(judge) < 0, MISSING, code.of(judge))
+    overlap = (answers != MISSING) & ((humans != MISSING).sum(1) > 1)
     outcome = alternative_annotator_test(
-        answers, humans, code.humans, positive=0, margin=margin, clusters=code.clusters()
+        answers, humans, code.humans, positive=0, margin=margin, clusters=code.clusters(overlap)
     )
     beside = {"sensitivity": _positive_class(code.book.positive, confused)["sensitivity"]}
     note = _evenly(code.seen_by(judge))

@@ -161,6 +161,7 @@ class Listener:
         """Mark the open sessions after a lost connection; returns (session, member) of those to be asked."""
         self.recorder.note(away=round(seconds, 3))
         self.sessions.apply_note({"away": seconds})
+        self.asked_sessions.clear()  # another run of a name is another session
         return self.sessions_to_ask(everyone=True)
 
     def sessions_to_ask(self, *, everyone: bool = False) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import socket
+import re
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable
@@ -24,6 +24,8 @@ PATIENCE = 30.0
 LONGEST_PAUSE = 0.5
 """The most seconds between two tries: what is published meanwhile is lost."""
 POLL = 1.0
+_NO_REDIS = re.compile(r"Connection closed by server|Protocol Error|no answer")
+"""What is said of a server that closes the connection, or speaks something else."""
 
 
 @dataclass(frozen=True)
@@ -204,8 +206,10 @@ def _parts(url: str) -> Any:
 
 
 def _hint(error: Exception, url: str) -> str:
-    """What to try where something listens and does not answer as a Redis would: with TLS, or without."""
-    if isinstance(error.__context__, ssl.SSLCertVerificationError | ConnectionRefusedError | socket.gaierror):
+    """What to try where what listens is silent, or speaks as no Redis does: with TLS, or without."""
+    why = error.__context__ or error
+    is_cut = isinstance(why, ConnectionResetError | ssl.SSLError) or _NO_REDIS.match(str(why))
+    if not is_cut or isinstance(why, ssl.SSLCertVerificationError):
         return ""
     return "; is it redis:// (no TLS)?" if url.startswith("rediss://") else "; is it rediss:// (TLS)?"
 

@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from ..store import Row, Store, Workspace, delete, insert
 _TEXT = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
 _LABELS = rf'\{{[^"}}\n]*(?:{_TEXT}[^"}}\n]*)*\}}'
 """A label's text may hold a brace, and behind the number another pair of braces may stand: its example."""
-_SAMPLE = re.compile(rf"^(?P<name>[A-Za-z_:][\w:]*)(?:{_LABELS})?[ \t]+(?P<value>\S+)", re.MULTILINE)
+_SAMPLE = re.compile(rf"^(?P<name>[A-Za-z_:][\w:]*)(?:[ \t]*{_LABELS})?[ \t]+(?P<value>\S+)", re.MULTILINE)
 
 
 # Column -> vLLM's names for it, newer ones first.
@@ -48,10 +49,9 @@ def parse(text: str) -> dict[str, float | None]:
     samples: dict[str, list[float]] = {}
     for sample in _SAMPLE.finditer(text):
         if sample["name"].startswith("vllm:"):
-            try:
-                samples.setdefault(sample["name"], []).append(float(sample["value"]))
-            except ValueError:
-                continue
+            with suppress(ValueError):
+                value = float(sample["value"])
+                samples.setdefault(sample["name"], []).append(value)
     return {
         column: next((_total(column, samples[name]) for name in names if name in samples), None)
         for column, names in COLUMNS.items()
@@ -60,7 +60,8 @@ def parse(text: str) -> dict[str, float | None]:
 
 def _total(column: str, values: list[float]) -> float | None:
     """Of all engines together: a share is that of the fullest one. None for what is no number."""
-    if not math.isfinite(total := sum(values)):
+    # In a fixed order: rounded otherwise, a counter that stood still would have fallen, as at a restart.
+    if not math.isfinite(total := sum(sorted(values))):
         return None
     return max(values) if column in SHARES else total
 

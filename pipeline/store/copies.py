@@ -6,7 +6,7 @@ against people, each name has them. Among judges they are one.
 
 MAY_BE_COPY = "coalesce(contains(external, '\"answered_for\"'), false)"
 """SQL condition on ratings, cheap: whether one may be a copy."""
-IS_COPY = f"({MAY_BE_COPY} AND json_exists(external, '$.answered_for'))"
-"""SQL condition on ratings: to be a copy."""
+IS_COPY = f"({MAY_BE_COPY} AND prompt_hash IS NOT NULL AND json_exists(external, '$.answered_for'))"
+"""SQL condition on ratings: to be a copy. What has no prompt may have been asked anything."""
 QUESTION = "trajectory_id, event, code, prompt_hash, parameters"
 """Columns of ratings by a codebook that tell what was asked."""

@@ -17,6 +17,9 @@ from typing import TextIO
 
 from ..errors import StoreError, WriteError
 
+_TAIL = 4096
+"""Bytes at a file's end by which it is told from another."""
+
 
 def fault(point: str, path: Path) -> None:
     """Called before each `write`, `sync`, `rename` and `commit`; does nothing."""
@@ -40,6 +43,8 @@ class AppendOnly:
         if fresh:
             _sync_folder(path.parent)
         self._cut = not self._ends_whole()
+        self._end = 0
+        """Bytes of the file after the last write: it never has less again."""
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -53,10 +58,13 @@ class AppendOnly:
 
     def write(self, lines: bytes | memoryview) -> None:
         """Append whole lines: all of them, or none. They survive a kill of this process, not of the machine.
+        StoreError as `sync`, where the file was cut since.
 
         A line that a kill or a full disk cut off is ended first, so that the next one does not fuse with it.
         """
         end = os.fstat(self._file).st_size
+        if end < self._end:
+            raise self._loss()
         rest = memoryview(b"\n" + lines if self._cut else lines)
         try:
             while rest:
@@ -66,24 +74,43 @@ class AppendOnly:
             self._take_back(end)
             raise _write_error(self.path, error) from error
         self._cut = False
+        self._end = os.fstat(self._file).st_size
 
     def sync(self) -> None:
-        """Return once all that was written is on disk, under this file's name.
+        """Return once all that was written is on disk, and is read under this file's name.
 
-        StoreError where it has that name no more: what goes into a file that was deleted is lost, and nobody
-        finds what goes into one that was moved.
+        StoreError where it is not: what goes into a file that was deleted, or replaced by another, is lost,
+        nobody finds what goes into one that was moved, and an editor that saves what it had read cuts off
+        what came since.
         """
         try:
             fault("sync", self.path)
             os.fsync(self._file)
         except OSError as error:
             raise _write_error(self.path, error) from error
-        if not self.path.exists():
-            raise StoreError(f"{self.path}: moved or deleted while it was written, and with it what it holds")
+        if not self._is_read():
+            raise self._loss()
 
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
+
+    def _loss(self) -> StoreError:
+        return StoreError(
+            f"{self.path}: moved, replaced, cut or deleted while it was written, and with it what it held"
+        )
+
+    def _is_read(self) -> bool:
+        """Whether who opens the file by its name reads what was written.
+
+        Words are compared, not the files' numbers: some network disks number a file anew.
+        """
+        end = os.fstat(self._file).st_size
+        place = max(0, end - _TAIL)
+        with suppress(OSError), _readable(self.path) as other:
+            is_same = os.pread(other, end - place, place) == os.pread(self._file, end - place, place)
+            return is_same and end >= self._end
+        return False
 
     def _ends_whole(self) -> bool:
         size = os.fstat(self._file).st_size
@@ -94,6 +121,16 @@ class AppendOnly:
             os.ftruncate(self._file, end)
         except OSError:
             self._cut = not self._ends_whole()
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[int]:
+    """A file opened for reading; a pipe is not waited for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def sizes(folder: Path) -> dict[str, int]:
@@ -238,11 +275,8 @@ def rename(path: Path, target: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+    with _readable(folder) as descriptor:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _write_error(path: Path, error: OSError) -> WriteError:

@@ -37,6 +37,8 @@ class QueuedStep:
     kind: EventKind
     action: Action
     hint: StateMessage | None = None
+    after_gap: bool = False
+    """Whether nothing was shown between the last gap and this step: another run may have begun by then."""
 
     @property
     def text(self) -> str:
@@ -79,6 +81,8 @@ class LiveSession:
     """Other events, at least, that nobody heard."""
     doubtful: bool = False
     """Whether something may have been missed since the state was last shown."""
+    silent_in_gap: bool = False
+    """Whether nobody listened for a while since this session fell silent."""
     ended: str | None = None
     """Why no more is expected: `end` or `abandoned`."""
     result_dir: str | None = None
@@ -146,12 +150,21 @@ class LiveSession:
         # Co-Gym takes a collaborative act only where the whole string is one.
         if self.collaborative and action.raw is None and action.name in COLLABORATIVE:
             kind = COLLABORATIVE[action.name]
-        self.queue.append(QueuedStep(time, role, text, kind, action))
+        self.queue.append(QueuedStep(time, role, text, kind, action, after_gap=self.doubtful))
         self._drain()
+
+    def note_gap(self) -> None:
+        """Nobody listened for a while."""
+        self.gaps += 1
+        self.doubtful = True
 
     def is_another_run(self, state: StateMessage) -> bool:
         """Whether a state that is shown after a gap cannot be one of this session."""
         return self.doubtful and state.chat_history[: len(self._chat_shown)] != self._chat_shown
+
+    def leave_to_another_run(self) -> None:
+        """Drop the steps since the last gap: they were another run's, which began in it."""
+        self.queue = deque(step for step in self.queue if not step.after_gap)
 
     def take_state(self, time: float, role: str | None, state: StateMessage) -> None:
         """A member was shown the state: after a step, after a tick, or on request."""
@@ -351,7 +364,7 @@ class LiveSession:
 
     def _drain(self) -> None:
         """Complete the steps at the head of the queue whose outcome is shown to nobody."""
-        while self.log.records and self.queue and self._is_silent(self.queue[0]):
+        while self.log.records and self.queue and not self.doubtful and self._is_silent(self.queue[0]):
             step = self.queue.popleft()
             self._complete(step, Proof(len(self.chat)))
             if step.kind == "message":

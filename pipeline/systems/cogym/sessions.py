@@ -72,9 +72,13 @@ class Sessions:
             self.close(str(note["closed"]))
         if "follows" in note or "away" in note:
             for session in self.open.values():
-                session.gaps += 1
-                session.doubtful = True
+                session.note_gap()
                 self.changed[session.key] = session
+            for name, silent in list(self.over.items()):
+                if silent is None:
+                    del self.over[name]  # another run of it may have begun unheard
+                else:
+                    silent.silent_in_gap = True
 
     def _session(self, update: SessionMessage) -> LiveSession | None:
         """The session that a message belongs to; None where there is none to speak of (yet)."""
@@ -83,25 +87,32 @@ class Sessions:
             self.close(name)
             self.strangers.pop(name, None)
             return self._open_session(LiveSession.from_start(name, update.time, update.payload))
+        self._revive(name)
         self._part_runs(update)
         if name in self.open:
             return self.open[name]
-        if name not in self.over:
-            return self._handle_stranger(update)
-        silent = self.over[name]
-        if silent is not None:
-            silent.ended = None
-            self.open[name] = silent
-            del self.over[name]
-        return silent
+        return None if name in self.over else self._handle_stranger(update)
+
+    def _revive(self, name: str) -> None:
+        """Have a session that fell silent go on."""
+        silent = self.over.get(name)
+        if silent is None or name in self.open:
+            return
+        del self.over[name]
+        self.open[name] = silent
+        silent.ended = None
+        if silent.silent_in_gap:
+            silent.silent_in_gap = False
+            silent.note_gap()
 
     def _part_runs(self, update: SessionMessage) -> None:
         """End a session of which another run has begun unheard: names are used again, and its chat is not
         continued."""
-        session = self.open.get(update.session) or self.over.get(update.session)
+        session = self.open.get(update.session)
         if session and isinstance(update.payload, StateMessage) and session.is_another_run(update.payload):
+            session.leave_to_another_run()
             self.close(update.session)
-            self.over.pop(update.session, None)
+            del self.over[update.session]
 
     def _handle_stranger(self, update: SessionMessage) -> LiveSession | None:
         if isinstance(update.payload, StateMessage) and update.payload.task_description is not None:

@@ -125,7 +125,8 @@ class Talk:
         """Add a message; ValueError for an unknown role, and for calls that could not be read once the rest
         is in."""
         kind, actor = self.rules.speaker(
-            {"role": message.role, "content": message.text, "name": message.name}
+            {"role": message.role, "content": message.text, "name": message.name},
+            has_agent="agent" in self.kinds.values(),
         )
         if message.is_repeated:
             message.calls = [call for call in message.calls if call.id not in self.calls]

@@ -395,6 +395,11 @@ def _roles(guess: Guess) -> Iterator[str]:
         for path in names if guess.is_bot_flag else names[:-1]:
             yield f'[[roles]]\nwhere = {{ {toml_string(path)} = "*" }}\nkind = "human"'
         return
+    if guess.kinds_from_paths:
+        yield "\n# where the name stands says who it is"
+        for path, kind in guess.kinds_from_paths.items():
+            yield f'[[roles]]\nwhere = {{ {toml_string(path)} = "*" }}\nkind = "{kind}"'
+        return
     if guess.observation_prefix:
         prefix = toml_string(f"~^{re.escape(guess.observation_prefix)}")
         yield "\n[[roles]]    # what a scaffold writes as the user after each command"

@@ -1,7 +1,7 @@
 """Folders with a file for each event of a session, which are read like JSON Lines with an event a line.
 
-Their files have numbers in their names, and one is an event: of a framework that logs this way, or a message
-with the number of its file.
+They hold nothing but files with numbers in their names, each an event: of a framework that logs this way, or
+a message with the number of its file.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from . import agent_events, dialects
 
 LARGEST = 4 * 1024 * 1024
 """Bytes of a file that is looked into to tell whether it is an event."""
+LOOK = 3
+"""The first files, which tell: the last one may be half-written, and so may another."""
+SIDES = {"user", "assistant"}
+"""The roles of the first messages of a session. Files that all have one role may each be a person's own."""
 _NAME = re.compile(r"(\D*)(\d{1,18})(\D.*)?\.json")
 
 
@@ -23,27 +27,38 @@ def event_files(folder: Path) -> list[Path]:
     """The files of a folder in the order of their numbers; none where it is no folder of events."""
     if not folder.is_dir():
         return []
-    files = [path for path in folder.iterdir() if path.suffix == ".json" and not path.name.startswith(".")]
-    matches = [_NAME.fullmatch(path.name) for path in files]
-    numbers = {int(match[2]): path for match, path in zip(matches, files, strict=True) if match}
-    if len(files) < 2 or len(numbers) < len(files) or len({match[1] for match in matches if match}) > 1:
+    files = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    matches = [match for path in files if (match := _NAME.fullmatch(path.name))]
+    if len(files) < 2 or len(matches) < len(files) or len({match[1] for match in matches}) > 1:
         return []
-    ends = min(numbers), max(numbers)
-    return [numbers[n] for n in sorted(numbers)] if all(_is_event(numbers[n], n) for n in ends) else []
+    numbers = {int(match[2]): path for match, path in zip(matches, files, strict=True)}
+    if len(numbers) < len(files):
+        return []
+    first = {n: value for n in sorted(numbers)[:LOOK] if (value := _object(numbers[n])) is not None}
+    are_events = bool(first) and all(map(_is_of_framework, first.values()))
+    are_messages = {_role_of_message(value, n) for n, value in first.items()} == SIDES
+    return [numbers[n] for n in sorted(numbers)] if are_events or are_messages else []
 
 
-def _is_event(path: Path, number: int) -> bool:
-    if path.stat().st_size > LARGEST:
-        return False
+def _object(path: Path) -> dict[str, Any] | None:
+    """The object in a file; None where it is none, or not yet."""
     try:
-        value: Any = from_json(path.read_bytes())
-    except ValueError:
-        return False
-    if not isinstance(value, dict):
-        return False
-    if dialects.of_framework(value) is not None or agent_events.is_event(value):
-        return True
+        value: Any = from_json(path.read_bytes()) if path.stat().st_size <= LARGEST else None
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _is_of_framework(value: dict[str, Any]) -> bool:
+    """Whether it is an event of a framework, and no session, which has a list of what happened."""
+    lists = (one for one in value.values() if isinstance(one, list))
+    has_items = any(isinstance(item, dict) for one in lists for item in one)
+    return dialects.of_framework(value) is not None or (agent_events.is_event(value) and not has_items)
+
+
+def _role_of_message(value: dict[str, Any], number: int) -> Any:
+    """The role of a message that has this number; None for any other object."""
     inner = value.get("message")
-    has_role = "role" in (inner if isinstance(inner, dict) else value)
+    role = (inner if isinstance(inner, dict) else value).get("role")
     own = any(type(one) is int and one == number for one in value.values())
-    return has_role and own and bool(dialects.messages(value))
+    return role if own and isinstance(role, str) and dialects.messages(value) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
@@ -39,11 +40,14 @@ from .guess_names import (
     snake_case,
     verdicts,
 )
-from .guess_records import distinct_records, sessions_of, value_at
+from .guess_records import distinct_records, events_of, sessions_of, value_at
 from .guess_scores import scores_in
-from .guess_sessions import TALKS, session_ids
+from .guess_sessions import TALKS, session_ids, with_project
 from .guess_shapes import (
     dialect_counts,
+    is_of_one_side,
+    is_questionnaire,
+    list_pairs,
     set_event_shape,
     set_list_pairs,
     set_list_shape,
@@ -55,6 +59,7 @@ from .guess_shapes import (
 )
 from .guess_speakers import party_fields
 from .mapped_paths import PLACES
+from .paths import as_list
 from .responses import is_exchange
 from .survey import PathSummary, Survey
 from .turns import SIDES
@@ -91,8 +96,13 @@ def guess_mapping(survey: Survey) -> Guess:
         return guess
     lists = _lists(survey)
     score, path = _best_list(lists)
-    if set_list_pairs(guess, survey):
+    if (pairs := list_pairs(survey)) and (score <= 0 or path in pairs.values()):
+        if is_questionnaire(survey, pairs):
+            return guess
+        set_list_pairs(guess, survey, pairs)
         _set_session(guess, survey)
+        return guess
+    if score > 0 and is_of_one_side(survey, path):
         return guess
     if score > 0 and len(survey.paths[path].lengths) < RARE * len(survey.records) and _is_table(survey):
         score = 0.0
@@ -281,7 +291,7 @@ def _set_session(guess: Guess, survey: Survey) -> None:
         and not field.has_only("list", "object")
     }
     if guess.shape == "spans" and not guess.each:
-        guess.native_id = _shared_session(survey)
+        guess.native_id = _shared_session(guess, survey)
         guess.joined = bool(guess.native_id)
     if guess.shape != "table" and not guess.each and not guess.native_id:
         guess.native_id = _ids(heads, survey)
@@ -293,6 +303,8 @@ def _set_session(guess: Guess, survey: Survey) -> None:
         heads.pop("file", None)
     _set_labels(guess, survey, heads)
     guess.scores = None if guess.each or guess.shape == "table" else scores_in(survey)
+    if guess.joined:
+        guess.tags = {key: path for key, path in guess.tags.items() if _is_constant(path, guess, survey)}
     _name_success(guess, survey)
     _set_request(guess, heads)
     if guess.shape == "table" or guess.each:
@@ -390,7 +402,7 @@ def _is_outcome(name: str, field: PathSummary) -> bool:
 def _is_constant(path: str, guess: Guess, survey: Survey, *, but_last: bool = False) -> bool:
     """Whether a field says the same in all records of a session, or in all but the last one; a value such as
     `<synthetic>`, of a message that no model wrote, aside."""
-    if guess.shape != "table" and not guess.each:
+    if guess.shape != "table" and not guess.each and not guess.joined:
         return True
     for records in sessions_of(survey, guess.native_id):
         values = [str(value) for record in records if (value := value_at(record, path)) is not None]
@@ -487,13 +499,27 @@ def _places(survey: Survey) -> list[str]:
     return []
 
 
-def _shared_session(survey: Survey) -> list[str]:
-    """The field that names a session of several traces, such as those of its turns; none where each has a
-    session of its own."""
-    fields = [one for one in fields_named(survey.paths, TALKS, depth=3) if snake_case(one.key) in TALKS]
-    paths = [one.path for one in fields if one.has_only("text", "number")]
-    names = {path: [value for one in survey.records if (value := value_at(one, path))] for path in paths}
-    return [path for path, many in names.items() if len(set(map(str, many))) < len(many)][:1]
+def _shared_session(guess: Guess, survey: Survey) -> list[str]:
+    """Paths of what names a session of several traces in a file, such as those of its turns; none where each
+    has a session of its own, or where several traces have spans of one id."""
+    if _has_ids_of_traces(guess, survey):
+        return []
+    for one in fields_named(survey.paths, TALKS, depth=3):
+        many = [own for own in sessions_of(survey, [one.path]) if value_at(own[0], one.path)]
+        is_shared = any(len(own) > 1 for own in many)
+        if snake_case(one.key) in TALKS and one.has_only("text", "number") and is_shared:
+            return with_project(one.path, survey)
+    return []
+
+
+def _has_ids_of_traces(guess: Guess, survey: Survey) -> bool:
+    """Whether the ids of spans are those of their trace alone, such as numbers."""
+    inside = f"{guess.at}[]."
+    path = as_list(guess.spans.get("id"))[:1]
+    once = replace(survey, records=distinct_records(survey))
+    spans = events_of(once, guess.at or "", inside) if path else ()
+    ids = [value for span in spans if (value := value_at(span, path[0].removeprefix(inside))) is not None]
+    return len(set(map(str, ids))) < len(ids)
 
 
 def _ids(heads: dict[str, PathSummary], survey: Survey) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import comb, prod
 from operator import itemgetter, ne
@@ -261,6 +261,10 @@ def _action_path(guess: Guess) -> str:
     return as_list(guess.event.get("action", guess.event.get("command")) or [""])[0]
 
 
+RETURNERS = {"tool", "function", "observation", "environment", "tool_response", "function_response"}
+"""Roles of what came back from a call."""
+TOOL_TAGS = re.compile(r"\s*<tool_response>|[\s\S]*<tools>")
+"""A result of a call, and what tells an agent of its tools (Hermes, Qwen)."""
 LAST = 0.25
 """The least share of texts that end with a fenced block, and of those that are outputs, where the blocks are
 an agent's commands."""
@@ -316,14 +320,29 @@ def _speech(guess: Guess) -> tuple[Getter, Getter]:
 
 
 def call_patterns(guess: Guess, survey: Survey, inside: str) -> list[str]:
-    """The patterns of calls in tags, or of calls as Python writes them, where nothing else is in a text:
-    those that at least two, and a tenth, of the texts have; none where a field has calls."""
+    """The patterns of calls in tags where something came back, or of calls as Python writes them, where
+    nothing else is in a text: those that at least two, and a tenth, of the texts have; none where a field has
+    calls."""
     path = guess.event.get("text", f"{inside}content")
     field = survey.paths.get(as_list(path)[0])
     calls = survey.paths.get(f"{inside}tool_calls")
     if field is None or (calls and not calls.has_only()) or {"action", "command"} & set(guess.event):
         return []
     least = max(2, 0.1 * len(field.texts))
-    in_tags = [one for one in TAGGED if sum(bool(re.search(one, text)) for text in field.texts) >= least]
+    roles = survey.paths.get(f"{inside}role")
+    names = {*(role.name for role in guess.roles), *(roles.values if roles else ())}
+    has_results = not RETURNERS.isdisjoint(names) or any(map(_is_result, field.texts))
+    in_tags = [one for one in TAGGED if has_results and _closing(one, field.texts) >= least]
     whole = re.compile(rf"\A(?:{CALLS})+\]?\s*\Z".replace("?P<action>", "").replace("?P<arguments>", ""))
     return in_tags or [CALLS] * (sum(bool(whole.match(text)) for text in field.texts) >= least)
+
+
+def _is_result(text: str) -> bool:
+    return marks.is_observation(text) or TOOL_TAGS.match(text) is not None
+
+
+def _closing(pattern: str, texts: Sequence[str]) -> int:
+    """How many texts end with a call, as models stop behind it; 0 where more calls are only spoken of."""
+    calls = [text for text in texts if re.search(pattern, text)]
+    last = sum(bool(re.search(rf"{pattern}\s*(?:<\|\w+\|>)?\s*\Z", text)) for text in calls)
+    return last if 2 * last >= len(calls) else 0

@@ -35,7 +35,8 @@ def set_reply(guess: Guess, survey: Survey) -> None:
     at = guess.at or ""
     guess.reply = reply(survey, at)
     beside = f"{at.rpartition('.')[0]}.{ARTIFACTS}".lstrip(".")
-    guess.artifacts = beside if f"{beside}[].parts" in survey.paths else None
+    is_handed_over = {f"{beside}[].parts", f"{at}[].parts"} <= survey.paths.keys()
+    guess.artifacts = beside if is_handed_over else None
     guess.briefing = _briefing(survey, at)
     calls = [
         (turns.events_in(record, at, None), reply_in(record, Messages(at=at, reply=guess.reply)))

@@ -31,7 +31,9 @@ from .survey import PathSummary, Survey
 KINDS = {"type", "subtype", "kind", "event"}
 """Last words of the names of fields that say of what kind an event is."""
 CHANGED = {"clean", "cleaned", "processed", "preprocessed", "normalized", "tokenized", "lemmatized", "masked"}
-"""Words in the names of fields with what was said after changes: the words themselves come first."""
+"""Words in the names of fields with what was said after changes."""
+UNCHANGED = {"original", "raw", "unprocessed"}
+"""Words in the names of fields with what was said before."""
 LABELS_OF_RESULTS = ("observation", "observation_type", "result_type")
 
 
@@ -60,7 +62,7 @@ def set_event_fields(guess: Guess, survey: Survey, inside: str) -> None:
     text = [field for field in text if parent_of(field) not in {*TOOLS, *NAMES["result"]}] or (
         [] if actions else text
     )
-    text.sort(key=lambda field: not CHANGED.isdisjoint(snake_case(field.key).split("_")))
+    text.sort(key=lambda field: _is_changed(field, text))
     if role is None and (first := first_field(text)) and set_senders_of_kinds(guess, survey, inside):
         guess.event["text"] = first.path
     elif role is None:
@@ -88,6 +90,13 @@ def set_event_fields(guess: Guess, survey: Survey, inside: str) -> None:
         if "action" in guess.event:
             _set_actions(guess, survey, inside, role, take)
     set_time_field(guess, survey, inside, total, take)
+
+
+def _is_changed(field: PathSummary, fields: list[PathSummary]) -> bool:
+    """Whether a field has what another one of its name has as it was said, as `clean_text` has of `text`."""
+    own = {*snake_case(field.key).split("_")}
+    others = ({*snake_case(one.key).split("_")} - UNCHANGED for one in fields if one is not field)
+    return not own.isdisjoint(CHANGED) and own - CHANGED in others
 
 
 def _actions(survey: Survey, inside: str) -> list[PathSummary]:

@@ -73,6 +73,8 @@ class Guess:
     """Path of what only bots have, where the names of people and bots say nothing."""
     is_bot_flag: bool = False
     """Whether `bot_path` is a flag, true of bots."""
+    kinds_from_paths: dict[str, ParticipantKind] = field(default_factory=dict)
+    """Path of a name -> the kind of whoever has one there, the first of several."""
     kinds_from_roles: dict[str, ParticipantKind] = field(default_factory=dict)
     """Name -> its kind, where only roles say it."""
     kinds_from_names: dict[str, ParticipantKind] = field(default_factory=dict)

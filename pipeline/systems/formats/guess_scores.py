@@ -9,7 +9,8 @@ from .survey import Survey
 
 LISTS = ("scores", "feedback_scores", "feedbacks", "feedback", "assessments", "annotations", "evaluations")
 """Names of such lists: Langfuse, Opik, LangSmith, MLflow, Phoenix."""
-NAMES = ("name", "key", "metric", "assessment_name", "score_name")
+NAMES = ("metric", "assessment_name", "score_name", "name", "key")
+"""Fields with a score's name; a `name` beside a `metric` is that of who gave it."""
 VALUES = (
     *("value", "score", "feedback.value", "result.score", "stringValue", "string_value", "label"),
     *("result.label", "expectation.value"),

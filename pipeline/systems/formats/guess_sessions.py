@@ -17,12 +17,22 @@ from .guess_names import (
     parent_of,
     snake_case,
 )
-from .guess_records import in_blocks, repeats, value_at
+from .guess_records import in_blocks, repeats, sessions_of, value_at
 from .paths import as_list
 from .survey import PathSummary, Survey
 
 TALKS = SESSION[: SESSION.index("trajectory_id")]
 """Names of the ids of sessions in which several talk in turn."""
+PROJECTS = (
+    "project_id",
+    "project_name",
+    "project",
+    "session_id",
+    "session_name",
+    "workspace_id",
+    "tenant_id",
+)
+"""Names of what traces are kept in; of LangSmith's runs a session is one."""
 DIFFERENT = 0.5
 """Share of records with a question that is new in its session, above which they are rounds of sessions."""
 AGAIN = 0.1
@@ -40,6 +50,17 @@ def session_ids(survey: Survey, role: str | list[str] | None, depth: int = 1) ->
     return sorted(
         candidates, key=lambda one: snake_case(one.key) in OWN and snake_case(parent_of(one)) not in SESSION
     )
+
+
+def with_project(path: str, survey: Survey) -> list[str]:
+    """[path of the id of a session], and behind it that of the project, where sessions of several ones share
+    an id."""
+    many = [one for one in sessions_of(survey, [path]) if len(one) > 1]
+    for one in fields_named(survey.paths, PROJECTS):
+        is_named = snake_case(one.key) in PROJECTS and one.path != path and one.count == len(survey.records)
+        if is_named and any(len({str(value_at(record, one.path)) for record in own}) > 1 for own in many):
+            return [path, one.path]
+    return [path]
 
 
 def group_ids(guess: Guess, survey: Survey) -> list[PathSummary]:

@@ -41,7 +41,7 @@ from .guess_times import set_seq_field
 from .mapped_paths import PLACES
 from .paths import as_list, expression, getter
 from .survey import PathSummary, Survey
-from .turns import is_texts, rounds_of
+from .turns import decode_value, is_texts
 
 MARKED = 0.8
 """Share of a list's texts that must begin with a speaker's mark, and of the records that must be events."""
@@ -103,7 +103,8 @@ def set_list_shape(guess: Guess, survey: Survey, path: str) -> None:
         guess.shape = "list"
         set_event_fields(guess, survey, inside)
         guess_acts.set_statuses(guess, survey, inside)
-        guess.roles = [_with_kind_beside(role, survey) for role in guess.roles]
+        players = [_with_kind_beside(role, survey) for role in guess.roles]
+        guess.roles = players if all(role.is_known for role in players) else guess.roles
     if guess.shape == "messages":
         senders = list(_message_senders(survey, path))
         guess.kinds_from_names = contrary_kinds(senders)
@@ -305,9 +306,9 @@ def set_pair_shape(guess: Guess, survey: Survey) -> bool:
     return True
 
 
-def set_list_pairs(guess: Guess, survey: Survey) -> bool:
-    """Shape the guess as a list of questions beside the list of their answers; False where there are none of
-    one length in each record."""
+def list_pairs(survey: Survey) -> dict[str, str]:
+    """Role -> path of a list of questions (`user`) and of the list of their answers (`assistant`); empty
+    where these are no texts, or not of one length, in a record."""
     fields: dict[str, str] = {}
     for names, role in PAIRS[1:]:
         lists = [
@@ -315,14 +316,37 @@ def set_list_pairs(guess: Guess, survey: Survey) -> bool:
         ]
         fields |= {role: lists[0].path} if lists else {}
     getters = [getter(path) for path in fields.values()]
-    rounds = [rounds_of([[at(record)] for at in getters]) for record in survey.records]
-    if len(fields) < 2 or not all(rounds):
-        return False
-    guess.fields = {**fields}
-    guess.roles = roles_of((role, len(survey.records)) for role in fields)
+    rounds = [[decode_value(at(record)) for at in getters] for record in survey.records]
+    return fields if len(fields) == 2 and all(map(_are_rounds, rounds)) else {}
+
+
+def _are_rounds(lists: list[Any]) -> bool:
+    """Whether these are lists of texts, some maybe null, of one length."""
+    are_texts = (
+        isinstance(one, list) and is_texts([text for text in one if text is not None]) for one in lists
+    )
+    return all(are_texts) and len({len(one) for one in lists}) == 1
+
+
+def is_of_one_side(survey: Survey, path: str) -> bool:
+    """Whether a list of texts is, by its name, all that one side says, such as several answers."""
+    names = {name for many, _ in PAIRS[1:] for name in many}
+    return f"{path}[].turn" in survey.paths and snake_case(survey.paths[path].key) in names
+
+
+def is_questionnaire(survey: Survey, pairs: dict[str, str]) -> bool:
+    """Whether all records have the same questions: then it is people who answer, as a rule."""
+    ask = getter(pairs["user"])
+    first, *others = map(ask, survey.records)
+    return bool(others) and all(one == first for one in others)
+
+
+def set_list_pairs(guess: Guess, survey: Survey, pairs: dict[str, str]) -> None:
+    """Shape the guess as a list of questions beside the list of their answers."""
+    guess.fields = {role: f"{path}[]" for role, path in pairs.items()}
+    guess.roles = roles_of((role, len(survey.records)) for role in pairs)
     guess.shape, guess.at = "pairs", "turns"
     guess.event = {"role": "turns[].role", "text": "turns[].text"}
-    return True
 
 
 def _pair_fields(survey: Survey) -> dict[str, str]:

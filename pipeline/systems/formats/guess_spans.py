@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from .guess_names import fields_named, first_field, is_time, parent_of, snake_case
-from .guess_sessions import TALKS
+from .guess_sessions import TALKS, with_project
 from .mapped_spans import FAILED, SUCCEEDED, Kind, kind_of, words
 from .mapped_values import MICROSECONDS
 from .paths import as_list
@@ -97,11 +97,13 @@ def kind_at(path: str, word: str) -> Kind:
 
 
 def trace_paths(survey: Survey, spans: dict[str, str | list[str]]) -> list[str]:
-    """[path of what the spans of a session share], where a record is a span; empty without one. What metadata
-    say of the conversation comes first, for a trace is one of its turns then."""
-    talks = [one for one in fields_named(survey.paths, TALKS, depth=2) if parent_of(one) == "metadata"]
-    talks = [one for one in talks if snake_case(one.key) in TALKS]
-    for one in (*talks, *fields_named(survey.paths, TRACES, depth=1)):
+    """Paths of what the spans of a session share, where a record is a span; empty without one. What metadata
+    of all say of the conversation comes first, for a trace is one of its turns then."""
+    for one in fields_named(survey.paths, TALKS, depth=2):
+        is_everywhere = one.kinds["text"] + one.kinds["number"] == len(survey.records)
+        if parent_of(one) == "metadata" and snake_case(one.key) in TALKS and is_everywhere:
+            return with_project(one.path, survey)
+    for one in fields_named(survey.paths, TRACES, depth=1):
         is_shared = one.count >= MOST * len(survey.records) and one.has_only("text", "number")
         if is_shared and one.path not in (spans.get("id"), spans.get("parent")):
             return [one.path]

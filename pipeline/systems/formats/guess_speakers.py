@@ -322,18 +322,19 @@ def set_senders_of_kinds(guess: Guess, survey: Survey, inside: str) -> bool:
         for path, one in survey.paths.items()
         if (match := pattern.fullmatch(path)) and one.kinds["text"]
     }
-    kinds = {kind: role_of(kind).kind for kind in senders}
+    roles = {kind: role_of(kind) for kind in senders}
+    kinds = {kind: role.kind for kind, role in roles.items()}
     if "human" not in kinds.values():
         return False
-    senders = dict(sorted(senders.items(), key=lambda item: kinds[item[0]] == "agent"))  # bots stand last
+    # Where a person sends through a program, both are named, and the person speaks.
+    senders = dict(sorted(senders.items(), key=lambda item: kinds[item[0]] != "human"))
     guess.event["role"] = [one.path for one in senders.values()]
+    guess.kinds_from_paths = {one.path: kinds[kind] for kind, one in senders.items()}
     guess.roles = [
-        replace(role, kind=kinds[kind], is_known=True)
+        replace(role, kind=kinds[kind], is_known=roles[kind].is_known)
         for kind, one in senders.items()
         for role in roles_of(one.values.items())
     ]
-    *_, (last, bot) = senders.items()
-    guess.bot_path = bot.path if kinds[last] == "agent" else None
     return True
 
 

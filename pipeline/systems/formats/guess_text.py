@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from .guess_made import Guess
 from .guess_names import time_formats
+from .guess_roles import role_of
 from .mapped_values import seconds_of
 from .paths import expression
 
@@ -30,13 +31,15 @@ UNTIMED = (
     r"^\[?\(?\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?\)?\]?(?: -)?[ \t]+(?P<speaker>" + _NAME + r")[ \t]*[:>][ \t]*",
 )
 """Marks with a time of day, or anything in square brackets, before the name: no time is read from them."""
+BOLD = r"^(?:-{3,}[ \t]*\n\s*_?|_)\*\*(?P<speaker>" + _NAME + r")\*\*_?[ \t]*$"
+"""A name in bold below a line of dashes (Cursor), or in bold italics (SpecStory). Headings in what an agent
+says look like that, too, so somebody must be known by their name, and other marks come first."""
 PATTERNS = (
     r"^(?:(?:\d+|(?<=\n\n)[^\n]+)[ \t]*\n)?(?:\d+:)?\d\d:\d\d[.,]\d{3} --> [^\n]*\n"
     r"(?:<v(?:\.[\w.]+)? )?(?P<speaker>" + _NAME + r")(?:>|:)[ \t]*",
     r"^<\|(?:im_start\|>)?(?P<speaker>[a-z_]+)(?:\|>)?[ \t]*\n?",
     r"^(?:#{1,6}|\*\*|\[)[ \t]*(?P<speaker>" + _NAME + r")(?:\*\*|\])?[ \t]*:(?:\*\*)?[ \t]*",
     r"^#{1,6}[ \t]+(?P<speaker>" + _NAME + r")[ \t]*$",
-    r"^(?:-{3,}[ \t]*\n\s*)?_?\*\*(?P<speaker>" + _NAME + r")\*\*_?[ \t]*$",
     r"^\[?(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?\S*?)\]?(?: -|,|\|)?[ \t]+(?P<speaker>"
     + _NAME
     + r")[ \t]*[:>][ \t]*",
@@ -57,6 +60,7 @@ PATTERNS = (
     r"^[ \t]*(?P<speaker>" + _NAME + r")[ \t]*：[ \t]*",
     r"^-{5,}[ \t]*(?P<speaker>" + _NAME + r")[ \t]*-{5,}[ \t]*$",
     r"^={3,}[ \t]*(?P<speaker>" + _NAME + r")[ \t]*={3,}[ \t]*$",
+    BOLD,
 )
 """How widespread transcripts begin a turn, the most telling first."""
 SPEAKERS = 14
@@ -87,6 +91,8 @@ def pattern_of(texts: Sequence[str]) -> str | None:
         names = speakers(texts, pattern)
         turns = sum(names.values())
         if turns < 2 * len(texts) * 0.6 or not 2 <= len(names) <= SPEAKERS + len(texts) // 4:
+            continue
+        if pattern == BOLD and not any(role_of(name).is_known for name in names):
             continue
         again = sum(n for n in names.values() if n > 1 or len(texts) == 1) / turns
         score = again * turns / len(names)

@@ -79,9 +79,20 @@ def _usages(items: Iterable[Any]) -> list[Any]:
 
 
 def reply_in(record: dict[str, Any], messages: Messages | None) -> list[Any]:
-    """The messages of the reply, where it stands apart from the list."""
-    paths = as_list(messages.reply) if messages else []
-    return [message for path in paths for message in _reply_of(getter(path)(record))]
+    """The messages of the reply, where it stands apart from the list, without those that it has, too."""
+    if messages is None or messages.reply is None:
+        return []
+    replies = (one for path in as_list(messages.reply) for one in _reply_of(getter(path)(record)))
+    items = getter(messages.at)(record) if messages.at else None
+    objects = [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
+    return [one for one in replies if not _is_in_list(one, objects)]
+
+
+def _is_in_list(reply: dict[str, Any], items: list[dict[str, Any]]) -> bool:
+    """Whether messages have parts that an agent handed over, or a message under the same id."""
+    if reply.keys() == {"role", "parts"}:
+        return any(one.get("parts") == reply["parts"] for one in items)
+    return "messageId" in reply and reply in items
 
 
 def _reply_of(back: Any) -> list[Any]:

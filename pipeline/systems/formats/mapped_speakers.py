@@ -34,7 +34,7 @@ class Speakers:
         is_plain = type(actor) is str and type(role) is str and actor != ""
         if is_plain and pair in self.kind_cache:
             kind = self.kind_cache[pair]
-            if kind != "human" or not (type(text) is str and marks.is_from_scaffold(text)):
+            if kind != "human" or not self._is_from_scaffold(text):
                 return actor, kind
         constant = sessions.mapping.constants.role
         if isinstance(constant, list):
@@ -48,7 +48,7 @@ class Speakers:
         if not is_name(actor):
             raise ValueError(f"actor: expected a name, got {describe(actor)}")
         name, kind = sessions.strip_name(str(actor)), self._kind(role)
-        if kind == "human" and type(text) is str and marks.is_from_scaffold(text):
+        if kind == "human" and self._is_from_scaffold(text):
             return self.add(name, "environment"), "environment"
         if sessions.mapping.role_rules:
             return self.add(name, kind), kind
@@ -58,6 +58,9 @@ class Speakers:
         if is_plain and name == actor:
             self.kind_cache[pair] = kind
         return name, kind
+
+    def _is_from_scaffold(self, text: Any) -> bool:
+        return type(text) is str and marks.is_from_scaffold(text, has_agent="agent" in self._kinds.values())
 
     def _kind(self, role: Any) -> ParticipantKind:
         """The kind of a role, looked up as logged, then stripped as `[names]` says, then in small letters,

@@ -50,8 +50,8 @@ _OBSERVATION = re.compile(
     r"|(?:New|Current) [Tt]erminal (?:[Oo]utput|[Ss]creen|[Ss]tate):)"  # Terminus
 )
 _PROMPT = re.compile(r"\n\(Open file: [^\n]*\)\n\(Current directory: [^\n]*\)\nbash-\$\s*\Z")
-"""How SWE-agent's first versions end the output of a command, and the request, which has its issue."""
-_ISSUE = re.compile(r"^ISSUE:$", re.MULTILINE)
+"""How SWE-agent's first versions end the output of a command, and the request, which has headings."""
+_REQUEST = re.compile(r"^(?:ISSUE|PROBLEM STATEMENT|CHALLENGE DESCRIPTION|INSTRUCTIONS):", re.MULTILINE)
 _REFUSAL = r"(?:denied|rejected|declined|refused)"
 _TOOL = (
     r"(?:(?:this|the|your) )?(?:(?:tool|command|execution|action|operation|edit|exec|patch)"
@@ -165,11 +165,12 @@ def reads_like_error(content: JsonValue) -> bool:
     return _ERROR_WORDS.search(first[:200]) is not None
 
 
-def is_observation(text: str) -> bool:
-    """Whether a turn under a user's role is a command's output, which a scaffold puts there."""
+def is_observation(text: str, *, has_agent: bool = True) -> bool:
+    """Whether a turn under a user's role is a command's output, which a scaffold puts there; what only ends
+    like one is none before an agent spoke (`has_agent`)."""
     if _OBSERVATION.match(text):
         return True
-    return _PROMPT.search(f"\n{text[-LOOK:]}") is not None and not _ISSUE.search(text)
+    return has_agent and _PROMPT.search(f"\n{text[-LOOK:]}") is not None and not _REQUEST.search(text)
 
 
 def is_surroundings(text: str) -> bool:
@@ -187,9 +188,10 @@ def is_surroundings(text: str) -> bool:
     return end > 0 and not text[end:].strip()
 
 
-def is_from_scaffold(text: str) -> bool:
-    """Whether a scaffold, and no person, put a turn under a user's role."""
-    return is_observation(text) or is_surroundings(text)
+def is_from_scaffold(text: str, *, has_agent: bool) -> bool:
+    """Whether a scaffold, and no person, put a turn under a user's role; `has_agent` says whether an agent
+    spoke before."""
+    return is_observation(text, has_agent=has_agent) or is_surroundings(text)
 
 
 def _result_object(content: JsonValue) -> JsonValue:

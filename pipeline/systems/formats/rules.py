@@ -20,9 +20,11 @@ class Rules:
         conditions = [rule.where for rule in mapping.role_rules] + [rule.where for rule in mapping.results]
         self._paths = {path: getter(path) for condition in conditions for path in condition}
 
-    def speaker(self, message: dict[str, Any]) -> tuple[ParticipantKind, str | None]:
-        """(kind, a rule's own name for them) of who says `message`, `{role, content, name}`; ValueError for
-        an unknown role."""
+    def speaker(
+        self, message: dict[str, Any], *, has_agent: bool = True
+    ) -> tuple[ParticipantKind, str | None]:
+        """(kind, a rule's own name for them) of who says `message`, `{role, content, name}`, where an agent
+        spoke before (`has_agent`) or none; ValueError for an unknown role."""
         rule = next((r for r in self.mapping.role_rules if self._fits(r.where, message)), None)
         if rule is not None:
             return rule.kind, rule.actor
@@ -30,9 +32,9 @@ class Rules:
         if role not in kinds:
             raise ValueError(f"unknown role {role[:80]!r}, expected one of {', '.join(kinds)}")
         content = message.get("content")
-        if kinds[role] == "human" and isinstance(content, str) and marks.is_from_scaffold(content):
-            return "environment", None
-        return kinds[role], None
+        if kinds[role] != "human" or not isinstance(content, str):
+            return kinds[role], None
+        return "environment" if marks.is_from_scaffold(content, has_agent=has_agent) else "human", None
 
     def status(self, content: JsonValue, tool: str | None) -> marks.Status | None:
         """Whether a tool's result failed or succeeded; None where nothing says it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -228,8 +229,10 @@ def _keys(value: Any) -> list[set[str]]:
 
 def patterns(files: list[Path]) -> list[str]:
     """Patterns of names that together fit all of these files, the commonest ending first."""
-    if folders := {path.name for path in files if path.is_dir()}:
-        return sorted(folders) if len(folders) == 1 else ["*"]
+    if events := {event_files(path)[0].name for path in files if path.is_dir()}:
+        names = {path.name for path in files}
+        starts = sorted({re.split(r"\d", name)[0] for name in events})
+        return [*names] if len(names) == 1 else ["*", *(f"!{start}[0-9]*.json" for start in starts)]
     plain = [path for path in files if ending(path) == path.suffix]
     result = [f"*{common_end(plain)}"] if plain else []
     for path in files:
@@ -277,13 +280,14 @@ class _Group(NamedTuple):
     is_about_others: bool
     """Whether they tell of the other files, as their names say: a readme, a licence."""
     end: str
-    """Of JSON, how their names end."""
+    """Of JSON, how their names end; of folders with a file for each event, a slash."""
 
 
 def _group(path: Path) -> _Group:
     form = inputs.format_of(path) or "text"
     about = path.stem.lower() in ("readme", "license", "changelog", "notice")
-    return _Group(form, about, common_end([path]) if form == "json" else "")
+    end = "/" if path.is_dir() else common_end([path]) if form == "json" else ""
+    return _Group(form, about, end)
 
 
 def _container(path: Path) -> tuple[str | list[str] | None, list[str]]:
@@ -334,7 +338,8 @@ def _are_sessions(inside: Any) -> bool:
 def _is_one_trace(items: list[dict[str, Any]]) -> bool:
     """Whether all items are spans of the same trace, whose record is the object that they are in."""
     traces = [next((item[key] for key in TRACE if isinstance(item.get(key), str)), None) for item in items]
-    return len(set(traces)) == 1 and traces[0] is not None and all("id" in item for item in items)
+    have_parents = all(any("parent" in key.lower() for key in item) and "id" in item for item in items)
+    return len(set(traces)) == 1 and traces[0] is not None and have_parents
 
 
 def _has_turns(value: dict[str, Any]) -> bool:

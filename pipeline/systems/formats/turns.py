@@ -35,8 +35,7 @@ def events_in(record: dict[str, Any], at: str, turns: Turns | None) -> Any:
     """The events of a record: those of `turns.fields`, of the text or texts at a path, cut into turns, or of
     the list there. A value that cannot be a list of events is returned unchanged."""
     if turns is not None and turns.fields:
-        texts = [[getter(path)(record) for path in as_list(paths)] for paths in turns.fields.values()]
-        rounds = zip_longest(*(rounds_of(texts) or texts))
+        rounds = zip_longest(*(_texts_at(record, paths) for paths in turns.fields.values()))
         utterances = (pair for one in rounds for pair in zip(turns.fields, one, strict=True))
         return [{"role": role, "text": text} for role, text in utterances if text not in (None, "")]
     value = decode_value(getter(at)(record))
@@ -50,14 +49,12 @@ def events_in(record: dict[str, Any], at: str, turns: Turns | None) -> Any:
     return as_events(value)
 
 
-def rounds_of(values: list[list[Any]]) -> list[list[Any]]:
-    """The lists of texts, all equally long, that each role's only value is, maybe as JSON; else none."""
-    lists = [decode_value(one[0]) for one in values if len(one) == 1]
-    are_texts = all(
-        is_texts([text for text in one if text is not None]) for one in lists if isinstance(one, list)
-    )
-    are_lists = len(lists) == len(values) and all(isinstance(one, list) for one in lists)
-    return lists if are_lists and are_texts and len({len(one) for one in lists}) == 1 else []
+def _texts_at(record: dict[str, Any], paths: str | list[str]) -> Iterator[Any]:
+    """What one says in each round: the text at each path, or at one that ends in `[]` each of a list."""
+    for path in as_list(paths):
+        value = getter(path.removesuffix("[]"))(record)
+        items = decode_value(value) if path.endswith("[]") else None
+        yield from items if isinstance(items, list) else [value]
 
 
 def is_texts(value: Any) -> bool:

@@ -33,6 +33,7 @@ from .guess_names import (
 from .guess_records import in_blocks, repeats, value_at
 from .guess_roles import role_of
 from .guess_sessions import OWN
+from .guess_shapes import list_pairs
 from .guess_text import UNTIMED, pattern_of
 from .mapped_values import is_name
 from .paths import as_list
@@ -59,6 +60,7 @@ def open_questions(survey: Survey, guess: Guess) -> Iterator[str]:
     yield from _missing_people_doubts(survey, guess)
     yield from _session_doubts(survey, guess)
     yield from _value_doubts(guess)
+    yield from _score_doubts(survey, guess)
     yield from _row_doubts(survey, guess)
     yield from _time_doubts(guess)
     yield from _conversation_doubts(survey, guess)
@@ -97,6 +99,22 @@ def _value_doubts(guess: Guess) -> Iterator[str]:
         yield f"{action} is taken for what was done, for nothing else says it ([event] action)"
     if "time" in guess.event and (when := guess.by_values.get("time")) == guess.event["time"]:
         yield f"{when} is taken for the time, for it holds times in their order ([event] time)"
+
+
+def _score_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
+    if (scores := guess.scores) is None:
+        return
+    lists = (value_at(record, scores.at) for record in survey.records)
+    counts = [
+        Counter(value_at(one, scores.name) for one in many if not value_at(one, scores.of_part or ""))
+        for many in lists
+        if isinstance(many, list)
+    ]
+    if names := sorted({str(name) for one in counts for name, count in one.items() if name and count > 1}):
+        yield (
+            f"{scores.at} has several scores of a session under {', '.join(names[:NAMED])}, and the last "
+            "counts: leave out all but one, such as other raters', with [scores] skip"
+        )
 
 
 def _row_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
@@ -381,6 +399,14 @@ def _hints(survey: Survey) -> Iterator[str]:
             "if each turn of the text begins in the same way, write that as a regular expression: [turns] "
             'at = "text", pattern = \'^(?P<who>Ada|Bot): \', with [event] role = "text[].who", '
             'text = "text[].text"'
+        )
+        return
+    if pairs := list_pairs(survey):
+        ask, answer = pairs.values()
+        yield (
+            f"all records have the same questions at {ask}: if they are what people asked agents, [turns] "
+            f'at = "turns", fields = {{ user = "{ask}[]", assistant = "{answer}[]" }}, with [event] role = '
+            '"turns[].role", text = "turns[].text"; a questionnaire is no talk'
         )
         return
     texts = sorted((one for one in survey.paths.values() if _is_text(one)), key=lambda one: -one.characters)

@@ -579,6 +579,31 @@ def test_a_jury_is_held_against_a_judge_whose_name_begins_like_one_that_it_heard
     assert with_jury == {("judge (mini)", "jury")}
 
 
+def test_a_jury_is_not_held_against_a_judge_whose_answers_a_member_has(tmp_path: Path) -> None:
+    store = labelled(tmp_path, {"judge c": "yynnyynn"})
+    prompts = [{"prompt_hash": f"p{seq}", "rater_kind": "llm", "rater_version": "1"} for seq in range(2, 10)]
+    for rater, more in (("judge a", {}), ("judge b", {"external": {"answered_for": "judge a"}})):
+        rate(store, [
+            verdict(NAME, seq, "initiative", "yes" if seq % 2 else "no", rater=rater, **prompt, **more)
+            for seq, prompt in enumerate(prompts, start=2)
+        ])  # fmt: skip
+    done = jury.judge(store, Scope((codebooks.load("initiative"),)), ["judge b", "judge c"])
+    assert (done.summary.rated, done.shared) == (8, 0)
+    assert not [row for row in agreement.of_workspace(store) if "jury" in row.raters]
+
+
+def test_what_has_no_prompt_is_not_taken_for_a_copy_of_another_without(tmp_path: Path) -> None:
+    """A jury of two lost the vote of one, and rated nothing."""
+    store = labelled(tmp_path, {"judge a": "yynn"})
+    rate(store, [
+        verdict(NAME, seq, "initiative", "yes", rater="judge b", rater_kind="llm",
+                external={"answered_for": "judge of another workspace"})
+        for seq in range(2, 6)
+    ])  # fmt: skip
+    done = jury.judge(store, Scope((codebooks.load("initiative"),)), ["judge a", "judge b"])
+    assert (done.summary.rated, done.shared) == (4, 0)
+
+
 @pytest.mark.parametrize("members", [3, None, "ab", [3], [["a"]], {"a": 1}])
 def test_a_judge_with_a_parameter_that_is_called_members_is_no_jury(tmp_path: Path, members: Any) -> None:
     found = labelled(tmp_path, {"judge a": "yynn", "judge b": "ynyn"})
@@ -1150,7 +1175,28 @@ def test_runs_of_the_only_instance_stand_each_alone(tmp_path: Path) -> None:
     said(store, "first", answers)
     with store.reading() as connection:
         (code,) = matrices.rated_codes(connection, codebooks.load("first", store.workspace.codebooks))
-    assert code.clusters() is None
+    assert code.clusters(np.ones(30, dtype=bool)) is None
+
+
+@pytest.mark.long
+def test_runs_stand_alone_where_all_that_are_compared_are_of_one_instance(tmp_path: Path) -> None:
+    """A judge had rated other instances besides: one cluster has no interval and no test."""
+    pages = []
+    for name, instances in (("one", ["task"] * 30 + ["a", "b"] * 5), ("apart", [])):
+        store = runs(tmp_path / name, 40, instances=instances)
+        labels = {
+            ("ann", "late"): "y" * 15 + "n" * 15,
+            ("bob", "late"): "y" * 12 + "n" * 18,
+            ("cy", "late"): "y" * 14 + "n" * 16,
+            ("judge2", "late"): "y" * 8 + "n" * 22,
+            ("judge", "late"): "y" * 16 + "n" * 24,
+        }
+        said(store, "first", labels)
+        page = validate.validate(store, "judge", ["first"], previous="judge2")["codes"][0]
+        pages.append({name: page[name] for name in ("agreement", "confusion", "drift")})
+        pages[-1]["test"] = page["alternative_annotator_test"]
+    assert pages[0]["drift"]["rate"]["p_value"] is not None
+    assert pages[0] == pages[1]
 
 
 @pytest.mark.long

@@ -110,6 +110,45 @@ def test_own_labels_of_an_uneven_sample_are_weighted_and_gold_that_settled_dispu
     assert ann["second"] == pytest.approx((3 * 1.25 + 2 * 4) / 5.25)
 
 
+def graded(folder: Path, conditions: str, labels: dict[int, str]) -> Store:
+    """A session of each letter, some of them labelled by ann, on a codebook without an order."""
+    found = made(folder / "workspace")
+    found.workspace.codebooks.mkdir(parents=True)
+    book = GRADE.replace('"ordinal"', '"nominal"')
+    (found.workspace.codebooks / "grade.toml").write_text(book, encoding="utf-8")
+    lines = [line for n, arm in enumerate(conditions) for line in session(100 + n, arm, {})]
+    take(found, write_lines(folder / "log.jsonl", lines))
+    code = {"code": "grade", "rater_kind": "human", "rater": "ann"}
+    ratings = [verdict(f"s{100 + n}", None, "grade", label, **code) for n, label in labels.items()]
+    assert rate(found, ratings).imported == len(labels)
+    return found
+
+
+def test_weights_change_nothing_where_each_group_was_drawn_evenly(tmp_path: Path) -> None:
+    """A sample with as many of the smaller group: its shares had no table any more."""
+    drawn = [*range(10), *range(12, 22)]
+    store = graded(tmp_path, "a" * 12 + "b" * 48, {n: "4" if n < 7 else "2" for n in drawn})
+    (alone,) = compare.compare(store, "condition", metrics=["grade: 4"])
+    chances = {n: 10 / 12 if n < 12 else 10 / 48 for n in range(60)}
+    sampled(store, "drawn", {n: chances[n] for n in drawn}, chances, "grade", "trajectory")
+    (weighted,) = compare.compare(store, "condition", metrics=["grade: 4"])
+    assert weighted["basis"] == f"{compare.OWN_LABELS}; {compare.WEIGHTED}"
+    assert alone["test"] == "Fisher, mid-p" and (alone["first"], alone["second"]) == (0.7, 0.0)
+    figures = ("test", "first", "second", "low", "high", "p_value")
+    assert [weighted[name] for name in figures] == [alone[name] for name in figures]
+
+
+def test_what_few_heavy_sessions_lack_others_may_have(tmp_path: Path) -> None:
+    """An interval of as many even ones held shares in .56 to .81 of samples."""
+    labels = {n: "4" if n == 1 else "2" for n in range(50)}  # 40 of 40 and 10 of 200
+    store = graded(tmp_path, "ab" * 120, labels)
+    chances = {n: 1.0 if n < 40 else 0.05 for n in range(240)}
+    sampled(store, "drawn", {n: chances[n] for n in labels}, chances, "grade", "trajectory")
+    (row,) = compare.compare(store, "condition", metrics=["grade: 4"])
+    assert (row["first"], row["second"]) == (0.0, pytest.approx(1 / 120))
+    assert row["low"] < -0.3 and row["high"] > 0.3
+
+
 def test_trajectories_without_a_group_are_counted(store: Store) -> None:
     assert compare.ungrouped(store, "condition") == (1, 9)
     assert compare.ungrouped(store, "system") == (0, 9)

@@ -539,6 +539,23 @@ def test_before_any_rating_a_command_says_what_to_run_in_place_of_an_empty_table
     assert json.loads(coaudit(command, "--json").out)["rows"] == []
 
 
+def test_an_interrupt_while_the_command_line_is_imported_ends_it_without_a_word() -> None:
+    """It was a traceback through the modules of others."""
+    script = (
+        "import os, signal, sys\n"
+        "class Press:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'typer':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Press())\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from coaudit.pipeline.cli.start import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
 def test_an_interrupt_while_a_module_in_c_is_loaded_is_no_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -220,6 +220,59 @@ def test_another_run_of_a_name_that_began_unheard_is_a_session_of_its_own(query:
     assert [o.text for o in new.outcomes if o.name == "heard"] == ["joined late"]
 
 
+def end_of(first: Env, heard: Heard) -> None:
+    first.step(USER, "FINISH()")
+
+
+def silence_of(first: Env, heard: Heard) -> None:
+    heard.sessions.apply_note({"closed": first.name})
+
+
+@pytest.mark.parametrize("before", [end_of, silence_of])
+@pytest.mark.parametrize("step_first", [False, True])
+def test_another_run_that_began_unheard_has_nothing_of_one_that_ended_or_fell_silent(
+    before: Callable[[Env, Heard], None], step_first: bool, tmp_path: Path
+) -> None:
+    heard = Heard()
+    first = heard.environment(results=tmp_path / "first")
+    first.start()
+    first.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Old)")
+    before(first, heard)
+    whole = [e.text for e in heard.trajectory.events]
+    heard.lost = lambda channel: True
+    second = heard.env = Env(first.name, heard.publish, tmp_path / "second", clock=first.clock + 60)
+    second.start()
+    heard.lost = lambda channel: False
+    heard.sessions.apply_note({"away": 5.0})
+    if step_first:
+        second.step(USER, "WAIT_TEAMMATE_CONTINUE()")
+        second.step(USER, "SEND_TEAMMATE_MESSAGE(message=Newer)")
+    second.answer(AGENT)
+    second.step(USER, "SEND_TEAMMATE_MESSAGE(message=Newest)")
+    old, new = (trajectory(session, "heard", OPTIONS) for session in heard.sessions.changed.values())
+    assert [e.text for e in old.events] == whole
+    newer = ["Newer", "Newest"] if step_first else ["Newest"]
+    assert [e.text for e in logged(new)[2:]] == newer
+    assert [o.text for o in new.outcomes if o.name == "heard"] == ["joined late"]
+
+
+def test_a_step_before_the_state_of_another_run_is_none_of_the_run_before(tmp_path: Path) -> None:
+    heard = Heard()
+    first = heard.environment(results=tmp_path / "first")
+    first.start()
+    heard.lost = lambda channel: True
+    second = heard.env = Env(first.name, heard.publish, tmp_path / "second", clock=first.clock + 60)
+    second.start()
+    heard.lost = lambda channel: False
+    heard.sessions.apply_note({"away": 5.0})
+    second.step(USER, "WAIT_TEAMMATE_CONTINUE()")
+    second.step(USER, "SEND_TEAMMATE_MESSAGE(message=New)")
+    assert [event.kind for event in heard.trajectory.events] == ["start", "message"]
+    second.answer(AGENT)
+    new = trajectory(heard.sessions.open[first.name], "heard", OPTIONS)
+    assert [e.text for e in logged(new)[1:]] == [second.query, "New"]
+
+
 def test_what_was_heard_whole_has_missed_nothing_even_after_a_pause() -> None:
     heard = Heard()
     env = heard.environment()
@@ -447,3 +500,14 @@ def test_an_end_that_names_what_can_be_no_path_ends_its_session_and_not_the_foll
         following.publish(f"{env.name}/end", envelope({"result_dir": f"/x/{place}/{env.name}"}))
     assert not following.listener.sessions.open
     assert {"Session 0", "Session 1", "Session 2"} <= set(following.flush())
+
+
+def test_a_name_that_was_asked_is_asked_again_after_a_gap(tmp_path: Path) -> None:
+    following = Following(Store(Workspace(tmp_path)))
+    listener = following.listener
+    env = Env("env_travel_planning_0", following.publish)
+    env.step(USER, "SEND_TEAMMATE_MESSAGE(message=Unheard until now)")
+    assert listener.sessions_to_ask() == [(env.name, USER)]
+    assert listener.sessions_to_ask() == []
+    assert listener.mark_gap(5.0) == [(env.name, USER)]
+    listener.close()

@@ -343,18 +343,38 @@ def test_a_server_that_is_not_there_is_tried_for_a_while_and_named(follow: Follo
 
 
 @pytest.mark.parametrize(("given", "right"), [("redis", "rediss:// (TLS)"), ("rediss", "redis:// (no TLS)")])
-def test_a_server_that_listens_and_does_not_answer_may_want_the_other_scheme(given: str, right: str) -> None:
-    async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+@pytest.mark.parametrize(
+    "answer", [b"", b"\x15\x03\x03\x00\x02\x02\x46", b"HTTP/1.1 400 Bad Request\r\n\r\n"]
+)
+def test_a_server_that_listens_and_does_not_answer_may_want_the_other_scheme(
+    given: str, right: str, answer: bytes
+) -> None:
+    with pytest.raises(SourceError, match=re.escape(f"is it {right}?")):
+        asyncio.run(listen(given, answer))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"-LOADING Redis is loading the dataset in memory\r\n", b"-ERR max number of clients reached\r\n"],
+)
+def test_a_redis_that_says_why_it_does_not_serve_speaks_the_right_scheme(answer: bytes) -> None:
+    with pytest.raises(SourceError, match=r"loading|max number") as error:
+        asyncio.run(listen("redis", answer))
+    assert "TLS" not in str(error.value)
+
+
+async def listen(scheme: str, answer: bytes) -> None:
+    """Listen, without patience, to a server that answers this and closes."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(answer)
         writer.close()
 
-    async def listen() -> None:
-        async with await asyncio.start_server(close, "127.0.0.1", 0) as server:
-            port = server.sockets[0].getsockname()[1]
-            async for _ in Channel(f"{given}://127.0.0.1:{port}/0", lambda text: None, 0.0).messages():
-                pass
-
-    with pytest.raises(SourceError, match=re.escape(f"is it {right}?")):
-        asyncio.run(listen())
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async for _ in Channel(f"{scheme}://127.0.0.1:{port}/0", lambda text: None, 0.0).messages():
+            pass
 
 
 def test_a_password_is_asked_for_taken_from_the_environment_and_never_shown(

@@ -64,6 +64,17 @@ def test_a_sample_has_its_own_value_whatever_stands_in_its_labels_or_behind_it()
     assert (parse(text)["running"], parse(text)["generation_tokens"]) == (3.0, 5.0)
 
 
+def test_engines_in_another_order_have_the_same_sum() -> None:
+    """The waiting time of three engines had fallen by 1e-16, and nothing was known of the time between."""
+    samples = [f'vllm:time_to_first_token_seconds_sum{{engine="{n}"}} 0.{n}' for n in (1, 2, 3)]
+    assert parse("\n".join(samples)) == parse("\n".join(reversed(samples)))
+
+
+def test_a_sample_without_a_number_is_null_and_blanks_stand_before_labels() -> None:
+    found = parse('vllm:num_requests_running nothing\nvllm:num_requests_waiting {engine="0"} 7\n')
+    assert (found["running"], found["queue"]) == (None, 7.0)
+
+
 def test_rates_are_differences_of_counters_and_null_after_a_restart(workspace: Path) -> None:
     store = Store(Workspace(workspace))
     steps = [(0, 10.0, 5.0), (5, 16.0, 8.0), (10, 1.0, 1.0)]

@@ -95,7 +95,8 @@ def test_a_judge_that_copied_what_another_had_said_is_not_called_unmoved(
     (code,) = validate(store, "b", previous="a")["codes"]
     assert (code["drift"]["n"], code["drift"]["copies"]) == (8, 8)
     said = coaudit("validate", "b", "--previous", "a").out
-    assert "8 of the later are the earlier's, to the same prompt" in said
+    assert "8 have one answer for both, to the same prompt" in said
+    assert validate(store, "a", previous="b")["codes"][0]["drift"]["copies"] == 8
 
 
 def test_a_judge_does_not_agree_with_another_whose_answers_it_has(

@@ -85,15 +85,60 @@ def test_a_cut_line_that_cannot_be_taken_back_stands_alone(
     assert [line for _, line in ledger.lines(path)] == [b'{"a": 1}\n', b'{"cut\n', b'{"b": 2}\n']
 
 
-def test_what_is_written_to_a_file_that_was_moved_does_not_count_as_on_disk(tmp_path: Path) -> None:
+def replace(path: Path, content: str) -> None:
+    """As editors, rsync and what rotates logs do."""
+    path.with_name("new").write_text(content)
+    path.with_name("new").rename(path)
+
+
+def make_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    "happen",
+    [
+        Path.unlink,
+        lambda path: path.rename(path.with_name("moved.jsonl")),
+        lambda path: replace(path, "one\n"),
+        lambda path: replace(path, "one, which is longer than what is written\n"),
+        make_pipe,
+    ],
+)
+def test_what_is_written_to_a_file_that_lost_its_name_does_not_count_as_on_disk(
+    tmp_path: Path, happen: Callable[[Path], object]
+) -> None:
     path = tmp_path / "ledger.jsonl"
     file = disk.AppendOnly(path)
     file.write(b"one\n")
     file.sync()
-    path.rename(tmp_path / "moved.jsonl")
+    happen(path)
     file.write(b"two\n")
-    with pytest.raises(StoreError, match=r"ledger\.jsonl: moved or deleted while it was written"):
+    with pytest.raises(StoreError, match=r"ledger\.jsonl: moved, replaced, cut or deleted while"):
         file.sync()
+    file.close()
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_what_was_cut_off_a_file_does_not_count_as_on_disk(tmp_path: Path, is_written: bool) -> None:
+    """Some editors write into the file itself what they had read before."""
+    path = tmp_path / "ledger.jsonl"
+    file = disk.AppendOnly(path)
+    file.write(b"one\n")
+    file.write(b"two\n")
+    path.write_bytes(b"one\n")
+    with pytest.raises(StoreError, match=r"ledger\.jsonl: moved, replaced, cut or deleted while"):
+        file.write(b"three\n") if is_written else file.sync()
+    file.close()
+
+
+def test_a_file_with_another_number_and_the_same_words_is_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    file = disk.AppendOnly(path)
+    file.write(b"one\n")
+    replace(path, "one\n")
+    file.sync()
     file.close()
 
 

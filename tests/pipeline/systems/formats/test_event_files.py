@@ -75,9 +75,43 @@ def test_a_broken_file_costs_its_event_alone(tmp_path: Path) -> None:
     assert [event.text for event in run.events] == [sentence(0), sentence(2)]
 
 
+def test_a_half_written_event_leaves_its_folder_a_session(tmp_path: Path) -> None:
+    for session in ("s1", "s2"):
+        for number in range(3):
+            said = openhands(number, "user", action="message", args={"content": sentence(number)})
+            as_json(tmp_path / session / f"event-{number}.json", said)
+    options = ReadOptions(map=draft(tmp_path).text)
+    (tmp_path / "s1" / "event-3.json").write_text('{"id": 3, "time')
+    first, wrong, second = preview([tmp_path], options, "mapped")
+    assert isinstance(wrong, Quarantined) and wrong.source.endswith("/event-3.json")
+    assert [one.native_id for one in (first, second) if isinstance(one, Trajectory)] == ["s1", "s2"]
+    for number in (1, 2, 3):
+        (tmp_path / "s1" / f"event-{number}.json").unlink()
+    assert len(list(preview([tmp_path], options, "mapped"))) == 1  # and an event alone is no session
+
+
+@pytest.mark.parametrize("beside", ["sub/0.json", "talk.jsonl"])
+def test_a_folder_with_other_logs_is_no_session_that_hides_them(tmp_path: Path, beside: str) -> None:
+    for number in range(3):
+        said = openhands(number, "user", action="message", args={"content": sentence(number)})
+        as_json(tmp_path / f"{number}.json", said)
+    as_json(tmp_path / beside, {"id": "x", "messages": [{"role": "user", "content": sentence(4)}]})
+    assert not event_files(tmp_path)
+
+
+def test_folders_of_events_and_files_of_lines_are_read_in_different_ways(tmp_path: Path) -> None:
+    for number in range(3):
+        said = openhands(number, "user", action="message", args={"content": sentence(number)})
+        as_json(tmp_path / "events" / f"{number}.json", said)
+    as_json(tmp_path / "talk.jsonl", {"id": "x", "messages": [{"role": "user", "content": sentence(4)}]})
+    assert [one.name for one in draft(tmp_path).survey.files] == ["events"]
+
+
 @pytest.mark.parametrize(
     "record",
     [
+        {"id": None, "role": "user", "content": sentence(0)},
+        openhands(1, "user", kind="chat", messages=[{"role": "user", "content": sentence(0)}]),
         {"id": 0, "messages": [{"role": "user", "content": sentence(0)}]},
         {"author": "Ada", "text": sentence(0)},
         {"index": 7, "role": "user", "content": sentence(0)},
@@ -87,6 +121,7 @@ def test_numbered_files_of_other_things_are_files_of_their_own(
     tmp_path: Path, record: dict[str, Any]
 ) -> None:
     for number in range(2):
-        as_json(tmp_path / f"{number}.json", {**record, "id": record.get("id", "x")})
+        own = number if record.get("id", "x") is None else record.get("id", "x")
+        as_json(tmp_path / f"{number}.json", {**record, "id": own})
     assert not event_files(tmp_path)
     assert len(draft(tmp_path).survey.files) == 2

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from coaudit.pipeline.systems.formats.drafting import draft
+from coaudit.pipeline.systems.formats.unclear import open_questions
 from tests.pipeline.systems.formats.shapes import as_json, sentence
 from tests.pipeline.systems.formats.test_drafting import read_by_draft
 
@@ -96,3 +98,70 @@ def test_traces_of_the_turns_of_a_session_are_one_and_nothing_is_said_twice(
             sentence(3),
         ]
         assert [(one.name, one.value) for one in run.outcomes] == [("liked", 1)]
+
+
+def turns_of(session: str, project: str = "p") -> list[dict[str, Any]]:
+    """Three traces of one session, with a question and an answer each."""
+    traces = [trace(n, id=f"{project}{session}{n}", sessionId=session, projectId=project) for n in range(3)]
+    for number, one in enumerate(traces):
+        (call,) = one["observations"]
+        call["id"] = f"{project}{session}{number}"
+        call["input"] = [{"role": "user", "content": f"{sentence(number)} {session} {project}"}]
+        call["startTime"] = f"2026-01-02T10:0{number}:00Z"
+    return traces
+
+
+def asked(path: Path) -> dict[str | None, list[str | None]]:
+    runs = read_by_draft(path)
+    assert len({run.native_id for run in runs}) == len(runs)
+    return {run.native_id: [event.text for event in run.events if event.actor == "user"] for run in runs}
+
+
+def test_sessions_of_one_id_in_two_projects_are_two(tmp_path: Path) -> None:
+    traces = [one for many in zip(turns_of("s", "p"), turns_of("s", "q"), strict=True) for one in many]
+    questions = {f"s/{one}": [f"{sentence(n)} s {one}" for n in range(3)] for one in ("p", "q")}
+    assert asked(as_json(tmp_path / "traces.json", traces)) == questions
+
+
+def test_traces_whose_spans_have_ids_of_their_own_alone_are_sessions_each(tmp_path: Path) -> None:
+    traces = turns_of("s")
+    for one in traces:
+        one["observations"][0]["id"] = "1"
+    questions = {f"ps{n}": [f"{sentence(n)} s p"] for n in range(3)}
+    assert asked(as_json(tmp_path / "traces.json", traces)) == questions
+
+
+def test_traces_in_files_of_their_own_are_sessions_each(tmp_path: Path) -> None:
+    for number, one in enumerate(turns_of("s")):
+        as_json(tmp_path / f"{number}.json", one)
+    assert asked(tmp_path) == {f"ps{n}": [f"{sentence(n)} s p"] for n in range(3)}
+
+
+def test_an_export_of_one_talk_that_names_its_trace_is_that_talk(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": sentence(0)}, {"role": "assistant", "content": sentence(1)}]
+    talk = {"id": "a", "trace_id": "t1", "messages": messages}
+    path = as_json(tmp_path / "a.json", {"exported": "2026", "conversations": [talk]})
+    assert [[event.text for event in run.events] for run in read_by_draft(path)] == [
+        [sentence(0), sentence(1)]
+    ]
+
+
+def test_scores_of_several_raters_are_named_by_what_they_are_of_and_told(tmp_path: Path) -> None:
+    scores = [{"name": who, "metric": "helpful", "value": n} for n, who in enumerate(("Ada", "Bob"), start=3)]
+    scores += [{"name": "Ada", "metric": "safe", "value": 1}]
+    path = as_json(tmp_path / "a.json", [trace(number, scores=scores) for number in range(2)])
+    for run in read_by_draft(path):
+        assert [(one.name, one.value) for one in run.outcomes] == [("helpful", 4), ("safe", 1)]
+    result = draft(path)
+    doubts = "\n".join(open_questions(result.survey, result.guess))
+    assert "several scores of a session under helpful, and the last counts" in doubts and "safe" not in doubts
+
+
+def test_what_differs_between_the_traces_of_a_session_is_no_tag_of_it(tmp_path: Path) -> None:
+    traces = [
+        {**one, "userId": f"u{session}", "totalCost": 0.5 * number, "task": f"task {number}"}
+        for session in range(2)
+        for number, one in enumerate(turns_of(f"s{session}"))
+    ]
+    runs = read_by_draft(as_json(tmp_path / "traces.json", traces))
+    assert [(run.tags, run.task) for run in runs] == [({"userId": f"u{n}"}, None) for n in range(2)]

@@ -13,9 +13,11 @@ from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats import dialects, part_kinds
 from coaudit.pipeline.systems.formats.drafting import draft
 from coaudit.pipeline.systems.formats.guess import guess_mapping
+from coaudit.pipeline.systems.formats.mapping import Turns
 from coaudit.pipeline.systems.formats.numbered import gather_turns, stem_in
 from coaudit.pipeline.systems.formats.sides import sides_in
 from coaudit.pipeline.systems.formats.survey import survey_logs
+from coaudit.pipeline.systems.formats.turns import events_in
 from coaudit.pipeline.systems.formats.unclear import open_questions
 from coaudit.schemas import Action, Quarantined, Trajectory
 from tests.pipeline.systems.formats.files import one, outline, write_lines
@@ -1940,18 +1942,24 @@ def test_a_list_of_names_is_no_session_where_people_speak_in_lists_within_lists(
 
 
 def test_senders_in_objects_by_their_kind_are_people_and_bots(tmp_path: Path) -> None:
-    def message(n: int, kind: str, name: str) -> dict[str, Any]:
-        sender = {"user": None, "application": None} | {kind: {"id": f"i-{name}", "displayName": name}}
+    def message(n: int, *senders: str) -> dict[str, Any]:
+        sender = {"user": None, "application": None, "device": None} | {
+            kind: {"id": f"i-{name}", "displayName": name}
+            for kind, name in zip(*2 * [iter(senders)], strict=True)
+        }
         time = f"2026-01-02T10:00:{n:02d}Z"
         body = {"contentType": "text", "content": sentence(n)}
         return {"id": str(n), "createdDateTime": time, "from": sender, "body": body}
 
-    said = [("user", "Ada L"), ("application", "Helper"), ("user", "Bob K"), ("user", "Ada L")]
+    said = [
+        *(("user", "Ada L"), ("application", "Helper"), ("device", "Lamp")),
+        *(("application", "Helper", "user", "Bob K"), ("user", "Ada L")),
+    ]
     log = {"value": [message(n, *who) for n, who in enumerate(said)]}
     (run,) = read_by_draft(as_json(tmp_path / "chat.json", log))
-    assert outline(run.events) == [(name, "message", sentence(n)) for n, (_, name) in enumerate(said)]
+    assert outline(run.events) == [(who[-1], "message", sentence(n)) for n, who in enumerate(said)]
     kinds = {one.name: one.kind for one in run.participants}
-    assert kinds == {"Ada L": "human", "Helper": "agent", "Bob K": "human"}
+    assert kinds == {"Ada L": "human", "Helper": "agent", "Lamp": "agent", "Bob K": "human"}
 
 
 def test_names_alone_in_bold_begin_turns(tmp_path: Path) -> None:
@@ -1959,6 +1967,25 @@ def test_names_alone_in_bold_begin_turns(tmp_path: Path) -> None:
     turns = "".join(f"\n---\n\n**{name}**\n\n{words}\n" for name, words in said)
     (run,) = read_by_draft(as_text(tmp_path / "chat.md", f"# A trip\n_Exported_\n{turns}"))
     assert [(e.actor, e.text) for e in run.events if e.kind == "message"] == said
+
+
+@pytest.mark.parametrize("mark", ["{}:", "## {}\n", "\n---\n\n**{}**\n", "\n---\n\n_**{}**_\n"])
+@pytest.mark.parametrize("rule", ["", "---\n\n"])
+def test_headings_in_bold_are_part_of_what_an_agent_says(tmp_path: Path, mark: str, rule: str) -> None:
+    answer = (
+        f"Sure.\n\n**Summary**\n\n{sentence(1)}\n\n**Steps**\n\n{sentence(2)}\n\n{rule}**Caveats**\n\nNone."
+    )
+    who = ("User", "Assistant")
+    answer = answer if "---" not in mark else answer.replace(rule, "")
+    said = [(who[n % 2], answer if n % 2 else sentence(n)) for n in range(8)]
+    text = "".join(f"{mark.format(name)} {words}\n\n" for name, words in said)
+    (run,) = read_by_draft(as_text(tmp_path / "chat.md", text))
+    assert [(e.actor, e.text) for e in run.events] == said
+
+
+def test_a_page_with_headings_in_bold_is_no_talk(tmp_path: Path) -> None:
+    page = "".join(f"---\n\n**{name}**\n\n{sentence(0)}\n\n" for name in ("Method", "Results") * 3)
+    assert draft(as_text(tmp_path / "page.md", page)).guess.shape == "nothing"
 
 
 def test_words_as_they_were_said_come_before_cleaned_ones(tmp_path: Path) -> None:
@@ -1970,6 +1997,18 @@ def test_words_as_they_were_said_come_before_cleaned_ones(tmp_path: Path) -> Non
             "original_text": words,
         }
         for n, words in enumerate(map(sentence, range(8)))
+    ]
+    texts = [
+        event.text for run in read_by_draft(as_lines(tmp_path / "a.jsonl", rows)) for event in run.events
+    ]
+    assert texts == [sentence(n) for n in range(8)]
+
+
+def test_cleaned_words_come_before_what_else_stands_in_a_row(tmp_path: Path) -> None:
+    row = {"message_summary": "A short note on what it is about."}
+    rows = [
+        {"room": f"r{n // 4}", "speaker": ("Ada", "Bob")[n % 2], "cleaned_message": sentence(n), **row}
+        for n in range(8)
     ]
     texts = [
         event.text for run in read_by_draft(as_lines(tmp_path / "a.jsonl", rows)) for event in run.events
@@ -2009,3 +2048,56 @@ def test_a_list_of_questions_beside_the_list_of_answers_is_a_talk(tmp_path: Path
     ]
     runs = read_by_draft(as_lines(tmp_path / "a.jsonl", rows))
     assert [outline(run.events) for run in runs] == [said[:2], said, said[:3]]
+
+
+def test_a_talk_comes_before_lists_of_questions_and_answers_beside_it(tmp_path: Path) -> None:
+    said = [("user", sentence(0)), ("assistant", sentence(1))]
+    messages = [{"role": role, "content": words} for role, words in said]
+    survey = {"question": [sentence(2), sentence(3), sentence(4)], "answer": [sentence(5), "Yes.", "No."]}
+    rows = [{"id": f"s{n}", "messages": messages, **survey} for n in range(3)]
+    for run in read_by_draft(as_lines(tmp_path / "a.jsonl", rows)):
+        assert outline(run.events) == [(role, "message", words) for role, words in said]
+
+
+def test_the_same_questions_in_all_records_are_a_questionnaire_that_nobody_knows_who_answered(
+    tmp_path: Path,
+) -> None:
+    rows = [{"id": n, "question": [sentence(0), "Why?"], "answer": [sentence(n), "So."]} for n in (1, 2, 3)]
+    result = draft(as_lines(tmp_path / "a.jsonl", rows))
+    assert result.guess.shape == "nothing"
+    hints = "\n".join(open_questions(result.survey, result.guess))
+    assert 'fields = { user = "question[]", assistant = "answer[]" }' in hints
+
+
+def test_a_list_that_somebody_typed_is_one_turn() -> None:
+    record = {"prompt": '["dog", "cat"]', "response": '["Hund", "Katze"]'}
+    whole = Turns(fields={"user": "prompt", "assistant": "response"})
+    assert [event["text"] for event in events_in(record, "turns", whole)] == [*record.values()]
+    apart = Turns(fields={"user": "prompt[]", "assistant": "response[]"})
+    assert [event["text"] for event in events_in(record, "turns", apart)] == ["dog", "Hund", "cat", "Katze"]
+
+
+def test_several_answers_to_a_question_are_no_talk_of_two(tmp_path: Path) -> None:
+    rows = [{"id": n, "prompt": sentence(n), "response": [sentence(3), sentence(4)]} for n in range(3)]
+    result = draft(as_lines(tmp_path / "a.jsonl", rows))
+    assert result.guess.shape == "nothing"
+    assert "response[].text" in "\n".join(open_questions(result.survey, result.guess))
+
+
+def test_a_kind_beside_one_name_alone_makes_nobody_an_agent(tmp_path: Path) -> None:
+    records = [
+        {
+            "id": n,
+            "assigned": {"Ada": "agent"},
+            "events": [{"speaker": ("Ada", "Bob")[one % 2], "text": sentence(one)} for one in range(4)],
+        }
+        for n in range(2)
+    ]
+    for run in read_by_draft(as_json(tmp_path / "a.json", records)):
+        assert "human" in {one.kind for one in run.participants}
+
+
+def test_a_list_of_texts_under_the_names_of_both_is_a_talk_of_two(tmp_path: Path) -> None:
+    rows = [{"id": n, "human_ai_conversation": [sentence(one) for one in range(4)]} for n in range(3)]
+    for run in read_by_draft(as_lines(tmp_path / "a.jsonl", rows)):
+        assert [event.text for event in run.events] == [sentence(one) for one in range(4)]

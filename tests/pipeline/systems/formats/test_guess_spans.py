@@ -35,30 +35,49 @@ def test_a_trace_of_model_calls_alone_has_what_people_said(tmp_path: Path, most:
     assert runs[0].participant("assistant").tokens == tokens
 
 
-def test_runs_of_a_thread_that_metadata_name_are_a_session_of_several_traces(tmp_path: Path) -> None:
-    history = list[dict[str, Any]]()
-
-    def run(turn: int, kind: str, answer: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "id": f"{kind}{turn}",
-            "trace_id": f"chain{turn}",
-            "parent_run_id": None if kind == "chain" else f"chain{turn}",
-            "name": kind,
-            "run_type": kind,
-            "start_time": f"2026-01-02T10:0{turn}:0{len(kind)}Z",
-            "end_time": f"2026-01-02T10:0{turn}:09Z",
-            "session_id": "project",
-            "extra": {"metadata": {"thread_id": "t1"}},
-            "inputs": {"messages": list(history)},
-            "outputs": {"message": answer},
-        }
-
-    runs = list[dict[str, Any]]()
+def runs_of(thread: str | None, project: str = "project") -> list[dict[str, Any]]:
+    """Two turns of a thread as LangSmith exports them: of each a chain and the call in it."""
+    history, runs = list[dict[str, Any]](), list[dict[str, Any]]()
     for turn in range(2):
-        history.append({"role": "user", "content": sentence(turn)})
+        history.append({"role": "user", "content": f"{sentence(turn)} {project}"})
         answer = {"role": "assistant", "content": sentence(turn + 2)}
-        runs += [run(turn, kind, answer) for kind in ("chain", "llm")]
+        for kind in ("chain", "llm"):
+            run = {
+                "id": f"{kind}{turn}{project}",
+                "trace_id": f"chain{turn}{project}",
+                "parent_run_id": None if kind == "chain" else f"chain{turn}{project}",
+                "name": kind,
+                "run_type": kind,
+                "start_time": f"2026-01-02T10:0{turn}:0{len(kind)}Z",
+                "end_time": f"2026-01-02T10:0{turn}:09Z",
+                "session_id": project,
+                "extra": {"metadata": {"thread_id": thread}},
+                "inputs": {"messages": list(history)},
+                "outputs": {"message": answer},
+            }
+            runs.append(run)
         history.append(answer)
-    (talk,) = read_by_draft(as_lines(tmp_path / "runs.jsonl", runs))
+    return runs
+
+
+def test_runs_of_a_thread_that_metadata_name_are_a_session_of_several_traces(tmp_path: Path) -> None:
+    (talk,) = read_by_draft(as_lines(tmp_path / "runs.jsonl", runs_of("t1")))
     assert talk.native_id == "t1"
-    assert [event.text for event in talk.events] == [sentence(n) for n in (0, 2, 1, 3)]
+    said = [f"{sentence(0)} project", sentence(2), f"{sentence(1)} project", sentence(3)]
+    assert [event.text for event in talk.events] == said
+
+
+def test_threads_of_one_id_in_two_projects_are_two(tmp_path: Path) -> None:
+    runs = runs_of("t1", "alpha") + runs_of("t1", "beta")
+    talks = read_by_draft(as_lines(tmp_path / "runs.jsonl", sorted(runs, key=lambda one: one["start_time"])))
+    assert [talk.native_id for talk in talks] == ["t1/alpha", "t1/beta"]
+    for talk, project in zip(talks, ("alpha", "beta"), strict=True):
+        said = [f"{sentence(0)} {project}", sentence(2), f"{sentence(1)} {project}", sentence(3)]
+        assert [event.text for event in talk.events] == said
+
+
+def test_runs_of_which_some_name_no_thread_are_sessions_by_their_traces(tmp_path: Path) -> None:
+    runs = [*runs_of("t1", "alpha"), *runs_of("t2", "beta"), *runs_of("t3", "gamma")]
+    runs += [*runs_of("t4", "delta"), *runs_of("t5", "x"), *runs_of(None, "y")]
+    talks = read_by_draft(as_lines(tmp_path / "runs.jsonl", runs))
+    assert [talk.native_id for talk in talks][-2:] == ["chain0y", "chain1y"]

@@ -100,7 +100,7 @@ def test_a_person_who_answers_nothing_to_a_tool_that_asks_them_says_nothing(tmp_
 
 
 @pytest.mark.parametrize("status", [True, False])
-def test_what_an_agent_handed_over_beside_a_task_is_said(tmp_path: Path, status: bool) -> None:
+def test_what_an_agent_handed_over_beside_a_task_is_said_once(tmp_path: Path, status: bool) -> None:
     def said(role: str, words: str) -> dict[str, object]:
         return {"role": role, "parts": [{"kind": "text", "text": words}], "messageId": words[:3]}
 
@@ -108,17 +108,33 @@ def test_what_an_agent_handed_over_beside_a_task_is_said(tmp_path: Path, status:
         {
             "id": f"t{n}",
             "status": {"state": "completed", **({"message": said("agent", sentence(3))} if status else {})},
-            "history": [said("user", sentence(0)), said("agent", sentence(1)), said("user", sentence(2))],
-            "artifacts": [{"name": "report", "parts": [{"kind": "text", "text": sentence(5)}]}],
+            "history": [
+                *(said("user", f"{sentence(0)} {n}"), said("agent", sentence(1)), said("user", sentence(2))),
+                *([said("agent", sentence(3))] if status and n else []),
+            ],
+            "artifacts": [
+                {"name": name, "parts": [{"kind": "text", "text": words}]}
+                for name, words in (("plan", sentence(1)), ("report", sentence(5)))
+            ],
         }
         for n in range(2)
     ]
-    for run in read_by_draft(as_json(tmp_path / "tasks.json", tasks)):
-        last = [("assistant", "message", sentence(3))] if status else []
+    for n, run in enumerate(read_by_draft(as_json(tmp_path / "tasks.json", tasks))):
+        end = [("assistant", "message", sentence(3))] if status else []
+        before, last = (end, []) if n else ([], end)
         assert outline(run.events) == [
-            ("user", "message", sentence(0)),
+            ("user", "message", f"{sentence(0)} {n}"),
             ("assistant", "message", sentence(1)),
             ("user", "message", sentence(2)),
+            *before,
             ("assistant", "message", sentence(5)),
             *last,
         ]
+
+
+def test_artifacts_beside_messages_of_another_protocol_are_not_the_agents_words(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": sentence(0)}, {"role": "assistant", "content": sentence(1)}]
+    slides = {"title": "slides", "by": "user", "parts": [{"type": "text", "text": sentence(2)}]}
+    rows = [{"id": n, "messages": messages, "artifacts": [slides]} for n in range(2)]
+    for run in read_by_draft(as_json(tmp_path / "a.json", rows)):
+        assert [event.text for event in run.events] == [sentence(0), sentence(1)]
