@@ -37,7 +37,8 @@ def with_results(trajectory: Trajectory) -> Trajectory:
     """The trajectory, each event with what came of it and that it does not say itself; without states."""
     if not trajectory.states:
         return trajectory
-    agents = {one.name for one in trajectory.participants if one.kind == "agent"}
+    people = {one.name for one in trajectory.participants if one.kind == "human"}
+    agents = {one.name for one in trajectory.participants if one.kind == "agent"} - people
     changes = Changes(trajectory.states)
     rows = tuple(
         event if event.live_only else _with_result(event, changes.of(event), agents, trajectory.states)

@@ -168,3 +168,10 @@ def test_a_search_that_found_the_same_again_does_not_look_as_if_nothing_had_come
     assert prompt.count("Flight 7") == 1
     assert prompt.count("(after it, the state is as it was)\n[3]") == 1
     assert prompt.count("as it was") == 1
+
+
+def test_the_own_view_of_an_agent_with_a_person_s_name_is_not_shown() -> None:
+    """A view is known by a name alone: it may be the person's."""
+    namesake = SEARCH.participants[0].model_copy(update={"name": "agent"})
+    log = SEARCH.model_copy(update={"participants": (namesake, *SEARCH.participants)})
+    assert "MIDNIGHT" not in seen(log, {"h": {"note": "MIDNIGHT"}}, agent={1: "h"})
