@@ -32,6 +32,8 @@ class Changes:
     """Gives what each of a trajectory's events changed; it must be asked for all of them, in order."""
 
     states: Mapping[str, JsonValue]
+    indent: int | None = None
+    """Of lists: None writes them on one line, which takes fewest tokens."""
     _before: dict[str, dict[str, str]] = field(default_factory=dict, init=False)
 
     def of(self, event: Event) -> list[Change]:
@@ -40,7 +42,7 @@ class Changes:
         for view, digest in event.states.items():
             if digest not in self.states:
                 continue
-            before, now = self._before.get(view, {}), dict(leaves(self.states[digest]))
+            before, now = self._before.get(view, {}), dict(leaves(self.states[digest], self.indent))
             self._before[view] = now
             changes += [
                 Change(view, path, text)
@@ -50,11 +52,11 @@ class Changes:
         return changes
 
 
-def leaves(state: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
+def leaves(state: JsonValue, indent: int | None, path: str = "") -> Iterator[tuple[str, str]]:
     """The leaves of a state as text, by their path."""
     if isinstance(state, dict):
         for key, value in state.items():
-            yield from leaves(value, f"{path}.{key}" if path else key)
+            yield from leaves(value, indent, f"{path}.{key}" if path else key)
     elif state is not None and state != []:
-        text = state if isinstance(state, str) else json.dumps(state, ensure_ascii=False, indent=1)
+        text = state if isinstance(state, str) else json.dumps(state, ensure_ascii=False, indent=indent)
         yield path or "state", text

@@ -16,6 +16,7 @@ from .trajectory import FIELDS, Trajectory, with_point
 UnitKind = Literal["utterance", "question_reply", "human_message", "step", "participant", "trajectory"]
 Level = Literal["nominal", "ordinal", "interval"]
 ContextKind = Literal["none", "preceding", "transcript"]
+Views = Literal["team", "all"]
 ErrorSource = Literal["model", "scaffolding", "both"]
 UNCLEAR = "unclear"
 """Permitted everywhere; it counts as missing unless the codebook declares it a label."""
@@ -78,6 +79,9 @@ class Codebook(Model):
     member said or did at a time), a `participant` (all that one of them did), or the whole `trajectory`."""
     context: ContextKind = "none"
     """What a judge sees beside the unit; `preceding` never holds the future."""
+    views: Views = "team"
+    """Which states a language model is shown with events: `team`, what all members see and what an action
+    gave its agent, or `all`, also what members see alone, where that is asked about (their goals)."""
     level: Level = "nominal"
     """The scale of the labels: `nominal` (names), `ordinal` (ranks) or `interval` (distances mean something).
     It decides which agreement coefficients there are."""
@@ -104,9 +108,10 @@ class Codebook(Model):
     def version(self) -> str:
         """Content hash: two codebooks with one version say the same. 12 hexadecimal digits.
 
-        Of whom it is asked is no part of it: ratings stay what they were when that changes.
+        Of whom it is asked and what a model is shown is no part of it: ratings stay what they were when that
+        changes.
         """
-        return content_hash(self.model_dump(exclude={"version", "applies_to"}))[:12]
+        return content_hash(self.model_dump(exclude={"version", "applies_to", "views"}))[:12]
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Codebook:
         """As pydantic's, but that a copy has a version of its own."""

@@ -25,6 +25,8 @@ DISPUTED = "disputed"
 LONGEST = 6000
 """Characters that one action or state shows in the transcript; messages are never cut."""
 STATE = 700
+INDENT = 1
+"""Of lists in a state, which people read more easily line by line."""
 AROUND = 4
 """Lines of the log before and after a unit that are shown at once; the rest on a click."""
 BESIDE = 1
@@ -123,7 +125,7 @@ def task(
 def lines(trajectory: Trajectory) -> Iterator[Line]:
     """Every event as lines: what was done, how it failed, and what it changed."""
     names = _names(trajectory)
-    changes = Changes(trajectory.states)
+    changes = Changes(trajectory.states, INDENT)
     for event in trajectory.events:
         if event.live_only:
             continue
@@ -190,7 +192,7 @@ def final_state(trajectory: Trajectory) -> str:
     digest = last.get("public")
     if digest is None or digest not in trajectory.states:
         return "(the log holds no state of the shared work)"
-    return clean("\n\n".join(f"{path}:\n{text}" for path, text in leaves(trajectory.states[digest])))
+    return clean("\n\n".join(f"{path}:\n{text}" for path, text in leaves(trajectory.states[digest], INDENT)))
 
 
 def clean(text: str) -> str:

@@ -62,8 +62,9 @@ class LLMJudge:
 
     @cached_property
     def version(self) -> str:
-        """Version of the instructions: the same for the same codebook, context and revision."""
-        return content_hash("llm", REVISION, self._system.content, self.context)[:12]
+        """Version of the instructions: the same for the same codebook, context, views and revision."""
+        views = () if self.codebook.views == "team" else (self.codebook.views,)
+        return content_hash("llm", REVISION, self._system.content, self.context, *views)[:12]
 
     @cached_property
     def start(self) -> hashlib.blake2b:

@@ -8,11 +8,12 @@ what an environment answers to the end of the work is left out: it is a verdict 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from ...schemas import Event, Events, JsonValue, Trajectory
+from ...schemas import Event, Events, Trajectory
 from ...schemas.changes import LOGGED, RESULT, Change, Changes
+from ...schemas.codebook import Views
 
 HEAD, TAIL = 1500, 500
 """Characters of the beginning and the end of a long text that are shown."""
@@ -33,36 +34,46 @@ class EventWithResult(Event):
     result: tuple[Change, ...] = ()
 
 
-def with_results(trajectory: Trajectory) -> Trajectory:
-    """The trajectory, each event with what came of it and that it does not say itself; without states."""
+def with_results(trajectory: Trajectory, views: Views = "team") -> Trajectory:
+    """The trajectory, each event with what came of it and that it does not say itself; without states.
+
+    With `all` views also what people and other agents see.
+    """
     if not trajectory.states:
         return trajectory
     people = {one.name for one in trajectory.participants if one.kind == "human"}
     agents = {one.name for one in trajectory.participants if one.kind == "agent"} - people
     changes = Changes(trajectory.states)
-    rows = tuple(
-        event if event.live_only else _with_result(event, changes.of(event), agents, trajectory.states)
-        for event in trajectory.events
-    )
-    return trajectory.model_copy(update={"events": Events(rows=rows), "states": {}})
+    rows = []
+    for event in trajectory.events:
+        if not event.live_only:
+            is_own = event.kind == "action" and event.actor in agents
+            visible = {*event.states} if views == "all" else {"public", event.actor} if is_own else {"public"}
+            is_known = is_own and event.states.get(event.actor) in trajectory.states
+            event = _with_result(event, [one for one in changes.of(event) if one.view in visible], is_known)
+        rows.append(event)
+    return trajectory.model_copy(update={"events": Events(rows=tuple(rows)), "states": {}})
 
 
-def _with_result(
-    event: Event, changes: list[Change], agents: set[str], states: Mapping[str, JsonValue]
-) -> Event:
-    hidden = {"public": {LOGGED, RESULT} if event.kind == "finish" else {LOGGED}}
-    if event.kind == "action" and event.actor in agents:
-        hidden[event.actor] = PROMPTS
-    result = [
-        replace(one, path=shorten(one.path, *PATH), text=shorten(one.text, HEAD, TAIL))
-        for one in changes
-        if one.view in hidden and one.path.partition(".")[0] not in hidden[one.view] and not _says(event, one)
-    ]
-    is_known = event.actor in hidden and event.states.get(event.actor) in states
-    has_changed = any(one.view in hidden for one in changes)
-    if not result and (has_changed or not is_known):
+def _with_result(event: Event, changes: list[Change], is_known: bool) -> Event:
+    """The event with what it changed; `is_known`: that it changed nothing would show, too."""
+    result = [_shown(event, one) for one in changes if not (_is_hidden(event, one) or _says(event, one))]
+    if not result and (changes or not is_known):
         return event
     return EventWithResult.model_construct(**vars(event), result=within(result, MOST))
+
+
+def _shown(event: Event, change: Change) -> Change:
+    """A change within its length, with whose view it is where that is neither the team's nor the actor's."""
+    path = change.path if change.view in ("public", event.actor) else f"{change.view} sees {change.path}"
+    return replace(change, path=shorten(path, *PATH), text=shorten(change.text, HEAD, TAIL))
+
+
+def _is_hidden(event: Event, change: Change) -> bool:
+    part = change.path.partition(".")[0]
+    if change.view != "public":
+        return part in PROMPTS
+    return part == LOGGED or (part == RESULT and event.kind == "finish")
 
 
 def _says(event: Event, change: Change) -> bool:

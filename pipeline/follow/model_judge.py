@@ -269,7 +269,7 @@ class ModelJudge:
             key: {book: by_trajectory.get(key, {}) for book, by_trajectory in by_book.items()}
             for key in fresh
         }
-        for trajectory in map(with_results, trajectories):
+        for trajectory in trajectories:
             if len(plan.jobs) >= room:
                 plan.unseen_ids.append(trajectory.id)
                 continue
@@ -283,12 +283,13 @@ class ModelJudge:
             book = judge.codebook
             planner = Planner(judge, maker, self.scope, self._secret, Summary())
             units: list[tuple[Trajectory, Unit, list[PriorRating]]] = []
-            for unit in complete_units(trajectory, book, is_over=is_over):
+            log = with_results(trajectory, book.views)
+            for unit in complete_units(log, book, is_over=is_over):
                 key = (trajectory.id, book.name, unit.event, unit.hash)
-                if key not in self._seen_units and (is_over or not awaits_result(trajectory, unit)):
+                if key not in self._seen_units and (is_over or not awaits_result(log, unit)):
                     plan.seen_units.add(key)
                     candidates = ratings[book.name].get(unit.event, [])
-                    units.append((trajectory, unit, [k for k in candidates if k.unit_hash == unit.hash]))
+                    units.append((log, unit, [k for k in candidates if k.unit_hash == unit.hash]))
             plan.jobs += planner.jobs(units)
             plan.copies += planner.copies
             plan.units += planner.units

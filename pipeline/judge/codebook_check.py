@@ -11,7 +11,7 @@ from ...judges.llm.answers import answer_of
 from ...judges.llm.context import estimate
 from ...judges.llm.prompts import rubric
 from ...schemas import Code, Codebook, Model, toml
-from ...schemas.codebook import Category, ContextKind, Example, Level, UnitKind
+from ...schemas.codebook import Category, ContextKind, Example, Level, UnitKind, Views
 from ...schemas.text import rule_of
 from ..errors import SourceError
 
@@ -20,6 +20,7 @@ _HELP = {
     "title": "a text",
     "unit": f"what is rated as one: one of {', '.join(get_args(UnitKind))}",
     "context": f"one of {', '.join(get_args(ContextKind))}",
+    "views": f"one of {', '.join(get_args(Views))}",
     "level": f"one of {', '.join(get_args(Level))}",
     "labels": 'a list of two texts or more, such as ["yes", "no"]',
     "question": "one sentence that asks about a unit",

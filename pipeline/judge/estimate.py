@@ -118,8 +118,8 @@ def _look(
     planner = Planner(judge, model.maker(judge), replace(scope, limit=None), secret, summary)
     order = random.Random(0).sample(sizes, len(sizes))
     some_sizes = _some(order)
-    some_batches = batches(store, book, read(store, some_sizes))
-    rest = read(store, order[len(some_sizes) :])
+    some_batches = batches(store, book, read(store, some_sizes, book.views))
+    rest = read(store, order[len(some_sizes) :], book.views)
     more = itertools.takewhile(lambda _: not jobs, batches(store, book, rest))
     jobs: list[Job] = []
     for batch in itertools.chain(some_batches, more):

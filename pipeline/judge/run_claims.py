@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from ...schemas import Codebook, Rating, Trajectory, canonical_json
+from ...schemas.codebook import Views
 from ..store import Store, execute, ledger
 from ..store.claims import Claims
 from ..store.ledger import RatingLedger
@@ -105,7 +106,7 @@ class RunClaims:
         """
         units = -1
         while sizes and not self.stopping():
-            ahead = TrajectoryReader(store, sizes)
+            ahead = TrajectoryReader(store, sizes, book.views)
             rest: list[Size] = []
             start = 0
             while start < len(sizes):
@@ -176,9 +177,10 @@ class RunClaims:
 class TrajectoryReader:
     """Reads the trajectories of a list ahead, to be taken in the list's order."""
 
-    def __init__(self, store: Store, sizes: Sequence[Size]) -> None:
+    def __init__(self, store: Store, sizes: Sequence[Size], views: Views) -> None:
         self.store = store
         self.sizes = sizes
+        self.views = views
         self._place = {key: place for place, (key, _) in enumerate(sizes)}
         self._read: Iterator[Trajectory] = iter(())
         self._next: Trajectory | None = None
@@ -190,7 +192,7 @@ class TrajectoryReader:
 
     def _take(self, place: int) -> Trajectory | None:
         if place < self._at:
-            self._read = itertools.chain.from_iterable(read(self.store, self.sizes[place:]))
+            self._read = itertools.chain.from_iterable(read(self.store, self.sizes[place:], self.views))
             self._advance()
         while self._at < place:
             self._advance()

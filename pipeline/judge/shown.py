@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from ...judges.llm.results import with_results
 from ...schemas import Trajectory
+from ...schemas.codebook import Views
 from ..store import Store
 from ..store.stream import Size, stream
 from .scope import HELD
 
 
-def read(store: Store, sizes: Sequence[Size]) -> Iterator[list[Trajectory]]:
-    """These trajectories, in this order: each event with what came of it."""
+def read(store: Store, sizes: Sequence[Size], views: Views) -> Iterator[list[Trajectory]]:
+    """These trajectories, in this order: each event with what came of it in these views."""
     for trajectories in stream(store, sizes, HELD, states=True):
-        yield [with_results(one) for one in trajectories]
+        yield [with_results(one, views) for one in trajectories]

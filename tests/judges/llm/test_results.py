@@ -80,6 +80,26 @@ def test_a_quotation_from_a_result_is_one_from_its_event() -> None:
     assert [one.label for one in verdicts] == ["present", "absent", "absent"]
 
 
+def test_a_codebook_may_ask_about_what_members_see_alone() -> None:
+    """Whether a builder left its own part unfinished cannot be told where nobody's part is shown."""
+    states = {"his": {"goal": "two red blocks", "prompt": "You are."}, "hers": {"goal": "one blue block"}}
+    events = [
+        e.model_copy(update={"states": {"human": "hers", "agent": "his"} if e.seq == 0 else {}})
+        for e in SEARCH.events
+    ]
+    log = SEARCH.model_copy(update={"events": tuple(events), "states": states})
+    for name, is_asked in (("dilemmas", False), ("team_faults", True)):
+        book = codebooks.load(name)
+        (unit,) = cut(with_results(log, book.views), book)
+        prompt = LLMJudge(book, "transcript").whole(Case(unit, "M")).question.messages[1].content
+        assert ("| human sees goal: one blue block\n" in prompt) == is_asked
+        assert ("| agent sees goal: two red blocks\n" in prompt) == is_asked
+        assert "You are." not in prompt
+    own = book.model_copy(update={"views": "team"})
+    assert own.version == book.version
+    assert LLMJudge(own, "transcript").version != LLMJudge(book, "transcript").version
+
+
 def test_a_log_without_states_stays_as_it_is() -> None:
     assert with_results(SEARCH) is SEARCH
 
