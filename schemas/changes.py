@@ -34,7 +34,8 @@ class Changes:
     states: Mapping[str, JsonValue]
     indent: int | None = None
     """Of lists: None writes them on one line, which takes fewest tokens."""
-    _before: dict[str, dict[str, str]] = field(default_factory=dict, init=False)
+    _before: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict, init=False)
+    """View -> the hash and the parts of its last state."""
 
     def of(self, event: Event) -> list[Change]:
         """The parts with a text that were not so before; states that the log does not hold change nothing."""
@@ -42,8 +43,9 @@ class Changes:
         for view, digest in event.states.items():
             if digest not in self.states:
                 continue
-            before, now = self._before.get(view, {}), dict(leaves(self.states[digest], self.indent))
-            self._before[view] = now
+            last, before = self._before.get(view, (None, {}))
+            now = before if digest == last else dict(leaves(self.states[digest], self.indent))
+            self._before[view] = digest, now
             changes += [
                 Change(view, path, text)
                 for path, text in now.items()

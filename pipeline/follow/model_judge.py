@@ -89,6 +89,7 @@ class ModelJudge:
         self._secret = sink.store.workspace.secret()
         judges = [model.judge(book, scope) for book in scope.books]
         self._makers = [(judge, model.maker(judge)) for judge in judges]
+        self._views = {judge.codebook.views for judge in judges}
         self._changed_ids: dict[str, None] = {}
         self._seen_units: set[Key] = set()
         """Units that this turn has looked at."""
@@ -279,11 +280,12 @@ class ModelJudge:
 
     def _plan_one(self, trajectory: Trajectory, ratings: Ratings, plan: JudgingPlan) -> None:
         is_over = self.still.has_ended(trajectory)
+        logs = {views: with_results(trajectory, views) for views in self._views}
         for judge, maker in self._makers:
             book = judge.codebook
             planner = Planner(judge, maker, self.scope, self._secret, Summary())
             units: list[tuple[Trajectory, Unit, list[PriorRating]]] = []
-            log = with_results(trajectory, book.views)
+            log = logs[book.views]
             for unit in complete_units(log, book, is_over=is_over):
                 key = (trajectory.id, book.name, unit.event, unit.hash)
                 if key not in self._seen_units and (is_over or not awaits_result(log, unit)):
