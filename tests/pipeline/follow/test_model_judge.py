@@ -92,6 +92,20 @@ def test_an_action_whose_result_may_still_come_is_asked_about_once(sink: Sink) -
     assert planned == [[1], [1, 2]]
 
 
+def test_of_codebooks_that_follow_together_each_has_its_own_views(sink: Sink) -> None:
+    """One asks about a builder's own goal, which the other must not be shown."""
+    books = (book("dilemmas"), book("team_faults"))
+    judge = ModelJudge(sink, Scope(books), MODEL, Asked(), print, 60.0)
+    log = session(*TALK, reason="finished")
+    start = log.events[0].model_copy(update={"states": {"human": "h"}})
+    goal = {"h": {"goal": "two red blocks"}}
+    sink.put(log.model_copy(update={"events": (start, *log.events[1:]), "states": goal}), ReadOptions())
+    sink.flush()
+    jobs = judge._plan([log.id], 9).jobs
+    prompts = [str(job.judge.whole(job.case).question.messages) for job in jobs]
+    assert ["two red blocks" in prompt for prompt in prompts] == [False, True]
+
+
 class Asked:
     """A client that says yes, and what it was asked."""
 
