@@ -71,13 +71,17 @@ class Line:
 class Log:
     """A trajectory as annotators see it: what all tasks on it have in common is made once."""
 
-    def __init__(self, trajectory: Trajectory) -> None:
+    def __init__(self, trajectory: Trajectory, background: str | None = None) -> None:
         self.trajectory = trajectory
+        self.background = background
 
     @cached_property
     def lines(self) -> Sequence[Line]:
-        """All of it."""
-        return tuple(lines(self.trajectory))
+        """All of it, after what one must know of the task and the log does not say."""
+        whole = tuple(lines(self.trajectory))
+        if not (self.background and whole):
+            return whole
+        return (Line("Background", clean(self.background), whole[0].seq), *whole)
 
     @cached_property
     def final_state(self) -> str:

@@ -163,11 +163,12 @@ def test_windows_with_results_of_many_parts_fit_the_context_and_lose_no_event() 
         }
     )
     (unit,) = cut(with_results(log), BOOK)
-    judge, case = LLMJudge(BOOK, "transcript"), Case(unit, "M")
-    context = Context(3900)
+    judge, case = LLMJudge(BOOK, "transcript"), Case(unit, "M", background="Cut the leek. " * 60)
+    context = Context(4200)
     pieces = list(judge.pieces(case, context))
     assert {event.seq for piece in pieces for event in piece.events} == {0, 1, 2, 3}
     assert all(context.fits(piece.question) for piece in pieces)
+    assert all("| Cut the leek." in piece.question.messages[1].content for piece in pieces)
 
 
 def test_beside_an_event_that_is_too_long_a_unit_still_has_its_ends() -> None:
