@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...schemas import Codebook, Event, JsonValue, Trajectory, content_hash
-from ...schemas.changes import Changes, leaves
+from ...schemas.changes import LOGGED, RESULT, Changes, leaves, tells_verdict
 from ...schemas.text import INVISIBLE
 from .config import EARLIER, FINAL, LATER, TRANSCRIPT, UNIT, WHOLE, is_folded, is_parted
 
@@ -189,14 +189,16 @@ def describe(event: Event) -> str:
 
 
 def final_state(trajectory: Trajectory) -> str:
-    """What the team shared at the end, in full; an explanation where the log holds no states."""
+    """What the team shared at the end, in full; an explanation where the log holds no such state."""
     last: dict[str, str] = {}
     for event in trajectory.events:
         last.update(event.states)
     digest = last.get("public")
-    if digest is None or digest not in trajectory.states:
+    parts = leaves(trajectory.states.get(digest or ""), INDENT)
+    lasting = [(path, text) for path, text in parts if path.partition(".")[0] not in (RESULT, LOGGED)]
+    if not lasting:
         return "(the log holds no state of the shared work)"
-    return clean("\n\n".join(f"{path}:\n{text}" for path, text in leaves(trajectory.states[digest], INDENT)))
+    return clean("\n\n".join(f"{path}:\n{text}" for path, text in lasting))
 
 
 def clean(text: str) -> str:
@@ -250,7 +252,7 @@ def _changes(event: Event, changes: Changes, names: dict[str, str]) -> Iterator[
         whose = (
             "shared state" if change.view == "public" else f"seen by {names.get(change.view, change.view)}"
         )
-        if change.text.strip() not in description:
+        if change.text.strip() not in description and not tells_verdict(event, change):
             text = f"[{event.seq}] {whose} · {clean(change.path)}:\n{clean(_shorten(change.text, STATE))}"
             yield Line("State", text, event.seq)
 

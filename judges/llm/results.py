@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...schemas import Event, Events, Trajectory
-from ...schemas.changes import LOGGED, RESULT, Change, Changes
+from ...schemas.changes import RESULT, Change, Changes, tells_verdict
 from ...schemas.codebook import Views
 
 HEAD, TAIL = 1500, 500
@@ -70,10 +70,8 @@ def _shown(event: Event, change: Change) -> Change:
 
 
 def _is_hidden(event: Event, change: Change) -> bool:
-    part = change.path.partition(".")[0]
-    if change.view != "public":
-        return part in PROMPTS
-    return part == LOGGED or (part == RESULT and event.kind == "finish")
+    is_prompt = change.view != "public" and change.path.partition(".")[0] in PROMPTS
+    return is_prompt or tells_verdict(event, change)
 
 
 def _says(event: Event, change: Change) -> bool:
