@@ -16,6 +16,7 @@ from functools import cached_property
 
 from ...schemas import Codebook, Event, JsonValue, Trajectory, content_hash
 from ...schemas.changes import LOGGED, RESULT, Changes, leaves, tells_verdict
+from ...schemas.clock import Clock
 from ...schemas.text import INVISIBLE
 from .config import EARLIER, FINAL, LATER, TRANSCRIPT, UNIT, WHOLE, is_folded, is_parted
 
@@ -127,15 +128,16 @@ def task(
 
 
 def lines(trajectory: Trajectory) -> Iterator[Line]:
-    """Every event as lines: what was done, how it failed, and what it changed."""
+    """Every event as lines: what was done and when, how it failed, and what it changed."""
     names = _names(trajectory)
-    changes = Changes(trajectory.states, INDENT)
+    changes, clock = Changes(trajectory.states, INDENT), Clock()
     for event in trajectory.events:
         if event.live_only:
             continue
         for notice in event.notices:
             yield Line("Environment", f"[{event.seq}] (notice) {clean(notice.text)}", event.seq)
-        yield Line(names[event.actor], f"[{event.seq}] {clean(describe(event))}", event.seq, is_event=True)
+        place = f"{event.seq}, {after}" if (after := clock.of(event)) else f"{event.seq}"
+        yield Line(names[event.actor], f"[{place}] {clean(describe(event))}", event.seq, is_event=True)
         yield from _changes(event, changes, names)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ...schemas import Action, Event
 from ...schemas.text import BYTES_PER_TOKEN
 from ..clients import Question
-from .results import EventWithResult, shorten, within
+from .results import PromptEvent, shorten, within
 
 SAFETY = 0.8
 """Share of a context that is filled by estimate, since the estimate may be short."""
@@ -67,7 +67,7 @@ class Context:
 
     def trim(self, event: Event, room: int) -> Event:
         """An event that is too long, cut for the room: the middle of each long text is left out."""
-        result = event.result if isinstance(event, EventWithResult) else ()
+        result = event.result if isinstance(event, PromptEvent) else None
         most = int(room * BYTES_PER_TOKEN * 0.9) // (1 + bool(event.action) + bool(result))
         text = event.text and _cut(event.text, most)
         update: dict[str, object] = {"text": text, "action": event.action and _cut_action(event.action, most)}

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from ...schemas import Event, Participant
 from ...schemas.changes import RESULT, Change
 from ...schemas.text import INVISIBLE
-from .results import EventWithResult
+from .results import PromptEvent
 
 _TEMPLATE = re.compile(
     r"<(?=\|)|<(?=｜)|<(?=/?[A-Za-z_][\w.:-]{0,40}>)|<(?=</?SYS>>)|\[(?=/?g?[A-Z][A-Z_ ]{1,40}\])"
@@ -75,8 +75,10 @@ def who_is_who(actors: Iterable[str], names: Mapping[str, str]) -> list[str]:
 
 def event_lines(event: Event, who: str) -> str:
     """An event: number, actor and kind in a line of our own words, all that was said or done quoted below."""
-    parts = [f"[{event.seq}] {who}: {event.kind}" + (" (failed)" if event.status == "failed" else "")]
-    parts += _notices(event)
+    after = event.after if isinstance(event, PromptEvent) else ""
+    result = event.result if isinstance(event, PromptEvent) else None
+    head = f"[{event.seq}] {who}: {event.kind}" + (" (failed)" if event.status == "failed" else "")
+    parts = [f"{head}, {after}" if after else head, *_notices(event)]
     if event.text:
         parts.append(lines(event.text))
     if event.action:
@@ -87,8 +89,8 @@ def event_lines(event: Event, who: str) -> str:
             parts.append(lines(event.action.raw))
     if event.error:
         parts.append(lines(f"error: {event.error}"))
-    if isinstance(event, EventWithResult):
-        parts += _result(event.result) or ["(after it, the state is as it was)"]
+    if result is not None:
+        parts += _result(result) or ["(after it, the state is as it was)"]
     return "\n".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""What came of events, as a judge is shown it: what a tool gave back, and what changed in the state.
+"""What came of events and when, as a judge is shown it: what a tool gave back, what changed in the state.
 
 Of the views of a state a judge sees the one that the team shares and, after an agent's action, the agent's
 own, where results of its searches are. What the log gives as told to a model (its prompt) is no result, and
@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from ...schemas import Event, Events, Trajectory
 from ...schemas.changes import RESULT, Change, Changes, tells_verdict
+from ...schemas.clock import Clock
 from ...schemas.codebook import Views
 
 HEAD, TAIL = 1500, 500
@@ -28,39 +29,45 @@ LONG = 40
 one may stand there by chance."""
 
 
-class EventWithResult(Event):
-    """An event with what came of it; nothing where an agent's action left all that it sees as it was."""
+class PromptEvent(Event):
+    """An event with what the log says of it elsewhere."""
 
-    result: tuple[Change, ...] = ()
+    result: tuple[Change, ...] | None = None
+    """What came of it, () where an agent's action left all that it sees as it was; None: not known."""
+    after: str = ""
+    """How long after the start it came, where that is said."""
 
 
 def with_results(trajectory: Trajectory, views: Views = "team") -> Trajectory:
-    """The trajectory, each event with what came of it and that it does not say itself; without states.
+    """The trajectory, each event with what came of it and that it does not say itself, and when; without
+    states.
 
     With `all` views also what people and other agents see.
     """
-    if not trajectory.states:
+    if not trajectory.states and not any(event.time for event in trajectory.events):
         return trajectory
     people = {one.name for one in trajectory.participants if one.kind == "human"}
     agents = {one.name for one in trajectory.participants if one.kind == "agent"} - people
-    changes = Changes(trajectory.states)
+    changes, clock = Changes(trajectory.states), Clock()
     rows = []
     for event in trajectory.events:
         if not event.live_only:
             is_own = event.kind == "action" and event.actor in agents
             visible = {*event.states} if views == "all" else {"public", event.actor} if is_own else {"public"}
             is_known = is_own and event.states.get(event.actor) in trajectory.states
-            event = _with_result(event, [one for one in changes.of(event) if one.view in visible], is_known)
+            own = [one for one in changes.of(event) if one.view in visible]
+            event = _with_result(event, own, clock.of(event), is_known)
         rows.append(event)
     return trajectory.model_copy(update={"events": Events(rows=tuple(rows)), "states": {}})
 
 
-def _with_result(event: Event, changes: list[Change], is_known: bool) -> Event:
-    """The event with what it changed; `is_known`: that it changed nothing would show, too."""
-    result = [_shown(event, one) for one in changes if not (_is_hidden(event, one) or _says(event, one))]
-    if not result and (changes or not is_known):
+def _with_result(event: Event, changes: list[Change], after: str, is_known: bool) -> Event:
+    """The event with what it changed and when; `is_known`: that it changed nothing would show, too."""
+    parts = [_shown(event, one) for one in changes if not (_is_hidden(event, one) or _says(event, one))]
+    result = within(parts, MOST) if parts or (is_known and not changes) else None
+    if result is None and not after:
         return event
-    return EventWithResult.model_construct(**vars(event), result=within(result, MOST))
+    return PromptEvent.model_construct(**vars(event), result=result, after=after)
 
 
 def _shown(event: Event, change: Change) -> Change:

@@ -57,6 +57,19 @@ def test_what_an_event_says_itself_is_not_shown_again_as_a_change() -> None:
     assert prompt.count("in the state:") == 1 and "| editor: Day 1: Oslo. Day 2: Bergen.\n" in prompt
 
 
+def test_a_prompt_says_how_long_after_the_start_an_event_came_with_and_without_states() -> None:
+    """Codebooks ask whether minutes passed without a word, and no prompt said when anything happened."""
+    times = ["2026-11-21T10:00:00", "2026-11-21T10:00:10", "2026-11-21T10:02:40", None]
+    events = [e.model_copy(update={"time": time}) for e, time in zip(SEARCH.events, times, strict=True)]
+    log = SEARCH.model_copy(update={"events": tuple(events)})
+    states = {"h": {"observation": "Nothing."}}
+    for prompt in (seen(log, {}), seen(log, states, public={1: "h", 2: "h"})):
+        heads = [line for line in prompt.splitlines() if line.startswith("[")]
+        assert [head.partition("action")[2] for head in heads[1:3]] == ["", ", 2 min 40 s after the start"]
+        assert sum("after the start" in head for head in heads) == 1
+        assert "(after it, the state is as it was)" not in prompt
+
+
 def test_of_a_long_result_both_ends_are_shown_and_less_where_the_model_s_context_is_short() -> None:
     states = {"h": {"observation": f"BEGIN {'x' * 20_000} END"}}
     prompt = seen(SEARCH, states, public={1: "h"})
