@@ -10,7 +10,7 @@ from coaudit.judges.llm.context import Context
 from coaudit.judges.llm.results import HEAD, TAIL, with_results
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import cut
-from coaudit.schemas import Trajectory
+from coaudit.schemas import Participant, Trajectory
 from tests.judges.teams import team
 
 BOOK = codebooks.load("dilemmas")
@@ -154,7 +154,8 @@ def test_a_change_first_known_from_live_traffic_is_shown_with_the_logged_event_a
 def test_instructions_that_an_agent_had_before_its_first_action_are_not_what_came_of_it() -> None:
     """In a chat without a task the agents' instructions are a state of the first event, an action."""
     prompt = seen(SEARCH, {"h": {"system": "You are.", "results": "Flight 7"}}, agent={1: "h"})
-    assert "You are." not in prompt and "Flight 7" in prompt
+    assert "(told to an agent:)\n| agent: You are.\n[1] agent_1: action\n" in prompt
+    assert prompt.count("You are.") == 1 and "(after it, in the state:)\n| results: Flight 7\n" in prompt
 
 
 def test_of_a_state_with_thousands_of_parts_the_first_are_shown_and_how_many_more_there_are() -> None:
@@ -209,3 +210,26 @@ def test_the_own_view_of_an_agent_with_a_person_s_name_is_not_shown() -> None:
     namesake = SEARCH.participants[0].model_copy(update={"name": "agent"})
     log = SEARCH.model_copy(update={"participants": (namesake, *SEARCH.participants)})
     assert "MIDNIGHT" not in seen(log, {"h": {"note": "MIDNIGHT"}}, agent={1: "h"})
+
+
+def test_what_agents_were_told_stands_once_before_the_event_and_is_cut_for_a_short_context() -> None:
+    """Of Anthropic's `system` no prompt had a word, of a message `system` all: roles could not be told."""
+    log = team(("human", "Plan a trip."), ("agent", "WRITE(Oslo)"))
+    states = {"a": {"system": "You plan. " * 900}, "b": {"system": "You plan, again."}}
+    events = [
+        e.model_copy(update={"states": {"agent": "a" if e.seq < 2 else "b", "helper": "a"}})
+        for e in log.events
+    ]
+    people = (*log.participants, Participant(name="helper", kind="agent"))
+    log = log.model_copy(update={"participants": people, "events": tuple(events), "states": states})
+    (unit,) = cut(with_results(log), BOOK)
+    judge, case = LLMJudge(BOOK, "transcript"), Case(unit, "M")
+    prompt = judge.whole(case).question.messages[1].content
+    before, _, rest = prompt.partition("[0] ")
+    assert "(told to an agent:)\n| agent, helper: You plan." in before and "left out ...]" in before
+    assert "You plan" not in rest
+    for limit in (3400, 3600):
+        context = Context(limit)
+        pieces = list(judge.pieces(case, context))
+        assert len(pieces) > 1 and all(context.fits(piece.question) for piece in pieces)
+        assert {event.seq for piece in pieces for event in piece.events} == {0, 1, 2}
