@@ -163,7 +163,7 @@ def split_message(item: Any) -> list[Any]:
     all."""
     item = dialects.with_invocations(item)
     content = item.get("content") if isinstance(item, dict) else None
-    if content is None and isinstance(item, dict) and isinstance(item.get("parts"), list):
+    if content is None and isinstance(item, dict) and "role" in item and not any(map(item.get, BESIDE)):
         return dialects.messages(item) or [item]
     if not isinstance(content, list):
         return [item]

@@ -11,7 +11,15 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from . import agent_events, agent_steps, copilot_events, opencode, part_kinds, tool_parts
+from . import (
+    agent_events,
+    agent_steps,
+    copilot_events,
+    kernel_contents,
+    opencode,
+    part_kinds,
+    tool_parts,
+)
 from .contents import APPROVALS, PARTS, RUNNER, UNSAID, is_part
 from .guess_roles import role_of
 from .mapped_values import seconds_of, utterance
@@ -73,7 +81,7 @@ STEP, SEEN = (
     ("model_output", "plan", "content", "thought", "text"),
     ("observations", "observation", "result", "output"),
 )
-FRAMEWORKS = (agent_events, agent_steps, copilot_events, opencode, part_kinds)
+FRAMEWORKS = (agent_events, agent_steps, copilot_events, kernel_contents, opencode, part_kinds)
 Message = dict[str, Any]
 
 
