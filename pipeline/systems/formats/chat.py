@@ -34,7 +34,17 @@ from ..base import (
     json_lines,
     parse_json,
 )
-from . import agent_events, agent_steps, contents, conversation, dialects, mapped_values, responses, turns
+from . import (
+    agent_events,
+    agent_steps,
+    contents,
+    conversation,
+    dialects,
+    gemini_recording,
+    mapped_values,
+    responses,
+    turns,
+)
 from .conversation import Answer, Approval, Call, ChatMessage, Talk
 from .rules import rules
 
@@ -60,6 +70,8 @@ def recognises(path: Path) -> bool:
     """Whether a file begins like a list of messages, or like an object with one."""
     if ending(path) not in (".json", ".jsonl", ".ndjson") or not path.is_file():
         return False
+    if is_recording(path):
+        return True
     with path.open("rb") as file:
         head = file.read(LOOK).lstrip(b"\xef\xbb\xbf \t\r\n")
     has_role = _ROLE.search(head.decode("utf-8", "replace")) is not None
@@ -93,6 +105,12 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 
 def read_span(path: Path, options: ReadOptions, span: Span | None) -> Iterator[Trajectory | Quarantined]:
     """The conversations of a file with one a line, or of a part of it."""
+    if is_recording(path):
+        lines = [value for _, value in json_lines(path)]
+        yield from (line for line in lines if isinstance(line, Quarantined))
+        whole = gemini_recording.conversation(line for line in lines if isinstance(line, dict))
+        yield from _conversation(whole, path, None, path.stem, options)
+        return
     if span is None and responses.has_continuations(path):
         for number, value in _joined(json_lines(path)):
             yield from _conversation(value, path, number, f"{path.stem}:{number}", options)
@@ -103,7 +121,16 @@ def read_span(path: Path, options: ReadOptions, span: Span | None) -> Iterator[T
 
 def lines_apart(path: Path, options: ReadOptions) -> bool:
     """Whether each line is a conversation."""
-    return ending(path) != ".json" and not responses.has_continuations(path)
+    return ending(path) != ".json" and not is_recording(path) and not responses.has_continuations(path)
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a file of lines is a recording of Gemini's command line."""
+    if ending(path) == ".json":
+        return False
+    with path.open("rb") as file:
+        line = file.readline(LOOK)
+    return b'"projectHash"' in line and gemini_recording.begins(parse_json(line, "", None))
 
 
 def _first_value(head: bytes) -> JsonValue:
