@@ -31,7 +31,7 @@ from .contents import arguments, plain_text
 from .conversation import Answer, Call, ChatMessage, Talk
 from .mapping import ROLES
 from .otlp_calls import KnownCalls
-from .otlp_spans import Span, field_of, moment_of, nest, objects_of, spans_of, value_of
+from .otlp_spans import Span, field_of, moment_of, nest, objects_of, spans_of
 from .rules import Rules, rules
 from .turns import decode_value
 
@@ -303,9 +303,8 @@ class Conversation:
         it; the place of the call's event."""
         attributes = span.attributes
         name, own_id = str(attributes.get("gen_ai.tool.name", "tool")), attributes.get("gen_ai.tool.call.id")
-        call = Call(
-            name, value_of(attributes.get("gen_ai.tool.call.arguments")), str(own_id) if own_id else None
-        )
+        keywords, result = span.tool_run()
+        call = Call(name, keywords, str(own_id) if own_id else None)
         call_id = self._matching_call(call)
         if call_id is None:
             call_id = call.id = call.id or f"span {span.id}"
@@ -314,7 +313,6 @@ class Conversation:
             self.message_counts[message.key()] += 1
             self.talk.add_message(message)
             self.calls.note_tool(call_id)
-        result = value_of(attributes.get("gen_ai.tool.call.result"))
         has_failed = None if span.failure is None and not span.reports_success else span.failure is not None
         self.talk.add_answer(Answer(result, call_id, has_failed, span.failure), moment_of(span.end))
         return self.talk.calls[call_id]
