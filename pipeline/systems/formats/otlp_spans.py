@@ -12,7 +12,7 @@ from typing import Any
 
 from ....schemas import JsonValue, Quarantined
 from ..base import T, ending, expect, json_file, json_lines, json_value
-from . import adk_attributes, chat, contents, dialects, otlp_protobuf
+from . import chat, contents, dialects, otlp_protobuf, own_attributes
 from .conversation import Answer, Call, ChatMessage
 from .mapped_values import describe
 from .openinference_attributes import KIND, genai_attributes
@@ -220,7 +220,7 @@ def _spans_below(resource: Any, where: str, source: str, line: int | None) -> It
 def _span(record: Any, service: Any, source: str, line: int | None) -> Span | Quarantined:
     try:
         attributes = genai_attributes(attributes_of(record), str(record.get("name", "")))
-        attributes = adk_attributes.genai_attributes(attributes)
+        attributes = own_attributes.genai_attributes(attributes)
         status = part_of(record, "status", dict)
         has_failed = status.get("code") in (2, "STATUS_CODE_ERROR") or "error.type" in attributes
         reason = status.get("message") or attributes.get("error.type") or "error"
@@ -233,7 +233,7 @@ def _span(record: Any, service: Any, source: str, line: int | None) -> Span | Qu
                 record, "endTimeUnixNano" if field_of(record, "endTimeUnixNano") else "startTimeUnixNano"
             ),
             attributes=attributes,
-            events=[(str(e.get("name")), attributes_of(e)) for e in part_of(record, "events", list)],
+            events=[*_events_in(attributes), *_events_of(record)],
             failure=str(reason) if has_failed else None,
             service=str(service) if service else None,
             reports_success=KIND not in attributes,
@@ -241,6 +241,19 @@ def _span(record: Any, service: Any, source: str, line: int | None) -> Span | Qu
     except _WRONG as error:
         name = record.get("spanId", "?") if isinstance(record, dict) else "?"
         return Quarantined(source=source, line=line, reason=f"span {name}: not as OTLP has it: {error}")
+
+
+def _events_of(record: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    for event in part_of(record, "events", list):
+        yield str(event.get("name")), attributes_of(event)
+
+
+def _events_in(attributes: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The events that Pydantic AI keeps as JSON in an attribute."""
+    events = value_of(attributes.get("events"))
+    for event in events if isinstance(events, list) else []:
+        if isinstance(event, dict) and isinstance(event.get("event.name"), str):
+            yield event["event.name"], event
 
 
 def field_of(record: Any, key: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def attribute(value: object) -> dict[str, Any]:
     return {"stringValue": str(value)}
 
 
-def attributes(given: dict[str, object]) -> list[dict[str, Any]]:
+def attributes(given: Mapping[str, object]) -> list[dict[str, Any]]:
     return [{"key": key, "value": attribute(value)} for key, value in given.items()]
 
 

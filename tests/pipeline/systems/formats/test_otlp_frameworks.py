@@ -84,3 +84,70 @@ def test_the_agent_development_kits_own_attributes_are_words_calls_and_results(t
     action = session.events[2]
     assert action.action and action.action.arguments == {"city": "Paris"} and action.status == "succeeded"
     assert session.states[action.states["public"]] == {"observation": {"result": "rain"}}
+
+
+def sdk() -> list[dict[str, Any]]:
+    """Vercel's AI SDK: messages and calls are JSON; a span around the calls repeats them."""
+
+    def own(number: int, **values: Any) -> dict[str, Any]:
+        given = {f"ai.{key.replace('__', '.')}": text(value) for key, value in values.items()}
+        return {**span(number, ""), "attributes": attributes(given)}
+
+    def text(value: Any) -> str:
+        return value if isinstance(value, str) else json.dumps(value)
+
+    asks = {"role": "user", "content": [{"type": "text", "text": "Weather in Paris?"}]}
+    call = {"toolCallId": "c1", "toolName": "weather", "input": {"city": "Paris"}}
+    back = {"toolCallId": "c1", "toolName": "weather", "output": {"type": "text", "value": "rain"}}
+    history = [
+        asks,
+        {"role": "assistant", "content": [{"type": "tool-call", **call}]},
+        {"role": "tool", "content": [{"type": "tool-result", **back}]},
+    ]
+    asked = [{**call, "input": json.dumps(call["input"])}]
+    return [
+        own(1, prompt={"messages": [asks]}, response__text="It rains."),
+        own(2, prompt__messages=[asks], response__toolCalls=asked),
+        own(
+            3,
+            toolCall__name="weather",
+            toolCall__id="c1",
+            toolCall__args={"city": "Paris"},
+            toolCall__result="rain",
+        ),
+        own(4, prompt__messages=history, response__text="It rains."),
+    ]
+
+
+def test_attributes_of_vercels_ai_sdk_are_words_calls_and_results(tmp_path: Path) -> None:
+    session = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*sdk())))
+    assert outline(session.events) == [
+        ("user", "message", "Weather in Paris?"),
+        ("assistant", "action", "weather"),
+        ("assistant", "message", "It rains."),
+    ]
+    action = session.events[1]
+    assert action.action and action.action.arguments == {"city": "Paris"}
+    assert session.states[action.states["public"]] == {"observation": "rain"}
+
+
+def test_events_that_pydantic_ai_keeps_in_an_attribute_are_read(tmp_path: Path) -> None:
+    asks = {"event.name": "gen_ai.user.message", "role": "user", "content": "Weather in Paris?"}
+    function = {"name": "weather", "arguments": {"city": "Paris"}}
+    calls = {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": function}]}
+    back = {"event.name": "gen_ai.tool.message", "role": "tool", "id": "c1", "content": "rain"}
+    says = {"role": "assistant", "content": "It rains."}
+    told = [asks, {"event.name": "gen_ai.assistant.message", **calls}, back]
+    spans = [span(number, "chat", agent__name="guide") for number in (1, 2)]
+    for one_span, events in zip(
+        spans,
+        (
+            [asks, {"event.name": "gen_ai.choice", "index": 0, "message": calls}],
+            [*told, {"event.name": "gen_ai.choice", "index": 0, "message": says}],
+        ),
+        strict=True,
+    ):
+        one_span["attributes"] += attributes({"events": json.dumps(events)})
+    session = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*spans)))
+    assert outline(session.events) == ASKED
+    assert session.states[session.events[1].states["public"]] == {"observation": "rain"}
