@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import Action, JsonValue, Quarantined, Trajectory
+from ....schemas.text import count_of
 from ..base import ReadOptions, ending, quarantine_failure
 from . import otlp_logs, otlp_protobuf
 from .contents import arguments, plain_text
@@ -95,11 +96,12 @@ def conversations(
         else:
             spans.setdefault((item.trace, item.id), item)
     nest(spans)
-    has_messages = False
+    has_messages, silent = False, list[Span]()
     for name, many in _spans_by_conversation(spans.values()).items():
         conversation = Conversation(str(path), rules(options.map), system)
         conversation.add_spans(many)
         yield from conversation.problems
+        silent += conversation.silent_calls()
         if conversation.talk.events:
             has_messages = True
             trajectory = quarantine_failure(partial(conversation.trajectory, name, options), str(path))
@@ -110,6 +112,12 @@ def conversations(
             )
     if not has_messages:
         yield Quarantined(source=str(path), reason=_reason_empty(list(spans.values())))
+    elif silent:
+        reason = (
+            f"{count_of(len(silent), 'model call', 'model calls')} without messages, such as span "
+            f"{silent[0].id}: what was said there was not recorded, or in a way that is not known"
+        )
+        yield Quarantined(source=str(path), reason=reason)
 
 
 def conversation(spans: Iterable[Span], source: str, how: Rules, system: str) -> Conversation:
@@ -182,6 +190,8 @@ class Conversation:
         self.calls = KnownCalls(self.talk)
         self.first_request: str | None = None
         self.problems: list[Quarantined] = []
+        self.speaking: dict[int, Span] = {}
+        self.mute: list[Span] = []
         self.services: list[str] = []
         self.agent: str | None = None
 
@@ -233,6 +243,19 @@ class Conversation:
             name, self.source, options, system=self.system, agent=self.agent, tags=tags
         )
 
+    def silent_calls(self) -> list[Span]:
+        """The model calls without messages that did not fail, where no span around or within one has any."""
+        around: dict[int, Span] = {}
+        for span in self.speaking.values():
+            _add_with_ancestors(around, span)
+        return [span for span in self.mute if id(span) not in around and not self._is_within_speech(span)]
+
+    def _is_within_speech(self, span: Span) -> bool:
+        one = span.parent_span
+        while one is not None and id(one) not in self.speaking:
+            one = one.parent_span
+        return one is not None
+
     def _add_model_call(self, span: Span) -> None:
         name = span.agents[0] if span.agents else None
         self.agent = self.agent or (span.agents[-1] if span.agents else None)
@@ -245,7 +268,12 @@ class Conversation:
             if fresh is not None and not self._is_repeated_answer(fresh):
                 self._add_message(fresh, span, moment_of(span.start))
         actor = self.talk.add_participant(name or "assistant", "agent", str(model) if model else None)
-        for message in span.messages("output"):
+        answers = span.messages("output")
+        if history or answers:
+            self.speaking[id(span)] = span
+        elif span.operation in MODEL_CALLS and not span.failure:
+            self.mute.append(span)
+        for message in answers:
             self.message_counts[message.key()] += 1
             message.name = name
             self._add_message(message, span, moment_of(span.end))
