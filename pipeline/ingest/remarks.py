@@ -138,9 +138,9 @@ class Remarks:
                 "Where some of them are agents, [[roles]] of a mapping (--map) says so"
             )
         chats = self.openings.total()
-        if (repeated := chats - len(self.openings)) >= CONTINUE * chats > 0:
+        if (repetitions := chats - len(self.openings)) >= CONTINUE * chats > 0:
             yield (
-                f"{repeated} of {count_of(chats, 'chat', 'chats')} begin as another one does, the agent's "
+                f"{repetitions} of {count_of(chats, 'chat', 'chats')} begin as another one does, the agent's "
                 "first answer included. Where each is a model's call with all messages before it, `growing` "
                 "in [messages] of a mapping (--map) makes sessions of them; `coaudit map` drafts one"
             )

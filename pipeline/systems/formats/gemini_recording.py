@@ -27,20 +27,22 @@ def conversation(lines: Iterable[Message]) -> Message:
     head, messages = Message(), dict[str, Message]()
     for line in lines:
         if isinstance(mark := line.get("$rewindTo"), str):
-            kept = list(messages)[: list(messages).index(mark)] if mark in messages else []
-            messages = {key: messages[key] for key in kept}
+            marks = list(messages)
+            earlier = marks[: marks.index(mark)] if mark in messages else []
+            messages = {key: messages[key] for key in earlier}
         elif isinstance(mark := line.get("id"), str):
             messages[mark] = line
         else:
             changes = line.get("$set", line)
             head |= changes if isinstance(changes, dict) else {}
-    items = list(messages.values()) or head.get("messages", [])
+    context = head.get("messages")
+    items = list(messages.values()) or (context if isinstance(context, list) else [])
     models = [item["model"] for item in items if isinstance(item, dict) and item.get("model")]
-    said = [one for item in items for one in dialects.messages(item) or []]
+    turns = [one for item in items for one in dialects.messages(item) or []]
     tags = {"kind": head["kind"]} if head.get("kind") else {}
     return {
         "id": head.get("sessionId"),
         "model": models[-1] if models else None,
         "tags": tags,
-        "messages": said,
+        "messages": turns,
     }

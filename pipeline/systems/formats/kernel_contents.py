@@ -65,12 +65,12 @@ def _blocks(part: Message) -> Iterator[Message]:
         yield {"type": "tool_result", "tool_use_id": mark, "content": content, **failure}
     elif kind in (REQUEST, RESPONSE):
         call = part.get("functioncall")
-        asked = _plain_names(call) if isinstance(call, dict) else {}
+        inner = _plain_names(call) if isinstance(call, dict) else {}
         if kind == RESPONSE:
             yield {"type": DECIDED, "id": part.get("id"), "approved": part.get("approved")}
         else:
-            yield from [_call(asked)] if asked else []
-            yield {"type": ASKED, "id": part.get("id"), "call": asked.get("callid")}
+            yield from [_call(inner)] if inner else []
+            yield {"type": ASKED, "id": part.get("id"), "call": inner.get("callid")}
     elif kind not in UNSAID:
         yield {"type": kind}
 

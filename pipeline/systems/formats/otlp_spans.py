@@ -95,8 +95,8 @@ class Span:
 
     def tool_run(self) -> tuple[Any, Any]:
         """(arguments, result) of a tool's run, out of attributes, else out of events as Strands has them."""
-        told = {name: attributes for name, attributes in self.events if name.startswith("gen_ai.")}
-        call, back = told.get("gen_ai.tool.message", {}), told.get("gen_ai.choice", {})
+        events = {name: attributes for name, attributes in self.events if name.startswith("gen_ai.")}
+        call, back = events.get("gen_ai.tool.message", {}), events.get("gen_ai.choice", {})
         arguments = self.attributes.get("gen_ai.tool.call.arguments", call.get("content"))
         result = self.attributes.get("gen_ai.tool.call.result", back.get("message"))
         parts = value_of(result)

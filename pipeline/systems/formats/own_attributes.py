@@ -72,14 +72,13 @@ def _of_sdk(own: Attributes, attributes: Attributes) -> Attributes:
         return {}
     text = attributes.get(f"{SDK}response.text") or attributes.get(f"{SDK}response.object")
     calls = own.get("response.toolCalls")
-    said = [{"type": "text", "text": plain_text(text)}] if text else []
-    asked = [{**call, "type": CALL} for call in calls or [] if isinstance(call, dict)]
+    words = [{"type": "text", "text": plain_text(text)}] if text else []
+    blocks = [{**call, "type": CALL} for call in calls or [] if isinstance(call, dict)]
+    content = [*words, *blocks]
     return {
         "gen_ai.operation.name": "chat",
         "gen_ai.input.messages": messages,
-        "gen_ai.output.messages": [{"role": "assistant", "content": [*said, *asked]}]
-        if said or asked
-        else [],
+        "gen_ai.output.messages": [{"role": "assistant", "content": content}] if content else [],
     }
 
 
