@@ -16,6 +16,7 @@ from . import (
     agent_steps,
     copilot_events,
     kernel_contents,
+    letta_messages,
     opencode,
     part_kinds,
     tool_parts,
@@ -81,7 +82,10 @@ STEP, SEEN = (
     ("model_output", "plan", "content", "thought", "text"),
     ("observations", "observation", "result", "output"),
 )
-FRAMEWORKS = (agent_events, agent_steps, copilot_events, kernel_contents, opencode, part_kinds)
+FRAMEWORKS = (
+    *(agent_events, agent_steps, copilot_events, kernel_contents),
+    *(letta_messages, opencode, part_kinds),
+)
 Message = dict[str, Any]
 
 
