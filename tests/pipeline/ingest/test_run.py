@@ -584,6 +584,22 @@ def test_two_versions_of_a_trajectory_in_one_run_are_counted_as_one(tmp_path: Pa
     assert rows(store, "SELECT count(*) AS n FROM events") == [{"n": 3}]
 
 
+def test_chats_that_repeat_the_beginning_of_another_are_told_of_as_a_models_calls(
+    tmp_path: Path, store: Store
+) -> None:
+    """As a proxy logs calls, each line has all messages before it: one session counted as three."""
+    said = ["To Ulm.", "When?", "Now.", "Booked.", "Bye.", "Bye."]
+    talk = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(said)]
+    calls = [{"id": f"c{end}", "messages": talk[:end]} for end in (2, 4, 6)]
+    file = tmp_path / "calls.jsonl"
+    file.write_text("".join(f"{json.dumps(call)}\n" for call in calls))
+    notes = [note for note in take(store, file).remarks.notes() if "begin as another" in note]
+    assert [note.partition(",")[0] for note in notes] == ["2 of 3 chats begin as another one does"]
+    greetings = [{"messages": [{"role": "user", "content": str(n)}, talk[1]]} for n in range(3)]
+    file.write_text("".join(f"{json.dumps(chat)}\n" for chat in greetings))
+    assert not [note for note in take(store, file).remarks.notes() if "begin as another" in note]
+
+
 def test_times_that_no_date_can_be_read_from_are_remarked_on(tmp_path: Path, store: Store) -> None:
     file = tmp_path / "log.csv"
     file.write_text(
