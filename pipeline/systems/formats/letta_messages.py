@@ -13,6 +13,10 @@ from .contents import ASKED, DECIDED
 
 Message = dict[str, Any]
 KIND, END = "message_type", "_message"
+MARKS = {KIND, "id", "date"}
+"""Fields that each message has, of which one by another framework lacks one."""
+OTHER = {"role", "sender", "author"}
+"""Fields for who speaks, of which no message has any."""
 SPEAKERS = {"system_message": "system", "user_message": "user", "assistant_message": "assistant"}
 OTHERS = ("reasoning", "hidden_reasoning", "event", "summary")
 CALL, RETURN = "tool_call_message", "tool_return_message"
@@ -22,9 +26,9 @@ REQUEST, RESPONSE = "approval_request_message", "approval_response_message"
 def messages(item: Message) -> list[Message] | None:
     """The message, [] for one that nobody says; None where it is none of Letta's."""
     kind = item.get(KIND)
-    if not isinstance(kind, str) or "role" in item or not isinstance(item.get("id"), str):
+    if not isinstance(kind, str) or not item.keys() >= MARKS or not item.keys().isdisjoint(OTHER):
         return None
-    head = {"timestamp": item.get("date"), "name": item.get("name") or None}
+    head = {"timestamp": item["date"], "name": item.get("name") or None}
     if kind in SPEAKERS and "content" in item:
         return [{"role": SPEAKERS[kind], **head, "content": item["content"]}]
     if kind in (CALL, REQUEST):
@@ -34,14 +38,12 @@ def messages(item: Message) -> list[Message] | None:
             blocks += [{"type": ASKED, "id": item["id"], "call": one["id"]} for one in blocks]
         return [{"role": "assistant", **head, "content": blocks}]
     if kind == RESPONSE:
-        answer = {"id": item.get("approval_request_id"), "approved": item.get("approve")}
-        block = {"type": DECIDED, **answer, "reason": item.get("reason")}
-        return [{"role": "user", **head, "content": [block]}]
+        answers = [_decision(item["id"], one) for one in item.get("approvals") or [item]]
+        return [{"role": "user", **head, "content": answers}]
     if kind == RETURN:
-        result = {"type": "tool_result", "tool_use_id": item.get("tool_call_id")}
-        result |= {"content": item.get("tool_return"), "is_error": item.get("status") == "error"}
-        return [{"role": "user", "timestamp": item.get("date"), "content": [result]}]
-    return [] if kind.removesuffix(END) in OTHERS else None
+        results = [_result(one) for one in item.get("tool_returns") or [item]]
+        return [{"role": "user", "timestamp": item["date"], "content": results}]
+    return [] if kind.endswith(END) and kind.removesuffix(END) in OTHERS else None
 
 
 def _call(call: Message) -> Message:
