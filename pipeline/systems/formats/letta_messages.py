@@ -38,12 +38,33 @@ def messages(item: Message) -> list[Message] | None:
             blocks += [{"type": ASKED, "id": item["id"], "call": one["id"]} for one in blocks]
         return [{"role": "assistant", **head, "content": blocks}]
     if kind == RESPONSE:
-        answers = [_decision(item["id"], one) for one in item.get("approvals") or [item]]
-        return [{"role": "user", **head, "content": answers}]
+        blocks = [
+            _result(one) if "tool_return" in one else _decision(one) for one in _each(item, "approvals")
+        ]
+        return [{"role": "user", **head, "content": blocks}]
     if kind == RETURN:
-        results = [_result(one) for one in item.get("tool_returns") or [item]]
+        results = [_result(one) for one in _each(item, "tool_returns")]
         return [{"role": "user", "timestamp": item["date"], "content": results}]
     return [] if kind.endswith(END) and kind.removesuffix(END) in OTHERS else None
+
+
+def _each(item: Message, name: str) -> list[Message]:
+    """Several answers of a message under that name, or the one that the message itself is."""
+    several = item.get(name)
+    return (
+        [one for one in several if isinstance(one, dict)] if several and isinstance(several, list) else [item]
+    )
+
+
+def _decision(answer: Message) -> Message:
+    mark, call = answer.get("approval_request_id"), answer.get("tool_call_id")
+    fields = {"approved": answer.get("approve"), "reason": answer.get("reason")}
+    return {"type": DECIDED, "id": mark, "call": call, **fields}
+
+
+def _result(answer: Message) -> Message:
+    result = {"type": "tool_result", "tool_use_id": answer.get("tool_call_id")}
+    return result | {"content": answer.get("tool_return"), "is_error": answer.get("status") == "error"}
 
 
 def _call(call: Message) -> Message:

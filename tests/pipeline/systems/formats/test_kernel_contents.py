@@ -131,6 +131,8 @@ def test_a_function_that_a_person_refused_has_no_status_and_one_that_raised_has_
 @pytest.mark.parametrize("goods", [[{"type": "shoe", "size": 43}], [{"type": "text", "text": "Size 43"}], []])
 def test_words_beside_goods_are_what_is_said(tmp_path: Path, words: str, goods: list[Message]) -> None:
     """A list of what is in somebody's basket took the place of their words."""
-    messages = [{"role": who, words: sentence(n), "items": goods} for n, who in enumerate(("user", "agent") * 2)]
+    messages = [
+        {"role": who, words: sentence(n), "items": goods} for n, who in enumerate(("user", "agent") * 2)
+    ]
     (session,) = read_by_draft(as_json(tmp_path / "a.json", {"messages": messages}))
     assert [event.text for event in session.events] == [sentence(n) for n in range(4)]
