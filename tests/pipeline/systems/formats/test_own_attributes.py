@@ -151,3 +151,20 @@ def test_events_that_pydantic_ai_keeps_in_an_attribute_are_read(tmp_path: Path) 
     session = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*spans)))
     assert outline(session.events) == ASKED
     assert session.states[session.events[1].states["public"]] == {"observation": "rain"}
+
+
+def test_a_call_that_the_kit_and_the_models_library_tell_is_one(tmp_path: Path) -> None:
+    """In traces with both, each answer and call came twice, and twice its tokens."""
+    words = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "weather"}]}
+    words["parts"][0]["arguments"] = {"city": "Paris"}
+    says = {"role": "assistant", "parts": [{"type": "text", "content": "It rains."}]}
+    counts = attributes({"gen_ai.usage.input_tokens": 9, "gen_ai.usage.output_tokens": 4})
+    spans = kit()
+    for call, answer in ((spans[0], words), (spans[3], says)):
+        call["attributes"] += counts
+        inner = span(int(call["spanId"][1:]), "generate_content", output__messages=[answer])
+        inner |= {"spanId": f"{call['spanId']}i", "parentSpanId": call["spanId"]}
+        spans.append({**inner, "attributes": [*inner["attributes"], *counts]})
+    session = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*spans)))
+    assert outline(session.events) == [("environment", "start", "Be brief."), *ASKED]
+    assert session.participant("guide").tokens == {"prompt_tokens": 18, "completion_tokens": 8}
