@@ -351,7 +351,8 @@ class Conversation:
             self.message_counts[message.key()] += 1
             self.talk.add_message(message)
             self.calls.note_tool(call_id)
-        has_failed = None if span.failure is None and not span.reports_success else span.failure is not None
+        is_failure = span.failure is not None or attributes.get("gen_ai.tool.status") == "error"
+        has_failed = is_failure if is_failure or span.reports_success else None
         self.talk.add_answer(Answer(result, call_id, has_failed, span.failure), moment_of(span.end))
         return self.talk.calls[call_id]
 

@@ -77,6 +77,14 @@ def test_events_of_strands_with_parts_in_json_are_words_calls_and_results(tmp_pa
     assert session.states[action.states["public"]] == {"observation": "rain"}
 
 
+def test_a_run_that_strands_calls_an_error_has_failed(tmp_path: Path) -> None:
+    """Its span is in order, and so it had succeeded."""
+    spans = strands()
+    spans[1]["attributes"] += attributes({"gen_ai.tool.status": "error"})
+    action = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*spans))).events[1]
+    assert (action.status, action.error) == ("failed", "rain")
+
+
 def test_the_agent_development_kits_own_attributes_are_words_calls_and_results(tmp_path: Path) -> None:
     """They were lost, and nothing said so: of each trace its tools' names were left."""
     session = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*kit())))
