@@ -77,6 +77,16 @@ def test_events_of_strands_with_parts_in_json_are_words_calls_and_results(tmp_pa
     assert session.states[action.states["public"]] == {"observation": "rain"}
 
 
+def test_rows_that_a_tool_gave_back_stay_rows(tmp_path: Path) -> None:
+    """Rows with one column called text became one text, as if they were parts of a message."""
+    rows = [{"text": "rain"}, {"text": "wind"}]
+    run = span(
+        1, "execute_tool", tool__name="query", tool__call__id="c1", tool__call__result=json.dumps(rows)
+    )
+    session = one("otlp", write_lines(tmp_path / "a.jsonl", traced(run)))
+    assert session.states[session.events[0].states["public"]] == {"observation": rows}
+
+
 def test_a_run_that_strands_calls_an_error_has_failed(tmp_path: Path) -> None:
     """Its span is in order, and so it had succeeded."""
     spans = strands()
