@@ -198,7 +198,9 @@ def split_message(item: Any) -> list[Any]:
     item = dialects.with_invocations(item)
     content = item.get("content") if isinstance(item, dict) else None
     if content is None and isinstance(item, dict) and "role" in item and not any(map(item.get, BESIDE)):
-        return dialects.messages(item) or [item]
+        whole = dialects.messages(item) or [item]
+        is_unknown = isinstance(role := item["role"], str) and role.lower() not in dialects.ROLES
+        return [{**one, "role": role} for one in whole] if is_unknown else whole
     if not isinstance(content, list):
         return [item]
     has_invocations = any(dialects.CALL in one for one in content if isinstance(one, dict))

@@ -12,6 +12,7 @@ from typing import Any
 
 from .contents import ASKED, DECIDED
 from .guess_names import NAMES
+from .mapping import ROLES
 
 Message = dict[str, Any]
 LISTS = ("items", "contents")
@@ -45,7 +46,8 @@ def messages(item: Message) -> list[Message] | None:
     name, time = fields.get("authorname", fields.get("name")), fields.get("createdat")
     blocks = [block for part in contents for block in _blocks(part)]
     has_results = any(block["type"] == "tool_result" for block in blocks)
-    role = "user" if role.lower() == "tool" and has_results else role.lower()
+    role = role.lower() if role.lower() in ROLES else role
+    role = "user" if role == "tool" and has_results else role
     return [{"role": role, "name": name, "timestamp": time, "content": blocks}]
 
 

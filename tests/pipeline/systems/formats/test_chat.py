@@ -783,6 +783,17 @@ def test_an_answer_that_the_messages_have_is_said_once_and_its_tokens_count(tmp_
     assert [p.tokens for p in second.participants] == [{}, usage]
 
 
+@pytest.mark.parametrize("words", [{"message": "To Ulm."}, {"items": [{"type": "text", "text": "To Ulm."}]}])
+def test_who_has_an_unknown_role_is_no_agent_where_words_stand_under_another_name(
+    tmp_path: Path, words: dict[str, object]
+) -> None:
+    """Ann became an agent, and nothing said so; with a content she is refused."""
+    talk = [{"role": "user", "content": "Hi."}, {"role": "Ann", **words}]
+    (found,), (wrong,) = read("chat", write_lines(tmp_path / "a.jsonl", {"id": "s1", "messages": talk}))
+    assert outline(found.events) == [("user", "message", "Hi.")]
+    assert "unknown role 'Ann'" in wrong.reason
+
+
 def test_an_answer_to_instructions_alone_is_said(tmp_path: Path) -> None:
     called = {"id": "s1", "messages": [{"role": "system", "content": "Say hello."}], "response": "Hello."}
     found = one("chat", write_lines(tmp_path / "a.jsonl", called))
