@@ -263,13 +263,32 @@ def test_a_judge_that_failed_everywhere_has_not_found_none(tmp_path: Path) -> No
         failed = verdict(t.id, None, "failures", "", code="C.1", error="timeout", **bot)
         rate(store, [{key: value for key, value in failed.items() if key != "label"}])
     answer = answers.failure(store)
-    assert answer.sentences == ("bot answered nothing: all 4 answers failed or are unclear.",)
+    assert answer.sentences == ("bot gave no usable answer: 4 failed.",)
     assert answer.further.endswith("--rater bot --model MODEL --retry-errors")
     rate(store, [verdict(t.id, None, "failures", "absent", code="C.2", **bot) for t in runs])
     answer = answers.failure(store)
     assert answer.sentences[0] == "bot looked for 1 of the 26 modes in 4 trajectories and found none of them."
     assert answer.sentences[1] == "4 of its answers failed or are unclear, and count as neither."
     assert answer.further == "coaudit report --full"
+
+
+def test_unclear_answers_are_no_failed_ones_and_asking_the_same_judge_again_is_no_way_on(
+    tmp_path: Path,
+) -> None:
+    runs = [run("one", n, 1) for n in range(3)]
+    store = holding(tmp_path / "unclear", runs)
+    bot: dict[str, Any] = {"code": "C.1", "rater": "bot", "rater_kind": "llm"}
+    rate(store, [verdict(runs[0].id, None, "failures", "unclear", **bot)])
+    assert answers.failure(store).sentences == ("bot gave no usable answer: 1 is unclear.",)
+    rate(store, [verdict(runs[1].id, None, "failures", "unclear", **bot)])
+    answer = answers.failure(store)
+    assert answer.sentences == ("bot gave no usable answer: 2 are unclear.",)
+    assert answer.further == "coaudit judge --codebook failures --model MODEL"
+    failed = verdict(runs[2].id, None, "failures", "", error="timeout", **bot)
+    rate(store, [{key: value for key, value in failed.items() if key != "label"}])
+    answer = answers.failure(store)
+    assert answer.sentences == ("bot gave no usable answer: 1 failed and 2 are unclear.",)
+    assert answer.further.endswith("--rater bot --model MODEL --retry-errors")
 
 
 def test_logs_without_an_outcome_say_how_to_add_one(tmp_path: Path) -> None:
