@@ -23,7 +23,7 @@ from .trust import earlier_versions, no_rate
 
 ARM = ("system", "condition")
 FEWEST = 5
-"""An arm with fewer trajectories is not compared."""
+"""An arm with fewer trajectories is not compared, and a mode rated on fewer comes after the others."""
 ARMS, MODES, CODES = 10, 5, 5
 """At most so many are shown here; the full report has all."""
 HEADLINES: dict[str, tuple[str, ...]] = {
@@ -164,7 +164,7 @@ def failure(store: Store, only: Selection | None = None) -> Answer:
     own = [s for s in shares if s.code in names]
     if not any(s.n for s in own):
         return _unanswered(question, rater, kind, who[0]["answers"], sum(s.missing for s in own))
-    present = sorted((s for s in own if s.present), key=lambda s: (-(s.rate or 0), s.code))
+    present = sorted((s for s in own if s.present), key=lambda s: (s.n < FEWEST, -(s.rate or 0), s.code))
     corrected = {} if kind == "human" else _corrected_rates(store, rater, only)
     table = Table(
         name="worst_modes",

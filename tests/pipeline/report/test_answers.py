@@ -291,6 +291,18 @@ def test_unclear_answers_are_no_failed_ones_and_asking_the_same_judge_again_is_n
     assert answer.further.endswith("--rater bot --model MODEL --retry-errors")
 
 
+def test_a_mode_rated_on_few_trajectories_is_not_called_the_most_common(tmp_path: Path) -> None:
+    runs = [run("one", n, 1) for n in range(20)]
+    store = holding(tmp_path / "few", runs)
+    bot: dict[str, Any] = {"rater": "bot", "rater_kind": "llm"}
+    labels = [("C.1", t, "present" if n < 4 else "absent") for n, t in enumerate(runs)]
+    labels += [("C.5", t, "present" if n < 1 else "absent") for n, t in enumerate(runs[:2])]
+    rate(store, [verdict(t.id, None, "failures", label, code=code, **bot) for code, t, label in labels])
+    answer = answers.failure(store)
+    assert answer.table and [row[0] for row in answer.table.rows] == ["C.1", "C.5"], "20 % of 20, 50 % of 2"
+    assert "The most common is C.1 " in answer.sentences[-1]
+
+
 def test_logs_without_an_outcome_say_how_to_add_one(tmp_path: Path) -> None:
     store = holding(
         tmp_path / "open", [run("one", 0, 1).model_copy(update={"outcomes": (), "system": "own"})]
