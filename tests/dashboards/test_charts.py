@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def charts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Row]:
 
     def chart(title: str, rows: list[Row], draw: Callable[[alt.Data], alt.Chart], **said: Any) -> None:
         drawn = draw(alt.Data(values=rows)).to_dict() if rows else {}
-        asked[said["key"]] = {**said, "rows": rows, "drawn": drawn}
+        asked[said["key"]] = {**said, "title": title, "rows": rows, "drawn": drawn}
 
     monkeypatch.setattr(figures, "chart", chart)
     for module in (efficiency, process):
@@ -201,6 +202,25 @@ def test_real_and_simulated_sessions_are_compared_within_the_systems_that_have_b
         "No system has both: a difference between settings is one between systems"
         in charts["settings"]["note"]
     )
+
+
+def test_sessions_of_one_setting_are_beside_no_others_and_those_without_an_answer_have_a_setting(
+    charts: dict[str, Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares = {2: _share("C.1", ("cogym", "simulated"), 9), 1: _share("C.1", ("simulated",), 9)}
+    monkeypatch.setattr(failures, "ask", lambda _, *, by, only: [shares[len(by)]] if by else [])
+    failures._settings(Selection(), "judge", ["C.1"])
+    assert charts["settings"]["title"] == "Simulated sessions alone"
+    legend = charts["settings"]["drawn"]["layer"][0]["encoding"]["color"]["legend"]
+    assert legend["values"] == ["simulated"]
+    shares[2] = replace(shares[2], n=0, missing=9)
+    monkeypatch.setattr(failures, "ask", lambda _, *, by, only: [shares[2]] if len(by) == 2 else [])
+    failures._settings(Selection(), "judge", ["C.1"])
+    assert charts["settings"]["title"] == "Real beside simulated"
+    assert charts["settings"]["empty"] == "judge gave no usable answer."
+    monkeypatch.setattr(failures, "ask", lambda *_, **__: [])
+    failures._settings(Selection(), "judge", ["C.1"])
+    assert charts["settings"]["empty"].startswith("No trajectory says whether its user was real")
 
 
 def test_a_code_is_of_the_systems_that_are_rated_on_it_in_both_settings(
