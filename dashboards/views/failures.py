@@ -49,7 +49,7 @@ def show(only: Selection) -> None:
         figures.table(ask(corrected, only, rater), metrics=("failure rate",), links=False)
     one, two = st.columns(2, gap="large")
     with one:
-        _sources(only, rater, [str(row[0]) for row in heatmap.rows])
+        _sources(only, rater, [str(row[0]) for row in heatmap.rows], by_rule=row["kind"] == "rule")
     with two:
         _over_time(only, rater)
     _together(only, rater, codes)
@@ -199,8 +199,13 @@ def _to_correct(row: dict[str, Any]) -> bool:
     return bool(st.toggle(name, key="corrected", bind="query-params"))
 
 
-def _sources(only: Selection, rater: str, codes: list[str]) -> None:
+def _sources(only: Selection, rater: str, codes: list[str], *, by_rule: bool) -> None:
     rows = ask(failures.sources, rater, only=only)
+    whose = (
+        "Each mode's usual source, by the codebook"
+        if by_rule
+        else f"Source as judged by {rater} in each finding"
+    )
 
     def draw(data: alt.Data) -> alt.Chart:
         return (
@@ -220,7 +225,7 @@ def _sources(only: Selection, rater: str, codes: list[str]) -> None:
         draw,
         key="sources",
         alternative="Findings by category and source",
-        note=f"Source as judged by {rater} in each finding: language model, scaffolding, or both.",
+        note=f"{whose}: language model, scaffolding, or both.",
         empty="Nothing was found.",
     )
 

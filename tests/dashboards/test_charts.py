@@ -274,8 +274,13 @@ def test_sources_of_failures_stand_in_the_order_of_the_taxonomy(
         {"category": name, "code": f"{name}.1", "error_source": "both", "findings": 2} for name in ("P", "C")
     ]
     _asking(monkeypatch, failures, rows)
-    failures._sources(Selection(), "judge", ["C", "C.1", "P", "P.1"])
+    failures._sources(Selection(), "judge", ["C", "C.1", "P", "P.1"], by_rule=False)
     assert charts["sources"]["drawn"]["encoding"]["y"]["sort"] == ["C", "C.1", "P", "P.1"]
+    assert charts["sources"]["note"].startswith("Source as judged by judge in each finding")
+    failures._sources(Selection(), "detectors", ["C", "P"], by_rule=True)
+    assert charts["sources"]["note"].startswith("Each mode's usual source, by the codebook"), (
+        "none was judged"
+    )
 
 
 def test_a_balance_tells_a_condition_of_two_systems_apart_and_says_its_n(charts: dict[str, Row]) -> None:
