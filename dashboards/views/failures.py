@@ -118,7 +118,7 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
         return lines + points
 
     figures.chart(
-        _settings_title({row["setting"] for row in rows}),
+        _settings_title({str(row["setting"]) for row in rows}),
         rows,
         draw,
         key="settings",

@@ -237,8 +237,12 @@ _RATERS = """
         list_sort(list_distinct(list(seed)))::VARCHAR[] AS seeds,
         count(label) FILTER (WHERE repeat = 0) AS answers, count(error) FILTER (WHERE repeat = 0) AS errors,
         max(repeat) AS repeats,
+        count(label) FILTER (WHERE repeat = 0 AND NOT list_contains(labels, label)) AS unclear,
         count(DISTINCT (trajectory_id, event, codebook, code, rater_version)) FILTER (repeat > 0) AS repeated
-    FROM held_ratings GROUP BY rater ORDER BY kind, rater
+    FROM held_ratings
+    LEFT JOIN (SELECT name AS codebook, version AS codebook_version, code, labels FROM codebooks)
+        USING (codebook, codebook_version, code)
+    GROUP BY rater ORDER BY kind, rater
 """
 
 
@@ -292,9 +296,10 @@ def _judge(row: dict[str, Any]) -> str:
         else "",
     ]
     details = "; ".join(part for part in parts if part)
+    unclear = f" ({row['unclear']:,} unclear)" if row["unclear"] else ""
     return (
         f"{row['rater']} ({kind}{f'; {details}' if details else ''}) rated {', '.join(row['books'])}: "
-        f"{_of(row['answers'], 'answer')} and {_of(row['errors'], 'error')}."
+        f"{_of(row['answers'], 'answer')}{unclear} and {_of(row['errors'], 'error')}."
     )
 
 

@@ -85,6 +85,16 @@ def test_the_time_for_a_unit_is_told_once_however_many_codes_it_has(tmp_path: Pa
     assert "eva took 50 s per unit of failures (median of 3)" in "\n".join(methods.paragraphs(store, ["m"]))
 
 
+def test_unclear_answers_are_told_among_a_judge_s_answers(
+    tmp_path: Path,
+) -> None:
+    store = holding(tmp_path / "w", RUNS)
+    bot = {"rater": "m", "rater_kind": "llm", "code": "C.1"}
+    rate(store, [verdict(run.id, None, "failures", "unclear", **bot) for run in RUNS[:2]])
+    rate(store, [verdict(RUNS[2].id, None, "failures", "absent", **bot)])
+    assert "rated failures: 3 answers (2 unclear) and 0 errors." in "\n".join(methods.paragraphs(store, []))
+
+
 def test_every_prompt_is_listed_behind_the_methods(tmp_path: Path) -> None:
     table = methods.prompts(audited(tmp_path))
     assert table.appendix
