@@ -38,6 +38,7 @@ DELIVERED = "Where no success is logged, a run that delivered reached the goal."
 SHARES = frozenset(name for names in HEADLINES.values() for name in names)
 Arm = dict[str, Metric]
 UNFILTERED = "This is of all trajectories, whatever the filters leave out."
+BARE = "A share without an interval rests on too few independent runs: those of one instance count as one."
 UNFIT = "No trajectory fits the filters."
 ALL_MODES = "coaudit judge --codebook failures --model MODEL"
 """Asks a judge that can find every mode."""
@@ -82,10 +83,17 @@ def teamwork(store: Store, only: Selection | None = None) -> Answer:
     besides = " and those named above" * (len(top) > ARMS)
     many = f"Of {len(arms)} arms, the {ARMS} with most runs{besides} stand here."
     more: tuple[str, ...] = (many,) if rest else ()
+    if any(isinstance(cell, Number) and _is_bare(cell) for row in table.rows for cell in row):
+        more += (BARE,)
     if not any(own.get(name) for own in arms.values() for name in GOALS):
         more += ("No log says whether the goal was reached; coaudit outcomes import FILE adds it.",)
     sentences = (sentence for sentence, _ in extremes)
     return Answer(question, (*sentences, *more), table, "coaudit metrics --by system,condition")
+
+
+def _is_bare(cell: Number) -> bool:
+    """Whether a share has no interval; counts never have one."""
+    return cell.percent and cell.value is not None and not cell.interval
 
 
 def _empty_teamwork(store: Store, only: Selection | None) -> tuple[tuple[str], None, str]:

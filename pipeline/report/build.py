@@ -71,7 +71,7 @@ def build(
                 methods.prompts(store),
             ),
             methods=methods.paragraphs(
-                store, raters, corrected, only, compared=any(rows for _, rows in books)
+                store, raters, corrected, only, agreement=any(rows for _, rows in books)
             ),
             answers=questions,
             figures=drawing.figures(questions, table_4),

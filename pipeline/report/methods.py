@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...annotation.statistics.crowds import CROWD
-from ...annotation.statistics.estimate import LEAST, LEAST_SHARE
+from ...annotation.statistics.estimate import LEAST, LEAST_SHARE, WIDEST
 from ...schemas import GOLD, Rate
 from ...schemas.text import count_of
 from ..store import Selection, Store, day_of, dictionaries, execute
@@ -174,11 +174,11 @@ def paragraphs(
     corrected: Sequence[Rate] = (),
     only: Selection | None = None,
     *,
-    compared: bool = True,
+    agreement: bool = True,
 ) -> tuple[str, ...]:
     """The methods section: a paragraph for each thing that the workspace has used.
 
-    `compared`: whether agreement between any raters is reported.
+    `agreement`: whether agreement between any raters is reported.
     """
     with store.reading() as connection:
         left_out = dictionaries(connection, _LEFT_OUT)
@@ -198,15 +198,16 @@ def paragraphs(
         "A group's value is the mean over its trajectories, or the pooled ratio. Intervals are 95 %: Agresti "
         "and Coull's for shares, the same with the effective size for other bounded values, and Student's t "
         "for values without bounds, for counts and times on the log scale. Variances are by the "
-        "delete-one-cluster jackknife; runs of one instance are a cluster. Shares of fewer than "
-        f"{LEAST_SHARE} independent trajectories, and means and ratios of fewer than {LEAST}, have no "
-        "interval. Where units lack ratings, the rated ones represent them.",
+        "delete-one-cluster jackknife; runs of one instance are a cluster. An interval needs "
+        f"{LEAST} clusters, that of a share without runs of one instance {LEAST_SHARE}; one that leaves "
+        f"everything possible, or reaches beyond {WIDEST:g} times a count, is left out. Where units lack "
+        "ratings, the rated ones represent them.",
         "Tests are studentised permutation tests, paired by the instances that both groups ran. For values "
         "with a bound, p is at least that of Welch's t on the log or logit scale, and that of Fisher's table "
         "for values at a bound.",
         "Initiative entropy is H = −Σ pᵢ log_N pᵢ over the N members of the team (the environment is not "
         "one); it is 0 if a member takes no initiative, or nobody does.",
-        *([AGREEMENT_METHOD] if compared else []),
+        *([AGREEMENT_METHOD] if agreement else []),
         *((RATES_METHOD, *_estimators(corrected)) if people else ()),
         *(f"Left out: {_of(row['n'], 'rating')}, because {row['reason']}." for row in left_out),
         *_not_read(bad),

@@ -272,6 +272,16 @@ def test_a_judge_that_failed_everywhere_has_not_found_none(tmp_path: Path) -> No
     assert answer.further == "coaudit report --full"
 
 
+def test_shares_without_an_interval_say_why(tmp_path: Path) -> None:
+    """Seven runs of two instances stood without an interval or a word beside four with one."""
+    runs = [run("one", n, n % 2) for n in range(7)]
+    assert answers.BARE not in answers.teamwork(holding(tmp_path / "own", runs)).sentences
+    same = [one.model_copy(update={"instance": str(n % 2)}) for n, one in enumerate(runs)]
+    answer = answers.teamwork(holding(tmp_path / "same", same))
+    assert answer.sentences[-1] == answers.BARE
+    assert answer.table and isinstance(cell := answer.table.rows[0][3], Number) and not cell.interval
+
+
 def test_unclear_answers_are_no_failed_ones_and_asking_the_same_judge_again_is_no_way_on(
     tmp_path: Path,
 ) -> None:
