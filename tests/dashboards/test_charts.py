@@ -16,7 +16,7 @@ from coaudit.annotation.statistics.estimate import Estimate
 from coaudit.dashboards.drawing import figures, groups
 from coaudit.dashboards.views import agreement, efficiency, failures, process
 from coaudit.pipeline.analyze.failures import Share
-from coaudit.pipeline.report import Table
+from coaudit.pipeline.report import Number, Table
 from coaudit.pipeline.store import Selection
 from coaudit.schemas import Agreement, Metric, Trajectory
 from tests.pipeline import stores
@@ -165,6 +165,24 @@ def test_of_groups_with_one_name_in_two_systems_the_table_has_those_that_are_sho
     _asking(monkeypatch, process, alone)
     process._by_group(Selection(), "system", None, {("–", "rehac")})
     assert [row[:2] for row in drawn[1].rows] == [("rehac", "rehac")]
+
+
+def test_of_groups_without_any_value_the_table_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chat's row had a system, a condition and nothing else."""
+    drawn: list[Table] = []
+    monkeypatch.setattr(figures, "table", lambda table, **_: drawn.append(table))
+    group: dict[str, str | None] = {"system": "chat", "condition": "x"}
+    why = "no steps"
+    _asking(monkeypatch, process, [Metric(metric="error_rate", group=group, value=None, n=0, reason=why)])
+    process._by_group(Selection(), "condition", None, {("chat", "x")})
+    assert drawn[0].columns[2:] == ("Failed steps",)
+    assert isinstance(cell := drawn[0].rows[0][2], Number) and cell.note == why
+
+
+def test_units_that_are_nearly_all_rated_are_not_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = Metric(metric="initiative_entropy", value=0.9, n=9, rater="rules", answered=0.996)
+    _asking(monkeypatch, process, [row])
+    assert process._coverage(Selection(), "rules").endswith("Initiative entropy (H_init) 99.6 %.")
 
 
 def _share(code: str, group: tuple[str, ...], n: int) -> Share:
