@@ -74,7 +74,7 @@ def teamwork(store: Store, only: Selection | None = None) -> Answer:
     table = Table(
         name="teamwork",
         title=question,
-        caption=f"Shares with their 95 % intervals.{f' {DELIVERED}' if GOALS[-1] in goals.values() else ''}",
+        caption=f"Shares with their 95 % intervals.{f' {DELIVERED}' if _by_delivery(arms, goals) else ''}",
         columns=("System", "Condition", "Runs", *HEADLINES),
         rows=tuple((*arm, count(sizes[arm]), *_headlines(arms[arm], goals[arm[0]])) for arm in top),
         heads=2,
@@ -89,6 +89,12 @@ def teamwork(store: Store, only: Selection | None = None) -> Answer:
         more += ("No log says whether the goal was reached; coaudit outcomes import FILE adds it.",)
     sentences = (sentence for sentence, _ in extremes)
     return Answer(question, (*sentences, *more), table, "coaudit metrics --by system,condition")
+
+
+def _by_delivery(arms: dict[tuple[str, str], Arm], goals: dict[str, str]) -> bool:
+    """Whether any arm's share of runs that reached the goal is one of runs that delivered."""
+    rows = (own.get(GOALS[-1]) for (system, _), own in arms.items() if goals[system] == GOALS[-1])
+    return any(row is not None and row.value is not None for row in rows)
 
 
 def _is_bare(cell: Number) -> bool:

@@ -317,7 +317,11 @@ def test_logs_without_an_outcome_say_how_to_add_one(tmp_path: Path) -> None:
     store = holding(
         tmp_path / "open", [run("one", 0, 1).model_copy(update={"outcomes": (), "system": "own"})]
     )
-    assert any("outcomes import" in sentence for sentence in answers.teamwork(store).sentences)
+    answer = answers.teamwork(store)
+    assert any("outcomes import" in sentence for sentence in answer.sentences)
+    assert answer.table and answers.DELIVERED not in answer.table.caption, (
+        "none delivered, as far as is known"
+    )
 
 
 @pytest.mark.long
