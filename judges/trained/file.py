@@ -152,7 +152,7 @@ def _model_document(model: Model) -> dict[str, Any]:
         "terms": _text(model.terms),
         "process": _text(model.process),
         "groups": _text([*model.fold_of]),
-        "fold_of": np.array([*model.fold_of.values()], dtype=np.int64),
+        "fold_of": np.array([*model.fold_of.values()]),
         "parts": [_part_document(part) for part in (model.whole, *model.folds)],
     }
 
@@ -218,9 +218,11 @@ def _names(content: Any) -> list[str]:
 
 
 def _array(content: Any, kind: type) -> Any:
-    """An array as numbers or texts; ValueError for lists, which in a few lines may stand for billions."""
+    """An array as numbers; ValueError for lists, which in a few lines may stand for billions."""
     import numpy as np
 
     if not isinstance(content, np.ndarray):
         raise ValueError(f"{type(content).__name__} where an array belongs")
+    if kind is int and content.dtype.kind != "i":
+        raise ValueError(f"{content.dtype} where whole numbers belong")
     return content.astype(kind, copy=False)

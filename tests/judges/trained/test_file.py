@@ -23,6 +23,13 @@ pytestmark = pytest.mark.library
 BOOK = codebooks.load("initiative")
 
 
+class Folds(dict[str, int]):
+    """Numbers of folds of which none is whole, as a foreign file may have them."""
+
+    def values(self) -> Any:
+        return [np.nan]
+
+
 def loaded(path: Path, model: Model) -> Model:
     file.save(path, BOOK, {"initiative": model})
     return file.load(path, BOOK)[1]["initiative"]
@@ -138,6 +145,7 @@ def test_a_model_that_is_not_whole_is_refused(tmp_path: Path) -> None:
         replace(model, folds=()),
         replace(model, folds=(replace(model.folds[0], labels=["maybe", "no"]), *model.folds[1:])),
         replace(model, fold_of={"0": -1}),
+        replace(model, fold_of=Folds({"0": 0})),
     ]
     for one in damaged:
         with pytest.raises(JudgeError, match="not a trained judge"):
