@@ -82,6 +82,8 @@ def learn(examples: Sequence[Example]) -> Fit:
         rows = np.flatnonzero(holdout)
         for row, answer in zip(rows, lesson.answers(part, rows), strict=True):
             answers[row] = answer
+    if held_out != "unit":  # a log may be read again with another instance
+        fold_of |= {one.trajectory: fold_of[group] for one, group in zip(examples, groups, strict=True)}
     return Fit(lesson.model(whole, parts, fold_of), held_out, answers)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -89,3 +91,13 @@ def test_of_one_instance_trajectories_are_held_out_and_of_one_trajectory_units(
 def units_of_one(asked: list[Unit]) -> list[Unit]:
     """Units of the trajectory of the first, with the words of others."""
     return [unit.model_copy(update={"trajectory_id": asked[0].trajectory_id}) for unit in asked[6:40]]
+
+
+@pytest.mark.long
+def test_a_log_that_is_read_again_with_another_instance_is_not_known_by_heart() -> None:
+    asked, labels = noise()
+    items = [replace(one, instance=f"of {one.trajectory}") for one in examples(asked, labels)]
+    learnt = learn(items)
+    assert learnt.held_out == "instance"
+    judge = TrainedJudge(BOOK, "chance", "1", {"initiative": learnt.model}, {})
+    assert answers(judge, asked) == learnt.answers
