@@ -54,6 +54,13 @@ class Changes:
         return changes
 
 
+def tells_verdict(event: Event, change: Change) -> bool:
+    """Whether a change is no part of the work but what was thought of it: what an environment answers to the
+    end of the work (ReHAC's "reward = 1"), or a logged step, which has the reward. Who rates is not told."""
+    part = change.path.partition(".")[0]
+    return change.view == "public" and (part == LOGGED or (part == RESULT and event.kind == "finish"))
+
+
 def leaves(state: JsonValue, indent: int | None, path: str = "") -> Iterator[tuple[str, str]]:
     """The leaves of a state as text, by their path."""
     if isinstance(state, dict):

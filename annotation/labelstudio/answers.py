@@ -214,7 +214,7 @@ def _regions(
                 strange.append([name])
                 continue
             error_source = source if source in config.SOURCES else None
-            quote = re.sub(r"^\[\d+\] ", "", str(value.get("text") or ""))[:QUOTE]
+            quote = re.sub(r"^\[\d+(?:, [\w ]+)?\] ", "", str(value.get("text") or ""))[:QUOTE]
             findings.setdefault(codes[name], []).append(_Finding(cites, quote, error_source))  # type: ignore[arg-type]
     return findings
 

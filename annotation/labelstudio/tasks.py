@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...schemas import Codebook, Event, JsonValue, Trajectory, content_hash
-from ...schemas.changes import Changes, leaves
+from ...schemas.changes import LOGGED, RESULT, Changes, leaves, tells_verdict
+from ...schemas.clock import Clock
 from ...schemas.text import INVISIBLE
 from .config import EARLIER, FINAL, LATER, TRANSCRIPT, UNIT, WHOLE, is_folded, is_parted
 
@@ -71,13 +72,17 @@ class Line:
 class Log:
     """A trajectory as annotators see it: what all tasks on it have in common is made once."""
 
-    def __init__(self, trajectory: Trajectory) -> None:
+    def __init__(self, trajectory: Trajectory, background: str | None = None) -> None:
         self.trajectory = trajectory
+        self.background = background
 
     @cached_property
     def lines(self) -> Sequence[Line]:
-        """All of it."""
-        return tuple(lines(self.trajectory))
+        """All of it, after what one must know of the task and the log does not say."""
+        whole = tuple(lines(self.trajectory))
+        if not (self.background and whole):
+            return whole
+        return (Line("Background", clean(self.background), whole[0].seq), *whole)
 
     @cached_property
     def final_state(self) -> str:
@@ -123,15 +128,16 @@ def task(
 
 
 def lines(trajectory: Trajectory) -> Iterator[Line]:
-    """Every event as lines: what was done, how it failed, and what it changed."""
+    """Every event as lines: what was done and when, how it failed, and what it changed."""
     names = _names(trajectory)
-    changes = Changes(trajectory.states, INDENT)
+    changes, clock = Changes(trajectory.states, INDENT), Clock()
     for event in trajectory.events:
         if event.live_only:
             continue
         for notice in event.notices:
             yield Line("Environment", f"[{event.seq}] (notice) {clean(notice.text)}", event.seq)
-        yield Line(names[event.actor], f"[{event.seq}] {clean(describe(event))}", event.seq, is_event=True)
+        place = f"{event.seq}, {after}" if (after := clock.of(event)) else f"{event.seq}"
+        yield Line(names[event.actor], f"[{place}] {clean(describe(event))}", event.seq, is_event=True)
         yield from _changes(event, changes, names)
 
 
@@ -185,14 +191,16 @@ def describe(event: Event) -> str:
 
 
 def final_state(trajectory: Trajectory) -> str:
-    """What the team shared at the end, in full; an explanation where the log holds no states."""
+    """What the team shared at the end, in full; an explanation where the log holds no such state."""
     last: dict[str, str] = {}
     for event in trajectory.events:
         last.update(event.states)
     digest = last.get("public")
-    if digest is None or digest not in trajectory.states:
+    parts = leaves(trajectory.states.get(digest or ""), INDENT)
+    lasting = [(path, text) for path, text in parts if path.partition(".")[0] not in (RESULT, LOGGED)]
+    if not lasting:
         return "(the log holds no state of the shared work)"
-    return clean("\n\n".join(f"{path}:\n{text}" for path, text in leaves(trajectory.states[digest], INDENT)))
+    return clean("\n\n".join(f"{path}:\n{text}" for path, text in lasting))
 
 
 def clean(text: str) -> str:
@@ -246,7 +254,7 @@ def _changes(event: Event, changes: Changes, names: dict[str, str]) -> Iterator[
         whose = (
             "shared state" if change.view == "public" else f"seen by {names.get(change.view, change.view)}"
         )
-        if change.text.strip() not in description:
+        if change.text.strip() not in description and not tells_verdict(event, change):
             text = f"[{event.seq}] {whose} · {clean(change.path)}:\n{clean(_shorten(change.text, STATE))}"
             yield Line("State", text, event.seq)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ...schemas import Action, Event
 from ...schemas.text import BYTES_PER_TOKEN
 from ..clients import Question
-from .results import EventWithResult, shorten, within
+from .results import PromptEvent, shorten, within
 
 SAFETY = 0.8
 """Share of a context that is filled by estimate, since the estimate may be short."""
@@ -67,12 +67,14 @@ class Context:
 
     def trim(self, event: Event, room: int) -> Event:
         """An event that is too long, cut for the room: the middle of each long text is left out."""
-        result = event.result if isinstance(event, EventWithResult) else ()
-        most = int(room * BYTES_PER_TOKEN * 0.9) // (1 + bool(event.action) + bool(result))
+        result, briefings = (event.result, event.briefings) if isinstance(event, PromptEvent) else (None, ())
+        parts = 1 + bool(event.action) + bool(result) + bool(briefings)
+        most = int(room * BYTES_PER_TOKEN * 0.9) // parts
         text = event.text and _cut(event.text, most)
         update: dict[str, object] = {"text": text, "action": event.action and _cut_action(event.action, most)}
-        if result:
-            update["result"] = within([replace(one, text=_cut(one.text, most)) for one in result], most)
+        for name, changes in (("result", result), ("briefings", briefings)):
+            if changes:
+                update[name] = within([replace(one, text=_cut(one.text, most)) for one in changes], most)
         return event.model_copy(update=update)
 
 

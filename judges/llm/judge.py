@@ -22,7 +22,7 @@ from .answers import Answer, answer_of
 from .context import Context
 from .prompts import rubric
 
-REVISION = 4
+REVISION = 5
 """Revision of what is written here and in the prompts around a codebook, and of how events are shown; it is
 part of every judge's version."""
 OVERLAP = 0.2
@@ -38,6 +38,8 @@ class Case:
     mark: str
     result: str | None = None
     """The final text of the team's work, where the log holds it."""
+    background: str | None = None
+    """What one must know of the task, and the log does not say; it comes with the transcript."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class LLMJudge:
             yield whole
             return
         empty = self._piece(case, ())
-        room = context.room(empty.question)
+        room = context.room(empty.question) - context.count("\n\n".join(background(case)))
         if room < 200:
             raise ContextTooSmall(
                 f"the model's context of {context.limit} tokens is too small for codebook "
@@ -133,7 +135,9 @@ class LLMJudge:
         return tuple(event for event in events if not event.live_only)
 
     def _piece(self, case: Case, events: tuple[Event, ...]) -> Piece:
-        parts = [quoting.transcript(events, case.unit.participants, case.mark)] if events else []
+        parts: list[str] = []
+        if events:
+            parts = [*background(case), quoting.transcript(events, case.unit.participants, case.mark)]
         parts += self.question_parts(case, alone=not events)
         question = Question((self._system, Message("user", "\n\n".join(parts))), self._form)
         return Piece(question, events or case.unit.events)
@@ -169,6 +173,13 @@ class LLMJudge:
         if self.context == "none":
             parts.append(quoting.transcript(unit.events, unit.participants, mark))
         return parts
+
+
+def background(case: Case) -> list[str]:
+    """What comes before a case's transcript, if anything."""
+    if not case.background:
+        return []
+    return [f"Background, not to be rated:\n{quoting.block('background', case.background, case.mark)}"]
 
 
 def windows(events: Sequence[Event], case: Case, context: Context, room: int) -> Iterator[tuple[Event, ...]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ...schemas import Event
 from . import quoting
-from .judge import Case, LLMJudge
+from .judge import Case, LLMJudge, background
 
 
 @dataclass
@@ -79,7 +79,8 @@ class _Transcript:
         """The hash of all that comes before the events, where these are the actors."""
         digest = self._start.copy()
         legend = quoting.who_is_who(actors, self._names)
-        _update(digest, "\n".join([f"<<transcript {self._case.mark}>>", *legend]))
+        transcript = "\n".join([f"<<transcript {self._case.mark}>>", *legend])
+        _update(digest, "\n\n".join([*background(self._case), transcript]))
         return digest
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from ...schemas import Event, Participant
 from ...schemas.changes import RESULT, Change
 from ...schemas.text import INVISIBLE
-from .results import EventWithResult
+from .results import PromptEvent
 
 _TEMPLATE = re.compile(
     r"<(?=\|)|<(?=｜)|<(?=/?[A-Za-z_][\w.:-]{0,40}>)|<(?=</?SYS>>)|\[(?=/?g?[A-Z][A-Z_ ]{1,40}\])"
@@ -74,9 +74,14 @@ def who_is_who(actors: Iterable[str], names: Mapping[str, str]) -> list[str]:
 
 
 def event_lines(event: Event, who: str) -> str:
-    """An event: number, actor and kind in a line of our own words, all that was said or done quoted below."""
-    parts = [f"[{event.seq}] {who}: {event.kind}" + (" (failed)" if event.status == "failed" else "")]
-    parts += _notices(event)
+    """An event: number, actor and kind in a line of our own words, all that was said or done quoted below,
+    and what came before it from others above."""
+    more = event if isinstance(event, PromptEvent) else None
+    head = f"[{event.seq}] {who}: {event.kind}" + (" (failed)" if event.status == "failed" else "")
+    parts = _notices(event)
+    for one in more.briefings if more else ():
+        parts += ["(told to an agent:)", lines(f"{one.view}: {one.text}")]
+    parts.append(f"{head}, {more.after}" if more and more.after else head)
     if event.text:
         parts.append(lines(event.text))
     if event.action:
@@ -87,8 +92,8 @@ def event_lines(event: Event, who: str) -> str:
             parts.append(lines(event.action.raw))
     if event.error:
         parts.append(lines(f"error: {event.error}"))
-    if isinstance(event, EventWithResult):
-        parts += _result(event.result) or ["(after it, the state is as it was)"]
+    if more and more.result is not None:
+        parts += _result(more.result) or ["(after it, the state is as it was)"]
     return "\n".join(parts)
 
 
@@ -150,6 +155,4 @@ def _result(changes: Iterable[Change]) -> list[str]:
 
 
 def _notices(event: Event) -> list[str]:
-    return [
-        line for notice in event.notices for line in ("(before it, the environment:)", lines(notice.text))
-    ]
+    return [line for notice in event.notices for line in ("(the environment:)", lines(notice.text))]

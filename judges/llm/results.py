@@ -1,8 +1,9 @@
-"""What came of events, as a judge is shown it: what a tool gave back, and what changed in the state.
+"""What came of events and when, as a judge is shown it: what a tool gave back, what changed in the state.
 
 Of the views of a state a judge sees the one that the team shares and, after an agent's action, the agent's
-own, where results of its searches are. What the log gives as told to a model (its prompt) is no result, and
-what an environment answers to the end of the work is left out: it is a verdict (ReHAC's "reward = 1").
+own, where results of its searches are. What a model was told before it began is no result and stands by
+itself, once; prompts that repeat what is known are left out, and what an environment answers to the end of
+the work: it is a verdict (ReHAC's "reward = 1").
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...schemas import Event, Events, Trajectory
-from ...schemas.changes import LOGGED, RESULT, Change, Changes
+from ...schemas.changes import RESULT, Change, Changes, tells_verdict
+from ...schemas.clock import Clock
 from ...schemas.codebook import Views
 
 HEAD, TAIL = 1500, 500
 """Characters of the beginning and the end of a long text that are shown."""
-PROMPTS = {"prompt", "system"}
-"""The parts of an agent's own view that hold what its model was told, also before a log's first action."""
+BRIEFING = "system"
+"""The part of an agent's own view that holds what its model was told of its part before it began."""
+PROMPTS = {"prompt", BRIEFING}
+"""The parts of an agent's own view that hold what its model was told."""
 PATH = 120, 40
 """The same for keys, which may be texts of a log as well."""
 MOST = 8000
@@ -28,39 +32,62 @@ LONG = 40
 one may stand there by chance."""
 
 
-class EventWithResult(Event):
-    """An event with what came of it; nothing where an agent's action left all that it sees as it was."""
+class PromptEvent(Event):
+    """An event with what the log says of it elsewhere."""
 
-    result: tuple[Change, ...] = ()
+    result: tuple[Change, ...] | None = None
+    """What came of it, () where an agent's action left all that it sees as it was; None: not known."""
+    after: str = ""
+    """How long after the start it came, where that is said."""
+    briefings: tuple[Change, ...] = ()
+    """What agents were told beforehand: each agent's first, once where several were told the same."""
 
 
 def with_results(trajectory: Trajectory, views: Views = "team") -> Trajectory:
-    """The trajectory, each event with what came of it and that it does not say itself; without states.
+    """The trajectory, each event with what came of it and that it does not say itself, and when; without
+    states.
 
     With `all` views also what people and other agents see.
     """
-    if not trajectory.states:
+    if not trajectory.states and not any(event.time for event in trajectory.events):
         return trajectory
     people = {one.name for one in trajectory.participants if one.kind == "human"}
     agents = {one.name for one in trajectory.participants if one.kind == "agent"} - people
-    changes = Changes(trajectory.states)
+    changes, clock = Changes(trajectory.states), Clock()
     rows = []
+    unbriefed = set(agents)
     for event in trajectory.events:
         if not event.live_only:
             is_own = event.kind == "action" and event.actor in agents
             visible = {*event.states} if views == "all" else {"public", event.actor} if is_own else {"public"}
             is_known = is_own and event.states.get(event.actor) in trajectory.states
-            event = _with_result(event, [one for one in changes.of(event) if one.view in visible], is_known)
+            news = changes.of(event)
+            own = [one for one in news if one.view in visible]
+            event = _with_result(event, own, clock.of(event), _briefings(news, unbriefed), is_known)
         rows.append(event)
     return trajectory.model_copy(update={"events": Events(rows=tuple(rows)), "states": {}})
 
 
-def _with_result(event: Event, changes: list[Change], is_known: bool) -> Event:
-    """The event with what it changed; `is_known`: that it changed nothing would show, too."""
-    result = [_shown(event, one) for one in changes if not (_is_hidden(event, one) or _says(event, one))]
-    if not result and (changes or not is_known):
+def _briefings(changes: list[Change], unbriefed: set[str]) -> tuple[Change, ...]:
+    """What agents that have not been briefed are told; they are no longer `unbriefed` then."""
+    names: dict[str, list[str]] = {}
+    for one in changes:
+        if one.view in unbriefed and one.path.partition(".")[0] == BRIEFING:
+            names.setdefault(shorten(one.text, HEAD, TAIL), []).append(one.view)
+    briefings = [Change(", ".join(views), BRIEFING, text) for text, views in names.items()]
+    unbriefed.difference_update(*names.values())
+    return within(briefings, MOST) if briefings else ()
+
+
+def _with_result(
+    event: Event, changes: list[Change], after: str, briefings: tuple[Change, ...], is_known: bool
+) -> Event:
+    """The event with what it changed and when; `is_known`: that it changed nothing would show, too."""
+    parts = [_shown(event, one) for one in changes if not (_is_hidden(event, one) or _says(event, one))]
+    result = within(parts, MOST) if parts or (is_known and not changes) else None
+    if result is None and not after and not briefings:
         return event
-    return EventWithResult.model_construct(**vars(event), result=within(result, MOST))
+    return PromptEvent.model_construct(**vars(event), result=result, after=after, briefings=briefings)
 
 
 def _shown(event: Event, change: Change) -> Change:
@@ -70,10 +97,8 @@ def _shown(event: Event, change: Change) -> Change:
 
 
 def _is_hidden(event: Event, change: Change) -> bool:
-    part = change.path.partition(".")[0]
-    if change.view != "public":
-        return part in PROMPTS
-    return part == LOGGED or (part == RESULT and event.kind == "finish")
+    is_prompt = change.view != "public" and change.path.partition(".")[0] in PROMPTS
+    return is_prompt or tells_verdict(event, change)
 
 
 def _says(event: Event, change: Change) -> bool:

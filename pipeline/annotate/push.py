@@ -17,6 +17,7 @@ from ...annotation.labelstudio import tasks as labelstudio_tasks
 from ...schemas import Codebook, Rating, Trajectory
 from ...schemas.unit import unit_hash
 from ..errors import CoauditError, UsageError
+from ..judge.background import Backgrounds
 from ..store import Store, dictionaries, disk
 from ..store.samples import Sample, SampledUnit
 from ..store.stream import stream
@@ -217,8 +218,8 @@ _AGREED = "no two people differ on it now"
 class _Source:
     """A trajectory that tasks are made of."""
 
-    def __init__(self, trajectory: Trajectory, book: Codebook) -> None:
-        self.log = labelstudio_tasks.Log(trajectory)
+    def __init__(self, trajectory: Trajectory, book: Codebook, background: str | None) -> None:
+        self.log = labelstudio_tasks.Log(trajectory, background)
         whole = book.unit == "trajectory"
         self.units = {None if whole else events[0].seq: events for events in spans(trajectory, book.unit)}
         """seq of the unit's first event (None: the whole trajectory) -> its events."""
@@ -234,9 +235,11 @@ def _with_sources(
     trajectories = itertools.chain.from_iterable(
         stream(store, [(key, sizes[key]) for key in ids], AT_ONCE, states=True)
     )
+    backgrounds = Backgrounds(store)
     ahead = next(trajectories, None)
     for key, own in itertools.groupby(units, attrgetter("trajectory")):
-        source = _Source(ahead, book) if ahead is not None and ahead.id == key else None
+        is_there = ahead is not None and ahead.id == key
+        source = _Source(ahead, book, backgrounds.of(ahead)) if ahead and is_there else None
         yield from ((unit, source) for unit in own)
         ahead = ahead if source is None else next(trajectories, None)
 

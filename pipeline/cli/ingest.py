@@ -57,7 +57,8 @@ def ingest(
     tag: TagOption = None,
     max_steps: MaxSteps = None,
     reference: Annotated[
-        Path | None, typer.Option(help="Folder of Collab-Overcooked's reference action trajectories.")
+        Path | None,
+        typer.Option(help="Folder of Collab-Overcooked's reference action trajectories and recipes."),
     ] = None,
     copy: Annotated[
         bool, typer.Option("--copy", help="Archive the logs under raw/ of the workspace.")

@@ -83,6 +83,10 @@ class LazyGroup(typer.core.TyperGroup):
         super().__init__(**settings)
         self.commands = Commands()  # type: ignore[assignment]  # nothing is added to them
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """What is left for the command."""
+        return super().parse_args(ctx, _workspace_first(args))
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names, in the order of the help."""
         return list(COMMANDS)
@@ -174,6 +178,16 @@ def _escapes(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return json_escapes(error.object[error.start : error.end]), error.end
+
+
+def _workspace_first(args: list[str]) -> list[str]:
+    """The arguments with the workspace before the command, where some write it behind."""
+    end = args.index("--") if "--" in args else len(args)
+    for place, word in enumerate(args[:end]):
+        if word == "--workspace" or word.startswith("--workspace="):
+            after = place + 2 - ("=" in word)
+            return [*args[place:after], *args[:place], *args[after:]]
+    return args
 
 
 def _check_arguments() -> None:

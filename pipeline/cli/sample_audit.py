@@ -35,9 +35,7 @@ def run(folder: Path, say: Callable[[str], None]) -> tuple[Path, str]:
         raise CoauditError(f"{folder}: contains something other than an earlier demo")
     say("Reading the sample logs of four systems ...")
     data = samples()
-    read = ingest(
-        store, [data / name for name in SYSTEMS], ReadOptions(), reference=data / "overcooked" / "reference"
-    )
+    read = ingest(store, [data / name for name in SYSTEMS], ReadOptions(), reference=data / "overcooked")
     say(
         f"  {count_of(read.trajectories, 'trajectory', 'trajectories')} with "
         f"{count_of(read.events, 'event', 'events')}, {read.unchanged} unchanged"

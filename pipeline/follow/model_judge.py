@@ -24,6 +24,7 @@ from ...schemas import Rating, Trajectory, Unit
 from ...schemas.text import count_of
 from ..judge import Scope, Summary
 from ..judge import model as model_judging
+from ..judge.background import Backgrounds
 from ..judge.model import Jobs, Model, State, work
 from ..judge.questions import Job, Planner
 from ..judge.scope import PriorRating, PriorRatings, Say, prior_ratings, wait_notice
@@ -87,6 +88,7 @@ class ModelJudge:
         )
         self._context = Context(model.context)
         self._secret = sink.store.workspace.secret()
+        self._backgrounds = Backgrounds(sink.store)
         judges = [model.judge(book, scope) for book in scope.books]
         self._makers = [(judge, model.maker(judge)) for judge in judges]
         self._views = {judge.codebook.views for judge in judges}
@@ -283,7 +285,7 @@ class ModelJudge:
         logs = {views: with_results(trajectory, views) for views in self._views}
         for judge, maker in self._makers:
             book = judge.codebook
-            planner = Planner(judge, maker, self.scope, self._secret, Summary())
+            planner = Planner(judge, maker, self.scope, self._secret, Summary(), self._backgrounds.of)
             units: list[tuple[Trajectory, Unit, list[PriorRating]]] = []
             log = logs[book.views]
             for unit in complete_units(log, book, is_over=is_over):

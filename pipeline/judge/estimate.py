@@ -15,6 +15,7 @@ from ...schemas import Codebook
 from ...schemas.text import count_of
 from ..store import Store
 from ..store.stream import Size
+from .background import Backgrounds
 from .model import Model
 from .open_work import open_work
 from .questions import Job, Planner
@@ -115,7 +116,8 @@ def _look(
     if scope.limit == 0:
         return _Look()
     judge, summary = model.judge(book, scope), Summary()
-    planner = Planner(judge, model.maker(judge), replace(scope, limit=None), secret, summary)
+    unlimited = replace(scope, limit=None)
+    planner = Planner(judge, model.maker(judge), unlimited, secret, summary, Backgrounds(store).of)
     order = random.Random(0).sample(sizes, len(sizes))
     some_sizes = _some(order)
     some_batches = batches(store, book, read(store, some_sizes, book.views))

@@ -19,6 +19,7 @@ from ...schemas import Rating, canonical_json
 from ..errors import StoreError
 from ..store import Store
 from ..store.ledger import RatingLedger
+from .background import Backgrounds
 from .model import Jobs, Model, State, askers, interruptible, work
 from .open_work import OpenWork, note_answered, open_work
 from .questions import Planner
@@ -188,10 +189,10 @@ async def _feed(
     pending: dict[str, OpenWork],
 ) -> None:
     secret = store.workspace.secret()
-    rest = scope
+    rest, backgrounds = scope, Backgrounds(store)
     for book in scope.books:
         judge = askers[book.name].judge
-        planner = Planner(judge, model.maker(judge), rest, secret, sink.state.summary)
+        planner = Planner(judge, model.maker(judge), rest, secret, sink.state.summary, backgrounds.of)
         about = await asyncio.to_thread(open_work, store, planner.maker, rest, secret)
         sink.state.summary.already += about.n_settled
         pending[book.name] = about

@@ -8,7 +8,7 @@ asked once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -70,6 +70,7 @@ class Planner:
     scope: Scope
     secret: bytes
     summary: Summary
+    background: Callable[[Trajectory], str | None]
     copies: list[Rating] = field(default_factory=list)
     """Ratings copied from another rater's, who asked the same model the same question."""
     units: int = 0
@@ -96,7 +97,8 @@ class Planner:
                 current = trajectory.id
             if self.is_full:
                 break
-            case = Case(unit, nonce(self.secret, trajectory.id), result_of(trajectory))
+            mark = nonce(self.secret, trajectory.id)
+            case = Case(unit, mark, result_of(trajectory), self.background(trajectory))
             key, copies_before = self._hashes.of(case), len(self.copies)
             repeats = [
                 repeat

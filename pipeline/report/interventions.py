@@ -167,7 +167,7 @@ def _row(condition: str | None, kind: str, state: dict[str, Any]) -> tuple[Cell,
     return (
         condition or "–",
         kind,
-        (state["question"] or state["instance"] or "–")[:LONGEST],
+        _task(state)[:LONGEST],
         step["step"][:LONGEST],
         Number(state["advantage"], of=place),
         Number(state["reward_human"]),
@@ -199,8 +199,14 @@ def lines(document: dict[str, Any]) -> list[str]:
     return result
 
 
+def _task(state: dict[str, Any]) -> str:
+    """The question; of a tree, which holds none, its number."""
+    instance = f"instance {state['instance']}" if state["instance"] else "–"
+    return state["question"] or instance
+
+
 def _line(state: dict[str, Any]) -> str:
     step = state["human_steps"][0]
-    where = f"step {state['depth']}  {state['question'] or state['instance']}"
+    where = f"step {state['depth']}  {_task(state)}"
     what = f"{step['step']}  ({step['trajectory']} event {step['event']})"
     return f"A = {state['advantage']:+.3f}  {where}  -> {what}"

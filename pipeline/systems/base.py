@@ -100,6 +100,10 @@ def _no_measures(trajectory: Trajectory, references: References, limit: TimeLimi
     return iter(())
 
 
+def _no_background(trajectory: Trajectory, references: References) -> str | None:
+    return None
+
+
 def _no_references(folder: Path) -> tuple[Mapping[str, Model], list[Quarantined]]:
     return {}, []
 
@@ -154,6 +158,8 @@ class System:
         default_factory=dict
     )
     """Codebook -> its detector, which needs the trajectory and not a unit alone; None where it can't tell."""
+    background: Callable[[Trajectory, References], str | None] = _no_background
+    """What models and people who rate must know of a trajectory's task, and its log does not say."""
     reference: type[Model] | None = None
     """The type of what `read_references` finds."""
     read_references: Callable[[Path], tuple[Mapping[str, Model], list[Quarantined]]] = _no_references

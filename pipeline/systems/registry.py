@@ -69,6 +69,12 @@ def findings(
     return system.findings[codebook](trajectory, references.get(system.name, {}))
 
 
+def background(trajectory: Trajectory, references: Mapping[str, References]) -> str | None:
+    """What who rates a trajectory must know of its task, and its log does not say."""
+    system = SYSTEMS.get(trajectory.system)
+    return system.background(trajectory, references.get(system.name, {})) if system else None
+
+
 def parsed_references(rows: Iterable[tuple[str, str, str]]) -> dict[str, References]:
     """System -> its references, from rows of (system, task, content)."""
     references: dict[str, dict[str, object]] = {}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import Any, Literal
+
+from ....schemas.clock import moment
 
 Order = Literal["step", "time"]
 Pair = tuple[int | None, int | None]
@@ -39,24 +40,15 @@ def pairs(left: Sequence[dict[str, Any]], right: Sequence[dict[str, Any]], order
 
 def elapsed(events: Sequence[dict[str, Any]]) -> list[float]:
     """Seconds of each event since the first with a time, never decreasing; empty where none has a time."""
-    moments = [_moment(event["time"]) for event in events]
-    began = next((moment for moment in moments if moment is not None), None)
+    moments = [moment(event["time"]) for event in events]
+    began = next(filter(None, moments), None)
     if began is None:
         return []
     seconds, last = [], 0.0
-    for moment in moments:
-        last = last if moment is None else max(last, (moment - began).total_seconds())
+    for now in moments:
+        last = last if now is None else max(last, (now - began).total_seconds())
         seconds.append(last)
     return seconds
-
-
-def _moment(time: str | None) -> datetime | None:
-    """A time with its offset; one without an offset is taken for UTC."""
-    try:
-        moment = datetime.fromisoformat(time) if time else None
-    except ValueError:
-        return None
-    return moment.replace(tzinfo=moment.tzinfo or UTC) if moment else None
 
 
 def side_by_side(left: Sequence[str], right: Sequence[str], rows: Sequence[Pair]) -> str:

@@ -20,6 +20,13 @@ def _reference(trajectory: Trajectory, by_task: References) -> Reference | None:
     return reference if isinstance(reference, Reference) else None
 
 
+def _background(trajectory: Trajectory, by_task: References) -> str:
+    """How its maps are read, and the order's recipe where it is known: only that says what furthers it."""
+    reference = _reference(trajectory, by_task)
+    recipe = reference and reference.recipe
+    return f"{reader.LEGEND}\n\nThe order's recipe:\n{recipe.strip()}" if recipe else reader.LEGEND
+
+
 def _measures(trajectory: Trajectory, by_task: References, limit: TimeLimit) -> Iterator[Measure]:
     """Under each definition; what the released code and the paper both define comes once."""
     reference, optimal = _reference(trajectory, by_task), limit.optimal.get(trajectory.task or "")
@@ -43,6 +50,7 @@ SYSTEM = System(
     reader.recognises,
     reader.read,
     measures=_measures,
+    background=_background,
     findings={"collaborative_errors": _collaborative_errors},
     reference=Reference,
     read_references=references,

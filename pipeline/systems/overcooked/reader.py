@@ -26,6 +26,12 @@ from .log import Completion, Entry, Log, Refusal, Turn, parse
 SYSTEM = "overcooked"
 AGENTS = ("chef", "assistant")
 """In the log's order: agent 0 and agent 1."""
+LEGEND = (
+    "On the map an arrow with a number is a player, 0 the chef and 1 the assistant, and where it looks; "
+    "behind the number is what it holds. X is a counter, P the pot, O the oven, C the chopping board, B the "
+    "blender, I the dispenser of ingredients, D that of dishes, S where dishes are served."
+)
+"""Of the kitchen that the system comes with."""
 HUMAN = "human"
 """What stands for a model where a person plays."""
 SILENCE = "[NOTHING]"

@@ -27,12 +27,14 @@ def whole(judge: LLMJudge, case: Case) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
-def cases(book: Codebook, context: ContextKind, *logs: Trajectory) -> Iterator[Case]:
+def cases(
+    book: Codebook, context: ContextKind, *logs: Trajectory, background: str | None = None
+) -> Iterator[Case]:
     """Every unit of these logs."""
     seen = book.model_copy(update={"context": context})
     for log in logs:
         for unit in cut(log, seen, include_query=True):
-            yield Case(unit, quoting.nonce(b"secret", log.id), "the end")
+            yield Case(unit, quoting.nonce(b"secret", log.id), "the end", background)
 
 
 def named(log: Trajectory) -> Trajectory:
@@ -58,12 +60,15 @@ LOGS = (
 )
 
 
+@pytest.mark.parametrize("background", [None, "Recipe:\nCut the leek."])
 @pytest.mark.parametrize("context", CONTEXTS)
 @pytest.mark.parametrize("name", BOOKS)
-def test_a_question_is_known_by_the_hash_of_its_whole_prompt(name: str, context: ContextKind) -> None:
+def test_a_question_is_known_by_the_hash_of_its_whole_prompt(
+    name: str, context: ContextKind, background: str | None
+) -> None:
     book = codebooks.load(name)
     judge = LLMJudge(book, context)
-    many = list(cases(book, context, *LOGS))
+    many = list(cases(book, context, *LOGS, background=background))
     hashes = PromptHashes(judge)
     assert [hashes.of(case) for case in many] == [whole(judge, case) for case in many]
     # In another order as well.

@@ -10,7 +10,7 @@ from coaudit.judges.llm.context import Context
 from coaudit.judges.llm.results import HEAD, TAIL, with_results
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import cut
-from coaudit.schemas import Trajectory
+from coaudit.schemas import Participant, Trajectory
 from tests.judges.teams import team
 
 BOOK = codebooks.load("dilemmas")
@@ -55,6 +55,19 @@ def test_what_an_event_says_itself_is_not_shown_again_as_a_change() -> None:
     states = {"one": {"editor": "Day 1: Oslo."}, "two": {"editor": "Day 1: Oslo. Day 2: Bergen."}}
     prompt = seen(log, states, public={1: "one", 2: "two"})
     assert prompt.count("in the state:") == 1 and "| editor: Day 1: Oslo. Day 2: Bergen.\n" in prompt
+
+
+def test_a_prompt_says_how_long_after_the_start_an_event_came_with_and_without_states() -> None:
+    """Codebooks ask whether minutes passed without a word, and no prompt said when anything happened."""
+    times = ["2026-11-21T10:00:00", "2026-11-21T10:00:10", "2026-11-21T10:02:40", None]
+    events = [e.model_copy(update={"time": time}) for e, time in zip(SEARCH.events, times, strict=True)]
+    log = SEARCH.model_copy(update={"events": tuple(events)})
+    states = {"h": {"observation": "Nothing."}}
+    for prompt in (seen(log, {}), seen(log, states, public={1: "h", 2: "h"})):
+        heads = [line for line in prompt.splitlines() if line.startswith("[")]
+        assert [head.partition("action")[2] for head in heads[1:3]] == ["", ", 2 min 40 s after the start"]
+        assert sum("after the start" in head for head in heads) == 1
+        assert "(after it, the state is as it was)" not in prompt
 
 
 def test_of_a_long_result_both_ends_are_shown_and_less_where_the_model_s_context_is_short() -> None:
@@ -141,7 +154,8 @@ def test_a_change_first_known_from_live_traffic_is_shown_with_the_logged_event_a
 def test_instructions_that_an_agent_had_before_its_first_action_are_not_what_came_of_it() -> None:
     """In a chat without a task the agents' instructions are a state of the first event, an action."""
     prompt = seen(SEARCH, {"h": {"system": "You are.", "results": "Flight 7"}}, agent={1: "h"})
-    assert "You are." not in prompt and "Flight 7" in prompt
+    assert "(told to an agent:)\n| agent: You are.\n[1] agent_1: action\n" in prompt
+    assert prompt.count("You are.") == 1 and "(after it, in the state:)\n| results: Flight 7\n" in prompt
 
 
 def test_of_a_state_with_thousands_of_parts_the_first_are_shown_and_how_many_more_there_are() -> None:
@@ -163,11 +177,12 @@ def test_windows_with_results_of_many_parts_fit_the_context_and_lose_no_event() 
         }
     )
     (unit,) = cut(with_results(log), BOOK)
-    judge, case = LLMJudge(BOOK, "transcript"), Case(unit, "M")
-    context = Context(3900)
+    judge, case = LLMJudge(BOOK, "transcript"), Case(unit, "M", background="Cut the leek. " * 60)
+    context = Context(4200)
     pieces = list(judge.pieces(case, context))
     assert {event.seq for piece in pieces for event in piece.events} == {0, 1, 2, 3}
     assert all(context.fits(piece.question) for piece in pieces)
+    assert all("| Cut the leek." in piece.question.messages[1].content for piece in pieces)
 
 
 def test_beside_an_event_that_is_too_long_a_unit_still_has_its_ends() -> None:
@@ -195,3 +210,26 @@ def test_the_own_view_of_an_agent_with_a_person_s_name_is_not_shown() -> None:
     namesake = SEARCH.participants[0].model_copy(update={"name": "agent"})
     log = SEARCH.model_copy(update={"participants": (namesake, *SEARCH.participants)})
     assert "MIDNIGHT" not in seen(log, {"h": {"note": "MIDNIGHT"}}, agent={1: "h"})
+
+
+def test_what_agents_were_told_stands_once_before_the_event_and_is_cut_for_a_short_context() -> None:
+    """Of Anthropic's `system` no prompt had a word, of a message `system` all: roles could not be told."""
+    log = team(("human", "Plan a trip."), ("agent", "WRITE(Oslo)"))
+    states = {"a": {"system": "You plan. " * 900}, "b": {"system": "You plan, again."}}
+    events = [
+        e.model_copy(update={"states": {"agent": "a" if e.seq < 2 else "b", "helper": "a"}})
+        for e in log.events
+    ]
+    people = (*log.participants, Participant(name="helper", kind="agent"))
+    log = log.model_copy(update={"participants": people, "events": tuple(events), "states": states})
+    (unit,) = cut(with_results(log), BOOK)
+    judge, case = LLMJudge(BOOK, "transcript"), Case(unit, "M")
+    prompt = judge.whole(case).question.messages[1].content
+    before, _, rest = prompt.partition("[0] ")
+    assert "(told to an agent:)\n| agent, helper: You plan." in before and "left out ...]" in before
+    assert "You plan" not in rest
+    for limit in (3400, 3600):
+        context = Context(limit)
+        pieces = list(judge.pieces(case, context))
+        assert len(pieces) > 1 and all(context.fits(piece.question) for piece in pieces)
+        assert {event.seq for piece in pieces for event in piece.events} == {0, 1, 2}

@@ -758,3 +758,19 @@ def test_a_workspace_in_a_folder_that_is_called_like_the_home_folder_lies_there_
     coaudit("--workspace", place, "ingest", "logs", HOME=str(tmp_path / "home"))
     assert (tmp_path / place / "coaudit.duckdb").exists() and (tmp_path / place / "sources").is_dir()
     assert not list((tmp_path / "home").iterdir())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--workspace", "w", "ingest", "LOGS"],
+        ["ingest", "--workspace=w", "LOGS"],
+        ["ingest", "LOGS", "--workspace", "w"],
+    ],
+)
+def test_the_workspace_may_be_named_before_and_after_the_command(tmp_path: Path, words: list[str]) -> None:
+    logs = str(ROOT / "data" / "coblock")
+    command = [sys.executable, "-P", "-m", "coaudit.pipeline", *(logs if w == "LOGS" else w for w in words)]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["w"]

@@ -1,0 +1,53 @@
+"""How long after a log's beginning its events came, as those who rate it are told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from .event import Event
+
+STEP = 30
+"""Seconds that pass before the time is said again: codebooks ask for minutes."""
+_UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+@dataclass
+class Clock:
+    """Says how long after the first a trajectory's events came; it must be asked for all, in order."""
+
+    _began: datetime | None = field(default=None, init=False)
+    _last: float = field(default=0.0, init=False)
+
+    def of(self, event: Event) -> str:
+        """Such as `2 min 30 s after the start`; nothing before `STEP` has passed since it was last said, and
+        where the log has no time or goes back."""
+        now = moment(event.time)
+        if now is None:
+            return ""
+        self._began = self._began or now
+        seconds = (now - self._began).total_seconds()
+        if seconds < self._last + STEP:
+            return ""
+        self._last = seconds
+        return f"{duration(seconds)} after the start"
+
+
+def moment(time: str | None) -> datetime | None:
+    """A time with its offset; one without an offset is taken for UTC."""
+    try:
+        local = datetime.fromisoformat(time) if time else None
+    except ValueError:
+        return None
+    return local.replace(tzinfo=local.tzinfo or UTC) if local else None
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the two largest units: `45 s`, `2 min 30 s`, `1 h 5 min`, `2 d 3 h`."""
+    whole = int(seconds)
+    for (large, name), (small, below) in pairwise(_UNITS):
+        if whole >= large:
+            rest = whole % large // small
+            return f"{whole // large} {name}" + (f" {rest} {below}" if rest else "")
+    return f"{whole} s"

@@ -1,0 +1,56 @@
+"""When events happened, as it is told to those who rate them."""
+
+from __future__ import annotations
+
+import pytest
+
+from coaudit.schemas import Event
+from coaudit.schemas.clock import Clock, duration
+
+
+def told(*times: str | None) -> list[str]:
+    clock = Clock()
+    return [clock.of(Event(seq=seq, actor="agent", kind="wait", time=time)) for seq, time in enumerate(times)]
+
+
+def test_the_time_is_told_once_half_a_minute_has_passed_since_it_was_last_told() -> None:
+    day = "2026-11-21T10:0"
+    assert told(f"{day}0:00", f"{day}0:29", f"{day}0:31", f"{day}0:59", f"{day}1:01", f"{day}3:31.9") == [
+        "",
+        "",
+        "31 s after the start",
+        "",
+        "1 min 1 s after the start",
+        "3 min 31 s after the start",
+    ]
+
+
+def test_events_without_a_time_and_clocks_that_go_back_tell_nothing() -> None:
+    at = "2026-11-21T10:00:00"
+    assert told(None, at, "no time", "2026-11-21T09:00:00", "2026-11-21T10:01:00") == [
+        "",
+        "",
+        "",
+        "",
+        "1 min after the start",
+    ]
+
+
+def test_zones_are_reckoned_with_and_a_time_without_one_is_utc() -> None:
+    assert told("2026-11-21T10:00:00+02:00", "2026-11-21T08:01:00") == ["", "1 min after the start"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 min"),
+        (3599, "59 min 59 s"),
+        (3600, "1 h"),
+        (3900, "1 h 5 min"),
+        (90_000, "1 d 1 h"),
+    ],
+)
+def test_durations_are_in_the_two_largest_units(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
