@@ -20,8 +20,8 @@ class Weights:
     """What some examples teach; columns are terms, then process features. One label alone has no weights.
 
     A label is chosen as if all were equally frequent, else nobody would ever hear of a rare one. Its
-    probability is that of the units there are: softmax(slope · log score + shifts), fitted to what was said
-    of examples that were held out (Platt 1999).
+    probability is that of units like the examples: softmax(slope · log score + shifts), fitted to what was
+    said of examples that were held out (Platt 1999).
     """
 
     idf: Any
