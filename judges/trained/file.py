@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import ZipFile, ZipInfo
 
 from ...schemas import Codebook
@@ -26,11 +26,26 @@ ARRAY = b"\x93NUMPY"
 """How each of its other parts begins: an array as NumPy writes it, which is not compressed."""
 
 
-def save(path: Path, codebook: Codebook, models: Mapping[str, Model]) -> None:
-    """Write the models of a codebook to a skops file; an earlier one is replaced at once or not at all."""
+class Content(NamedTuple):
+    """What a file holds: the name of its codebook, models by code, its version and whose labels it learnt."""
+
+    codebook: str
+    models: dict[str, Model]
+    version: str
+    teacher: str
+
+
+def save(path: Path, codebook: Codebook, models: Mapping[str, Model], teacher: str) -> None:
+    """Write the models of a codebook, learnt from a rater's labels, to a skops file; an earlier one is
+    replaced at once or not at all."""
     from skops import io
 
-    about = {"format": FORMAT, "codebook": codebook.name, "version": codebook.version}
+    about = {
+        "format": FORMAT,
+        "codebook": codebook.name,
+        "version": codebook.version,
+        "teacher": teacher,
+    }
     document = {"about": about, "models": {code: _model_document(model) for code, model in models.items()}}
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
@@ -98,8 +113,8 @@ def _is_text(state: dict[str, Any], key: str) -> bool:
     return isinstance(state.get(key), str)
 
 
-def load(path: Path, codebook: Codebook | None = None) -> tuple[str, dict[str, Model], str]:
-    """Name of the codebook, models by code and version of a file; JudgeError for anything else.
+def load(path: Path, codebook: Codebook | None = None) -> Content:
+    """The content of a file; JudgeError for anything else.
 
     One that may take far more memory than its size suggests is refused: ours have nothing compressed. So is,
     unread, one with a type that is not on skops' list of harmless ones.
@@ -118,7 +133,7 @@ def load(path: Path, codebook: Codebook | None = None) -> tuple[str, dict[str, M
         if about["format"] != FORMAT:
             raise JudgeError(f"{path}: trained by another version of coaudit; train it again")
         models = {str(code): _model(model) for code, model in document["models"].items()}
-        name, version = str(about["codebook"]), str(about["version"])
+        name, version, teacher = (str(about[key]) for key in ("codebook", "version", "teacher"))
     except OSError as error:
         raise JudgeError(f"{path}: cannot be read: {error.strerror}") from error
     except JudgeError:
@@ -132,7 +147,7 @@ def load(path: Path, codebook: Codebook | None = None) -> tuple[str, dict[str, M
         )
     if codebook is not None and (strange := _unknown_answers(models, codebook)):
         raise JudgeError(f"{path}: not a judge of codebook {name!r}, which has no {', '.join(strange[:5])}")
-    return name, models, hashlib.blake2b(content, digest_size=6).hexdigest()
+    return Content(name, models, hashlib.blake2b(content, digest_size=6).hexdigest(), teacher)
 
 
 def _unknown_answers(models: Mapping[str, Model], book: Codebook) -> list[str]:

@@ -22,7 +22,8 @@ from .model import Model
 class TrainedJudge:
     """Models that were loaded from a file, for their codebook; `version` is the hash of the file.
 
-    `instances`: trajectory -> the instance of which it is a run, as the models name it.
+    `instances`: trajectory -> the instance of which it is a run, as the models name it. `teacher` is the
+    rater whose labels it learnt.
     """
 
     codebook: Codebook
@@ -30,11 +31,13 @@ class TrainedJudge:
     version: str
     models: Mapping[str, Model]
     instances: Mapping[str, str] = field(default_factory=dict)
+    teacher: str = ""
 
     @cached_property
     def maker(self) -> Maker:
         """The rater."""
-        return Maker(f"trained:{self.name}", "model", self.version, self.codebook)
+        parameters = {"parameters": {"learnt_from": self.teacher}}
+        return Maker(f"trained:{self.name}", "model", self.version, self.codebook, parameters)
 
     def rate(self, units: Sequence[Unit]) -> Iterator[list[Rating]]:
         """Of each unit a rating for each code that was learnt."""

@@ -87,7 +87,7 @@ def train(store: Store, book: Codebook, rater: str | None, out: Path | None) -> 
         reasons = "; ".join(f"{row.code}: {row.reason}" for row in rows[:5])
         raise CoauditError(f"rater {teacher!r} teaches nothing about codebook {book.name!r}: {reasons}")
     path = out or models(store) / f"{book.name}{SUFFIX}"
-    save(path, book, by_name)
+    save(path, book, by_name, teacher)
     return Training(book.name, teacher, path, rows)
 
 
@@ -139,12 +139,12 @@ def load_trained(store: Store, name: str) -> TrainedJudge:
         names = ", ".join(trained_names(store)) or "none yet: run `coaudit train`"
         raise UsageError(f"no trained judge {model!r}, expected a {SUFFIX} file or one of {names}")
     try:
-        about, _, _ = load(path)
-        book = codebooks.load(about, store.workspace.codebooks)
-        _, result, version = load(path, book)
+        book = codebooks.load(load(path).codebook, store.workspace.codebooks)
+        content = load(path, book)
     except (JudgeError, codebooks.CodebookError) as error:
         raise UsageError(str(error)) from error
-    return TrainedJudge(book, path.stem, version, result, _instances(store, result))
+    instances = _instances(store, content.models)
+    return TrainedJudge(book, path.stem, content.version, content.models, instances, content.teacher)
 
 
 def _instances(store: Store, by_code: Mapping[str, Model]) -> dict[str, str]:

@@ -31,7 +31,7 @@ class Folds(dict[str, int]):
 
 
 def loaded(path: Path, model: Model) -> Model:
-    file.save(path, BOOK, {"initiative": model})
+    file.save(path, BOOK, {"initiative": model}, "ann")
     return file.load(path, BOOK)[1]["initiative"]
 
 
@@ -47,9 +47,9 @@ def test_what_is_learnt_again_from_the_same_labels_has_the_same_version(tmp_path
     """The file had memory addresses and times in it, so that everything was rated again."""
     versions = set()
     for name in ("first", "again"):
-        file.save(path := tmp_path / name, BOOK, {"initiative": learnt()})
+        file.save(path := tmp_path / name, BOOK, {"initiative": learnt()}, "ann")
         versions.add(file.load(path)[2])
-    assert len(versions) == 1
+    assert len(versions) == 1 and file.load(path).teacher == "ann"
 
 
 @pytest.mark.long
@@ -61,11 +61,11 @@ def test_of_two_that_train_at_once_the_later_file_holds_and_nothing_is_left_besi
     def replaced(unfinished: Path, target: Path) -> Path:
         """Another one comes while the first is about to give its file a name."""
         monkeypatch.undo()
-        file.save(path, BOOK, {})
+        file.save(path, BOOK, {}, "ann")
         return unfinished.replace(target)
 
     monkeypatch.setattr(Path, "replace", replaced)
-    file.save(path, BOOK, {"initiative": model})
+    file.save(path, BOOK, {"initiative": model}, "ann")
     assert set(file.load(path, BOOK)[1]) == {"initiative"}
     assert list(tmp_path.iterdir()) == [path]
 
@@ -73,7 +73,7 @@ def test_of_two_that_train_at_once_the_later_file_holds_and_nothing_is_left_besi
 @pytest.mark.parametrize("method", [ZIP_DEFLATED, ZIP_BZIP2, ZIP_LZMA])
 def test_a_compressed_file_is_refused_unread(tmp_path: Path, method: int) -> None:
     path, packed = tmp_path / "judge.skops", tmp_path / "bomb.skops"
-    file.save(path, BOOK, {"initiative": learnt()})
+    file.save(path, BOOK, {"initiative": learnt()}, "ann")
     assert file.load(path)[0] == BOOK.name
     with ZipFile(path) as parts, ZipFile(packed, "w", method) as bomb:
         for name in parts.namelist():
@@ -156,7 +156,7 @@ def test_a_model_that_is_not_whole_is_refused(tmp_path: Path) -> None:
 def test_a_model_of_labels_or_codes_that_its_codebook_lacks_is_refused(tmp_path: Path) -> None:
     """They went into the ledger, where no label is refused any more."""
     model, path = learnt(), tmp_path / "strange.skops"
-    file.save(path, BOOK, {"zzz": model})
+    file.save(path, BOOK, {"zzz": model}, "ann")
     with pytest.raises(JudgeError, match="codebook 'initiative', which has no code 'zzz'"):
         file.load(path, BOOK)
     strange = ["no", "maybe\x1b[31m"]
@@ -170,7 +170,7 @@ def test_a_file_of_before_it_knew_what_it_had_learnt_from_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file, "FORMAT", 2)
-    file.save(tmp_path / "old.skops", BOOK, {"initiative": learnt()})
+    file.save(tmp_path / "old.skops", BOOK, {"initiative": learnt()}, "ann")
     monkeypatch.undo()
     with pytest.raises(JudgeError, match="trained by another version of coaudit; train it again"):
         file.load(tmp_path / "old.skops", BOOK)

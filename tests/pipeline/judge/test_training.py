@@ -53,6 +53,7 @@ def test_runs_of_an_instance_that_it_learnt_from_are_all_new_to_it(coaudit: Coau
         if rating["rater"] == "trained:initiative"
     }
     assert len(said) == 80
+    assert '"learnt_from":"ann"' in exported[-1]
     assert all(said[f"t{i}-0", e] == said[f"t{i}-1", e] for i in numbers for e in (1, 2, 3, 4))
     right = [said[f"t{i}-0", e] == labels[i] for i in numbers for e in (1, 2, 3, 4)]
     assert np.mean(right) == pytest.approx((row["kappa"] + 1) / 2, abs=0.05)
