@@ -53,6 +53,16 @@ def test_a_judge_is_told_with_model_version_prompts_seed_and_parameters(tmp_path
     assert "Labels by people: eva gave 1 on failures." in text
 
 
+def test_a_jury_is_called_one_whatever_kind_its_members_are(tmp_path: Path) -> None:
+    """Of rules and a trained model it was "rules"."""
+    store = audited(tmp_path)
+    parameters = {"members": ["m", "rules"]}
+    line = verdict("s0", None, "failures", "absent", code="C.1", rater="jury", rater_kind="rule")
+    rate(store, [{**line, "parameters": parameters}])
+    text = "\n".join(methods.paragraphs(store, ["m"], rates.rates(store)))
+    assert "jury (a jury;" in text and "m (a language model;" in text
+
+
 @pytest.mark.long
 def test_the_time_for_a_unit_is_told_once_however_many_codes_it_has(tmp_path: Path) -> None:
     store = audited(tmp_path)
