@@ -286,6 +286,8 @@ def _judge(row: dict[str, Any]) -> str:
     kind = {"llm": "a language model", "rule": "rules", "model": "a trained model"}.get(
         row["kind"], row["kind"]
     )
+    if any("members" in json.loads(text) for text in row["parameters"] or ()):
+        kind = "a jury"
     parts = [
         _listing("model", row["models"]),
         _listing("version", row["versions"]),

@@ -71,6 +71,16 @@ def test_agreement_of_judges_alone_has_its_method_and_rates_without_people_have_
     assert prompts.empty == "No prompt was sent from this workspace.", "what m answered was imported"
 
 
+def test_a_jury_is_called_one_whatever_kind_its_members_are(tmp_path: Path) -> None:
+    """Of rules and a trained model it was "rules"."""
+    store = audited(tmp_path)
+    parameters = {"members": ["m", "rules"]}
+    line = verdict("s0", None, "failures", "absent", code="C.1", rater="jury", rater_kind="rule")
+    rate(store, [{**line, "parameters": parameters}])
+    text = "\n".join(methods.paragraphs(store, ["m"], rates.rates(store)))
+    assert "jury (a jury;" in text and "m (a language model;" in text
+
+
 @pytest.mark.long
 def test_the_time_for_a_unit_is_told_once_however_many_codes_it_has(tmp_path: Path) -> None:
     store = audited(tmp_path)
