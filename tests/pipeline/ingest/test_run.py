@@ -72,6 +72,15 @@ def test_ingesting_twice_changes_nothing(tmp_path: Path, store: Store) -> None:
     assert list(store.workspace.sources.lines()) == ledger
 
 
+def test_a_trajectory_of_several_sources_is_unchanged_once(tmp_path: Path, store: Store) -> None:
+    """A second run spoke of more unchanged trajectories than there are."""
+    turns = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good morning"}]
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"messages": turns}) + "\n")
+    take(store, tmp_path)
+    assert counts(take(store, tmp_path)) == (0, 1, 0)
+
+
 def test_events_are_counted_as_the_log_has_them(tmp_path: Path, store: Store) -> None:
     session(tmp_path / "logs" / NAME)
     assert take(store, tmp_path / "logs").events == 6
