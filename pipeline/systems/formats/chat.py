@@ -233,7 +233,7 @@ def _without_repeats(item: dict[str, Any], earlier: list[list[Any]]) -> dict[str
 
 def seconds(item: dict[str, Any]) -> float | None:
     """When a message was said, in seconds since 1970; None where it does not say."""
-    return mapped_values.seconds_of(_time_of(item))
+    return mapped_values.seconds_of(item.get("date") if _time_of(item) is None else _time_of(item))
 
 
 def _time_of(item: dict[str, Any]) -> Any:
@@ -361,8 +361,9 @@ def _responses(head: dict[str, Any]) -> list[JsonValue]:
     if (choice := _choice(head)) is not None:
         return [choice]
     messages = head.get("messages")
-    last = messages[-1] if isinstance(messages, list) and messages else None
-    if not isinstance(last, dict) or last.get("role") not in REQUESTS:
+    if not isinstance(messages, list) or not messages or not isinstance(last := messages[-1], dict):
+        return []
+    if last.get("role") not in REQUESTS:
         return []
     answer = next((answer for name in REPLIES if (answer := _answer(head.get(name)))), [])
     return answer[len(messages) :] if answer[: len(messages)] == messages else answer

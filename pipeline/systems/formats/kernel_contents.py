@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from .contents import ASKED, DECIDED
-from .guess_names import NAMES
 from .mapping import ROLES
 
 Message = dict[str, Any]
@@ -26,7 +25,7 @@ UNSAID = ("textreasoning", "reasoning", "usage")
 MEDIA = ("image", "audio", "data", "uri", "hostedfile", "filereference", "error")
 KNOWN = {"text", CALL, RESULT, REQUEST, RESPONSE, *UNSAID, *MEDIA}
 """Kinds of which a message has one, unless it is empty."""
-BESIDE = {*NAMES["text"], "parts"}
+BESIDE = ("content", "parts", "text", "message", "utterance", "body")
 """Fields with what is said in messages of others, whose `items` may be goods."""
 
 

@@ -111,3 +111,13 @@ def test_messages_of_others_keep_their_senders(tmp_path: Path) -> None:
         (("Ann", "helper-bot")[n % 2], sentence(n)) for n in range(4)
     ]
     assert all(event.time for event in session.events)
+
+
+def test_messages_that_the_server_lists_newest_first_are_in_order(tmp_path: Path) -> None:
+    """As its API lists them unless told otherwise: a session ended with what a person asked first."""
+    log = [
+        {**message(0, kind, content=sentence(n)), "date": f"2026-01-02T10:0{n}:00+00:00"}
+        for n, kind in enumerate(("user", "assistant", "user", "assistant"))
+    ]
+    (session,) = read_by_draft(as_json(tmp_path / "a.json", {"messages": log[::-1]}))
+    assert [event.text for event in session.events] == [sentence(n) for n in range(4)]

@@ -173,8 +173,8 @@ def test_events_that_pydantic_ai_keeps_in_an_attribute_are_read(tmp_path: Path) 
 
 def test_a_call_that_the_kit_and_the_models_library_tell_is_one(tmp_path: Path) -> None:
     """In traces with both, each answer and call came twice, and twice its tokens."""
-    words = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "weather"}]}
-    words["parts"][0]["arguments"] = {"city": "Paris"}
+    asks = {"type": "tool_call", "id": "c1", "name": "weather", "arguments": {"city": "Paris"}}
+    words = {"role": "assistant", "parts": [asks]}
     says = {"role": "assistant", "parts": [{"type": "text", "content": "It rains."}]}
     counts = attributes({"gen_ai.usage.input_tokens": 9, "gen_ai.usage.output_tokens": 4})
     spans = kit()
