@@ -192,7 +192,7 @@ class Conversation:
         self.problems: list[Quarantined] = []
         self.speaking: dict[int, Span] = {}
         self.mute: list[Span] = []
-        self.told: dict[int, set[str]] = {}  # what a model call answered, by the span's id()
+        self.pieces: dict[int, set[str]] = {}  # what a model call answered, by the span's id()
         self.services: list[str] = []
         self.agent: str | None = None
 
@@ -283,10 +283,10 @@ class Conversation:
 
     def _add_answers(self, answers: list[ChatMessage], span: Span, name: str | None) -> None:
         """Add what a model answered, but for what a call around this one told."""
-        told = {piece for one in _calls_around(span) for piece in self.told.get(id(one), ())}
-        self.told[id(span)] = {piece for message in answers for piece in _pieces(message)}
+        outer = {piece for one in _calls_around(span) for piece in self.pieces.get(id(one), ())}
+        self.pieces[id(span)] = {piece for message in answers for piece in _pieces(message)}
         for message in answers:
-            if told and _pieces(message) <= told:
+            if outer and _pieces(message) <= outer:
                 continue
             self.message_counts[message.key()] += 1
             message.name = name
