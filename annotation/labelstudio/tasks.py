@@ -89,8 +89,8 @@ class Log:
     def background_lines(self) -> Sequence[Line]:
         """What one must know of the task and the log does not say; whom it names, as the lines call them."""
         text = self.background or ""
-        for name, shown in _names(self.trajectory).items():
-            text = re.sub(rf"\b{re.escape(name)}\b", rf"\g<0> ({shown})", text, count=1)
+        for name, title in _names(self.trajectory).items():
+            text = re.sub(rf"\b{re.escape(name)}\b", rf"\g<0> ({title})", text, count=1)
         return (Line("Background", clean(text), NO_EVENT),) if text else ()
 
     @cached_property
