@@ -22,15 +22,17 @@ ORDERS = {
     "first begun": ("began", "ASC"),
     "longest": ("events", "DESC"),
 }
-"""What a list can be sorted by -> what of a trajectory that is, and which comes first."""
+"""What a list can be sorted by -> what of a trajectory that is, and which comes first. Of what nobody rated,
+nothing is known: 0 is said of what was rated."""
 _REACHED = [OF_ONE.get(name, name) for name in GOALS]
 """What says whether a trajectory reached its goal: the first of these that it has, as on the overview."""
 _OF = {
     "found": """
-        SELECT trajectory_id, count(DISTINCT codebook || chr(31) || code) AS value FROM counted_ratings
-        SEMI JOIN (SELECT name, code FROM codebooks WHERE len(labels) = 2) b
-            ON b.name = codebook AND b.code = counted_ratings.code
-        WHERE unit_kind = 'trajectory' AND label = positive GROUP BY ALL
+        SELECT trajectory_id, count(DISTINCT codebook || chr(31) || code) FILTER (label = positive) AS value
+        FROM counted_ratings SEMI JOIN (
+            SELECT name, code, unnest(labels) AS label FROM codebooks WHERE len(labels) = 2
+        ) b ON b.name = codebook AND b.code = counted_ratings.code AND b.label = counted_ratings.label
+        WHERE unit_kind = 'trajectory' GROUP BY ALL
     """,
     "outcome": f"""
         SELECT trajectory_id,
@@ -38,12 +40,11 @@ _OF = {
         FROM measures WHERE list_contains({_REACHED}, metric) AND participant IS NULL GROUP BY ALL
     """,
     "differ": """
-        SELECT trajectory_id, count(*) AS value FROM (
-            SELECT trajectory_id FROM counted_ratings WHERE label IS NOT NULL
-            GROUP BY trajectory_id, codebook, code, event
-            HAVING NOT list_has_all(list(label) FILTER (rater_kind = 'human'),
-                list(label) FILTER (rater_kind <> 'human'))
-        ) GROUP BY ALL
+        SELECT trajectory_id, count(*) FILTER (is_apart) AS value FROM (
+            SELECT trajectory_id, NOT list_has_all(list(label) FILTER (rater_kind = 'human'),
+                list(label) FILTER (rater_kind <> 'human')) AS is_apart
+            FROM counted_ratings WHERE label IS NOT NULL GROUP BY trajectory_id, codebook, code, event
+        ) WHERE is_apart IS NOT NULL GROUP BY ALL
     """,
     "tokens": """
         SELECT trajectory_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -48,7 +49,7 @@ def show(only: Selection) -> None:
         figures.table(ask(corrected, only, rater), metrics=("failure rate",), links=False)
     one, two = st.columns(2, gap="large")
     with one:
-        _sources(only, rater, [str(row[0]) for row in heatmap.rows])
+        _sources(only, rater, [str(row[0]) for row in heatmap.rows], by_rule=row["kind"] == "rule")
     with two:
         _over_time(only, rater)
     _together(only, rater, codes)
@@ -76,11 +77,12 @@ def _heatmap(heatmap: Table) -> None:
 
 
 def _settings(only: Selection, rater: str, codes: list[str]) -> None:
-    by_system = [
+    every = [
         share
         for share in ask(failures.shares, by=("system", "setting"), only=only)
-        if share.rater == rater and share.n and share.category is not None and share.group[1] in SETTINGS
+        if share.rater == rater and share.category is not None and share.group[1] in SETTINGS
     ]
+    by_system = [share for share in every if share.n]
     systems = _of_both(by_system)
     rows = [
         {
@@ -97,12 +99,13 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
         if systems.get(share.code, ()) == both
     ]
     absent = {share.code for share in by_system} - {row["code"] for row in rows}
+    unsaid = "No trajectory says whether its user was real: run `coaudit ingest PATH --setting real`."
 
     def draw(data: alt.Data) -> alt.Chart:
         base = alt.Chart(data).encode(
             y=alt.Y("code:N", title=None, sort=codes, axis=alt.Axis(labelOverlap=False)),
             yOffset=alt.YOffset("setting:N", scale=alt.Scale(paddingOuter=0.3)),
-            color=colour("setting", "Setting", SETTINGS),
+            color=colour("setting", "Setting", SETTINGS, rows),
         )
         lines = base.mark_bar(height=2, aria=False).encode(
             x=alt.X("low:Q", title="Share of trajectories, with 95 % interval", axis=alt.Axis(format="%")),
@@ -115,17 +118,23 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
         return lines + points
 
     figures.chart(
-        "Real beside simulated",
+        _settings_title({str(row["setting"]) for row in rows}),
         rows,
         draw,
         key="settings",
         metrics=("failure rate",),
         height=min(640, 150 + 40 * len({row["code"] for row in rows})),
-        alternative="Rates of each failure mode in real and simulated sessions with intervals",
+        alternative="Rates of each failure mode by setting, real or simulated, with intervals",
         note=f"Found by {rater}, with 95 % intervals; runs of one instance are not taken for independent."
         f"{_sizes(rows)}{_systems(systems, rows)}{_not_drawn(absent, codes)}",
-        empty="No trajectory says whether its user was real: run `coaudit ingest PATH --setting real`.",
+        empty=f"{rater} gave no usable answer." if every else unsaid,
     )
+
+
+def _settings_title(settings: Collection[str]) -> str:
+    """What stands beside what; of one setting alone nothing does."""
+    alone = len(settings) == 1
+    return f"{next(iter(settings)).capitalize()} sessions alone" if alone else "Real beside simulated"
 
 
 def _of_both(shares: list[failures.Share]) -> dict[str, tuple[str, ...]]:
@@ -190,8 +199,13 @@ def _to_correct(row: dict[str, Any]) -> bool:
     return bool(st.toggle(name, key="corrected", bind="query-params"))
 
 
-def _sources(only: Selection, rater: str, codes: list[str]) -> None:
+def _sources(only: Selection, rater: str, codes: list[str], *, by_rule: bool) -> None:
     rows = ask(failures.sources, rater, only=only)
+    whose = (
+        "Each mode's usual source, by the codebook"
+        if by_rule
+        else f"Source as judged by {rater} in each finding"
+    )
 
     def draw(data: alt.Data) -> alt.Chart:
         return (
@@ -211,7 +225,7 @@ def _sources(only: Selection, rater: str, codes: list[str]) -> None:
         draw,
         key="sources",
         alternative="Findings by category and source",
-        note=f"Source as judged by {rater} in each finding: language model, scaffolding, or both.",
+        note=f"{whose}: language model, scaffolding, or both.",
         empty="Nothing was found.",
     )
 

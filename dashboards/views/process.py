@@ -92,7 +92,9 @@ def _coverage(only: Selection, rater: str | None) -> str:
     rows = ask(metrics.metrics, only=only, rater=rater, names=tuple(RATED))
     shares = {row.metric: row.answered or 0.0 for row in rows if row.rater == rater}
     listing = ", ".join(
-        f"{metric_name(metric)} {100 * shares[metric]:.0f} %" for metric in RATED if metric in shares
+        f"{metric_name(metric)} {Number(shares[metric], percent=True).text}"
+        for metric in RATED
+        if metric in shares
     )
     return f" Ratings by {rater}; share of each metric's units that are rated: {listing}." if listing else ""
 
@@ -108,7 +110,9 @@ def _by_group(only: Selection, by: str, rater: str | None, choice: Collection[tu
             if group[1] == NONE or (NONE if by == "system" else group[0], group[1]) in choice:
                 rows_by_group.setdefault(group, []).append(row)
     rows = [row for own in rows_by_group.values() for row in own]
-    names = [name for name in SHOWN if any(row.metric == name and row.value is not None for row in rows)]
+    with_value = {row.metric for row in rows if row.value is not None}
+    # Where no group has a value, the cells say why.
+    names = [name for name in SHOWN if name in (with_value or {row.metric for row in rows})]
     lines = tuple((*group, *_numbers(own, names)) for group, own in sorted(rows_by_group.items()))
     figures.table(
         Table(

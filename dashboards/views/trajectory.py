@@ -84,9 +84,9 @@ def _list(only: Selection) -> None:
     st.html(f'<div class="ca">{first + 1:,}–{last:,} of {total:,} {" · ".join(places)}</div>')
     st.html(
         markup.sentence(
-            "Found: codes that any rater found. Outcome: 1 is success. Differ: judges' answers that no "
-            "person gave. Tokens: used by the team's own models. US$: cost of judging. Keys: j and k for the "
-            "next and previous session, Enter to open it."
+            "Found: codes that any rater found, – if nobody looked. Outcome: 1 is success. Differ: judges' "
+            "answers that no person gave, – if no unit has both. Tokens: used by the team's own models. US$: "
+            "cost of judging. Keys: j and k for the next and previous session, Enter to open it."
         )
     )
     st.html(scripts.ROWS, unsafe_allow_javascript=True)

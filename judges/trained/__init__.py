@@ -1,5 +1,6 @@
 """Judges that learned from ratings; their files cannot execute code."""
 
-from .judge import Example, LearningResult, TrainedJudge
+from .judge import TrainedJudge
+from .learning import Example
 
-__all__ = ["Example", "LearningResult", "TrainedJudge"]
+__all__ = ["Example", "TrainedJudge"]

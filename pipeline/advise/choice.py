@@ -156,7 +156,8 @@ def choose(
     oracle = None
     if on.behaviour is None:
         oracle = on.score(on.woods.oracle(penalty)).minus(scores[REFERENCE], penalty).value
-    return Choice(penalty, trials, winner, plain, _procedure(options, scores, parts[0], penalty), oracle)
+    worth = _procedure(on, options, scores, parts[0], penalty)
+    return Choice(penalty, trials, winner, plain, worth, oracle)
 
 
 def best(trials: Mapping[str, Trial]) -> str:
@@ -209,9 +210,16 @@ def _sum(scores: Sequence[Score]) -> Score:
 
 
 def _procedure(
-    options: Mapping[str, Candidate], scores: Mapping[str, Score], fold: Ints, penalty: float
+    on: Bench, options: Mapping[str, Candidate], scores: Mapping[str, Score], fold: Ints, penalty: float
 ) -> Estimate:
-    """Choose by the other folds' held-out scores, and count what that earns on each fold."""
+    """Choose by the other folds' held-out scores, and count what that earns on each fold.
+
+    None where agent-only itself has no value: on a part of the questions it may count as known.
+    """
+    reference = scores[REFERENCE]
+    if on.is_thin(reference):
+        few = f"agent-only's choices were logged in the equivalent of {reference.effective:.1f} questions"
+        return Estimate(None, None, None, len(reference.weight), len(set(reference.clusters)), reason=few)
     picks: list[Score] = []
     for number in np.unique(fold):
         holdout = (fold == number).astype(np.float64)
@@ -220,7 +228,7 @@ def _procedure(
             name: _trial(options[name], one, others[REFERENCE], penalty) for name, one in others.items()
         }
         picks.append(scores[best(trials)].of(holdout))
-    return _sum(picks).minus(scores[REFERENCE], penalty)
+    return _sum(picks).minus(reference, penalty)
 
 
 def fit_candidates(

@@ -24,7 +24,7 @@ def fingerprints(episodes: Iterable[Episode]) -> dict[str, list[Any]]:
     """Hashes of the questions' texts, and of each question the `KEPT` smallest hashes of its episodes."""
     by_question = _by_question(episodes)
     texts = sorted(_unique_texts(by_question))
-    return {"texts": texts, "episodes": [sorted(hashes)[:KEPT] for _, hashes in by_question.values()]}
+    return {"texts": texts, "episodes": sorted(sorted(hashes)[:KEPT] for _, hashes in by_question.values())}
 
 
 def training_questions(episodes: Iterable[Episode], training: Mapping[str, Any]) -> set[tuple[str, str]]:

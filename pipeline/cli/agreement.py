@@ -21,7 +21,7 @@ from ..analyze import validate as validating
 from ..analyze.matrix import group_name
 from ..errors import UsageError
 from ..report.trust import open_answers
-from .console import Json, emit, emit_rows, number, price, say, split, store, table, tell
+from .console import Json, emit, emit_rows, interval, number, price, say, split, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -238,19 +238,15 @@ def _labels_text(labels: dict[str, str]) -> str:
     return ", ".join(f"{rater}: {label}" for rater, label in labels.items())
 
 
-def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None else f"{number(low)} – {number(high)}"
-
-
 def _agreement_cells(row: Agreement, code: str) -> list[str]:
-    values = [rater_names(row.raters, ", "), number(row.value), _interval(row.low, row.high)]
+    values = [rater_names(row.raters, ", "), number(row.value), interval(row.low, row.high)]
     note = "; ".join(text for text in (row.reason, row.population) if text)
     return [code, row.coefficient, *values, str(row.n_units), str(row.n_ratings), note]
 
 
 def _rate_cells(row: Rate, code: str, open_: Mapping[str, Callable[[Rate], int]]) -> list[str]:
     group = group_name(row.group or {})
-    values = [number(row.judge_rate), number(row.rate), _interval(row.low, row.high), row.estimator or ""]
+    values = [number(row.judge_rate), number(row.rate), interval(row.low, row.high), row.estimator or ""]
     sizes = [row.n_human, *(units(row) for units in open_.values()), row.n_judged]
     note = row.reason or row.design or ""
     return [code, group, row.judge or "", *values, *map(str, sizes), note]

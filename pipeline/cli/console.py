@@ -158,6 +158,11 @@ def number(value: float | None, digits: int = 3) -> str:
     return str(int(value)) if value == int(value) and abs(value) >= 1 else f"{value:.{digits}f}"
 
 
+def interval(low: float | None, high: float | None) -> str:
+    """An interval for reading; nothing where there is none."""
+    return "" if low is None else f"{number(low)} – {number(high)}"
+
+
 def finite(value: float, option: str) -> float:
     """The number of an option; UsageError for NaN and infinity, which would spoil every sum."""
     if not math.isfinite(value):

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..judge import scope, training
-from .console import Json, emit, number, say, store, table
+from .console import Json, emit, interval, number, say, store, table
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -28,7 +28,7 @@ def train(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Train a judge on existing ratings, and measure its agreement on trajectories it has not seen."""
+    """Train a judge on existing ratings, and measure its agreement on what it has not seen."""
     from dataclasses import asdict
 
     workspace_store = store(ctx)
@@ -38,17 +38,19 @@ def train(
         rows = [asdict(row) for row in result.rows]
         emit({"codebook": result.codebook, "rater": result.rater, "file": str(result.file), "rows": rows})
         return
-    columns = ["code", "kappa", "n", "trajectories", "labels", "why null"]
+    columns = ["code", "kappa", "95 %", "n", "trajectories", "held out", "labels", "note"]
     rows_ = [
         [
             row.code,
             number(row.kappa),
+            interval(row.low, row.high),
             str(row.n),
             str(row.trajectories),
+            row.held_out or "",
             ", ".join(f"{label} {count}" for label, count in sorted(row.labels.items())),
             row.reason or "",
         ]
         for row in result.rows
     ]
-    table(f"Learnt from {result.rater}, cross-validated by trajectory", columns, rows_)
+    table(f"Learnt from {result.rater}; kappa on what was held out", columns, rows_)
     say(f"saved as {result.file}; `coaudit judge --rater trained:{result.file}` rates with it")

@@ -8,13 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from ...schemas import JsonValue, Trajectory
+from ...schemas import JsonValue, Trajectory, content_hash
+from ...schemas.event import EventColumns
 from ...schemas.text import count_of, shortened
 from ...schemas.trajectory import ParticipantKind
 from ..systems.formats import chat, marks
 from ..systems.formats.guess_roles import contrary_kinds
 from ..units import columns
 
+CONTINUE = 0.3
+"""The share of chats that begin as another one does, from which it is said."""
 NAMES = 4
 """At most so many participants of a kind are named."""
 NAME = 60
@@ -42,6 +45,8 @@ class Remarks:
     """Name, with the kind by its role -> chats in which the name tells of another kind."""
     people_alone: Counter[str] = field(default_factory=Counter)
     """Name -> chats with several people and no agent in which they are."""
+    openings: Counter[str] = field(default_factory=Counter)
+    """Hash of what was said up to an agent's first answer -> chats that begin with it."""
 
     @classmethod
     def of(cls, trajectory: Trajectory) -> Remarks:
@@ -58,6 +63,7 @@ class Remarks:
             self.actors.setdefault(kinds[name], Counter())[name] += count
         if trajectory.system == chat.SYSTEM:
             self._roles(kinds)
+            self.openings.update(_opening(events, kinds))
         texts = [text for kind, text in zip(events.kind, events.text, strict=True) if kind == "message"]
         self.messages += len(texts)
         self.textless += len(texts) - sum(map(bool, texts))
@@ -85,6 +91,7 @@ class Remarks:
         self.undated_example = self.undated_example or other.undated_example
         self.contrary_names += other.contrary_names
         self.people_alone += other.people_alone
+        self.openings.update(other.openings)
 
     def drop(self, other: Remarks) -> None:
         """Take out what was counted of a trajectory that another version replaces."""
@@ -99,6 +106,7 @@ class Remarks:
         self.undated_times -= other.undated_times
         self.contrary_names -= other.contrary_names
         self.people_alone -= other.people_alone
+        self.openings -= other.openings
 
     def _roles(self, kinds: Mapping[str, ParticipantKind]) -> None:
         """Count those in a chat whose role may give them the wrong kind."""
@@ -129,6 +137,13 @@ class Remarks:
                 f"the role of a user covers several names, and no agent speaks: {_some(self.people_alone)}. "
                 "Where some of them are agents, [[roles]] of a mapping (--map) says so"
             )
+        chats = self.openings.total()
+        if (repetitions := chats - len(self.openings)) >= CONTINUE * chats > 0:
+            yield (
+                f"{repetitions} of {count_of(chats, 'chat', 'chats')} begin as another one does, the agent's "
+                "first answer included. Where each is a model's call with all messages before it, `growing` "
+                "in [messages] of a mapping (--map) makes sessions of them; `coaudit map` drafts one"
+            )
         if self.messages and 2 * self.textless >= self.messages:
             lacking = (
                 f"{self.textless} of {count_of(self.messages, 'message', 'messages')} "
@@ -157,6 +172,15 @@ class Remarks:
     def _kind(self, kind: str) -> str:
         events = sum(self.actors[kind].values())
         return f"{_some(self.actors[kind])} ({kind}, {events} event{'s' * (events != 1)})"
+
+
+def _opening(events: EventColumns, kinds: Mapping[str, ParticipantKind]) -> list[str]:
+    """A hash of what a chat says up to an agent's first answer to a person; empty where there is none."""
+    speakers = [kinds[name] for name in events.actor]
+    if "human" not in speakers or "agent" not in speakers[speakers.index("human") :]:
+        return []
+    end = speakers.index("agent", speakers.index("human")) + 1
+    return [content_hash([*events.text[:end]], events.action[end - 1], events.arguments[end - 1])]
 
 
 def _some(counts: Counter[str]) -> str:

@@ -32,6 +32,8 @@ class IngestResult:
     remarks: Remarks = field(default_factory=Remarks)
     found: int = 0
     """Sources in which a reader recognised its system."""
+    left: set[str] = field(default_factory=set)
+    """Ids of trajectories in sources that were not read again: each of them is unchanged once."""
     forgotten: set[str] = field(default_factory=set)
     """Ids of trajectories that were read, or are in an unchanged source, and are left out as `forget` was
     told."""

@@ -25,7 +25,7 @@ class JuryResult:
 
     summary: Summary
     agreement: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
-    """Pair of members -> labels they agree on, labels that both gave."""
+    """Pair of members -> labels they agree on, labels (not `unclear`) that both gave."""
     shared: int = 0
     """Labels that are no vote of their own: another member has the same answer."""
 
@@ -86,12 +86,12 @@ def _new_ratings(
             result.shared += 1
         else:
             labels.setdefault(key, {})[row["rater"]] = row["label"]
-    for pair, (same, n) in jury.agreement(list(labels.values())).items():
+    for pair, (same, n) in jury.agreement(list(labels.values()), book.labels).items():
         old = result.agreement.get(pair, (0, 0))
         result.agreement[pair] = (old[0] + same, old[1] + n)
     fresh, units, already, lapses = [], set(), set(), set()
     for key in {**labels, **before}:
-        verdict = jury.verdict(key[3], labels.get(key, {}), book.answers)
+        verdict = jury.verdict(key[3], labels.get(key, {}))
         version, label = before.get(key, (None, None))
         if verdict is None:
             if version == maker.version:

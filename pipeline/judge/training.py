@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from ...annotation.statistics.agreement import Ratings, agreement
 from ...judges import JudgeError
-from ...judges.trained import Example, LearningResult, TrainedJudge
+from ...judges.trained import Example, TrainedJudge
 from ...judges.trained.features import Features, features
-from ...judges.trained.judge import learn, load, name_of, save
-from ...schemas import GOLD, UNCLEAR, Codebook
+from ...judges.trained.file import load, save
+from ...judges.trained.judge import name_of
+from ...judges.trained.learning import Fit, learn, why_nothing
+from ...judges.trained.model import Model
+from ...schemas import GOLD, UNCLEAR, Codebook, Trajectory, Unit, content_hash
 from .. import codebooks
 from ..errors import CoauditError, UsageError
 from ..store import AMONG, Store, execute, texts
@@ -20,6 +28,24 @@ PREFIX = "trained:"
 SUFFIX = ".skops"
 Labels = dict[tuple[str, int | None, str], str]
 """(trajectory, event, code) -> label."""
+
+
+@dataclass(frozen=True)
+class LearningResult:
+    """How well one code was learnt: Cohen's kappa (on a scale with quadratic weights) with the labels, on
+    what was held out while the rest was learnt; None with a reason. The labels are not weighted."""
+
+    code: str
+    kappa: float | None
+    low: float | None
+    high: float | None
+    n: int
+    trajectories: int
+    held_out: str | None
+    """What was held out at a time: an instance, a trajectory or, of a single one, a unit."""
+    labels: dict[str, int]
+    reason: str | None = None
+    learnt: bool = True
 
 
 @dataclass(frozen=True)
@@ -49,14 +75,60 @@ def train(store: Store, book: Codebook, rater: str | None, out: Path | None) -> 
     teacher = _teacher(store, book, rater)
     labels = _labels(store, book, teacher)
     examples = _examples(store, book, labels)
-    results = [learn(book, code.code, examples.get(code.code, [])) for code in book.codes]
-    by_name = {about.code: model for model, about in results if model is not None}
+    by_name: dict[str, Model] = {}
+    rows: list[LearningResult] = []
+    for code in book.codes:
+        own = examples.get(code.code, [])
+        fit = None if why_nothing(own) else learn(own)
+        if fit is not None:
+            by_name[code.code] = fit.model
+        rows.append(_result(book, code.code, own, fit))
     if not by_name:
-        reasons = "; ".join(f"{about.code}: {about.reason}" for _, about in results[:5])
+        reasons = "; ".join(f"{row.code}: {row.reason}" for row in rows[:5])
         raise CoauditError(f"rater {teacher!r} teaches nothing about codebook {book.name!r}: {reasons}")
     path = out or models(store) / f"{book.name}{SUFFIX}"
-    save(path, book, by_name, [about for _, about in results])
-    return Training(book.name, teacher, path, [about for _, about in results])
+    save(path, book, by_name, teacher)
+    return Training(book.name, teacher, path, rows)
+
+
+def _result(book: Codebook, code: str, examples: list[Example], fit: Fit | None) -> LearningResult:
+    counts = Counter(example.label for example in examples)
+    n, trajectories = len(examples), len({example.trajectory for example in examples})
+    if fit is None:
+        reason = why_nothing(examples)
+        return LearningResult(
+            code, None, None, None, n, trajectories, None, dict(counts), reason, learnt=False
+        )
+    coefficient = "cohen_kappa" if book.level == "nominal" else "cohen_kappa_quadratic"
+    (kappa,) = agreement(_ratings(book, examples, fit), [coefficient])
+    return LearningResult(
+        code,
+        kappa.value,
+        kappa.low,
+        kappa.high,
+        n,
+        trajectories,
+        fit.held_out,
+        dict(counts),
+        kappa.reason,
+    )
+
+
+def _ratings(book: Codebook, examples: list[Example], fit: Fit) -> Ratings:
+    """What a judge said of examples that were held out, beside their labels."""
+    place = {label: number for number, label in enumerate(book.labels)}
+    pairs = [
+        (place[answer], place[one.label]) for (answer, _), one in zip(fit.answers, examples, strict=True)
+    ]
+    names = [one.instance if fit.held_out == "instance" else one.trajectory for one in examples]
+    is_alone = book.unit == "trajectory" and len(set(names)) == len(names)
+    return Ratings(
+        matrix=np.array(pairs, dtype=np.int64),
+        labels=book.labels,
+        raters=("judge", "labels"),
+        level=book.level,
+        clusters=None if is_alone else np.unique(names, return_inverse=True)[1],
+    )
 
 
 def load_trained(store: Store, name: str) -> TrainedJudge:
@@ -67,12 +139,27 @@ def load_trained(store: Store, name: str) -> TrainedJudge:
         names = ", ".join(trained_names(store)) or "none yet: run `coaudit train`"
         raise UsageError(f"no trained judge {model!r}, expected a {SUFFIX} file or one of {names}")
     try:
-        about, _, _ = load(path)
-        book = codebooks.load(about, store.workspace.codebooks)
-        _, result, version = load(path, book)
+        book = codebooks.load(load(path).codebook, store.workspace.codebooks)
+        content = load(path, book)
     except (JudgeError, codebooks.CodebookError) as error:
         raise UsageError(str(error)) from error
-    return TrainedJudge(book, path.stem, version, result)
+    instances = _instances(store, content.models)
+    return TrainedJudge(book, path.stem, content.version, content.models, instances, content.teacher)
+
+
+def _instances(store: Store, by_code: Mapping[str, Model]) -> dict[str, str]:
+    """Trajectory -> instance, of those instances that models have seen a run of."""
+    groups = set().union(*(model.fold_of for model in by_code.values()))
+    query = "SELECT id, system, task, instance FROM trajectories WHERE instance IS NOT NULL"
+    with store.reading(synced=True) as connection:
+        rows = execute(connection, query, []).fetchall()
+    names = {key: _instance(key, *rest) for key, *rest in rows}
+    return {key: name for key, name in names.items() if name in groups}
+
+
+def _instance(trajectory: str, system: str, task: str | None, instance: str | None) -> str:
+    """The name of the instance of which a trajectory is a run; its own where the log names none."""
+    return trajectory if instance is None else content_hash(system, task, instance)
 
 
 def _teacher(store: Store, book: Codebook, rater: str | None) -> str:
@@ -109,24 +196,24 @@ def _labels(store: Store, book: Codebook, rater: str) -> Labels:
 def _examples(store: Store, book: Codebook, labels: Labels) -> dict[str, list[Example]]:
     places = {(trajectory, event) for trajectory, event, _ in labels}
     by_name: dict[str, list[Example]] = {}
-    for unit_features, trajectory, event, name in _feature_rows(store, book, places):
+    for trajectory, unit, unit_features in _feature_rows(store, book, places):
+        instance = _instance(trajectory.id, trajectory.system, trajectory.task, trajectory.instance)
         for code in book.codes:
-            label = labels.get((trajectory, event, code.code))
+            label = labels.get((trajectory.id, unit.event, code.code))
             if label is not None:
-                by_name.setdefault(code.code, []).append(Example(unit_features, label, trajectory, name))
+                example = Example(unit_features, label, name_of(unit), trajectory.id, instance)
+                by_name.setdefault(code.code, []).append(example)
     return by_name
 
 
 def _feature_rows(
     store: Store, book: Codebook, places: set[tuple[str, int | None]]
-) -> list[tuple[Features, str, int | None, str]]:
+) -> Iterator[tuple[Trajectory, Unit, Features]]:
     scope = Scope((book,), context="transcript", include_query=True)
     with store.reading(synced=True) as connection:
         query = f"SELECT id, n_events FROM trajectories WHERE id {AMONG} ORDER BY started, native_id, id"
         sizes = execute(connection, query, [texts({key for key, _ in places})]).fetchall()
-    return [
-        (features(unit), trajectory.id, unit.event, name_of(unit))
-        for batch in batches(store, book, stream(store, sizes, HELD))
-        for trajectory, unit, _ in batch.units(scope)
-        if (trajectory.id, unit.event) in places
-    ]
+    for batch in batches(store, book, stream(store, sizes, HELD)):
+        for trajectory, unit, _ in batch.units(scope):
+            if (trajectory.id, unit.event) in places:
+                yield trajectory, unit, features(unit)

@@ -23,7 +23,7 @@ from .trust import earlier_versions, no_rate
 
 ARM = ("system", "condition")
 FEWEST = 5
-"""An arm with fewer trajectories is not compared."""
+"""An arm with fewer trajectories is not compared, and a mode rated on fewer comes after the others."""
 ARMS, MODES, CODES = 10, 5, 5
 """At most so many are shown here; the full report has all."""
 HEADLINES: dict[str, tuple[str, ...]] = {
@@ -38,7 +38,10 @@ DELIVERED = "Where no success is logged, a run that delivered reached the goal."
 SHARES = frozenset(name for names in HEADLINES.values() for name in names)
 Arm = dict[str, Metric]
 UNFILTERED = "This is of all trajectories, whatever the filters leave out."
+BARE = "A share without an interval rests on too few independent runs: those of one instance count as one."
 UNFIT = "No trajectory fits the filters."
+ALL_MODES = "coaudit judge --codebook failures --model MODEL"
+"""Asks a judge that can find every mode."""
 SUBSTANTIAL = 0.6
 """Cohen's kappa from which Landis and Koch (1977) call agreement substantial."""
 
@@ -71,7 +74,7 @@ def teamwork(store: Store, only: Selection | None = None) -> Answer:
     table = Table(
         name="teamwork",
         title=question,
-        caption=f"Shares with their 95 % intervals.{f' {DELIVERED}' if GOALS[-1] in goals.values() else ''}",
+        caption=f"Shares with their 95 % intervals.{f' {DELIVERED}' if _by_delivery(arms, goals) else ''}",
         columns=("System", "Condition", "Runs", *HEADLINES),
         rows=tuple((*arm, count(sizes[arm]), *_headlines(arms[arm], goals[arm[0]])) for arm in top),
         heads=2,
@@ -80,10 +83,23 @@ def teamwork(store: Store, only: Selection | None = None) -> Answer:
     besides = " and those named above" * (len(top) > ARMS)
     many = f"Of {len(arms)} arms, the {ARMS} with most runs{besides} stand here."
     more: tuple[str, ...] = (many,) if rest else ()
+    if any(isinstance(cell, Number) and _is_bare(cell) for row in table.rows for cell in row):
+        more += (BARE,)
     if not any(own.get(name) for own in arms.values() for name in GOALS):
         more += ("No log says whether the goal was reached; coaudit outcomes import FILE adds it.",)
     sentences = (sentence for sentence, _ in extremes)
     return Answer(question, (*sentences, *more), table, "coaudit metrics --by system,condition")
+
+
+def _by_delivery(arms: dict[tuple[str, str], Arm], goals: dict[str, str]) -> bool:
+    """Whether any arm's share of runs that reached the goal is one of runs that delivered."""
+    rows = (own.get(GOALS[-1]) for (system, _), own in arms.items() if goals[system] == GOALS[-1])
+    return any(row is not None and row.value is not None for row in rows)
+
+
+def _is_bare(cell: Number) -> bool:
+    """Whether a share has no interval; counts never have one."""
+    return cell.percent and cell.value is not None and not cell.interval
 
 
 def _empty_teamwork(store: Store, only: Selection | None) -> tuple[tuple[str], None, str]:
@@ -159,9 +175,10 @@ def failure(store: Store, only: Selection | None = None) -> Answer:
     shares = [s for s in findings.shares(store, only=only) if s.rater == rater]
     book = codebooks.load(findings.FAILURES, store.workspace.codebooks)
     names = {code.code: code.name for code in book.codes}
-    present = sorted(
-        (s for s in shares if s.present and s.code in names), key=lambda s: (-(s.rate or 0), s.code)
-    )
+    own = [s for s in shares if s.code in names]
+    if not any(s.n for s in own):
+        return _unanswered(question, rater, kind, who[0]["answers"], sum(s.missing for s in own))
+    present = sorted((s for s in own if s.present), key=lambda s: (s.n < FEWEST, -(s.rate or 0), s.code))
     corrected = {} if kind == "human" else _corrected_rates(store, rater, only)
     table = Table(
         name="worst_modes",
@@ -179,10 +196,9 @@ def failure(store: Store, only: Selection | None = None) -> Answer:
         ),
         heads=2,
     )
-    own = [s for s in shares if s.code in names]
     sentences = _search_sentences(rater, own, len(names), len(present))
     if not present:
-        return Answer(question, sentences, None, _next_command(rater, kind, any(s.n for s in own)))
+        return Answer(question, sentences, None, ALL_MODES if kind == "rule" else "coaudit report --full")
     first = Number(present[0].rate, *present[0].interval, present[0].n, percent=True)
     worst = f"The most common is {present[0].code} {names[present[0].code]}: {_number_text(first)}."
     worst += _gap_sentence(findings.shares(store, by=ARM, only=only), rater, names)
@@ -192,19 +208,20 @@ def failure(store: Store, only: Selection | None = None) -> Answer:
     return Answer(question, (*sentences, worst), table, further)
 
 
-def _next_command(rater: str, kind: str, has_answers: bool) -> str:
-    """What to run where nothing was found: the same judge again where it failed, else one for all modes."""
-    if kind == "rule":
-        return "coaudit judge --codebook failures --model MODEL"
+def _unanswered(question: str, rater: str, kind: str, unclear: int, open_: int) -> Answer:
+    """The answer where a rater has no usable one: how many failed, and how many are unclear, which only
+    another judge can change."""
+    failed = max(0, open_ - unclear)
+    parts = [f"{failed:,} failed"] if failed else []
+    parts += [f"{unclear:,} {'is' if unclear == 1 else 'are'} unclear"] if unclear else []
     again = f"coaudit judge --codebook failures --rater {shlex.quote(rater)} --model MODEL --retry-errors"
-    return again if kind == "llm" and not has_answers else "coaudit report --full"
+    sentence = f"{rater} gave no usable answer: {' and '.join(parts)}."
+    return Answer(question, (sentence,), None, again if failed and kind == "llm" else ALL_MODES)
 
 
 def _search_sentences(rater: str, shares: Sequence[findings.Share], modes: int, hits: int) -> tuple[str, ...]:
     """For how many modes a rater looked, in how many trajectories, how many it found and left open."""
     with_answers, open_ = [s for s in shares if s.n], sum(s.missing for s in shares)
-    if not with_answers:
-        return (f"{rater} answered nothing: all {open_:,} answers failed or are unclear.",)
     modes_text = (
         f"{modes} modes" if len(with_answers) == modes else f"{len(with_answers)} of the {modes} modes"
     )

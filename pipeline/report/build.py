@@ -70,7 +70,9 @@ def build(
                 methods.raters_table(store),
                 methods.prompts(store),
             ),
-            methods=methods.paragraphs(store, raters, corrected, only),
+            methods=methods.paragraphs(
+                store, raters, corrected, only, agreement=any(rows for _, rows in books)
+            ),
             answers=questions,
             figures=drawing.figures(questions, table_4),
             excerpts=_excerpts(store, questions[1], only),

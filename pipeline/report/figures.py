@@ -82,9 +82,11 @@ def heatmap(table: Table) -> Figure | None:
     rows = _nominal("row", names, axis={**NOTHING, "labelLimit": 320, "title": None})
     axis = {**NOTHING, "labelAngle": -HEADS, "labelLimit": 220, "title": None, "orient": "top"}
     place = {"y": rows, "x": _nominal("column", list(table.columns[table.heads :]), axis=axis)}
+    legible = len(table.columns) - table.heads <= LEGIBLE
+    legend = {"title": None, "format": "%", "values": [0, 0.25, 0.5, 0.75, 1], "labelColor": INK}
     strength = {
-        "field": "value", "type": "quantitative", "legend": None,
-        "scale": {"domain": [0, 1], "range": [0.03, 0.8]},
+        "field": "value", "type": "quantitative", "legend": None if legible else legend,
+        "scale": {"domain": [0, 1], "range": [0.08, 0.8]},
     }  # fmt: skip
     layers: list[dict[str, Any]] = [
         {"mark": {"type": "rect", "color": BLUE}, "encoding": {**place, "opacity": strength}},
@@ -92,12 +94,13 @@ def heatmap(table: Table) -> Figure | None:
     ]
     spec = {
         "data": {"values": cells},
-        "width": {"step": 44 if len(table.columns) - table.heads <= LEGIBLE else 18},
+        "width": {"step": 44 if legible else 18},
         "height": {"step": 17},
-        "layer": layers if len(table.columns) - table.heads <= LEGIBLE else layers[:1],
+        "layer": layers if legible else layers[:1],
         "config": _look(),
     }
-    return Figure(table.name, table.title, f"{table.caption} Empty where nothing is known.", spec)
+    rest = "Intervals are in the table; empty where nothing is known."
+    return Figure(table.name, table.title, f"{table.caption} {rest}", spec)
 
 
 def with_file_names(many: Sequence[Figure]) -> list[tuple[str, Figure]]:

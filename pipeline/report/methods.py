@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...annotation.statistics.crowds import CROWD
-from ...annotation.statistics.estimate import LEAST, LEAST_SHARE
+from ...annotation.statistics.estimate import LEAST, LEAST_SHARE, WIDEST
 from ...schemas import GOLD, Rate
 from ...schemas.text import count_of
 from ..store import Selection, Store, day_of, dictionaries, execute
 from . import progress
 from .tables import Number, Table, count
-from .trust import METHODS
+from .trust import AGREEMENT_METHOD, RATES_METHOD
 
 
 def facts(store: Store, only: Selection | None = None) -> tuple[tuple[str, str], ...]:
@@ -164,41 +164,51 @@ def prompts(store: Store) -> Table:
         rows=tuple((*list(row.values())[:6], count(row["answers"])) for row in rows),
         heads=6,
         appendix=True,
-        empty="No language model was asked.",
+        empty="No prompt was sent from this workspace.",
     )
 
 
 def paragraphs(
-    store: Store, raters: Sequence[str], corrected: Sequence[Rate] = (), only: Selection | None = None
+    store: Store,
+    raters: Sequence[str],
+    corrected: Sequence[Rate] = (),
+    only: Selection | None = None,
+    *,
+    agreement: bool = True,
 ) -> tuple[str, ...]:
-    """The methods section: a paragraph for each thing that the workspace has used."""
+    """The methods section: a paragraph for each thing that the workspace has used.
+
+    `agreement`: whether agreement between any raters is reported.
+    """
     with store.reading() as connection:
         left_out = dictionaries(connection, _LEFT_OUT)
         designs = dictionaries(connection, _DESIGNS)
         bad = dictionaries(connection, _NOT_READ)
         judges = dictionaries(connection, _RATERS)
     people = [row for row in judges if row["kind"] == "human"]
-    who = ", ".join(sorted(set(raters))) or "nobody yet"
+    who = ", ".join(sorted(set(raters)))
+    basis = f"use ratings by {who}; raters are never mixed within a number" if who else "have no ratings yet"
     return (
         _data(store, only),
         *(_judge(row) for row in judges if row["kind"] != "human"),
         *([_people(people)] if people else []),
         *_pace(progress.pace(store)),
         *(_design(row) for row in designs),
-        f"Process metrics use ratings by {who}; raters are never mixed within a number. “Unclear” answers "
-        "and errors count as unrated.",
+        f"Process metrics {basis}. “Unclear” answers and errors count as unrated.",
         "A group's value is the mean over its trajectories, or the pooled ratio. Intervals are 95 %: Agresti "
         "and Coull's for shares, the same with the effective size for other bounded values, and Student's t "
         "for values without bounds, for counts and times on the log scale. Variances are by the "
-        "delete-one-cluster jackknife; runs of one instance are a cluster. Shares of fewer than "
-        f"{LEAST_SHARE} independent trajectories, and means and ratios of fewer than {LEAST}, have no "
-        "interval. Where units lack ratings, the rated ones represent them.",
+        "delete-one-cluster jackknife; runs of one instance are a cluster. An interval needs "
+        f"{LEAST} clusters, that of a share without runs of one instance {LEAST_SHARE}; one that leaves "
+        f"everything possible, or reaches beyond {WIDEST:g} times a count, is left out. Where units lack "
+        "ratings, the rated ones represent them.",
         "Tests are studentised permutation tests, paired by the instances that both groups ran. For values "
         "with a bound, p is at least that of Welch's t on the log or logit scale, and that of Fisher's table "
         "for values at a bound.",
         "Initiative entropy is H = −Σ pᵢ log_N pᵢ over the N members of the team (the environment is not "
         "one); it is 0 if a member takes no initiative, or nobody does.",
-        *((*METHODS, *_estimators(corrected)) if people else ()),
+        *([AGREEMENT_METHOD] if agreement else []),
+        *((RATES_METHOD, *_estimators(corrected)) if people else ()),
         *(f"Left out: {_of(row['n'], 'rating')}, because {row['reason']}." for row in left_out),
         *_not_read(bad),
     )
@@ -228,8 +238,12 @@ _RATERS = """
         list_sort(list_distinct(list(seed)))::VARCHAR[] AS seeds,
         count(label) FILTER (WHERE repeat = 0) AS answers, count(error) FILTER (WHERE repeat = 0) AS errors,
         max(repeat) AS repeats,
+        count(label) FILTER (WHERE repeat = 0 AND NOT list_contains(labels, label)) AS unclear,
         count(DISTINCT (trajectory_id, event, codebook, code, rater_version)) FILTER (repeat > 0) AS repeated
-    FROM held_ratings GROUP BY rater ORDER BY kind, rater
+    FROM held_ratings
+    LEFT JOIN (SELECT name AS codebook, version AS codebook_version, code, labels FROM codebooks)
+        USING (codebook, codebook_version, code)
+    GROUP BY rater ORDER BY kind, rater
 """
 
 
@@ -256,7 +270,7 @@ def _data(store: Store, only: Selection | None) -> str:
     by_label = dict(facts(store, only))
     first, last = by_label["First session"], by_label["Last session"]
     dated = by_label.get("Sessions with a date")
-    which = "sessions" if dated is None else f"{dated} of them, whose logs have a date,"
+    which = "sessions" if dated is None else f"{dated} of the trajectories, whose logs have a date,"
     days = "" if first == last == "–" else f"; {which} took place {_days(first, last)}"
     runs = count_of(by_label["Trajectories"], "trajectory", "trajectories")
     events = count_of(by_label["Events"], "event", "events")
@@ -272,6 +286,8 @@ def _judge(row: dict[str, Any]) -> str:
     kind = {"llm": "a language model", "rule": "rules", "model": "a trained model"}.get(
         row["kind"], row["kind"]
     )
+    if any("members" in json.loads(text) for text in row["parameters"] or ()):
+        kind = "a jury"
     parts = [
         _listing("model", row["models"]),
         _listing("version", row["versions"]),
@@ -283,9 +299,10 @@ def _judge(row: dict[str, Any]) -> str:
         else "",
     ]
     details = "; ".join(part for part in parts if part)
+    unclear = f" ({row['unclear']:,} unclear)" if row["unclear"] else ""
     return (
         f"{row['rater']} ({kind}{f'; {details}' if details else ''}) rated {', '.join(row['books'])}: "
-        f"{_of(row['answers'], 'answer')} and {_of(row['errors'], 'error')}."
+        f"{_of(row['answers'], 'answer')}{unclear} and {_of(row['errors'], 'error')}."
     )
 
 

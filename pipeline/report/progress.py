@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...annotation.statistics.crowds import rater_names
+from ...judges.rules import lexical
 from ..store import Selection, Store, dictionaries
 from .tables import Cell, Table, count
 
 Row = dict[str, Any]
-WHOLE = "rules"
+WHOLE = lexical.NAME
 """The embedded rater that answers every unit; detectors answer only what a log can show."""
 FORMER = re.compile(r" \(.+\)$")
 """Ends the name of an earlier version of a rater, which nobody asks any more."""
@@ -128,7 +129,8 @@ def _book(rows: Sequence[Row]) -> list[tuple[Cell, ...]]:
 
 
 def _nobody(row: Row) -> tuple[Cell, ...]:
-    command = f"coaudit judge --codebook {row['codebook']} --model MODEL"
+    model = "" if row["codebook"] in lexical.CODEBOOKS else " --model MODEL"
+    command = f"coaudit judge --codebook {row['codebook']}{model}"
     return (row["title"], "no judge yet", "–", count(0), count(0), count(row["questions"]), command)
 
 

@@ -31,21 +31,23 @@ _COLUMN = {
 SHORT = ("Cohen's κ (mean over pairs)", "Fleiss' κ, all raters", "κ of people with each other")
 """Columns of the table of codebooks; the paper has the first two."""
 
-METHODS = (
+AGREEMENT_METHOD = (
     "Agreement is measured on the units that two raters rated, Cohen's κ on those that both of its raters "
     "did: observed agreement and margins come from the same units, weighted by 1/π where samples took some "
     "with a higher probability π. Cohen (1960), Fleiss (1971) for any number of ratings, Krippendorff "
     "(2011), Gwet's AC1 (2008). Intervals are from the "
     "posterior of the rating patterns (Dirichlet), or, for units within trajectories and runs of one "
     "instance of a task, from a Bayesian bootstrap of trajectories or instances (Rubin 1981); "
-    f"{DRAWS_OF_AGREEMENT:,} draws each.",
+    f"{DRAWS_OF_AGREEMENT:,} draws each."
+)
+RATES_METHOD = (
     "People's label of a unit is gold if there is one, else the mean of its annotators' labels: a rate is "
     "what one of these people says on average. Rates are post-stratified by the judge's label, or without a "
     "judge the mean of people's labels, with Jeffreys intervals for the finite corpus. Where inclusion is "
     "uneven or units lie within trajectories, they use the difference estimator (Särndal et al. 1992); "
     f"without a judge, Hájek's (1971). Intervals take {DRAWS_OF_RATES:,} draws. A unit that several "
     "samples could draw is weighted by the probability that any does. Labels outside the samples are left "
-    "out of rates and reported separately elsewhere.",
+    "out of rates and reported separately elsewhere."
 )
 """How agreement and rates are estimated, in sentences with their sources."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from coaudit.annotation.statistics.estimate import Estimate
 from coaudit.dashboards.drawing import figures, groups
 from coaudit.dashboards.views import agreement, efficiency, failures, process
 from coaudit.pipeline.analyze.failures import Share
-from coaudit.pipeline.report import Table
+from coaudit.pipeline.report import Number, Table
 from coaudit.pipeline.store import Selection
 from coaudit.schemas import Agreement, Metric, Trajectory
 from tests.pipeline import stores
@@ -30,7 +31,7 @@ def charts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Row]:
 
     def chart(title: str, rows: list[Row], draw: Callable[[alt.Data], alt.Chart], **said: Any) -> None:
         drawn = draw(alt.Data(values=rows)).to_dict() if rows else {}
-        asked[said["key"]] = {**said, "rows": rows, "drawn": drawn}
+        asked[said["key"]] = {**said, "title": title, "rows": rows, "drawn": drawn}
 
     monkeypatch.setattr(figures, "chart", chart)
     for module in (efficiency, process):
@@ -166,6 +167,24 @@ def test_of_groups_with_one_name_in_two_systems_the_table_has_those_that_are_sho
     assert [row[:2] for row in drawn[1].rows] == [("rehac", "rehac")]
 
 
+def test_of_groups_without_any_value_the_table_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chat's row had a system, a condition and nothing else."""
+    drawn: list[Table] = []
+    monkeypatch.setattr(figures, "table", lambda table, **_: drawn.append(table))
+    group: dict[str, str | None] = {"system": "chat", "condition": "x"}
+    why = "no steps"
+    _asking(monkeypatch, process, [Metric(metric="error_rate", group=group, value=None, n=0, reason=why)])
+    process._by_group(Selection(), "condition", None, {("chat", "x")})
+    assert drawn[0].columns[2:] == ("Failed steps",)
+    assert isinstance(cell := drawn[0].rows[0][2], Number) and cell.note == why
+
+
+def test_units_that_are_nearly_all_rated_are_not_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = Metric(metric="initiative_entropy", value=0.9, n=9, rater="rules", answered=0.996)
+    _asking(monkeypatch, process, [row])
+    assert process._coverage(Selection(), "rules").endswith("Initiative entropy (H_init) 99.6 %.")
+
+
 def _share(code: str, group: tuple[str, ...], n: int) -> Share:
     estimate = Estimate(0.5, 0.2, 0.8, n=n, clusters=n)
     return Share(code, "C", "judge", group, present=1, n=n, missing=0, estimate=estimate)
@@ -201,6 +220,25 @@ def test_real_and_simulated_sessions_are_compared_within_the_systems_that_have_b
         "No system has both: a difference between settings is one between systems"
         in charts["settings"]["note"]
     )
+
+
+def test_sessions_of_one_setting_are_beside_no_others_and_those_without_an_answer_have_a_setting(
+    charts: dict[str, Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares = {2: _share("C.1", ("cogym", "simulated"), 9), 1: _share("C.1", ("simulated",), 9)}
+    monkeypatch.setattr(failures, "ask", lambda _, *, by, only: [shares[len(by)]] if by else [])
+    failures._settings(Selection(), "judge", ["C.1"])
+    assert charts["settings"]["title"] == "Simulated sessions alone"
+    legend = charts["settings"]["drawn"]["layer"][0]["encoding"]["color"]["legend"]
+    assert legend["values"] == ["simulated"]
+    shares[2] = replace(shares[2], n=0, missing=9)
+    monkeypatch.setattr(failures, "ask", lambda _, *, by, only: [shares[2]] if len(by) == 2 else [])
+    failures._settings(Selection(), "judge", ["C.1"])
+    assert charts["settings"]["title"] == "Real beside simulated"
+    assert charts["settings"]["empty"] == "judge gave no usable answer."
+    monkeypatch.setattr(failures, "ask", lambda *_, **__: [])
+    failures._settings(Selection(), "judge", ["C.1"])
+    assert charts["settings"]["empty"].startswith("No trajectory says whether its user was real")
 
 
 def test_a_code_is_of_the_systems_that_are_rated_on_it_in_both_settings(
@@ -254,8 +292,13 @@ def test_sources_of_failures_stand_in_the_order_of_the_taxonomy(
         {"category": name, "code": f"{name}.1", "error_source": "both", "findings": 2} for name in ("P", "C")
     ]
     _asking(monkeypatch, failures, rows)
-    failures._sources(Selection(), "judge", ["C", "C.1", "P", "P.1"])
+    failures._sources(Selection(), "judge", ["C", "C.1", "P", "P.1"], by_rule=False)
     assert charts["sources"]["drawn"]["encoding"]["y"]["sort"] == ["C", "C.1", "P", "P.1"]
+    assert charts["sources"]["note"].startswith("Source as judged by judge in each finding")
+    failures._sources(Selection(), "detectors", ["C", "P"], by_rule=True)
+    assert charts["sources"]["note"].startswith("Each mode's usual source, by the codebook"), (
+        "none was judged"
+    )
 
 
 def test_a_balance_tells_a_condition_of_two_systems_apart_and_says_its_n(charts: dict[str, Row]) -> None:

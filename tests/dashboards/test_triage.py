@@ -86,7 +86,17 @@ def test_sessions_are_sorted_by_what_is_wrong_and_what_is_unknown_comes_last(sto
     assert ids(store, order="delivered") == ["aa", "bb", "cc"], "a metric: the greatest first"
     rows, _ = triage.listed(store, Selection())
     told = {row["id"]: (row["found"], row["outcome"], row["differ"], row["tokens"]) for row in rows}
-    assert told == {"aa": (None, 1.0, None, 15), "bb": (2, 0.0, None, 15), "cc": (1, None, 1, 15)}
+    assert told == {"aa": (None, 1.0, None, 15), "bb": (2, 0.0, 0, 15), "cc": (1, None, 1, 15)}
+
+
+def test_of_what_was_rated_a_list_says_that_nothing_was_found_and_of_the_rest_nothing(tmp_path: Path) -> None:
+    """A dash stood for both, so that of a judge's sessions most seemed to wait for it."""
+    labels = {"aa": "unclear", "bb": None, "cc": "absent", "dd": "present"}
+    store = holding(tmp_path / "workspace", [run(name, "Well", None) for name in labels])
+    bot = {"code": "C.1", "rater": "m", "rater_kind": "llm"}
+    rate(store, [verdict(name, None, "failures", label, **bot) for name, label in labels.items() if label])
+    rows, _ = triage.listed(store, Selection(), order="most findings")
+    assert [(row["id"], row["found"]) for row in rows] == [("dd", 1), ("cc", 0), ("aa", None), ("bb", None)]
 
 
 @pytest.mark.long

@@ -2,9 +2,10 @@
 
 A list is either the value itself or stands under `messages` (of the Responses API: `input` and `output`)
 beside what is known of the conversation: `id` (or conversation_id, session_id, thread_id), `model`, `task`,
-`instance`, `condition`, `tags` or `metadata`, `outcomes`, `usage`, and `choices`, the response whose message
-comes last. A message may have a `timestamp`. `system` beside the list, as Anthropic's API has what the agent
-was told, is a state that the agent alone sees, at the first event: as an event it would move all others.
+`instance`, `condition`, `tags` or `metadata`, `outcomes`, `usage`, and the response, whose message comes
+last: under `choices`, or, of a list that ends with a request, under one of REPLIES. A message may have a
+`timestamp`. `system` beside the list, as Anthropic's API has what the agent was told, is a state that the
+agent alone sees, at the first event: as an event it would move all others.
 Contents are texts or lists of parts; tool calls may be `tool_calls`, the old `function_call`, or items of the
 Responses API. See conversation.py for what becomes of them.
 """
@@ -33,7 +34,17 @@ from ..base import (
     json_lines,
     parse_json,
 )
-from . import agent_events, agent_steps, contents, conversation, dialects, mapped_values, responses, turns
+from . import (
+    agent_events,
+    agent_steps,
+    contents,
+    conversation,
+    dialects,
+    gemini_recording,
+    mapped_values,
+    responses,
+    turns,
+)
 from .conversation import Answer, Approval, Call, ChatMessage, Talk
 from .rules import rules
 
@@ -45,6 +56,11 @@ BESIDE = ("tool_calls", "function_call", "refusal")
 """Fields of a message that may stand beside its content."""
 BESIDE_INPUT = ("cache_read_input_tokens", "cache_creation_input_tokens")
 """What Anthropic's `input_tokens` leave out of what a model read."""
+REQUESTS = ("user", "human", "tool", "function")
+"""Roles of messages that a model answers."""
+REPLIES = ("outputs", "response", "completion", "output", "reply", "generation", "model_response")
+"""Names of what a model answered, beside the list; `answer` is none, since sets of tasks have the right one
+there."""
 _HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 """The JSON escape of a UTF-16 surrogate, alone or in a pair."""
 _ROLE = re.compile(r'"role"\s*:\s*"(?:system|developer|user|assistant|tool)"')
@@ -54,6 +70,8 @@ def recognises(path: Path) -> bool:
     """Whether a file begins like a list of messages, or like an object with one."""
     if ending(path) not in (".json", ".jsonl", ".ndjson") or not path.is_file():
         return False
+    if is_recording(path):
+        return True
     with path.open("rb") as file:
         head = file.read(LOOK).lstrip(b"\xef\xbb\xbf \t\r\n")
     has_role = _ROLE.search(head.decode("utf-8", "replace")) is not None
@@ -87,6 +105,12 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 
 def read_span(path: Path, options: ReadOptions, span: Span | None) -> Iterator[Trajectory | Quarantined]:
     """The conversations of a file with one a line, or of a part of it."""
+    if is_recording(path):
+        lines = [value for _, value in json_lines(path)]
+        yield from (line for line in lines if isinstance(line, Quarantined))
+        whole = gemini_recording.conversation(line for line in lines if isinstance(line, dict))
+        yield from _conversation(whole, path, None, path.stem, options)
+        return
     if span is None and responses.has_continuations(path):
         for number, value in _joined(json_lines(path)):
             yield from _conversation(value, path, number, f"{path.stem}:{number}", options)
@@ -97,7 +121,16 @@ def read_span(path: Path, options: ReadOptions, span: Span | None) -> Iterator[T
 
 def lines_apart(path: Path, options: ReadOptions) -> bool:
     """Whether each line is a conversation."""
-    return ending(path) != ".json" and not responses.has_continuations(path)
+    return ending(path) != ".json" and not is_recording(path) and not responses.has_continuations(path)
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a file of lines is a recording of Gemini's command line."""
+    if ending(path) == ".json":
+        return False
+    with path.open("rb") as file:
+        line = file.readline(LOOK)
+    return b'"projectHash"' in line and gemini_recording.begins(parse_json(line, "", None))
 
 
 def _first_value(head: bytes) -> JsonValue:
@@ -163,7 +196,7 @@ def split_message(item: Any) -> list[Any]:
     all."""
     item = dialects.with_invocations(item)
     content = item.get("content") if isinstance(item, dict) else None
-    if content is None and isinstance(item, dict) and isinstance(item.get("parts"), list):
+    if content is None and isinstance(item, dict) and "role" in item and not any(map(item.get, BESIDE)):
         return dialects.messages(item) or [item]
     if not isinstance(content, list):
         return [item]
@@ -293,7 +326,7 @@ def _read_conversation(
     if not talk.events:
         yield Quarantined(source=str(path), line=line, reason="no messages in it")
         return
-    add_usage(talk, head.get("usage"))
+    add_usage(talk, _usage(head))
     if head.get("system") and not talk.add_briefing({"system": head["system"]}):
         reason = "`system` stands beside messages, none of which an agent said, and is left out"
         yield Quarantined(source=str(path), line=line, reason=reason)
@@ -320,11 +353,44 @@ def _messages(head: dict[str, Any]) -> JsonValue:
     return responses.exchange(head) if responses.is_exchange(head) else head.get("messages")
 
 
-def _responses(head: dict[str, Any]) -> Iterator[JsonValue]:
-    """The message of a response that stands beside its request."""
-    choices = head.get("choices")
-    if isinstance(choices, list) and choices and isinstance(choices[0], dict) and "message" in choices[0]:
-        yield choices[0]["message"]
+def _responses(head: dict[str, Any]) -> list[JsonValue]:
+    """The messages of the response that stands beside its request."""
+    if (choice := _choice(head)) is not None:
+        return [choice]
+    messages = head.get("messages")
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    if not isinstance(last, dict) or last.get("role") not in REQUESTS:
+        return []
+    return next((answer for name in REPLIES if (answer := _answer(head.get(name)))), [])
+
+
+def _answer(reply: JsonValue) -> list[JsonValue]:
+    """What a model answered as messages: a text, the first of several, messages, or a response of an API;
+    empty for anything else."""
+    if isinstance(reply, list):
+        is_talk = all(isinstance(one, dict) and "role" in one for one in reply)
+        return reply if is_talk else _answer(reply[0])
+    if isinstance(reply, str):
+        return [{"role": "assistant", "content": reply}] if reply else []
+    if not isinstance(reply, dict):
+        return []
+    inside = reply.get("message")
+    message = _choice(reply) or (inside if isinstance(inside, dict) else reply)
+    return [message] if isinstance(message, dict) and message.get("role") == "assistant" else []
+
+
+def _choice(response: dict[str, Any]) -> JsonValue:
+    """The first message of a response of the API; None for what is none."""
+    choices = response.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return first.get("message") if isinstance(first, dict) else None
+
+
+def _usage(head: dict[str, Any]) -> JsonValue:
+    """The tokens of the answer, as the conversation or the response beside it says them."""
+    response = head.get("response")
+    inside = response.get("usage") if isinstance(response, dict) and _responses(head) else None
+    return head.get("usage", inside)
 
 
 def add_usage(talk: Talk, usage: JsonValue) -> None:

@@ -11,7 +11,16 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from . import agent_events, agent_steps, copilot_events, opencode, part_kinds, tool_parts
+from . import (
+    agent_events,
+    agent_steps,
+    copilot_events,
+    kernel_contents,
+    letta_messages,
+    opencode,
+    part_kinds,
+    tool_parts,
+)
 from .contents import APPROVALS, PARTS, RUNNER, UNSAID, is_part
 from .guess_roles import role_of
 from .mapped_values import seconds_of, utterance
@@ -73,7 +82,10 @@ STEP, SEEN = (
     ("model_output", "plan", "content", "thought", "text"),
     ("observations", "observation", "result", "output"),
 )
-FRAMEWORKS = (agent_events, agent_steps, copilot_events, opencode, part_kinds)
+FRAMEWORKS = (
+    *(agent_events, agent_steps, copilot_events, kernel_contents),
+    *(letta_messages, opencode, part_kinds),
+)
 Message = dict[str, Any]
 
 
@@ -157,8 +169,9 @@ def _of_gemini(item: Message) -> Message:
 def parts(content: Any) -> list[Message]:
     """A content as text, call and answer blocks; an object that is none of these and no reasoning as its
     JSON."""
-    blocks = list(_blocks(content))
-    return [{"type": "text", "text": utterance(content)}] if not blocks and _is_data(content) else blocks
+    if is_data(content):
+        return [{"type": "text", "text": utterance(content)}]
+    return list(_blocks(content))
 
 
 def is_plain(item: Message) -> bool:
@@ -382,11 +395,11 @@ def _blocks(content: Any) -> Iterator[Message]:
         yield {"type": "text", "text": utterance(content)}
 
 
-def _is_data(content: Any) -> bool:
-    """Whether it is an object with something in it, and neither a list of parts nor reasoning."""
+def is_data(content: Any) -> bool:
+    """Whether it is an object with something in it that is neither words, calls nor reasoning."""
     if not isinstance(content, dict) or not content or isinstance(content.get("parts"), list):
         return False
-    return content.get("type", content.get("content_type")) not in UNSAID
+    return content.get("type", content.get("content_type")) not in UNSAID and not any(_blocks(content))
 
 
 def _part(part: Message) -> Iterator[Message]:

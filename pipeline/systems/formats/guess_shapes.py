@@ -154,7 +154,8 @@ def _set_marks(guess: Guess, path: str, pattern: str, names: Counter[str]) -> No
 
 def dialect_counts(survey: Survey, path: str) -> Counter[str]:
     """Role -> messages of the list at `path`, where some are written otherwise than a chat API's; else empty,
-    and so where items are no messages, unless at least MARKED are events of an agent's log."""
+    and so where their contents are data, and where items are no messages, unless at least MARKED are events
+    of an agent's log."""
     items = list(itertools.islice(events_of(survey, path, f"{path}[]."), DIALECT))
     message_lists = [dialects.messages(item) for item in items]
     events = [dialects.of_framework(item) for item in items]
@@ -165,6 +166,8 @@ def dialect_counts(survey: Survey, path: str) -> Counter[str]:
     alone = len(messages) <= len(items) and not any(events)
     are_events = _are_events(events, items)
     if not other or (None in message_lists and not are_events) or (alone and _has_only_texts(survey, path)):
+        return Counter()
+    if alone and all(dialects.is_data(item.get("content")) for item in items):
         return Counter()
     return Counter(one["role"] for one in messages)
 

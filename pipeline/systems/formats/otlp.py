@@ -25,13 +25,14 @@ from pathlib import Path
 from typing import Any
 
 from ....schemas import Action, JsonValue, Quarantined, Trajectory
+from ....schemas.text import count_of
 from ..base import ReadOptions, ending, quarantine_failure
 from . import otlp_logs, otlp_protobuf
 from .contents import arguments, plain_text
 from .conversation import Answer, Call, ChatMessage, Talk
 from .mapping import ROLES
 from .otlp_calls import KnownCalls
-from .otlp_spans import Span, field_of, moment_of, nest, objects_of, spans_of, value_of
+from .otlp_spans import Span, field_of, moment_of, nest, objects_of, spans_of
 from .rules import Rules, rules
 from .turns import decode_value
 
@@ -95,11 +96,12 @@ def conversations(
         else:
             spans.setdefault((item.trace, item.id), item)
     nest(spans)
-    has_messages = False
+    has_messages, silent = False, list[Span]()
     for name, many in _spans_by_conversation(spans.values()).items():
         conversation = Conversation(str(path), rules(options.map), system)
         conversation.add_spans(many)
         yield from conversation.problems
+        silent += conversation.silent_calls()
         if conversation.talk.events:
             has_messages = True
             trajectory = quarantine_failure(partial(conversation.trajectory, name, options), str(path))
@@ -110,6 +112,12 @@ def conversations(
             )
     if not has_messages:
         yield Quarantined(source=str(path), reason=_reason_empty(list(spans.values())))
+    elif silent:
+        reason = (
+            f"{count_of(len(silent), 'model call', 'model calls')} without messages, such as span "
+            f"{silent[0].id}: what was said there was not recorded, or in a way that is not known"
+        )
+        yield Quarantined(source=str(path), reason=reason)
 
 
 def conversation(spans: Iterable[Span], source: str, how: Rules, system: str) -> Conversation:
@@ -182,6 +190,8 @@ class Conversation:
         self.calls = KnownCalls(self.talk)
         self.first_request: str | None = None
         self.problems: list[Quarantined] = []
+        self.speaking: dict[int, Span] = {}
+        self.mute: list[Span] = []
         self.services: list[str] = []
         self.agent: str | None = None
 
@@ -233,6 +243,19 @@ class Conversation:
             name, self.source, options, system=self.system, agent=self.agent, tags=tags
         )
 
+    def silent_calls(self) -> list[Span]:
+        """The model calls without messages that did not fail, where no span around or within one has any."""
+        around: dict[int, Span] = {}
+        for span in self.speaking.values():
+            _add_with_ancestors(around, span)
+        return [span for span in self.mute if id(span) not in around and not self._is_within_speech(span)]
+
+    def _is_within_speech(self, span: Span) -> bool:
+        one = span.parent_span
+        while one is not None and id(one) not in self.speaking:
+            one = one.parent_span
+        return one is not None
+
     def _add_model_call(self, span: Span) -> None:
         name = span.agents[0] if span.agents else None
         self.agent = self.agent or (span.agents[-1] if span.agents else None)
@@ -245,7 +268,12 @@ class Conversation:
             if fresh is not None and not self._is_repeated_answer(fresh):
                 self._add_message(fresh, span, moment_of(span.start))
         actor = self.talk.add_participant(name or "assistant", "agent", str(model) if model else None)
-        for message in span.messages("output"):
+        answers = span.messages("output")
+        if history or answers:
+            self.speaking[id(span)] = span
+        elif span.operation in MODEL_CALLS and not span.failure:
+            self.mute.append(span)
+        for message in answers:
             self.message_counts[message.key()] += 1
             message.name = name
             self._add_message(message, span, moment_of(span.end))
@@ -303,9 +331,8 @@ class Conversation:
         it; the place of the call's event."""
         attributes = span.attributes
         name, own_id = str(attributes.get("gen_ai.tool.name", "tool")), attributes.get("gen_ai.tool.call.id")
-        call = Call(
-            name, value_of(attributes.get("gen_ai.tool.call.arguments")), str(own_id) if own_id else None
-        )
+        keywords, result = span.tool_run()
+        call = Call(name, keywords, str(own_id) if own_id else None)
         call_id = self._matching_call(call)
         if call_id is None:
             call_id = call.id = call.id or f"span {span.id}"
@@ -314,7 +341,6 @@ class Conversation:
             self.message_counts[message.key()] += 1
             self.talk.add_message(message)
             self.calls.note_tool(call_id)
-        result = value_of(attributes.get("gen_ai.tool.call.result"))
         has_failed = None if span.failure is None and not span.reports_success else span.failure is not None
         self.talk.add_answer(Answer(result, call_id, has_failed, span.failure), moment_of(span.end))
         return self.talk.calls[call_id]

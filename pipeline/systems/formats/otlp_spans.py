@@ -12,7 +12,7 @@ from typing import Any
 
 from ....schemas import JsonValue, Quarantined
 from ..base import T, ending, expect, json_file, json_lines, json_value
-from . import chat, contents, otlp_protobuf
+from . import chat, contents, dialects, otlp_protobuf, own_attributes
 from .conversation import Answer, Call, ChatMessage
 from .mapped_values import describe
 from .openinference_attributes import KIND, genai_attributes
@@ -93,6 +93,16 @@ class Span:
         text = contents.plain_text(value_of(match)) if match is not None else ""
         return ChatMessage("system", text) if text else None
 
+    def tool_run(self) -> tuple[Any, Any]:
+        """(arguments, result) of a tool's run, out of attributes, else out of events as Strands has them."""
+        events = {name: attributes for name, attributes in self.events if name.startswith("gen_ai.")}
+        call, back = events.get("gen_ai.tool.message", {}), events.get("gen_ai.choice", {})
+        arguments = self.attributes.get("gen_ai.tool.call.arguments", call.get("content"))
+        result = self.attributes.get("gen_ai.tool.call.result", back.get("message"))
+        parts = value_of(result)
+        texts = [one["text"] for one in parts if _is_text(one)] if isinstance(parts, list) else []
+        return value_of(arguments), "\n".join(texts) if texts and len(texts) == len(parts) else parts
+
     def _event_messages(self, side: str) -> Iterator[ChatMessage]:
         for name, attributes in self.events:
             body = attributes.get("gen_ai.event.content", attributes)
@@ -103,7 +113,8 @@ class Span:
                 yield from map(chat.message, chat.split_message(_old_message(body, match[1])))
             elif side == "output" and name == "gen_ai.choice":
                 inner = value_of(body.get("message", body))
-                choice = _old_message(inner if isinstance(inner, dict) else body, "assistant")
+                whole = inner if isinstance(inner, dict) else {**body, "content": body.get("message")}
+                choice = _old_message(whole, "assistant")
                 yield from map(chat.message, chat.split_message(choice))
 
     def _indexed_messages(self, side: str) -> Iterator[ChatMessage]:
@@ -123,6 +134,11 @@ class Span:
                     for n in sorted(calls, key=int)
                 ]
             yield from map(chat.message, chat.split_message(body))
+
+
+def _is_text(part: Any) -> bool:
+    """Whether a part of a result is a text alone, as Bedrock's API has it."""
+    return isinstance(part, dict) and part.keys() == {"text"} and isinstance(part["text"], str)
 
 
 def _content_parts(content: Any) -> Any:
@@ -204,6 +220,7 @@ def _spans_below(resource: Any, where: str, source: str, line: int | None) -> It
 def _span(record: Any, service: Any, source: str, line: int | None) -> Span | Quarantined:
     try:
         attributes = genai_attributes(attributes_of(record), str(record.get("name", "")))
+        attributes = own_attributes.genai_attributes(attributes)
         status = part_of(record, "status", dict)
         has_failed = status.get("code") in (2, "STATUS_CODE_ERROR") or "error.type" in attributes
         reason = status.get("message") or attributes.get("error.type") or "error"
@@ -216,7 +233,7 @@ def _span(record: Any, service: Any, source: str, line: int | None) -> Span | Qu
                 record, "endTimeUnixNano" if field_of(record, "endTimeUnixNano") else "startTimeUnixNano"
             ),
             attributes=attributes,
-            events=[(str(e.get("name")), attributes_of(e)) for e in part_of(record, "events", list)],
+            events=[*_events_in(attributes), *_events_of(record)],
             failure=str(reason) if has_failed else None,
             service=str(service) if service else None,
             reports_success=KIND not in attributes,
@@ -224,6 +241,19 @@ def _span(record: Any, service: Any, source: str, line: int | None) -> Span | Qu
     except _WRONG as error:
         name = record.get("spanId", "?") if isinstance(record, dict) else "?"
         return Quarantined(source=source, line=line, reason=f"span {name}: not as OTLP has it: {error}")
+
+
+def _events_of(record: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    for event in part_of(record, "events", list):
+        yield str(event.get("name")), attributes_of(event)
+
+
+def _events_in(attributes: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The events that Pydantic AI keeps as JSON in an attribute."""
+    events = value_of(attributes.get("events"))
+    for event in events if isinstance(events, list) else []:
+        if isinstance(event, dict) and isinstance(event.get("event.name"), str):
+            yield event["event.name"], event
 
 
 def field_of(record: Any, key: str) -> Any:
@@ -340,7 +370,9 @@ def _old_message(body: dict[str, Any], role: str) -> dict[str, Any]:
     message = {**body, "role": body.get("role") or role, "content": value_of(body.get("content"))}
     if isinstance(message["content"], dict):
         message["content"] = str(body["content"])
-    if role == "tool":
+    if role == "tool" and isinstance(parts := message["content"], list) and dialects.untyped_calls(parts):
+        message["role"] = "user"  # as Bedrock's API has results
+    elif role == "tool":
         message["tool_call_id"] = body.get("id")
     if "tool_calls" in body:
         message["tool_calls"] = value_of(body["tool_calls"])

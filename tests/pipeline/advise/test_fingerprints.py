@@ -65,3 +65,9 @@ def test_a_question_is_known_by_a_part_of_the_episodes_that_were_learnt_from() -
         [path for path in part if path.question not in others],
         fingerprints(path for path in whole if path.question in others),
     )
+
+
+def test_fingerprints_are_the_same_in_whatever_order_episodes_come() -> None:
+    """A file that was learnt from the store had another version than one that was learnt from the logs."""
+    several = [*question("1", "Is it?"), *question("2", "Was it?", "b"), *question("3", said="c")]
+    assert fingerprints(several) == fingerprints(several[::-1])

@@ -72,6 +72,15 @@ def test_ingesting_twice_changes_nothing(tmp_path: Path, store: Store) -> None:
     assert list(store.workspace.sources.lines()) == ledger
 
 
+def test_a_trajectory_of_several_sources_is_unchanged_once(tmp_path: Path, store: Store) -> None:
+    """A second run spoke of more unchanged trajectories than there are."""
+    turns = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good morning"}]
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"messages": turns}) + "\n")
+    take(store, tmp_path)
+    assert counts(take(store, tmp_path)) == (0, 1, 0)
+
+
 def test_events_are_counted_as_the_log_has_them(tmp_path: Path, store: Store) -> None:
     session(tmp_path / "logs" / NAME)
     assert take(store, tmp_path / "logs").events == 6
@@ -582,6 +591,22 @@ def test_two_versions_of_a_trajectory_in_one_run_are_counted_as_one(tmp_path: Pa
     assert result.remarks.actors == {"human": {"user": 2}, "agent": {"assistant": 1}}
     assert result.remarks.messages == 3
     assert rows(store, "SELECT count(*) AS n FROM events") == [{"n": 3}]
+
+
+def test_chats_that_repeat_the_beginning_of_another_are_told_of_as_a_models_calls(
+    tmp_path: Path, store: Store
+) -> None:
+    """As a proxy logs calls, each line has all messages before it: one session counted as three."""
+    said = ["To Ulm.", "When?", "Now.", "Booked.", "Bye.", "Bye."]
+    talk = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(said)]
+    calls = [{"id": f"c{end}", "messages": talk[:end]} for end in (2, 4, 6)]
+    file = tmp_path / "calls.jsonl"
+    file.write_text("".join(f"{json.dumps(call)}\n" for call in calls))
+    notes = [note for note in take(store, file).remarks.notes() if "begin as another" in note]
+    assert [note.partition(",")[0] for note in notes] == ["2 of 3 chats begin as another one does"]
+    greetings = [{"messages": [{"role": "user", "content": str(n)}, talk[1]]} for n in range(3)]
+    file.write_text("".join(f"{json.dumps(chat)}\n" for chat in greetings))
+    assert not [note for note in take(store, file).remarks.notes() if "begin as another" in note]
 
 
 def test_times_that_no_date_can_be_read_from_are_remarked_on(tmp_path: Path, store: Store) -> None:

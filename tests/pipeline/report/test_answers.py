@@ -263,7 +263,7 @@ def test_a_judge_that_failed_everywhere_has_not_found_none(tmp_path: Path) -> No
         failed = verdict(t.id, None, "failures", "", code="C.1", error="timeout", **bot)
         rate(store, [{key: value for key, value in failed.items() if key != "label"}])
     answer = answers.failure(store)
-    assert answer.sentences == ("bot answered nothing: all 4 answers failed or are unclear.",)
+    assert answer.sentences == ("bot gave no usable answer: 4 failed.",)
     assert answer.further.endswith("--rater bot --model MODEL --retry-errors")
     rate(store, [verdict(t.id, None, "failures", "absent", code="C.2", **bot) for t in runs])
     answer = answers.failure(store)
@@ -272,11 +272,56 @@ def test_a_judge_that_failed_everywhere_has_not_found_none(tmp_path: Path) -> No
     assert answer.further == "coaudit report --full"
 
 
+def test_shares_without_an_interval_say_why(tmp_path: Path) -> None:
+    """Seven runs of two instances stood without an interval or a word beside four with one."""
+    runs = [run("one", n, n % 2) for n in range(7)]
+    assert answers.BARE not in answers.teamwork(holding(tmp_path / "own", runs)).sentences
+    same = [one.model_copy(update={"instance": str(n % 2)}) for n, one in enumerate(runs)]
+    answer = answers.teamwork(holding(tmp_path / "same", same))
+    assert answer.sentences[-1] == answers.BARE
+    assert answer.table and isinstance(cell := answer.table.rows[0][3], Number) and not cell.interval
+
+
+def test_unclear_answers_are_no_failed_ones_and_asking_the_same_judge_again_is_no_way_on(
+    tmp_path: Path,
+) -> None:
+    runs = [run("one", n, 1) for n in range(3)]
+    store = holding(tmp_path / "unclear", runs)
+    bot: dict[str, Any] = {"code": "C.1", "rater": "bot", "rater_kind": "llm"}
+    rate(store, [verdict(runs[0].id, None, "failures", "unclear", **bot)])
+    assert answers.failure(store).sentences == ("bot gave no usable answer: 1 is unclear.",)
+    rate(store, [verdict(runs[1].id, None, "failures", "unclear", **bot)])
+    answer = answers.failure(store)
+    assert answer.sentences == ("bot gave no usable answer: 2 are unclear.",)
+    assert answer.further == "coaudit judge --codebook failures --model MODEL"
+    failed = verdict(runs[2].id, None, "failures", "", error="timeout", **bot)
+    rate(store, [{key: value for key, value in failed.items() if key != "label"}])
+    answer = answers.failure(store)
+    assert answer.sentences == ("bot gave no usable answer: 1 failed and 2 are unclear.",)
+    assert answer.further.endswith("--rater bot --model MODEL --retry-errors")
+
+
+def test_a_mode_rated_on_few_trajectories_is_not_called_the_most_common(tmp_path: Path) -> None:
+    runs = [run("one", n, 1) for n in range(20)]
+    store = holding(tmp_path / "few", runs)
+    bot: dict[str, Any] = {"rater": "bot", "rater_kind": "llm"}
+    labels = [("C.1", t, "present" if n < 4 else "absent") for n, t in enumerate(runs)]
+    labels += [("C.5", t, "present" if n < 1 else "absent") for n, t in enumerate(runs[:2])]
+    rate(store, [verdict(t.id, None, "failures", label, code=code, **bot) for code, t, label in labels])
+    answer = answers.failure(store)
+    assert answer.table and [row[0] for row in answer.table.rows] == ["C.1", "C.5"], "20 % of 20, 50 % of 2"
+    assert "The most common is C.1 " in answer.sentences[-1]
+
+
 def test_logs_without_an_outcome_say_how_to_add_one(tmp_path: Path) -> None:
     store = holding(
         tmp_path / "open", [run("one", 0, 1).model_copy(update={"outcomes": (), "system": "own"})]
     )
-    assert any("outcomes import" in sentence for sentence in answers.teamwork(store).sentences)
+    answer = answers.teamwork(store)
+    assert any("outcomes import" in sentence for sentence in answer.sentences)
+    assert answer.table and answers.DELIVERED not in answer.table.caption, (
+        "none delivered, as far as is known"
+    )
 
 
 @pytest.mark.long

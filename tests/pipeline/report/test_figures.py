@@ -73,6 +73,8 @@ def test_a_heatmap_has_numbers_in_its_cells_as_long_as_they_can_be_read(columns:
     assert figure is not None
     text = svg(figure)
     assert ("11 %" in text) == (columns == LEGIBLE)
+    assert (">75%<" in text) == (columns > LEGIBLE), "without numbers, a legend says what a tint means"
+    assert "Intervals are in the table" in figure.caption
     assert all(name in text for name in names)
 
 

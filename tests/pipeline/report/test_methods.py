@@ -10,26 +10,28 @@ import pytest
 from coaudit.pipeline.analyze import rates
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.annotate import draw
-from coaudit.pipeline.report import methods, progress
+from coaudit.pipeline.report import build, methods, progress
 from coaudit.pipeline.report.tables import count
+from coaudit.pipeline.report.trust import AGREEMENT_METHOD, RATES_METHOD
 from coaudit.pipeline.store import Selection, Store
 from coaudit.schemas import Event, Participant, Trajectory
 from tests.pipeline.stores import holding, rate, verdict
 
+RUNS = [
+    Trajectory(
+        id=f"s{i}",
+        native_id=f"s{i}",
+        source="log",
+        system=system,
+        participants=(Participant(name="Ann", kind="human"), Participant(name="Bot", kind="agent")),
+        events=(Event(seq=0, actor="Bot", kind="message", text="Shall I?"),),
+    )
+    for i, system in enumerate(("cogym", "cogym", "rehac"))
+]
+
 
 def audited(folder: Path) -> Store:
-    runs = [
-        Trajectory(
-            id=f"s{i}",
-            native_id=f"s{i}",
-            source="log",
-            system=system,
-            participants=(Participant(name="Ann", kind="human"), Participant(name="Bot", kind="agent")),
-            events=(Event(seq=0, actor="Bot", kind="message", text="Shall I?"),),
-        )
-        for i, system in enumerate(("cogym", "cogym", "rehac"))
-    ]
-    store = holding(folder / "workspace", runs)
+    store = holding(folder / "workspace", RUNS)
     made_by = {"model": "Qwen-72B", "rater_version": "v7", "seed": 5, "parameters": {"temperature": 0.0}}
     lines = [
         verdict(f"s{i}", None, "failures", "absent", code=code, rater="m", rater_kind="llm",
@@ -53,6 +55,32 @@ def test_a_judge_is_told_with_model_version_prompts_seed_and_parameters(tmp_path
     assert "Labels by people: eva gave 1 on failures." in text
 
 
+def test_agreement_of_judges_alone_has_its_method_and_rates_without_people_have_none(tmp_path: Path) -> None:
+    """A report without labels by people had intervals of agreement, and no word on how they are made."""
+    store = holding(tmp_path / "judges", RUNS)
+    lines = [verdict(run.id, None, "failures", "absent", code="C.1", rater_kind="llm") for run in RUNS]
+    rate(store, [line | {"rater": name} for line in lines for name in ("m", "n")])
+    report = build.build(store)
+    assert AGREEMENT_METHOD in report.methods and RATES_METHOD not in report.methods
+    lone = holding(tmp_path / "lone", RUNS)
+    rate(lone, [line | {"rater": "m"} for line in lines])
+    report = build.build(lone)
+    assert AGREEMENT_METHOD not in report.methods
+    assert "Process metrics have no ratings yet. " in "\n".join(report.methods)
+    (prompts,) = [table for table in report.tables if table.name == "prompts"]
+    assert prompts.empty == "No prompt was sent from this workspace.", "what m answered was imported"
+
+
+def test_a_jury_is_called_one_whatever_kind_its_members_are(tmp_path: Path) -> None:
+    """Of rules and a trained model it was "rules"."""
+    store = audited(tmp_path)
+    parameters = {"members": ["m", "rules"]}
+    line = verdict("s0", None, "failures", "absent", code="C.1", rater="jury", rater_kind="rule")
+    rate(store, [{**line, "parameters": parameters}])
+    text = "\n".join(methods.paragraphs(store, ["m"], rates.rates(store)))
+    assert "jury (a jury;" in text and "m (a language model;" in text
+
+
 @pytest.mark.long
 def test_the_time_for_a_unit_is_told_once_however_many_codes_it_has(tmp_path: Path) -> None:
     store = audited(tmp_path)
@@ -65,6 +93,16 @@ def test_the_time_for_a_unit_is_told_once_however_many_codes_it_has(tmp_path: Pa
     (row,) = progress.pace(store)
     assert (row["rater"], row["units"], row["seconds"]) == ("eva", 3, 50.0)
     assert "eva took 50 s per unit of failures (median of 3)" in "\n".join(methods.paragraphs(store, ["m"]))
+
+
+def test_unclear_answers_are_told_among_a_judge_s_answers(
+    tmp_path: Path,
+) -> None:
+    store = holding(tmp_path / "w", RUNS)
+    bot = {"rater": "m", "rater_kind": "llm", "code": "C.1"}
+    rate(store, [verdict(run.id, None, "failures", "unclear", **bot) for run in RUNS[:2]])
+    rate(store, [verdict(RUNS[2].id, None, "failures", "absent", **bot)])
+    assert "rated failures: 3 answers (2 unclear) and 0 errors." in "\n".join(methods.paragraphs(store, []))
 
 
 def test_every_prompt_is_listed_behind_the_methods(tmp_path: Path) -> None:
@@ -175,7 +213,9 @@ def test_sessions_lie_between_days_whatever_else_logs_give_as_a_time(tmp_path: P
     told = dict(methods.facts(store))
     assert (told["First session"], told["Last session"]) == ("2026-02-03", "2026-02-05")
     said = methods.paragraphs(store, [])[0]
-    assert "; 2 of them, whose logs have a date, took place from 2026-02-03 to 2026-02-05." in said
+    assert (
+        "; 2 of the trajectories, whose logs have a date, took place from 2026-02-03 to 2026-02-05." in said
+    )
     assert dict(methods.facts(store, Selection(since="2026-02-04")))["Trajectories"] == "1"
     days = {row.group["day"] for row in metrics(store, by=("day",)) if row.group}
     assert days == {None, "2026-02-03", "2026-02-05"}

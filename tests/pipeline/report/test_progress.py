@@ -41,6 +41,13 @@ def test_what_a_model_has_left_is_asked_of_that_model_under_its_name() -> None:
     assert commands(alone)[0] == "coaudit judge --codebook failures --model openai/m"
 
 
+def test_what_the_rules_can_rate_needs_no_model() -> None:
+    """A newcomer without a model was told that initiative needs one."""
+    nobody = {"rater": None, "kind": None, "answers": 0}
+    assert commands(row(**nobody, codebook="initiative")) == ["coaudit judge --codebook initiative"]
+    assert commands(row(**nobody)) == ["coaudit judge --codebook failures --model MODEL"]
+
+
 def test_errors_of_a_judge_who_is_through_are_asked_again() -> None:
     judge = row(rater="m", kind="llm", model="m", answers=97, errors=3)
     assert commands(judge)[0] == "coaudit judge --codebook failures --model m --retry-errors"

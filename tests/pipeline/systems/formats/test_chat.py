@@ -731,3 +731,56 @@ def test_what_a_person_answered_to_a_call_is_their_message(tmp_path: Path) -> No
         ("user", "message"),
     ]
     assert events[-1].text == "The late one."
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"response": {"choices": [{"message": {"role": "assistant", "content": "Booked."}}]}},
+        {
+            "response": {
+                "type": "message",
+                "role": "assistant",
+                "content": [{"type": "text", "text": "Booked."}],
+            }
+        },
+        {"response": {"model": "m", "message": {"role": "assistant", "content": "Booked."}}},
+        {"response": "Booked."},
+        {"completion": "Booked."},
+        {"outputs": ["Booked.", "Done."], "response": "ModelResponse(choices=[…])"},
+        {"output": [{"role": "assistant", "content": "Booked."}]},
+    ],
+)
+def test_what_a_model_answered_beside_the_messages_is_said(tmp_path: Path, beside: dict[str, object]) -> None:
+    """As LiteLLM, Anthropic, Ollama, DSPy and home-made loggers have calls."""
+    request = {"id": "s1", "messages": [{"role": "user", "content": "To Ulm."}]}
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {**request, **beside}))
+    assert outline(found.events) == [("user", "message", "To Ulm."), ("assistant", "message", "Booked.")]
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [{"answer": "42"}, {"response": ""}, {"response": {"status": 500}}, {"output": []}, {"output": 7}],
+)
+def test_what_is_no_answer_of_a_model_is_not_said(tmp_path: Path, beside: dict[str, object]) -> None:
+    request = {"id": "s1", "messages": [{"role": "user", "content": "To Ulm."}]}
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {**request, **beside}))
+    assert outline(found.events) == [("user", "message", "To Ulm.")]
+
+
+def test_an_answer_that_the_messages_have_is_said_once_and_its_tokens_count(tmp_path: Path) -> None:
+    answer = {"role": "assistant", "content": "Booked."}
+    usage = {"prompt_tokens": 9, "completion_tokens": 2}
+    response = {"choices": [{"message": answer}], "usage": usage}
+    request = [{"role": "user", "content": "To Ulm."}]
+    ended = {"id": "s1", "messages": [*request, answer], "response": "Booked."}
+    called = {"id": "s2", "messages": request, "response": response}
+    (first, second), wrong = read("chat", write_lines(tmp_path / "a.jsonl", ended, called))
+    assert not wrong and outline(first.events) == outline(second.events)
+    assert [p.tokens for p in second.participants] == [{}, usage]
+
+
+def test_a_message_without_content_says_what_is_under_another_name(tmp_path: Path) -> None:
+    talk = [{"role": "user", "content": "To Ulm."}, {"role": "assistant", "text": "Booked."}]
+    found = one("chat", write_lines(tmp_path / "a.jsonl", {"id": "s1", "messages": talk}))
+    assert outline(found.events)[1:] == [("assistant", "message", "Booked.")]

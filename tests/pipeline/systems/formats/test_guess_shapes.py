@@ -2101,3 +2101,27 @@ def test_a_list_of_texts_under_the_names_of_both_is_a_talk_of_two(tmp_path: Path
     rows = [{"id": n, "human_ai_conversation": [sentence(one) for one in range(4)]} for n in range(3)]
     for run in read_by_draft(as_lines(tmp_path / "a.jsonl", rows)):
         assert [event.text for event in run.events] == [sentence(one) for one in range(4)]
+
+
+def test_people_whose_messages_hold_data_are_no_agents(tmp_path: Path) -> None:
+    """As Element exports rooms of Matrix: everybody was an agent who spoke JSON, and nothing said so."""
+    said = [("@ada:x.org", "m.text"), ("@bot:x.org", "m.notice"), ("@ada:x.org", "m.text")]
+    messages = [
+        {
+            "type": "m.room.message",
+            "sender": who,
+            "event_id": f"${n}",
+            "origin_server_ts": 1714550000000 + n,
+            "content": {"msgtype": kind, "body": sentence(n)},
+        }
+        for n, (who, kind) in enumerate(said)
+    ]
+    (room,) = read_by_draft(as_json(tmp_path / "room.json", {"room_name": "Lab", "messages": messages}))
+    assert [(event.actor, event.text) for event in room.events] == [
+        (who, sentence(n)) for n, (who, _) in enumerate(said)
+    ]
+    assert {person.name: person.kind for person in room.participants} == {
+        "@ada:x.org": "human",
+        "@bot:x.org": "agent",
+    }
+    assert all(event.time for event in room.events)

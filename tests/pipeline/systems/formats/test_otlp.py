@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def attribute(value: object) -> dict[str, Any]:
     return {"stringValue": str(value)}
 
 
-def attributes(given: dict[str, object]) -> list[dict[str, Any]]:
+def attributes(given: Mapping[str, object]) -> list[dict[str, Any]]:
     return [{"key": key, "value": attribute(value)} for key, value in given.items()]
 
 
@@ -532,3 +533,16 @@ def test_an_event_that_was_exported_twice_counts_once_and_the_first_ones_attribu
     again = request | {"timeUnixNano": str(10**18), "attributes": attributes({"gen_ai.request.model": "m-2"})}
     run = one("otlp", write_lines(tmp_path / "logs.jsonl", logs(request), logs(request, again)))
     assert outline(run.events) == [("user", "message", "Yes.")] * 2 and run.agent_model == "m-1"
+
+
+def test_model_calls_without_messages_are_told_of_beside_others(tmp_path: Path) -> None:
+    """Half of a trace was lost without a word where only some of its calls record what was said."""
+    silent, failed = span(4, "chat"), {**span(5, "chat"), "status": {"code": 2, "message": "quota"}}
+    (session,), wrong = read("otlp", write_lines(tmp_path / "a.jsonl", traced(*chats(), silent, failed)))
+    assert [event.text for event in session.events if event.kind == "message"] == [
+        "Weather in Paris?",
+        "It rains.",
+    ]
+    assert [item.reason.partition(":")[0] for item in wrong] == [
+        "1 model call without messages, such as span s4"
+    ]

@@ -1,0 +1,83 @@
+"""Turns messages whose parts stand under `items` or `contents` into messages of a chat API, as Microsoft's
+Semantic Kernel, Agent Framework and Extensions.AI store them.
+
+Python writes `call_id`, and a part's kind under `content_type` or `type`; .NET writes `callId` or `CallId`,
+and the kind under `$type`, such as `FunctionCallContent`. A call and its result have the id in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .contents import ASKED, DECIDED
+
+Message = dict[str, Any]
+LISTS = ("items", "contents")
+KINDS = ("contenttype", "$type", "type")
+CALL, RESULT, REQUEST, RESPONSE = (
+    *("functioncall", "functionresult"),
+    *("functionapprovalrequest", "functionapprovalresponse"),
+)
+UNSAID = ("textreasoning", "reasoning", "usage")
+"""Kinds of parts that nobody says."""
+
+
+def messages(item: Message) -> list[Message] | None:
+    """The message, with results as those of Anthropic's API; None where it is none of these frameworks'."""
+    fields = _plain_names(item)
+    role = fields.get("role")
+    if isinstance(role, dict):
+        role = next((value for key, value in _plain_names(role).items() if key in ("value", "label")), None)
+    parts = next((fields[key] for key in LISTS if isinstance(fields.get(key), list)), None)
+    if not isinstance(role, str) or parts is None or "content" in item or "parts" in item:
+        return None
+    contents = [_plain_names(part) for part in parts if isinstance(part, dict)]
+    if len(contents) < len(parts) or not all(map(_kind, contents)):
+        return None
+    name, time = fields.get("authorname", fields.get("name")), fields.get("createdat")
+    blocks = [block for part in contents for block in _blocks(part)]
+    has_results = any(block["type"] == "tool_result" for block in blocks)
+    role = "user" if role.lower() == "tool" and has_results else role.lower()
+    return [{"role": role, "name": name, "timestamp": time, "content": blocks}]
+
+
+def _plain_names(item: Message) -> Message:
+    """An object with its keys in small letters and without underscores."""
+    return {key.lower().replace("_", ""): value for key, value in item.items()}
+
+
+def _kind(part: Message) -> str | None:
+    """What a part is, as one word; None where it does not say."""
+    kind = next((part[key] for key in KINDS if isinstance(part.get(key), str)), None)
+    return None if kind is None else kind.lower().replace("_", "").removesuffix("content")
+
+
+def _blocks(part: Message) -> Iterator[Message]:
+    kind, mark = _kind(part), part.get("callid", part.get("id"))
+    if kind == "text":
+        yield {"type": "text", "text": part.get("text") or ""}
+    elif kind == CALL:
+        yield _call(part)
+    elif kind == RESULT:
+        failure = {"is_error": True} if part.get("exception") else {}
+        content = part.get("result") if part.get("result") is not None else part.get("exception")
+        yield {"type": "tool_result", "tool_use_id": mark, "content": content, **failure}
+    elif kind in (REQUEST, RESPONSE):
+        call = part.get("functioncall")
+        inner = _plain_names(call) if isinstance(call, dict) else {}
+        if kind == RESPONSE:
+            yield {"type": DECIDED, "id": part.get("id"), "approved": part.get("approved")}
+        else:
+            yield from [_call(inner)] if inner else []
+            yield {"type": ASKED, "id": part.get("id"), "call": inner.get("callid")}
+    elif kind not in UNSAID:
+        yield {"type": kind}
+
+
+def _call(part: Message) -> Message:
+    """A call; a function of a plugin is named as the model calls it, `Lights-turn_on`."""
+    names = (part.get("pluginname"), part.get("functionname"))
+    name = part.get("name") or "-".join(one for one in names if isinstance(one, str) and one)
+    mark = part.get("callid", part.get("id"))
+    return {"type": "tool_use", "id": mark, "name": name, "input": part.get("arguments")}
