@@ -15,11 +15,14 @@ from unicodedata import normalize
 from ...schemas import UNCLEAR, Code, Codebook, JsonValue, Rating, Verdict
 from ...schemas.codebook import ErrorSource
 from . import config
+from .tasks import NO_EVENT, NOTICE
 
 SKIPPED = "skipped by the annotator"
 UNKNOWN = "the annotator marked a label of it that is not in the codebook"
 UNREAD = "the annotator did not confirm reading the log to its end"
 QUOTE = 400
+_HEAD = re.compile(r"^\[\d+(?:, [\w ]+ after the start)?\] ")
+"""Begins the line of an event in a task."""
 
 
 @dataclass
@@ -86,7 +89,8 @@ def prediction(
         if paths:
             result.append(_result(name, "taxonomy", {"taxonomy": paths}))
     for rating in (r for r in labelled if r.label == book.positive):
-        result += [_region(book.code(rating.code), line, lines) for line in _first_lines(rating.cites, seqs)]
+        places = (_place(seq, lines, seqs) for seq in rating.cites if seq in seqs)
+        result += [_region(book.code(rating.code), place, lines) for place in places]
     return result
 
 
@@ -214,7 +218,7 @@ def _regions(
                 strange.append([name])
                 continue
             error_source = source if source in config.SOURCES else None
-            quote = re.sub(r"^\[\d+(?:, [\w ]+)?\] ", "", str(value.get("text") or ""))[:QUOTE]
+            quote = _HEAD.sub("", str(value.get("text") or ""))[:QUOTE]
             findings.setdefault(codes[name], []).append(_Finding(cites, quote, error_source))  # type: ignore[arg-type]
     return findings
 
@@ -226,7 +230,7 @@ def _events(value: dict[str, Any], seqs: Sequence[int]) -> tuple[int, ...]:
         return ()
     if not 0 <= first <= last < len(seqs):
         return ()
-    return tuple(sorted({seqs[line] for line in range(first, last + 1)}))
+    return tuple(sorted({*seqs[first : last + 1]} - {NO_EVENT}))
 
 
 def _ticked_codes(items: list[dict[str, Any]], codes: dict[str, str], strange: list[list[str]]) -> set[str]:
@@ -254,9 +258,11 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _first_lines(cites: Sequence[int], seqs: Sequence[int]) -> list[int]:
-    """The first line of each cited event."""
-    return [seqs.index(seq) for seq in cites if seq in seqs]
+def _place(seq: int, lines: Sequence[dict[str, Any]], seqs: Sequence[int]) -> int:
+    """Where the line of a cited event stands: notices before it have its seq, too."""
+    places = [place for place, one in enumerate(seqs) if one == seq]
+    own = (place for place in places if not str(lines[place]["text"]).startswith(f"[{seq}] {NOTICE}"))
+    return next(own, places[0])
 
 
 def _region(code: Code, line: int, lines: Sequence[dict[str, Any]]) -> dict[str, JsonValue]:

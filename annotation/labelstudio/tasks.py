@@ -28,6 +28,10 @@ LONGEST = 6000
 STATE = 700
 INDENT = 1
 """Of lists in a state, which people read more easily line by line."""
+NOTICE = "(notice) "
+"""Begins what an environment said before the event whose seq its line has."""
+NO_EVENT = -1
+"""The seq of a line that shows none: what is marked there cites nothing."""
 AROUND = 4
 """Lines of the log before and after a unit that are shown at once; the rest on a click."""
 BESIDE = 1
@@ -60,7 +64,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the transcript: who, what, and the seq of the event that it shows."""
+    """A line of the transcript: who, what, and the seq of the event that it shows or `NO_EVENT`."""
 
     author: str
     text: str
@@ -78,11 +82,16 @@ class Log:
 
     @cached_property
     def lines(self) -> Sequence[Line]:
-        """All of it, after what one must know of the task and the log does not say."""
-        whole = tuple(lines(self.trajectory))
-        if not (self.background and whole):
-            return whole
-        return (Line("Background", clean(self.background), whole[0].seq), *whole)
+        """All of it."""
+        return tuple(lines(self.trajectory))
+
+    @cached_property
+    def background_lines(self) -> Sequence[Line]:
+        """What one must know of the task and the log does not say; whom it names, as the lines call them."""
+        text = self.background or ""
+        for name, title in _names(self.trajectory).items():
+            text = re.sub(rf"\b{re.escape(name)}\b", rf"\g<0> ({title})", text, count=1)
+        return (Line("Background", clean(text), NO_EVENT),) if text else ()
 
     @cached_property
     def final_state(self) -> str:
@@ -103,6 +112,8 @@ def task(
     earlier, excerpt, later = split_around(whole_log, set(marks)) if is_folded(book) else ((), whole_log, ())
     if is_parted(book):
         excerpt = lines_near(whole_log, set(marks))
+    if not marks or context != "unit":
+        excerpt = [*log.background_lines, *excerpt]
     seqs: list[JsonValue] = [line.seq for line in excerpt]
     data: dict[str, JsonValue] = {
         KEY: subject.key,
@@ -114,7 +125,7 @@ def task(
         TRANSCRIPT: _dialogue(excerpt),
     }
     if is_folded(book):
-        nothing = [Line("Log", "(nothing more to show)", -1)]
+        nothing = [Line("Log", "(nothing more to show)", NO_EVENT)]
         data |= {EARLIER: _dialogue(earlier or nothing), LATER: _dialogue(later or nothing)}
     if is_parted(book):
         data[WHOLE] = _dialogue(whole_log)
@@ -135,7 +146,7 @@ def lines(trajectory: Trajectory) -> Iterator[Line]:
         if event.live_only:
             continue
         for notice in event.notices:
-            yield Line("Environment", f"[{event.seq}] (notice) {clean(notice.text)}", event.seq)
+            yield Line("Environment", f"[{event.seq}] {NOTICE}{clean(notice.text)}", event.seq)
         place = f"{event.seq}, {after}" if (after := clock.of(event)) else f"{event.seq}"
         yield Line(names[event.actor], f"[{place}] {clean(describe(event))}", event.seq, is_event=True)
         yield from _changes(event, changes, names)
@@ -171,7 +182,7 @@ def lines_near(whole: Sequence[Line], marks: set[int]) -> list[Line]:
     for place in [*places, len(whole)]:
         if gap := place - after:
             between = f"… {gap} line{'s' * (gap > 1)} of others, in the whole log below"
-            excerpt.append(Line("Log", between, whole[after].seq))
+            excerpt.append(Line("Log", between, NO_EVENT))
         excerpt += whole[place : place + 1]
         after = place + 1
     return excerpt

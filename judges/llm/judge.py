@@ -21,6 +21,7 @@ from . import quoting
 from .answers import Answer, answer_of
 from .context import Context
 from .prompts import rubric
+from .results import HEAD, TAIL, shorten, unbriefed
 
 REVISION = 5
 """Revision of what is written here and in the prompts around a codebook, and of how events are shown; it is
@@ -161,7 +162,7 @@ class LLMJudge:
             if event.kind == "message":
                 parts.append(quoting.block(title, event.text or "", case.mark))
             else:
-                content = quoting.event_lines(event, names.get(event.actor, "unknown"))
+                content = quoting.event_lines(unbriefed(event), names.get(event.actor, "unknown"))
                 parts.append(f"<<{title} {case.mark}>>\n{content}\n<<end of {title} {case.mark}>>")
         return parts
 
@@ -176,10 +177,11 @@ class LLMJudge:
 
 
 def background(case: Case) -> list[str]:
-    """What comes before a case's transcript, if anything."""
+    """What comes before a case's transcript, if anything; of a long text both ends."""
     if not case.background:
         return []
-    return [f"Background, not to be rated:\n{quoting.block('background', case.background, case.mark)}"]
+    text = shorten(case.background, HEAD, TAIL)
+    return [f"Background, not to be rated:\n{quoting.block('background', text, case.mark)}"]
 
 
 def windows(events: Sequence[Event], case: Case, context: Context, room: int) -> Iterator[tuple[Event, ...]]:

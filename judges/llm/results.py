@@ -68,13 +68,19 @@ def with_results(trajectory: Trajectory, views: Views = "team") -> Trajectory:
     return trajectory.model_copy(update={"events": Events(rows=tuple(rows)), "states": {}})
 
 
+def unbriefed(event: Event) -> Event:
+    """An event without what agents were told before it, which is no part of what is rated."""
+    is_briefed = isinstance(event, PromptEvent) and event.briefings
+    return event.model_copy(update={"briefings": ()}) if is_briefed else event
+
+
 def _briefings(changes: list[Change], unbriefed: set[str]) -> tuple[Change, ...]:
     """What agents that have not been briefed are told; they are no longer `unbriefed` then."""
     names: dict[str, list[str]] = {}
     for one in changes:
         if one.view in unbriefed and one.path.partition(".")[0] == BRIEFING:
             names.setdefault(shorten(one.text, HEAD, TAIL), []).append(one.view)
-    briefings = [Change(", ".join(views), BRIEFING, text) for text, views in names.items()]
+    briefings = [Change(shorten(", ".join(views), *PATH), BRIEFING, text) for text, views in names.items()]
     unbriefed.difference_update(*names.values())
     return within(briefings, MOST) if briefings else ()
 

@@ -238,8 +238,9 @@ def _with_sources(
     backgrounds = Backgrounds(store)
     ahead = next(trajectories, None)
     for key, own in itertools.groupby(units, attrgetter("trajectory")):
-        is_there = ahead is not None and ahead.id == key
-        source = _Source(ahead, book, backgrounds.of(ahead)) if ahead and is_there else None
+        source = None
+        if ahead is not None and ahead.id == key:
+            source = _Source(ahead, book, backgrounds.of(ahead))
         yield from ((unit, source) for unit in own)
         ahead = ahead if source is None else next(trajectories, None)
 

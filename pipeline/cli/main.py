@@ -181,13 +181,22 @@ def _escapes(error: UnicodeError) -> tuple[str, int]:
 
 
 def _workspace_first(args: list[str]) -> list[str]:
-    """The arguments with the workspace before the command, where some write it behind."""
+    """The arguments with the workspace before the command, where some write it behind; the last one counts.
+
+    One without a value stands alone, so that no command is taken for it.
+    """
     end = args.index("--") if "--" in args else len(args)
-    for place, word in enumerate(args[:end]):
-        if word == "--workspace" or word.startswith("--workspace="):
-            after = place + 2 - ("=" in word)
-            return [*args[place:after], *args[:place], *args[after:]]
-    return args
+    front: list[str] = []
+    rest: list[str] = []
+    words = iter(args[:end])
+    for word in words:
+        if word != "--workspace":
+            (front if word.startswith("--workspace=") else rest).append(word)
+        elif (value := next(words, None)) is None:
+            return [word]
+        else:
+            front += [word, value]
+    return [*front, *rest, *args[end:]]
 
 
 def _check_arguments() -> None:

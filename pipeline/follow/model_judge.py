@@ -88,7 +88,6 @@ class ModelJudge:
         )
         self._context = Context(model.context)
         self._secret = sink.store.workspace.secret()
-        self._backgrounds = Backgrounds(sink.store)
         judges = [model.judge(book, scope) for book in scope.books]
         self._makers = [(judge, model.maker(judge)) for judge in judges]
         self._views = {judge.codebook.views for judge in judges}
@@ -267,7 +266,7 @@ class ModelJudge:
         with self.sink.store.reading() as connection:
             trajectories = self.sink.store.load(connection, ids, states=True)
             by_book = {book.name: prior_ratings(connection, book, fresh) for book in self.scope.books}
-        plan = JudgingPlan()
+        plan, backgrounds = JudgingPlan(), Backgrounds(self.sink.store)
         plan.ratings = {
             key: {book: by_trajectory.get(key, {}) for book, by_trajectory in by_book.items()}
             for key in fresh
@@ -277,15 +276,17 @@ class ModelJudge:
                 plan.unseen_ids.append(trajectory.id)
                 continue
             ratings = self._known_ratings.get(trajectory.id) or plan.ratings[trajectory.id]
-            self._plan_one(trajectory, ratings, plan)
+            self._plan_one(trajectory, ratings, plan, backgrounds)
         return plan
 
-    def _plan_one(self, trajectory: Trajectory, ratings: Ratings, plan: JudgingPlan) -> None:
+    def _plan_one(
+        self, trajectory: Trajectory, ratings: Ratings, plan: JudgingPlan, backgrounds: Backgrounds
+    ) -> None:
         is_over = self.still.has_ended(trajectory)
         logs = {views: with_results(trajectory, views) for views in self._views}
         for judge, maker in self._makers:
             book = judge.codebook
-            planner = Planner(judge, maker, self.scope, self._secret, Summary(), self._backgrounds.of)
+            planner = Planner(judge, maker, self.scope, self._secret, Summary(), backgrounds.of)
             units: list[tuple[Trajectory, Unit, list[PriorRating]]] = []
             log = logs[book.views]
             for unit in complete_units(log, book, is_over=is_over):

@@ -194,7 +194,7 @@ def _ingest_tree(store: Store, tree: Tree, plan: Plan, result: IngestResult, rea
 
 
 def _take_references(store: Store, folder: Path, copy: bool, result: IngestResult) -> None:
-    """Keep the reference trajectories of a folder, and note it in the ledger unless it is there already."""
+    """Keep the reference trajectories of a folder, and note it in the ledger unless it is the last there."""
     references = read_references(store, folder)
     if not references.tasks and not references.unread:
         raise SourceError(f"{folder}: has neither reference action trajectories nor recipes")
@@ -207,7 +207,7 @@ def _take_references(store: Store, folder: Path, copy: bool, result: IngestResul
     if copy:
         copy_path = provenance.copy_source(store.workspace, place, source.content_hash)
         source = source.model_copy(update={"copied": copy_path})
-    there = {(*one.key, one.copied) for one in provenance.read_ledger(store.workspace)[0] if one.reference}
-    if (*source.key, source.copied) not in there:
+    there = [(*one.key, one.copied) for one in provenance.read_ledger(store.workspace)[0] if one.reference]
+    if (*source.key, source.copied) not in there[-1:]:
         with store.writing() as connection:
             provenance.keep(store, connection, (), [source])

@@ -200,7 +200,9 @@ def read_ledger(
         key = (source.path, options, source.copied)
         before, since = newest.get(source.path, (None, 0))
         runs = [stretches[one] for one in source.trajectory_ids if one in stretches]
-        if before != key or any(other != options or start > since for other, start in runs):
+        # What a folder of references says goes before what those that were read earlier say.
+        is_later = before != key or source.reference
+        if is_later or any(other != options or start > since for other, start in runs):
             last.pop(key, None)
         newest[source.path] = key, count
         here = options, count

@@ -12,6 +12,7 @@ import pytest
 from coaudit.annotation.labelstudio import answers as labelstudio_answers
 from coaudit.annotation.labelstudio import client, tasks
 from coaudit.annotation.labelstudio import config as label_config
+from coaudit.annotation.labelstudio.tasks import NO_EVENT
 from coaudit.pipeline import codebooks
 from coaudit.schemas import Action, Code, Codebook, Event, Maker, Participant, Rating, Trajectory, Verdict
 from tests.conftest import ROOT, Coaudit
@@ -139,7 +140,7 @@ def participant_task(book: Codebook) -> dict[str, Any]:
 def test_of_a_participant_the_log_shows_what_they_did_and_what_was_next_to_it() -> None:
     book = codebooks.load("responsible_agent")
     data = participant_task(book)
-    assert data["seqs"] == [0, 1, 2, 4, 5, 6, 7, 8]
+    assert data["seqs"] == [0, 1, NO_EVENT, 4, 5, 6, 7, NO_EVENT]
     texts = [line["text"] for line in data["transcript"]]
     assert texts[2] == "… 2 lines of others, in the whole log below"
     assert texts[-1] == "… 2 lines of others, in the whole log below"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from coaudit.annotation.labelstudio import answers, config, tasks
 from coaudit.pipeline import codebooks
@@ -11,6 +14,8 @@ from coaudit.pipeline.cli.sample_audit import samples
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
+from coaudit.schemas import Codebook, Maker, Trajectory, Verdict
+from coaudit.schemas.event import Notice
 from tests.judges.teams import team
 
 
@@ -43,3 +48,51 @@ def test_lines_say_how_long_after_the_start_an_event_came_and_quotations_leave_i
     ]
     verdicts = answers.read(book, {"result": given}, [1, 2, 3]).verdicts
     assert [(one.cites, one.quote) for one in verdicts if one.code == "C.1"] == [((3,), "Three.")]
+
+
+FAILURES = codebooks.load("failures")
+
+
+def asked(book: Codebook, log: Trajectory, *rated: int, context: str = "transcript") -> dict[str, Any]:
+    """The data of a task on these events of a kitchen's log; on all of it where none is named."""
+    subject = tasks.Subject("s", log.id, rated[0] if rated else None, "h", book.name, "1")
+    shown = tasks.Log(log, "0 is the human, 1 the agent. The agent chops.")
+    events = [event for event in log.events if event.seq in rated]
+    return dict(tasks.task(subject, shown, events, book, context)["data"])  # type: ignore[arg-type]
+
+
+def test_what_a_judge_or_a_person_marks_is_the_event_and_not_what_stands_before_it() -> None:
+    """The background and notices before the first event had its seq: a judge's evidence lay on them, and
+    what a person marked in the background cited the event."""
+    log = team(("human", "Chop it."), ("agent", "Done."))
+    first = log.events[0].model_copy(update={"notices": (Notice(time=None, text="Welcome."),)})
+    data = asked(FAILURES, log.model_copy(update={"events": (first, *log.events[1:])}))
+    assert data["seqs"] == [tasks.NO_EVENT, 0, 0, 1, 2]
+    rating = Maker("judge", "llm", "1", FAILURES).rating_at(
+        ("t", None, "h"), Verdict("C.1", "present", cites=(0,))
+    )
+    marks: list[Any] = answers.prediction(FAILURES, [rating], data["transcript"], data["seqs"])
+    assert [one["value"]["start"] for one in marks if one["type"] == "paragraphlabels"] == ["2"]
+
+    def read(start: int, end: int) -> answers.AnnotationAnswers:
+        value = {"start": start, "end": end, "text": "x", "paragraphlabels": ["C.1 Silent start"]}
+        return answers.read(FAILURES, {"result": [{"from_name": "evidence", "value": value}]}, data["seqs"])
+
+    assert read(0, 3).verdicts[0].cites == (0, 1) and not read(0, 3).problems
+    assert read(0, 0).verdicts[0].cites == () and "cites no event" in read(0, 0).problems[0]
+
+
+@pytest.mark.parametrize("name", ["initiative", "responsible_agent", "failures"])
+def test_the_background_is_seen_without_a_click_and_calls_people_as_the_log_does(name: str) -> None:
+    """Agent 1 of a task is player 0 of the map, of whom its legend says that it is the chef."""
+    log = team(*[("human", f"message {n}") for n in range(20)], ("agent", "Done."))
+    book = codebooks.load(name)
+    rated = () if name == "failures" else (21,)
+    data = asked(book, log, *rated)
+    text = "0 is the human (Human), 1 the agent (Agent). The agent chops."
+    assert data["transcript"][0] == {"author": "Background", "text": text}
+    assert len(data["seqs"]) == len(data["transcript"])
+    rest = [line for part in ("earlier", "later", "whole", "unit") for line in data.get(part, ())]
+    assert "Background" not in {line["author"] for line in rest}
+    blind = asked(book, log, *rated, context="unit")
+    assert ("Background" in {line["author"] for line in blind["transcript"]}) == (not rated)

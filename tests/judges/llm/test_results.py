@@ -233,3 +233,29 @@ def test_what_agents_were_told_stands_once_before_the_event_and_is_cut_for_a_sho
         pieces = list(judge.pieces(case, context))
         assert len(pieces) > 1 and all(context.fits(piece.question) for piece in pieces)
         assert {event.seq for piece in pieces for event in piece.events} == {0, 1, 2}
+
+
+def test_a_step_to_be_rated_is_shown_without_what_agents_were_told_before_it() -> None:
+    """It stood a second time in the step, which took the room of the transcript in short contexts."""
+    book = codebooks.load("trail_step")
+    log = team(("agent", "SEARCH(Oslo)"), ("agent", "SEARCH(Bergen)"))
+    roles = {f"agent {n}": f"You are number {n}. " * 60 for n in range(6)}
+    states = {name: {"system": text} for name, text in roles.items()}
+    first = log.events[1].model_copy(update={"states": {name: name for name in roles}})
+    people = (*log.participants, *(Participant(name=name, kind="agent") for name in roles))
+    log = log.model_copy(
+        update={"participants": people, "events": (log.events[0], first, log.events[2]), "states": states}
+    )
+    unit = next(unit for unit in cut(with_results(log), book) if unit.event == 1)
+    judge = LLMJudge(book, "transcript")
+    transcript, _, rated = judge.whole(Case(unit, "M")).question.messages[1].content.partition("To be rated")
+    assert transcript.count("(told to an agent:)") == 6 and "told" not in rated and "Oslo" in rated
+
+
+def test_of_a_background_as_long_as_a_book_both_ends_are_told() -> None:
+    """Its file may be anything: it stands in each prompt, and left no room in any context."""
+    (unit,) = cut(SEARCH, BOOK)
+    case = Case(unit, "M", background=f"Leek. {'x' * 90_000} Serve.")
+    prompt = LLMJudge(BOOK, "transcript").whole(case).question.messages[1].content
+    before, _, _ = prompt.partition("<<transcript M>>")
+    assert len(before) < 2500 and "| Leek." in before and "Serve.\n" in before

@@ -766,6 +766,8 @@ def test_a_workspace_in_a_folder_that_is_called_like_the_home_folder_lies_there_
         ["--workspace", "w", "ingest", "LOGS"],
         ["ingest", "--workspace=w", "LOGS"],
         ["ingest", "LOGS", "--workspace", "w"],
+        ["--workspace", "other", "ingest", "LOGS", "--workspace", "w"],
+        ["ingest", "--workspace=other", "--workspace", "w", "--", "LOGS"],
     ],
 )
 def test_the_workspace_may_be_named_before_and_after_the_command(tmp_path: Path, words: list[str]) -> None:
@@ -774,3 +776,11 @@ def test_the_workspace_may_be_named_before_and_after_the_command(tmp_path: Path,
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["w"]
+
+
+@pytest.mark.parametrize("words", [["judge", "--workspace"], ["ingest", "logs", "--workspace"]])
+def test_a_command_is_not_taken_for_the_workspace_that_is_not_named(
+    coaudit: Coaudit, words: list[str]
+) -> None:
+    """`ingest logs --workspace` was said to have no command `logs`."""
+    assert "Option '--workspace' requires an argument" in coaudit(*words, status=2).err

@@ -14,10 +14,12 @@ import pytest
 from coaudit.judges.clients import Offer, Parameters, Question, Reply
 from coaudit.judges.clients.protocol import Fatal
 from coaudit.pipeline import codebooks
+from coaudit.pipeline.cli.sample_audit import samples
 from coaudit.pipeline.follow import model_judge
 from coaudit.pipeline.follow.complete import Stillness, complete_units
 from coaudit.pipeline.follow.model_judge import ModelJudge
 from coaudit.pipeline.follow.sink import Sink
+from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.judge import Scope
 from coaudit.pipeline.judge.model import Model
 from coaudit.pipeline.store import Store, Workspace, ledger
@@ -104,6 +106,17 @@ def test_of_codebooks_that_follow_together_each_has_its_own_views(sink: Sink) ->
     jobs = judge._plan([log.id], 9).jobs
     prompts = [str(job.judge.whole(job.case).question.messages) for job in jobs]
     assert ["two red blocks" in prompt for prompt in prompts] == [False, True]
+
+
+def test_a_recipe_that_comes_while_a_kitchen_is_followed_is_told(sink: Sink) -> None:
+    """A follower kept what it knew when it began: what it asked had to be asked anew by `coaudit judge`."""
+    judge = ModelJudge(sink, Scope((book("dilemmas"),)), MODEL, Asked(), print, 60.0)
+    log = session(*TALK, reason="finished").model_copy(update={"system": "overcooked", "task": "leek_soup"})
+    sink.put(log, ReadOptions())
+    sink.flush()
+    ingest(sink.store, [], ReadOptions(), reference=samples() / "overcooked" / "recipe")
+    (job,) = judge._plan([log.id], 9).jobs
+    assert "The order's recipe:" in (job.case.background or "")
 
 
 class Asked:

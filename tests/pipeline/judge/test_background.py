@@ -12,6 +12,7 @@ from coaudit.judges.llm import Case, LLMJudge
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.annotate import draw, push
 from coaudit.pipeline.cli.sample_audit import samples
+from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.judge.background import Backgrounds
 from coaudit.pipeline.store import Store, Workspace
@@ -84,3 +85,22 @@ def test_recipes_that_come_after_reference_actions_leave_these_and_their_figures
     ingest(store, [], ReadOptions(), reference=KITCHEN / "recipe")
     assert _measures(store) == before
     assert "tes" in {row[0] for row in before}
+
+
+def test_of_two_recipes_the_one_read_last_counts_before_and_after_a_rebuild(
+    store: Store, tmp_path: Path
+) -> None:
+    """A folder that was read again counted from its first time on after a rebuild: every prompt on its
+    orders was another, and so were figures."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "3_leek_soup.txt").write_text(f"NAME:\nLeek soup {name}\n")
+    for name in ("one", "two", "one"):
+        ingest(store, [], ReadOptions(), reference=tmp_path / name)
+
+    def recipes() -> set[str]:
+        return {name for name in ("one", "two") for p in _prompts(store, "failures") if f"soup {name}" in p}
+
+    assert recipes() == {"one"}
+    rebuild(store)
+    assert recipes() == {"one"}
