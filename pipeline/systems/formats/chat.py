@@ -46,6 +46,7 @@ from . import (
     turns,
 )
 from .conversation import Answer, Approval, Call, ChatMessage, Talk
+from .paths import decode_json
 from .rules import rules
 
 SYSTEM = "chat"
@@ -56,7 +57,7 @@ BESIDE = ("tool_calls", "function_call", "refusal")
 """Fields of a message that may stand beside its content."""
 BESIDE_INPUT = ("cache_read_input_tokens", "cache_creation_input_tokens")
 """What Anthropic's `input_tokens` leave out of what a model read."""
-REQUESTS = ("user", "human", "tool", "function")
+REQUESTS = ("system", "developer", "user", "human", "tool", "function")
 """Roles of messages that a model answers."""
 REPLIES = ("outputs", "response", "completion", "output", "reply", "generation", "model_response")
 """Names of what a model answered, beside the list; `answer` is none, since sets of tasks have the right one
@@ -197,7 +198,9 @@ def split_message(item: Any) -> list[Any]:
     item = dialects.with_invocations(item)
     content = item.get("content") if isinstance(item, dict) else None
     if content is None and isinstance(item, dict) and "role" in item and not any(map(item.get, BESIDE)):
-        return dialects.messages(item) or [item]
+        whole = dialects.messages(item) or [item]
+        is_unknown = isinstance(role := item["role"], str) and role.lower() not in dialects.ROLES
+        return [{**one, "role": role} for one in whole] if is_unknown else whole
     if not isinstance(content, list):
         return [item]
     has_invocations = any(dialects.CALL in one for one in content if isinstance(one, dict))
@@ -230,7 +233,7 @@ def _without_repeats(item: dict[str, Any], earlier: list[list[Any]]) -> dict[str
 
 def seconds(item: dict[str, Any]) -> float | None:
     """When a message was said, in seconds since 1970; None where it does not say."""
-    return mapped_values.seconds_of(_time_of(item))
+    return mapped_values.seconds_of(item.get("date") if _time_of(item) is None else _time_of(item))
 
 
 def _time_of(item: dict[str, Any]) -> Any:
@@ -358,22 +361,28 @@ def _responses(head: dict[str, Any]) -> list[JsonValue]:
     if (choice := _choice(head)) is not None:
         return [choice]
     messages = head.get("messages")
-    last = messages[-1] if isinstance(messages, list) and messages else None
-    if not isinstance(last, dict) or last.get("role") not in REQUESTS:
+    if not isinstance(messages, list) or not messages or not isinstance(last := messages[-1], dict):
         return []
-    return next((answer for name in REPLIES if (answer := _answer(head.get(name)))), [])
+    if last.get("role") not in REQUESTS:
+        return []
+    answer = next((answer for name in REPLIES if (answer := _answer(head.get(name)))), [])
+    return answer[len(messages) :] if answer[: len(messages)] == messages else answer
 
 
 def _answer(reply: JsonValue) -> list[JsonValue]:
-    """What a model answered as messages: a text, the first of several, messages, or a response of an API;
-    empty for anything else."""
+    """What a model answered as messages: a text, the first of several, messages, or a response of an API, be
+    it as JSON; empty for anything else."""
     if isinstance(reply, list):
         is_talk = all(isinstance(one, dict) and "role" in one for one in reply)
         return reply if is_talk else _answer(reply[0])
     if isinstance(reply, str):
-        return [{"role": "assistant", "content": reply}] if reply else []
+        response = decode_json(reply) if reply.startswith("{") else None
+        message = _choice(response) if isinstance(response, dict) else None
+        return [message or {"role": "assistant", "content": reply}] if reply else []
     if not isinstance(reply, dict):
         return []
+    if isinstance(text := reply.get("text"), str) and "role" not in reply:
+        return _answer(text)
     inside = reply.get("message")
     message = _choice(reply) or (inside if isinstance(inside, dict) else reply)
     return [message] if isinstance(message, dict) and message.get("role") == "assistant" else []
@@ -390,7 +399,7 @@ def _usage(head: dict[str, Any]) -> JsonValue:
     """The tokens of the answer, as the conversation or the response beside it says them."""
     response = head.get("response")
     inside = response.get("usage") if isinstance(response, dict) and _responses(head) else None
-    return head.get("usage", inside)
+    return inside if head.get("usage") is None else head["usage"]
 
 
 def add_usage(talk: Talk, usage: JsonValue) -> None:

@@ -19,7 +19,7 @@ HEAD = {"sessionId", "projectHash", "startTime"}
 
 def begins(first: Any) -> bool:
     """Whether a file's first line begins a recording."""
-    return isinstance(first, dict) and first.keys() >= HEAD and "messages" not in first
+    return isinstance(first, dict) and first.keys() >= HEAD and not (first.get("messages") or "role" in first)
 
 
 def conversation(lines: Iterable[Message]) -> Message:

@@ -53,8 +53,8 @@ BOTS = {
     "robot",
 }
 """Words of names of agents that people talk with."""
-_PERSON = re.compile(r"[^\W\d_a-z][^_]*$")
-"""People's names: with a capital, or in a script that has none."""
+_PERSON = re.compile(r"[^\W\d_a-z][^_]*$|@")
+"""People's names: with a capital, or in a script that has none, or of an account."""
 _ORDER = ("agent", "environment", "human")
 
 

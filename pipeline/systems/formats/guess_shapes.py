@@ -154,8 +154,8 @@ def _set_marks(guess: Guess, path: str, pattern: str, names: Counter[str]) -> No
 
 def dialect_counts(survey: Survey, path: str) -> Counter[str]:
     """Role -> messages of the list at `path`, where some are written otherwise than a chat API's; else empty,
-    and so where their contents are data, and where items are no messages, unless at least MARKED are events
-    of an agent's log."""
+    and so where people's contents are data with words in it, and where items are no messages, unless at least
+    MARKED are events of an agent's log."""
     items = list(itertools.islice(events_of(survey, path, f"{path}[]."), DIALECT))
     message_lists = [dialects.messages(item) for item in items]
     events = [dialects.of_framework(item) for item in items]
@@ -167,9 +167,20 @@ def dialect_counts(survey: Survey, path: str) -> Counter[str]:
     are_events = _are_events(events, items)
     if not other or (None in message_lists and not are_events) or (alone and _has_only_texts(survey, path)):
         return Counter()
-    if alone and all(dialects.is_data(item.get("content")) for item in items):
+    if alone and _are_data_of_names(messages, items) and _has_words_within(survey, f"{path}[].content."):
         return Counter()
     return Counter(one["role"] for one in messages)
+
+
+def _are_data_of_names(messages: Sequence[dict[str, Any]], items: Sequence[dict[str, Any]]) -> bool:
+    """Whether who speaks is called by a name of their own, and what they say is data, or was taken back."""
+    contents = [item.get("content") for item in items]
+    data = [content for content in contents if content]
+    return all(one.get("name") for one in messages) and any(data) and all(map(dialects.is_data, data))
+
+
+def _has_words_within(survey: Survey, inside: str) -> bool:
+    return any(map(is_utterance, fields_named(survey.paths, NAMES["text"], inside, depth=0)))
 
 
 def _are_events(events: Sequence[object], items: Sequence[dict[str, Any]]) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .contents import ASKED, DECIDED
+from .mapping import ROLES
 
 Message = dict[str, Any]
 LISTS = ("items", "contents")
@@ -21,6 +22,11 @@ CALL, RESULT, REQUEST, RESPONSE = (
 )
 UNSAID = ("textreasoning", "reasoning", "usage")
 """Kinds of parts that nobody says."""
+MEDIA = ("image", "audio", "data", "uri", "hostedfile", "filereference", "error")
+KNOWN = {"text", CALL, RESULT, REQUEST, RESPONSE, *UNSAID, *MEDIA}
+"""Kinds of which a message has one, unless it is empty."""
+BESIDE = ("content", "parts", "text", "message", "utterance", "body")
+"""Fields with what is said in messages of others, whose `items` may be goods."""
 
 
 def messages(item: Message) -> list[Message] | None:
@@ -30,15 +36,17 @@ def messages(item: Message) -> list[Message] | None:
     if isinstance(role, dict):
         role = next((value for key, value in _plain_names(role).items() if key in ("value", "label")), None)
     parts = next((fields[key] for key in LISTS if isinstance(fields.get(key), list)), None)
-    if not isinstance(role, str) or parts is None or "content" in item or "parts" in item:
+    if not isinstance(role, str) or parts is None or not fields.keys().isdisjoint(BESIDE):
         return None
     contents = [_plain_names(part) for part in parts if isinstance(part, dict)]
-    if len(contents) < len(parts) or not all(map(_kind, contents)):
+    kinds = {*map(_kind, contents)}
+    if len(contents) < len(parts) or None in kinds or (kinds and kinds.isdisjoint(KNOWN)):
         return None
     name, time = fields.get("authorname", fields.get("name")), fields.get("createdat")
     blocks = [block for part in contents for block in _blocks(part)]
     has_results = any(block["type"] == "tool_result" for block in blocks)
-    role = "user" if role.lower() == "tool" and has_results else role.lower()
+    role = role.lower() if role.lower() in ROLES else role
+    role = "user" if role == "tool" and has_results else role
     return [{"role": role, "name": name, "timestamp": time, "content": blocks}]
 
 

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ....schemas import Action, JsonValue, Quarantined, Trajectory
+from ....schemas import Action, JsonValue, Quarantined, Trajectory, content_hash
 from ....schemas.text import count_of
 from ..base import ReadOptions, ending, quarantine_failure
 from . import otlp_logs, otlp_protobuf
@@ -192,6 +192,7 @@ class Conversation:
         self.problems: list[Quarantined] = []
         self.speaking: dict[int, Span] = {}
         self.mute: list[Span] = []
+        self.pieces: dict[int, set[str]] = {}  # what a model call answered, by the span's id()
         self.services: list[str] = []
         self.agent: str | None = None
 
@@ -273,15 +274,24 @@ class Conversation:
             self.speaking[id(span)] = span
         elif span.operation in MODEL_CALLS and not span.failure:
             self.mute.append(span)
+        self._add_answers(answers, span, name)
+        if not any(any(_tokens_of(one)) for one in _calls_around(span)):
+            self.talk.add_tokens(actor, *_tokens_of(span))
+        if span.failure:
+            failure = Answer(f"{span.operation} failed", call="", has_failed=True, error=span.failure)
+            self.talk.add_answer(failure, moment_of(span.end))
+
+    def _add_answers(self, answers: list[ChatMessage], span: Span, name: str | None) -> None:
+        """Add what a model answered, but for what a call around this one told."""
+        outer = {piece for one in _calls_around(span) for piece in self.pieces.get(id(one), ())}
+        self.pieces[id(span)] = {piece for message in answers for piece in _pieces(message)}
         for message in answers:
+            if outer and _pieces(message) <= outer:
+                continue
             self.message_counts[message.key()] += 1
             message.name = name
             self._add_message(message, span, moment_of(span.end))
             self.calls.note_output(message)
-        self.talk.add_tokens(actor, _tokens(span, "input", "prompt"), _tokens(span, "output", "completion"))
-        if span.failure:
-            failure = Answer(f"{span.operation} failed", call="", has_failed=True, error=span.failure)
-            self.talk.add_answer(failure, moment_of(span.end))
 
     def _is_repeated_answer(self, message: ChatMessage) -> bool:
         """Whether a message only repeats what tools' own spans said: it answers no named call, and no call
@@ -341,7 +351,8 @@ class Conversation:
             self.message_counts[message.key()] += 1
             self.talk.add_message(message)
             self.calls.note_tool(call_id)
-        has_failed = None if span.failure is None and not span.reports_success else span.failure is not None
+        is_failure = span.failure is not None or attributes.get("gen_ai.tool.status") == "error"
+        has_failed = is_failure if is_failure or span.reports_success else None
         self.talk.add_answer(Answer(result, call_id, has_failed, span.failure), moment_of(span.end))
         return self.talk.calls[call_id]
 
@@ -413,6 +424,26 @@ def _add_with_ancestors(spans: dict[int, Span], span: Span) -> None:
     while one is not None and id(one) not in spans:
         spans[id(one)] = one
         one = one.parent_span
+
+
+def _calls_around(span: Span) -> Iterator[Span]:
+    """The model calls that a span is in, each the same call as told by another library: a framework's span
+    around one of its provider's."""
+    around = span.parent_span
+    while around is not None and around.operation not in ("invoke_agent", "execute_tool"):
+        if around.operation in MODEL_CALLS:
+            yield around
+        around = around.parent_span
+
+
+def _pieces(message: ChatMessage) -> set[str]:
+    """A hash of each text and call of an answer, whatever their ids."""
+    calls = [content_hash(call.name, arguments(call.arguments)[0]) for call in message.calls]
+    return {*calls, *([content_hash(message.text)] if message.text else [])}
+
+
+def _tokens_of(span: Span) -> tuple[int | None, int | None]:
+    return _tokens(span, "input", "prompt"), _tokens(span, "output", "completion")
 
 
 def _tokens(span: Span, name: str, old: str) -> int | None:

@@ -95,13 +95,12 @@ class Span:
 
     def tool_run(self) -> tuple[Any, Any]:
         """(arguments, result) of a tool's run, out of attributes, else out of events as Strands has them."""
-        events = {name: attributes for name, attributes in self.events if name.startswith("gen_ai.")}
+        events = dict(self.events)
         call, back = events.get("gen_ai.tool.message", {}), events.get("gen_ai.choice", {})
         arguments = self.attributes.get("gen_ai.tool.call.arguments", call.get("content"))
-        result = self.attributes.get("gen_ai.tool.call.result", back.get("message"))
-        parts = value_of(result)
-        texts = [one["text"] for one in parts if _is_text(one)] if isinstance(parts, list) else []
-        return value_of(arguments), "\n".join(texts) if texts and len(texts) == len(parts) else parts
+        if (result := self.attributes.get("gen_ai.tool.call.result")) is not None:
+            return value_of(arguments), value_of(result)
+        return value_of(arguments), _without_parts(value_of(back.get("message")))
 
     def _event_messages(self, side: str) -> Iterator[ChatMessage]:
         for name, attributes in self.events:
@@ -136,9 +135,11 @@ class Span:
             yield from map(chat.message, chat.split_message(body))
 
 
-def _is_text(part: Any) -> bool:
-    """Whether a part of a result is a text alone, as Bedrock's API has it."""
-    return isinstance(part, dict) and part.keys() == {"text"} and isinstance(part["text"], str)
+def _without_parts(result: Any) -> Any:
+    """A result that is a list of texts, as Bedrock's API has them, as one text; another as it is."""
+    parts = result if isinstance(result, list) else []
+    texts = [part["text"] for part in parts if isinstance(part, dict) and [*part] == ["text"]]
+    return contents.plain_text(parts) if texts and len(texts) == len(parts) else result
 
 
 def _content_parts(content: Any) -> Any:

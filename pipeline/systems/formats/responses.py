@@ -214,7 +214,7 @@ def decision(item: Item) -> Approval:
     if not isinstance(is_granted, bool):
         raise ValueError(f"expected true or false as the answer to an approval, got {is_granted!r}")
     name = _text(item, "approval_request_id") or _text(item, "id")
-    return Approval(name, is_granted=is_granted, comment=_text(item, "reason"))
+    return Approval(name, _text(item, "call"), is_granted=is_granted, comment=_text(item, "reason"))
 
 
 def _text(item: Item, key: str) -> str | None:

@@ -749,6 +749,9 @@ def test_what_a_person_answered_to_a_call_is_their_message(tmp_path: Path) -> No
         {"completion": "Booked."},
         {"outputs": ["Booked.", "Done."], "response": "ModelResponse(choices=[…])"},
         {"output": [{"role": "assistant", "content": "Booked."}]},
+        {"output": [{"role": "user", "content": "To Ulm."}, {"role": "assistant", "content": "Booked."}]},
+        {"outputs": [{"text": "Booked.", "reasoning_content": "A train."}]},
+        {"response": '{"choices": [{"message": {"role": "assistant", "content": "Booked."}}]}'},
     ],
 )
 def test_what_a_model_answered_beside_the_messages_is_said(tmp_path: Path, beside: dict[str, object]) -> None:
@@ -774,10 +777,27 @@ def test_an_answer_that_the_messages_have_is_said_once_and_its_tokens_count(tmp_
     response = {"choices": [{"message": answer}], "usage": usage}
     request = [{"role": "user", "content": "To Ulm."}]
     ended = {"id": "s1", "messages": [*request, answer], "response": "Booked."}
-    called = {"id": "s2", "messages": request, "response": response}
+    called = {"id": "s2", "messages": request, "response": response, "usage": None}
     (first, second), wrong = read("chat", write_lines(tmp_path / "a.jsonl", ended, called))
     assert not wrong and outline(first.events) == outline(second.events)
     assert [p.tokens for p in second.participants] == [{}, usage]
+
+
+@pytest.mark.parametrize("words", [{"message": "To Ulm."}, {"items": [{"type": "text", "text": "To Ulm."}]}])
+def test_who_has_an_unknown_role_is_no_agent_where_words_stand_under_another_name(
+    tmp_path: Path, words: dict[str, object]
+) -> None:
+    """Ann became an agent, and nothing said so; with a content she is refused."""
+    talk = [{"role": "user", "content": "Hi."}, {"role": "Ann", **words}]
+    (found,), (wrong,) = read("chat", write_lines(tmp_path / "a.jsonl", {"id": "s1", "messages": talk}))
+    assert outline(found.events) == [("user", "message", "Hi.")]
+    assert "unknown role 'Ann'" in wrong.reason
+
+
+def test_an_answer_to_instructions_alone_is_said(tmp_path: Path) -> None:
+    called = {"id": "s1", "messages": [{"role": "system", "content": "Say hello."}], "response": "Hello."}
+    found = one("chat", write_lines(tmp_path / "a.jsonl", called))
+    assert outline(found.events)[1:] == [("assistant", "message", "Hello.")]
 
 
 def test_a_message_without_content_says_what_is_under_another_name(tmp_path: Path) -> None:

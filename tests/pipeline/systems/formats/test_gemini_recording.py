@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.pipeline.systems.formats.files import one, outline, read, write_lines
+from tests.pipeline.systems.formats.test_drafting import read_by_draft
 
 HEAD = {"sessionId": "s1", "projectHash": "p", "startTime": "2026-02-01T10:00:00Z", "kind": "main"}
 
@@ -63,3 +64,12 @@ def test_a_context_without_messages_of_its_own_is_read(tmp_path: Path) -> None:
     context = {"$set": {"messages": [message("1", "user", "To Ulm."), message("2", "gemini", "When?")]}}
     session = one("chat", write_lines(tmp_path / "session-1.jsonl", HEAD, context))
     assert outline(session.events) == [("user", "message", "To Ulm."), ("assistant", "message", "When?")]
+
+
+def test_a_head_may_have_an_empty_list_and_messages_with_such_marks_are_no_recording(tmp_path: Path) -> None:
+    said = [message("1", "user", "To Ulm."), message("2", "gemini", "When?")]
+    session = one("chat", write_lines(tmp_path / "session-1.jsonl", {**HEAD, "messages": []}, *said))
+    assert [event.text for event in session.events] == ["To Ulm.", "When?"]
+    rows = [{**HEAD, "role": "user", "content": "To Ulm."}, {**HEAD, "role": "assistant", "content": "When?"}]
+    (session,) = read_by_draft(write_lines(tmp_path / "rows.jsonl", *rows))
+    assert [event.text for event in session.events] == ["To Ulm.", "When?"]

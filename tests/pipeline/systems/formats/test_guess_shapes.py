@@ -2125,3 +2125,45 @@ def test_people_whose_messages_hold_data_are_no_agents(tmp_path: Path) -> None:
         "@bot:x.org": "agent",
     }
     assert all(event.time for event in room.events)
+
+
+def matrix(said: list[tuple[str, str | None]]) -> dict[str, Any]:
+    """A room as Element exports it; of a message that was taken back nothing is left."""
+    messages = [
+        {
+            "type": "m.room.message",
+            "sender": who,
+            "origin_server_ts": 1714550000000 + n,
+            "content": {"msgtype": "m.text", "body": text} if text else {},
+        }
+        for n, (who, text) in enumerate(said)
+    ]
+    return {"room_name": "Lab", "messages": messages}
+
+
+def test_a_message_that_was_taken_back_leaves_the_others_their_words(tmp_path: Path) -> None:
+    said = [("@ada:x.org", sentence(0)), ("@bot:x.org", sentence(1)), ("@ada:x.org", None)]
+    (room,) = read_by_draft(as_json(tmp_path / "room.json", matrix(said)))
+    assert [event.text for event in room.events] == [sentence(0), sentence(1), None]
+
+
+def test_several_accounts_beside_a_bot_are_people(tmp_path: Path) -> None:
+    """In a room of three, everybody was an agent."""
+    names = ("@ada:x.org", "@bot:x.org", "@bob:x.org")
+    (room,) = read_by_draft(as_json(tmp_path / "room.json", matrix([(who, sentence(0)) for who in names])))
+    kinds = {person.name: person.kind for person in room.participants}
+    assert kinds == dict(zip(names, ("human", "agent", "human"), strict=True))
+
+
+def test_data_that_a_user_and_an_assistant_exchange_is_what_they_say(tmp_path: Path) -> None:
+    """A draft of such messages named nobody who speaks, and could not be used."""
+    for key in ("role", "sender"):
+        messages = [
+            {key: ("user", "assistant")[n % 2], "content": {"intent": f"ask {n}", "slots": {"n": n}}}
+            for n in range(4)
+        ]
+        (session,) = read_by_draft(as_json(tmp_path / f"{key}.json", {"messages": messages}))
+        assert [event.text for event in session.events] == [
+            f'{{"intent":"ask {n}","slots":{{"n":{n}}}}}' for n in range(4)
+        ]
+        assert [person.kind for person in session.participants] == ["human", "agent"]

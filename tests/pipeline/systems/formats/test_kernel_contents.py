@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.pipeline.systems.formats.files import one, outline
-from tests.pipeline.systems.formats.shapes import as_json
+from tests.pipeline.systems.formats.shapes import as_json, sentence
 from tests.pipeline.systems.formats.test_drafting import read_by_draft
 
 Message = dict[str, Any]
@@ -125,3 +125,14 @@ def test_a_function_that_a_person_refused_has_no_status_and_one_that_raised_has_
         ("assistant", "action", "delete"),
     ]
     assert [event.status for event in session.events] == [None, None, None, None, "failed"]
+
+
+@pytest.mark.parametrize("words", ["text", "message", "utterance"])
+@pytest.mark.parametrize("goods", [[{"type": "shoe", "size": 43}], [{"type": "text", "text": "Size 43"}], []])
+def test_words_beside_goods_are_what_is_said(tmp_path: Path, words: str, goods: list[Message]) -> None:
+    """A list of what is in somebody's basket took the place of their words."""
+    messages = [
+        {"role": who, words: sentence(n), "items": goods} for n, who in enumerate(("user", "agent") * 2)
+    ]
+    (session,) = read_by_draft(as_json(tmp_path / "a.json", {"messages": messages}))
+    assert [event.text for event in session.events] == [sentence(n) for n in range(4)]

@@ -77,6 +77,24 @@ def test_events_of_strands_with_parts_in_json_are_words_calls_and_results(tmp_pa
     assert session.states[action.states["public"]] == {"observation": "rain"}
 
 
+def test_rows_that_a_tool_gave_back_stay_rows(tmp_path: Path) -> None:
+    """Rows with one column called text became one text, as if they were parts of a message."""
+    rows = [{"text": "rain"}, {"text": "wind"}]
+    run = span(
+        1, "execute_tool", tool__name="query", tool__call__id="c1", tool__call__result=json.dumps(rows)
+    )
+    session = one("otlp", write_lines(tmp_path / "a.jsonl", traced(run)))
+    assert session.states[session.events[0].states["public"]] == {"observation": rows}
+
+
+def test_a_run_that_strands_calls_an_error_has_failed(tmp_path: Path) -> None:
+    """Its span is in order, and so it had succeeded."""
+    spans = strands()
+    spans[1]["attributes"] += attributes({"gen_ai.tool.status": "error"})
+    action = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*spans))).events[1]
+    assert (action.status, action.error) == ("failed", "rain")
+
+
 def test_the_agent_development_kits_own_attributes_are_words_calls_and_results(tmp_path: Path) -> None:
     """They were lost, and nothing said so: of each trace its tools' names were left."""
     session = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*kit())))
@@ -151,3 +169,20 @@ def test_events_that_pydantic_ai_keeps_in_an_attribute_are_read(tmp_path: Path) 
     session = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*spans)))
     assert outline(session.events) == ASKED
     assert session.states[session.events[1].states["public"]] == {"observation": "rain"}
+
+
+def test_a_call_that_the_kit_and_the_models_library_tell_is_one(tmp_path: Path) -> None:
+    """In traces with both, each answer and call came twice, and twice its tokens."""
+    asks = {"type": "tool_call", "id": "c1", "name": "weather", "arguments": {"city": "Paris"}}
+    words = {"role": "assistant", "parts": [asks]}
+    says = {"role": "assistant", "parts": [{"type": "text", "content": "It rains."}]}
+    counts = attributes({"gen_ai.usage.input_tokens": 9, "gen_ai.usage.output_tokens": 4})
+    spans = kit()
+    for call, answer in ((spans[0], words), (spans[3], says)):
+        call["attributes"] += counts
+        inner = span(int(call["spanId"][1:]), "generate_content", output__messages=[answer])
+        inner |= {"spanId": f"{call['spanId']}i", "parentSpanId": call["spanId"]}
+        spans.append({**inner, "attributes": [*inner["attributes"], *counts]})
+    session = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*spans)))
+    assert outline(session.events) == [("environment", "start", "Be brief."), *ASKED]
+    assert session.participant("guide").tokens == {"prompt_tokens": 18, "completion_tokens": 8}
