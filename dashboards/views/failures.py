@@ -99,6 +99,7 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
         if systems.get(share.code, ()) == both
     ]
     absent = {share.code for share in by_system} - {row["code"] for row in rows}
+    unanswered = f"{rater} gave no usable answer on sessions known to be real or simulated."
     unsaid = "No trajectory says whether its user was real: run `coaudit ingest PATH --setting real`."
 
     def draw(data: alt.Data) -> alt.Chart:
@@ -127,7 +128,7 @@ def _settings(only: Selection, rater: str, codes: list[str]) -> None:
         alternative="Rates of each failure mode by setting, real or simulated, with intervals",
         note=f"Found by {rater}, with 95 % intervals; runs of one instance are not taken for independent."
         f"{_sizes(rows)}{_systems(systems, rows)}{_not_drawn(absent, codes)}",
-        empty=f"{rater} gave no usable answer." if every else unsaid,
+        empty=unanswered if every else unsaid,
     )
 
 

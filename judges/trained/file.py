@@ -22,6 +22,8 @@ from .model import Model, Weights
 FORMAT = 3
 SCHEMA = "schema.json"
 """The part of a skops file that says what its other parts are."""
+LARGEST = 1e100
+"""Of larger weights a probability may be no number."""
 ARRAY = b"\x93NUMPY"
 """How each of its other parts begins: an array as NumPy writes it, which is not compressed."""
 
@@ -213,8 +215,8 @@ def _part(document: Any, terms: int, process: int) -> Weights:
     shapes = [(terms,), (rows, terms + process), (rows,), (1 + len(labels),)]
     if not labels or [one.shape for one in (idf, coef, intercept, calibration)] != shapes:
         raise ValueError(f"weights of the shape {coef.shape} are not those of its words and labels")
-    if not all(np.isfinite(numbers).all() for numbers in (idf, coef, intercept, calibration)):
-        raise ValueError("its weights are not all numbers")
+    if not all((np.abs(numbers) < LARGEST).all() for numbers in (idf, coef, intercept, calibration)):
+        raise ValueError("its weights are not all numbers, or so large that their sums are none")
     return Weights(idf, labels, coef, intercept, float(calibration[0]), calibration[1:])
 
 
@@ -238,6 +240,6 @@ def _array(content: Any, kind: type) -> Any:
 
     if not isinstance(content, np.ndarray):
         raise ValueError(f"{type(content).__name__} where an array belongs")
-    if kind is int and content.dtype.kind != "i":
-        raise ValueError(f"{content.dtype} where whole numbers belong")
+    if content.dtype.kind != ("i" if kind is int else "f"):
+        raise ValueError(f"{content.dtype} where {'whole ' * (kind is int)}numbers belong")
     return content.astype(kind, copy=False)

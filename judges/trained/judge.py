@@ -52,9 +52,9 @@ class TrainedJudge:
             ]
 
     def _names(self, unit: Unit) -> list[str]:
-        """What a unit may have been held out with."""
+        """What a unit may have been held out with, its own log before runs of the same instance."""
         trajectory = unit.trajectory_id
-        return [self.instances.get(trajectory, trajectory), trajectory, name_of(unit)]
+        return [trajectory, self.instances.get(trajectory, trajectory), name_of(unit)]
 
 
 def name_of(unit: Unit) -> str:

@@ -200,7 +200,10 @@ def failure(store: Store, only: Selection | None = None) -> Answer:
     if not present:
         return Answer(question, sentences, None, ALL_MODES if kind == "rule" else "coaudit report --full")
     first = Number(present[0].rate, *present[0].interval, present[0].n, percent=True)
-    worst = f"The most common is {present[0].code} {names[present[0].code]}: {_number_text(first)}."
+    few = [s for s in present if s.n < FEWEST <= present[0].n]
+    which = f"Of modes rated in {FEWEST} trajectories or more, the" if few else "The"
+    worst = f"{which} most common is {present[0].code} {names[present[0].code]}: {_number_text(first)}."
+    worst += _few_sentence(few)
     worst += _gap_sentence(findings.shares(store, by=ARM, only=only), rater, names)
     if not corrected and kind != "human":
         worst += " People have labelled none of it, so these are the judge's own rates, not corrected ones."
@@ -231,6 +234,12 @@ def _search_sentences(rater: str, shares: Sequence[findings.Share], modes: int, 
     sentence = f"{rater} looked for {modes_text} in {runs} and found {hits or 'none'} of them."
     lacking = f"{open_:,} of its answers failed or are unclear, and count as neither."
     return (sentence, *([lacking] if open_ else []))
+
+
+def _few_sentence(few: Sequence[findings.Share]) -> str:
+    """In how many trajectories modes were found that were rated in few: a table may have no room for them."""
+    listing = ", ".join(f"{s.code} in {s.present} of {s.n}" for s in few[:MODES])
+    return f" Rated in fewer and found: {listing}{' …' * (len(few) > MODES)}." if few else ""
 
 
 def _gap_sentence(shares: Sequence[findings.Share], rater: str, names: dict[str, str]) -> str:

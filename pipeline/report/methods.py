@@ -9,7 +9,7 @@ from typing import Any
 
 from ...annotation.statistics.crowds import CROWD
 from ...annotation.statistics.estimate import LEAST, LEAST_SHARE, WIDEST
-from ...schemas import GOLD, Rate
+from ...schemas import GOLD, UNCLEAR, Rate
 from ...schemas.text import count_of
 from ..store import Selection, Store, day_of, dictionaries, execute
 from . import progress
@@ -229,16 +229,18 @@ _DESIGNS = """
         min(probability) AS low, max(probability) AS high
     FROM samples GROUP BY ALL ORDER BY ALL
 """
-_RATERS = """
+_RATERS = f"""
     SELECT rater, any_value(rater_kind) AS kind, list_sort(list_distinct(list(codebook))) AS books,
         list_sort(list_distinct(list(rater_version))) AS versions,
         list_sort(list_distinct(list(model))) AS models,
         list_sort(list_distinct(list(prompt_hash))) AS prompts,
-        list_sort(list_distinct(list(nullif(parameters, '{}')))) AS parameters,
+        list_sort(list_distinct(list(nullif(parameters, '{{}}')))) AS parameters,
         list_sort(list_distinct(list(seed)))::VARCHAR[] AS seeds,
         count(label) FILTER (WHERE repeat = 0) AS answers, count(error) FILTER (WHERE repeat = 0) AS errors,
         max(repeat) AS repeats,
-        count(label) FILTER (WHERE repeat = 0 AND NOT list_contains(labels, label)) AS unclear,
+        count(label) FILTER (
+            WHERE repeat = 0 AND coalesce(NOT list_contains(labels, label), label = '{UNCLEAR}')
+        ) AS unclear,
         count(DISTINCT (trajectory_id, event, codebook, code, rater_version)) FILTER (repeat > 0) AS repeated
     FROM held_ratings
     LEFT JOIN (SELECT name AS codebook, version AS codebook_version, code, labels FROM codebooks)

@@ -235,7 +235,10 @@ def test_sessions_of_one_setting_are_beside_no_others_and_those_without_an_answe
     monkeypatch.setattr(failures, "ask", lambda _, *, by, only: [shares[2]] if len(by) == 2 else [])
     failures._settings(Selection(), "judge", ["C.1"])
     assert charts["settings"]["title"] == "Real beside simulated"
-    assert charts["settings"]["empty"] == "judge gave no usable answer."
+    assert (
+        charts["settings"]["empty"]
+        == "judge gave no usable answer on sessions known to be real or simulated."
+    ), "on others it may have given some"
     monkeypatch.setattr(failures, "ask", lambda *_, **__: [])
     failures._settings(Selection(), "judge", ["C.1"])
     assert charts["settings"]["empty"].startswith("No trajectory says whether its user was real")

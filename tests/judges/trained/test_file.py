@@ -141,6 +141,8 @@ def test_a_model_that_is_not_whole_is_refused(tmp_path: Path) -> None:
     damaged = [
         replace(model, whole=replace(whole, coef=whole.coef[:, 1:])),
         replace(model, whole=replace(whole, intercept=np.array([np.nan]))),
+        replace(model, whole=replace(whole, coef=whole.coef * 1e308)),  # a probability was no number
+        replace(model, whole=replace(whole, coef=whole.coef.astype(str))),
         replace(model, whole=replace(whole, labels=["yes", "yes"])),
         replace(model, folds=()),
         replace(model, folds=(replace(model.folds[0], labels=["maybe", "no"]), *model.folds[1:])),

@@ -101,3 +101,7 @@ def test_a_log_that_is_read_again_with_another_instance_is_not_known_by_heart() 
     assert learnt.held_out == "instance"
     judge = TrainedJudge(BOOK, "chance", "1", {"initiative": learnt.model}, {})
     assert answers(judge, asked) == learnt.answers
+    others = {one.trajectory: other.instance for one, other in zip(items, items[-1::-1], strict=True)}
+    assert others != {one.trajectory: one.instance for one in items}
+    judge = TrainedJudge(BOOK, "chance", "1", {"initiative": learnt.model}, others)
+    assert answers(judge, asked) == learnt.answers, "of an instance that was learnt in another fold"

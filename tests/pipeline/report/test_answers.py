@@ -310,7 +310,28 @@ def test_a_mode_rated_on_few_trajectories_is_not_called_the_most_common(tmp_path
     rate(store, [verdict(t.id, None, "failures", label, code=code, **bot) for code, t, label in labels])
     answer = answers.failure(store)
     assert answer.table and [row[0] for row in answer.table.rows] == ["C.1", "C.5"], "20 % of 20, 50 % of 2"
-    assert "The most common is C.1 " in answer.sentences[-1]
+    assert answer.sentences[-1].startswith(
+        "Of modes rated in 5 trajectories or more, the most common is C.1 Silent start: 20 % [7–42]. "
+        "Rated in fewer and found: C.5 in 1 of 2."
+    )
+
+
+def test_a_mode_found_in_most_of_few_trajectories_is_told_where_the_table_has_no_room_for_it(
+    tmp_path: Path,
+) -> None:
+    """One that was found in 3 of 4 stood nowhere, and one found in 1 of 30 was called the most common."""
+    runs = [run("one", n, 1) for n in range(30)]
+    store = holding(tmp_path / "few", runs)
+    bot: dict[str, Any] = {"rater": "bot", "rater_kind": "llm"}
+    labels = [("P.3", t, "present" if n < 3 else "absent") for n, t in enumerate(runs[:4])]
+    labels += [
+        (f"C.{c}", t, "present" if n < 1 else "absent") for c in range(1, 6) for n, t in enumerate(runs)
+    ]
+    rate(store, [verdict(t.id, None, "failures", label, code=code, **bot) for code, t, label in labels])
+    assert "Rated in fewer and found: P.3 in 3 of 4." in answers.failure(store).sentences[-1]
+    lone = holding(tmp_path / "lone", runs[:4])
+    rate(lone, [verdict(t.id, None, "failures", label, code=code, **bot) for code, t, label in labels[:4]])
+    assert answers.failure(lone).sentences[-1].startswith("The most common is P.3 ")
 
 
 def test_logs_without_an_outcome_say_how_to_add_one(tmp_path: Path) -> None:

@@ -103,6 +103,13 @@ def test_unclear_answers_are_told_among_a_judge_s_answers(
     rate(store, [verdict(run.id, None, "failures", "unclear", **bot) for run in RUNS[:2]])
     rate(store, [verdict(RUNS[2].id, None, "failures", "absent", **bot)])
     assert "rated failures: 3 answers (2 unclear) and 0 errors." in "\n".join(methods.paragraphs(store, []))
+    own = store.workspace.codebooks / "failures.toml"  # the codebook of those answers is no longer known
+    own.parent.mkdir()
+    own.write_text(
+        'name = "failures"\ntitle = "F"\nunit = "trajectory"\ncontext = "none"\nlevel = "nominal"\n'
+        'labels = ["present", "absent"]\n[[codes]]\ncode = "C.1"\nname = "N"\nquestion = "Q?"\n'
+    )
+    assert "rated failures: 3 answers (2 unclear) and 0 errors." in "\n".join(methods.paragraphs(store, []))
 
 
 def test_every_prompt_is_listed_behind_the_methods(tmp_path: Path) -> None:
