@@ -37,8 +37,8 @@ MODELS: dict[str, type[BaseModel]] = {
 """File under schemas/json -> the type it describes."""
 _HEAD = """# Commands
 
-All commands and options, as `coaudit --help` prints them. `--workspace DIR` goes before the command:
-`coaudit --workspace DIR metrics`. (`make docs` writes this page.)
+All commands and options, as `coaudit --help` prints them. `--workspace DIR` may stand
+before the command, `coaudit --workspace DIR metrics`, or behind it. (`make docs` writes this page.)
 """
 
 
