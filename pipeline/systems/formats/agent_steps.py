@@ -26,7 +26,9 @@ def messages(item: Message) -> list[Message] | None:
     action, observation, source = item.get("action"), item.get("observation"), item.get("source")
     if item.get(KIND) == "action" and item.get("role") == "assistant" and not item.get("tool_calls"):
         return _command(item, action) if isinstance(action, str) and action.strip() else None
-    if not isinstance(item.get("id"), int) or source not in ROLES or "role" in item:
+    if not isinstance(item.get("id"), int) or "role" in item:
+        return None
+    if not isinstance(source, str) or source not in ROLES:
         return None
     time = item.get("timestamp")
     if isinstance(observation, str) and "content" in item and action is None:

@@ -53,7 +53,7 @@ SYSTEM = "chat"
 LOOK = 64 * 1024
 """Bytes that are enough to recognise a file."""
 IDS = ("id", "conversation_id", "session_id", "thread_id")
-BESIDE = ("tool_calls", "function_call", "refusal")
+BESIDE = ("tool_calls", "function_call", "refusal", "audio")
 """Fields of a message that may stand beside its content."""
 BESIDE_INPUT = ("cache_read_input_tokens", "cache_creation_input_tokens")
 """What Anthropic's `input_tokens` leave out of what a model read."""
@@ -107,10 +107,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 def read_span(path: Path, options: ReadOptions, span: Span | None) -> Iterator[Trajectory | Quarantined]:
     """The conversations of a file with one a line, or of a part of it."""
     if is_recording(path):
-        lines = [value for _, value in json_lines(path)]
-        yield from (line for line in lines if isinstance(line, Quarantined))
-        whole = gemini_recording.conversation(line for line in lines if isinstance(line, dict))
-        yield from _conversation(whole, path, None, path.stem, options)
+        yield from items_until_failure(_read_recording(path, options), str(path), None)
         return
     if span is None and responses.has_continuations(path):
         for number, value in _joined(json_lines(path)):
@@ -118,6 +115,18 @@ def read_span(path: Path, options: ReadOptions, span: Span | None) -> Iterator[T
         return
     for number, line in json_lines(path, span=span):
         yield from _conversation(line, path, number, f"{path.stem}:{number}", options)
+
+
+def _read_recording(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
+    lines = list[dict[str, Any]]()
+    for number, value in json_lines(path):
+        if isinstance(value, dict):
+            lines.append(value)
+        elif isinstance(value, Quarantined):
+            yield value
+        else:
+            yield Quarantined(source=str(path), line=number, reason="expected an object")
+    yield from _read_conversation(gemini_recording.conversation(lines), path, None, path.stem, options)
 
 
 def lines_apart(path: Path, options: ReadOptions) -> bool:
@@ -366,7 +375,13 @@ def _responses(head: dict[str, Any]) -> list[JsonValue]:
     if last.get("role") not in REQUESTS:
         return []
     answer = next((answer for name in REPLIES if (answer := _answer(head.get(name)))), [])
-    return answer[len(messages) :] if answer[: len(messages)] == messages else answer
+    said = [place for place, one in enumerate(answer) if _words(one) == _words(last)]
+    return answer[said[-1] + 1 :] if said else answer
+
+
+def _words(message: JsonValue) -> tuple[JsonValue, JsonValue]:
+    """Who says what, whatever else a message that is repeated has."""
+    return (message.get("role"), message.get("content")) if isinstance(message, dict) else (None, None)
 
 
 def _answer(reply: JsonValue) -> list[JsonValue]:

@@ -27,9 +27,8 @@ def conversation(lines: Iterable[Message]) -> Message:
     head, messages = Message(), dict[str, Message]()
     for line in lines:
         if isinstance(mark := line.get("$rewindTo"), str):
-            marks = list(messages)
-            earlier = marks[: marks.index(mark)] if mark in messages else []
-            messages = {key: messages[key] for key in earlier}
+            while messages and messages.popitem()[0] != mark:
+                pass
         elif isinstance(mark := line.get("id"), str):
             messages[mark] = line
         else:
@@ -38,7 +37,7 @@ def conversation(lines: Iterable[Message]) -> Message:
     context = head.get("messages")
     items = list(messages.values()) or (context if isinstance(context, list) else [])
     models = [item["model"] for item in items if isinstance(item, dict) and item.get("model")]
-    turns = [one for item in items for one in dialects.messages(item) or []]
+    turns = [one for item in items for one in _turns(item)]
     tags = {"kind": head["kind"]} if head.get("kind") else {}
     return {
         "id": head.get("sessionId"),
@@ -46,3 +45,9 @@ def conversation(lines: Iterable[Message]) -> Message:
         "tags": tags,
         "messages": turns,
     }
+
+
+def _turns(item: Any) -> list[Any]:
+    """The messages of an item; the item itself where it is none, for the chat's reader to say so."""
+    turns = dialects.messages(item) if isinstance(item, dict) else None
+    return [item] if turns is None else turns

@@ -7,7 +7,7 @@ and the kind under `$type`, such as `FunctionCallContent`. A call and its result
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 from .contents import ASKED, DECIDED
@@ -23,10 +23,14 @@ CALL, RESULT, REQUEST, RESPONSE = (
 UNSAID = ("textreasoning", "reasoning", "usage")
 """Kinds of parts that nobody says."""
 MEDIA = ("image", "audio", "data", "uri", "hostedfile", "filereference", "error")
-KNOWN = {"text", CALL, RESULT, REQUEST, RESPONSE, *UNSAID, *MEDIA}
-"""Kinds of which a message has one, unless it is empty."""
-BESIDE = ("content", "parts", "text", "message", "utterance", "body")
+SPOKEN = {"text", CALL, RESULT, REQUEST, RESPONSE}
+KNOWN = {*UNSAID, *MEDIA}
+"""Kinds of messages without words; goods have such kinds, too."""
+BESIDE = ("content", "parts", "text", "message", "utterance", "body", "toolcalls", "functioncall")
 """Fields with what is said in messages of others, whose `items` may be goods."""
+OWN = {"role", "name", "authorname", "createdat", "id", "messageid", "conversationid", "modelid", "aimodelid"}
+OWN |= {"encoding", "mimetype", "finishreason", *KINDS}
+"""Texts of the frameworks' messages that are not their words."""
 
 
 def messages(item: Message) -> list[Message] | None:
@@ -36,14 +40,18 @@ def messages(item: Message) -> list[Message] | None:
     if isinstance(role, dict):
         role = next((value for key, value in _plain_names(role).items() if key in ("value", "label")), None)
     parts = next((fields[key] for key in LISTS if isinstance(fields.get(key), list)), None)
-    if not isinstance(role, str) or parts is None or not fields.keys().isdisjoint(BESIDE):
+    if not isinstance(role, str) or parts is None or any(fields.get(key) for key in BESIDE):
         return None
     contents = [_plain_names(part) for part in parts if isinstance(part, dict)]
     kinds = {*map(_kind, contents)}
-    if len(contents) < len(parts) or None in kinds or (kinds and kinds.isdisjoint(KNOWN)):
+    if len(contents) < len(parts) or None in kinds:
+        return None
+    others = any(isinstance(value, str) and value for key, value in fields.items() if key not in OWN)
+    if kinds.isdisjoint(SPOKEN) and (others or (kinds and kinds.isdisjoint(KNOWN))):
         return None
     name, time = fields.get("authorname", fields.get("name")), fields.get("createdat")
-    blocks = [block for part in contents for block in _blocks(part)]
+    calls = {part.get("callid", part.get("id")) for part in contents if _kind(part) == CALL}
+    blocks = [block for part in contents for block in _blocks(part, calls)]
     has_results = any(block["type"] == "tool_result" for block in blocks)
     role = role.lower() if role.lower() in ROLES else role
     role = "user" if role == "tool" and has_results else role
@@ -61,7 +69,8 @@ def _kind(part: Message) -> str | None:
     return None if kind is None else kind.lower().replace("_", "").removesuffix("content")
 
 
-def _blocks(part: Message) -> Iterator[Message]:
+def _blocks(part: Message, calls: Container[Any]) -> Iterator[Message]:
+    """A part as blocks; of a call that is to be approved, the call where it is none of the message's."""
     kind, mark = _kind(part), part.get("callid", part.get("id"))
     if kind == "text":
         yield {"type": "text", "text": part.get("text") or ""}
@@ -77,7 +86,7 @@ def _blocks(part: Message) -> Iterator[Message]:
         if kind == RESPONSE:
             yield {"type": DECIDED, "id": part.get("id"), "approved": part.get("approved")}
         else:
-            yield from [_call(inner)] if inner else []
+            yield from [_call(inner)] if inner and inner.get("callid") not in calls else []
             yield {"type": ASKED, "id": part.get("id"), "call": inner.get("callid")}
     elif kind not in UNSAID:
         yield {"type": kind}

@@ -64,7 +64,7 @@ def _decision(answer: Message) -> Message:
 
 def _result(answer: Message) -> Message:
     result = {"type": "tool_result", "tool_use_id": answer.get("tool_call_id")}
-    return result | {"content": answer.get("tool_return"), "is_error": answer.get("status") == "error"}
+    return result | {"content": answer.get("tool_return"), "status": answer.get("status")}
 
 
 def _call(call: Message) -> Message:

@@ -32,13 +32,14 @@ from .contents import arguments, plain_text
 from .conversation import Answer, Call, ChatMessage, Talk
 from .mapping import ROLES
 from .otlp_calls import KnownCalls
-from .otlp_spans import Span, field_of, moment_of, nest, objects_of, spans_of
+from .otlp_spans import MODEL_CALLS, Span, field_of, moment_of, nest, objects_of, spans_of
 from .rules import Rules, rules
 from .turns import decode_value
 
 SYSTEM = "otlp"
 LOOK = 64 * 1024
-MODEL_CALLS = ("chat", "generate_content", "text_completion")
+Tokens = tuple[int | None, int | None]
+"""Of prompts and of answers."""
 UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, OverflowError)
 """What malformed messages raise."""
 
@@ -192,7 +193,10 @@ class Conversation:
         self.problems: list[Quarantined] = []
         self.speaking: dict[int, Span] = {}
         self.mute: list[Span] = []
-        self.pieces: dict[int, set[str]] = {}  # what a model call answered, by the span's id()
+        self.answers: dict[int, set[str]] = {}
+        """A span's id() -> a hash of each text and call that its model answered."""
+        self.tokens: dict[int, Tokens] = {}
+        """A span's id() -> the tokens of its model's call that were counted."""
         self.services: list[str] = []
         self.agent: str | None = None
 
@@ -249,13 +253,19 @@ class Conversation:
         around: dict[int, Span] = {}
         for span in self.speaking.values():
             _add_with_ancestors(around, span)
-        return [span for span in self.mute if id(span) not in around and not self._is_within_speech(span)]
+        is_in_speech: dict[int, bool] = {}
 
-    def _is_within_speech(self, span: Span) -> bool:
-        one = span.parent_span
-        while one is not None and id(one) not in self.speaking:
-            one = one.parent_span
-        return one is not None
+        def in_speech(span: Span) -> bool:
+            chain: list[Span] = []
+            one: Span | None = span
+            while one is not None and id(one) not in is_in_speech and id(one) not in self.speaking:
+                chain.append(one)
+                one = one.parent_span
+            result = one is not None and is_in_speech.get(id(one), True)
+            is_in_speech.update((id(each), result) for each in chain)
+            return result
+
+        return [span for span in self.mute if id(span) not in around and not in_speech(span)]
 
     def _add_model_call(self, span: Span) -> None:
         name = span.agents[0] if span.agents else None
@@ -275,23 +285,35 @@ class Conversation:
         elif span.operation in MODEL_CALLS and not span.failure:
             self.mute.append(span)
         self._add_answers(answers, span, name)
-        if not any(any(_tokens_of(one)) for one in _calls_around(span)):
-            self.talk.add_tokens(actor, *_tokens_of(span))
+        self._add_tokens(span, actor)
         if span.failure:
             failure = Answer(f"{span.operation} failed", call="", has_failed=True, error=span.failure)
             self.talk.add_answer(failure, moment_of(span.end))
 
     def _add_answers(self, answers: list[ChatMessage], span: Span, name: str | None) -> None:
-        """Add what a model answered, but for what a call around this one told."""
-        outer = {piece for one in _calls_around(span) for piece in self.pieces.get(id(one), ())}
-        self.pieces[id(span)] = {piece for message in answers for piece in _pieces(message)}
+        """Add what a model answered, but for what another library's span told of the same call."""
+        outer = self.answers.get(id(span.same_call), set())
+        self.answers[id(span)] = {piece for message in answers for piece in _pieces(message)} or outer
         for message in answers:
-            if outer and _pieces(message) <= outer:
+            pieces = _pieces(message)
+            if pieces and pieces <= outer and not message.answers:
+                self.calls.note_same(message)
+                self.message_counts[message.key()] = max(1, self.message_counts[message.key()])
                 continue
             self.message_counts[message.key()] += 1
             message.name = name
             self._add_message(message, span, moment_of(span.end))
             self.calls.note_output(message)
+
+    def _add_tokens(self, span: Span, actor: str) -> None:
+        """Add what a model's call took, but for what another library's span told of the same call."""
+        outer = self.tokens.get(id(span.same_call), (None, None))
+        own = _tokens(span, "input", "prompt"), _tokens(span, "output", "completion")
+        self.talk.add_tokens(
+            actor, *(n if told is None else None for n, told in zip(own, outer, strict=True))
+        )
+        prompt, completion = (n if told is None else told for n, told in zip(own, outer, strict=True))
+        self.tokens[id(span)] = prompt, completion
 
     def _is_repeated_answer(self, message: ChatMessage) -> bool:
         """Whether a message only repeats what tools' own spans said: it answers no named call, and no call
@@ -426,27 +448,13 @@ def _add_with_ancestors(spans: dict[int, Span], span: Span) -> None:
         one = one.parent_span
 
 
-def _calls_around(span: Span) -> Iterator[Span]:
-    """The model calls that a span is in, each the same call as told by another library: a framework's span
-    around one of its provider's."""
-    around = span.parent_span
-    while around is not None and around.operation not in ("invoke_agent", "execute_tool"):
-        if around.operation in MODEL_CALLS:
-            yield around
-        around = around.parent_span
-
-
 def _pieces(message: ChatMessage) -> set[str]:
     """A hash of each text and call of an answer, whatever their ids."""
-    calls = [content_hash(call.name, arguments(call.arguments)[0]) for call in message.calls]
+    calls = [content_hash(call.name, *arguments(call.arguments)) for call in message.calls]
     return {*calls, *([content_hash(message.text)] if message.text else [])}
-
-
-def _tokens_of(span: Span) -> tuple[int | None, int | None]:
-    return _tokens(span, "input", "prompt"), _tokens(span, "output", "completion")
 
 
 def _tokens(span: Span, name: str, old: str) -> int | None:
     usage = "gen_ai.usage.{}_tokens".format
     count = span.attributes.get(usage(name), span.attributes.get(usage(old)))
-    return count if isinstance(count, int) else None
+    return count if isinstance(count, int) and count >= 0 else None

@@ -31,6 +31,13 @@ class KnownCalls:
         """Note the calls of a model's answer, which later histories repeat."""
         self._open |= {call.id: message.text for call in message.calls if call.id}
 
+    def note_same(self, message: ChatMessage) -> None:
+        """Note the ids that the calls of an answer have in another library's span, which tells it again."""
+        for call in message.calls:
+            own = next((one for one in reversed(self.talk.calls) if self._fits(call, one)), None)
+            if call.id is not None and own is not None and call.id != own:
+                self._other_ids[call.id] = own
+
     def note_tool(self, call_id: str) -> None:
         """Note the call of a tool's span that nobody was seen to ask for."""
         self._open[call_id] = None

@@ -24,6 +24,8 @@ _WRONG = (TypeError, ValueError, OverflowError)
 SERVED, SERVED_BACK = "server_tool_call", "server_tool_call_response"
 """Types of the parts of a message in which the model's provider calls its own tool, and in which that
 answers."""
+MODEL_CALLS = ("chat", "generate_content", "text_completion")
+"""Operations that are a model's call."""
 AGENTS = 64
 """Most names of nested agents that a span keeps."""
 
@@ -52,11 +54,20 @@ class Span:
     """Names of the agents at work, the innermost first."""
     conversation: str | None = None
     """The id of its conversation, its own or that of the nearest span around it."""
+    call_around: Span | None = None
+    """The nearest span around that says it is a model's call, with no agent or tool between."""
+    inner_calls: int = 0
+    """The number of spans whose `call_around` it is and that say they are a model's call, too."""
 
     @property
     def operation(self) -> str:
+        return self._operation_in_attributes or ("chat" if self.has_messages() else "")
+
+    @property
+    def _operation_in_attributes(self) -> str:
+        """The operation as far as it takes no look at messages, which may be wrong."""
         name = self.attributes.get("gen_ai.operation.name")
-        if name is None and ("gen_ai.request.model" in self.attributes or self.has_messages()):
+        if name is None and "gen_ai.request.model" in self.attributes:
             return "chat"
         return str(name or "")
 
@@ -68,6 +79,21 @@ class Span:
         outer = around.agents if around else []
         self.agents = list(dict.fromkeys([str(own), *outer]))[:AGENTS] if own else outer
         self.conversation = str(of) if of else around.conversation if around else None
+        self._enter_call(around)
+
+    def _enter_call(self, around: Span | None) -> None:
+        operation = around._operation_in_attributes if around else ""
+        if around is not None and operation not in ("invoke_agent", "execute_tool"):
+            self.call_around = around if operation in MODEL_CALLS else around.call_around
+        if self.call_around is not None and self._operation_in_attributes in MODEL_CALLS:
+            self.call_around.inner_calls += 1
+
+    @property
+    def same_call(self) -> Span | None:
+        """The span around that tells the same call of a model, as another library saw it: a framework's
+        around its provider's. One around several calls tells of more than one."""
+        around = self.call_around
+        return around if around is not None and around.inner_calls == 1 else None
 
     def has_messages(self) -> bool:
         """Whether the span carries messages."""

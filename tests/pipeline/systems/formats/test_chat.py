@@ -26,7 +26,7 @@ MESSAGES: list[dict[str, object]] = [
 
 
 def test_what_was_said_in_a_recording_alone_is_said(tmp_path: Path) -> None:
-    spoken = {"role": "assistant", "content": None, "audio": {"id": "a1", "transcript": "At two."}}
+    spoken = {"role": "assistant", "tool_calls": [], "audio": {"id": "a1", "transcript": "At two."}}
     talk = [{"role": "user", "content": "When?"}, spoken]
     run = one("chat", write_lines(tmp_path / "chat.jsonl", {"id": "s", "messages": talk}))
     assert [(event.actor, event.text) for event in run.events] == [
@@ -749,7 +749,13 @@ def test_what_a_person_answered_to_a_call_is_their_message(tmp_path: Path) -> No
         {"completion": "Booked."},
         {"outputs": ["Booked.", "Done."], "response": "ModelResponse(choices=[…])"},
         {"output": [{"role": "assistant", "content": "Booked."}]},
-        {"output": [{"role": "user", "content": "To Ulm."}, {"role": "assistant", "content": "Booked."}]},
+        {
+            "output": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "To Ulm.", "id": "m1"},
+                {"role": "assistant", "content": "Booked."},
+            ]
+        },
         {"outputs": [{"text": "Booked.", "reasoning_content": "A train."}]},
         {"response": '{"choices": [{"message": {"role": "assistant", "content": "Booked."}}]}'},
     ],

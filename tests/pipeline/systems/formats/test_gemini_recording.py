@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.pipeline.systems.formats.files import one, outline, read, write_lines
 from tests.pipeline.systems.formats.test_drafting import read_by_draft
+from tests.steps import steps
 
 HEAD = {"sessionId": "s1", "projectHash": "p", "startTime": "2026-02-01T10:00:00Z", "kind": "main"}
 
@@ -73,3 +74,21 @@ def test_a_head_may_have_an_empty_list_and_messages_with_such_marks_are_no_recor
     rows = [{**HEAD, "role": "user", "content": "To Ulm."}, {**HEAD, "role": "assistant", "content": "When?"}]
     (session,) = read_by_draft(write_lines(tmp_path / "rows.jsonl", *rows))
     assert [event.text for event in session.events] == ["To Ulm.", "When?"]
+
+
+def test_what_is_no_message_is_told_of_and_costs_no_other_line(tmp_path: Path) -> None:
+    odd = {"id": 1, "source": {"a": 1}, "type": "user", "content": "Hi."}
+    lines = [HEAD, ["a list"], {"$set": {"messages": [odd, message("1", "user", "Go on.")]}}]
+    (session,), bad = read("chat", write_lines(tmp_path / "a.jsonl", *lines))
+    assert [event.text for event in session.events][-1] == "Go on."
+    assert (bad[0].line, bad[0].reason) == (2, "expected an object")
+
+
+def test_rewinding_message_by_message_takes_time_in_step_with_them(tmp_path: Path) -> None:
+    def work(count: int) -> int:
+        said = [message(str(n), "user", "Hi.") for n in range(count)]
+        back = [{"$rewindTo": str(n)} for n in reversed(range(1, count))]
+        path = write_lines(tmp_path / f"{count}.jsonl", HEAD, *said, *back)
+        return steps(lambda: read("chat", path))
+
+    assert work(1600) < 12 * work(200)

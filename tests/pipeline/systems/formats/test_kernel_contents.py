@@ -127,8 +127,8 @@ def test_a_function_that_a_person_refused_has_no_status_and_one_that_raised_has_
     assert [event.status for event in session.events] == [None, None, None, None, "failed"]
 
 
-@pytest.mark.parametrize("words", ["text", "message", "utterance"])
-@pytest.mark.parametrize("goods", [[{"type": "shoe", "size": 43}], [{"type": "text", "text": "Size 43"}], []])
+@pytest.mark.parametrize("words", ["text", "message", "utterance", "said", "comment"])
+@pytest.mark.parametrize("goods", [[{"type": "shoe", "size": 43}], [{"type": "image", "sku": 1}], []])
 def test_words_beside_goods_are_what_is_said(tmp_path: Path, words: str, goods: list[Message]) -> None:
     """A list of what is in somebody's basket took the place of their words."""
     messages = [
@@ -136,3 +136,14 @@ def test_words_beside_goods_are_what_is_said(tmp_path: Path, words: str, goods: 
     ]
     (session,) = read_by_draft(as_json(tmp_path / "a.json", {"messages": messages}))
     assert [event.text for event in session.events] == [sentence(n) for n in range(4)]
+
+
+def test_a_call_that_stands_beside_the_request_to_approve_it_is_called_once(tmp_path: Path) -> None:
+    call = {"type": "function_call", "call_id": "c1", "name": "delete", "arguments": {}}
+    asks = {"type": "function_approval_request", "id": "a1", "function_call": call}
+    messages = [
+        {"role": "user", "contents": [{"type": "text", "text": "Tidy up."}]},
+        {"role": "assistant", "content": None, "contents": [call, asks]},
+    ]
+    session = one("chat", as_json(tmp_path / "a.json", {"messages": messages}))
+    assert [event.kind for event in session.events] == ["message", "action", "confirm_request"]

@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.pipeline.systems.formats.files import one, outline, write_lines
+import pytest
+
+from tests.pipeline.systems.formats.files import one, outline, read, write_lines
 from tests.pipeline.systems.formats.test_otlp import attributes, span, traced
+from tests.steps import steps
 
 ASKED = [
     ("user", "message", "Weather in Paris?"),
@@ -171,18 +174,61 @@ def test_events_that_pydantic_ai_keeps_in_an_attribute_are_read(tmp_path: Path) 
     assert session.states[session.events[1].states["public"]] == {"observation": "rain"}
 
 
-def test_a_call_that_the_kit_and_the_models_library_tell_is_one(tmp_path: Path) -> None:
-    """In traces with both, each answer and call came twice, and twice its tokens."""
-    asks = {"type": "tool_call", "id": "c1", "name": "weather", "arguments": {"city": "Paris"}}
-    words = {"role": "assistant", "parts": [asks]}
-    says = {"role": "assistant", "parts": [{"type": "text", "content": "It rains."}]}
+def doubled(mark: str, history: bool) -> list[dict[str, Any]]:
+    """The kit's spans, and in each of its calls one of the model's library, which gives calls ids."""
+    asks = {"role": "user", "parts": [{"type": "text", "content": "Weather in Paris?"}]}
+    part = {"type": "tool_call", "id": mark, "name": "weather", "arguments": {"city": "Paris"}}
+    back = {"type": "tool_call_response", "id": mark, "response": {"result": "rain"}}
+    call, says = (
+        {"role": "assistant", "parts": [p]} for p in (part, {"type": "text", "content": "It rains."})
+    )
     counts = attributes({"gen_ai.usage.input_tokens": 9, "gen_ai.usage.output_tokens": 4})
     spans = kit()
-    for call, answer in ((spans[0], words), (spans[3], says)):
-        call["attributes"] += counts
-        inner = span(int(call["spanId"][1:]), "generate_content", output__messages=[answer])
-        inner |= {"spanId": f"{call['spanId']}i", "parentSpanId": call["spanId"]}
+    requests = ([asks], [asks, call, {"role": "tool", "parts": [back]}])
+    for outer, request, answer in zip((spans[0], spans[3]), requests, (call, says), strict=True):
+        outer["attributes"] += counts[:1]
+        told = {"input__messages": request} if history else {}
+        inner = span(int(outer["spanId"][1:]), "generate_content", output__messages=[answer], **told)
+        inner |= {"spanId": f"{outer['spanId']}i", "parentSpanId": outer["spanId"]}
         spans.append({**inner, "attributes": [*inner["attributes"], *counts]})
-    session = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*spans)))
+    return spans
+
+
+@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("mark", ["c1", "weather_0"])
+def test_a_call_that_the_kit_and_the_models_library_tell_is_one(
+    tmp_path: Path, mark: str, history: bool
+) -> None:
+    """In traces with both, each answer and call came twice, and twice its tokens."""
+    session = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*doubled(mark, history))))
     assert outline(session.events) == [("environment", "start", "Be brief."), *ASKED]
     assert session.participant("guide").tokens == {"prompt_tokens": 18, "completion_tokens": 8}
+
+
+def chat(number: int, within: int | None, words: str, **rest: Any) -> dict[str, Any]:
+    """A model's call that says something, in another one's span."""
+    output = [{"role": "assistant", "parts": [{"type": "text", "content": words}]}] if words else []
+    made = span(number, "chat", output__messages=output, **rest)
+    return made if within is None else {**made, "parentSpanId": span(within, "chat")["spanId"]}
+
+
+def test_a_span_around_several_calls_hides_nothing_that_they_say(tmp_path: Path) -> None:
+    spans = [chat(1, None, "Done."), chat(2, 1, "I look."), chat(3, 1, "Done.")]
+    session = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*spans)))
+    assert [event.text for event in session.events][-2:] == ["I look.", "Done."]
+
+
+def test_a_span_around_whose_messages_cannot_be_read_costs_no_call_in_it_its_answer(tmp_path: Path) -> None:
+    outer = {**span(1, "x"), "attributes": attributes({"gen_ai.input.messages": "Hi?"})}
+    path = write_lines(tmp_path / "a.jsonl", traced(outer, chat(2, 1, "I look.")))
+    (session,), _ = read("otlp", path)
+    assert [event.text for event in session.events][-1] == "I look."
+
+
+def test_calls_within_calls_take_work_in_step_with_their_number(tmp_path: Path) -> None:
+    def work(depth: int) -> int:
+        spans = [chat(n, n - 1 if n > 1 else None, "") for n in range(1, depth + 1)]
+        path = write_lines(tmp_path / f"{depth}.jsonl", traced(*spans, chat(depth + 1, depth, "Hi.")))
+        return steps(lambda: read("otlp", path))
+
+    assert work(800) < 12 * work(100)
