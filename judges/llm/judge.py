@@ -89,11 +89,13 @@ class LLMJudge:
             yield whole
             return
         empty = self._piece(case, ())
-        room = context.room(empty.question) - context.count("\n\n".join(background(case)))
+        before = context.count("\n\n".join(background(case))) if case.background else 0
+        room = context.room(empty.question) - before
         if room < 200:
             raise ContextTooSmall(
                 f"the model's context of {context.limit} tokens is too small for codebook "
-                f"{self.codebook.name!r}: its question alone takes about {context.tokens(empty.question)}"
+                f"{self.codebook.name!r}: its question alone takes about "
+                f"{context.tokens(empty.question) + before}"
             )
         events = self._context_events(case.unit)
         if not events:

@@ -80,7 +80,8 @@ def event_lines(event: Event, who: str) -> str:
     head = f"[{event.seq}] {who}: {event.kind}" + (" (failed)" if event.status == "failed" else "")
     parts = _notices(event)
     for one in more.briefings if more else ():
-        parts += ["(told to an agent:)", lines(f"{one.view}: {one.text}")]
+        is_rest = one.view == "public"  # how many more there are, which nobody was told
+        parts += ["(told to an agent:)", lines(one.text if is_rest else f"{one.view}: {one.text}")]
     parts.append(f"{head}, {more.after}" if more and more.after else head)
     if event.text:
         parts.append(lines(event.text))

@@ -70,7 +70,7 @@ def learn(examples: Sequence[Example]) -> Fit:
     scores = np.zeros((len(examples), len(lesson.names)))
     for part, holdout in zip(parts, holdouts, strict=True):
         scores[holdout] = lesson.scores(part, np.flatnonzero(holdout))
-    # What a fold is told of its probabilities comes from the others alone, too.
+    # The probabilities of a fold are fitted to the others' labels alone, too.
     parts = [
         lesson.calibrated(part, scores, np.flatnonzero(~holdout))
         for part, holdout in zip(parts, holdouts, strict=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from ...schemas import Measure, Model, Quarantined, Trajectory
+from ...schemas import Measure, Quarantined, Trajectory
 from ...schemas.trajectory import COPY
 from ..store import AMONG, Store, constants, delete, derived, execute, insert, texts
 from ..store.columns import Columns, Tables, schema
@@ -127,31 +127,25 @@ def read_references(store: Store, folder: Path) -> ReferenceImport:
         unread += quarantined
         if references:
             with store.writing() as connection:
-                _save_references(connection, system.name, references, str(folder))
-                count += _measure_anew(store, connection, system.name, references)
+                concerned = _save_references(connection, system.name, references, str(folder))
+                count += _measure_anew(store, connection, system.name, concerned)
             tasks += len(references)
     return ReferenceImport(tasks, count, unread)
 
 
 def _save_references(
     connection: duckdb.DuckDBPyConnection, system: str, references: References, source: str
-) -> None:
-    before = parsed_references(reference_rows(connection)).get(system, {})
-    query = f"DELETE FROM refs WHERE system = ? AND name {AMONG}"
-    execute(connection, query, [system, texts(references)])
+) -> set[str]:
+    """Keep what a folder says in place of what it said before; returns the tasks that this concerns."""
+    own = [system, source]
+    before = execute(connection, "SELECT name FROM refs WHERE system = ? AND source = ?", own).fetchall()
+    execute(connection, "DELETE FROM refs WHERE system = ? AND source = ?", own)
     rows = [
-        {"system": system, "name": name, "content": _over(before.get(name), one).model_dump_json()}
-        | {"source": source}
+        {"system": system, "name": name, "content": one.model_dump_json(), "source": source}
         for name, one in references.items()
     ]
     insert(connection, "refs", rows)
-
-
-def _over(before: Model | None, reference: Model) -> Model:
-    """A reference with what an earlier folder says and it does not: actions and recipes lie in two."""
-    if before is None:
-        return reference
-    return before.model_copy(update={name: value for name, value in reference if value not in (None, ())})
+    return {*references, *(name for (name,) in before)}
 
 
 def _measure_anew(

@@ -1,14 +1,15 @@
 """Notes on trajectories that a model has rated in full, so that a run with nothing to ask is one query.
 
-A prompt follows from its trajectory, from who asks how, and from the workspace's secret. If none of them has
-changed since all prompts were answered, and the current ratings of each unit are complete and no newer than
-the note, then there is nothing to ask, and no prompt has to be made to see it. A newer rating voids the note:
-it may answer a prompt made from another state of the log or of the secret. The notes are derived data:
-without them a run only takes longer.
+A prompt follows from its trajectory, from who asks how, from references of its task and from the workspace's
+secret. If none of them has changed since all prompts were answered, and the current ratings of each unit are
+complete and no newer than the note, then there is nothing to ask, and no prompt has to be made to see it. A
+newer rating voids the note: it may answer a prompt made from another state of the log or of the secret. The
+notes are derived data: without them a run only takes longer.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from ...schemas import Maker, canonical_json, content_hash
 from ..errors import StoreError
 from ..store import AMONG, Store, execute, insert, texts
 from ..store.stream import Size
+from ..store.trajectories import reference_rows
 from .scope import Scope
 
 _UNITS = """
@@ -69,7 +71,8 @@ class OpenWork:
     """What a model may still have to be asked under one codebook."""
 
     asking: str
-    """Hash of what prompts follow from beside the trajectory: codebook, rater, its version, scope, secret."""
+    """Hash of what prompts follow from beside the trajectory: codebook, rater, its version, scope, secret,
+    references."""
     sizes: list[Size]
     """Trajectories that may have open questions, with their numbers of events, in the order they began."""
     digests: dict[str, str]
@@ -85,7 +88,10 @@ class OpenWork:
 def open_work(store: Store, maker: Maker, scope: Scope, secret: bytes) -> OpenWork:
     """The trajectories with units in scope that a rater may still have to be asked about."""
     book = maker.book
-    asking = content_hash(book.name, maker.rater, maker.version, scope.include_query, secret.hex())
+    with store.reading() as connection:
+        references = content_hash(*itertools.chain.from_iterable(reference_rows(connection)))
+    by_maker = book.name, maker.rater, maker.version
+    asking = content_hash(*by_maker, scope.include_query, secret.hex(), references)
     parameters = canonical_json(maker.extra_fields["parameters"])
     by_rater = [book.name, book.version, maker.rater, maker.version, parameters]
     enough = [scope.repeats, scope.retry_errors, scope.repeats * len(book.codes)]

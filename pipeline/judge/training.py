@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ...annotation.statistics.agreement import Ratings, agreement
 from ...judges import JudgeError
 from ...judges.trained import Example, TrainedJudge
 from ...judges.trained.features import Features, features
@@ -23,6 +21,9 @@ from ..errors import CoauditError, UsageError
 from ..store import AMONG, Store, execute, texts
 from ..store.stream import stream
 from .scope import HELD, Scope, batches
+
+if TYPE_CHECKING:
+    from ...annotation.statistics.agreement import Ratings
 
 PREFIX = "trained:"
 SUFFIX = ".skops"
@@ -99,6 +100,8 @@ def _result(book: Codebook, code: str, examples: list[Example], fit: Fit | None)
         return LearningResult(
             code, None, None, None, n, trajectories, None, dict(counts), reason, learnt=False
         )
+    from ...annotation.statistics.agreement import agreement
+
     coefficient = "cohen_kappa" if book.level == "nominal" else "cohen_kappa_quadratic"
     (kappa,) = agreement(_ratings(book, examples, fit), [coefficient])
     return LearningResult(
@@ -116,11 +119,15 @@ def _result(book: Codebook, code: str, examples: list[Example], fit: Fit | None)
 
 def _ratings(book: Codebook, examples: list[Example], fit: Fit) -> Ratings:
     """What a judge said of examples that were held out, beside their labels."""
+    import numpy as np
+
+    from ...annotation.statistics.agreement import Ratings
+
     place = {label: number for number, label in enumerate(book.labels)}
     pairs = [
         (place[answer], place[one.label]) for (answer, _), one in zip(fit.answers, examples, strict=True)
     ]
-    names = [one.instance if fit.held_out == "instance" else one.trajectory for one in examples]
+    names = [one.instance for one in examples]
     is_alone = book.unit == "trajectory" and len(set(names)) == len(names)
     return Ratings(
         matrix=np.array(pairs, dtype=np.int64),

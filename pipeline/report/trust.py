@@ -49,7 +49,7 @@ RATES_METHOD = (
     "samples could draw is weighted by the probability that any does. Labels outside the samples are left "
     "out of rates and reported separately elsewhere."
 )
-"""How agreement and rates are estimated, in sentences with their sources."""
+"""How rates are estimated, in sentences with their sources; above, how agreement is."""
 
 
 Agreements = Sequence[tuple[Codebook, list[Agreement]]]

@@ -95,6 +95,8 @@ def result(trajectory: Trajectory, event: Event) -> str | None:
 
 
 def reference_rows(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:
-    """(system, task, content) of the references that runs are measured against, as their system has them."""
-    rows: list[tuple[str, str, str]] = connection.execute("SELECT system, name, content FROM refs").fetchall()
+    """(system, task, content) of the references that runs are measured against, as their system has them; of
+    a task there is one from each folder, the one read last at the end."""
+    query = "SELECT system, name, content FROM refs ORDER BY rowid"
+    rows: list[tuple[str, str, str]] = connection.execute(query).fetchall()
     return rows

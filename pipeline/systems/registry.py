@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import inf
 
-from ...schemas import Finding, Measure, Trajectory
+from ...schemas import Finding, Measure, Model, Trajectory
 from ...schemas.metric import BOUNDS
 from ..errors import UsageError
 from . import coblock, cogym, formats, mast, overcooked, rehac, trail, whowhen
@@ -76,9 +76,12 @@ def background(trajectory: Trajectory, references: Mapping[str, References]) -> 
 
 
 def parsed_references(rows: Iterable[tuple[str, str, str]]) -> dict[str, References]:
-    """System -> its references, from rows of (system, task, content)."""
-    references: dict[str, dict[str, object]] = {}
+    """System -> its references, from rows of (system, task, content); what a later row of a task does not say
+    is as an earlier one has it: actions and recipes lie in two folders."""
+    references: dict[str, dict[str, Model]] = {}
     for name, task, content in rows:
         if (kind := SYSTEMS[name].reference) is not None:
-            references.setdefault(name, {})[task] = kind.model_validate_json(content)
-    return references  # type: ignore[return-value]
+            by_task, one = references.setdefault(name, {}), kind.model_validate_json(content)
+            values = {field: value for field, value in one if value not in (None, ())}
+            by_task[task] = by_task[task].model_copy(update=values) if task in by_task else one
+    return {**references}

@@ -259,3 +259,16 @@ def test_of_a_background_as_long_as_a_book_both_ends_are_told() -> None:
     prompt = LLMJudge(BOOK, "transcript").whole(case).question.messages[1].content
     before, _, _ = prompt.partition("<<transcript M>>")
     assert len(before) < 2500 and "| Leek." in before and "Serve.\n" in before
+
+
+def test_of_many_agents_told_much_the_first_are_shown_and_how_many_more_there_are() -> None:
+    names = [f"agent {number}" for number in range(8)]
+    states = {name: {"system": f"{name} " * 400} for name in names}
+    log = team(("human", "Plan a trip."))
+    first, *rest = log.events
+    people = (*log.participants, *(Participant(name=name, kind="agent") for name in names))
+    events = (first.model_copy(update={"states": {name: name for name in names}}), *rest)
+    log = log.model_copy(update={"participants": people, "events": events, "states": states})
+    (unit,) = cut(with_results(log), BOOK)
+    prompt = LLMJudge(BOOK, "transcript").whole(Case(unit, "M")).question.messages[1].content
+    assert "| [... " in prompt and "| public" not in prompt and "| agent 0: agent 0" in prompt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,3 +105,22 @@ def test_of_two_recipes_the_one_read_last_counts_before_and_after_a_rebuild(
     assert recipes() == {"one"}
     rebuild(store)
     assert recipes() == {"one"}
+
+
+def test_what_a_folder_no_longer_has_is_gone_at_once_and_after_a_rebuild(
+    store: Store, tmp_path: Path
+) -> None:
+    for name in ("recipe", "reference"):
+        shutil.copytree(KITCHEN / name, tmp_path / "kitchen", dirs_exist_ok=True)
+    ingest(store, [], ReadOptions(), reference=tmp_path / "kitchen")
+    for path in (tmp_path / "kitchen").glob("3_*"):
+        path.unlink()
+    ingest(store, [], ReadOptions(), reference=tmp_path / "kitchen")
+
+    def about() -> tuple[int, list[tuple[object, ...]]]:
+        return sum("The order's recipe" in one for one in _prompts(store, "failures")), _measures(store)
+
+    before = about()
+    assert 0 < before[0] < len([*_prompts(store, "failures")])
+    rebuild(store)
+    assert about() == before

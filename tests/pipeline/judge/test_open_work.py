@@ -14,7 +14,7 @@ from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.judge import shown
 from coaudit.pipeline.store import Store, stream
 from coaudit.schemas import Trajectory
-from tests.conftest import Coaudit
+from tests.conftest import ROOT, Coaudit
 from tests.judges.endpoint import Endpoint
 from tests.judges.teams import team
 from tests.pipeline.stores import made, opened, rows
@@ -123,6 +123,21 @@ def test_with_another_secret_every_prompt_is_another(
 
 
 @pytest.mark.long
+def test_once_a_recipe_is_known_what_was_asked_without_it_is_asked_again(
+    coaudit: Coaudit, endpoint: Endpoint, store: Store
+) -> None:
+    """With nothing but a note that all is answered, recipes that came later were in no prompt."""
+    kitchen = ROOT / "data" / "overcooked"
+    assert coaudit("ingest", kitchen / "logs").status == 0
+    options = ("--codebook", "team_faults")
+    judged(coaudit, endpoint, *options)
+    assert judged(coaudit, endpoint, *options)[0] == 0
+    assert coaudit("ingest", kitchen / "logs", "--reference", kitchen / "recipe").status == 0
+    runs = len(rows(store, "SELECT id FROM trajectories WHERE system = 'overcooked'"))
+    assert judged(coaudit, endpoint, *options)[0] == runs > 0
+    assert judged(coaudit, endpoint, *options)[0] == 0
+
+
 def test_another_word_of_the_same_rater_has_it_look_again(
     coaudit: Coaudit, store: Store, endpoint: Endpoint
 ) -> None:
