@@ -375,8 +375,8 @@ def _responses(head: dict[str, Any]) -> list[JsonValue]:
     if last.get("role") not in REQUESTS:
         return []
     answer = next((answer for name in REPLIES if (answer := _answer(head.get(name)))), [])
-    said = [place for place, one in enumerate(answer) if _words(one) == _words(last)]
-    return answer[said[-1] + 1 :] if said else answer
+    places = [place for place, one in enumerate(answer) if _words(one) == _words(last)]
+    return answer[places[-1] + 1 :] if places else answer
 
 
 def _words(message: JsonValue) -> tuple[JsonValue, JsonValue]:
