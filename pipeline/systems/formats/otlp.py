@@ -310,9 +310,9 @@ class Conversation:
         outer = self.tokens.get(id(span.same_call), (None, None))
         own = _tokens(span, "input", "prompt"), _tokens(span, "output", "completion")
         self.talk.add_tokens(
-            actor, *(n if told is None else None for n, told in zip(own, outer, strict=True))
+            actor, *(n if other is None else None for n, other in zip(own, outer, strict=True))
         )
-        prompt, completion = (n if told is None else told for n, told in zip(own, outer, strict=True))
+        prompt, completion = (n if other is None else other for n, other in zip(own, outer, strict=True))
         self.tokens[id(span)] = prompt, completion
 
     def _is_repeated_answer(self, message: ChatMessage) -> bool:
