@@ -51,7 +51,7 @@ def parcel(sessions: int, events: int) -> Parcel:
     tables: dict[str, Any] = {}
     with duckdb.connect(config={"python_enable_replacements": False}) as connection:
         for name, query in (("events", said), ("trajectories", heads), ("participants", parties)):
-            table = connection.execute(query).to_arrow_table()
+            table = connection.sql(query).to_arrow_table()
             for field in schema(name):
                 if field.name not in table.column_names:
                     table = table.append_column(field, pa.nulls(table.num_rows, field.type))
