@@ -21,7 +21,7 @@ from . import quoting
 from .answers import Answer, answer_of
 from .context import Context
 from .prompts import rubric
-from .results import HEAD, TAIL, shorten, unbriefed
+from .results import HEAD, TAIL, shorten, without_briefings
 
 REVISION = 5
 """Revision of what is written here and in the prompts around a codebook, and of how events are shown; it is
@@ -164,7 +164,7 @@ class LLMJudge:
             if event.kind == "message":
                 parts.append(quoting.block(title, event.text or "", case.mark))
             else:
-                content = quoting.event_lines(unbriefed(event), names.get(event.actor, "unknown"))
+                content = quoting.event_lines(without_briefings(event), names.get(event.actor, "unknown"))
                 parts.append(f"<<{title} {case.mark}>>\n{content}\n<<end of {title} {case.mark}>>")
         return parts
 

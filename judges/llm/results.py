@@ -68,7 +68,7 @@ def with_results(trajectory: Trajectory, views: Views = "team") -> Trajectory:
     return trajectory.model_copy(update={"events": Events(rows=tuple(rows)), "states": {}})
 
 
-def unbriefed(event: Event) -> Event:
+def without_briefings(event: Event) -> Event:
     """An event without what agents were told before it, which is no part of what is rated."""
     is_briefed = isinstance(event, PromptEvent) and event.briefings
     return event.model_copy(update={"briefings": ()}) if is_briefed else event

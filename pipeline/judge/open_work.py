@@ -88,15 +88,14 @@ class OpenWork:
 def open_work(store: Store, maker: Maker, scope: Scope, secret: bytes) -> OpenWork:
     """The trajectories with units in scope that a rater may still have to be asked about."""
     book = maker.book
-    with store.reading() as connection:
-        references = content_hash(*itertools.chain.from_iterable(reference_rows(connection)))
-    by_maker = book.name, maker.rater, maker.version
-    asking = content_hash(*by_maker, scope.include_query, secret.hex(), references)
     parameters = canonical_json(maker.extra_fields["parameters"])
     by_rater = [book.name, book.version, maker.rater, maker.version, parameters]
     enough = [scope.repeats, scope.retry_errors, scope.repeats * len(book.codes)]
     within = [book.name, scope.include_query, scope.sample, scope.sample, book.name]
+    by_maker = book.name, maker.rater, maker.version
     with store.reading(synced=True) as connection:
+        references = content_hash(*itertools.chain.from_iterable(reference_rows(connection)))
+        asking = content_hash(*by_maker, scope.include_query, secret.hex(), references)
         rows = execute(connection, _UNITS, [*by_rater, *enough, *within, asking]).fetchall()
     open_rows = [row for row in rows if row[4] or not row[5]]
     return OpenWork(
