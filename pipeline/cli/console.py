@@ -38,6 +38,10 @@ MaxSteps = Annotated[
         min=1, help="Co-Gym's step limit; default: the configuration beside a session, else 30 or 100."
     ),
 ]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", help="FIELD=VALUE: only sessions with this field or tag; repeatable."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else.")]
 
 
@@ -187,6 +191,15 @@ def allowance(value: float) -> float:
 def split(text: str) -> list[str]:
     """A comma-separated option as its parts."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def conditions(options: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
+    """`--where` as (field or tag, value) pairs."""
+    pairs = [(text, *text.partition("=")) for text in options or ()]
+    for text, name, _, value in pairs:
+        if not name.strip() or not value.strip():
+            raise UsageError(f"--where must be FIELD=VALUE, such as task=related_work, got {text!r}")
+    return tuple((name.strip(), value.strip()) for _, name, _, value in pairs)
 
 
 def tags(options: list[str]) -> dict[str, str]:

@@ -21,7 +21,7 @@ from ..judge.estimate import Estimate
 from ..judge.model import Model, State
 from ..store import Store
 from ..store.connection import cores
-from .console import Json, emit, say, split, store, tell
+from .console import Json, Where, conditions, emit, say, split, store, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -105,12 +105,14 @@ def judge(
         typer.Option(min=1, help="Times to ask each question, to see how far the model agrees with itself."),
     ] = 1,
     sample: Annotated[str | None, typer.Option(help="Only the units of this sample.")] = None,
+    where: Where = None,
     json: Json = False,
 ) -> None:
     """Rate units with rules or a model. Units already rated in the same way are not rated again."""
     workspace_store, rater = store(ctx), (rater or "").strip()
     scope = judging.Scope((), checked_context(context), include_query, limit, retry_errors, repeats)
     scope = scope.of_sample(workspace_store, sample)
+    scope = scope.of_sessions(workspace_store, conditions(where)) if where else scope
     if model is None:
         if repeats > 1:
             raise UsageError("--repeats asks a model again: give --model; the other raters never vary")
@@ -250,6 +252,8 @@ def _without_model(store: Store, rater: str, names: list[str], members: str, sco
         return embedded.judge(store, rater, names, scope, say)
     if scope.sample:
         raise UsageError("--sample is no option of a jury, which rates whatever its members have rated")
+    if scope.selection:
+        raise UsageError("--where is no option of a jury, which rates whatever its members have rated")
     raters = split(members)
     books = judging.load_codebooks(store, names, jury.rated_codebooks(store, raters, rater))
     result = jury.judge(store, scope.on(books), raters, rater)

@@ -11,7 +11,7 @@ from ...schemas.text import count_of
 from ..annotate import draw
 from ..errors import UsageError
 from ..store import samples
-from .console import Json, emit, say, split, store, table
+from .console import Json, Where, conditions, emit, say, split, store, table
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -44,10 +44,7 @@ def sample(
     unit: Annotated[
         str, typer.Option(help="unit, or trajectory (all units of the trajectories drawn).")
     ] = "unit",
-    where: Annotated[
-        list[str] | None,
-        typer.Option(help="FIELD=VALUE: only sessions with this field or tag; repeatable."),
-    ] = None,
+    where: Where = None,
     seed: Annotated[int, typer.Option(help="The same seed and name draw the same sample.")] = 0,
     json: Json = False,
 ) -> None:
@@ -65,7 +62,7 @@ def sample(
         overlap=draw.OVERLAP if overlap is None else overlap,
         annotators=annotators,
         unit=unit,
-        where=_conditions(where or []),
+        where=conditions(where),
         seed=seed,
     )
     workspace_store = store(ctx)
@@ -107,14 +104,6 @@ def _tell_difference(row: dict[str, Any], wish: draw.Wish) -> None:
         say(f"{row['codebook']}: {left} for another sample (--size)")
     elif row[what] > wish.size:
         say(f"{request}, {row[what]} were drawn: two of each stratum are the least, or the one that it has")
-
-
-def _conditions(options: list[str]) -> tuple[tuple[str, str], ...]:
-    pairs = [text.partition("=") for text in options]
-    for text, (name, _, value) in zip(options, pairs, strict=True):
-        if not name.strip() or not value.strip():
-            raise UsageError(f"--where must be FIELD=VALUE, such as task=related_work, got {text!r}")
-    return tuple((name.strip(), value.strip()) for name, _, value in pairs)
 
 
 @app.command("plan")

@@ -48,6 +48,7 @@ _UNITS = """
     LEFT JOIN (
         SELECT trajectory_id, digest, max(noted) AS noted FROM settled WHERE asking = ? GROUP BY ALL
     ) s ON s.trajectory_id = t.id AND s.digest = t.digest
+    WHERE {condition}
     ORDER BY t.started, t.native_id, t.id
 """
 
@@ -92,11 +93,13 @@ def open_work(store: Store, maker: Maker, scope: Scope, secret: bytes) -> OpenWo
     by_rater = [book.name, book.version, maker.rater, maker.version, parameters]
     enough = [scope.repeats, scope.retry_errors, scope.repeats * len(book.codes)]
     within = [book.name, scope.include_query, scope.sample, scope.sample, book.name]
+    condition, values = scope.selection.where()
     by_maker = book.name, maker.rater, maker.version
     with store.reading(synced=True) as connection:
         references = content_hash(*itertools.chain.from_iterable(reference_rows(connection)))
         asking = content_hash(*by_maker, scope.include_query, secret.hex(), references)
-        rows = execute(connection, _UNITS, [*by_rater, *enough, *within, asking]).fetchall()
+        query = _UNITS.format(condition=condition)
+        rows = execute(connection, query, [*by_rater, *enough, *within, asking, *values]).fetchall()
     open_rows = [row for row in rows if row[4] or not row[5]]
     return OpenWork(
         asking,

@@ -14,7 +14,9 @@ from typing import Any
 from ...schemas import Codebook, Rating, Trajectory, Unit, canonical_json
 from ...schemas.codebook import ContextKind
 from .. import codebooks
-from ..store import Store, constants, dictionaries, samples
+from ..errors import UsageError
+from ..store import Selection, Store, constants, dictionaries, first_row, samples
+from ..store.selection import COLUMNS
 from ..units import cut
 
 REST = ("code", "cites", "quote", "error_source", "rationale", "probability", "model", "seed", "error")
@@ -43,6 +45,8 @@ class Scope:
     """Only units of this sample."""
     sample_units: Mapping[str, frozenset[tuple[str, int | None]]] = field(default_factory=dict)
     """Its units (trajectory, event), by codebook."""
+    selection: Selection = field(default_factory=Selection)
+    """Only units of these trajectories."""
 
     def of_sample(self, store: Store, name: str | None) -> Scope:
         """The scope within a sample; UsageError where there is none of that name."""
@@ -53,6 +57,19 @@ class Scope:
             units.setdefault(unit.codebook, set()).add((unit.trajectory, unit.event))
         by_book = {book: frozenset(places) for book, places in units.items()}
         return replace(self, sample=name, sample_units=by_book)
+
+    def of_sessions(self, store: Store, conditions: Sequence[tuple[str, str]]) -> Scope:
+        """The scope within the trajectories that have these values of fields or tags, any of one name's;
+        UsageError where there are none."""
+        selection = Selection.of(conditions)
+        condition, parameters = selection.where()
+        query = f"SELECT 1 FROM trajectories t WHERE {condition} LIMIT 1"
+        with store.reading(synced=True) as connection:
+            if first_row(connection, query, parameters) is None:
+                wish = " and ".join(f"{name}={value}" for name, value in conditions)
+                choices = f"{', '.join(COLUMNS)} or a tag"
+                raise UsageError(f"no session has {wish}, expected values of {choices} that the logs have")
+        return replace(self, selection=selection)
 
     def on(self, books: tuple[Codebook, ...]) -> Scope:
         """The same for these codebooks."""

@@ -535,6 +535,29 @@ def test_a_judge_is_asked_of_the_sessions_that_a_codebook_is_for_and_nothing_els
 
 
 @pytest.mark.long
+def test_a_judge_rates_the_sessions_that_where_names_and_later_the_others(
+    coaudit: Coaudit, workspace: Path, endpoint: Endpoint
+) -> None:
+    fields = ({"task": "a"}, {"task": "b", "tags": {"arm": "x"}}, {"task": "c", "tags": {"arm": "x"}})
+    fill(workspace, *(log.model_copy(update=own) for log, own in zip(chatter(3), fields, strict=True)))
+    ask = judged(endpoint)
+    n_units = coaudit(*ask, "--json", "--where", "task=a").json["rated"]
+    both = coaudit(*ask, "--json", "--where", "task=a", "--where", "task=b").json
+    assert n_units > 0 and (both["rated"], both["already"]) == (n_units, n_units)
+    assert coaudit(*ask, "--json", "--where", "arm=x", "--where", "task=b").json["rated"] == 0
+    assert coaudit(*ask, "--json").json["rated"] == n_units
+    for rater in ("rules", "detectors"):
+        some, others = (
+            coaudit("judge", "--rater", rater, "--json", *where).json for where in (("--where", "arm=x"), ())
+        )
+        assert some["rated"] == 2 * others["rated"] > 0 and others["already"] == some["rated"]
+    assert "no session has task=d" in coaudit(*ask, "--where", "task=d", status=2).err
+    assert "FIELD=VALUE" in coaudit(*ask, "--where", "task", status=2).err
+    jury = ("judge", "--rater", "jury", "--members", "a,b", "--where", "task=a")
+    assert "--where is no option of a jury" in coaudit(*jury, status=2).err
+
+
+@pytest.mark.long
 def test_a_codebook_in_the_workspace_is_enough_for_a_new_judge(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
