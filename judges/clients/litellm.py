@@ -6,6 +6,7 @@ again is the asker's, remembering the ledger's.
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import json
 import os
@@ -107,8 +108,9 @@ class LiteLLMClient:
         """Ask; without a structured answer from then on, where the model rejects that."""
         structured = self._structured
         try:
-            with watch_requests(self._blot):
-                response = await self._litellm.acompletion(**self._arguments(question, structured))
+            async with asyncio.timeout(self.timeout):  # httpx's own begins anew with every byte
+                with watch_requests(self._blot):
+                    response = await self._litellm.acompletion(**self._arguments(question, structured))
             return dialect.reply(json.dumps(response.model_dump(warnings=False), default=str), self._blot)
         except self._litellm.exceptions.BadRequestError as error:
             if structured and "response_format" in str(error):
@@ -168,7 +170,7 @@ class LiteLLMClient:
             return Fatal(f"{self.model}: the account is out of credit: {reason}")
         if isinstance(error, kinds.RateLimitError):
             return Overloaded(reason, _retry_after(error))
-        if isinstance(error, kinds.Timeout):
+        if isinstance(error, kinds.Timeout | TimeoutError):
             return Transient(f"no answer within {self.timeout:.0f} s")
         if isinstance(error, kinds.APIConnectionError):
             return Unreachable(reason)
