@@ -47,6 +47,8 @@ _PROVIDERS = (
 )
 _KEYLESS = "Missing credentials"
 """What OpenAI's client says without a key, which litellm takes for an error of the server."""
+_TRACEBACK = "\nTraceback (most recent call last)"
+"""Where litellm begins to say where in itself an error came up."""
 _UNSENDABLE = re.compile(
     r"Forbidden control character|Illegal header value|'(?:ascii|latin-1)' codec can't encode character"
 )
@@ -150,7 +152,7 @@ class LiteLLMClient:
 
     def _meaning(self, error: Exception) -> JudgeError:
         kinds = self._litellm.exceptions
-        reason = self._blot(str(error))[:400]
+        reason = self._blot(str(error)).partition(_TRACEBACK)[0][:400]
         status = getattr(error, "status_code", None)
         if isinstance(error, kinds.ContextWindowExceededError):
             limit = re.search(r"context length (?:is|of)\D{0,8}(\d+)", reason)

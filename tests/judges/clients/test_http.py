@@ -398,3 +398,11 @@ def test_the_name_of_a_model_has_an_end_since_each_rating_keeps_it(length: int) 
     body = {"model": "m" * length, "choices": [{"message": {"content": "Yes."}}]}
     name = dialect.reply(json.dumps(body), http.blot((), "")).model
     assert name == ("m" * length if length <= dialect.MAX_NAME else "m" * (dialect.MAX_NAME - 1) + "…")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_an_error_of_litellms_is_told_without_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", SECRET)
+    refused = asyncio.run(refusal("gemini/judge", f"http://me:{SECRET}@127.0.0.1:1/v1"))
+    assert "credentials encoded in URL" in str(refused) and "\n" not in str(refused)
