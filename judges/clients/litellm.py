@@ -6,6 +6,7 @@ again is the asker's, remembering the ledger's.
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import json
 import os
@@ -46,6 +47,8 @@ _PROVIDERS = (
 )
 _KEYLESS = "Missing credentials"
 """What OpenAI's client says without a key, which litellm takes for an error of the server."""
+_TRACEBACK = "\nTraceback (most recent call last)"
+"""Where litellm begins to say where in itself an error came up."""
 _UNSENDABLE = re.compile(
     r"Forbidden control character|Illegal header value|'(?:ascii|latin-1)' codec can't encode character"
 )
@@ -107,8 +110,9 @@ class LiteLLMClient:
         """Ask; without a structured answer from then on, where the model rejects that."""
         structured = self._structured
         try:
-            with watch_requests(self._blot):
-                response = await self._litellm.acompletion(**self._arguments(question, structured))
+            async with asyncio.timeout(self.timeout):  # httpx's own begins anew with every byte
+                with watch_requests(self._blot):
+                    response = await self._litellm.acompletion(**self._arguments(question, structured))
             return dialect.reply(json.dumps(response.model_dump(warnings=False), default=str), self._blot)
         except self._litellm.exceptions.BadRequestError as error:
             if structured and "response_format" in str(error):
@@ -148,7 +152,7 @@ class LiteLLMClient:
 
     def _meaning(self, error: Exception) -> JudgeError:
         kinds = self._litellm.exceptions
-        reason = self._blot(str(error))[:400]
+        reason = self._blot(str(error)).partition(_TRACEBACK)[0][:400]
         status = getattr(error, "status_code", None)
         if isinstance(error, kinds.ContextWindowExceededError):
             limit = re.search(r"context length (?:is|of)\D{0,8}(\d+)", reason)
@@ -168,7 +172,7 @@ class LiteLLMClient:
             return Fatal(f"{self.model}: the account is out of credit: {reason}")
         if isinstance(error, kinds.RateLimitError):
             return Overloaded(reason, _retry_after(error))
-        if isinstance(error, kinds.Timeout):
+        if isinstance(error, kinds.Timeout | TimeoutError):
             return Transient(f"no answer within {self.timeout:.0f} s")
         if isinstance(error, kinds.APIConnectionError):
             return Unreachable(reason)

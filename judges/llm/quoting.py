@@ -22,8 +22,10 @@ from .results import PromptEvent
 
 _TEMPLATE = re.compile(
     r"<(?=\|)|<(?=｜)|<(?=/?[A-Za-z_][\w.:-]{0,40}>)|<(?=</?SYS>>)|\[(?=/?g?[A-Z][A-Z_ ]{1,40}\])"
+    r"|\[(?=\|[a-z]+\|\])|\[(?=e~\[)|\](?=~!?b[\[\]]|![pd]~\[|<\][a-z ]+\[>\[)"
 )
-"""Where a chat template's token may begin: <|im_start|>, </s>, <tool_call>, [INST], [gMASK]."""
+"""Where a chat template's token may begin: <|im_start|>, </s>, <tool_call>, [INST], [gMASK],
+[|user|] of EXAONE, ]~b] and [e~[ of MiniMax."""
 REPETITION = 160
 """Characters from which an argument that stands in the event's text is not shown again: a Co-Gym session
 opens with its task in the text and in two arguments."""

@@ -80,6 +80,7 @@ class Host:
 
     goes_to: str = ""
     length: int = 0
+    is_slow: bool = False
     url: str = ""
     heard: list[str] = field(default_factory=list)
 
@@ -89,6 +90,9 @@ class Host:
             return web.Response(status=307, headers={"Location": f"{self.goes_to}{request.path}"})
         stream = web.StreamResponse(headers={"Content-Type": "application/json"})
         await stream.prepare(request)
+        while self.is_slow:
+            await stream.write(b" ")
+            await asyncio.sleep(0.1)
         for _ in range(self.length >> 16):
             await stream.write(b" " * (1 << 16))
         return stream
@@ -112,8 +116,8 @@ async def serving(*hosts: Host | Echo) -> AsyncIterator[None]:
             await runner.cleanup()
 
 
-async def refusal(model: str, url: str) -> JudgeError:
-    async with client(model, url, Parameters(), 20.0) as complete:
+async def refusal(model: str, url: str, timeout: float = 20.0) -> JudgeError:
+    async with client(model, url, Parameters(), timeout) as complete:
         with pytest.raises(JudgeError) as refused:
             await complete(QUESTION)
     return refused.value
@@ -238,6 +242,23 @@ def test_an_answer_without_end_is_not_read_whole(model: str, monkeypatch: pytest
 
     refused = asyncio.run(run())
     assert isinstance(refused, Transient) and "longer than 1 MiB" in str(refused)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", ["openai/judge", "litellm_proxy/judge"])
+def test_an_answer_that_comes_byte_by_byte_has_no_more_time_than_another(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment(monkeypatch)
+
+    async def run() -> JudgeError:
+        host = Host(is_slow=True)
+        async with serving(host), asyncio.timeout(20):
+            return await refusal(model, f"{host.url}/v1", timeout=1.0)
+
+    refused = asyncio.run(run())
+    assert isinstance(refused, Transient) and "no answer within 1 s" in str(refused)
 
 
 def test_a_list_of_models_without_end_is_an_error_that_names_the_address(
@@ -377,3 +398,11 @@ def test_the_name_of_a_model_has_an_end_since_each_rating_keeps_it(length: int) 
     body = {"model": "m" * length, "choices": [{"message": {"content": "Yes."}}]}
     name = dialect.reply(json.dumps(body), http.blot((), "")).model
     assert name == ("m" * length if length <= dialect.MAX_NAME else "m" * (dialect.MAX_NAME - 1) + "…")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_an_error_of_litellms_is_told_without_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", SECRET)
+    refused = asyncio.run(refusal("gemini/judge", f"http://me:{SECRET}@127.0.0.1:1/v1"))
+    assert "credentials encoded in URL" in str(refused) and "\n" not in str(refused)

@@ -129,6 +129,12 @@ def test_no_name_of_the_log_stands_outside_the_quoted_lines(name: str) -> None:
         "[gMASK]",
         "<s>",
         "<unused0>",
+        "[|system|]",
+        "]~!b[",
+        "]~b]",
+        "[e~[",
+        "]!p~[",
+        "]<]start of image[>[",
     ],
 )
 def test_the_special_tokens_of_chat_templates_are_broken_up(token: str) -> None:
