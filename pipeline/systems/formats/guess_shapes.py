@@ -486,7 +486,8 @@ def set_table_shape(guess: Guess, survey: Survey) -> bool:
     guess.shape = "table"
     role = guess.event.get("role")
     event_paths = {one for path in guess.event.values() for one in as_list(path)}
-    sessions = [one for one in session_ids(survey, role) if one.path not in event_paths]
+    spoken = survey_with(role, survey) if isinstance(role, str) else survey  # without other sheets
+    sessions = [one for one in session_ids(spoken, role) if one.path not in event_paths]
     if isinstance(role, str):  # else who speaks is called so
         sessions = [one for one in sessions if one.key != "name" or stands_with_several(one, role, survey)]
     if not sessions and isinstance(role, str):

@@ -29,6 +29,7 @@ TRACES = (
     "conversation_id",
     "trace_id",
     "trace",
+    "root_span_id",
     "session_id",
     "session",
     "root_run_id",

@@ -2167,3 +2167,68 @@ def test_data_that_a_user_and_an_assistant_exchange_is_what_they_say(tmp_path: P
             f'{{"intent":"ask {n}","slots":{{"n":{n}}}}}' for n in range(4)
         ]
         assert [person.kind for person in session.participants] == ["human", "agent"]
+
+
+def test_sessions_by_name_may_hold_their_messages_by_name(tmp_path: Path) -> None:
+    sessions = {
+        f"-N{s}": {
+            "participant": f"P{s}",
+            "messages": {
+                f"-M{n}": {
+                    "sender": ("user", "bot")[n % 2],
+                    "text": sentence(n + s),
+                    "timestamp": 1767348000 + n,
+                }
+                for n in range(3)
+            },
+        }
+        for s in range(2)
+    }
+    runs = read_by_draft(as_json(tmp_path / "export.json", {"sessions": sessions}))
+    assert [run.native_id for run in runs] == ["-N0", "-N1"]
+    assert [[e.text for e in run.events] for run in runs] == [
+        [sentence(n + s) for n in range(3)] for s in range(2)
+    ]
+
+
+def test_steps_that_repeat_the_conversation_beside_them_are_no_sessions(tmp_path: Path) -> None:
+    talk = [
+        {"role": "system", "content": "Help with trips."},
+        {"role": "user", "content": sentence(0)},
+        {"role": "assistant", "content": sentence(1)},
+        {"role": "user", "content": "OBSERVATION:\nsrc"},
+        {"role": "assistant", "content": sentence(3)},
+    ]
+    steps = [{"query": talk[:n], "response": talk[n]["content"], "action": "ls"} for n in (2, 4)]
+    for n in range(2):
+        run = {"trajectory": steps, "history": talk, "info": {"exit_status": "submitted"}}
+        as_json(tmp_path / f"run{n}" / f"run{n}.traj", run)
+    first, second = read_by_draft(tmp_path)
+    assert (first.native_id, second.native_id) == ("run0", "run1")
+    assert first.events[-1].text == second.events[-1].text == sentence(3)
+    assert [outcome.text for outcome in first.outcomes] == ["submitted"]
+
+
+def test_spans_under_one_root_are_a_session(tmp_path: Path) -> None:
+    spans = [
+        {"id": f"{s}{kind}", "root_span_id": f"r{s}", "created": f"2026-01-02T10:0{s}:0{at}Z", "input": words}
+        | {"output": {"role": "assistant", "content": sentence(s)}, "span_attributes": {"type": kind}}
+        | {"metrics": {"start": 1767348000 + 60 * s + at, "end": 1767348005 + 60 * s}}
+        for s in range(2)
+        for at, (kind, words) in enumerate(
+            (("task", "go"), ("llm", [{"role": "user", "content": f"Go {s}!"}]))
+        )
+    ]
+    runs = read_by_draft(as_lines(tmp_path / "spans.jsonl", spans))
+    assert [run.native_id for run in runs] == ["r0", "r1"]
+
+
+def test_a_second_sheet_does_not_join_the_sessions_of_the_first(tmp_path: Path) -> None:
+    rows = [
+        {"session_id": s, "speaker": ("user", "assistant")[n % 2], "message": f"{sentence(n)} {s}"}
+        for s in range(2)
+        for n in range(4)
+    ]
+    notes = [{"sheet": "notes", "item": "study", "remark": "This was a pilot."}] * 2
+    path = as_lines(tmp_path / "log.jsonl", [*rows, *notes])
+    assert draft(path).guess.native_id == ["session_id"]
