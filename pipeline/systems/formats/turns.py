@@ -45,7 +45,8 @@ def events_in(record: dict[str, Any], at: str, turns: Turns | None) -> Any:
         if isinstance(value, str):
             return list(turns_of_text(value, turns))
     if isinstance(value, dict):
-        return as_events(value, value_beside(record, at, dialects.LEFT))
+        beside = (value_beside(record, at, key) for key in dialects.LEFT)
+        return as_events(value, next((one for one in beside if one is not None), None))
     return as_events(value)
 
 

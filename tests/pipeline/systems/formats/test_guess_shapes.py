@@ -2232,3 +2232,51 @@ def test_a_second_sheet_does_not_join_the_sessions_of_the_first(tmp_path: Path) 
     notes = [{"sheet": "notes", "item": "study", "remark": "This was a pilot."}] * 2
     path = as_lines(tmp_path / "log.jsonl", [*rows, *notes])
     assert draft(path).guess.native_id == ["session_id"]
+
+
+def test_a_text_in_runs_is_one_text(tmp_path: Path) -> None:
+    runs = ["To ", {"type": "bold", "text": "Ulm"}, ", see ", {"type": "link", "text": "db.de"}, ""]
+    whole = [{"type": "italic", "text": "Done."}]
+    messages = [
+        {"id": n, "type": "message", "date": f"2026-01-02T10:00:0{n}", "date_unixtime": f"{1767348000 + n}"}
+        | {"from": ("Ada", "HelperBot")[n % 2], "text": text}
+        for n, text in enumerate((runs, whole, sentence(2), sentence(3)))
+    ]
+    (chat,) = read_by_draft(as_json(tmp_path / "result.json", {"name": "Trips", "messages": messages}))
+    assert [e.text for e in chat.events] == ["To Ulm, see db.de", "Done.", sentence(2), sentence(3)]
+    assert chat.events[0].time == "2026-01-02T10:00:00+00:00"
+
+
+def test_of_a_tree_with_parents_by_id_the_current_branch_is_read(tmp_path: Path) -> None:
+    def node(own: str, parent: str | None, *children: str, text: str) -> dict[str, Any]:
+        role = "user" if len(children) > 1 or parent == "b" else "assistant"
+        return {"id": own, "parentId": parent, "childrenIds": [*children], "role": role, "content": text}
+
+    tree = {
+        "a": node("a", None, "x", "b", text=sentence(0)),
+        "x": node("x", "a", text="A rival answer."),
+        "b": node("b", "a", "c", "y", text=sentence(1)) | {"role": "assistant"},
+        "c": node("c", "b", text=sentence(2)),
+        "y": node("y", "b", text="Another question?"),
+    }
+    chats = [
+        {"id": f"c{n}", "chat": {"history": {"messages": tree, "currentId": "c"}, "messages": []}}
+        for n in range(2)
+    ]
+    for chat in read_by_draft(as_json(tmp_path / "chats.json", chats)):
+        assert [e.text for e in chat.events] == [sentence(0), sentence(1), sentence(2)]
+
+
+def test_answers_in_a_thread_are_all_read(tmp_path: Path) -> None:
+    thread = {
+        f"m{n}": {
+            "id": f"m{n}",
+            "parentId": "m0",
+            "role": ("user", "assistant")[n % 2],
+            "content": sentence(n),
+        }
+        for n in range(4)
+    }
+    talks = [{"id": f"t{n}", "messages": thread} for n in range(2)]
+    for talk in read_by_draft(as_json(tmp_path / "talks.json", talks)):
+        assert [e.text for e in talk.events] == [sentence(n) for n in range(4)]
