@@ -27,6 +27,8 @@ NAMES: dict[str, tuple[str, ...]] = {
             "who",
         ),
         *("participant", "agent", "agent_name", "user_type", "speaker_id", "interlocutor", "from_id"),
+        *("nickname", "nick", "sprecher", "sprecherin", "rolle", "absender", "locuteur", "émetteur"),
+        *("hablante", "emisor", "remitente", "falante", "remetente"),
         *("by", "turn", "type", "agent_role", "username", "user", "0", "name"),
     ),
     "actor": (
@@ -48,11 +50,13 @@ NAMES: dict[str, tuple[str, ...]] = {
         ),
         *("output", "reasoning", "model_output", "completion", "utterances", "say", "sentence", "1", "query"),
         *("chat", "comment", "line", "data", "said", "says", "speech"),
+        *("nachricht", "äußerung", "inhalt", "texte", "énoncé", "contenu", "mensaje", "texto", "mensagem"),
     ),
     "time": (
         "timestamp",
         "time",
         "ts",
+        "date_unixtime",
         "created_at",
         "created",
         "datetime",
@@ -63,6 +67,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "at",
         "start",
         "t",
+        *("zeitstempel", "zeitpunkt", "horodatage", "date_heure", "fecha_hora", "data_hora"),
     ),
     "seq": (
         *(

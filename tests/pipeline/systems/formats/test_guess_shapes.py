@@ -2280,3 +2280,20 @@ def test_answers_in_a_thread_are_all_read(tmp_path: Path) -> None:
     talks = [{"id": f"t{n}", "messages": thread} for n in range(2)]
     for talk in read_by_draft(as_json(tmp_path / "talks.json", talks)):
         assert [e.text for e in talk.events] == [sentence(n) for n in range(4)]
+
+
+def test_what_is_copied_from_a_page_of_a_chat_has_turns(tmp_path: Path) -> None:
+    turns = "\n".join(f"{('You', 'ChatGPT')[n % 2]} said:\n{sentence(n)}\nAlso: this one." for n in range(4))
+    (chat,) = read_by_draft(as_text(tmp_path / "chat.txt", turns))
+    assert [(p.name, p.kind) for p in chat.participants] == [("You", "human"), ("ChatGPT", "agent")]
+    assert [e.text for e in chat.events] == [f"{sentence(n)}\nAlso: this one." for n in range(4)]
+
+
+def test_german_columns_say_who_speaks_and_what(tmp_path: Path) -> None:
+    rows = [
+        {"Sitzung": s, "Sprecher": ("Nutzer", "Assistent")[n % 2], "Nachricht": f"{sentence(n)} {s}"}
+        for s in "ab"
+        for n in range(4)
+    ]
+    talks = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
+    assert {(p.name, p.kind) for p in talks[0].participants} == {("Nutzer", "human"), ("Assistent", "agent")}
