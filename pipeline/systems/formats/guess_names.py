@@ -95,7 +95,10 @@ NAMES: dict[str, tuple[str, ...]] = {
         "act",
         "event_name",
     ),
-    "arguments": ("args", "arguments", "tool_args", "action_args", "parameters", "params", "tool_input"),
+    "arguments": (
+        *("args", "arguments", "tool_args", "action_args", "parameters", "params", "tool_input"),
+        *("action_input", "kwargs", "input"),
+    ),
     "result": (
         "observation",
         "obs",
@@ -418,6 +421,13 @@ def is_tool_name(field: PathSummary) -> bool:
     names = [value for value in field.values if value]
     single = all(re.fullmatch(r"[\w.:/-]{1,60}", value) for value in names)
     return bool(names) and single and not field.has_more_values and len(names) <= max(3, field.count * 0.7)
+
+
+def tells_messages(field: PathSummary) -> bool:
+    """Whether values are types of events with messages of a person and of an agent: `user_message`."""
+    types = [value for value in field.values if "message" in snake_case(value).split("_")]
+    roles = [role for role in map(role_of, types) if role.is_known]
+    return {"human", "agent"} <= {role.kind for role in roles}
 
 
 def is_time(field: PathSummary) -> bool:

@@ -9,11 +9,13 @@ from .guess_made import Guess
 from .guess_names import (
     GROUPS,
     NAMES,
+    PEOPLE,
     PLACES,
     SESSION,
     SUBJECTS,
     fields_named,
     first_field,
+    is_time,
     parent_of,
     snake_case,
 )
@@ -114,11 +116,16 @@ def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
     """The field with the session of a record, which has a question (at that path) and its answer; None where
     records are no rounds of sessions.
 
+    Without the id of a talk, rounds with a time are a talk of whoever asked.
+
     In a session numbers do not fall, and there are several questions, most of them different. Hardly any
     repeats the one before it under the same number, as rival answers or several ratings of an answer do, or
     begins with it, as a history of all questions does.
     """
     candidates = [one for one in fields_named(survey.paths, TALKS, depth=0) if snake_case(one.key) in TALKS]
+    if any(is_time(one) for one in fields_named(survey.paths, NAMES["time"], depth=0)):
+        people = {*SUBJECTS, *PEOPLE}
+        candidates += [one for one in survey.paths.values() if snake_case(one.path) in people]
     session = first_field([one for one in candidates if repeats(one, survey)])
     if session is None:
         return None
@@ -144,6 +151,12 @@ def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
     )
     is_dialogue = questions > DIFFERENT * len(survey.records) and repetitions < AGAIN * len(survey.records)
     return session if is_ordered and is_dialogue else None
+
+
+def are_different(survey: Survey, question: str) -> bool:
+    """Whether most questions of all records are asked once."""
+    asked = {str(value_at(record, question)) for record in survey.records}
+    return len(asked) > DIFFERENT * len(survey.records)
 
 
 def _extends(before: Any, after: Any) -> bool:

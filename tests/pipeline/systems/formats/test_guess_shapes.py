@@ -2297,3 +2297,105 @@ def test_german_columns_say_who_speaks_and_what(tmp_path: Path) -> None:
     ]
     talks = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
     assert {(p.name, p.kind) for p in talks[0].participants} == {("Nutzer", "human"), ("Assistent", "agent")}
+
+
+def said_of(runs: list[Trajectory]) -> list[list[tuple[str, str | None]]]:
+    """(kind of who speaks, what was said) of each event of each run."""
+    kinds = [{p.name: p.kind for p in run.participants} for run in runs]
+    return [[(kind[e.actor], e.text) for e in run.events] for kind, run in zip(kinds, runs, strict=True)]
+
+
+ASKED = [("human" if n % 2 == 0 else "agent", sentence(n)) for n in range(4)]
+
+
+@pytest.mark.parametrize("name", ["participant_id", "user"])
+def test_rows_of_a_prompt_and_a_response_are_a_talk_of_whoever_asked(tmp_path: Path, name: str) -> None:
+    rows = [
+        {name: f"P{s}", "time": f"2026-01-02T1{s}:0{n}:00", "prompt": sentence(2 * n), "model": "m-1"}
+        | {"response": sentence(2 * n + 1), "count": n + s}
+        for s in range(2)
+        for n in range(2)
+    ]
+    runs = read_by_draft(as_lines(tmp_path / "log.jsonl", rows[:2]))
+    assert said_of(runs) == [ASKED]
+    rows = [row | {"prompt": f"{row['prompt']} {row[name]}"} for row in rows]
+    runs = read_by_draft(as_lines(tmp_path / "both.jsonl", rows))
+    assert [run.native_id for run in runs] == ["P0", "P1"]
+    assert [e.time for e in runs[1].events] == ["2026-01-02T11:00:00"] * 2 + ["2026-01-02T11:01:00"] * 2
+
+
+def test_a_questionnaire_in_rows_is_answered_by_people(tmp_path: Path) -> None:
+    rows = [
+        {"participant_id": f"P{s}", "time": f"2026-01-02T1{s}:0{n}:00", "question": sentence(n)}
+        | {"answer": f"{sentence(n + 2)} {s}"}
+        for s in range(4)
+        for n in range(2)
+    ]
+    runs = read_by_draft(as_lines(tmp_path / "survey.jsonl", rows))
+    assert {kind for run in said_of(runs) for kind, _ in run} == {"human"}
+
+
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        [[sentence(0), sentence(1)], [sentence(2), sentence(3)]],
+        [
+            [{"id": "local_human", "text": sentence(n)}, {"id": "Net", "text": sentence(n + 1)}]
+            for n in (0, 2)
+        ],
+        [{"user": sentence(n), "assistant": sentence(n + 1), "rating": 4} for n in (0, 2)],
+        [{"query": sentence(n), "answer": sentence(n + 1), "feedback": {"rating": "like"}} for n in (0, 2)],
+    ],
+)
+def test_each_item_of_a_list_may_be_a_question_and_its_answer(tmp_path: Path, rounds: list[Any]) -> None:
+    talks = [{"pid": f"P{n}", "history": rounds} for n in range(2)]
+    assert said_of(read_by_draft(as_json(tmp_path / "talks.json", talks))) == [ASKED, ASKED]
+
+
+def test_rounds_in_a_list_have_the_times_of_their_items(tmp_path: Path) -> None:
+    rounds = [[None, sentence(0)], [sentence(1), sentence(2)]]
+    talks = [{"pid": f"P{n}", "history": rounds} for n in range(2)]
+    first, _ = said_of(read_by_draft(as_json(tmp_path / "greeted.json", talks)))
+    assert first == [("agent", sentence(0)), ("human", sentence(1)), ("agent", sentence(2))]
+    timed = [
+        {"prompt": sentence(n), "response": sentence(n + 1), "created_at": 1767348000 + n} for n in (0, 2)
+    ]
+    talks = [{"pid": f"P{n}", "turns": timed} for n in range(2)]
+    run, _ = read_by_draft(as_json(tmp_path / "timed.json", talks))
+    assert [e.time for e in run.events] == [f"2026-01-02T10:00:0{n}+00:00" for n in (0, 0, 2, 2)]
+
+
+def test_steps_with_a_tool_and_its_input_are_no_rounds(tmp_path: Path) -> None:
+    steps = [{"tool": "search", "input": sentence(n), "output": sentence(n + 1)} for n in range(3)]
+    run, _ = read_by_draft(as_json(tmp_path / "runs.json", [{"id": n, "steps": steps} for n in range(2)]))
+    assert [e.action and e.action.arguments for e in run.events] == [{"input": sentence(n)} for n in range(3)]
+
+
+def test_messages_of_both_sides_among_other_events_are_no_runs_of_models(tmp_path: Path) -> None:
+    events = [
+        {"type": "session_start", "data": {"condition": "a"}},
+        {"type": "user_message", "data": {"text": sentence(0)}},
+        {"type": "model_call", "data": {"args": {"top": 1}, "output": {"ms": 12}}},
+        {"type": "assistant_message", "data": {"text": sentence(1)}},
+        {"type": "rating", "data": {"value": 4}},
+    ]
+    rows = [
+        {"session_id": f"s{s}", "ts": 1767348000 + n, **e} for s in range(2) for n, e in enumerate(events)
+    ]
+    for run in said_of(read_by_draft(as_lines(tmp_path / "log.jsonl", rows))):
+        assert [one for one in run if one[1]] == ASKED[:2]
+
+
+def test_calls_of_langchain_may_stand_under_data(tmp_path: Path) -> None:
+    call = {"name": "book", "args": {"city": "Ulm"}, "id": "c1", "type": "tool_call"}
+    messages = [
+        {"type": "human", "data": {"content": sentence(0), "type": "human"}},
+        {"type": "ai", "data": {"content": "", "type": "ai", "tool_calls": [call]}},
+        {"type": "tool", "data": {"content": "Booked.", "type": "tool", "tool_call_id": "c1"}},
+        {"type": "ai", "data": {"content": sentence(1), "type": "ai"}},
+    ]
+    run, _ = read_by_draft(
+        as_lines(tmp_path / "log.jsonl", [{"session_id": f"s{n}", "messages": messages} for n in range(2)])
+    )
+    assert run.events[1].action == Action(name="book", arguments={"city": "Ulm"})
+    assert run.states[run.events[1].states["public"]] == {"observation": "Booked."}
