@@ -42,7 +42,7 @@ from .guess_names import (
 )
 from .guess_records import distinct_records, events_of, sessions_of, value_at
 from .guess_scores import scores_in
-from .guess_sessions import TALKS, session_ids, with_project
+from .guess_sessions import TALKS, growing_session, session_ids, with_project
 from .guess_shapes import (
     dialect_counts,
     is_of_one_side,
@@ -301,6 +301,8 @@ def _set_session(guess: Guess, survey: Survey) -> None:
         guess.joined = bool(guess.native_id)
     if guess.shape != "table" and not guess.each and not guess.native_id:
         guess.native_id = _ids(heads, survey)
+    if guess.shape == "list" and not guess.native_id:
+        guess.native_id = growing_session(survey, str(guess.at))
     if not guess.native_id and (survey.per_file or guess.each or guess.shape == "table"):
         guess.native_id = _places(survey)
     _set_head(guess, survey, heads)

@@ -22,6 +22,7 @@ from .guess_names import (
 from .guess_records import in_blocks, repeats, sessions_of, value_at
 from .paths import as_list
 from .survey import PathSummary, Survey
+from .turns import decode_value
 
 TALKS = SESSION[: SESSION.index("trajectory_id")]
 """Names of the ids of sessions in which several talk in turn."""
@@ -151,6 +152,23 @@ def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
     )
     is_dialogue = questions > DIFFERENT * len(survey.records) and repetitions < AGAIN * len(survey.records)
     return session if is_ordered and is_dialogue else None
+
+
+def growing_session(survey: Survey, at: str) -> list[str]:
+    """[path of the id of a talk] that several records tell, each as far as it went, with the turns at `at`:
+    they are one session then, which counts once, as the last one has it; else empty."""
+    for one in fields_named(survey.paths, TALKS, depth=2):
+        if snake_case(one.key) not in TALKS or not repeats(one, survey):
+            continue
+        talks: dict[str, list[list[Any]]] = {}
+        for record in survey.records:
+            turns = decode_value(value_at(record, at))
+            talks.setdefault(str(value_at(record, one.path)), []).append(
+                turns if isinstance(turns, list) else []
+            )
+        if all(a == b[: len(a)] for told in talks.values() for a, b in pairwise(told)):
+            return [one.path]
+    return []
 
 
 def are_different(survey: Survey, question: str) -> bool:

@@ -2399,3 +2399,16 @@ def test_calls_of_langchain_may_stand_under_data(tmp_path: Path) -> None:
     )
     assert run.events[1].action == Action(name="book", arguments={"city": "Ulm"})
     assert run.states[run.events[1].states["public"]] == {"observation": "Booked."}
+
+
+def test_records_that_tell_a_talk_as_far_as_it_went_are_one_session(tmp_path: Path) -> None:
+    def record(talk: str, *said: int) -> dict[str, Any]:
+        turns = [[("USER", "ASSISTANT")[n % 2], f"{sentence(n)} {talk}"] for n in said]
+        return {"type": "chat", "state": {"conv_id": talk, "messages": turns}}
+
+    whole = [record(talk, *range(n)) for talk in "ab" for n in (2, 4, 4)]
+    path = as_lines(tmp_path / "log.jsonl", whole)
+    assert draft(path).guess.native_id == ["state.conv_id"]
+    assert len({run.id for run in read_by_draft(path)}) == 2
+    others = [record(talk, n, n + 1) for talk in "ab" for n in (0, 2)]
+    assert draft(as_lines(tmp_path / "others.jsonl", others)).guess.native_id == []
