@@ -262,6 +262,8 @@ ASIDE = (
     "is_api_error_message",
 )
 """Flags that are true of messages that are no part of the talk."""
+CHOSEN = ("if_chosen", "is_chosen", "chosen", "is_selected", "selected", "is_preferred", "preferred")
+"""Flags that are false of rival answers which nobody went on with."""
 DONE = {"action", "actions", "step", "steps", "plan", "command", "commands", "order", "orders", "reasons"}
 """Words in the names of lists whose plain texts are no turns that somebody said."""
 SPEAKERS = {"role", "speaker", "actor", "sender", "author", "from"}

@@ -2412,3 +2412,27 @@ def test_records_that_tell_a_talk_as_far_as_it_went_are_one_session(tmp_path: Pa
     assert len({run.id for run in read_by_draft(path)}) == 2
     others = [record(talk, n, n + 1) for talk in "ab" for n in (0, 2)]
     assert draft(as_lines(tmp_path / "others.jsonl", others)).guess.native_id == []
+
+
+def test_rival_answers_in_a_list_are_told(tmp_path: Path) -> None:
+    def doubts(path: Path) -> str:
+        made = draft(path)
+        return " ".join(open_questions(made.survey, made.guess))
+
+    def message(own: str, parent: str, **more: object) -> dict[str, object]:
+        return {"messageId": own, "parentMessageId": parent, "sender": more.pop("by", "GPT"), **more}
+
+    def talks(*last: str) -> list[dict[str, Any]]:
+        asked = message("1", "0", by="User", text=sentence(0))
+        many = [asked, *(message(own, "1", text=f"{sentence(1)} {own}") for own in last)]
+        return [
+            {"conversationId": f"c{n}", "messages": [*many, message("9", last[-1], by="User", text="Ok.")]}
+            for n in range(2)
+        ]
+
+    assert "messages[].parentMessageId says" in doubts(as_json(tmp_path / "tree.json", talks("2", "3")))
+    assert "rival" not in doubts(as_json(tmp_path / "chain.json", talks("2")))
+    turns: list[dict[str, Any]] = [{"role": "user", "content": sentence(0), "if_chosen": None}]
+    turns += [{"role": "model", "content": sentence(n), "if_chosen": n == 1} for n in (1, 2)]
+    said = doubts(as_json(tmp_path / "prism.json", [{"id": n, "turns": turns} for n in range(2)]))
+    assert 'skip = [{ "turns[].if_chosen" = false }]' in said
