@@ -27,7 +27,17 @@ NAMES: dict[str, tuple[str, ...]] = {
             "who",
         ),
         *("participant", "agent", "agent_name", "user_type", "speaker_id", "interlocutor", "from_id"),
-        *("nickname", "nick", "sprecher", "sprecherin", "rolle", "absender", "locuteur", "émetteur"),
+        *(
+            "direction",
+            "nickname",
+            "nick",
+            "sprecher",
+            "sprecherin",
+            "rolle",
+            "absender",
+            "locuteur",
+            "émetteur",
+        ),
         *("hablante", "emisor", "remitente", "falante", "remetente"),
         *("by", "turn", "type", "agent_role", "username", "user", "0", "name"),
     ),
@@ -397,8 +407,8 @@ def is_speaker(field: PathSummary) -> bool:
         field.has_more_values and field.mean_length > NAME_LENGTH
     ):
         return False
-    if is_turn_number(field):
-        return False
+    if is_turn_number(field) or (snake_case(field.key) == "direction" and not has_both_sides(field)):
+        return False  # moves have directions, too, other than `incoming` and `outgoing`
     roles = [role_of(value) for value in field.values]
     has_speaker_name = field.key.lower() in SPEAKERS or parent_of(field) in SPEAKERS
     if not has_speaker_name and is_sentence(field):

@@ -166,15 +166,15 @@ def growing_session(survey: Survey, at: str) -> list[str]:
             talks.setdefault(str(value_at(record, one.path)), []).append(
                 turns if isinstance(turns, list) else []
             )
-        if all(a == b[: len(a)] for told in talks.values() for a, b in pairwise(told)):
+        if all(a == b[: len(a)] for versions in talks.values() for a, b in pairwise(versions)):
             return [one.path]
     return []
 
 
 def are_different(survey: Survey, question: str) -> bool:
     """Whether most questions of all records are asked once."""
-    asked = {str(value_at(record, question)) for record in survey.records}
-    return len(asked) > DIFFERENT * len(survey.records)
+    questions = {str(value_at(record, question)) for record in survey.records}
+    return len(questions) > DIFFERENT * len(survey.records)
 
 
 def _extends(before: Any, after: Any) -> bool:

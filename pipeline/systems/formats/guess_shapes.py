@@ -391,8 +391,8 @@ def item_pairs(survey: Survey, path: str) -> dict[str, str]:
             return {role: f"{inside}{place}{end}" for place, role in enumerate(("user", "assistant"))}
     fields: dict[str, str] = {}
     for names, role in PAIRS[1:]:
-        said = (survey.paths.get(f"{inside}{name}") for name in names if name not in OF_RUNS)
-        if one := next((one for one in said if one and one.kinds["text"] and is_utterance(one)), None):
+        texts = (survey.paths.get(f"{inside}{name}") for name in names if name not in OF_RUNS)
+        if one := next((one for one in texts if one and one.kinds["text"] and is_utterance(one)), None):
             fields[role] = one.path
     others = [one for one in fields_named(survey.paths, NAMES["role"], inside) if is_speaker(one)]
     has_acts = any(fields_named(survey.paths, (*NAMES["action"], *dialects.CALLED), inside, depth=0))
@@ -535,8 +535,8 @@ def set_table_shape(guess: Guess, survey: Survey) -> bool:
     guess.shape = "table"
     role = guess.event.get("role")
     event_paths = {one for path in guess.event.values() for one in as_list(path)}
-    spoken = survey_with(role, survey) if isinstance(role, str) else survey  # without other sheets
-    sessions = [one for one in session_ids(spoken, role) if one.path not in event_paths]
+    rows = survey_with(role, survey) if isinstance(role, str) else survey  # without other sheets
+    sessions = [one for one in session_ids(rows, role) if one.path not in event_paths]
     if isinstance(role, str):  # else who speaks is called so
         sessions = [one for one in sessions if one.key != "name" or stands_with_several(one, role, survey)]
     if not sessions and isinstance(role, str):

@@ -2436,3 +2436,34 @@ def test_rival_answers_in_a_list_are_told(tmp_path: Path) -> None:
     turns += [{"role": "model", "content": sentence(n), "if_chosen": n == 1} for n in (1, 2)]
     said = doubts(as_json(tmp_path / "prism.json", [{"id": n, "turns": turns} for n in range(2)]))
     assert 'skip = [{ "turns[].if_chosen" = false }]' in said
+
+
+def test_incoming_messages_are_a_persons_and_directions_of_moves_nobodys(tmp_path: Path) -> None:
+    rows = [
+        {"conversationId": s, "direction": ("incoming", "outgoing")[n % 2], "type": "text"}
+        | {"payload": {"text": sentence(n)}, "createdAt": f"2026-01-02T10:0{n}:00Z"}
+        for s in "ab"
+        for n in range(4)
+    ]
+    assert said_of(read_by_draft(as_lines(tmp_path / "bot.jsonl", rows))) == [ASKED, ASKED]
+    moves = [
+        {"action": "go", "direction": ("up", "down")[n % 2], "observation": sentence(n)} for n in range(4)
+    ]
+    run = read_by_draft(as_json(tmp_path / "moves.json", [{"id": n, "steps": moves} for n in range(2)]))[0]
+    assert [p.name for p in run.participants] == ["agent"]
+
+
+def test_what_a_bot_utters_is_a_message_and_not_an_action(tmp_path: Path) -> None:
+    events = [
+        {"event": "action", "name": "action_listen", "timestamp": 1767348000.5},
+        {"event": "user", "text": sentence(0), "timestamp": 1767348001.5, "metadata": {}},
+        {"event": "action", "name": "utter_answer", "timestamp": 1767348002.5},
+        {"event": "bot", "text": sentence(1), "metadata": {"utter_action": "utter_answer"}},
+        {"event": "user", "text": sentence(2), "timestamp": 1767348004.5, "metadata": {}},
+        {"event": "bot", "text": sentence(3), "timestamp": 1767348005.5, "metadata": {}},
+    ]
+    for n in range(2):
+        as_json(tmp_path / f"{n}.json", {"sender_id": f"u{n}", "events": events})
+    for run in read_by_draft(tmp_path):
+        assert [e.text for e in run.events if e.kind == "message"] == [sentence(n) for n in range(4)]
+        assert [e.action.name for e in run.events if e.action] == ["action_listen", "utter_answer"]
