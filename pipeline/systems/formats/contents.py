@@ -74,6 +74,9 @@ def plain_text(content: JsonValue) -> str:
 
 def are_runs(parts: Sequence[JsonValue]) -> bool:
     """Whether parts are the runs of one text."""
+    # The first part of nearly every content says that it is none.
+    if not parts or not (isinstance(parts[0], str) or _is_run(parts[0])):
+        return False
     return any(map(_is_run, parts)) and all(isinstance(part, str) or _is_run(part) for part in parts)
 
 
