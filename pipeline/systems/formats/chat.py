@@ -242,11 +242,12 @@ def _without_repeats(item: dict[str, Any], earlier: list[list[Any]]) -> dict[str
 
 def seconds(item: dict[str, Any]) -> float | None:
     """When a message was said, in seconds since 1970; None where it does not say."""
-    return mapped_values.seconds_of(item.get("date") if _time_of(item) is None else _time_of(item))
+    return mapped_values.seconds_of(_time_of(item))
 
 
 def _time_of(item: dict[str, Any]) -> Any:
-    return item.get("created_at", item.get("timestamp", item.get("created", item.get("createdAt"))))
+    time = item.get("created_at", item.get("timestamp", item.get("created", item.get("createdAt"))))
+    return item.get("date") if time is None else time
 
 
 def other_kind(item: Any) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from ....schemas import JsonValue, canonical_json
@@ -16,6 +17,12 @@ ASKED, DECIDED = APPROVALS = "approval_request", "approval_response"
 RUNNER = "code_execution"
 """The name of the tool that runs code, where the log names none."""
 _TEXTS = ("text", "input_text", "output_text", "refusal")
+_RUNS = {
+    *("plain", "bold", "italic", "underline", "strikethrough", "spoiler", "code", "pre", "blockquote"),
+    *("link", "text_link", "mention", "mention_name", "hashtag", "cashtag", "bot_command"),
+    *("email", "phone", "bank_card", "custom_emoji"),
+}
+"""Types of the runs into which Telegram cuts a text wherever its look changes."""
 
 
 def arguments(raw: JsonValue) -> tuple[dict[str, JsonValue], str | None]:
@@ -56,13 +63,27 @@ def is_message_part(part: JsonValue) -> bool:
 
 
 def plain_text(content: JsonValue) -> str:
-    """A content as text: its text parts one a line, `[type]` for any other part, JSON for an object without a
-    type and a text. Reasoning is left out."""
+    """A content as text: its text parts one a line, or joined where they are runs of one text; `[type]` for
+    any other part, JSON for an object without a type and a text. Reasoning is left out."""
     if isinstance(content, str):
         return content
     items = content if isinstance(content, list) else [content]
     parts = [p for p in items if p is not None and not (isinstance(p, dict) and p.get("type") in UNSAID)]
-    return "\n".join(_part(part) for part in parts)
+    return ("" if are_runs(parts) else "\n").join(_part(part) for part in parts)
+
+
+def are_runs(parts: Sequence[JsonValue]) -> bool:
+    """Whether parts are the runs of one text."""
+    # The first part of nearly every content says that it is none.
+    if not parts or not (isinstance(parts[0], str) or _is_run(parts[0])):
+        return False
+    return any(map(_is_run, parts)) and all(isinstance(part, str) or _is_run(part) for part in parts)
+
+
+def _is_run(part: JsonValue) -> bool:
+    if not isinstance(part, dict) or not isinstance(kind := part.get("type"), str):
+        return False
+    return kind in _RUNS and isinstance(part.get("text"), str)
 
 
 def _part(part: JsonValue) -> str:
@@ -70,6 +91,6 @@ def _part(part: JsonValue) -> str:
         return part if isinstance(part, str) else str(part)
     kind = str(part.get("type", "text"))
     text = part.get(kind) if kind == "refusal" else part.get("text", part.get("content"))
-    if kind in _TEXTS and isinstance(text, str):
+    if isinstance(text, str) and (kind in _TEXTS or _is_run(part)):
         return text
     return f"[{kind}]" if "type" in part else canonical_json(part)

@@ -21,7 +21,7 @@ from . import (
     part_kinds,
     tool_parts,
 )
-from .contents import APPROVALS, PARTS, RUNNER, UNSAID, is_part
+from .contents import APPROVALS, PARTS, RUNNER, UNSAID, are_runs, is_part, plain_text
 from .guess_roles import role_of
 from .mapped_values import seconds_of, utterance
 
@@ -50,9 +50,9 @@ GEMINI = {
 OF_KIND = {"agent": "assistant", "human": "user", "environment": "system"}
 SPEAKERS = ("role", "author", "sender", "source", "from")
 CONTENTS = ("content", "parts", "text", "message")
-LEFT = "current_node"
-"""Key under which an object with a tree of messages names its current one."""
-TIMES = ("timestamp", "created_at", "created", "create_time", "createdAt")
+LEFT = ("current_node", "currentId")
+"""Keys under which an object with a tree of messages names its current one (ChatGPT, Open WebUI)."""
+TIMES = ("timestamp", "created_at", "created", "create_time", "createdAt", "date_unixtime", "date")
 CALLED = ("tool_calls", "toolCalls")
 """Keys of calls that stand beside what is said."""
 CALLS = ("functionCall", "function_call", "toolInvocation", "toolUse", "toolCall", "tool_call")
@@ -229,7 +229,7 @@ def is_exchange(item: Message) -> bool:
 
 
 def thread(value: dict[str, Any], current: Any = None) -> list[Any]:
-    """The messages of an object that has them by name; of a tree, whose nodes all have a `parent`, the branch
+    """The messages of an object that has them by name; of a tree, whose nodes all name a parent, the branch
     to the node `current`, else to the one that was written last.
 
     Empty where a value is no object, or fewer than two, or fewer than 60 %, of the values are messages.
@@ -240,19 +240,22 @@ def thread(value: dict[str, Any], current: Any = None) -> list[Any]:
     message_nodes = [one for one in nodes if messages(one)]
     if len(message_nodes) < 2 or len(message_nodes) < 0.6 * len(nodes):
         return []
-    if not all("parent" in one for one in nodes):
+    # Messages that answer others in a thread have a `parentId`, too, and are all read.
+    is_web = all({"parentId", "childrenIds"} <= one.keys() for one in nodes)
+    parent = "parentId" if is_web else "parent"
+    if not all(parent in one for one in nodes):
         return message_nodes
     branch = list[Any]()
-    key = current if isinstance(current, str) and current in value else _last_leaf(value)
+    key = current if isinstance(current, str) and current in value else _last_leaf(value, parent)
     while isinstance(key, str) and key in value and len(branch) <= len(value):
         branch.append(value[key])
-        key = value[key]["parent"]
+        key = value[key][parent]
     return [one for one in reversed(branch) if messages(one)]
 
 
-def _last_leaf(nodes: dict[str, Any]) -> str:
+def _last_leaf(nodes: dict[str, Any], parent: str) -> str:
     """The leaf with the latest time; of several, and without times, the last one."""
-    parents = {one["parent"] for one in nodes.values() if isinstance(one["parent"], str)}
+    parents = {one[parent] for one in nodes.values() if isinstance(one[parent], str)}
     leaves = [key for key in nodes if key not in parents] or [*nodes]
     return max(reversed(leaves), key=lambda key: _seconds(nodes[key]))
 
@@ -386,6 +389,8 @@ def _blocks(content: Any) -> Iterator[Message]:
     """A content as texts, calls and answers."""
     if isinstance(content, str):
         yield {"type": "text", "text": content}
+    elif isinstance(content, list) and are_runs(content):
+        yield {"type": "text", "text": plain_text(content)}
     elif isinstance(content, list):
         for part in content:
             yield from _blocks(part)

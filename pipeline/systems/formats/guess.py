@@ -42,13 +42,15 @@ from .guess_names import (
 )
 from .guess_records import distinct_records, events_of, sessions_of, value_at
 from .guess_scores import scores_in
-from .guess_sessions import TALKS, session_ids, with_project
+from .guess_sessions import TALKS, growing_session, session_ids, with_project
 from .guess_shapes import (
     dialect_counts,
     is_of_one_side,
     is_questionnaire,
+    item_pairs,
     list_pairs,
     set_event_shape,
+    set_item_pairs,
     set_list_pairs,
     set_list_shape,
     set_message_shape,
@@ -103,6 +105,10 @@ def guess_mapping(survey: Survey) -> Guess:
         _set_session(guess, survey)
         return guess
     if score > 0 and is_of_one_side(survey, path):
+        return guess
+    if score > 0 and (fields := item_pairs(survey, path)):
+        set_item_pairs(guess, survey, path, fields)
+        _set_session(guess, survey)
         return guess
     if score > 0 and len(survey.paths[path].lengths) < RARE * len(survey.records) and _is_table(survey):
         score = 0.0
@@ -193,7 +199,7 @@ def _lists(survey: Survey) -> list[tuple[float, str]]:
         parts = f"{inside}role" in survey.paths and f"{inside}content[].text" in survey.paths
         text = parts or any(is_utterance(p) for p in fields_named(survey.paths, NAMES["text"], inside))
         role = any(is_speaker(p) for p in fields_named(survey.paths, NAMES["role"], inside))
-        if not (text or role) and party_fields(survey, inside):
+        if not (text or role) and (party_fields(survey, inside) or item_pairs(survey, path)):
             text = role = True
         action_score = _action_score(survey, inside)
         score = 3 * text + 3 * role + 1.5 * action_score + (one.key.lower() in LISTS) + min(length, 20) / 20
@@ -295,6 +301,8 @@ def _set_session(guess: Guess, survey: Survey) -> None:
         guess.joined = bool(guess.native_id)
     if guess.shape != "table" and not guess.each and not guess.native_id:
         guess.native_id = _ids(heads, survey)
+    if guess.shape == "list" and not guess.native_id:
+        guess.native_id = growing_session(survey, str(guess.at))
     if not guess.native_id and (survey.per_file or guess.each or guess.shape == "table"):
         guess.native_id = _places(survey)
     _set_head(guess, survey, heads)

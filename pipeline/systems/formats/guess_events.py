@@ -103,7 +103,8 @@ def _actions(survey: Survey, inside: str) -> list[PathSummary]:
     """Fields that name what was done."""
     fields = fields_named(survey.paths, NAMES["action"], inside)
     fields += [field for field in fields_named(survey.paths, TOOL_NAMES, inside) if parent_of(field) in TOOLS]
-    return [field for field in fields if field.has_only("text")]
+    # Rasa's `utter_action` names what a message says.
+    return [one for one in fields if one.has_only("text") and not snake_case(one.key).startswith("utter")]
 
 
 def _set_without_speaker(

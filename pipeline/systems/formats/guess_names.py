@@ -27,6 +27,18 @@ NAMES: dict[str, tuple[str, ...]] = {
             "who",
         ),
         *("participant", "agent", "agent_name", "user_type", "speaker_id", "interlocutor", "from_id"),
+        *(
+            "direction",
+            "nickname",
+            "nick",
+            "sprecher",
+            "sprecherin",
+            "rolle",
+            "absender",
+            "locuteur",
+            "émetteur",
+        ),
+        *("hablante", "emisor", "remitente", "falante", "remetente"),
         *("by", "turn", "type", "agent_role", "username", "user", "0", "name"),
     ),
     "actor": (
@@ -48,11 +60,13 @@ NAMES: dict[str, tuple[str, ...]] = {
         ),
         *("output", "reasoning", "model_output", "completion", "utterances", "say", "sentence", "1", "query"),
         *("chat", "comment", "line", "data", "said", "says", "speech"),
+        *("nachricht", "äußerung", "inhalt", "texte", "énoncé", "contenu", "mensaje", "texto", "mensagem"),
     ),
     "time": (
         "timestamp",
         "time",
         "ts",
+        "date_unixtime",
         "created_at",
         "created",
         "datetime",
@@ -63,6 +77,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "at",
         "start",
         "t",
+        *("zeitstempel", "zeitpunkt", "horodatage", "date_heure", "fecha_hora", "data_hora"),
     ),
     "seq": (
         *(
@@ -90,7 +105,10 @@ NAMES: dict[str, tuple[str, ...]] = {
         "act",
         "event_name",
     ),
-    "arguments": ("args", "arguments", "tool_args", "action_args", "parameters", "params", "tool_input"),
+    "arguments": (
+        *("args", "arguments", "tool_args", "action_args", "parameters", "params", "tool_input"),
+        *("action_input", "kwargs", "input"),
+    ),
     "result": (
         "observation",
         "obs",
@@ -254,6 +272,8 @@ ASIDE = (
     "is_api_error_message",
 )
 """Flags that are true of messages that are no part of the talk."""
+CHOSEN = ("if_chosen", "is_chosen", "chosen", "is_selected", "selected", "is_preferred", "preferred")
+"""Flags that are false of rival answers which nobody went on with."""
 DONE = {"action", "actions", "step", "steps", "plan", "command", "commands", "order", "orders", "reasons"}
 """Words in the names of lists whose plain texts are no turns that somebody said."""
 SPEAKERS = {"role", "speaker", "actor", "sender", "author", "from"}
@@ -387,8 +407,8 @@ def is_speaker(field: PathSummary) -> bool:
         field.has_more_values and field.mean_length > NAME_LENGTH
     ):
         return False
-    if is_turn_number(field):
-        return False
+    if is_turn_number(field) or (snake_case(field.key) == "direction" and not has_both_sides(field)):
+        return False  # moves have directions, too, other than `incoming` and `outgoing`
     roles = [role_of(value) for value in field.values]
     has_speaker_name = field.key.lower() in SPEAKERS or parent_of(field) in SPEAKERS
     if not has_speaker_name and is_sentence(field):
@@ -413,6 +433,13 @@ def is_tool_name(field: PathSummary) -> bool:
     names = [value for value in field.values if value]
     single = all(re.fullmatch(r"[\w.:/-]{1,60}", value) for value in names)
     return bool(names) and single and not field.has_more_values and len(names) <= max(3, field.count * 0.7)
+
+
+def tells_messages(field: PathSummary) -> bool:
+    """Whether values are types of events with messages of a person and of an agent: `user_message`."""
+    types = [value for value in field.values if "message" in snake_case(value).split("_")]
+    roles = [role for role in map(role_of, types) if role.is_known]
+    return {"human", "agent"} <= {role.kind for role in roles}
 
 
 def is_time(field: PathSummary) -> bool:

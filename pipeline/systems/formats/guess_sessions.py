@@ -9,17 +9,20 @@ from .guess_made import Guess
 from .guess_names import (
     GROUPS,
     NAMES,
+    PEOPLE,
     PLACES,
     SESSION,
     SUBJECTS,
     fields_named,
     first_field,
+    is_time,
     parent_of,
     snake_case,
 )
 from .guess_records import in_blocks, repeats, sessions_of, value_at
 from .paths import as_list
 from .survey import PathSummary, Survey
+from .turns import decode_value
 
 TALKS = SESSION[: SESSION.index("trajectory_id")]
 """Names of the ids of sessions in which several talk in turn."""
@@ -114,11 +117,16 @@ def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
     """The field with the session of a record, which has a question (at that path) and its answer; None where
     records are no rounds of sessions.
 
+    Without the id of a talk, rounds with a time are a talk of whoever asked.
+
     In a session numbers do not fall, and there are several questions, most of them different. Hardly any
     repeats the one before it under the same number, as rival answers or several ratings of an answer do, or
     begins with it, as a history of all questions does.
     """
     candidates = [one for one in fields_named(survey.paths, TALKS, depth=0) if snake_case(one.key) in TALKS]
+    if any(is_time(one) for one in fields_named(survey.paths, NAMES["time"], depth=0)):
+        people = {*SUBJECTS, *PEOPLE}
+        candidates += [one for one in survey.paths.values() if snake_case(one.path) in people]
     session = first_field([one for one in candidates if repeats(one, survey)])
     if session is None:
         return None
@@ -144,6 +152,29 @@ def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
     )
     is_dialogue = questions > DIFFERENT * len(survey.records) and repetitions < AGAIN * len(survey.records)
     return session if is_ordered and is_dialogue else None
+
+
+def growing_session(survey: Survey, at: str) -> list[str]:
+    """[path of the id of a talk] that several records tell, each as far as it went, with the turns at `at`:
+    they are one session then, which counts once, as the last one has it; else empty."""
+    for one in fields_named(survey.paths, TALKS, depth=2):
+        if snake_case(one.key) not in TALKS or not repeats(one, survey):
+            continue
+        talks: dict[str, list[list[Any]]] = {}
+        for record in survey.records:
+            turns = decode_value(value_at(record, at))
+            talks.setdefault(str(value_at(record, one.path)), []).append(
+                turns if isinstance(turns, list) else []
+            )
+        if all(a == b[: len(a)] for versions in talks.values() for a, b in pairwise(versions)):
+            return [one.path]
+    return []
+
+
+def are_different(survey: Survey, question: str) -> bool:
+    """Whether most questions of all records are asked once."""
+    questions = {str(value_at(record, question)) for record in survey.records}
+    return len(questions) > DIFFERENT * len(survey.records)
 
 
 def _extends(before: Any, after: Any) -> bool:

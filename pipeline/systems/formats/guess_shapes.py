@@ -19,6 +19,7 @@ from .guess_names import (
     LESSER,
     NAMES,
     PAIRS,
+    PEOPLE,
     SESSION,
     SUBJECTS,
     fields_named,
@@ -34,7 +35,14 @@ from .guess_names import (
 )
 from .guess_records import events_of, items_in, repeats, survey_with, value_at
 from .guess_roles import Role, contrary_kinds, role_of, roles_of, several_users
-from .guess_sessions import group_ids, is_spoken_with, session_ids, session_of_rounds, stands_with_several
+from .guess_sessions import (
+    are_different,
+    group_ids,
+    is_spoken_with,
+    session_ids,
+    session_of_rounds,
+    stands_with_several,
+)
 from .guess_speakers import event_senders, names_and_roles
 from .guess_text import FENCED, PATTERNS, SPEAKERS, fence_language, pattern_of, set_time, speakers
 from .guess_times import set_seq_field
@@ -56,6 +64,10 @@ UTTERED = {
     *("response", "answer", "reply", "output"),
 }
 """Words for what is said, in names of fields that begin with a role: `user_message`."""
+NAME = 20
+"""Characters on average up to which the first of two texts may be who says the second."""
+OF_RUNS = {"input", "output", "instruction", "request", "completion"}
+"""Names of questions and answers that are those of any run's, too."""
 ANSWERED = {"response", "answer", "reply", "output", "utterance", "turn"}
 """Words that make a `system` before them an agent that answers people: `system_response`."""
 
@@ -201,7 +213,7 @@ def _has_only_texts(survey: Survey, path: str) -> bool:
         for one in fields_named(survey.paths, NAMES["text"], inside)
         if is_utterance(one) and one.has_only("text")
     ]
-    has_calls = any(f"{inside}{key}" in survey.paths for key in dialects.CALLED)
+    has_calls = any(f"{inside}{at}{key}" in survey.paths for at in ("", "data.") for key in dialects.CALLED)
     return not has_calls and any(one.count >= items_in(survey, path) for one in texts)
 
 
@@ -291,6 +303,7 @@ def set_pair_shape(guess: Guess, survey: Survey) -> bool:
     """Shape the guess as records of a question and its answer, or of numbered rounds of them; False where
     they are none."""
     table = [one for one in fields_named(survey.paths, NAMES["role"]) if is_speaker(one)]
+    whose = [one for one in table if snake_case(one.key) in {*PEOPLE, *SUBJECTS} and not has_both_sides(one)]
     guess.fields = _rounds(survey)
     rounds = bool(guess.fields)
     for names, role in () if rounds else PAIRS:
@@ -302,7 +315,10 @@ def set_pair_shape(guess: Guess, survey: Survey) -> bool:
     if not rounds and not {"user", "assistant"} <= set(guess.fields):
         system, pair = guess.fields.get("system"), _pair_fields(survey)
         guess.fields = {**({"system": system} if system and system not in pair.values() else {}), **pair}
-    if not rounds and (table or not {"user", "assistant"} <= set(guess.fields)):
+    is_pair = {"user", "assistant"} <= set(guess.fields)
+    if whose == table and is_pair and are_different(survey, str(guess.fields["user"])):
+        table = []  # who asked, and no questionnaire that all of them answered
+    if not rounds and (table or not is_pair):
         guess.fields = {}
         return False
     guess.roles = roles_of((role, len(survey.records)) for role in guess.fields)
@@ -361,6 +377,39 @@ def set_list_pairs(guess: Guess, survey: Survey, pairs: dict[str, str]) -> None:
     guess.roles = roles_of((role, len(survey.records)) for role in pairs)
     guess.shape, guess.at = "pairs", "turns"
     guess.event = {"role": "turns[].role", "text": "turns[].text"}
+
+
+def item_pairs(survey: Survey, path: str) -> dict[str, str]:
+    """Role -> path of what a person (`user`) and an agent (`assistant`) say in each item of a list: two texts
+    by their place, or under the names of a question and its answer; empty where items say who speaks or what
+    was done."""
+    inside = f"{path}[]."
+    for end in ("", ".text"):
+        two = [survey.paths.get(f"{inside}{place}{end}") for place in "01"]
+        longer = f"{inside}2{end}" in survey.paths
+        if not longer and all(one and is_utterance(one) and one.mean_length > NAME for one in two):
+            return {role: f"{inside}{place}{end}" for place, role in enumerate(("user", "assistant"))}
+    fields: dict[str, str] = {}
+    for names, role in PAIRS[1:]:
+        texts = (survey.paths.get(f"{inside}{name}") for name in names if name not in OF_RUNS)
+        if one := next((one for one in texts if one and one.kinds["text"] and is_utterance(one)), None):
+            fields[role] = one.path
+    others = [one for one in fields_named(survey.paths, NAMES["role"], inside) if is_speaker(one)]
+    has_acts = any(fields_named(survey.paths, (*NAMES["action"], *dialects.CALLED), inside, depth=0))
+    is_pair = len(fields) == 2 and not has_acts and not others
+    return fields if is_pair and min(survey.paths[one].count for one in fields.values()) > 1 else {}
+
+
+def set_item_pairs(guess: Guess, survey: Survey, path: str, fields: dict[str, str]) -> None:
+    """Shape the guess as a list whose items are a question and its answer, with the item's time."""
+    set_list_pairs(guess, survey, {role: one.removesuffix("[]") for role, one in fields.items()})
+    guess.fields = {**fields}
+    inside = f"{path}[]."
+    when = first_field(
+        [one for one in fields_named(survey.paths, NAMES["time"], inside, depth=0) if is_time(one)]
+    )
+    if when is not None:
+        guess.event["time"] = f"turns[].{when.path.removeprefix(inside)}"
 
 
 def _pair_fields(survey: Survey) -> dict[str, str]:
@@ -486,7 +535,8 @@ def set_table_shape(guess: Guess, survey: Survey) -> bool:
     guess.shape = "table"
     role = guess.event.get("role")
     event_paths = {one for path in guess.event.values() for one in as_list(path)}
-    sessions = [one for one in session_ids(survey, role) if one.path not in event_paths]
+    rows = survey_with(role, survey) if isinstance(role, str) else survey  # without other sheets
+    sessions = [one for one in session_ids(rows, role) if one.path not in event_paths]
     if isinstance(role, str):  # else who speaks is called so
         sessions = [one for one in sessions if one.key != "name" or stands_with_several(one, role, survey)]
     if not sessions and isinstance(role, str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from .guess_names import fields_named, first_field, is_time, parent_of, snake_case
+from .guess_names import fields_named, first_field, is_time, parent_of, snake_case, tells_messages
 from .guess_sessions import TALKS, with_project
 from .mapped_spans import FAILED, SUCCEEDED, Kind, kind_of, words
 from .mapped_values import MICROSECONDS
@@ -29,6 +29,7 @@ TRACES = (
     "conversation_id",
     "trace_id",
     "trace",
+    "root_span_id",
     "session_id",
     "session",
     "root_run_id",
@@ -58,6 +59,8 @@ def fields_of(survey: Survey, inside: str) -> dict[str, str | list[str]]:
     """Field of `[spans]` -> its path; empty where the records are no spans."""
     kinds = fields_named(survey.paths, KINDS, inside, DEEP)
     kind = first_field([one for one in kinds if _has_span_kinds(one)])
+    if kind is not None and tells_messages(kind):
+        return {}
     if kind is None and inside and are_nested(survey, inside):
         kind = first_field([one for one in kinds if _has_model_calls_alone(one)])
     if kind is None:

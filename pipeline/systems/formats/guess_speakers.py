@@ -31,6 +31,7 @@ from .guess_names import (
     is_turn_number,
     parent_of,
     snake_case,
+    tells_messages,
 )
 from .guess_records import events_of, items_in, repeats, value_at
 from .guess_roles import BOTS, Role, contrary_kinds, role_of, roles_of
@@ -106,7 +107,8 @@ def _fields_by_name(survey: Survey, inside: str, names: list[PathSummary], total
 
 def _fields_by_type(survey: Survey, inside: str, least: float) -> list[PathSummary]:
     """Types of more than `least` events that all say who acts (`user_message`, `tool_call`), or of which some
-    are plainly who speaks and the others what happened: `user`, `bot`, `slot`."""
+    are plainly who speaks and the others what happened: `user`, `bot`, `slot`; or messages of both sides
+    among others."""
     fits = list[PathSummary]()
     for one in fields_named(survey.paths, TYPES, inside, depth=0):
         roles = [role_of(name) for name in one.values]
@@ -114,7 +116,7 @@ def _fields_by_type(survey: Survey, inside: str, least: float) -> list[PathSumma
         plain_roles = [role for role in known_roles if role.name.lower() in PLAIN]
         if one.has_only("text") and not one.has_more_values and one.count > least:
             sides = {role.kind for role in (known_roles if len(known_roles) == len(roles) else plain_roles)}
-            fits += [one] if {"human", "agent"} <= sides else []
+            fits += [one] if {"human", "agent"} <= sides or tells_messages(one) else []
     return fits
 
 

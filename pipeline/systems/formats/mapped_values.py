@@ -18,6 +18,8 @@ MICROSECONDS = re.compile(r"\d{15,16}|\d{18,19}")
 id of a session of `[event]` is a hash of its first event's time, which stands there as logged."""
 MILLISECONDS = 1e11
 """A time above it (the year 5138 in seconds) counts milliseconds since 1970, or micro- or nanoseconds."""
+UTC_ZONE = " UTC"
+"""How BigQuery and Ruby end a time in place of an offset."""
 ENDLESS = 1e25
 """What no clock counts up to, whatever its unit."""
 
@@ -46,11 +48,26 @@ def seconds_of(value: Any) -> float | None:
         return float(value)
     if isinstance(value, str) and SECONDS.fullmatch(value):
         return seconds_of(float(value))
+    if isinstance(value, dict):
+        return None if (date := _date_in(value)) is None else seconds_of(date)
     try:
-        when = datetime.fromisoformat(value)
+        when = datetime.fromisoformat(_with_offset(value))
     except (TypeError, ValueError):
         return None
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def _with_offset(value: Any) -> Any:
+    """A time that ends in UTC_ZONE with an offset in its place; any other value unchanged."""
+    is_named = type(value) is str and value.endswith(UTC_ZONE)
+    return f"{value.removesuffix(UTC_ZONE)}+00:00" if is_named else value
+
+
+def _date_in(value: dict[str, Any]) -> Any:
+    """The time in an object in which MongoDB exports one: ISO 8601, or milliseconds; None in any other
+    object."""
+    date = value.get("$date")
+    return date.get("$numberLong") if isinstance(date, dict) else date
 
 
 def is_encoding(name: str) -> bool:
@@ -127,11 +144,14 @@ def tag(value: Any) -> str:
 
 def moment(value: Any) -> str | None:
     """A time as ISO 8601: of a number, or a text that is one (SECONDS), in seconds or milliseconds since
-    1970; any other text unchanged; None for NaN, an empty cell. ValueError for any other value."""
+    1970; any other text unchanged but for UTC_ZONE; of MongoDB's object the time in it; None for NaN, an
+    empty cell. ValueError for any other value."""
     if value is None or value != value:
         return None
     if type(value) is str and ("-" in value or not SECONDS.fullmatch(value)):
-        return value
+        return _with_offset(value)  # type: ignore[no-any-return]
+    if isinstance(value, dict) and isinstance(date := _date_in(value), (str, int)):
+        return moment(date)
     seconds = seconds_of(value)
     if seconds is None:
         raise ValueError(f"time: expected a text or a number, got {describe(value)}")

@@ -89,7 +89,8 @@ class Turns(Model):
     """Who speaks the text before the first turn, under each of the groups."""
     fields: dict[str, str | list[str]] = Field(default_factory=dict)
     """Role -> path of its text, in this order, where a record holds a question and its answer, or its paths
-    round by round, or the path of a list of texts with `[]` behind it; the events have `role` and `text`."""
+    round by round, or the path of a list of texts with `[]` behind it, or of a text in each item of a list
+    (`rounds[].answer`); the events have `role` and `text`, and what the item has."""
 
 
 class Messages(Model):

@@ -308,7 +308,7 @@ def _container(path: Path) -> tuple[str | list[str] | None, list[str]]:
     if best is None:
         return None, []
     is_alone = any(map(_has_messages, _items(value[best]))) and not _has_messages(value)
-    if _size(value[best]) < CONTAINER and not is_alone:
+    if (_size(value[best]) < CONTAINER and not is_alone) or _repeat_talk(_items(value[best]), value):
         return None, []
     keys = {key: set[str]().union(*_keys(_items(value[key]))) for key in holding}
     alike = [key for key, own in keys.items() if 2 * len(own & keys[best]) > len(own | keys[best])]
@@ -347,7 +347,24 @@ def _has_turns(value: dict[str, Any]) -> bool:
     its parts and calls, are none, unless they hold messages."""
     if dialects.messages(value):
         return any(_is_list_of_turns(one) and all(map(dialects.messages, one)) for one in value.values())
-    return any(map(_is_list_of_turns, _nested_values(value)))
+    return any(_is_list_of_turns(one) or _is_thread(one) for one in _nested_values(value))
+
+
+def _repeat_talk(items: list[Any], value: dict[str, Any]) -> bool:
+    """Whether items are steps that repeat the conversation beside them, such as what a model was asked in
+    each: lists under one key that begin as it does."""
+    talks = [one for one in value.values() if _is_list_of_turns(one) and all(map(dialects.messages, one))]
+    keys = {key for one in items[:1] for key, inside in one.items() if isinstance(inside, list) and inside}
+    return any(
+        all(isinstance(part := one.get(key), list) and part[:1] == talk[:1] for one in items)
+        for talk in talks
+        for key in keys
+    )
+
+
+def _is_thread(value: Any) -> bool:
+    """Whether it is an object of messages by name."""
+    return isinstance(value, dict) and bool(dialects.thread(value))
 
 
 def _has_messages(value: Any) -> bool:

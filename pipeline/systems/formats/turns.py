@@ -35,9 +35,14 @@ def events_in(record: dict[str, Any], at: str, turns: Turns | None) -> Any:
     """The events of a record: those of `turns.fields`, of the text or texts at a path, cut into turns, or of
     the list there. A value that cannot be a list of events is returned unchanged."""
     if turns is not None and turns.fields:
-        rounds = zip_longest(*(_texts_at(record, paths) for paths in turns.fields.values()))
+        columns = (_texts_at(record, paths) for paths in turns.fields.values())
+        rounds = zip_longest(*columns, fillvalue=(None, {}))
         utterances = (pair for one in rounds for pair in zip(turns.fields, one, strict=True))
-        return [{"role": role, "text": text} for role, text in utterances if text not in (None, "")]
+        return [
+            {**item, "role": role, "text": text}
+            for role, (text, item) in utterances
+            if text not in (None, "")
+        ]
     value = decode_value(getter(at)(record))
     if turns is not None and turns.pattern is not None:
         if is_texts(value):
@@ -45,16 +50,26 @@ def events_in(record: dict[str, Any], at: str, turns: Turns | None) -> Any:
         if isinstance(value, str):
             return list(turns_of_text(value, turns))
     if isinstance(value, dict):
-        return as_events(value, value_beside(record, at, dialects.LEFT))
+        beside = (value_beside(record, at, key) for key in dialects.LEFT)
+        return as_events(value, next((one for one in beside if one is not None), None))
     return as_events(value)
 
 
-def _texts_at(record: dict[str, Any], paths: str | list[str]) -> Iterator[Any]:
-    """What one says in each round: the text at each path, or at one that ends in `[]` each of a list."""
+def _texts_at(record: dict[str, Any], paths: str | list[str]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """(what one says, the item of a list that it stands in) of each round: the text at each path, or at one
+    with `[]` each of a list, or what each item of the list has at the path behind it."""
     for path in as_list(paths):
-        value = getter(path.removesuffix("[]"))(record)
-        items = decode_value(value) if path.endswith("[]") else None
-        yield from items if isinstance(items, list) else [value]
+        place, brackets, inside = path.partition("[]")
+        value = getter(place)(record)
+        items = decode_value(value) if brackets else None
+        if not isinstance(items, list):
+            yield (None if inside else value), {}
+        elif inside:
+            at = getter(inside.removeprefix("."))
+            rounds = (as_event(number, item) for number, item in enumerate(items))
+            yield from ((at(one), one) for one in rounds if isinstance(one, dict))
+        else:
+            yield from ((text, {}) for text in items)
 
 
 def is_texts(value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,6 +17,7 @@ from .guess_made import Guess
 from .guess_meanings import is_http_code
 from .guess_names import (
     ASIDE,
+    CHOSEN,
     GROUPS,
     HEAD,
     NAMES,
@@ -30,18 +32,18 @@ from .guess_names import (
     parent_of,
     snake_case,
 )
-from .guess_records import in_blocks, repeats, value_at
+from .guess_records import events_of, in_blocks, repeats, value_at
 from .guess_roles import role_of
 from .guess_sessions import OWN
 from .guess_shapes import list_pairs
 from .guess_text import UNTIMED, pattern_of
 from .mapped_values import is_name
-from .paths import as_list
+from .paths import Getter, as_list, getter
 from .survey import PathSummary, Survey
 
 NAMED = 8
-PARENTS = ("parent_id", "parent_message_id", "parent_uuid")
-"""Names of the field that holds the id of the message before, in records of one message each."""
+PARENTS = ("parent_id", "parent_message_id", "parent_message_uuid", "parent_uuid")
+"""Names of the field that holds the id of the message before."""
 NEARLY = 0.8
 LONG = 40
 """Characters on average from which on a text may be what somebody said, also where it is none of many
@@ -366,18 +368,26 @@ def _other_conversations(survey: Survey, guess: Guess) -> list[str]:
 
 
 def _rival_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
-    """The doubt that records of one message each are a tree, with several answers to one."""
+    """The doubt that messages are a tree, with several answers to one."""
     is_message = guess.shape == "table" or (guess.each and guess.shape != "spans")
-    parents = fields_named(survey.paths, PARENTS, depth=0) if is_message else []
+    inside = f"{guess.at}[]." if guess.shape in ("list", "messages") and not guess.each else ""
+    parents = fields_named(survey.paths, PARENTS, inside, depth=0) if is_message or inside else []
+    talks = [replace(survey, records=[record]) for record in survey.records] if inside else [survey]
     for one in parents:
-        after = Counter(str(value) for record in survey.records if (value := value_at(record, one.path)))
-        ids = {str(value) for record in survey.records for value in record.values() if is_name(value)}
-        if len(after.keys() & ids) > NEARLY * len(after) and max(after.values(), default=0) > 1:
+        many = [list(events_of(talk, guess.at or "", inside)) for talk in talks]
+        if any(_have_rivals(messages, getter(one.path.removeprefix(inside))) for messages in many):
             yield (
                 f"{one.path} says which message each follows, and several follow one: rival answers stand "
                 "one behind the other; [filter] leaves out all but one, by a field such as a rank"
             )
             return
+
+
+def _have_rivals(messages: list[dict[str, Any]], parent_of: Getter) -> bool:
+    """Whether several messages follow one of them."""
+    after = Counter(str(value) for message in messages if (value := parent_of(message)))
+    ids = {str(value) for message in messages for value in message.values() if is_name(value)}
+    return len(after.keys() & ids) > NEARLY * len(after) and max(after.values(), default=0) > 1
 
 
 def _flag_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
@@ -388,6 +398,12 @@ def _flag_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
             yield (
                 f"{one.path} is true of {count}: if they are no part of the talk, leave them out with "
                 f'[filter] skip = [{{ "{one.path}" = true }}]'
+            )
+    for one in fields_named(survey.paths, CHOSEN, inside, depth=0):
+        if snake_case(one.key) in CHOSEN and (count := one.values.get("False", 0)):
+            yield (
+                f"{one.path} is false of {count}: rival answers stand one behind the other; [filter] skip = "
+                f'[{{ "{one.path}" = false }}] leaves out those that were not chosen'
             )
 
 

@@ -193,7 +193,10 @@ def test_a_message_that_cannot_be_read_is_named_and_the_rest_is_kept(tmp_path: P
         (float("nan"), None),
         pytest.param(10**400, None, id="10**400"),
         (-(10**11), None),
-        ({"$date": "2026-01-01"}, None),
+        ({"day": "2026-01-01"}, None),
+        ({"$date": "2026-01-01T08:02:00Z"}, "2026-01-01T08:02:00Z"),
+        ({"$date": {"$numberLong": "1767254520000"}}, "2026-01-01T08:02:00+00:00"),
+        ("2026-01-01 08:02:00 UTC", "2026-01-01 08:02:00+00:00"),
     ],
 )
 def test_a_message_keeps_its_place_whatever_its_timestamp_is(

@@ -2167,3 +2167,303 @@ def test_data_that_a_user_and_an_assistant_exchange_is_what_they_say(tmp_path: P
             f'{{"intent":"ask {n}","slots":{{"n":{n}}}}}' for n in range(4)
         ]
         assert [person.kind for person in session.participants] == ["human", "agent"]
+
+
+def test_sessions_by_name_may_hold_their_messages_by_name(tmp_path: Path) -> None:
+    sessions = {
+        f"-N{s}": {
+            "participant": f"P{s}",
+            "messages": {
+                f"-M{n}": {
+                    "sender": ("user", "bot")[n % 2],
+                    "text": sentence(n + s),
+                    "timestamp": 1767348000 + n,
+                }
+                for n in range(3)
+            },
+        }
+        for s in range(2)
+    }
+    runs = read_by_draft(as_json(tmp_path / "export.json", {"sessions": sessions}))
+    assert [run.native_id for run in runs] == ["-N0", "-N1"]
+    assert [[e.text for e in run.events] for run in runs] == [
+        [sentence(n + s) for n in range(3)] for s in range(2)
+    ]
+
+
+def test_steps_that_repeat_the_conversation_beside_them_are_no_sessions(tmp_path: Path) -> None:
+    talk = [
+        {"role": "system", "content": "Help with trips."},
+        {"role": "user", "content": sentence(0)},
+        {"role": "assistant", "content": sentence(1)},
+        {"role": "user", "content": "OBSERVATION:\nsrc"},
+        {"role": "assistant", "content": sentence(3)},
+    ]
+    steps = [{"query": talk[:n], "response": talk[n]["content"], "action": "ls"} for n in (2, 4)]
+    for n in range(2):
+        run = {"trajectory": steps, "history": talk, "info": {"exit_status": "submitted"}}
+        as_json(tmp_path / f"run{n}" / f"run{n}.traj", run)
+    first, second = read_by_draft(tmp_path)
+    assert (first.native_id, second.native_id) == ("run0", "run1")
+    assert first.events[-1].text == second.events[-1].text == sentence(3)
+    assert [outcome.text for outcome in first.outcomes] == ["submitted"]
+
+
+def test_spans_under_one_root_are_a_session(tmp_path: Path) -> None:
+    spans = [
+        {"id": f"{s}{kind}", "root_span_id": f"r{s}", "created": f"2026-01-02T10:0{s}:0{at}Z", "input": words}
+        | {"output": {"role": "assistant", "content": sentence(s)}, "span_attributes": {"type": kind}}
+        | {"metrics": {"start": 1767348000 + 60 * s + at, "end": 1767348005 + 60 * s}}
+        for s in range(2)
+        for at, (kind, words) in enumerate(
+            (("task", "go"), ("llm", [{"role": "user", "content": f"Go {s}!"}]))
+        )
+    ]
+    runs = read_by_draft(as_lines(tmp_path / "spans.jsonl", spans))
+    assert [run.native_id for run in runs] == ["r0", "r1"]
+
+
+def test_a_second_sheet_does_not_join_the_sessions_of_the_first(tmp_path: Path) -> None:
+    rows = [
+        {"session_id": s, "speaker": ("user", "assistant")[n % 2], "message": f"{sentence(n)} {s}"}
+        for s in range(2)
+        for n in range(4)
+    ]
+    notes = [{"sheet": "notes", "item": "study", "remark": "This was a pilot."}] * 2
+    path = as_lines(tmp_path / "log.jsonl", [*rows, *notes])
+    assert draft(path).guess.native_id == ["session_id"]
+
+
+def test_a_text_in_runs_is_one_text(tmp_path: Path) -> None:
+    runs = ["To ", {"type": "bold", "text": "Ulm"}, ", see ", {"type": "link", "text": "db.de"}, ""]
+    whole = [{"type": "italic", "text": "Done."}]
+    messages = [
+        {"id": n, "type": "message", "date": f"2026-01-02T10:00:0{n}", "date_unixtime": f"{1767348000 + n}"}
+        | {"from": ("Ada", "HelperBot")[n % 2], "text": text}
+        for n, text in enumerate((runs, whole, sentence(2), sentence(3)))
+    ]
+    (chat,) = read_by_draft(as_json(tmp_path / "result.json", {"name": "Trips", "messages": messages}))
+    assert [e.text for e in chat.events] == ["To Ulm, see db.de", "Done.", sentence(2), sentence(3)]
+    assert chat.events[0].time == "2026-01-02T10:00:00+00:00"
+
+
+def test_of_a_tree_with_parents_by_id_the_current_branch_is_read(tmp_path: Path) -> None:
+    def node(own: str, parent: str | None, *children: str, text: str) -> dict[str, Any]:
+        role = "user" if len(children) > 1 or parent == "b" else "assistant"
+        return {"id": own, "parentId": parent, "childrenIds": [*children], "role": role, "content": text}
+
+    tree = {
+        "a": node("a", None, "x", "b", text=sentence(0)),
+        "x": node("x", "a", text="A rival answer."),
+        "b": node("b", "a", "c", "y", text=sentence(1)) | {"role": "assistant"},
+        "c": node("c", "b", text=sentence(2)),
+        "y": node("y", "b", text="Another question?"),
+    }
+    chats = [
+        {"id": f"c{n}", "chat": {"history": {"messages": tree, "currentId": "c"}, "messages": []}}
+        for n in range(2)
+    ]
+    for chat in read_by_draft(as_json(tmp_path / "chats.json", chats)):
+        assert [e.text for e in chat.events] == [sentence(0), sentence(1), sentence(2)]
+
+
+def test_answers_in_a_thread_are_all_read(tmp_path: Path) -> None:
+    thread = {
+        f"m{n}": {
+            "id": f"m{n}",
+            "parentId": "m0",
+            "role": ("user", "assistant")[n % 2],
+            "content": sentence(n),
+        }
+        for n in range(4)
+    }
+    talks = [{"id": f"t{n}", "messages": thread} for n in range(2)]
+    for talk in read_by_draft(as_json(tmp_path / "talks.json", talks)):
+        assert [e.text for e in talk.events] == [sentence(n) for n in range(4)]
+
+
+def test_what_is_copied_from_a_page_of_a_chat_has_turns(tmp_path: Path) -> None:
+    turns = "\n".join(f"{('You', 'ChatGPT')[n % 2]} said:\n{sentence(n)}\nAlso: this one." for n in range(4))
+    (chat,) = read_by_draft(as_text(tmp_path / "chat.txt", turns))
+    assert [(p.name, p.kind) for p in chat.participants] == [("You", "human"), ("ChatGPT", "agent")]
+    assert [e.text for e in chat.events] == [f"{sentence(n)}\nAlso: this one." for n in range(4)]
+
+
+def test_german_columns_say_who_speaks_and_what(tmp_path: Path) -> None:
+    rows = [
+        {"Sitzung": s, "Sprecher": ("Nutzer", "Assistent")[n % 2], "Nachricht": f"{sentence(n)} {s}"}
+        for s in "ab"
+        for n in range(4)
+    ]
+    talks = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
+    assert {(p.name, p.kind) for p in talks[0].participants} == {("Nutzer", "human"), ("Assistent", "agent")}
+
+
+def said_of(runs: list[Trajectory]) -> list[list[tuple[str, str | None]]]:
+    """(kind of who speaks, what was said) of each event of each run."""
+    kinds = [{p.name: p.kind for p in run.participants} for run in runs]
+    return [[(kind[e.actor], e.text) for e in run.events] for kind, run in zip(kinds, runs, strict=True)]
+
+
+ASKED = [("human" if n % 2 == 0 else "agent", sentence(n)) for n in range(4)]
+
+
+@pytest.mark.parametrize("name", ["participant_id", "user"])
+def test_rows_of_a_prompt_and_a_response_are_a_talk_of_whoever_asked(tmp_path: Path, name: str) -> None:
+    rows = [
+        {name: f"P{s}", "time": f"2026-01-02T1{s}:0{n}:00", "prompt": sentence(2 * n), "model": "m-1"}
+        | {"response": sentence(2 * n + 1), "count": n + s}
+        for s in range(2)
+        for n in range(2)
+    ]
+    runs = read_by_draft(as_lines(tmp_path / "log.jsonl", rows[:2]))
+    assert said_of(runs) == [ASKED]
+    rows = [row | {"prompt": f"{row['prompt']} {row[name]}"} for row in rows]
+    runs = read_by_draft(as_lines(tmp_path / "both.jsonl", rows))
+    assert [run.native_id for run in runs] == ["P0", "P1"]
+    assert [e.time for e in runs[1].events] == ["2026-01-02T11:00:00"] * 2 + ["2026-01-02T11:01:00"] * 2
+
+
+def test_a_questionnaire_in_rows_is_answered_by_people(tmp_path: Path) -> None:
+    rows = [
+        {"participant_id": f"P{s}", "time": f"2026-01-02T1{s}:0{n}:00", "question": sentence(n)}
+        | {"answer": f"{sentence(n + 2)} {s}"}
+        for s in range(4)
+        for n in range(2)
+    ]
+    runs = read_by_draft(as_lines(tmp_path / "survey.jsonl", rows))
+    assert {kind for run in said_of(runs) for kind, _ in run} == {"human"}
+
+
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        [[sentence(0), sentence(1)], [sentence(2), sentence(3)]],
+        [
+            [{"id": "local_human", "text": sentence(n)}, {"id": "Net", "text": sentence(n + 1)}]
+            for n in (0, 2)
+        ],
+        [{"user": sentence(n), "assistant": sentence(n + 1), "rating": 4} for n in (0, 2)],
+        [{"query": sentence(n), "answer": sentence(n + 1), "feedback": {"rating": "like"}} for n in (0, 2)],
+    ],
+)
+def test_each_item_of_a_list_may_be_a_question_and_its_answer(tmp_path: Path, rounds: list[Any]) -> None:
+    talks = [{"pid": f"P{n}", "history": rounds} for n in range(2)]
+    assert said_of(read_by_draft(as_json(tmp_path / "talks.json", talks))) == [ASKED, ASKED]
+
+
+def test_rounds_in_a_list_have_the_times_of_their_items(tmp_path: Path) -> None:
+    rounds = [[None, sentence(0)], [sentence(1), sentence(2)]]
+    talks = [{"pid": f"P{n}", "history": rounds} for n in range(2)]
+    first, _ = said_of(read_by_draft(as_json(tmp_path / "greeted.json", talks)))
+    assert first == [("agent", sentence(0)), ("human", sentence(1)), ("agent", sentence(2))]
+    timed = [
+        {"prompt": sentence(n), "response": sentence(n + 1), "created_at": 1767348000 + n} for n in (0, 2)
+    ]
+    talks = [{"pid": f"P{n}", "turns": timed} for n in range(2)]
+    run, _ = read_by_draft(as_json(tmp_path / "timed.json", talks))
+    assert [e.time for e in run.events] == [f"2026-01-02T10:00:0{n}+00:00" for n in (0, 0, 2, 2)]
+
+
+def test_steps_with_a_tool_and_its_input_are_no_rounds(tmp_path: Path) -> None:
+    steps = [{"tool": "search", "input": sentence(n), "output": sentence(n + 1)} for n in range(3)]
+    run, _ = read_by_draft(as_json(tmp_path / "runs.json", [{"id": n, "steps": steps} for n in range(2)]))
+    assert [e.action and e.action.arguments for e in run.events] == [{"input": sentence(n)} for n in range(3)]
+
+
+def test_messages_of_both_sides_among_other_events_are_no_runs_of_models(tmp_path: Path) -> None:
+    events = [
+        {"type": "session_start", "data": {"condition": "a"}},
+        {"type": "user_message", "data": {"text": sentence(0)}},
+        {"type": "model_call", "data": {"args": {"top": 1}, "output": {"ms": 12}}},
+        {"type": "assistant_message", "data": {"text": sentence(1)}},
+        {"type": "rating", "data": {"value": 4}},
+    ]
+    rows = [
+        {"session_id": f"s{s}", "ts": 1767348000 + n, **e} for s in range(2) for n, e in enumerate(events)
+    ]
+    for run in said_of(read_by_draft(as_lines(tmp_path / "log.jsonl", rows))):
+        assert [one for one in run if one[1]] == ASKED[:2]
+
+
+def test_calls_of_langchain_may_stand_under_data(tmp_path: Path) -> None:
+    call = {"name": "book", "args": {"city": "Ulm"}, "id": "c1", "type": "tool_call"}
+    messages = [
+        {"type": "human", "data": {"content": sentence(0), "type": "human"}},
+        {"type": "ai", "data": {"content": "", "type": "ai", "tool_calls": [call]}},
+        {"type": "tool", "data": {"content": "Booked.", "type": "tool", "tool_call_id": "c1"}},
+        {"type": "ai", "data": {"content": sentence(1), "type": "ai"}},
+    ]
+    run, _ = read_by_draft(
+        as_lines(tmp_path / "log.jsonl", [{"session_id": f"s{n}", "messages": messages} for n in range(2)])
+    )
+    assert run.events[1].action == Action(name="book", arguments={"city": "Ulm"})
+    assert run.states[run.events[1].states["public"]] == {"observation": "Booked."}
+
+
+def test_records_that_tell_a_talk_as_far_as_it_went_are_one_session(tmp_path: Path) -> None:
+    def record(talk: str, *said: int) -> dict[str, Any]:
+        turns = [[("USER", "ASSISTANT")[n % 2], f"{sentence(n)} {talk}"] for n in said]
+        return {"type": "chat", "state": {"conv_id": talk, "messages": turns}}
+
+    whole = [record(talk, *range(n)) for talk in "ab" for n in (2, 4, 4)]
+    path = as_lines(tmp_path / "log.jsonl", whole)
+    assert draft(path).guess.native_id == ["state.conv_id"]
+    assert len({run.id for run in read_by_draft(path)}) == 2
+    others = [record(talk, n, n + 1) for talk in "ab" for n in (0, 2)]
+    assert draft(as_lines(tmp_path / "others.jsonl", others)).guess.native_id == []
+
+
+def test_rival_answers_in_a_list_are_told(tmp_path: Path) -> None:
+    def doubts(path: Path) -> str:
+        made = draft(path)
+        return " ".join(open_questions(made.survey, made.guess))
+
+    def message(own: str, parent: str, **more: object) -> dict[str, object]:
+        return {"messageId": own, "parentMessageId": parent, "sender": more.pop("by", "GPT"), **more}
+
+    def talks(*last: str) -> list[dict[str, Any]]:
+        asked = message("1", "0", by="User", text=sentence(0))
+        many = [asked, *(message(own, "1", text=f"{sentence(1)} {own}") for own in last)]
+        return [
+            {"conversationId": f"c{n}", "messages": [*many, message("9", last[-1], by="User", text="Ok.")]}
+            for n in range(2)
+        ]
+
+    assert "messages[].parentMessageId says" in doubts(as_json(tmp_path / "tree.json", talks("2", "3")))
+    assert "rival" not in doubts(as_json(tmp_path / "chain.json", talks("2")))
+    turns: list[dict[str, Any]] = [{"role": "user", "content": sentence(0), "if_chosen": None}]
+    turns += [{"role": "model", "content": sentence(n), "if_chosen": n == 1} for n in (1, 2)]
+    said = doubts(as_json(tmp_path / "prism.json", [{"id": n, "turns": turns} for n in range(2)]))
+    assert 'skip = [{ "turns[].if_chosen" = false }]' in said
+
+
+def test_incoming_messages_are_a_persons_and_directions_of_moves_nobodys(tmp_path: Path) -> None:
+    rows = [
+        {"conversationId": s, "direction": ("incoming", "outgoing")[n % 2], "type": "text"}
+        | {"payload": {"text": sentence(n)}, "createdAt": f"2026-01-02T10:0{n}:00Z"}
+        for s in "ab"
+        for n in range(4)
+    ]
+    assert said_of(read_by_draft(as_lines(tmp_path / "bot.jsonl", rows))) == [ASKED, ASKED]
+    moves = [
+        {"action": "go", "direction": ("up", "down")[n % 2], "observation": sentence(n)} for n in range(4)
+    ]
+    run = read_by_draft(as_json(tmp_path / "moves.json", [{"id": n, "steps": moves} for n in range(2)]))[0]
+    assert [p.name for p in run.participants] == ["agent"]
+
+
+def test_what_a_bot_utters_is_a_message_and_not_an_action(tmp_path: Path) -> None:
+    events = [
+        {"event": "action", "name": "action_listen", "timestamp": 1767348000.5},
+        {"event": "user", "text": sentence(0), "timestamp": 1767348001.5, "metadata": {}},
+        {"event": "action", "name": "utter_answer", "timestamp": 1767348002.5},
+        {"event": "bot", "text": sentence(1), "metadata": {"utter_action": "utter_answer"}},
+        {"event": "user", "text": sentence(2), "timestamp": 1767348004.5, "metadata": {}},
+        {"event": "bot", "text": sentence(3), "timestamp": 1767348005.5, "metadata": {}},
+    ]
+    for n in range(2):
+        as_json(tmp_path / f"{n}.json", {"sender_id": f"u{n}", "events": events})
+    for run in read_by_draft(tmp_path):
+        assert [e.text for e in run.events if e.kind == "message"] == [sentence(n) for n in range(4)]
+        assert [e.action.name for e in run.events if e.action] == ["action_listen", "utter_answer"]
