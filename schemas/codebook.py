@@ -80,7 +80,7 @@ class Codebook(Model):
     context: ContextKind = "none"
     """What a judge sees beside the unit; `preceding` never holds the future."""
     views: Views = "team"
-    """Which states a language model is shown with events: `team`, what all members see and what an action
+    """Which states raters are shown with events: `team`, what all members see and what an action
     gave its agent, or `all`, also what members see alone, where that is asked about (their goals)."""
     level: Level = "nominal"
     """The scale of the labels: `nominal` (names), `ordinal` (ranks) or `interval` (distances mean something).
@@ -108,7 +108,7 @@ class Codebook(Model):
     def version(self) -> str:
         """Content hash: two codebooks with one version say the same. 12 hexadecimal digits.
 
-        Of whom it is asked and what a model is shown is no part of it: ratings stay what they were when that
+        Of whom it is asked and what raters are shown is no part of it: ratings stay what they were when that
         changes.
         """
         return content_hash(self.model_dump(exclude={"version", "applies_to", "views"}))[:12]

@@ -10,26 +10,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...schemas import Codebook, Event, JsonValue, Trajectory, content_hash
-from ...schemas.changes import LOGGED, RESULT, Changes, leaves, tells_verdict
-from ...schemas.clock import Clock
+from ...schemas.changes import LOGGED, RESULT, leaves
+from ...schemas.codebook import Views
+from ...schemas.results import NEWS, FullEvent, with_results
 from ...schemas.text import INVISIBLE
 from .config import EARLIER, FINAL, LATER, TRANSCRIPT, UNIT, WHOLE, is_folded, is_parted
 
 KEY = "coaudit_key"
 DISPUTED = "disputed"
 """Of a task that settles a dispute: the codes that it is about."""
-LONGEST = 6000
-"""Characters that one action or state shows in the transcript; messages are never cut."""
-STATE = 700
-INDENT = 1
-"""Of lists in a state, which people read more easily line by line."""
-NOTICE = "(notice) "
-"""Begins what an environment said before the event whose seq its line has."""
+NOTICE, TOLD = "(notice) ", "(told to "
+"""Begin what an environment said before the event whose seq their line has, and what agents were told."""
 NO_EVENT = -1
 """The seq of a line that shows none: what is marked there cites nothing."""
 AROUND = 4
@@ -76,14 +72,15 @@ class Line:
 class Log:
     """A trajectory as annotators see it: what all tasks on it have in common is made once."""
 
-    def __init__(self, trajectory: Trajectory, background: str | None = None) -> None:
+    def __init__(self, trajectory: Trajectory, background: str | None = None, views: Views = "team") -> None:
         self.trajectory = trajectory
         self.background = background
+        self.views = views
 
     @cached_property
     def lines(self) -> Sequence[Line]:
         """All of it."""
-        return tuple(lines(self.trajectory))
+        return tuple(lines(self.trajectory, self.views))
 
     @cached_property
     def background_lines(self) -> Sequence[Line]:
@@ -138,18 +135,40 @@ def task(
     return {"data": data, "meta": meta}
 
 
-def lines(trajectory: Trajectory) -> Iterator[Line]:
-    """Every event as lines: what was done and when, how it failed, and what it changed."""
+def lines(trajectory: Trajectory, views: Views = "team") -> Iterator[Line]:
+    """Every event as lines: what was done and when, how it failed, and what it changed in these views."""
     names = _names(trajectory)
-    changes, clock = Changes(trajectory.states, INDENT), Clock()
-    for event in trajectory.events:
+    for event in with_results(trajectory, views, names).events:
         if event.live_only:
             continue
-        for notice in event.notices:
-            yield Line("Environment", f"[{event.seq}] {NOTICE}{clean(notice.text)}", event.seq)
-        place = f"{event.seq}, {after}" if (after := clock.of(event)) else f"{event.seq}"
+        full = event if isinstance(event, FullEvent) else FullEvent.model_construct(**vars(event))
+        for author, text in _before(full):
+            yield Line(author, f"[{event.seq}] {clean(text)}", event.seq)
+        place = f"{event.seq}, {full.after}" if full.after else f"{event.seq}"
         yield Line(names[event.actor], f"[{place}] {clean(describe(event))}", event.seq, is_event=True)
-        yield from _changes(event, changes, names)
+        for author, text in _behind(full, names[event.actor]):
+            yield Line(author, f"[{event.seq}] {clean(text)}", event.seq)
+
+
+def _before(event: FullEvent) -> Iterator[tuple[str, str]]:
+    """Who said what before an event, and it is no part of it."""
+    for notice in event.notices:
+        yield "Environment", f"{NOTICE}{notice.text}"
+    for one in event.briefings:
+        since = " from here on" if one.path == NEWS else ""
+        whom = "agents" if one.view == "public" else one.view
+        yield "Instructions", f"{TOLD}{whom}{since})\n{one.text}"
+
+
+def _behind(event: FullEvent, name: str) -> Iterator[tuple[str, str]]:
+    """What an event's words do not say: what was done beside them, what came back and what it changed."""
+    if beside := _beside(event):
+        yield name, f"▸ {beside}"
+    for one in event.result or ():
+        what = "what came back" if one.path == RESULT else f"after it, in the state · {one.path}"
+        yield "State", f"{what}:\n{one.text}"
+    if event.result == ():
+        yield "State", "after it, the state is as it was"
 
 
 def _mark_line(line: Line, marks: dict[int, int]) -> Line:
@@ -190,14 +209,14 @@ def lines_near(whole: Sequence[Line], marks: set[int]) -> list[Line]:
 
 def describe(event: Event) -> str:
     """What happened, as text: a message byte for byte, anything else as a call with its arguments."""
-    if event.kind in ("message", "start") and event.text:
-        text = event.text
+    if _is_said(event):
+        text = event.text or ""
     else:
         text = " ".join(
             part for part in (_KINDS.get(event.kind, ""), _action(event), event.text or "") if part
         )
     if event.status == "failed":
-        text += f"\n✗ FAILED: {_shorten(event.error or 'no reason logged', STATE)}"
+        text += f"\n✗ FAILED: {event.error or 'no reason logged'}"
     return text
 
 
@@ -207,7 +226,7 @@ def final_state(trajectory: Trajectory) -> str:
     for event in trajectory.events:
         last.update(event.states)
     digest = last.get("public")
-    parts = leaves(trajectory.states.get(digest or ""), INDENT)
+    parts = leaves(trajectory.states.get(digest or ""), None)
     lasting = [(path, text) for path, text in parts if path.partition(".")[0] not in (RESULT, LOGGED)]
     if not lasting:
         return "(the log holds no state of the shared work)"
@@ -258,32 +277,34 @@ def _names(trajectory: Trajectory) -> dict[str, str]:
     return names
 
 
-def _changes(event: Event, changes: Changes, names: dict[str, str]) -> Iterator[Line]:
-    """What an event changed in each view of the state, where the event does not say it itself."""
-    description = describe(event)
-    for change in changes.of(event):
-        whose = (
-            "shared state" if change.view == "public" else f"seen by {names.get(change.view, change.view)}"
-        )
-        if change.text.strip() not in description and not tells_verdict(event, change):
-            text = f"[{event.seq}] {whose} · {clean(change.path)}:\n{clean(_shorten(change.text, STATE))}"
-            yield Line("State", text, event.seq)
+def _is_said(event: Event) -> bool:
+    return event.kind in ("message", "start") and bool(event.text)
+
+
+def _beside(event: Event) -> str:
+    """What the action of who says something has beside the words, such as a cook's plan."""
+    if event.action is None or not _is_said(event):
+        return ""
+    arguments = event.action.arguments.items()
+    beside = {key: one for key, one in arguments if not (isinstance(one, str) and one in (event.text or ""))}
+    return _call(event.action.name, beside) if beside else ""
 
 
 def _action(event: Event) -> str:
     if event.action is None:
         return ""
-    arguments = ", ".join(f"{key}={_readable(value)}" for key, value in event.action.arguments.items())
-    return _shorten(f"{event.action.name}({arguments})", LONGEST)
+    if event.action.raw and not event.action.arguments:
+        return f"{event.action.name} {event.action.raw}".strip()
+    return _call(event.action.name, event.action.arguments)
+
+
+def _call(name: str, arguments: Mapping[str, JsonValue]) -> str:
+    return f"{name}({', '.join(f'{key}={_readable(value)}' for key, value in arguments.items())})"
 
 
 def _readable(value: JsonValue) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text.replace("\\n", "\n")
-
-
-def _shorten(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[:longest]} … ({len(text):,} characters)"
 
 
 def _dialogue(items: Sequence[Line]) -> JsonValue:

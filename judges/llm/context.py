@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...schemas import Action, Event
+from ...schemas.results import FullEvent, shorten, within
 from ...schemas.text import BYTES_PER_TOKEN
 from ..clients import Question
-from .results import PromptEvent, shorten, within
 
 SAFETY = 0.8
 """Share of a context that is filled by estimate, since the estimate may be short."""
@@ -67,7 +67,7 @@ class Context:
 
     def trim(self, event: Event, room: int) -> Event:
         """An event that is too long, cut for the room: the middle of each long text is left out."""
-        result, briefings = (event.result, event.briefings) if isinstance(event, PromptEvent) else (None, ())
+        result, briefings = (event.result, event.briefings) if isinstance(event, FullEvent) else (None, ())
         parts = 1 + bool(event.action) + bool(result) + bool(briefings)
         most = int(room * BYTES_PER_TOKEN * 0.9) // parts
         text = event.text and _cut(event.text, most)

@@ -3,7 +3,7 @@
 What it sees of a unit is the codebook's context (or the one asked for): `none` the unit alone, as the
 paper's judge saw it, and of a whole trajectory what the team ended with; `preceding` also the events
 before it, never the future; `transcript` every event. Events are shown with what came of them
-(results.py). It never sees what only a (simulated) human saw or knew.
+(schemas/results.py). It never sees what only a (simulated) human saw or knew.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from functools import cached_property
 
 from ...schemas import UNCLEAR, Codebook, Event, Unit, Verdict, content_hash
 from ...schemas.codebook import ContextKind
+from ...schemas.results import HEAD, TAIL, shorten, without_briefings
 from ..clients import Message, Question, Reply
 from ..clients.protocol import ContextTooSmall, Form
 from . import quoting
 from .answers import Answer, answer_of
 from .context import Context
 from .prompts import rubric
-from .results import HEAD, TAIL, shorten, without_briefings
 
-REVISION = 5
+REVISION = 6
 """Revision of what is written here and in the prompts around a codebook, and of how events are shown; it is
 part of every judge's version."""
 OVERLAP = 0.2
