@@ -16,6 +16,7 @@ from functools import cached_property
 from ...schemas import UNCLEAR, Codebook, Event, Unit, Verdict, content_hash
 from ...schemas.codebook import ContextKind
 from ...schemas.results import HEAD, TAIL, shorten, without_briefings
+from ...schemas.text import count_of
 from ..clients import Message, Question, Reply
 from ..clients.protocol import ContextTooSmall, Form
 from . import quoting
@@ -100,11 +101,12 @@ class LLMJudge:
         events = self._context_events(case.unit)
         if not events:
             raise ContextTooSmall(f"the unit is longer than the model's context of {context.limit} tokens")
-        if self.context == "preceding" or self.codebook.unit != "trajectory":
-            yield self._piece(case, _last(events, case, context, room))
+        if self.codebook.unit != "trajectory":
+            nearest = _last(events, case, context, room)
+            yield self._piece(case, nearest, len(events) - len(nearest))
             return
         for window in windows(events, case, context, room):
-            yield self._piece(case, window)
+            yield self._piece(case, window, len(events) - len(window))
 
     def parse(self, reply: Reply, piece: Piece) -> list[Verdict]:
         """The verdicts of one answer; BadAnswer or Refused where it holds none."""
@@ -137,10 +139,13 @@ class LLMJudge:
         events = unit.preceding() if self.shows_before(unit) else unit.transcript
         return tuple(event for event in events if not event.live_only)
 
-    def _piece(self, case: Case, events: tuple[Event, ...]) -> Piece:
+    def _piece(self, case: Case, events: tuple[Event, ...], left_out: int = 0) -> Piece:
         parts: list[str] = []
         if events:
             parts = [*background(case), quoting.transcript(events, case.unit.participants, case.mark)]
+            if left_out:
+                rest = count_of(left_out, "other event of the log is", "other events of the log are")
+                parts.append(f"{rest} left out for want of room. Rate what is shown.")
         parts += self.question_parts(case, alone=not events)
         question = Question((self._system, Message("user", "\n\n".join(parts))), self._form)
         return Piece(question, events or case.unit.events)
@@ -187,17 +192,24 @@ def background(case: Case) -> list[str]:
 
 
 def windows(events: Sequence[Event], case: Case, context: Context, room: int) -> Iterator[tuple[Event, ...]]:
-    """Runs of events that fit the room, each beginning with the end of the one before."""
+    """Runs of events that fit the room, each beginning with the end of the one before.
+
+    A short first event, which says the task, stands before all of them.
+    """
     sizes = [context.count(quoting.transcript([e], case.unit.participants, "")) for e in events]
+    opening = tuple(events[:1]) if sizes[0] <= room * OVERLAP else ()
     start = 0
     while start < len(events):
         end, size = start, 0
         while end < len(events) and (size + sizes[end] <= room or end == start):
             size += sizes[end]
             end += 1
-        yield tuple(events[start:end]) if size <= room else (context.trim(events[start], room),)
+        run = tuple(events[start:end]) if size <= room else (context.trim(events[start], room),)
+        yield (*opening, *run) if start else run
         if end == len(events):
             return
+        if opening and not start:
+            room -= sizes[0]
         back, overlap = end, 0
         while back - 1 > start and overlap + sizes[back - 1] <= room * OVERLAP:
             back -= 1
