@@ -1,6 +1,7 @@
 """A unit as a Label Studio task: the transcript as lines of a dialogue, the unit marked, our own key.
 
-Annotators see who is human and who is agent, not which model or condition, and nothing that a judge said.
+Annotators see who is human and who is agent, not which model or condition, and nothing that a judge said;
+names where the log itself uses them, or they tell several of a kind apart.
 Text from logs goes into a task's data only, as JSON; characters that would hide or turn text around are
 shown as escapes. A task's `meta` repeats the key and where the lines come from, so that Label Studio can list
 a project without its transcripts.
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -35,6 +37,8 @@ BESIDE = 1
 CONTEXTS = ("transcript", "preceding", "unit")
 """What an annotator sees beside the unit; `preceding` never shows what came after it."""
 _HASHED = re.compile(r"[0-9a-f]{16,32}(-[0-9a-f]{6})?")
+_ROLES = {"user", "human", "agent", "assistant", "environment", "system"}
+"""Names that say no more than what somebody is."""
 _HIDDEN = re.compile(f"[{INVISIBLE}\ud800-\udfff]")
 
 
@@ -84,11 +88,13 @@ class Log:
 
     @cached_property
     def background_lines(self) -> Sequence[Line]:
-        """What one must know of the task and the log does not say; whom it names, as the lines call them."""
+        """Who is who, and what one must know of the task and the log does not say; whom it names, as the
+        lines call them."""
         text = self.background or ""
         for name, title in _names(self.trajectory).items():
             text = re.sub(rf"\b{re.escape(name)}\b", rf"\g<0> ({title})", text, count=1)
-        return (Line("Background", clean(text), NO_EVENT),) if text else ()
+        parts = {"Who is who": "\n".join(_calls(self.trajectory)), "Background": text}
+        return tuple(Line(title, clean(part), NO_EVENT) for title, part in parts.items() if part)
 
     @cached_property
     def final_state(self) -> str:
@@ -268,7 +274,8 @@ def _anonymous_id(key: str) -> str:
 
 
 def _names(trajectory: Trajectory) -> dict[str, str]:
-    """Participants by their kind, numbered where there are several: names may tell the condition."""
+    """What lines call participants: their kind, numbered where there are several, since names may tell the
+    condition."""
     names: dict[str, str] = {}
     for kind in ("human", "agent", "environment"):
         having = [p.name for p in trajectory.participants if p.kind == kind]
@@ -279,6 +286,22 @@ def _names(trajectory: Trajectory) -> dict[str, str]:
 
 def _is_said(event: Event) -> bool:
     return event.kind in ("message", "start") and bool(event.text)
+
+
+def _calls(trajectory: Trajectory) -> Iterator[str]:
+    """The names of several of one kind, and those by which the log calls people; of a model's, nothing."""
+    kinds = Counter(one.kind for one in trajectory.participants)
+    titles = _names(trajectory)
+    for one in trajectory.participants:
+        is_of_several = kinds[one.kind] > 1
+        if one.name != one.model and (is_of_several or _is_called(one.name, trajectory)):
+            yield f"{titles[one.name]} goes by the name {one.name}"
+
+
+def _is_called(name: str, trajectory: Trajectory) -> bool:
+    """Whether a name that is no role stands in a log's words."""
+    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    return name.lower() not in _ROLES and any(word.search(event.text or "") for event in trajectory.events)
 
 
 def _beside(event: Event) -> str:

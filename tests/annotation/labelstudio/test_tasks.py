@@ -14,7 +14,7 @@ from coaudit.pipeline.cli.sample_audit import samples
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
-from coaudit.schemas import Action, Codebook, Maker, Trajectory, Verdict
+from coaudit.schemas import Action, Codebook, Maker, Participant, Trajectory, Verdict
 from coaudit.schemas.event import Notice
 from tests.judges.teams import team
 
@@ -99,6 +99,33 @@ def test_what_a_speaker_does_beside_the_words_is_shown_where_models_see_it() -> 
         ("[1] ▸ say(plan=request('cut(pumpkin)'))", False),
         ("[2] ▸ cut(pumpkin", True),
     ]
+
+
+def test_names_are_told_where_the_log_calls_people_by_them_or_several_are_of_a_kind() -> None:
+    """Who of three agents "Coder" is, whom a person thanks and another blames, only models were told."""
+    log = team(("human", "Thanks, Coder."), ("agent", "Ask Ann."), ("env2", "Wait."))
+    kinds = {"human": "human", "agent": "agent", "environment": "environment"}
+    called = {
+        "human": "Ann",
+        "agent": "arm_a",
+        "environment": "environment",
+        "env2": "Coder",
+        "other": "gpt-x",
+    }
+    people = [
+        Participant.model_validate({"name": name, "kind": kinds.get(key, "agent"), "model": "gpt-x"})
+        for key, name in called.items()
+    ]
+    events = tuple(event.model_copy(update={"actor": called[event.actor]}) for event in log.events)
+
+    def who(*chosen: Participant) -> list[str]:
+        shown = tasks.Log(log.model_copy(update={"events": events, "participants": chosen}))
+        return [f"{line.author}: {line.text}" for line in shown.background_lines]
+
+    alone = "Who is who: Human goes by the name Ann"
+    assert who(*people[:3]) == [alone]
+    several = "\nAgent 1 goes by the name arm_a\nAgent 2 goes by the name Coder"
+    assert who(*people) == [alone + several]
 
 
 FAILURES = codebooks.load("failures")
