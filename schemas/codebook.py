@@ -78,7 +78,8 @@ class Codebook(Model):
     """What is rated as one: an `utterance`, a `question_reply`, a `human_message`, a `step` (whatever a team
     member said or did at a time), a `participant` (all that one of them did), or the whole `trajectory`."""
     context: ContextKind = "none"
-    """What a judge sees beside the unit; `preceding` never holds the future."""
+    """What a judge sees beside the unit: `none`, `preceding` (never the future) or the `transcript`. Of a
+    whole trajectory `none` is what the team ended with, where the log holds that."""
     views: Views = "team"
     """Which states raters are shown with events: `team`, what all members see and what an action
     gave its agent, or `all`, also what members see alone, where that is asked about (their goals)."""

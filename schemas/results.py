@@ -89,7 +89,7 @@ class Instructions:
 
     agents: Collection[str]
     titles: Mapping[str, str]
-    _told: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict, init=False)
+    _texts: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict, init=False)
     """Agent and path -> its texts, the last one last, with the seq of the event that had it first."""
 
     def of(self, event: Event, changes: Iterable[Change]) -> tuple[Change, ...]:
@@ -106,10 +106,10 @@ class Instructions:
 
     def _news(self, event: Event, change: Change) -> tuple[str, str]:
         """Under which path an agent's text is shown, and what of it."""
-        told = self._told.setdefault((change.view, change.path), {})
-        last = next(reversed(told), None)
-        seq = told.pop(change.text, None)
-        told[change.text] = event.seq if seq is None else seq
+        texts = self._texts.setdefault((change.view, change.path), {})
+        last = next(reversed(texts), None)
+        seq = texts.pop(change.text, None)
+        texts[change.text] = event.seq if seq is None else seq
         if last is None:
             return BRIEFING, change.text
         if seq is None:
@@ -120,9 +120,9 @@ class Instructions:
 def difference(before: str, now: str) -> str:
     """The lines that a text has now and had not before, and both ends of those that it has no longer."""
     old, new = before.splitlines(), now.splitlines()
-    kept = {*old} & {*new}
-    gone = [f"no longer: {shorten(line, *PATH)}" for line in old if line.strip() and line not in kept]
-    return "\n".join([*(line for line in new if line not in kept), *gone])
+    both = {*old} & {*new}
+    ends = [f"no longer: {shorten(line, *PATH)}" for line in old if line.strip() and line not in both]
+    return "\n".join([*(line for line in new if line not in both), *ends])
 
 
 def _full(

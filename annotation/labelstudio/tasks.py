@@ -97,9 +97,16 @@ class Log:
         return tuple(Line(title, clean(part), NO_EVENT) for title, part in parts.items() if part)
 
     @cached_property
-    def final_state(self) -> str:
-        """What the team shared at the end."""
-        return final_state(self.trajectory)
+    def final_text(self) -> str:
+        """What the team ended with: the text of their work, else what they shared."""
+        text = self.trajectory.result
+        return final_state(self.trajectory) if text is None else clean(text)
+
+    @cached_property
+    def task(self) -> str:
+        """What the team was asked to do."""
+        starts = (event.text for event in self.trajectory.events if event.kind == "start")
+        return clean(next(filter(None, starts), self.trajectory.task or "(not in the log)"))
 
 
 def task(
@@ -133,7 +140,8 @@ def task(
     if is_parted(book):
         data[WHOLE] = _dialogue(whole_log)
     if is_whole:
-        data[FINAL] = log.final_state
+        is_of_result = book.context == "none"
+        data[FINAL] = f"{log.final_text}\n\n(The task was:)\n{log.task}" if is_of_result else log.final_text
     else:
         unit_lines = [_mark_line(line, marks) for line in log.lines if line.is_event and line.seq in marks]
         data[UNIT] = _dialogue(unit_lines)
@@ -235,7 +243,7 @@ def final_state(trajectory: Trajectory) -> str:
     parts = leaves(trajectory.states.get(digest or ""), None)
     lasting = [(path, text) for path, text in parts if path.partition(".")[0] not in (RESULT, LOGGED)]
     if not lasting:
-        return "(the log holds no state of the shared work)"
+        return "(the log holds no state of the shared work: the log itself tells)"
     return clean("\n\n".join(f"{path}:\n{text}" for path, text in lasting))
 
 

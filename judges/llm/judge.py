@@ -1,7 +1,8 @@
 """The language model judge: a codebook's prompt, answer form and parser as one object.
 
 What it sees of a unit is the codebook's context (or the one asked for): `none` the unit alone, as the
-paper's judge saw it, and of a whole trajectory what the team ended with; `preceding` also the events
+paper's judge saw it, and of a whole trajectory what the team ended with, or where the log does not hold
+that, every event; `preceding` also the events
 before it, never the future; `transcript` every event. Events are shown with what came of them
 (schemas/results.py). It never sees what only a (simulated) human saw or knew.
 """
@@ -78,7 +79,7 @@ class LLMJudge:
 
     def whole(self, case: Case) -> Piece:
         """The one question about a case, as long as it may be."""
-        return self._piece(case, self._context_events(case.unit))
+        return self._piece(case, self._context_events(case))
 
     def pieces(self, case: Case, context: Context) -> Iterator[Piece]:
         """The questions about a case that fit a model's context: one, or overlapping windows.
@@ -98,7 +99,7 @@ class LLMJudge:
                 f"{self.codebook.name!r}: its question alone takes about "
                 f"{context.tokens(empty.question) + before}"
             )
-        events = self._context_events(case.unit)
+        events = self._context_events(case)
         if not events:
             raise ContextTooSmall(f"the unit is longer than the model's context of {context.limit} tokens")
         if self.codebook.unit != "trajectory":
@@ -131,10 +132,11 @@ class LLMJudge:
         """Whether of the transcript only what comes before the unit is shown."""
         return self.context == "preceding" and unit.kind not in ("participant", "trajectory")
 
-    def _context_events(self, unit: Unit) -> tuple[Event, ...]:
-        if self.context == "none":
+    def _context_events(self, case: Case) -> tuple[Event, ...]:
+        unit, is_whole = case.unit, self.codebook.unit == "trajectory"
+        if self.context == "none" and (case.result is not None or not is_whole):
             return ()
-        if self.codebook.unit == "trajectory":
+        if is_whole:
             return unit.events
         events = unit.preceding() if self.shows_before(unit) else unit.transcript
         return tuple(event for event in events if not event.live_only)

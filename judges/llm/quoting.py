@@ -81,8 +81,8 @@ def event_lines(event: Event, who: str) -> str:
     parts = _notices(event)
     for one in more.briefings if more else ():
         is_rest = one.view == "public"  # how many more there are, which nobody was told
-        told = lines(one.text if is_rest else f"{one.view}: {one.text}")
-        parts += ["(told to an agent from here on:)" if one.path == NEWS else "(told to an agent:)", told]
+        words = lines(one.text if is_rest else f"{one.view}: {one.text}")
+        parts += ["(told to an agent from here on:)" if one.path == NEWS else "(told to an agent:)", words]
     parts.append(f"{head}, {more.after}" if more and more.after else head)
     if event.text:
         parts.append(lines(event.text))

@@ -14,7 +14,7 @@ from coaudit.pipeline.cli.sample_audit import samples
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
-from coaudit.schemas import Action, Codebook, Maker, Participant, Trajectory, Verdict
+from coaudit.schemas import Action, Codebook, Maker, Outcome, Participant, Trajectory, Verdict
 from coaudit.schemas.event import Notice
 from tests.judges.teams import team
 
@@ -126,6 +126,15 @@ def test_names_are_told_where_the_log_calls_people_by_them_or_several_are_of_a_k
     assert who(*people[:3]) == [alone]
     several = "\nAgent 1 goes by the name arm_a\nAgent 2 goes by the name Coder"
     assert who(*people) == [alone + several]
+
+
+def test_of_a_result_people_see_the_text_that_models_see_and_the_task() -> None:
+    """People saw the library of papers beside it, and the topic in the folded log alone."""
+    result = Outcome(name="result", text="A fine section [1].")
+    log = team(("agent", "Done.")).model_copy(update={"outcomes": (result,)})
+    text = "A fine section [1].\n\n(The task was:)\nPlan a trip."
+    assert asked(codebooks.load("related_work_quality"), log)["final"] == text
+    assert asked(FAILURES, log)["final"] == "A fine section [1]."
 
 
 FAILURES = codebooks.load("failures")

@@ -68,6 +68,13 @@ def test_the_quality_judge_sees_the_task_and_the_final_text_only() -> None:
     assert "Blue Room" not in shown
 
 
+def test_where_the_log_does_not_hold_what_the_team_ended_with_the_log_is_shown() -> None:
+    """A codebook of one's own about whole chats, its context left out, was asked about nothing at all."""
+    log = LOG.model_copy(update={"task": "related_work"})
+    shown = ask(log, "related_work_quality", "none", None)
+    assert "Blue Room" in shown and shown.count("Plan a trip.") == 1
+
+
 def test_what_is_shared_leads_units_of_a_trajectory_differ_only_at_the_end() -> None:
     one, other = ask(LOG, "initiative", "transcript", 3), ask(LOG, "initiative", "transcript", 4)
     shared = next(i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
