@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from .base import JsonValue
 from .changes import RESULT, Change, Changes, tells_verdict
 from .clock import Clock
 from .codebook import Views
@@ -162,6 +163,20 @@ def _says(event: Event, change: Change) -> bool:
     arguments = event.action.arguments.values() if event.action else ()
     words = [one for one in (event.text, event.error, *arguments) if isinstance(one, str)]
     return any(text == one.strip() or (len(text) >= LONG and text in one) for one in words)
+
+
+def beside(event: Event) -> dict[str, JsonValue]:
+    """The arguments of an event's action that its words do not hold."""
+    arguments = event.action.arguments.items() if event.action else ()
+    return {key: one for key, one in arguments if not (isinstance(one, str) and one in (event.text or ""))}
+
+
+def task_of(events: Iterable[Event], name: str | None) -> str:
+    """What a team was asked to do, as its log's start says it, else the task's name."""
+    start = next((event for event in events if event.kind == "start" and event.text), None)
+    if start is None:
+        return name or "(not in the log)"
+    return "\n".join([start.text or "", *(f"{key}: {value}" for key, value in beside(start).items())])
 
 
 def within(changes: Sequence[Change], most: int) -> tuple[Change, ...]:

@@ -19,7 +19,7 @@ from functools import cached_property
 from ...schemas import Codebook, Event, JsonValue, Trajectory, content_hash
 from ...schemas.changes import LOGGED, RESULT, leaves
 from ...schemas.codebook import Views
-from ...schemas.results import NEWS, FullEvent, with_results
+from ...schemas.results import NEWS, FullEvent, beside, task_of, with_results
 from ...schemas.text import INVISIBLE
 from .config import EARLIER, FINAL, LATER, TRANSCRIPT, UNIT, WHOLE, is_folded, is_parted
 
@@ -105,8 +105,7 @@ class Log:
     @cached_property
     def task(self) -> str:
         """What the team was asked to do."""
-        starts = (event.text for event in self.trajectory.events if event.kind == "start")
-        return clean(next(filter(None, starts), self.trajectory.task or "(not in the log)"))
+        return clean(task_of(self.trajectory.events, self.trajectory.task))
 
 
 def task(
@@ -176,8 +175,8 @@ def _before(event: FullEvent) -> Iterator[tuple[str, str]]:
 
 def _behind(event: FullEvent, name: str) -> Iterator[tuple[str, str]]:
     """What an event's words do not say: what was done beside them, what came back and what it changed."""
-    if beside := _beside(event):
-        yield name, f"▸ {beside}"
+    if call := _beside(event):
+        yield name, f"▸ {call}"
     for one in event.result or ():
         what = "what came back" if one.path == RESULT else f"after it, in the state · {one.path}"
         yield "State", f"{what}:\n{one.text}"
@@ -314,11 +313,8 @@ def _is_called(name: str, trajectory: Trajectory) -> bool:
 
 def _beside(event: Event) -> str:
     """What the action of who says something has beside the words, such as a cook's plan."""
-    if event.action is None or not _is_said(event):
-        return ""
-    arguments = event.action.arguments.items()
-    beside = {key: one for key, one in arguments if not (isinstance(one, str) and one in (event.text or ""))}
-    return _call(event.action.name, beside) if beside else ""
+    arguments = beside(event) if _is_said(event) else {}
+    return _call(event.action.name, arguments) if event.action and arguments else ""
 
 
 def _action(event: Event) -> str:

@@ -16,7 +16,7 @@ from functools import cached_property
 
 from ...schemas import UNCLEAR, Codebook, Event, Unit, Verdict, content_hash
 from ...schemas.codebook import ContextKind
-from ...schemas.results import HEAD, TAIL, shorten, without_briefings
+from ...schemas.results import HEAD, TAIL, shorten, task_of, without_briefings
 from ...schemas.text import count_of
 from ..clients import Message, Question, Reply
 from ..clients.protocol import ContextTooSmall, Form
@@ -248,8 +248,7 @@ def _last(events: Sequence[Event], case: Case, context: Context, room: int) -> t
 
 
 def _result(case: Case) -> list[str]:
-    starts = [e.text for e in case.unit.events if e.kind == "start" and e.text]
-    task = quoting.block("task", starts[0] if starts else case.unit.task or "(not in the log)", case.mark)
+    task = quoting.block("task", task_of(case.unit.events, case.unit.task), case.mark)
     if case.result is None:
         return [task, "The log does not hold the final text."]
     return [task, quoting.block("final text", case.result, case.mark)]

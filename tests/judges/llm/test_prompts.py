@@ -62,9 +62,11 @@ def test_the_transcript_context_holds_every_event_and_says_which_is_rated() -> N
 
 
 def test_the_quality_judge_sees_the_task_and_the_final_text_only() -> None:
-    log = LOG.model_copy(update={"task": "related_work"})
+    query = Action(name="START", arguments={"query": "Bees", "task": "Plan a trip."})
+    events = (LOG.events[0].model_copy(update={"action": query}), *LOG.events[1:])
+    log = LOG.model_copy(update={"task": "related_work", "events": events})
     shown = ask(log, "related_work_quality", "none", None, result="A fine section [1].")
-    assert "| Plan a trip." in shown and "| A fine section [1]." in shown
+    assert "| Plan a trip.\n| query: Bees\n<<end" in shown and "| A fine section [1]." in shown
     assert "Blue Room" not in shown
 
 
