@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from .document import Report
     from .tables import Answer
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
+_SPECIAL = re.compile(r"([\\`*{\[#|~$]|(?<![^\W_])_|_(?![^\W_]))")
+"""What means something to Markdown within a line; an underscore does at the edge of a word alone."""
+_START = re.compile(r"^(\s*\d*)([-+=.)])")
+"""What makes a list, a heading or a rule of a paragraph that begins with it."""
 MANY = 8
 """A table with more columns beside the heads is split on a terminal."""
 HEAD, COLUMN = 20, 14
@@ -25,7 +28,7 @@ _CONTROL = re.compile(rf"[\t\n{INVISIBLE}]")
 
 def markdown(report: Report) -> str:
     """Pipe tables under headings; words from logs are escaped."""
-    facts = [f"* {escaped(label)}: {escaped(value)}" for label, value in report.facts]
+    facts = [f"* {_block(escaped(label))}: {escaped(value)}" for label, value in report.facts]
     parts = ["# Audit of human–agent collaboration", f"Made {report.created}.", "\n".join(facts)]
     for answer in report.answers:
         parts += [f"## {escaped(answer.question)}", _sentence(" ".join(answer.sentences))]
@@ -53,13 +56,19 @@ def _pipes(table: Table) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text as Markdown that shows it as it is."""
+    """Text as Markdown that shows it as it is, in a line that begins with something else."""
     return _SPECIAL.sub(r"\\\1", escape(_CONTROL.sub(" ", text), quote=False))
 
 
 def _sentence(text: str) -> str:
-    """One of our sentences: commands stay in backticks, the rest is escaped."""
-    return "".join(f"`{piece}`" if command else escaped(piece) for command, piece in split_commands(text))
+    """One of our sentences as a paragraph: commands stay in backticks, the rest is escaped."""
+    pieces = (f"`{piece}`" if command else escaped(piece) for command, piece in split_commands(text))
+    return _block("".join(pieces))
+
+
+def _block(line: str) -> str:
+    """A line of Markdown that begins no list, heading or rule."""
+    return _START.sub(r"\1\\\2", line)
 
 
 def _cell_line(cell: Cell) -> str:
