@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -17,16 +18,28 @@ _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 class Clock:
     """Says how long after the first a trajectory's events came; it must be asked for all, in order."""
 
+    is_running: bool
+    """Whether the log has times that differ: one time, or the same for all, says nothing of its events."""
     _began: datetime | None = field(default=None, init=False)
     _last: float = field(default=0.0, init=False)
 
+    @classmethod
+    def of_events(cls, events: Iterable[Event]) -> Clock:
+        """The clock of a log with these events."""
+        times = (event.time for event in events if not event.live_only and moment(event.time))
+        first = next(times, None)
+        return cls(any(time != first for time in times))
+
     def of(self, event: Event) -> str:
         """Such as `2 min 30 s after the start`; nothing before `STEP` has passed since it was last said, and
-        where the log has no time or goes back."""
-        now = moment(event.time)
+        where the log has no time or goes back. The first time of a log says that it has times: where no
+        other follows, what happened was quick."""
+        now = moment(event.time) if self.is_running else None
         if now is None:
             return ""
-        self._began = self._began or now
+        if self._began is None:
+            self._began = now
+            return f"{duration(0)} after the start (said again once {duration(STEP)} have passed)"
         seconds = (now - self._began).total_seconds()
         if seconds < self._last + STEP:
             return ""

@@ -78,9 +78,10 @@ class Codebook(Model):
     """What is rated as one: an `utterance`, a `question_reply`, a `human_message`, a `step` (whatever a team
     member said or did at a time), a `participant` (all that one of them did), or the whole `trajectory`."""
     context: ContextKind = "none"
-    """What a judge sees beside the unit; `preceding` never holds the future."""
+    """What a judge sees beside the unit: `none`, `preceding` (never the future) or the `transcript`. Of a
+    whole trajectory `none` is what the team ended with, where the log holds that."""
     views: Views = "team"
-    """Which states a language model is shown with events: `team`, what all members see and what an action
+    """Which states raters are shown with events: `team`, what all members see and what an action
     gave its agent, or `all`, also what members see alone, where that is asked about (their goals)."""
     level: Level = "nominal"
     """The scale of the labels: `nominal` (names), `ordinal` (ranks) or `interval` (distances mean something).
@@ -108,7 +109,7 @@ class Codebook(Model):
     def version(self) -> str:
         """Content hash: two codebooks with one version say the same. 12 hexadecimal digits.
 
-        Of whom it is asked and what a model is shown is no part of it: ratings stay what they were when that
+        Of whom it is asked and what raters are shown is no part of it: ratings stay what they were when that
         changes.
         """
         return content_hash(self.model_dump(exclude={"version", "applies_to", "views"}))[:12]

@@ -203,6 +203,11 @@ class Trajectory(Model):
         """The record of which this one is no more than the beginning: nothing in it counts once more."""
         return self.tags.get(COPY)
 
+    @property
+    def result(self) -> str | None:
+        """The final text of the team's work, where the log holds it."""
+        return next((o.text for o in self.outcomes if o.name == "result" and o.text is not None), None)
+
     def field(self, name: str) -> str | None:
         """One of FIELDS, or the tag of that name."""
         return getattr(self, name) if name in FIELDS else self.tags.get(name)

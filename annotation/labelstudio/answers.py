@@ -15,13 +15,13 @@ from unicodedata import normalize
 from ...schemas import UNCLEAR, Code, Codebook, JsonValue, Rating, Verdict
 from ...schemas.codebook import ErrorSource
 from . import config
-from .tasks import NO_EVENT, NOTICE
+from .tasks import NO_EVENT, NOTICE, TOLD
 
 SKIPPED = "skipped by the annotator"
 UNKNOWN = "the annotator marked a label of it that is not in the codebook"
 UNREAD = "the annotator did not confirm reading the log to its end"
 QUOTE = 400
-_HEAD = re.compile(r"^\[\d+(?:, [\w ]+ after the start)?\] ")
+_HEAD = re.compile(r"^\[\d+(?:, [\w ]+ after the start(?: \([\w ]+\))?)?\] ")
 """Begins the line of an event in a task."""
 
 
@@ -259,9 +259,10 @@ def _list(value: Any) -> list[Any]:
 
 
 def _place(seq: int, lines: Sequence[dict[str, Any]], seqs: Sequence[int]) -> int:
-    """Where the line of a cited event stands: notices before it have its seq, too."""
+    """Where the line of a cited event stands: notices and instructions before it have its seq, too."""
     places = [place for place, one in enumerate(seqs) if one == seq]
-    own = (place for place in places if not str(lines[place]["text"]).startswith(f"[{seq}] {NOTICE}"))
+    before = tuple(f"[{seq}] {word}" for word in (NOTICE, TOLD))
+    own = (place for place in places if not str(lines[place]["text"]).startswith(before))
     return next(own, places[0])
 
 

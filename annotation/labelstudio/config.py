@@ -39,6 +39,7 @@ _CSS = """
 .coaudit-log { flex: 3 1 0; min-width: 0; max-height: 86vh; overflow-y: auto; }
 .coaudit-log [class*="container--"] { max-height: none; }
 .coaudit-page [class*="dialoguetext--"] { white-space: pre-wrap; overflow-wrap: anywhere; }
+.coaudit-page [class*="dialoguetext--"], .coaudit-final * { font: 13px/1.5 monospace !important; }
 .coaudit-page [class*="time--"], .coaudit-unit [class*="wrapper_header--"] { display: none; }
 .coaudit-plain [class*="selectAllBtnWrapper--"] { display: none; }
 .coaudit-ask { flex: 2 1 0; min-width: 320px; position: sticky; top: 0; max-height: 92vh; overflow-y: auto; }
@@ -104,7 +105,7 @@ def _log(parent: Element, book: Codebook, adjudication: bool) -> None:
     elif is_parted(book):
         _dialogue(parent, TRANSCRIPT)
         _dialogue(_folded_view(parent, "The whole log"), WHOLE)
-    elif not is_checklist(book):
+    elif book.context == "none":
         _final(parent)
         _dialogue(_folded_view(parent, "The log, from its beginning"), TRANSCRIPT)
     else:

@@ -1,6 +1,7 @@
 """A unit as a Label Studio task: the transcript as lines of a dialogue, the unit marked, our own key.
 
-Annotators see who is human and who is agent, not which model or condition, and nothing that a judge said.
+Annotators see who is human and who is agent, not which model or condition, and nothing that a judge said;
+names where the log itself uses them, or they tell several of a kind apart.
 Text from logs goes into a task's data only, as JSON; characters that would hide or turn text around are
 shown as escapes. A task's `meta` repeats the key and where the lines come from, so that Label Studio can list
 a project without its transcripts.
@@ -10,26 +11,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...schemas import Codebook, Event, JsonValue, Trajectory, content_hash
-from ...schemas.changes import LOGGED, RESULT, Changes, leaves, tells_verdict
-from ...schemas.clock import Clock
+from ...schemas.changes import LOGGED, RESULT, leaves
+from ...schemas.codebook import Views
+from ...schemas.results import NEWS, FullEvent, beside, task_of, with_results
 from ...schemas.text import INVISIBLE
 from .config import EARLIER, FINAL, LATER, TRANSCRIPT, UNIT, WHOLE, is_folded, is_parted
 
 KEY = "coaudit_key"
 DISPUTED = "disputed"
 """Of a task that settles a dispute: the codes that it is about."""
-LONGEST = 6000
-"""Characters that one action or state shows in the transcript; messages are never cut."""
-STATE = 700
-INDENT = 1
-"""Of lists in a state, which people read more easily line by line."""
-NOTICE = "(notice) "
-"""Begins what an environment said before the event whose seq its line has."""
+NOTICE, TOLD = "(notice) ", "(told to "
+"""Begin what an environment said before the event whose seq their line has, and what agents were told."""
 NO_EVENT = -1
 """The seq of a line that shows none: what is marked there cites nothing."""
 AROUND = 4
@@ -39,6 +37,8 @@ BESIDE = 1
 CONTEXTS = ("transcript", "preceding", "unit")
 """What an annotator sees beside the unit; `preceding` never shows what came after it."""
 _HASHED = re.compile(r"[0-9a-f]{16,32}(-[0-9a-f]{6})?")
+_ROLES = {"user", "human", "agent", "assistant", "environment", "system"}
+"""Names that say no more than what somebody is."""
 _HIDDEN = re.compile(f"[{INVISIBLE}\ud800-\udfff]")
 
 
@@ -76,27 +76,36 @@ class Line:
 class Log:
     """A trajectory as annotators see it: what all tasks on it have in common is made once."""
 
-    def __init__(self, trajectory: Trajectory, background: str | None = None) -> None:
+    def __init__(self, trajectory: Trajectory, background: str | None = None, views: Views = "team") -> None:
         self.trajectory = trajectory
         self.background = background
+        self.views = views
 
     @cached_property
     def lines(self) -> Sequence[Line]:
         """All of it."""
-        return tuple(lines(self.trajectory))
+        return tuple(lines(self.trajectory, self.views))
 
     @cached_property
     def background_lines(self) -> Sequence[Line]:
-        """What one must know of the task and the log does not say; whom it names, as the lines call them."""
+        """Who is who, and what one must know of the task and the log does not say; whom it names, as the
+        lines call them."""
         text = self.background or ""
         for name, title in _names(self.trajectory).items():
             text = re.sub(rf"\b{re.escape(name)}\b", rf"\g<0> ({title})", text, count=1)
-        return (Line("Background", clean(text), NO_EVENT),) if text else ()
+        parts = {"Who is who": "\n".join(_calls(self.trajectory)), "Background": text}
+        return tuple(Line(title, clean(part), NO_EVENT) for title, part in parts.items() if part)
 
     @cached_property
-    def final_state(self) -> str:
-        """What the team shared at the end."""
-        return final_state(self.trajectory)
+    def final_text(self) -> str:
+        """What the team ended with: the text of their work, else what they shared."""
+        text = self.trajectory.result
+        return final_state(self.trajectory) if text is None else clean(text)
+
+    @cached_property
+    def task(self) -> str:
+        """What the team was asked to do."""
+        return clean(task_of(self.trajectory.events, self.trajectory.task))
 
 
 def task(
@@ -130,7 +139,8 @@ def task(
     if is_parted(book):
         data[WHOLE] = _dialogue(whole_log)
     if is_whole:
-        data[FINAL] = log.final_state
+        is_of_result = book.context == "none"
+        data[FINAL] = f"{log.final_text}\n\n(The task was:)\n{log.task}" if is_of_result else log.final_text
     else:
         unit_lines = [_mark_line(line, marks) for line in log.lines if line.is_event and line.seq in marks]
         data[UNIT] = _dialogue(unit_lines)
@@ -138,18 +148,40 @@ def task(
     return {"data": data, "meta": meta}
 
 
-def lines(trajectory: Trajectory) -> Iterator[Line]:
-    """Every event as lines: what was done and when, how it failed, and what it changed."""
+def lines(trajectory: Trajectory, views: Views = "team") -> Iterator[Line]:
+    """Every event as lines: what was done and when, how it failed, and what it changed in these views."""
     names = _names(trajectory)
-    changes, clock = Changes(trajectory.states, INDENT), Clock()
-    for event in trajectory.events:
+    for event in with_results(trajectory, views, names).events:
         if event.live_only:
             continue
-        for notice in event.notices:
-            yield Line("Environment", f"[{event.seq}] {NOTICE}{clean(notice.text)}", event.seq)
-        place = f"{event.seq}, {after}" if (after := clock.of(event)) else f"{event.seq}"
+        full = event if isinstance(event, FullEvent) else FullEvent.model_construct(**vars(event))
+        for author, text in _before(full):
+            yield Line(author, f"[{event.seq}] {clean(text)}", event.seq)
+        place = f"{event.seq}, {full.after}" if full.after else f"{event.seq}"
         yield Line(names[event.actor], f"[{place}] {clean(describe(event))}", event.seq, is_event=True)
-        yield from _changes(event, changes, names)
+        for author, text in _behind(full, names[event.actor]):
+            yield Line(author, f"[{event.seq}] {clean(text)}", event.seq)
+
+
+def _before(event: FullEvent) -> Iterator[tuple[str, str]]:
+    """Who said what before an event, and it is no part of it."""
+    for notice in event.notices:
+        yield "Environment", f"{NOTICE}{notice.text}"
+    for one in event.briefings:
+        since = " from here on" if one.path == NEWS else ""
+        whom = "agents" if one.view == "public" else one.view
+        yield "Instructions", f"{TOLD}{whom}{since})\n{one.text}"
+
+
+def _behind(event: FullEvent, name: str) -> Iterator[tuple[str, str]]:
+    """What an event's words do not say: what was done beside them, what came back and what it changed."""
+    if call := _beside(event):
+        yield name, f"▸ {call}"
+    for one in event.result or ():
+        what = "what came back" if one.path == RESULT else f"after it, in the state · {one.path}"
+        yield "State", f"{what}:\n{one.text}"
+    if event.result == ():
+        yield "State", "after it, the state is as it was"
 
 
 def _mark_line(line: Line, marks: dict[int, int]) -> Line:
@@ -190,14 +222,14 @@ def lines_near(whole: Sequence[Line], marks: set[int]) -> list[Line]:
 
 def describe(event: Event) -> str:
     """What happened, as text: a message byte for byte, anything else as a call with its arguments."""
-    if event.kind in ("message", "start") and event.text:
-        text = event.text
+    if _is_said(event):
+        text = event.text or ""
     else:
         text = " ".join(
             part for part in (_KINDS.get(event.kind, ""), _action(event), event.text or "") if part
         )
     if event.status == "failed":
-        text += f"\n✗ FAILED: {_shorten(event.error or 'no reason logged', STATE)}"
+        text += f"\n✗ FAILED: {event.error or 'no reason logged'}"
     return text
 
 
@@ -207,10 +239,10 @@ def final_state(trajectory: Trajectory) -> str:
     for event in trajectory.events:
         last.update(event.states)
     digest = last.get("public")
-    parts = leaves(trajectory.states.get(digest or ""), INDENT)
+    parts = leaves(trajectory.states.get(digest or ""), None)
     lasting = [(path, text) for path, text in parts if path.partition(".")[0] not in (RESULT, LOGGED)]
     if not lasting:
-        return "(the log holds no state of the shared work)"
+        return "(the log holds no state of the shared work: the log itself tells)"
     return clean("\n\n".join(f"{path}:\n{text}" for path, text in lasting))
 
 
@@ -249,7 +281,8 @@ def _anonymous_id(key: str) -> str:
 
 
 def _names(trajectory: Trajectory) -> dict[str, str]:
-    """Participants by their kind, numbered where there are several: names may tell the condition."""
+    """What lines call participants: their kind, numbered where there are several, since names may tell the
+    condition."""
     names: dict[str, str] = {}
     for kind in ("human", "agent", "environment"):
         having = [p.name for p in trajectory.participants if p.kind == kind]
@@ -258,32 +291,47 @@ def _names(trajectory: Trajectory) -> dict[str, str]:
     return names
 
 
-def _changes(event: Event, changes: Changes, names: dict[str, str]) -> Iterator[Line]:
-    """What an event changed in each view of the state, where the event does not say it itself."""
-    description = describe(event)
-    for change in changes.of(event):
-        whose = (
-            "shared state" if change.view == "public" else f"seen by {names.get(change.view, change.view)}"
-        )
-        if change.text.strip() not in description and not tells_verdict(event, change):
-            text = f"[{event.seq}] {whose} · {clean(change.path)}:\n{clean(_shorten(change.text, STATE))}"
-            yield Line("State", text, event.seq)
+def _is_said(event: Event) -> bool:
+    return event.kind in ("message", "start") and bool(event.text)
+
+
+def _calls(trajectory: Trajectory) -> Iterator[str]:
+    """The names of several of one kind, and those by which the log calls people; of a model's, nothing."""
+    kinds = Counter(one.kind for one in trajectory.participants)
+    titles = _names(trajectory)
+    for one in trajectory.participants:
+        is_of_several = kinds[one.kind] > 1
+        if one.name != one.model and (is_of_several or _is_called(one.name, trajectory)):
+            yield f"{titles[one.name]} goes by the name {one.name}"
+
+
+def _is_called(name: str, trajectory: Trajectory) -> bool:
+    """Whether a name that is no role stands in a log's words."""
+    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    return name.lower() not in _ROLES and any(word.search(event.text or "") for event in trajectory.events)
+
+
+def _beside(event: Event) -> str:
+    """What the action of who says something has beside the words, such as a cook's plan."""
+    arguments = beside(event) if _is_said(event) else {}
+    return _call(event.action.name, arguments) if event.action and arguments else ""
 
 
 def _action(event: Event) -> str:
     if event.action is None:
         return ""
-    arguments = ", ".join(f"{key}={_readable(value)}" for key, value in event.action.arguments.items())
-    return _shorten(f"{event.action.name}({arguments})", LONGEST)
+    if event.action.raw and not event.action.arguments:
+        return f"{event.action.name} {event.action.raw}".strip()
+    return _call(event.action.name, event.action.arguments)
+
+
+def _call(name: str, arguments: Mapping[str, JsonValue]) -> str:
+    return f"{name}({', '.join(f'{key}={_readable(value)}' for key, value in arguments.items())})"
 
 
 def _readable(value: JsonValue) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text.replace("\\n", "\n")
-
-
-def _shorten(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[:longest]} … ({len(text):,} characters)"
 
 
 def _dialogue(items: Sequence[Line]) -> JsonValue:

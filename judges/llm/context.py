@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...schemas import Action, Event
+from ...schemas.results import FullEvent, shorten, within
 from ...schemas.text import BYTES_PER_TOKEN
 from ..clients import Question
-from .results import PromptEvent, shorten, within
 
 SAFETY = 0.8
 """Share of a context that is filled by estimate, since the estimate may be short."""
@@ -67,11 +67,16 @@ class Context:
 
     def trim(self, event: Event, room: int) -> Event:
         """An event that is too long, cut for the room: the middle of each long text is left out."""
-        result, briefings = (event.result, event.briefings) if isinstance(event, PromptEvent) else (None, ())
-        parts = 1 + bool(event.action) + bool(result) + bool(briefings)
-        most = int(room * BYTES_PER_TOKEN * 0.9) // parts
-        text = event.text and _cut(event.text, most)
-        update: dict[str, object] = {"text": text, "action": event.action and _cut_action(event.action, most)}
+        result, briefings = (event.result, event.briefings) if isinstance(event, FullEvent) else (None, ())
+        extras = (event.action, event.error, event.notices, result, briefings)
+        most = int(room * BYTES_PER_TOKEN * 0.9) // (1 + sum(map(bool, extras)))
+        share = most // max(1, len(event.notices))
+        update: dict[str, object] = {
+            "text": event.text and _cut(event.text, most),
+            "error": event.error and _cut(event.error, most),
+            "action": event.action and _cut_action(event.action, most),
+            "notices": tuple(one.model_copy(update={"text": _cut(one.text, share)}) for one in event.notices),
+        }
         for name, changes in (("result", result), ("briefings", briefings)):
             if changes:
                 update[name] = within([replace(one, text=_cut(one.text, most)) for one in changes], most)

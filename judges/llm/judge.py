@@ -1,9 +1,10 @@
 """The language model judge: a codebook's prompt, answer form and parser as one object.
 
 What it sees of a unit is the codebook's context (or the one asked for): `none` the unit alone, as the
-paper's judge saw it, and of a whole trajectory what the team ended with; `preceding` also the events
+paper's judge saw it, and of a whole trajectory what the team ended with, or where the log does not hold
+that, every event; `preceding` also the events
 before it, never the future; `transcript` every event. Events are shown with what came of them
-(results.py). It never sees what only a (simulated) human saw or knew.
+(schemas/results.py). It never sees what only a (simulated) human saw or knew.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from functools import cached_property
 
 from ...schemas import UNCLEAR, Codebook, Event, Unit, Verdict, content_hash
 from ...schemas.codebook import ContextKind
+from ...schemas.results import HEAD, TAIL, shorten, task_of, without_briefings
+from ...schemas.text import count_of
 from ..clients import Message, Question, Reply
 from ..clients.protocol import ContextTooSmall, Form
 from . import quoting
 from .answers import Answer, answer_of
 from .context import Context
 from .prompts import rubric
-from .results import HEAD, TAIL, shorten, without_briefings
 
-REVISION = 5
+REVISION = 6
 """Revision of what is written here and in the prompts around a codebook, and of how events are shown; it is
 part of every judge's version."""
 OVERLAP = 0.2
@@ -77,7 +79,7 @@ class LLMJudge:
 
     def whole(self, case: Case) -> Piece:
         """The one question about a case, as long as it may be."""
-        return self._piece(case, self._context_events(case.unit))
+        return self._piece(case, self._context_events(case))
 
     def pieces(self, case: Case, context: Context) -> Iterator[Piece]:
         """The questions about a case that fit a model's context: one, or overlapping windows.
@@ -97,14 +99,15 @@ class LLMJudge:
                 f"{self.codebook.name!r}: its question alone takes about "
                 f"{context.tokens(empty.question) + before}"
             )
-        events = self._context_events(case.unit)
+        events = self._context_events(case)
         if not events:
             raise ContextTooSmall(f"the unit is longer than the model's context of {context.limit} tokens")
-        if self.context == "preceding" or self.codebook.unit != "trajectory":
-            yield self._piece(case, _last(events, case, context, room))
+        if self.codebook.unit != "trajectory":
+            nearest = _last(events, case, context, room)
+            yield self._piece(case, nearest, len(events) - len(nearest))
             return
         for window in windows(events, case, context, room):
-            yield self._piece(case, window)
+            yield self._piece(case, window, len(events) - len(window))
 
     def parse(self, reply: Reply, piece: Piece) -> list[Verdict]:
         """The verdicts of one answer; BadAnswer or Refused where it holds none."""
@@ -129,18 +132,22 @@ class LLMJudge:
         """Whether of the transcript only what comes before the unit is shown."""
         return self.context == "preceding" and unit.kind not in ("participant", "trajectory")
 
-    def _context_events(self, unit: Unit) -> tuple[Event, ...]:
-        if self.context == "none":
+    def _context_events(self, case: Case) -> tuple[Event, ...]:
+        unit, is_whole = case.unit, self.codebook.unit == "trajectory"
+        if self.context == "none" and (case.result is not None or not is_whole):
             return ()
-        if self.codebook.unit == "trajectory":
+        if is_whole:
             return unit.events
         events = unit.preceding() if self.shows_before(unit) else unit.transcript
         return tuple(event for event in events if not event.live_only)
 
-    def _piece(self, case: Case, events: tuple[Event, ...]) -> Piece:
+    def _piece(self, case: Case, events: tuple[Event, ...], left_out: int = 0) -> Piece:
         parts: list[str] = []
         if events:
             parts = [*background(case), quoting.transcript(events, case.unit.participants, case.mark)]
+            if left_out:
+                rest = count_of(left_out, "other event of the log is", "other events of the log are")
+                parts.append(f"{rest} left out for want of room. Rate what is shown.")
         parts += self.question_parts(case, alone=not events)
         question = Question((self._system, Message("user", "\n\n".join(parts))), self._form)
         return Piece(question, events or case.unit.events)
@@ -187,17 +194,24 @@ def background(case: Case) -> list[str]:
 
 
 def windows(events: Sequence[Event], case: Case, context: Context, room: int) -> Iterator[tuple[Event, ...]]:
-    """Runs of events that fit the room, each beginning with the end of the one before."""
+    """Runs of events that fit the room, each beginning with the end of the one before.
+
+    A short first event, which says the task, stands before all of them.
+    """
     sizes = [context.count(quoting.transcript([e], case.unit.participants, "")) for e in events]
+    opening = tuple(events[:1]) if sizes[0] <= room * OVERLAP else ()
     start = 0
     while start < len(events):
         end, size = start, 0
         while end < len(events) and (size + sizes[end] <= room or end == start):
             size += sizes[end]
             end += 1
-        yield tuple(events[start:end]) if size <= room else (context.trim(events[start], room),)
+        run = tuple(events[start:end]) if size <= room else (context.trim(events[start], room),)
+        yield (*opening, *run) if start else run
         if end == len(events):
             return
+        if opening and not start:
+            room -= sizes[0]
         back, overlap = end, 0
         while back - 1 > start and overlap + sizes[back - 1] <= room * OVERLAP:
             back -= 1
@@ -234,8 +248,7 @@ def _last(events: Sequence[Event], case: Case, context: Context, room: int) -> t
 
 
 def _result(case: Case) -> list[str]:
-    starts = [e.text for e in case.unit.events if e.kind == "start" and e.text]
-    task = quoting.block("task", starts[0] if starts else case.unit.task or "(not in the log)", case.mark)
+    task = quoting.block("task", task_of(case.unit.events, case.unit.task), case.mark)
     if case.result is None:
         return [task, "The log does not hold the final text."]
     return [task, quoting.block("final text", case.result, case.mark)]

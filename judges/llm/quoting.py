@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping
 
 from ...schemas import Event, Participant
 from ...schemas.changes import RESULT, Change
+from ...schemas.results import NEWS, FullEvent
 from ...schemas.text import INVISIBLE
-from .results import PromptEvent
 
 _TEMPLATE = re.compile(
     r"<(?=\|)|<(?=｜)|<(?=/?[A-Za-z_][\w.:-]{0,40}>)|<(?=</?SYS>>)|\[(?=/?g?[A-Z][A-Z_ ]{1,40}\])"
@@ -78,12 +78,13 @@ def who_is_who(actors: Iterable[str], names: Mapping[str, str]) -> list[str]:
 def event_lines(event: Event, who: str) -> str:
     """An event: number, actor and kind in a line of our own words, all that was said or done quoted below,
     and what came before it from others above."""
-    more = event if isinstance(event, PromptEvent) else None
+    more = event if isinstance(event, FullEvent) else None
     head = f"[{event.seq}] {who}: {event.kind}" + (" (failed)" if event.status == "failed" else "")
     parts = _notices(event)
     for one in more.briefings if more else ():
         is_rest = one.view == "public"  # how many more there are, which nobody was told
-        parts += ["(told to an agent:)", lines(one.text if is_rest else f"{one.view}: {one.text}")]
+        words = lines(one.text if is_rest else f"{one.view}: {one.text}")
+        parts += ["(told to an agent from here on:)" if one.path == NEWS else "(told to an agent:)", words]
     parts.append(f"{head}, {more.after}" if more and more.after else head)
     if event.text:
         parts.append(lines(event.text))

@@ -219,7 +219,7 @@ class _Source:
     """A trajectory that tasks are made of."""
 
     def __init__(self, trajectory: Trajectory, book: Codebook, background: str | None) -> None:
-        self.log = labelstudio_tasks.Log(trajectory, background)
+        self.log = labelstudio_tasks.Log(trajectory, background, book.views)
         whole = book.unit == "trajectory"
         self.units = {None if whole else events[0].seq: events for events in spans(trajectory, book.unit)}
         """seq of the unit's first event (None: the whole trajectory) -> its events."""

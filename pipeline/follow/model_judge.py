@@ -19,8 +19,8 @@ from ...judges.clients.protocol import Fatal
 from ...judges.llm import Budget, Patience
 from ...judges.llm.context import Context
 from ...judges.llm.limits import Limiter
-from ...judges.llm.results import with_results
 from ...schemas import Rating, Trajectory, Unit
+from ...schemas.results import with_results
 from ...schemas.text import count_of
 from ..judge import Scope, Summary
 from ..judge import model as model_judging

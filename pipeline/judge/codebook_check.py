@@ -81,6 +81,11 @@ def _notes(file: Path, book: Codebook) -> list[str]:
     if book.binary and book.positive.lower() in _NEGATIONS:
         first = f"the first of two labels is the one that is counted, and that is {book.positive!r}"
         notes.append(f"{file}: note: {first}: rates will be of it")
+    if book.unit == "trajectory" and book.context == "none":
+        notes.append(
+            f"{file}: note: it asks about what the team ended with, where the log holds that: with context = "
+            '"transcript" about the whole log'
+        )
     for code in book.codes:
         if not code.examples:
             notes.append(f"{file}: note: code {code.code} has no examples; raters agree better with some")

@@ -98,7 +98,7 @@ class Planner:
             if self.is_full:
                 break
             mark = nonce(self.secret, trajectory.id)
-            case = Case(unit, mark, result_of(trajectory), self.background(trajectory))
+            case = Case(unit, mark, trajectory.result, self.background(trajectory))
             key, copies_before = self._hashes.of(case), len(self.copies)
             repeats = [
                 repeat
@@ -151,11 +151,6 @@ class Planner:
     @property
     def _parameters(self) -> str:
         return canonical_json(self.maker.extra_fields["parameters"])
-
-
-def result_of(trajectory: Trajectory) -> str | None:
-    """The final text of the team's work, where the log holds it."""
-    return next((o.text for o in trajectory.outcomes if o.name == "result" and o.text is not None), None)
 
 
 def _share(total: int, parts: int, index: int) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...judges.llm.results import with_results
 from ...schemas import Trajectory
 from ...schemas.codebook import Views
+from ...schemas.results import with_results
 from ..store import Store
 from ..store.stream import Size, stream
 from .scope import HELD

@@ -9,14 +9,18 @@ from coaudit.schemas.clock import Clock, duration
 
 
 def told(*times: str | None) -> list[str]:
-    clock = Clock()
-    return [clock.of(Event(seq=seq, actor="agent", kind="wait", time=time)) for seq, time in enumerate(times)]
+    events = [Event(seq=seq, actor="agent", kind="wait", time=time) for seq, time in enumerate(times)]
+    clock = Clock.of_events(events)
+    return [clock.of(event) for event in events]
+
+
+START = "0 s after the start (said again once 30 s have passed)"
 
 
 def test_the_time_is_told_once_half_a_minute_has_passed_since_it_was_last_told() -> None:
     day = "2026-11-21T10:0"
     assert told(f"{day}0:00", f"{day}0:29", f"{day}0:31", f"{day}0:59", f"{day}1:01", f"{day}3:31.9") == [
-        "",
+        START,
         "",
         "31 s after the start",
         "",
@@ -29,15 +33,22 @@ def test_events_without_a_time_and_clocks_that_go_back_tell_nothing() -> None:
     at = "2026-11-21T10:00:00"
     assert told(None, at, "no time", "2026-11-21T09:00:00", "2026-11-21T10:01:00") == [
         "",
-        "",
+        START,
         "",
         "",
         "1 min after the start",
     ]
 
 
+def test_a_quick_session_is_told_from_a_log_without_times_and_from_one_with_a_single_time() -> None:
+    """Both said no time, so whether minutes had passed without a word was `unclear` in each of them."""
+    at = "2026-11-21T10:00:0"
+    assert told(f"{at}0", f"{at}7") == [START, ""]
+    assert told(f"{at}0", f"{at}0", None) == told(None, f"{at}0", None) == told(None, None, None) == [""] * 3
+
+
 def test_zones_are_reckoned_with_and_a_time_without_one_is_utc() -> None:
-    assert told("2026-11-21T10:00:00+02:00", "2026-11-21T08:01:00") == ["", "1 min after the start"]
+    assert told("2026-11-21T10:00:00+02:00", "2026-11-21T08:01:00") == [START, "1 min after the start"]
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ def test_actions_failures_and_what_they_changed_are_lines_of_their_own() -> None
     trajectory = small(edit).model_copy(update={"states": {"h1": {"editor": "a draft", "empty": ""}}})
     lines = list(tasks.lines(trajectory))
     assert lines[0].text == "[0] ▸ RUN(code=1/0)\n✗ FAILED: ZeroDivisionError"
-    assert [line.text for line in lines[1:]] == ["[0] shared state · editor:\na draft"]
+    assert [line.text for line in lines[1:]] == ["[0] after it, in the state · editor:\na draft"]
     assert tasks.final_state(trajectory) == "editor:\na draft\n\nempty:\n"
 
 

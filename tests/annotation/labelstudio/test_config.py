@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from coaudit.annotation.labelstudio import Server
+from coaudit.annotation.labelstudio.config import label_config
 from coaudit.pipeline import codebooks, units
 from coaudit.pipeline.annotate import draw, pull
 from coaudit.pipeline.ingest.measure import save
@@ -134,3 +135,13 @@ def test_a_failure_mode_is_marked_in_the_log_and_comes_back_with_its_event(
     (found,) = [row for row in human(store) if row["label"] == "present"]
     assert (found["code"], found["cites"]) == ("C.1", [task["data"]["seqs"][1]])
     assert sum(row["label"] == "absent" for row in human(store)) == 25
+
+
+@pytest.mark.parametrize("name", ["collaborative_errors", "dilemmas", "team_faults", "related_work_quality"])
+def test_a_question_about_the_log_shows_the_log_and_one_about_the_result_the_result(name: str) -> None:
+    """Builders and cooks were rated beside an empty "What the team ended with", their log folded up."""
+    text = label_config(codebooks.load(name))
+    log, result = (text.index(f'value="${part}"') for part in ("transcript", "final"))
+    is_of_result = name == "related_work_quality"
+    assert (result < log) == is_of_result
+    assert ("The log, from its beginning" in text) == is_of_result

@@ -14,7 +14,7 @@ from coaudit.pipeline.cli.sample_audit import samples
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
-from coaudit.schemas import Codebook, Maker, Trajectory, Verdict
+from coaudit.schemas import Action, Codebook, Maker, Outcome, Participant, Trajectory, Verdict
 from coaudit.schemas.event import Notice
 from tests.judges.teams import team
 
@@ -39,15 +39,102 @@ def test_lines_say_how_long_after_the_start_an_event_came_and_quotations_leave_i
     log = team(("human", "One?"), ("agent", "Two."), ("agent", "Three."))
     events = [e.model_copy(update={"time": time}) for e, time in zip(log.events[1:], times, strict=True)]
     shown = [line.text for line in tasks.lines(log.model_copy(update={"events": tuple(events)}))]
-    assert shown == ["[1] One?", "[2] Two.", "[3, 5 min after the start] Three."]
+    begin = "0 s after the start (said again once 30 s have passed)"
+    assert shown == [f"[1, {begin}] One?", "[2] Two.", "[3, 5 min after the start] Three."]
     book = codebooks.load("failures")
     mark = {"start": "2", "end": "2", "text": shown[2], "paragraphlabels": ["C.1 Silent start"]}
     given = [
         {"from_name": "evidence", "type": "paragraphlabels", "id": "x", "value": mark},
         {"from_name": "read", "type": "choices", "value": {"choices": [config.READ_TO_THE_END]}},
     ]
-    verdicts = answers.read(book, {"result": given}, [1, 2, 3]).verdicts
-    assert [(one.cites, one.quote) for one in verdicts if one.code == "C.1"] == [((3,), "Three.")]
+    for place, quote in ((2, "Three."), (0, "One?")):
+        mark |= {"start": f"{place}", "end": f"{place}", "text": shown[place]}
+        verdicts = answers.read(book, {"result": given}, [1, 2, 3]).verdicts
+        assert [(one.cites, one.quote) for one in verdicts if one.code == "C.1"] == [((place + 1,), quote)]
+
+
+def test_people_see_the_states_that_models_see_as_long_and_no_others() -> None:
+    """People saw 700 characters of what a tool gave back, models 2,000; people the prompt of each step and
+    what a simulated person alone knew, models neither; models what an action left as it was, and a call
+    that nobody could read, people neither. Agreement was not of two who saw the same."""
+    log = team(("agent", "SEARCH(Oslo)"), ("agent", "SEARCH(Oslo)"), ("human", "Stop."))
+    states: dict[str, Any] = {
+        "search": {"observation": f"BEGIN {'x' * 1800} END"},
+        "own": {"results": "Flight 7", "system": "You plan.", "prompt": "Step 1"},
+        "secret": {"wish": "MIDNIGHT"},
+    }
+    given = {1: {"public": "search", "agent": "own"}, 2: {"agent": "own"}, 3: {"human": "secret"}}
+    events = [e.model_copy(update={"states": given.get(e.seq, {})}) for e in log.events]
+    log = log.model_copy(update={"events": tuple(events), "states": states})
+    shown = [(line.author, line.text) for line in tasks.lines(log)]
+    assert shown[1:] == [
+        ("Instructions", "[1] (told to Agent)\nYou plan."),
+        ("Agent", "[1] ▸ SEARCH(text=Oslo)"),
+        ("State", f"[1] what came back:\nBEGIN {'x' * 1800} END"),
+        ("State", "[1] after it, in the state · results:\nFlight 7"),
+        ("Agent", "[2] ▸ SEARCH(text=Oslo)"),
+        ("State", "[2] after it, the state is as it was"),
+        ("Human", "[3] Stop."),
+    ]
+    (last,) = [line.text for line in tasks.lines(log, "all")][-1:]
+    assert last == "[3] after it, in the state · wish:\nMIDNIGHT"
+    first = tasks.Log(log).lines[1]
+    assert tasks.TOLD in first.text and first.seq == 1 and not first.is_event
+
+
+def test_what_a_speaker_does_beside_the_words_is_shown_where_models_see_it() -> None:
+    """Cooks say "Please cut it." and plan `request('cut(pumpkin)')`: people were asked about requests and
+    saw no plan, models did."""
+    log = team(("agent", "Please cut it."), ("agent", "Again."))
+    say = Action(name="say", arguments={"plan": "request('cut(pumpkin)')", "text": "Please"})
+    unread = Action(name="", raw="cut(pumpkin")
+    events = (
+        log.events[0],
+        log.events[1].model_copy(update={"action": say}),
+        log.events[2].model_copy(update={"kind": "action", "text": None, "action": unread}),
+    )
+    shown = [(line.text, line.is_event) for line in tasks.lines(log.model_copy(update={"events": events}))]
+    assert shown[1:] == [
+        ("[1] Please cut it.", True),
+        ("[1] ▸ say(plan=request('cut(pumpkin)'))", False),
+        ("[2] ▸ cut(pumpkin", True),
+    ]
+
+
+def test_names_are_told_where_the_log_calls_people_by_them_or_several_are_of_a_kind() -> None:
+    """Who of three agents "Coder" is, whom a person thanks and another blames, only models were told."""
+    log = team(("human", "Thanks, Coder."), ("agent", "Ask Ann."), ("env2", "Wait."))
+    kinds = {"human": "human", "agent": "agent", "environment": "environment"}
+    called = {
+        "human": "Ann",
+        "agent": "arm_a",
+        "environment": "environment",
+        "env2": "Coder",
+        "other": "gpt-x",
+    }
+    people = [
+        Participant.model_validate({"name": name, "kind": kinds.get(key, "agent"), "model": "gpt-x"})
+        for key, name in called.items()
+    ]
+    events = tuple(event.model_copy(update={"actor": called[event.actor]}) for event in log.events)
+
+    def who(*chosen: Participant) -> list[str]:
+        shown = tasks.Log(log.model_copy(update={"events": events, "participants": chosen}))
+        return [f"{line.author}: {line.text}" for line in shown.background_lines]
+
+    alone = "Who is who: Human goes by the name Ann"
+    assert who(*people[:3]) == [alone]
+    several = "\nAgent 1 goes by the name arm_a\nAgent 2 goes by the name Coder"
+    assert who(*people) == [alone + several]
+
+
+def test_of_a_result_people_see_the_text_that_models_see_and_the_task() -> None:
+    """People saw the library of papers beside it, and the topic in the folded log alone."""
+    result = Outcome(name="result", text="A fine section [1].")
+    log = team(("agent", "Done.")).model_copy(update={"outcomes": (result,)})
+    text = "A fine section [1].\n\n(The task was:)\nPlan a trip."
+    assert asked(codebooks.load("related_work_quality"), log)["final"] == text
+    assert asked(FAILURES, log)["final"] == "A fine section [1]."
 
 
 FAILURES = codebooks.load("failures")

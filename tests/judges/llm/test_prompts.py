@@ -9,6 +9,7 @@ import pytest
 from coaudit.judges.clients.protocol import ContextTooSmall
 from coaudit.judges.llm import Case, LLMJudge, quoting
 from coaudit.judges.llm.context import Context
+from coaudit.judges.llm.judge import Piece
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import cut
 from coaudit.schemas import Trajectory
@@ -61,10 +62,19 @@ def test_the_transcript_context_holds_every_event_and_says_which_is_rated() -> N
 
 
 def test_the_quality_judge_sees_the_task_and_the_final_text_only() -> None:
-    log = LOG.model_copy(update={"task": "related_work"})
+    query = Action(name="START", arguments={"query": "Bees", "task": "Plan a trip."})
+    events = (LOG.events[0].model_copy(update={"action": query}), *LOG.events[1:])
+    log = LOG.model_copy(update={"task": "related_work", "events": events})
     shown = ask(log, "related_work_quality", "none", None, result="A fine section [1].")
-    assert "| Plan a trip." in shown and "| A fine section [1]." in shown
+    assert "| Plan a trip.\n| query: Bees\n<<end" in shown and "| A fine section [1]." in shown
     assert "Blue Room" not in shown
+
+
+def test_where_the_log_does_not_hold_what_the_team_ended_with_the_log_is_shown() -> None:
+    """A codebook of one's own about whole chats, its context left out, was asked about nothing at all."""
+    log = LOG.model_copy(update={"task": "related_work"})
+    shown = ask(log, "related_work_quality", "none", None)
+    assert "Blue Room" in shown and shown.count("Plan a trip.") == 1
 
 
 def test_what_is_shared_leads_units_of_a_trajectory_differ_only_at_the_end() -> None:
@@ -203,12 +213,14 @@ def long_log() -> Trajectory:
     return team(*(("agent" if i % 2 else "human", f"message {i}: {'word ' * 60}") for i in range(60)))
 
 
-def pieces(limit: int | None) -> list[list[int]]:
+def asked(limit: int | None, context: ContextKind = "transcript") -> list[Piece]:
     codebook = codebooks.load("failures")
-    log = long_log()
-    (unit,) = cut(log, codebook)
-    found = LLMJudge(codebook, "transcript").pieces(Case(unit, MARK), Context(limit))
-    return [[event.seq for event in piece.events] for piece in found]
+    (unit,) = cut(long_log(), codebook)
+    return list(LLMJudge(codebook, context).pieces(Case(unit, MARK), Context(limit)))
+
+
+def pieces(limit: int | None, context: ContextKind = "transcript") -> list[list[int]]:
+    return [[event.seq for event in piece.events] for piece in asked(limit, context)]
 
 
 def test_a_trajectory_that_fits_is_judged_whole() -> None:
@@ -220,7 +232,24 @@ def test_a_longer_one_is_judged_in_overlapping_windows_that_leave_nothing_out() 
     assert len(windows) > 1
     assert sorted({seq for window in windows for seq in window}) == list(range(61))
     for one, other in itertools.pairwise(windows):
-        assert other[0] <= one[-1] < other[-1]
+        assert other[1] <= one[-1] < other[-1]
+
+
+def test_every_window_says_the_task_and_how_much_is_left_out() -> None:
+    """Windows after the first did not say the task that an agent may have disobeyed, nor that they are
+    parts: what stood in another window seemed never to have been done."""
+    for piece in asked(20_000):
+        prompt = piece.question.messages[1].content
+        assert prompt.count("[0] environment_1: start\n| Plan a trip.") == 1
+        rest = 61 - len(piece.events)
+        assert f"{rest} other events of the log are left out for want of room. Rate what is shown." in prompt
+    (whole,) = asked(None)
+    assert "left out" not in whole.question.messages[1].content
+
+
+def test_of_a_whole_trajectory_nothing_is_left_out_in_any_context() -> None:
+    """It comes before nothing: under `preceding` its first events were dropped where it was too long."""
+    assert pieces(20_000, "preceding") == pieces(20_000, "transcript")
 
 
 def test_a_context_that_does_not_hold_the_rubric_is_said_to_be_too_small() -> None:
@@ -230,10 +259,17 @@ def test_a_context_that_does_not_hold_the_rubric_is_said_to_be_too_small() -> No
 
 def test_one_event_beyond_any_window_is_shortened_in_its_middle() -> None:
     codebook = codebooks.load("failures")
-    (unit,) = cut(team(("human", "Begin."), ("agent", "x" * 400_000), ("human", "End.")), codebook)
+    log = team(("human", "Begin."), ("agent", "x" * 400_000), ("human", "End."))
+    notices = tuple(Notice(time=None, text=f"Wait. {'z' * 90_000}") for _ in range(2))
+    trouble = {"error": "y" * 90_000, "status": "failed", "notices": notices}
+    events = (*log.events[:2], log.events[2].model_copy(update=trouble), log.events[3])
+    (unit,) = cut(log.model_copy(update={"events": events}), codebook)
     context = Context(24_000)
+    prompts = ""
     for piece in LLMJudge(codebook, "transcript").pieces(Case(unit, MARK), context):
         assert context.fits(piece.question)
+        prompts += piece.question.messages[1].content
+    assert prompts.count("Wait. z") == 2 and "| error: yyy" in prompts
 
 
 def test_the_examples_of_the_codebook_are_in_its_prompt() -> None:

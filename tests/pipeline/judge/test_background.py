@@ -74,7 +74,7 @@ def test_people_are_told_the_same_before_the_log_begins(store: Store, tmp_path: 
     paths, _ = push.export(store, sample, tmp_path / "out")
     (path,) = (one for one in paths if one.suffix == ".json")
     for task in json.loads(path.read_text()):
-        first, second = task["data"]["transcript"][:2]
+        _, first, second = task["data"]["transcript"][:3]
         assert first["author"] == "Background" and "The order's recipe:" in first["text"]
         assert "Order: " in second["text"]
         assert len(task["data"]["seqs"]) == len(task["data"]["transcript"])

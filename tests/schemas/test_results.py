@@ -7,10 +7,10 @@ from typing import Any
 from coaudit.judges.clients import Reply
 from coaudit.judges.llm import Case, LLMJudge
 from coaudit.judges.llm.context import Context
-from coaudit.judges.llm.results import HEAD, TAIL, with_results
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import cut
 from coaudit.schemas import Participant, Trajectory
+from coaudit.schemas.results import HEAD, TAIL, with_results
 from tests.judges.teams import team
 
 BOOK = codebooks.load("dilemmas")
@@ -66,7 +66,8 @@ def test_a_prompt_says_how_long_after_the_start_an_event_came_with_and_without_s
     for prompt in (seen(log, {}), seen(log, states, public={1: "h", 2: "h"})):
         heads = [line for line in prompt.splitlines() if line.startswith("[")]
         assert [head.partition("action")[2] for head in heads[1:3]] == ["", ", 2 min 40 s after the start"]
-        assert sum("after the start" in head for head in heads) == 1
+        assert heads[0].endswith("start, 0 s after the start (said again once 30 s have passed)")
+        assert sum("after the start" in head for head in heads) == 2
         assert "(after it, the state is as it was)" not in prompt
 
 
@@ -227,12 +228,32 @@ def test_what_agents_were_told_stands_once_before_the_event_and_is_cut_for_a_sho
     prompt = judge.whole(case).question.messages[1].content
     before, _, rest = prompt.partition("[0] ")
     assert "(told to an agent:)\n| agent, helper: You plan." in before and "left out ...]" in before
-    assert "You plan" not in rest
+    assert rest.count("told to an agent") == 1
+    assert "(told to an agent from here on:)\n| agent: You plan, again.\n| no longer: You plan." in rest
     for limit in (3400, 3600):
         context = Context(limit)
         pieces = list(judge.pieces(case, context))
         assert len(pieces) > 1 and all(context.fits(piece.question) for piece in pieces)
         assert {event.seq for piece in pieces for event in piece.events} == {0, 1, 2}
+
+
+def test_of_instructions_that_change_in_mid_session_what_is_new_is_shown_where_it_begins() -> None:
+    """Only the first ones were: an agent that kept to its new ones seemed to disobey."""
+    log = team(*[("agent", f"SEARCH({n})") for n in range(5)])
+    rule, time = "Ask before you delete.", "It is {} o'clock."
+    texts = [f"{rule}\n{time.format(n)}" for n in (1, 1, 2)] + [time.format(2), f"{rule}\n{time.format(1)}"]
+    states = {f"{n}": {"system": text} for n, text in enumerate(texts)}
+    events = [e.model_copy(update={"states": {"agent": f"{e.seq - 1}"} if e.seq else {}}) for e in log.events]
+    full = with_results(log.model_copy(update={"events": tuple(events), "states": states})).events
+    told = [[(one.path, one.text) for one in getattr(event, "briefings", ())] for event in full]
+    assert told == [
+        [],
+        [("system", texts[0])],
+        [],
+        [("system, changed", "It is 2 o'clock.\nno longer: It is 1 o'clock.")],
+        [("system, changed", f"no longer: {rule}")],
+        [("system, changed", "as from event 1 on")],
+    ]
 
 
 def test_a_step_to_be_rated_is_shown_without_what_agents_were_told_before_it() -> None:
