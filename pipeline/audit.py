@@ -105,7 +105,7 @@ class Audit:
         """Read logs; `map` is a mapping's file, its text, or a shipped one's name. As `coaudit ingest`."""
         from .ingest import run
         from .systems import ReadOptions
-        from .systems.formats import mapping
+        from .systems.formats.fields import mapping
 
         source = None if map is None else str(map)
         text = source if source is None or "\n" in source else mapping.text_of(source)[0]
@@ -122,7 +122,7 @@ class Audit:
 
         SourceError where there is nothing that holds records.
         """
-        from .systems.formats import drafting, unclear
+        from .systems.formats.draft import drafting, unclear
 
         mapping = drafting.draft(Path(path))
         if not mapping.survey.records:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from coaudit.pipeline.analyze.totals import RATES
-from coaudit.pipeline.systems.formats import mapping
+from coaudit.pipeline.systems.formats.fields import mapping
 from coaudit.schemas.metric import BOUNDS
 from tests.conftest import ROOT, Coaudit
-from tests.pipeline.systems.formats.files import call_and_answer, one, outline, read, write_lines
+from tests.pipeline.systems.formats.logs import call_and_answer, one, outline, read, write_lines
 
 PAGE = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"<!-- example: (\w+) -->\n```\w+\n(.*?)```", PAGE, re.DOTALL))

@@ -108,6 +108,22 @@ def test_a_layer_sees_only_those_below() -> None:
 
 
 @pytest.mark.long
+def test_a_room_of_the_open_formats_sees_only_those_below() -> None:
+    formats = "pipeline.systems.formats."
+    rooms = {path.parent.name for module, path in house.modules().items() if module.startswith(formats)}
+    assert rooms == {"formats", *house.FORMATS}
+    wrong = [
+        f"{one.module}:{one.line} imports {one.target}"
+        for one in house.imports()
+        if one.module.startswith(formats) and one.target.startswith(formats)
+        for start, end in [(one.module.split(".")[3], one.target.split(".")[3])]
+        if start in house.FORMATS and start != end
+        if end not in house.FORMATS or house.FORMATS.index(start) >= house.FORMATS.index(end)
+    ]
+    assert not wrong
+
+
+@pytest.mark.long
 def test_no_modules_import_each_other_in_a_circle() -> None:
     assert not house.circles()
 

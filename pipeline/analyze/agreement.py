@@ -22,8 +22,8 @@ from ...schemas import GOLD, Agreement, JsonValue, Quarantined
 from ...schemas.text import bare, count_of, nfc
 from ..errors import SourceError, UsageError
 from ..store import Store
-from ..systems.formats import inputs
-from ..systems.formats.mapping import Input
+from ..systems.formats.fields.mapping import Input
+from ..systems.formats.files import inputs
 from .consistency import consistency
 from .matrices import rated_codes
 from .matrix import OUTSIDE, Population, Rated, chosen_books

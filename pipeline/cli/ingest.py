@@ -19,7 +19,7 @@ from ..ingest.rebuild import rebuild as make_anew
 from ..ingest.result import IngestResult
 from ..store import Store, trajectories
 from ..systems import ReadOptions
-from ..systems.formats import mapping
+from ..systems.formats.fields import mapping
 from ..systems.registry import system_of
 from .console import (
     ConditionOption,

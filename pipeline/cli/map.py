@@ -18,9 +18,9 @@ from ..ingest.discover import discover
 from ..store import disk
 from ..systems import ReadOptions
 from ..systems.base import walk
-from ..systems.formats import drafting
-from ..systems.formats.mapping import parse
-from ..systems.formats.unclear import open_questions, reason_unreadable
+from ..systems.formats.draft import drafting
+from ..systems.formats.draft.unclear import open_questions, reason_unreadable
+from ..systems.formats.fields.mapping import parse
 from .console import Json, emit, say, write_document
 from .trajectory import opening
 

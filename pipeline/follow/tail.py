@@ -26,7 +26,8 @@ from ..ingest.sources import Place, Source
 from ..store import Store, ledger
 from ..systems import ReadOptions
 from ..systems.base import ending
-from ..systems.formats import inputs, mapped
+from ..systems.formats.files import inputs
+from ..systems.formats.mapped.reader import SYSTEM as MAPPED
 from .sink import Sink
 
 NAMED = 5
@@ -388,7 +389,7 @@ def _ends_within_line(path: Path, system: str) -> bool:
     """Whether a text or table may be half written: half of its first turn would be another session's, and
     nothing in it says that it is half."""
     with contextlib.suppress(OSError):
-        if system == mapped.SYSTEM and path.is_file() and inputs.format_of(path) in ENDED_BY_LINES:
+        if system == MAPPED and path.is_file() and inputs.format_of(path) in ENDED_BY_LINES:
             with path.open("rb") as file:
                 file.seek(max(0, path.stat().st_size - 2))
                 return file.read(2).rstrip(b"\0")[-1:] not in (b"\n", b"\r", b"")  # UTF-16 has zeros behind

@@ -17,7 +17,7 @@ from ...schemas.trajectory import COPY
 from .. import codebooks
 from ..store import Store, constants, ledger
 from ..store.connection import register_table
-from ..systems.formats.mapped_values import moment
+from ..systems.formats.fields.values import moment
 
 AHEAD = timedelta(minutes=5)
 """How far another machine's clock may be ahead of ours."""

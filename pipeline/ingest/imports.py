@@ -21,9 +21,9 @@ from ..errors import SourceError
 from ..store import Store, dictionaries, ledger, rows
 from ..store.aside import parts, rows_aside
 from ..systems.base import numbered_lines, only_object, parse_json
-from ..systems.formats import inputs
-from ..systems.formats.excel import SHEET
-from ..systems.formats.mapping import Input
+from ..systems.formats.fields.mapping import Input
+from ..systems.formats.files import inputs
+from ..systems.formats.files.excel import SHEET
 from . import labels
 from .checks import Checker, Claim, Facts, Key, Names, Statement, key_of, statement_of
 from .remarks import NAME

@@ -20,9 +20,8 @@ from ...schemas.rating import RaterKind
 from ...schemas.text import bare, count_of
 from ..errors import SourceError
 from ..systems.base import items_until_failure
-from ..systems.formats import inputs, turns
-from ..systems.formats.mapping import Filter, Input, explanation
-from ..systems.formats.paths import (
+from ..systems.formats.fields.mapping import Filter, Input, explanation
+from ..systems.formats.fields.paths import (
     Condition,
     Getter,
     check_pattern,
@@ -32,6 +31,8 @@ from ..systems.formats.paths import (
     getter,
     steps,
 )
+from ..systems.formats.files import inputs
+from ..systems.formats.messages import turns
 
 FIELDS = (
     "trajectory",

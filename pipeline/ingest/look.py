@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from ..systems.formats import drafting
-from ..systems.formats.survey import Survey, survey_logs
+from ..systems.formats.draft import drafting
+from ..systems.formats.draft.survey import Survey, survey_logs
 
 KEYS = 8
 """At most so many keys of a record are named."""

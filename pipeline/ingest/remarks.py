@@ -12,8 +12,9 @@ from ...schemas import JsonValue, Trajectory, content_hash
 from ...schemas.event import EventColumns
 from ...schemas.text import count_of, shortened
 from ...schemas.trajectory import ParticipantKind
-from ..systems.formats import chat, marks
-from ..systems.formats.guess_roles import contrary_kinds
+from ..systems.formats.fields import marks
+from ..systems.formats.fields.roles import contrary_kinds
+from ..systems.formats.messages import chat
 from ..units import columns
 
 CONTINUE = 0.3

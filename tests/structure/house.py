@@ -22,6 +22,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("schemas", "pipeline.errors", "data"),
 )
 """From the roof to the ground. A room sees those on lower layers, never its neighbours."""
+FORMATS = ("draft", "mapped", "traces", "files", "messages", "fields")
+"""The rooms of pipeline.systems.formats, from the roof to the ground."""
 PARTICIPLES = frozenset(
     """
     acted added agreed answered asked became begun blotted born broken brought built called capped

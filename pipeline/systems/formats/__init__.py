@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from ..base import System
-from . import chat, inspect, mapped, native, openinference, otlp
+from . import inspect, native
+from .mapped import reader as mapped
+from .messages import chat
+from .traces import openinference, otlp
 
 __all__ = ["SYSTEMS"]
 

@@ -26,9 +26,10 @@ from typing import Any, cast
 from ....schemas import Quarantined, Trajectory
 from ....schemas.extras import pip_command
 from ..base import ReadOptions, json_file, quarantine_failure
-from . import contents, conversation
-from .conversation import Answer, Call, ChatMessage, Talk
-from .rules import Rules, rules
+from .fields import contents
+from .fields.rules import Rules, rules
+from .messages import conversation
+from .messages.conversation import Answer, Call, ChatMessage, Talk
 
 SYSTEM = "inspect"
 LOOK = 4096

@@ -26,7 +26,7 @@ from ....schemas import Event, Outcome, Participant, Quarantined, Trajectory
 from ....schemas.text import rule_of
 from ..base import ReadOptions, Span, ending, first_lines, json_lines, only_object, quarantine_failure
 from . import native_parts
-from .mapped_values import moment
+from .fields.values import moment
 from .native_parts import identity
 
 SYSTEM = native_parts.SYSTEM

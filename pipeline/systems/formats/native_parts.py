@@ -11,7 +11,7 @@ from typing import Any
 
 from ....schemas import content_hash
 from ..base import Span, parse_json, placed_lines
-from .interleaved import Extent, StrayLines, spans_of
+from .files.interleaved import Extent, StrayLines, spans_of
 
 SYSTEM = "coaudit"
 _PLAIN = re.compile(rb'\{"type":"(?:event|outcome)","trajectory":"([^"\\]+)",')

@@ -13,12 +13,13 @@ from pathlib import Path
 from ....schemas import Event, JsonValue, Participant, Quarantined, Trajectory, content_hash
 from ....schemas.trajectory import ParticipantKind
 from ..base import ReadOptions, expect, quarantine_failure
-from ..formats import contents, inputs
-from ..formats.guess_roles import role_of
-from ..formats.guess_text import pattern_of
-from ..formats.mapping import Input, Turns
-from ..formats.paths import decode_json
-from ..formats.turns import turns_of_text
+from ..formats.draft.text import pattern_of
+from ..formats.fields import contents
+from ..formats.fields.mapping import Input, Turns
+from ..formats.fields.paths import decode_json
+from ..formats.fields.roles import role_of
+from ..formats.files import inputs
+from ..formats.messages.turns import turns_of_text
 
 NAME = "mast"
 LOOK = 64 * 1024

@@ -17,10 +17,11 @@ from ....schemas import JsonValue, Outcome, Quarantined, Trajectory
 from ...codebooks import load
 from ...units import spans
 from ..base import Label, ReadOptions, expect, parse_json
-from ..formats import inputs, openinference
-from ..formats.mapping import Input
-from ..formats.otlp import PlacedTrajectory, conversations
-from ..formats.otlp_spans import Span
+from ..formats.fields.mapping import Input
+from ..formats.files import inputs
+from ..formats.traces import openinference
+from ..formats.traces.otlp import PlacedTrajectory, conversations
+from ..formats.traces.otlp_spans import Span
 
 NAME = "trail"
 COLUMNS = {"trace", "labels"}

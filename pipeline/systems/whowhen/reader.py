@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ....schemas import JsonValue, Quarantined, Trajectory
 from ..base import Label, ReadOptions, expect, json_file
-from ..formats import mapped
+from ..formats.mapped.reader import read as read_mapped
 
 NAME = "whowhen"
 LOOK = 64 * 1024
@@ -63,7 +63,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
     settings = options.model_copy(
         update={"map": MAP, "condition": options.condition or path.absolute().parent.name}
     )
-    for item in mapped.read(path, settings):
+    for item in read_mapped(path, settings):
         yield item if isinstance(item, Quarantined) else item.model_copy(update={"system": NAME})
 
 

@@ -11,7 +11,7 @@ from openpyxl import Workbook
 from coaudit.pipeline.errors import SourceError
 from coaudit.pipeline.ingest.imports import ratings
 from coaudit.pipeline.ingest.labels import LoggedLabel, parse, read
-from coaudit.pipeline.systems.formats import sheets
+from coaudit.pipeline.systems.formats.files import sheets
 from coaudit.schemas import Quarantined
 from tests.conftest import Coaudit
 from tests.pipeline.stores import made

@@ -29,7 +29,7 @@ from coaudit.pipeline.store.parcel import Parcel
 from coaudit.pipeline.systems import ReadOptions, base
 from coaudit.pipeline.systems.base import Span, line_spans, numbered_lines
 from coaudit.pipeline.systems.cogym.generate import generate
-from coaudit.pipeline.systems.formats import mapped
+from coaudit.pipeline.systems.formats.mapped import reader
 from coaudit.pipeline.systems.registry import system_of
 from coaudit.schemas import JsonValue, Trajectory, content_hash
 from tests.pipeline.stores import made, rows, take
@@ -236,7 +236,7 @@ def test_a_line_that_was_being_written_is_left_for_the_next_ingest(
         with log.open("a") as file:
             file.write(late[20:] + "\n" + event("b", 9) + "\n")
 
-    looked = mapped._last_records
+    looked = reader._last_records
 
     def overtaken(*given: Any) -> Any:
         result = looked(*given)
@@ -247,10 +247,10 @@ def test_a_line_that_was_being_written_is_left_for_the_next_ingest(
     if shared_out:
         parts = list(apart(log, 50))
         written()
-        read = [item for part in parts for item in mapped.read_span(log, options, part)]
+        read = [item for part in parts for item in reader.read_span(log, options, part)]
     else:
-        monkeypatch.setattr(mapped, "_last_records", overtaken)
-        read = list(mapped.read(log, options))
+        monkeypatch.setattr(reader, "_last_records", overtaken)
+        read = list(reader.read(log, options))
     assert [(one.native_id, len(one.events)) for one in read if isinstance(one, Trajectory)] == [
         *[("a", 3), ("b", 3)]
     ]

@@ -538,7 +538,11 @@ def test_a_judge_is_asked_of_the_sessions_that_a_codebook_is_for_and_nothing_els
 def test_a_judge_rates_the_sessions_that_where_names_and_later_the_others(
     coaudit: Coaudit, workspace: Path, endpoint: Endpoint
 ) -> None:
-    fields = ({"task": "a"}, {"task": "b", "tags": {"arm": "x"}}, {"task": "c", "tags": {"arm": "x"}})
+    fields: list[dict[str, Any]] = [
+        {"task": "a"},
+        {"task": "b", "tags": {"arm": "x"}},
+        {"task": "c", "tags": {"arm": "x"}},
+    ]
     fill(workspace, *(log.model_copy(update=own) for log, own in zip(chatter(3), fields, strict=True)))
     ask = judged(endpoint)
     n_units = coaudit(*ask, "--json", "--where", "task=a").json["rated"]

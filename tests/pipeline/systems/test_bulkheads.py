@@ -20,7 +20,7 @@ import pytest
 
 from coaudit.pipeline.store.columns import Columns
 from coaudit.pipeline.systems import ReadOptions
-from coaudit.pipeline.systems.formats import mapping
+from coaudit.pipeline.systems.formats.fields import mapping
 from coaudit.pipeline.systems.registry import SYSTEMS, measures
 from coaudit.schemas import Quarantined, Trajectory
 from tests.conftest import ROOT

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.systems.formats.files import one, outline, read
+from tests.pipeline.systems.formats.logs import one, outline, read
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

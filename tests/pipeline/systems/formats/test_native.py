@@ -21,7 +21,7 @@ from coaudit.pipeline.systems.formats import native, native_parts
 from coaudit.pipeline.systems.formats.native_parts import identity
 from coaudit.schemas import Quarantined, Trajectory
 from tests.pipeline.stores import made, rows, take
-from tests.pipeline.systems.formats.files import write_lines
+from tests.pipeline.systems.formats.logs import write_lines
 
 TEAM = [{"name": "bot", "kind": "agent"}, {"name": "eve", "kind": "human"}]
 OPTIONS = ReadOptions()

@@ -11,7 +11,7 @@ import pytest
 from coaudit.pipeline.systems.mast.annotations import code_of
 from coaudit.pipeline.systems.mast.reader import turns_of
 from tests.conftest import Coaudit
-from tests.pipeline.systems.formats.files import read
+from tests.pipeline.systems.formats.logs import read
 
 CHATDEV = (
     "[2025-01-01 10:00:00 INFO] Chief Product Officer: **go**\nA plan.\n"

@@ -12,7 +12,7 @@ from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.trail.reader import code_of, labels, read
 from coaudit.schemas import Quarantined, Trajectory
 from tests.conftest import Coaudit
-from tests.pipeline.systems.formats.test_openinference import nested
+from tests.pipeline.systems.formats.traces.test_openinference import nested
 
 ERRORS = [
     {"category": "Formatting Error", "location": "b", "description": "No end mark.", "impact": "LOW"},

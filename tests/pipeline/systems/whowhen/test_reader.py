@@ -11,7 +11,7 @@ import pytest
 from coaudit.pipeline.systems.whowhen.reader import labels
 from coaudit.schemas import Quarantined
 from tests.conftest import Coaudit
-from tests.pipeline.systems.formats.files import one
+from tests.pipeline.systems.formats.logs import one
 
 NAMES = ("Excel_Expert", "Computer_terminal", "Data_Expert", "Excel_Expert")
 ROLES = ("human", "Orchestrator (thought)", "Orchestrator (-> WebSurfer)", "WebSurfer")

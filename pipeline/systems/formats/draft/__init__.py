@@ -1,0 +1,3 @@
+"""A mapping drafted from what a look at the logs shows."""
+
+__all__: list[str] = []

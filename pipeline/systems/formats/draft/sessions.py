@@ -1,0 +1,188 @@
+"""Guesses which field of a table says of which session a record is."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from ..fields.paths import as_list
+from ..messages.turns import decode_value
+from .names import (
+    GROUPS,
+    NAMES,
+    PEOPLE,
+    PLACES,
+    SESSION,
+    SUBJECTS,
+    fields_named,
+    first_field,
+    is_time,
+    parent_of,
+    snake_case,
+)
+from .records import in_blocks, repeats, sessions_of, value_at
+from .result import Guess
+from .survey import PathSummary, Survey
+
+TALKS = SESSION[: SESSION.index("trajectory_id")]
+"""Names of the ids of sessions in which several talk in turn."""
+PROJECTS = (
+    "project_id",
+    "project_name",
+    "project",
+    "session_id",
+    "session_name",
+    "workspace_id",
+    "tenant_id",
+)
+"""Names of what traces are kept in; of LangSmith's runs a session is one."""
+DIFFERENT = 0.5
+"""Share of records with a question that is new in its session, above which they are rounds of sessions."""
+AGAIN = 0.1
+"""Share of records that repeat or extend the question before, below which they are."""
+OWN = {*NAMES["id"], "key", "hash", "name"}
+"""Names of the ids of anything: of what, says the object that they lie in."""
+
+
+def session_ids(survey: Survey, role: str | list[str] | None, depth: int = 1) -> list[PathSummary]:
+    """Fields of a table that say which session a record is of, the likeliest first; no id of a speaker's."""
+    candidates = [one for one in fields_named(survey.paths, SESSION, depth=depth) if repeats(one, survey)]
+    candidates = [
+        one for one in candidates if not any(_is_speaker_id(one, path, survey) for path in as_list(role)[:1])
+    ]
+    return sorted(
+        candidates, key=lambda one: snake_case(one.key) in OWN and snake_case(parent_of(one)) not in SESSION
+    )
+
+
+def with_project(path: str, survey: Survey) -> list[str]:
+    """[path of the id of a session], and behind it that of the project, where sessions of several ones share
+    an id."""
+    many = [one for one in sessions_of(survey, [path]) if len(one) > 1]
+    for one in fields_named(survey.paths, PROJECTS):
+        is_named = snake_case(one.key) in PROJECTS and one.path != path and one.count == len(survey.records)
+        if is_named and any(len({str(value_at(record, one.path)) for record in own}) > 1 for own in many):
+            return [path, one.path]
+    return [path]
+
+
+def group_ids(guess: Guess, survey: Survey) -> list[PathSummary]:
+    """At most one field of GROUPS as the session, noted in `by_values`: its values come in blocks, and
+    several speakers stand beside most."""
+    role = guess.event.get("role")
+    candidates = [
+        one
+        for one in fields_named(survey.paths, GROUPS, depth=0)
+        if snake_case(one.key) in {*GROUPS} - {*PLACES}
+    ]
+    candidates = [
+        one
+        for one in candidates
+        if one.path not in guess.mapped_paths and repeats(one, survey) and in_blocks(one, survey)
+    ]
+    candidates = [
+        one for one in candidates if not isinstance(role, str) or stands_with_several(one, role, survey)
+    ]
+    if candidates:
+        guess.by_values["native_id"] = candidates[0].path
+    return candidates[:1]
+
+
+def is_spoken_with(field: PathSummary, role: str, survey: Survey) -> bool:
+    """Whether a column of a table names people that others speak with: several speakers stand beside most of
+    them."""
+    return field in fields_named(survey.paths, SUBJECTS, depth=0) and stands_with_several(field, role, survey)
+
+
+def stands_with_several(field: PathSummary, role: str, survey: Survey, most: float = 0.6) -> bool:
+    """Whether several speakers stand beside most values of a column of a table."""
+    beside: dict[str, set[str]] = {}
+    for record in survey.records:
+        if (value := value_at(record, field.path)) and (speaker := value_at(record, role)):
+            beside.setdefault(str(value), set()).add(str(speaker))
+    return sum(len(speakers) > 1 for speakers in beside.values()) > most * len(beside)
+
+
+def _is_speaker_id(field: PathSummary, role: str, survey: Survey) -> bool:
+    """Whether an id is that of who speaks: it lies in the object that says who does, or one speaker alone
+    stands beside each of its values."""
+    if snake_case(field.key) not in OWN:
+        return False
+    parent = role.rpartition(".")[0]
+    alone = len(survey.paths[role].values) > 1 and not stands_with_several(field, role, survey, most=0)
+    return (parent != "" and field.path.rpartition(".")[0] == parent) or alone
+
+
+def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
+    """The field with the session of a record, which has a question (at that path) and its answer; None where
+    records are no rounds of sessions.
+
+    Without the id of a talk, rounds with a time are a talk of whoever asked.
+
+    In a session numbers do not fall, and there are several questions, most of them different. Hardly any
+    repeats the one before it under the same number, as rival answers or several ratings of an answer do, or
+    begins with it, as a history of all questions does.
+    """
+    candidates = [one for one in fields_named(survey.paths, TALKS, depth=0) if snake_case(one.key) in TALKS]
+    if any(is_time(one) for one in fields_named(survey.paths, NAMES["time"], depth=0)):
+        people = {*SUBJECTS, *PEOPLE}
+        candidates += [one for one in survey.paths.values() if snake_case(one.path) in people]
+    session = first_field([one for one in candidates if repeats(one, survey)])
+    if session is None:
+        return None
+    numbers = [
+        one.path for one in fields_named(survey.paths, NAMES["seq"], depth=0) if one.has_only("number")
+    ]
+    sessions: dict[str, list[dict[str, Any]]] = {}
+    for record in survey.records:
+        sessions.setdefault(str(value_at(record, session.path)), []).append(record)
+    questions = sum(
+        len({str(value_at(record, question)) for record in records}) for records in sessions.values()
+    )
+    is_ordered = all(
+        _rises([value_at(record, path) for record in records])
+        for records in sessions.values()
+        for path in numbers
+    )
+    pairs = [pair for records in sessions.values() for pair in pairwise(records)]
+    repetitions = sum(
+        all(value_at(a, path) == value_at(b, path) for path in (question, *numbers))
+        or _extends(value_at(a, question), value_at(b, question))
+        for a, b in pairs
+    )
+    is_dialogue = questions > DIFFERENT * len(survey.records) and repetitions < AGAIN * len(survey.records)
+    return session if is_ordered and is_dialogue else None
+
+
+def growing_session(survey: Survey, at: str) -> list[str]:
+    """[path of the id of a talk] that several records tell, each as far as it went, with the turns at `at`:
+    they are one session then, which counts once, as the last one has it; else empty."""
+    for one in fields_named(survey.paths, TALKS, depth=2):
+        if snake_case(one.key) not in TALKS or not repeats(one, survey):
+            continue
+        talks: dict[str, list[list[Any]]] = {}
+        for record in survey.records:
+            turns = decode_value(value_at(record, at))
+            talks.setdefault(str(value_at(record, one.path)), []).append(
+                turns if isinstance(turns, list) else []
+            )
+        if all(a == b[: len(a)] for versions in talks.values() for a, b in pairwise(versions)):
+            return [one.path]
+    return []
+
+
+def are_different(survey: Survey, question: str) -> bool:
+    """Whether most questions of all records are asked once."""
+    questions = {str(value_at(record, question)) for record in survey.records}
+    return len(questions) > DIFFERENT * len(survey.records)
+
+
+def _extends(before: Any, after: Any) -> bool:
+    """Whether a question begins with the one before it, and has more."""
+    texts = isinstance(before, str) and isinstance(after, str) and bool(before.strip())
+    return texts and len(after) > len(before) and after.startswith(before.strip())
+
+
+def _rises(values: list[Any]) -> bool:
+    numbers = [value for value in values if isinstance(value, (int, float))]
+    return all(a <= b for a, b in pairwise(numbers))

@@ -1,0 +1,3 @@
+"""Traces of OpenTelemetry and OpenInference as conversations."""
+
+__all__: list[str] = []

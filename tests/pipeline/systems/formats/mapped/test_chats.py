@@ -1,0 +1,140 @@
+"""Sessions that are mapped as messages of a chat API, with what each message says beside its words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipeline.systems.formats.draft.test_drafting import read_by_draft
+from tests.pipeline.systems.formats.logs import outline
+from tests.pipeline.systems.formats.shapes import as_json, as_lines, sentence
+
+
+def claude(*messages: dict[str, Any]) -> list[dict[str, Any]]:
+    head = {"sessionId": "s1", "isSidechain": False}
+    return [
+        {**head, "uuid": f"u{n}", "type": each["role"], "timestamp": f"2026-01-02T10:00:{n:02d}Z"}
+        | {"message": each}
+        for n, each in enumerate(messages)
+    ]
+
+
+def answered(name: str, *content: dict[str, Any], usage: dict[str, int]) -> dict[str, Any]:
+    return {"role": "assistant", "type": "message", "id": name, "content": [*content], "usage": usage}
+
+
+def test_what_a_person_answers_to_a_tool_that_asks_them_is_their_message(tmp_path: Path) -> None:
+    """As Claude Code has it."""
+    words = '"Which one?"="the red one, it\'s cheaper"'
+    result = (
+        f"User has answered your questions: {words}. You can now continue with the user's answers in mind."
+    )
+    asked = {"type": "tool_use", "id": "t1", "name": "AskUserQuestion", "input": {"questions": []}}
+    other = {"type": "tool_use", "id": "t2", "name": "Read", "input": {"file": "a"}}
+    lines = claude(
+        {"role": "user", "content": sentence(0)},
+        answered("m1", asked, usage={}),
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": result}]},
+        answered("m2", other, usage={}),
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t2", "content": result}]},
+    )
+    (run,) = read_by_draft(as_lines(tmp_path / "s1.jsonl", lines))
+    assert outline(run.events) == [
+        ("user", "message", sentence(0)),
+        ("assistant", "action", "AskUserQuestion"),
+        ("user", "message", words),
+        ("assistant", "action", "Read"),
+    ]
+    assert run.events[2].time == "2026-01-02T10:00:02Z"
+
+
+def test_tokens_of_an_answer_that_is_logged_in_parts_count_once(tmp_path: Path) -> None:
+    """As Claude Code has them: each part repeats the answer's usage, and the last one has all of it."""
+    cached = {"cache_creation_input_tokens": 10, "cache_read_input_tokens": 20}
+    call = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}
+    lines = claude(
+        {"role": "user", "content": sentence(0)},
+        answered(
+            "m1", {"type": "text", "text": "I look."}, usage={"input_tokens": 5, "output_tokens": 3, **cached}
+        ),
+        answered("m1", call, usage={"input_tokens": 5, "output_tokens": 9, **cached}),
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "red"}]},
+        answered("m2", {"type": "text", "text": "Red."}, usage={"input_tokens": 7, "output_tokens": 2}),
+    )
+    (run,) = read_by_draft(as_lines(tmp_path / "s1.jsonl", lines))
+    assert run.participant("assistant").tokens == {"prompt_tokens": 42, "completion_tokens": 11}
+
+
+def test_tokens_of_the_last_answer_alone_are_not_the_sessions(tmp_path: Path) -> None:
+    """As a proxy logs the calls of a chat: what a request repeats has no usage."""
+    said = [{"role": ("user", "assistant")[n % 2], "content": sentence(n)} for n in range(4)]
+    calls = [
+        {
+            "id": f"r{n}",
+            "request": {"model": "m-1", "messages": said[: 2 * n + 1]},
+            "response": answered(
+                f"m{n}",
+                {"type": "text", "text": sentence(2 * n + 1)},
+                usage={"input_tokens": 5, "output_tokens": 3},
+            ),
+        }
+        for n in range(2)
+    ]
+    (run,) = read_by_draft(as_lines(tmp_path / "calls.jsonl", calls))
+    assert [event.text for event in run.events] == [one["content"] for one in said]
+    assert run.participant("assistant").tokens == {}
+
+
+def test_a_person_who_answers_nothing_to_a_tool_that_asks_them_says_nothing(tmp_path: Path) -> None:
+    result = "User has answered your questions: . You can now continue with the user's answers in mind."
+    asked = {"type": "tool_use", "id": "t1", "name": "AskUserQuestion", "input": {"questions": []}}
+    lines = claude(
+        {"role": "user", "content": sentence(0)},
+        answered("m1", asked, usage={}),
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": result}]},
+    )
+    (run,) = read_by_draft(as_lines(tmp_path / "s1.jsonl", lines))
+    assert [event.text for event in run.events if event.kind == "message"] == [sentence(0)]
+
+
+@pytest.mark.parametrize("status", [True, False])
+def test_what_an_agent_handed_over_beside_a_task_is_said_once(tmp_path: Path, status: bool) -> None:
+    def said(role: str, words: str) -> dict[str, object]:
+        return {"role": role, "parts": [{"kind": "text", "text": words}], "messageId": words[:3]}
+
+    tasks = [
+        {
+            "id": f"t{n}",
+            "status": {"state": "completed", **({"message": said("agent", sentence(3))} if status else {})},
+            "history": [
+                *(said("user", f"{sentence(0)} {n}"), said("agent", sentence(1)), said("user", sentence(2))),
+                *([said("agent", sentence(3))] if status and n else []),
+            ],
+            "artifacts": [
+                {"name": name, "parts": [{"kind": "text", "text": words}]}
+                for name, words in (("plan", sentence(1)), ("report", sentence(5)))
+            ],
+        }
+        for n in range(2)
+    ]
+    for n, run in enumerate(read_by_draft(as_json(tmp_path / "tasks.json", tasks))):
+        end = [("assistant", "message", sentence(3))] if status else []
+        before, last = (end, []) if n else ([], end)
+        assert outline(run.events) == [
+            ("user", "message", f"{sentence(0)} {n}"),
+            ("assistant", "message", sentence(1)),
+            ("user", "message", sentence(2)),
+            *before,
+            ("assistant", "message", sentence(5)),
+            *last,
+        ]
+
+
+def test_artifacts_beside_messages_of_another_protocol_are_not_the_agents_words(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": sentence(0)}, {"role": "assistant", "content": sentence(1)}]
+    slides = {"title": "slides", "by": "user", "parts": [{"type": "text", "text": sentence(2)}]}
+    rows = [{"id": n, "messages": messages, "artifacts": [slides]} for n in range(2)]
+    for run in read_by_draft(as_json(tmp_path / "a.json", rows)):
+        assert [event.text for event in run.events] == [sentence(0), sentence(1)]
