@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,7 +11,8 @@ from itertools import pairwise
 from .event import Event
 
 STEP = 30
-"""Seconds that pass before the time is said again: codebooks ask for minutes."""
+"""Seconds to which times are rounded: codebooks ask for minutes, and a session that was followed live has
+times a second or two beside those of its folder; the same question would be asked of both."""
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -21,7 +23,7 @@ class Clock:
     is_running: bool
     """Whether the log has times that differ: one time, or the same for all, says nothing of its events."""
     _began: datetime | None = field(default=None, init=False)
-    _last: float = field(default=0.0, init=False)
+    _last: int = field(default=0, init=False)
 
     @classmethod
     def of_events(cls, events: Iterable[Event]) -> Clock:
@@ -31,17 +33,17 @@ class Clock:
         return cls(any(time != first for time in times))
 
     def of(self, event: Event) -> str:
-        """Such as `2 min 30 s after the start`; nothing before `STEP` has passed since it was last said, and
-        where the log has no time or goes back. The first time of a log says that it has times: where no
-        other follows, what happened was quick."""
+        """Such as `2 min 30 s after the start`, to the nearest `STEP`; nothing where that was said before, or
+        the log has no time or goes back. The first time of a log says that it has times: where no other
+        follows, what happened was quick."""
         now = moment(event.time) if self.is_running else None
         if now is None:
             return ""
         if self._began is None:
             self._began = now
-            return f"{duration(0)} after the start (said again once {duration(STEP)} have passed)"
-        seconds = (now - self._began).total_seconds()
-        if seconds < self._last + STEP:
+            return f"{duration(0)} after the start (times are to the nearest half minute)"
+        seconds = math.floor((now - self._began).total_seconds() / STEP + 0.5) * STEP
+        if seconds <= self._last:
             return ""
         self._last = seconds
         return f"{duration(seconds)} after the start"

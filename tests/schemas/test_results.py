@@ -65,8 +65,8 @@ def test_a_prompt_says_how_long_after_the_start_an_event_came_with_and_without_s
     states = {"h": {"observation": "Nothing."}}
     for prompt in (seen(log, {}), seen(log, states, public={1: "h", 2: "h"})):
         heads = [line for line in prompt.splitlines() if line.startswith("[")]
-        assert [head.partition("action")[2] for head in heads[1:3]] == ["", ", 2 min 40 s after the start"]
-        assert heads[0].endswith("start, 0 s after the start (said again once 30 s have passed)")
+        assert [head.partition("action")[2] for head in heads[1:3]] == ["", ", 2 min 30 s after the start"]
+        assert heads[0].endswith("start, 0 s after the start (times are to the nearest half minute)")
         assert sum("after the start" in head for head in heads) == 2
         assert "(after it, the state is as it was)" not in prompt
 

@@ -35,11 +35,11 @@ def test_people_are_no_more_told_what_a_reward_was_than_models_are(tmp_path: Pat
 
 
 def test_lines_say_how_long_after_the_start_an_event_came_and_quotations_leave_it_out() -> None:
-    times = ["2026-11-21T10:00:00Z", "2026-11-21T10:00:20Z", "2026-11-21T10:05:00Z"]
+    times = ["2026-11-21T10:00:00Z", "2026-11-21T10:00:10Z", "2026-11-21T10:05:00Z"]
     log = team(("human", "One?"), ("agent", "Two."), ("agent", "Three."))
     events = [e.model_copy(update={"time": time}) for e, time in zip(log.events[1:], times, strict=True)]
     shown = [line.text for line in tasks.lines(log.model_copy(update={"events": tuple(events)}))]
-    begin = "0 s after the start (said again once 30 s have passed)"
+    begin = "0 s after the start (times are to the nearest half minute)"
     assert shown == [f"[1, {begin}] One?", "[2] Two.", "[3, 5 min after the start] Three."]
     book = codebooks.load("failures")
     mark = {"start": "2", "end": "2", "text": shown[2], "paragraphlabels": ["C.1 Silent start"]}
