@@ -144,10 +144,17 @@ def _result(
 
 
 def _shown(event: Event, change: Change, titles: Mapping[str, str]) -> Change:
-    """A change within its length, with whose view it is where that is neither the team's nor the actor's."""
+    """A change within its length, with whose view it is where that is neither the team's nor the actor's.
+
+    Of a text that is too long, and was there before but for its end, the end: in the history of a notebook
+    what came of the last cell stands behind all others.
+    """
     is_clear = change.view in ("public", event.actor)
     path = change.path if is_clear else f"{titles.get(change.view, change.view)} sees {change.path}"
-    return replace(change, path=shorten(path, *PATH), text=shorten(change.text, HEAD, TAIL))
+    path, text = shorten(path, *PATH), change.text
+    if len(text) > HEAD + TAIL and change.growth:
+        path, text = f"{path}, continued", change.growth.lstrip("\n")
+    return replace(change, path=path, text=shorten(text, HEAD, TAIL))
 
 
 def _is_hidden(event: Event, change: Change) -> bool:

@@ -57,6 +57,23 @@ def test_what_an_event_says_itself_is_not_shown_again_as_a_change() -> None:
     assert prompt.count("in the state:") == 1 and "| editor: Day 1: Oslo. Day 2: Bergen.\n" in prompt
 
 
+def test_of_a_history_that_outgrew_its_room_what_came_last_is_shown_whole() -> None:
+    """Of a notebook's third cell the first one's output was shown, and the last 500 characters of its own."""
+    log = team(*(("agent", f"RUN({cell})") for cell in "abc"))
+    cells = [f"Code block:\n{cell}\nOutput:\n{cell * 900}!" for cell in "abc"]
+    histories = ["\n\n".join(cells[:count]) for count in (1, 2, 3)]
+    states = {str(i): {"history": text} for i, text in enumerate(histories)}
+    prompt = seen(log, states, public={1: "0", 2: "1", 3: "2"})
+    assert [prompt.count(cell * 900 + "!") for cell in "abc"] == [2, 1, 1]
+    assert "\n| history, continued: Code block:\n| c\n" in prompt and "left out" not in prompt
+    states["2"] = {"history": "c" * 900 + histories[1]}  # not grown at its end
+    changed = seen(log, states, public={1: "0", 2: "1", 3: "2"})
+    assert "continued" not in changed and "left out" in changed
+    lists = {str(i): {"found": [cell * 900 for cell in "abc"[: i + 1]]} for i in range(3)}
+    listed = seen(log, lists, public={1: "0", 2: "1", 3: "2"})
+    assert listed.count("a" * 900) == 2 and f'| found, continued: "{"c" * 900}"]' in listed
+
+
 def test_a_prompt_says_how_long_after_the_start_an_event_came_with_and_without_states() -> None:
     """Codebooks ask whether minutes passed without a word, and no prompt said when anything happened."""
     times = ["2026-11-21T10:00:00", "2026-11-21T10:00:10", "2026-11-21T10:02:40", None]
