@@ -19,15 +19,16 @@ from functools import cached_property
 from ...schemas import Codebook, Event, JsonValue, Trajectory, content_hash
 from ...schemas.changes import LOGGED, RESULT, leaves
 from ...schemas.codebook import Views
-from ...schemas.results import NEWS, FullEvent, beside, task_of, with_results
+from ...schemas.results import AGAIN, GONE, NEWS, PATH, FullEvent, beside, shorten, task_of, with_results
 from ...schemas.text import INVISIBLE
 from .config import EARLIER, FINAL, LATER, TRANSCRIPT, UNIT, WHOLE, is_folded, is_parted
 
 KEY = "coaudit_key"
 DISPUTED = "disputed"
 """Of a task that settles a dispute: the codes that it is about."""
-NOTICE, TOLD = "(notice) ", "(told to "
-"""Begin what an environment said before the event whose seq their line has, and what agents were told."""
+NOTICE, INSTRUCTIONS = "(notice) ", "Instructions"
+"""Begins what an environment said before the event whose seq its line has; the author of what agents were
+told before it."""
 NO_EVENT = -1
 """The seq of a line that shows none: what is marked there cites nothing."""
 AROUND = 4
@@ -168,9 +169,11 @@ def _before(event: FullEvent) -> Iterator[tuple[str, str]]:
     for notice in event.notices:
         yield "Environment", f"{NOTICE}{notice.text}"
     for one in event.briefings:
-        since = " from here on" if one.path == NEWS else ""
         whom = "agents" if one.view == "public" else one.view
-        yield "Instructions", f"{TOLD}{whom}{since})\n{one.text}"
+        if one.path == AGAIN:
+            yield INSTRUCTIONS, f"(told to {whom} again, as from event {one.text} on)"
+        else:
+            yield INSTRUCTIONS, f"({_TOLD.get(one.path, 'told to {}').format(whom)})\n{one.text}"
 
 
 def _behind(event: FullEvent, name: str) -> Iterator[tuple[str, str]]:
@@ -256,6 +259,7 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
+_TOLD = {NEWS: "told to {} from here on", GONE: "no longer told to {}"}
 _KINDS = {
     "start": "■ start",
     "wait": "… waits",

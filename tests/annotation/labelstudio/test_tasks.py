@@ -79,7 +79,7 @@ def test_people_see_the_states_that_models_see_as_long_and_no_others() -> None:
     (last,) = [line.text for line in tasks.lines(log, "all")][-1:]
     assert last == "[3] after it, in the state · wish:\nMIDNIGHT"
     first = tasks.Log(log).lines[1]
-    assert tasks.TOLD in first.text and first.seq == 1 and not first.is_event
+    assert first.author == tasks.INSTRUCTIONS and first.seq == 1 and not first.is_event
 
 
 def test_what_a_speaker_does_beside_the_words_is_shown_where_models_see_it() -> None:
