@@ -26,8 +26,8 @@ HEAD, TAIL = 1500, 500
 BRIEFING = "system"
 """The part of an agent's own view that holds what its model was told of its part before it began."""
 NEWS, GONE, AGAIN = "system, changed", "system, no longer", "system, again"
-"""The paths of what is new in that later, of what it says no longer, and of the number of the event from which
-on it was so before."""
+"""The paths of what is new in that later, of what it says no longer, and of the number of the event from
+which on it was so before."""
 PROMPTS = {"prompt", BRIEFING}
 """The parts of an agent's own view that hold what its model was told."""
 PATH = 120, 40

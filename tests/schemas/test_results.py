@@ -231,10 +231,8 @@ def test_what_agents_were_told_stands_once_before_the_event_and_is_cut_for_a_sho
     before, _, rest = prompt.partition("[0] ")
     assert "(told to an agent:)\n| agent, helper: You plan." in before and "left out ...]" in before
     assert rest.count("(told to an agent") == 1
-    assert (
-        "(told to an agent from here on:)\n| agent: You plan, again.\n(no longer told to an agent:)\n| agent: You"
-        in rest
-    )
+    assert "(told to an agent from here on:)\n| agent: You plan, again.\n" in rest
+    assert "(no longer told to an agent:)\n| agent: You plan." in rest
     for limit in (3400, 3600):
         context = Context(limit)
         pieces = list(judge.pieces(case, context))
