@@ -19,7 +19,7 @@ id of a session of `[event]` is a hash of its first event's time, which stands t
 MILLISECONDS = 1e11
 """A time above it (the year 5138 in seconds) counts milliseconds since 1970, or micro- or nanoseconds."""
 UTC_ZONE = " UTC"
-"""How BigQuery and Ruby end a time in place of an offset."""
+"""How BigQuery and Ruby end a time in place of an offset, and Go one behind it."""
 ENDLESS = 1e25
 """What no clock counts up to, whatever its unit."""
 
@@ -51,16 +51,22 @@ def seconds_of(value: Any) -> float | None:
     if isinstance(value, dict):
         return None if (date := _date_in(value)) is None else seconds_of(date)
     try:
-        when = datetime.fromisoformat(_with_offset(value))
+        when = datetime.fromisoformat(with_offset(value))
     except (TypeError, ValueError):
         return None
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
-def _with_offset(value: Any) -> Any:
+def with_offset(value: Any) -> Any:
     """A time that ends in UTC_ZONE with an offset in its place; any other value unchanged."""
-    is_named = type(value) is str and value.endswith(UTC_ZONE)
-    return f"{value.removesuffix(UTC_ZONE)}+00:00" if is_named else value
+    if type(value) is not str or not value.endswith(UTC_ZONE):
+        return value
+    local = value.removesuffix(UTC_ZONE).removesuffix(" +0000")
+    for time in (f"{local}+00:00", local):
+        with suppress(ValueError):
+            datetime.fromisoformat(time)
+            return time
+    return value
 
 
 def _date_in(value: dict[str, Any]) -> Any:
@@ -143,15 +149,20 @@ def tag(value: Any) -> str:
 
 
 def moment(value: Any) -> str | None:
+    """A time as ISO 8601, as `logged_time` reads it, with an offset in place of UTC_ZONE."""
+    return with_offset(logged_time(value))  # type: ignore[no-any-return]
+
+
+def logged_time(value: Any) -> str | None:
     """A time as ISO 8601: of a number, or a text that is one (SECONDS), in seconds or milliseconds since
-    1970; any other text unchanged but for UTC_ZONE; of MongoDB's object the time in it; None for NaN, an
-    empty cell. ValueError for any other value."""
+    1970; any other text unchanged; of MongoDB's object the time in it; None for NaN, an empty cell.
+    ValueError for any other value."""
     if value is None or value != value:
         return None
     if type(value) is str and ("-" in value or not SECONDS.fullmatch(value)):
-        return _with_offset(value)  # type: ignore[no-any-return]
+        return value
     if isinstance(value, dict) and isinstance(date := _date_in(value), (str, int)):
-        return moment(date)
+        return logged_time(date)
     seconds = seconds_of(value)
     if seconds is None:
         raise ValueError(f"time: expected a text or a number, got {describe(value)}")

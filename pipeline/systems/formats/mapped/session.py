@@ -16,7 +16,7 @@ from .....schemas.text import rule_of
 from .....schemas.trajectory import ParticipantKind, number_in
 from ..fields import contents, marks
 from ..fields.paths import decode_json
-from ..fields.values import as_hashable, describe, expect_text, moment, tag, utterance
+from ..fields.values import as_hashable, describe, expect_text, logged_time, tag, utterance, with_offset
 from .reading import HEAD, Fields, MappedSessions
 from .speakers import Speakers
 
@@ -223,7 +223,7 @@ class MappedSession:
             except ValueError as error:
                 self._refuse(self.place, f"{error}: kept without it", line)
                 return None
-        return moment(value)
+        return logged_time(value)
 
     def _implied_action(
         self, party: ParticipantKind, event: dict[str, Any], text: str | None
@@ -319,7 +319,7 @@ class MappedSession:
         native = native or sessions.default_id(self.line)
         first = Row(*self.events[0])
         moment = (first.actor, first.time, first.text)
-        # The id is a hash of the first event as it was cut out of its text, with the placeholder.
+        # The id is a hash of the first event as it was cut out of its text, with the placeholder and its zone.
         rows = (
             self.events
             if sessions.placeholder is None
@@ -355,7 +355,8 @@ def _events(rows: Sequence[tuple[Any, ...]]) -> Any:
     n = len(rows)
     seq, time, actor, kind, text, *action_columns, status, error, states = zip(*rows, strict=True)
     apart: list[Any] = [actor, kind, text, *action_columns, status, error, states]
-    columns = EventColumns(seq, [0] * n, [False] * n, time, *apart, [()] * n)  # type: ignore[call-arg]
+    times = [*map(with_offset, time)]
+    columns = EventColumns(seq, [0] * n, [False] * n, times, *apart, [()] * n)  # type: ignore[call-arg]
     return Events(columns) if columns.are_events() else columns.dictionaries()
 
 

@@ -16,6 +16,7 @@ import pytest
 from coaudit.pipeline.errors import SourceError
 from coaudit.pipeline.systems.formats.fields import mapping
 from coaudit.pipeline.systems.formats.messages import turns
+from coaudit.schemas import content_hash
 from tests.conftest import Coaudit
 from tests.pipeline.systems.formats.logs import one, outline, read, write_lines
 
@@ -131,6 +132,28 @@ def test_times_that_are_written_otherwise_are_read_as_the_mapping_says(tmp_path:
         3,
         "time: 'unknown' is not written as '%d.%m.%Y %H:%M': kept without it",
     )
+
+
+@pytest.mark.parametrize(
+    ("zone", "time"),
+    [
+        (" UTC", "2026-02-03 10:00:00+00:00"),
+        ("+02:00 UTC", "2026-02-03 10:00:00+02:00"),
+        (" +0000 UTC", "2026-02-03 10:00:00+00:00"),
+        (" CET UTC", "2026-02-03 10:00:00 CET UTC"),
+    ],
+)
+def test_a_zone_in_words_is_an_offset_and_no_part_of_what_an_id_is_a_hash_of(
+    tmp_path: Path, zone: str, time: str
+) -> None:
+    logged = f"2026-02-03 10:00:00{zone}"
+    line = {"session": "s", "role": "user", "text": "Go.", "at": logged}
+    mapping = SPEECH.replace(
+        "[event]", '[constants]\nsystem = "lab"\n[trajectory]\nnative_id = "session"\n[event]\ntime = "at"'
+    )
+    found = one("mapped", write_lines(tmp_path / "a.jsonl", line), map=mapping)
+    assert [event.time for event in found.events] == [time]
+    assert found.id == content_hash("lab", "s", ("user", logged, "Go."))[:16]
 
 
 @pytest.mark.parametrize("number", [float("inf"), float("-inf"), 10**400], ids=["inf", "-inf", "10**400"])
