@@ -2352,6 +2352,48 @@ def test_each_item_of_a_list_may_be_a_question_and_its_answer(tmp_path: Path, ro
     assert said_of(read_by_draft(as_json(tmp_path / "talks.json", talks))) == [ASKED, ASKED]
 
 
+@pytest.mark.parametrize("first", ["2026-01-02T10:00:0{n}.000Z", "participant (human player) {n}", "{n:036}"])
+def test_a_time_a_name_or_an_id_before_a_text_is_no_question(tmp_path: Path, first: str) -> None:
+    rounds = [[first.format(n=n % 2), sentence(n)] for n in range(4)]
+    talks = [{"pid": f"P{n}", "history": rounds} for n in range(2)]
+    run, _ = read_by_draft(as_json(tmp_path / "talks.json", talks))
+    assert [e.text for e in run.events] == [sentence(n) for n in range(4)]
+
+
+def test_an_agents_message_may_be_the_first_of_two(tmp_path: Path) -> None:
+    rounds = [
+        [{"id": "model", "text": sentence(n)}, {"id": "human", "text": sentence(n + 1)}] for n in (0, 2)
+    ]
+    talks = [{"pid": f"P{n}", "dialog": rounds} for n in range(2)]
+    run, _ = said_of(read_by_draft(as_json(tmp_path / "log.json", talks)))
+    assert run == [("agent" if n % 2 == 0 else "human", sentence(n)) for n in range(4)]
+
+
+@pytest.mark.parametrize("keys", [("speaker", "text"), ("role", "content")])
+@pytest.mark.parametrize("mark", ["", " {n}"])
+def test_a_talk_comes_before_questions_and_answers_beside_it(
+    tmp_path: Path, keys: tuple[str, str], mark: str
+) -> None:
+    def record(n: int) -> dict[str, Any]:
+        questions = [
+            {"question": f"{sentence(k)}{mark.format(n=n)}", "answer": f"Rather so. {n} {k}"}
+            for k in range(12)
+        ]
+        talk = [dict(zip(keys, (("user", "bot")[k % 2], sentence(k)), strict=True)) for k in range(4)]
+        return {"pid": f"P{n}", "exit": questions, "log_of_chat": talk}
+
+    runs = read_by_draft(as_json(tmp_path / "log.json", [record(n) for n in range(3)]))
+    assert said_of(runs) == [ASKED] * 3
+
+
+def test_the_same_questions_in_every_list_are_a_questionnaire(tmp_path: Path) -> None:
+    answers = [
+        [{"question": sentence(k), "answer": f"Rather so. {n} {k}"} for k in range(4)] for n in range(3)
+    ]
+    records = [{"pid": f"P{n}", "answers": one} for n, one in enumerate(answers)]
+    assert draft(as_json(tmp_path / "log.json", records)).guess.shape == "nothing"
+
+
 def test_rounds_in_a_list_have_the_times_of_their_items(tmp_path: Path) -> None:
     rounds = [[None, sentence(0)], [sentence(1), sentence(2)]]
     talks = [{"pid": f"P{n}", "history": rounds} for n in range(2)]
