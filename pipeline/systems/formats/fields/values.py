@@ -20,6 +20,7 @@ MILLISECONDS = 1e11
 """A time above it (the year 5138 in seconds) counts milliseconds since 1970, or micro- or nanoseconds."""
 UTC_ZONE = " UTC"
 """How BigQuery and Ruby end a time in place of an offset."""
+_ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?")
 ENDLESS = 1e25
 """What no clock counts up to, whatever its unit."""
 
@@ -58,9 +59,11 @@ def seconds_of(value: Any) -> float | None:
 
 
 def _with_offset(value: Any) -> Any:
-    """A time that ends in UTC_ZONE with an offset in its place; any other value unchanged."""
-    is_named = type(value) is str and value.endswith(UTC_ZONE)
-    return f"{value.removesuffix(UTC_ZONE)}+00:00" if is_named else value
+    """A time of ISO 8601 that ends in UTC_ZONE with an offset in its place; any other value unchanged."""
+    if type(value) is not str or not value.endswith(UTC_ZONE):
+        return value
+    time = value.removesuffix(UTC_ZONE).removesuffix(" +0000")  # Go writes both
+    return f"{time}+00:00" if _ISO_TIME.fullmatch(time) else value
 
 
 def _date_in(value: dict[str, Any]) -> Any:
