@@ -388,7 +388,8 @@ def item_pairs(survey: Survey, path: str) -> dict[str, str]:
     for end in ("", ".text"):
         two = [survey.paths.get(f"{inside}{place}{end}") for place in "01"]
         longer = f"{inside}2{end}" in survey.paths
-        if not longer and all(one and is_utterance(one) and one.mean_length > NAME for one in two):
+        has_names = two[0] is not None and _are_names_or_times(two[0])
+        if not longer and not has_names and all(map(_is_long_utterance, two)):
             return {role: f"{inside}{place}{end}" for place, role in enumerate(("user", "assistant"))}
     fields: dict[str, str] = {}
     for names, role in PAIRS[1:]:
@@ -396,9 +397,21 @@ def item_pairs(survey: Survey, path: str) -> dict[str, str]:
         if one := next((one for one in texts if one and one.kinds["text"] and is_utterance(one)), None):
             fields[role] = one.path
     others = [one for one in fields_named(survey.paths, NAMES["role"], inside) if is_speaker(one)]
-    has_acts = any(fields_named(survey.paths, (*NAMES["action"], *dialects.CALLED), inside, depth=0))
+    acts = (*NAMES["action"], *NAMES["result"], *dialects.CALLED)
+    has_acts = any(
+        one.path not in fields.values() for one in fields_named(survey.paths, acts, inside, depth=0)
+    )
     is_pair = len(fields) == 2 and not has_acts and not others
     return fields if is_pair and min(survey.paths[one].count for one in fields.values()) > 1 else {}
+
+
+def _are_names_or_times(field: PathSummary) -> bool:
+    """Whether the first of two texts may be who says the second, or when, whatever its length."""
+    return is_time(field) or (is_speaker(field) and len(field.values) > 1)
+
+
+def _is_long_utterance(field: PathSummary | None) -> bool:
+    return field is not None and is_utterance(field) and field.mean_length > NAME
 
 
 def set_item_pairs(guess: Guess, survey: Survey, path: str, fields: dict[str, str]) -> None:
