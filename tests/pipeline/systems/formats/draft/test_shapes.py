@@ -2537,3 +2537,14 @@ def test_steps_with_a_prompt_an_answer_and_an_observation_keep_the_observation(t
         as_lines(tmp_path / "log.jsonl", [{"id": f"c{c}", "steps": steps} for c in range(3)])
     )
     assert all(f"Seen {n}" in str(run) for run in runs for n in range(4))
+
+
+def test_tokens_of_an_input_are_no_arguments(tmp_path: Path) -> None:
+    steps = [
+        {"thought": sentence(n), "action": "search", "input_tokens": 12 + n, "observation": sentence(n + 2)}
+        for n in range(3)
+    ]
+    runs = read_by_draft(
+        as_lines(tmp_path / "log.jsonl", [{"id": f"c{c}", "steps": steps} for c in range(3)])
+    )
+    assert {str(event.action.arguments) for run in runs for event in run.events if event.action} == {"{}"}
