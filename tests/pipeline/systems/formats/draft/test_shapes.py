@@ -2548,3 +2548,18 @@ def test_tokens_of_an_input_are_no_arguments(tmp_path: Path) -> None:
         as_lines(tmp_path / "log.jsonl", [{"id": f"c{c}", "steps": steps} for c in range(3)])
     )
     assert {str(event.action.arguments) for run in runs for event in run.events if event.action} == {"{}"}
+
+
+def test_parts_of_a_step_are_no_rival_answers(tmp_path: Path) -> None:
+    kinds = ("user_message", "run", "tool", "tool", "assistant_message")
+    steps = [
+        {
+            "id": f"i{n}",
+            "parentId": None if n == 0 else f"i{min(n - 1, 1)}",
+            "type": kind,
+            "output": sentence(n),
+        }
+        for n, kind in enumerate(kinds)
+    ]
+    log = as_json(tmp_path / "log.json", [{"id": f"t{t}", "steps": steps} for t in range(2)])
+    assert "rival" not in draft(log).text
