@@ -167,7 +167,9 @@ def growing_session(survey: Survey, at: str) -> list[str]:
             talks.setdefault(str(value_at(record, one.path)), []).append(
                 turns if isinstance(turns, list) else []
             )
-        if all(a == b[: len(a)] for versions in talks.values() for a, b in pairwise(versions)):
+        pairs = [pair for versions in talks.values() for pair in pairwise(versions)]
+        is_growing = any(len(a) < len(b) for a, b in pairs)  # else each may be another rating of the talk
+        if is_growing and all(a == b[: len(a)] for a, b in pairs):
             return [one.path]
     return []
 

@@ -401,7 +401,10 @@ def item_pairs(survey: Survey, path: str) -> dict[str, str]:
         if one := next((one for one in texts if one and one.kinds["text"] and is_utterance(one)), None):
             fields[role] = one.path
     others = [one for one in fields_named(survey.paths, NAMES["role"], inside) if is_speaker(one)]
-    has_acts = any(fields_named(survey.paths, (*NAMES["action"], *dialects.CALLED), inside, depth=0))
+    acts = (*NAMES["action"], *NAMES["result"], *dialects.CALLED)
+    has_acts = any(
+        one.path not in fields.values() for one in fields_named(survey.paths, acts, inside, depth=0)
+    )
     is_pair = len(fields) == 2 and not has_acts and not others
     is_pair = is_pair and min(survey.paths[one].count for one in fields.values()) > 1
     return fields if is_pair and not _ask_the_same(survey, path, fields) else {}

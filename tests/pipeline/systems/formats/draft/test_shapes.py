@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from coaudit.pipeline.systems.formats.messages.turns import events_in
 from coaudit.schemas import Action, Quarantined, Trajectory
 from tests.pipeline.systems.formats.draft.test_drafting import read_by_draft
 from tests.pipeline.systems.formats.logs import one, outline, write_lines
-from tests.pipeline.systems.formats.shapes import as_json, as_lines, as_text, sentence
+from tests.pipeline.systems.formats.shapes import SAID, as_json, as_lines, as_text, sentence
 
 
 def test_an_id_that_comes_again_in_every_list_is_who_speaks(tmp_path: Path) -> None:
@@ -2318,6 +2319,22 @@ def test_german_columns_say_who_speaks_and_what(tmp_path: Path) -> None:
     assert {(p.name, p.kind) for p in talks[0].participants} == {("Nutzer", "human"), ("Assistent", "agent")}
 
 
+def test_nicknames_and_directions_do_not_hide_a_name_with_a_flag_and_a_role(tmp_path: Path) -> None:
+    people = (("ada", "Ada", False), ("clyde", "Clyde", True), ("max", "Max", False))
+    authors = [{"name": name, "nickname": nickname, "isBot": is_bot} for name, nickname, is_bot in people]
+    messages = [{"content": sentence(n), "author": authors[n % 3]} for n in range(9)]
+    talk = read_by_draft(as_json(tmp_path / "a" / "general.json", {"messages": messages}))[0]
+    kinds = {(one.name, one.kind) for one in talk.participants}
+    assert kinds == {("ada", "human"), ("clyde", "agent"), ("max", "human")}
+
+    rows = [
+        {"session_id": "s", "type": ("user", "bot")[n % 2], "text": sentence(n), "direction": way}
+        for n, way in enumerate(("outgoing", "incoming") * 4)
+    ]
+    talk = read_by_draft(as_lines(tmp_path / "b" / "log.jsonl", rows))[0]
+    assert {(one.name, one.kind) for one in talk.participants} == {("user", "human"), ("bot", "agent")}
+
+
 def said_of(runs: list[Trajectory]) -> list[list[tuple[str, str | None]]]:
     """(kind of who speaks, what was said) of each event of each run."""
     kinds = [{p.name: p.kind for p in run.participants} for run in runs]
@@ -2558,3 +2575,81 @@ def test_what_a_bot_utters_is_a_message_and_not_an_action(tmp_path: Path) -> Non
     for run in read_by_draft(tmp_path):
         assert [e.text for e in run.events if e.kind == "message"] == [sentence(n) for n in range(4)]
         assert [e.action.name for e in run.events if e.action] == ["action_listen", "utter_answer"]
+
+
+def test_sessions_beside_examples_that_begin_as_they_do_are_sessions(tmp_path: Path) -> None:
+    def talk(*said: str) -> list[dict[str, str]]:
+        return [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(said)]
+
+    episodes = [{"id": f"e{n}", "messages": talk(SAID[0], sentence(n), SAID[2])} for n in range(4)]
+    log = {"examples": talk(SAID[0], SAID[3]), "episodes": episodes}
+    runs = read_by_draft(as_json(tmp_path / "log.json", log))
+    assert [(run.native_id, len(run.events)) for run in runs] == [(f"e{n}", 3) for n in range(4)]
+
+
+def test_ratings_of_a_talk_by_several_are_no_talk_that_grew(tmp_path: Path) -> None:
+    rows = [
+        {
+            "conversation_id": c,
+            "rater": f"r{n}",
+            "rating": n,
+            "talk": [["user", SAID[0]], ["bot", f"{SAID[1]} {c}"]],
+        }
+        for c in "ab"
+        for n in range(3)
+    ]
+    runs = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
+    assert len({run.id for run in runs}) == 6
+
+
+@pytest.mark.parametrize(
+    "firsts",
+    [
+        ("Professor Ada Lovelace of London", "The Assistant of the laboratory"),
+        [f"2026-03-01T10:00:0{n}.123456+00:00" for n in range(4)],
+    ],
+    ids=["names", "times"],
+)
+def test_a_name_or_a_time_before_a_text_is_nothing_said(tmp_path: Path, firsts: Sequence[str]) -> None:
+    rows = [
+        {"id": f"c{c}", "talk": [[firsts[n % len(firsts)], f"{sentence(n)} {c}"] for n in range(4)]}
+        for c in range(3)
+    ]
+    runs = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
+    assert [len(run.events) for run in runs] == [4, 4, 4]
+
+
+def test_steps_with_a_prompt_an_answer_and_an_observation_keep_the_observation(tmp_path: Path) -> None:
+    steps = [
+        {"prompt": sentence(n), "response": sentence(n + 1), "observation": f"Seen {n}"} for n in range(4)
+    ]
+    runs = read_by_draft(
+        as_lines(tmp_path / "log.jsonl", [{"id": f"c{c}", "steps": steps} for c in range(3)])
+    )
+    assert all(f"Seen {n}" in str(run) for run in runs for n in range(4))
+
+
+def test_tokens_of_an_input_are_no_arguments(tmp_path: Path) -> None:
+    steps = [
+        {"thought": sentence(n), "action": "search", "input_tokens": 12 + n, "observation": sentence(n + 2)}
+        for n in range(3)
+    ]
+    runs = read_by_draft(
+        as_lines(tmp_path / "log.jsonl", [{"id": f"c{c}", "steps": steps} for c in range(3)])
+    )
+    assert {str(event.action.arguments) for run in runs for event in run.events if event.action} == {"{}"}
+
+
+def test_parts_of_a_step_are_no_rival_answers(tmp_path: Path) -> None:
+    kinds = ("user_message", "run", "tool", "tool", "assistant_message")
+    steps = [
+        {
+            "id": f"i{n}",
+            "parentId": None if n == 0 else f"i{min(n - 1, 1)}",
+            "type": kind,
+            "output": sentence(n),
+        }
+        for n, kind in enumerate(kinds)
+    ]
+    log = as_json(tmp_path / "log.json", [{"id": f"t{t}", "steps": steps} for t in range(2)])
+    assert "rival" not in draft(log).text
