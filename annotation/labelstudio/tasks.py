@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ...schemas import Codebook, Event, JsonValue, Trajectory, content_hash
+from ...schemas import Action, Codebook, Event, JsonValue, Trajectory, content_hash
 from ...schemas.changes import LOGGED, RESULT, leaves
 from ...schemas.codebook import Views
 from ...schemas.results import NEWS, FullEvent, beside, task_of, with_results
@@ -39,6 +39,8 @@ CONTEXTS = ("transcript", "preceding", "unit")
 _HASHED = re.compile(r"[0-9a-f]{16,32}(-[0-9a-f]{6})?")
 _ROLES = {"user", "human", "agent", "assistant", "environment", "system"}
 """Names that say no more than what somebody is."""
+_ESCAPE = re.compile(r"\\.")
+"""An escape in JSON: a backslash of the text itself has two."""
 _HIDDEN = re.compile(f"[{INVISIBLE}\ud800-\udfff]")
 
 
@@ -225,11 +227,12 @@ def describe(event: Event) -> str:
     if _is_said(event):
         text = event.text or ""
     else:
-        text = " ".join(
-            part for part in (_KINDS.get(event.kind, ""), _action(event), event.text or "") if part
-        )
+        call = event.action and _call(event.action, event.action.arguments)
+        text = " ".join(part for part in (_KINDS.get(event.kind), call, event.text) if part)
     if event.status == "failed":
         text += f"\n✗ FAILED: {event.error or 'no reason logged'}"
+    elif event.error:
+        text += f"\n✗ error: {event.error}"
     return text
 
 
@@ -313,25 +316,26 @@ def _is_called(name: str, trajectory: Trajectory) -> bool:
 
 def _beside(event: Event) -> str:
     """What the action of who says something has beside the words, such as a cook's plan."""
-    arguments = beside(event) if _is_said(event) else {}
-    return _call(event.action.name, arguments) if event.action and arguments else ""
-
-
-def _action(event: Event) -> str:
-    if event.action is None:
+    if event.action is None or not _is_said(event):
         return ""
-    if event.action.raw and not event.action.arguments:
-        return f"{event.action.name} {event.action.raw}".strip()
-    return _call(event.action.name, event.action.arguments)
+    arguments = beside(event)
+    is_unread = event.action.raw and not event.action.arguments
+    return _call(event.action, arguments) if arguments or is_unread else ""
 
 
-def _call(name: str, arguments: Mapping[str, JsonValue]) -> str:
-    return f"{name}({', '.join(f'{key}={_readable(value)}' for key, value in arguments.items())})"
+def _call(action: Action, arguments: Mapping[str, JsonValue]) -> str:
+    """An action with some of its arguments, or as it was logged where it has none."""
+    if action.raw and not action.arguments:
+        return f"{action.name} {action.raw}".strip()
+    return f"{action.name}({', '.join(f'{key}={_readable(value)}' for key, value in arguments.items())})"
 
 
 def _readable(value: JsonValue) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text.replace("\\n", "\n")
+    """A text as it is, anything else as JSON with its breaks of lines as such."""
+    if isinstance(value, str):
+        return value
+    text = json.dumps(value, ensure_ascii=False)
+    return _ESCAPE.sub(lambda match: "\n" if match[0] == r"\n" else match[0], text)
 
 
 def _dialogue(items: Sequence[Line]) -> JsonValue:

@@ -86,7 +86,8 @@ def test_what_a_speaker_does_beside_the_words_is_shown_where_models_see_it() -> 
     """Cooks say "Please cut it." and plan `request('cut(pumpkin)')`: people were asked about requests and
     saw no plan, models did."""
     log = team(("agent", "Please cut it."), ("agent", "Again."))
-    say = Action(name="say", arguments={"plan": "request('cut(pumpkin)')", "text": "Please"})
+    beside = {"plan": "request('cut(pumpkin)')", "to": "it"}
+    say = Action(name="say", arguments={**beside, "text": "Please cut it."})
     unread = Action(name="", raw="cut(pumpkin")
     events = (
         log.events[0],
@@ -96,8 +97,27 @@ def test_what_a_speaker_does_beside_the_words_is_shown_where_models_see_it() -> 
     shown = [(line.text, line.is_event) for line in tasks.lines(log.model_copy(update={"events": events}))]
     assert shown[1:] == [
         ("[1] Please cut it.", True),
-        ("[1] ▸ say(plan=request('cut(pumpkin)'))", False),
+        ("[1] ▸ say(plan=request('cut(pumpkin)'), to=it)", False),
         ("[2] ▸ cut(pumpkin", True),
+    ]
+
+
+def test_a_call_is_shown_as_it_was_logged_with_its_backslashes_and_what_went_wrong() -> None:
+    """Of `C:\\new` and `print("a\\nb")` people saw a break of the line; models saw what was written."""
+    log = team(("agent", "RUN(x)"), ("agent", "I ask."))
+    written = {"path": r"C:\new", "many": [r"C:\new", "a\nb"]}
+    events = (
+        log.events[1].model_copy(
+            update={"action": Action(name="write", arguments=written), "error": "disk is nearly full"}
+        ),
+        log.events[2].model_copy(update={"action": Action(name="ask", raw="ask(level=9")}),
+    )
+    shown = [line.text for line in tasks.lines(log.model_copy(update={"events": events}))]
+    call = r"▸ write(path=C:\new, many=" + '["C:\\\\new", "a\nb"])'
+    assert shown == [
+        f"[1] {call}\n✗ error: disk is nearly full",
+        "[2] I ask.",
+        "[2] ▸ ask ask(level=9",
     ]
 
 
