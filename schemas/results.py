@@ -173,7 +173,7 @@ def _says(event: Event, change: Change) -> bool:
 
 
 def beside(event: Event) -> dict[str, JsonValue]:
-    """The arguments of an event's action that its words do not hold; a short one may stand there by chance."""
+    """The arguments of an event's action that its words do not hold: short ones may by chance."""
     arguments, words = event.action.arguments.items() if event.action else (), event.text or ""
     return {
         key: one

@@ -299,13 +299,23 @@ def _is_said(event: Event) -> bool:
 
 
 def _calls(trajectory: Trajectory) -> Iterator[str]:
-    """The names of several of one kind, and those by which the log calls people; of a model's, nothing."""
+    """The names, a line each, that the log's words have, and those that tell several of one kind apart; of
+    those that tell a model or the condition, nothing."""
     kinds = Counter(one.kind for one in trajectory.participants)
     titles = _names(trajectory)
+    models = {one.model for one in trajectory.participants}
+    secrets = models | {trajectory.condition, trajectory.agent, trajectory.agent_model}
     for one in trajectory.participants:
-        is_of_several = kinds[one.kind] > 1
-        if one.name != one.model and (is_of_several or _is_called(one.name, trajectory)):
-            yield f"{titles[one.name]} goes by the name {one.name}"
+        is_open = kinds[one.kind] > 1 and not any(_tells(one.name, secret) for secret in secrets if secret)
+        if one.name not in models and (is_open or _is_called(one.name, trajectory)):
+            yield f"{titles[one.name]} goes by the name {' '.join(one.name.split())}"
+
+
+def _tells(name: str, secret: str) -> bool:
+    """Whether one of the two has the other: `gpt-4o_1` of a model `openai/gpt-4o`."""
+    words, others = (re.findall(r"[^\W_]+", text.casefold()) for text in (name, secret.rpartition("/")[2]))
+    short, long = sorted((f" {' '.join(each)} " for each in (words, others)), key=len)
+    return bool(short.strip()) and short in long
 
 
 def _is_called(name: str, trajectory: Trajectory) -> bool:
