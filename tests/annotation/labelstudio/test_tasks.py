@@ -105,7 +105,7 @@ def test_what_a_speaker_does_beside_the_words_is_shown_where_models_see_it() -> 
 def test_a_call_is_shown_as_it_was_logged_with_its_backslashes_and_what_went_wrong() -> None:
     """Of `C:\\new` and `print("a\\nb")` people saw a break of the line; models saw what was written."""
     log = team(("agent", "RUN(x)"), ("agent", "I ask."))
-    written = {"path": r"C:\new", "many": [r"C:\new", "a\nb"]}
+    written: dict[str, Any] = {"path": r"C:\new", "many": [r"C:\new", "a\nb"]}
     events = (
         log.events[1].model_copy(
             update={"action": Action(name="write", arguments=written), "error": "disk is nearly full"}
