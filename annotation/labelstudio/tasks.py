@@ -179,7 +179,7 @@ def _before(event: FullEvent) -> Iterator[tuple[str, str]]:
         if one.path == AGAIN:
             yield INSTRUCTIONS, f"(told to {whom} again, as from event {one.text} on)"
         else:
-            yield INSTRUCTIONS, f"({_TOLD.get(one.path, 'told to {}').format(whom)})\n{one.text}"
+            yield INSTRUCTIONS, f"({_HEADINGS.get(one.path, 'told to {}').format(whom)})\n{one.text}"
 
 
 def _behind(event: FullEvent, name: str) -> Iterator[tuple[str, str]]:
@@ -267,7 +267,7 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
-_TOLD = {NEWS: "told to {} from here on", GONE: "no longer told to {}"}
+_HEADINGS = {NEWS: "told to {} from here on", GONE: "no longer told to {}"}
 _KINDS = {
     "start": "■ start",
     "wait": "… waits",

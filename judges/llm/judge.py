@@ -25,7 +25,7 @@ from .answers import Answer, answer_of
 from .context import Context
 from .prompts import rubric
 
-REVISION = 6
+REVISION = 7
 """Revision of what is written here and in the prompts around a codebook, and of how events are shown; it is
 part of every judge's version."""
 OVERLAP = 0.2

@@ -31,7 +31,7 @@ REPETITION = 160
 opens with its task in the text and in two arguments."""
 _ENDS = 40
 """Characters of either end of such an argument: they tell which part of the text it is."""
-_TOLD = {
+_HEADINGS = {
     BRIEFING: "(told to an agent:)",
     NEWS: "(told to an agent from here on:)",
     GONE: "(no longer told to an agent:)",
@@ -111,7 +111,7 @@ def before(event: Event) -> list[str]:
             continue
         is_rest = one.view == "public"  # how many more there are, which nobody was told
         words = lines(one.text if is_rest else f"{one.view}: {one.text}")
-        parts += [_TOLD.get(one.path, _TOLD[BRIEFING]), words]
+        parts += [_HEADINGS.get(one.path, _HEADINGS[BRIEFING]), words]
     return parts
 
 

@@ -106,11 +106,11 @@ class AppendOnly:
         Words are compared, not the files' numbers: some network disks number a file anew. Another thread may
         write meanwhile: the file must have what had been written before its size was asked for.
         """
-        written, end = self._end, os.fstat(self._file).st_size
+        least, end = self._end, os.fstat(self._file).st_size
         place = max(0, end - _TAIL)
         with suppress(OSError), _readable(self.path) as other:
             is_same = os.pread(other, end - place, place) == os.pread(self._file, end - place, place)
-            return is_same and end >= written
+            return is_same and end >= least
         return False
 
     def _ends_whole(self) -> bool:

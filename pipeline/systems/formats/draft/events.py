@@ -107,6 +107,17 @@ def _actions(survey: Survey, inside: str) -> list[PathSummary]:
     return [one for one in fields if one.has_only("text") and not snake_case(one.key).startswith("utter")]
 
 
+def _argument_fields(survey: Survey, inside: str) -> list[PathSummary]:
+    """Fields of what something was done with: an `input`, and not its tokens or channel."""
+    fields = fields_named(survey.paths, NAMES["arguments"], inside)
+    keys = [snake_case(one.key) for one in fields]
+    return [
+        one
+        for key, one in zip(keys, fields, strict=True)
+        if key in NAMES["arguments"] or "input" not in key.split("_")
+    ]
+
+
 def _set_without_speaker(
     guess: Guess,
     survey: Survey,
@@ -182,7 +193,7 @@ def _set_actions(guess: Guess, survey: Survey, inside: str, role: PathSummary, t
     actions = survey.paths[str(guess.event["action"])].values
     guess.speech = [name for name in actions if name.lower() in SPEECH]
     if "arguments" not in guess.event:
-        take("arguments", fields_named(survey.paths, NAMES["arguments"], inside))
+        take("arguments", _argument_fields(survey, inside))
     guess.result_label = _result_label(guess, survey, inside, role.path)
     _set_call_roles(guess, survey, inside, role.path)
 
@@ -302,7 +313,7 @@ def _set_steps(
     """Set the fields of an agent's steps: what was done, and what came back."""
     if names:
         action = take("action", names)
-        if not take("arguments", fields_named(survey.paths, NAMES["arguments"], inside)) and action:
+        if not take("arguments", _argument_fields(survey, inside)) and action:
             _set_arguments(guess, survey, action)
     elif lines:
         take("command", lines)

@@ -124,7 +124,8 @@ def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
     begins with it, as a history of all questions does.
     """
     candidates = [one for one in fields_named(survey.paths, TALKS, depth=0) if snake_case(one.key) in TALKS]
-    if any(is_time(one) for one in fields_named(survey.paths, NAMES["time"], depth=0)):
+    has_time = any(is_time(one) for one in fields_named(survey.paths, NAMES["time"], depth=0))
+    if has_time and not candidates:
         people = {*SUBJECTS, *PEOPLE}
         candidates += [one for one in survey.paths.values() if snake_case(one.path) in people]
     session = first_field([one for one in candidates if repeats(one, survey)])
@@ -166,7 +167,9 @@ def growing_session(survey: Survey, at: str) -> list[str]:
             talks.setdefault(str(value_at(record, one.path)), []).append(
                 turns if isinstance(turns, list) else []
             )
-        if all(a == b[: len(a)] for versions in talks.values() for a, b in pairwise(versions)):
+        pairs = [pair for versions in talks.values() for pair in pairwise(versions)]
+        is_growing = any(len(a) < len(b) for a, b in pairs)  # else each may be another rating of the talk
+        if is_growing and all(a == b[: len(a)] for a, b in pairs):
             return [one.path]
     return []
 

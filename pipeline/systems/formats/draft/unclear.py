@@ -373,9 +373,13 @@ def _rival_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
     inside = f"{guess.at}[]." if guess.shape in ("list", "messages") and not guess.each else ""
     parents = fields_named(survey.paths, PARENTS, inside, depth=0) if is_message or inside else []
     talks = [replace(survey, records=[record]) for record in survey.records] if inside else [survey]
+    role = guess.event.get("role")
+    is_path = isinstance(role, str) and role in survey.paths
+    speaker_of = getter(str(role).removeprefix(inside)) if is_path else lambda _: None
     for one in parents:
         many = [list(events_of(talk, guess.at or "", inside)) for talk in talks]
-        if any(_have_rivals(messages, getter(one.path.removeprefix(inside))) for messages in many):
+        parent_of = getter(one.path.removeprefix(inside))
+        if any(_have_rivals(messages, parent_of, speaker_of) for messages in many):
             yield (
                 f"{one.path} says which message each follows, and several follow one: rival answers stand "
                 "one behind the other; [filter] leaves out all but one, by a field such as a rank"
@@ -383,11 +387,14 @@ def _rival_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
             return
 
 
-def _have_rivals(messages: list[dict[str, Any]], parent_of: Getter) -> bool:
-    """Whether several messages follow one of them."""
-    after = Counter(str(value) for message in messages if (value := parent_of(message)))
+def _have_rivals(messages: list[dict[str, Any]], parent_of: Getter, speaker_of: Getter) -> bool:
+    """Whether several messages of one speaker follow one of them. What stands there of tools, and of others
+    beside it, are the parts of a step."""
+    pairs = [(str(value), str(speaker_of(one))) for one in messages if (value := parent_of(one))]
+    parents = {parent for parent, _ in pairs}
+    after = Counter(pair for pair in pairs if role_of(pair[1]).kind != "environment")
     ids = {str(value) for message in messages for value in message.values() if is_name(value)}
-    return len(after.keys() & ids) > NEARLY * len(after) and max(after.values(), default=0) > 1
+    return len(parents & ids) > NEARLY * len(parents) and max(after.values(), default=0) > 1
 
 
 def _flag_doubts(survey: Survey, guess: Guess) -> Iterator[str]:

@@ -319,7 +319,7 @@ class MappedSession:
         native = native or sessions.default_id(self.line)
         first = Row(*self.events[0])
         moment = (first.actor, first.time, first.text)
-        # The id is a hash of the first event as it was cut out of its text, with the placeholder and its zone.
+        # The id is a hash of the first event as it was cut out of its text, with placeholder and zone.
         rows = (
             self.events
             if sessions.placeholder is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from coaudit.pipeline.systems.formats.messages.turns import events_in
 from coaudit.schemas import Action, Quarantined, Trajectory
 from tests.pipeline.systems.formats.draft.test_drafting import read_by_draft
 from tests.pipeline.systems.formats.logs import one, outline, write_lines
-from tests.pipeline.systems.formats.shapes import as_json, as_lines, as_text, sentence
+from tests.pipeline.systems.formats.shapes import SAID, as_json, as_lines, as_text, sentence
 
 
 def test_an_id_that_comes_again_in_every_list_is_who_speaks(tmp_path: Path) -> None:
@@ -2209,6 +2210,17 @@ def test_steps_that_repeat_the_conversation_beside_them_are_no_sessions(tmp_path
     assert [outcome.text for outcome in first.outcomes] == ["submitted"]
 
 
+def test_sessions_may_begin_as_a_template_beside_them(tmp_path: Path) -> None:
+    template = [{"role": "system", "content": "Help with trips."}, {"role": "user", "content": sentence(0)}]
+    sessions = [
+        {"id": f"s{n}", "messages": [*template, {"role": "assistant", "content": f"{sentence(k)} {n}"}]}
+        for n, k in enumerate((1, 2, 3) * 4)
+    ]
+    log = {"template": template, "sessions": sessions}
+    runs = read_by_draft(as_json(tmp_path / "log.json", log))
+    assert [run.native_id for run in runs] == [f"s{n}" for n in range(12)]
+
+
 def test_spans_under_one_root_are_a_session(tmp_path: Path) -> None:
     spans = [
         {"id": f"{s}{kind}", "root_span_id": f"r{s}", "created": f"2026-01-02T10:0{s}:0{at}Z", "input": words}
@@ -2277,9 +2289,16 @@ def test_answers_in_a_thread_are_all_read(tmp_path: Path) -> None:
         }
         for n in range(4)
     }
+    forum = {
+        f"m{n}": {"parentId": "m0" if n else None, "childrenIds": [] if n else ["m1", "m2", "m3"]}
+        | {"author": ("ann", "bot", "zoe", "bot")[n], "text": sentence(n)}
+        for n in range(4)
+    }
     talks = [{"id": f"t{n}", "messages": thread} for n in range(2)]
-    for talk in read_by_draft(as_json(tmp_path / "talks.json", talks)):
-        assert [e.text for e in talk.events] == [sentence(n) for n in range(4)]
+    posts = [{"id": f"t{n}", "thread": forum} for n in range(2)]
+    for log in (talks, posts):
+        for talk in read_by_draft(as_json(tmp_path / "talks.json", log)):
+            assert [e.text for e in talk.events] == [sentence(n) for n in range(4)]
 
 
 def test_what_is_copied_from_a_page_of_a_chat_has_turns(tmp_path: Path) -> None:
@@ -2296,7 +2315,24 @@ def test_german_columns_say_who_speaks_and_what(tmp_path: Path) -> None:
         for n in range(4)
     ]
     talks = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
+    assert [talk.native_id for talk in talks] == ["a", "b"]
     assert {(p.name, p.kind) for p in talks[0].participants} == {("Nutzer", "human"), ("Assistent", "agent")}
+
+
+def test_nicknames_and_directions_do_not_hide_a_name_with_a_flag_and_a_role(tmp_path: Path) -> None:
+    people = (("ada", "Ada", False), ("clyde", "Clyde", True), ("max", "Max", False))
+    authors = [{"name": name, "nickname": nickname, "isBot": is_bot} for name, nickname, is_bot in people]
+    messages = [{"content": sentence(n), "author": authors[n % 3]} for n in range(9)]
+    talk = read_by_draft(as_json(tmp_path / "a" / "general.json", {"messages": messages}))[0]
+    kinds = {(one.name, one.kind) for one in talk.participants}
+    assert kinds == {("ada", "human"), ("clyde", "agent"), ("max", "human")}
+
+    rows = [
+        {"session_id": "s", "type": ("user", "bot")[n % 2], "text": sentence(n), "direction": way}
+        for n, way in enumerate(("outgoing", "incoming") * 4)
+    ]
+    talk = read_by_draft(as_lines(tmp_path / "b" / "log.jsonl", rows))[0]
+    assert {(one.name, one.kind) for one in talk.participants} == {("user", "human"), ("bot", "agent")}
 
 
 def said_of(runs: list[Trajectory]) -> list[list[tuple[str, str | None]]]:
@@ -2322,6 +2358,16 @@ def test_rows_of_a_prompt_and_a_response_are_a_talk_of_whoever_asked(tmp_path: P
     runs = read_by_draft(as_lines(tmp_path / "both.jsonl", rows))
     assert [run.native_id for run in runs] == ["P0", "P1"]
     assert [e.time for e in runs[1].events] == ["2026-01-02T11:00:00"] * 2 + ["2026-01-02T11:01:00"] * 2
+
+
+def test_rows_with_a_session_of_their_own_are_no_talk_of_whoever_asked(tmp_path: Path) -> None:
+    rows = [
+        {"session_id": f"s{n}", "user_id": f"u{n % 2}", "time": f"2026-01-0{n + 1}T10:00:00"}
+        | {"prompt": f"{sentence(n)} {n}", "response": sentence(n + 1)}
+        for n in range(6)
+    ]
+    runs = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
+    assert [run.native_id for run in runs] == [f"s{n}" for n in range(6)]
 
 
 def test_a_questionnaire_in_rows_is_answered_by_people(tmp_path: Path) -> None:
@@ -2350,6 +2396,48 @@ def test_a_questionnaire_in_rows_is_answered_by_people(tmp_path: Path) -> None:
 def test_each_item_of_a_list_may_be_a_question_and_its_answer(tmp_path: Path, rounds: list[Any]) -> None:
     talks = [{"pid": f"P{n}", "history": rounds} for n in range(2)]
     assert said_of(read_by_draft(as_json(tmp_path / "talks.json", talks))) == [ASKED, ASKED]
+
+
+@pytest.mark.parametrize("first", ["2026-01-02T10:00:0{n}.000Z", "participant (human player) {n}", "{n:036}"])
+def test_a_time_a_name_or_an_id_before_a_text_is_no_question(tmp_path: Path, first: str) -> None:
+    rounds = [[first.format(n=n % 2), sentence(n)] for n in range(4)]
+    talks = [{"pid": f"P{n}", "history": rounds} for n in range(2)]
+    run, _ = read_by_draft(as_json(tmp_path / "talks.json", talks))
+    assert [e.text for e in run.events] == [sentence(n) for n in range(4)]
+
+
+def test_an_agents_message_may_be_the_first_of_two(tmp_path: Path) -> None:
+    rounds = [
+        [{"id": "model", "text": sentence(n)}, {"id": "human", "text": sentence(n + 1)}] for n in (0, 2)
+    ]
+    talks = [{"pid": f"P{n}", "dialog": rounds} for n in range(2)]
+    run, _ = said_of(read_by_draft(as_json(tmp_path / "log.json", talks)))
+    assert run == [("agent" if n % 2 == 0 else "human", sentence(n)) for n in range(4)]
+
+
+@pytest.mark.parametrize("keys", [("speaker", "text"), ("role", "content")])
+@pytest.mark.parametrize("mark", ["", " {n}"])
+def test_a_talk_comes_before_questions_and_answers_beside_it(
+    tmp_path: Path, keys: tuple[str, str], mark: str
+) -> None:
+    def record(n: int) -> dict[str, Any]:
+        questions = [
+            {"question": f"{sentence(k)}{mark.format(n=n)}", "answer": f"Rather so. {n} {k}"}
+            for k in range(12)
+        ]
+        talk = [dict(zip(keys, (("user", "bot")[k % 2], sentence(k)), strict=True)) for k in range(4)]
+        return {"pid": f"P{n}", "exit": questions, "log_of_chat": talk}
+
+    runs = read_by_draft(as_json(tmp_path / "log.json", [record(n) for n in range(3)]))
+    assert said_of(runs) == [ASKED] * 3
+
+
+def test_the_same_questions_in_every_list_are_a_questionnaire(tmp_path: Path) -> None:
+    answers = [
+        [{"question": sentence(k), "answer": f"Rather so. {n} {k}"} for k in range(4)] for n in range(3)
+    ]
+    records = [{"pid": f"P{n}", "answers": one} for n, one in enumerate(answers)]
+    assert draft(as_json(tmp_path / "log.json", records)).guess.shape == "nothing"
 
 
 def test_rounds_in_a_list_have_the_times_of_their_items(tmp_path: Path) -> None:
@@ -2453,6 +2541,26 @@ def test_incoming_messages_are_a_persons_and_directions_of_moves_nobodys(tmp_pat
     assert [p.name for p in run.participants] == ["agent"]
 
 
+def test_directions_of_trips_say_nothing_of_who_speaks(tmp_path: Path) -> None:
+    rows = [
+        {"session_id": f"s{n // 4}", "user": ("Ann", "TravelBot")[n % 2], "message": sentence(n)}
+        | {"direction": ("outbound", "inbound")[n // 4 % 2]}
+        for n in range(12)
+    ]
+    run = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))[0]
+    assert [p.name for p in run.participants] == ["Ann", "TravelBot"]
+
+
+def test_a_nickname_is_who_speaks_where_nothing_else_says_so(tmp_path: Path) -> None:
+    rows = [
+        {"session": f"s{n // 4}", "user": ("u1", "bot")[n % 2], "text": sentence(n)}
+        | {"nick": ("fox", "owl", "elk")[n // 4]}
+        for n in range(12)
+    ]
+    run = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))[0]
+    assert [p.name for p in run.participants] == ["u1", "bot"]
+
+
 def test_what_a_bot_utters_is_a_message_and_not_an_action(tmp_path: Path) -> None:
     events = [
         {"event": "action", "name": "action_listen", "timestamp": 1767348000.5},
@@ -2467,3 +2575,81 @@ def test_what_a_bot_utters_is_a_message_and_not_an_action(tmp_path: Path) -> Non
     for run in read_by_draft(tmp_path):
         assert [e.text for e in run.events if e.kind == "message"] == [sentence(n) for n in range(4)]
         assert [e.action.name for e in run.events if e.action] == ["action_listen", "utter_answer"]
+
+
+def test_sessions_beside_examples_that_begin_as_they_do_are_sessions(tmp_path: Path) -> None:
+    def talk(*said: str) -> list[dict[str, str]]:
+        return [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(said)]
+
+    episodes = [{"id": f"e{n}", "messages": talk(SAID[0], sentence(n), SAID[2])} for n in range(4)]
+    log = {"examples": talk(SAID[0], SAID[3]), "episodes": episodes}
+    runs = read_by_draft(as_json(tmp_path / "log.json", log))
+    assert [(run.native_id, len(run.events)) for run in runs] == [(f"e{n}", 3) for n in range(4)]
+
+
+def test_ratings_of_a_talk_by_several_are_no_talk_that_grew(tmp_path: Path) -> None:
+    rows = [
+        {
+            "conversation_id": c,
+            "rater": f"r{n}",
+            "rating": n,
+            "talk": [["user", SAID[0]], ["bot", f"{SAID[1]} {c}"]],
+        }
+        for c in "ab"
+        for n in range(3)
+    ]
+    runs = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
+    assert len({run.id for run in runs}) == 6
+
+
+@pytest.mark.parametrize(
+    "firsts",
+    [
+        ("Professor Ada Lovelace of London", "The Assistant of the laboratory"),
+        [f"2026-03-01T10:00:0{n}.123456+00:00" for n in range(4)],
+    ],
+    ids=["names", "times"],
+)
+def test_a_name_or_a_time_before_a_text_is_nothing_said(tmp_path: Path, firsts: Sequence[str]) -> None:
+    rows = [
+        {"id": f"c{c}", "talk": [[firsts[n % len(firsts)], f"{sentence(n)} {c}"] for n in range(4)]}
+        for c in range(3)
+    ]
+    runs = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
+    assert [len(run.events) for run in runs] == [4, 4, 4]
+
+
+def test_steps_with_a_prompt_an_answer_and_an_observation_keep_the_observation(tmp_path: Path) -> None:
+    steps = [
+        {"prompt": sentence(n), "response": sentence(n + 1), "observation": f"Seen {n}"} for n in range(4)
+    ]
+    runs = read_by_draft(
+        as_lines(tmp_path / "log.jsonl", [{"id": f"c{c}", "steps": steps} for c in range(3)])
+    )
+    assert all(f"Seen {n}" in str(run) for run in runs for n in range(4))
+
+
+def test_tokens_of_an_input_are_no_arguments(tmp_path: Path) -> None:
+    steps = [
+        {"thought": sentence(n), "action": "search", "input_tokens": 12 + n, "observation": sentence(n + 2)}
+        for n in range(3)
+    ]
+    runs = read_by_draft(
+        as_lines(tmp_path / "log.jsonl", [{"id": f"c{c}", "steps": steps} for c in range(3)])
+    )
+    assert {str(event.action.arguments) for run in runs for event in run.events if event.action} == {"{}"}
+
+
+def test_parts_of_a_step_are_no_rival_answers(tmp_path: Path) -> None:
+    kinds = ("user_message", "run", "tool", "tool", "assistant_message")
+    steps = [
+        {
+            "id": f"i{n}",
+            "parentId": None if n == 0 else f"i{min(n - 1, 1)}",
+            "type": kind,
+            "output": sentence(n),
+        }
+        for n, kind in enumerate(kinds)
+    ]
+    log = as_json(tmp_path / "log.json", [{"id": f"t{t}", "steps": steps} for t in range(2)])
+    assert "rival" not in draft(log).text
