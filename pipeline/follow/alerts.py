@@ -196,7 +196,10 @@ class Webhook:
             async with session.post(self.url, json=alert, allow_redirects=False) as answer:
                 if answer.status >= 400:
                     self.say(f"{shown_url(self.url)}: answered {answer.status} to an alert")
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except TimeoutError:
+            late = f"no answer within {self.timeout:g} s"
+            self.say(f"{shown_url(self.url)}: an alert could not be sent: {late}")
+        except (aiohttp.ClientError, OSError) as error:
             why = without_secrets(str(error), self.url) or type(error).__name__
             self.say(f"{shown_url(self.url)}: an alert could not be sent: {why}")
         self._in_flight = 0

@@ -63,7 +63,9 @@ class Scraper:
             scrape["text"] = "\n".join(line for line in text.split("\n") if line.startswith("vllm:"))
             if not scrape["text"]:
                 scrape["error"] = "no vllm: metrics in the answer"
-        except (aiohttp.ClientError, TimeoutError, OSError, JudgeError) as error:
+        except TimeoutError:
+            scrape["error"] = f"no answer within {TIMEOUT:g} s"
+        except (aiohttp.ClientError, OSError, JudgeError) as error:
             scrape["error"] = without_secrets(str(error), self.url) or type(error).__name__
         return scrape
 

@@ -7,12 +7,15 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import aiohttp
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from coaudit.pipeline.analyze.load import measures
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.follow import Plan
+from coaudit.pipeline.follow import scrape as scrape_module
 from coaudit.pipeline.follow.scrape import Scraper
 from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.ingest.rebuild import rebuild
@@ -265,6 +268,27 @@ def test_what_one_engine_does_not_say_is_not_known_of_all(values: tuple[str, str
     for name, column in (("kv_cache_usage_perc", "kv_cache_use"), ("num_requests_running", "running")):
         text = "".join(f'vllm:{name}{{engine="{n}"}} {value}\n' for n, value in enumerate(values))
         assert parse(text)[column] is None
+
+
+async def test_a_server_that_does_not_end_its_answer_is_left_and_said_to_be_late(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def drip(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(100):
+            await response.write(b"\n")
+            await asyncio.sleep(0.05)
+        return response
+
+    monkeypatch.setattr(scrape_module, "TIMEOUT", 0.5)
+    app = web.Application()
+    app.router.add_get("/metrics", drip)
+    async with TestServer(app) as server:
+        scraper = Scraper(str(server.make_url("/metrics")), Sink(Store(Workspace(workspace))), print, 1.0)
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=0.5)) as session:
+            scrape = await scraper._scrape(session)
+    assert scrape["error"] == "no answer within 0.5 s"
 
 
 async def test_an_answer_that_comes_in_pieces_is_read_to_its_end(workspace: Path) -> None:
