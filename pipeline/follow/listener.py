@@ -116,6 +116,7 @@ class Listener:
     def take(self, message: RawMessage) -> None:
         """Record a message, then apply it to its session."""
         place = self.recorder.write(message)
+        message = message.as_replayed
         self.messages += 1
         if self.only_record:
             self._first_left = self._first_left or place

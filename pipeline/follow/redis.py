@@ -82,6 +82,8 @@ class Channel:
                 async with redis.Redis(**_settings(self.url)) as client, client.pubsub() as pubsub:
                     await self._subscribe(pubsub)
                     self._client, self._pubsub = client, pubsub
+                    if self._stopping.is_set():  # while it subscribed, when there was nothing to end yet
+                        await self.stop()
                     away = None if gap_start is None else time.monotonic() - gap_start
                     yield Subscription(away, await _running(client))
                     gap_start, pause, is_reported = None, 0.1, False
@@ -156,7 +158,7 @@ async def _running(client: Any) -> tuple[tuple[str, str], ...]:
         return ()
     members: dict[str, str] = {}
     for channel in sorted(channels):
-        session, _, rest = channel.decode("utf-8", "surrogateescape").partition("/")
+        session, _, rest = channel.decode("utf-8", "replace").partition("/")
         members.setdefault(session, rest.rpartition("/")[0])
     return tuple(members.items())
 
@@ -167,7 +169,7 @@ async def _messages(pubsub: Any) -> AsyncIterator[RawMessage]:
         if message is not None and message["type"] == "punsubscribe":
             return
         if message is not None and message["type"] == "pmessage":
-            # Bytes that are no UTF-8 survive in the recording and are then found to be no JSON.
+            # Bytes that are no UTF-8 survive in the recording.
             texts = (message[key].decode("utf-8", "surrogateescape") for key in ("channel", "data"))
             yield RawMessage(time.time(), *texts)
 

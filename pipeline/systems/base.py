@@ -359,6 +359,11 @@ _HALF = re.compile(r"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 """An unpaired surrogate as Python prints it, escaped; a whole character it prints as it is."""
 
 
+def without_surrogates(text: str) -> str:
+    """Text with U+FFFD for unpaired surrogates, which neither UTF-8 nor the store has."""
+    return text if text.isascii() else _LONE.sub("\ufffd", text)
+
+
 def without_halves(text: str) -> str:
     """Text that Python printed, with U+FFFD for unpaired surrogates."""
     return _HALF.sub("\\1\ufffd", text)
@@ -385,7 +390,7 @@ def _without_lone_surrogates(line: bytes) -> JsonValue:
     None where it still is no JSON."""
     try:
         text = json.dumps(json.loads(line), ensure_ascii=False)
-        value: JsonValue = from_json(_LONE.sub("\ufffd", text).encode(), allow_inf_nan=True)
+        value: JsonValue = from_json(without_surrogates(text).encode(), allow_inf_nan=True)
     except (ValueError, RecursionError):
         return None
     return value

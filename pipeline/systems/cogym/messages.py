@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from typing_extensions import TypedDict
 
 from ....schemas.text import rule_of
-from ..base import json_value
+from ..base import json_value, without_surrogates
 
 PATTERN = "env_*/*"
 _CHANNEL = re.compile(r"(?P<session>env_[^/]+)/(?:(?P<role>.+)/)?(?P<kind>[a-z_]+)", re.DOTALL)
@@ -26,6 +26,11 @@ class RawMessage:
     time: float
     channel: str
     payload: str
+
+    @property
+    def as_replayed(self) -> RawMessage:
+        """The message as its recording gives it back: with U+FFFD for bytes that are no UTF-8."""
+        return RawMessage(self.time, without_surrogates(self.channel), without_surrogates(self.payload))
 
 
 class ChatLine(TypedDict):

@@ -10,12 +10,13 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis import Redis
 
 from coaudit.pipeline.errors import SourceError, UsageError
-from coaudit.pipeline.follow.redis import PASSWORD, Channel, _plain, _settings
+from coaudit.pipeline.follow.redis import PASSWORD, Channel, Subscription, _plain, _settings
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
@@ -159,6 +160,39 @@ def test_malformed_payloads_between_good_ones_are_quarantined_and_nothing_else_i
     summary = json.loads(follower.finish())
     equal(shown(workspace), ingested(results, tmp_path / "other"))
     assert summary["quarantined"] > 5
+
+
+def test_bytes_that_are_no_text_are_read_as_a_rebuild_reads_them(
+    redis: Server, follow: Follow, workspace: Path
+) -> None:
+    follower = follow(redis.url, "--stop-when-idle", "3").ready(redis)
+    with Redis(port=redis.port) as client:
+
+        def publish(channel: str, payload: str) -> None:
+            client.publish(*(text.encode("utf-8", "surrogateescape") for text in (channel, payload)))
+
+        publish("env_\udcfe/step", "\udcff")
+        env = Env("env_\udcff", publish)
+        env.start()
+        env.step(USER, "SEND_TEAMMATE_MESSAGE(message=a caf\udce9)")
+    summary = json.loads(follower.finish())
+    followed = shown(workspace)
+    (session,) = followed.values()
+    assert session.native_id == "env_\ufffd"
+    assert [e.text for e in session.events if e.kind == "message"][-1] == "a caf\ufffd"
+    assert summary["quarantined"] == 1
+    assert rebuilt(workspace) == followed
+
+
+async def test_a_stop_while_it_subscribes_ends_it(redis: Server) -> None:
+    class Hasty(Channel):
+        async def _subscribe(self, pubsub: Any) -> None:
+            await super()._subscribe(pubsub)
+            await self.stop()
+
+    async with asyncio.timeout(30):
+        items = [item async for item in Hasty(redis.url, print).messages()]
+    assert items == [Subscription()]
 
 
 def test_redis_restarted_in_the_middle_loses_nothing_that_the_folder_has(
