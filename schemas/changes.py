@@ -25,6 +25,14 @@ class Change:
     path: str
     """Keys joined by dots; `state` where the state is one value."""
     text: str
+    before: str = ""
+    """What stood there before."""
+
+    @property
+    def growth(self) -> str | None:
+        """What was added to the end of a text or list that stood there before; None where that is not all."""
+        start = self.before if self.text.startswith(self.before) else f"{self.before.removesuffix(']')}, "
+        return self.text[len(start) :] if self.before and self.text.startswith(start) else None
 
 
 @dataclass
@@ -47,7 +55,7 @@ class Changes:
             now = before if digest == last else dict(leaves(self.states[digest], self.indent))
             self._before[view] = digest, now
             changes += [
-                Change(view, path, text)
+                Change(view, path, text, before.get(path, ""))
                 for path, text in now.items()
                 if text.strip() and (before.get(path) != text or path.partition(".")[0] == RESULT)
             ]

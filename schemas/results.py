@@ -10,7 +10,8 @@ answers to the end of the work: it is a verdict (ReHAC's "reward = 1").
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .base import JsonValue
@@ -24,8 +25,9 @@ HEAD, TAIL = 1500, 500
 """Characters of the beginning and the end of a long text that are shown."""
 BRIEFING = "system"
 """The part of an agent's own view that holds what its model was told of its part before it began."""
-NEWS = "system, changed"
-"""The path of what is new in that later."""
+NEWS, GONE, AGAIN = "system, changed", "system, no longer", "system, again"
+"""The paths of what is new in that later, of what it says no longer, and of the number of the event from
+which on it was so before."""
 PROMPTS = {"prompt", BRIEFING}
 """The parts of an agent's own view that hold what its model was told."""
 PATH = 120, 40
@@ -35,6 +37,8 @@ MOST = 8000
 LONG = 40
 """Characters from which a part of the state that stands in the event's words is not shown again; a shorter
 one may stand there by chance."""
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？])")
+"""Where a long line is cut for comparison."""
 
 
 class FullEvent(Event):
@@ -98,32 +102,45 @@ class Instructions:
         titles: dict[tuple[str, str], list[str]] = {}
         for one in changes:
             if one.view in self.agents and one.path.partition(".")[0] == BRIEFING:
-                path, text = self._news(event, one)
-                if text:
-                    same = titles.setdefault((path, shorten(text, HEAD, TAIL)), [])
-                    same.append(self.titles.get(one.view, one.view))
-        briefings = [Change(shorten(", ".join(own), *PATH), *news) for news, own in titles.items()]
+                for news in self._news(event, one):
+                    titles.setdefault(news, []).append(self.titles.get(one.view, one.view))
+        briefings = [
+            Change(shorten(", ".join(own), *PATH), path, shorten(text, HEAD, TAIL))
+            for (path, text), own in titles.items()
+        ]
         return within(briefings, MOST) if briefings else ()
 
-    def _news(self, event: Event, change: Change) -> tuple[str, str]:
-        """Under which path an agent's text is shown, and what of it."""
+    def _news(self, event: Event, change: Change) -> list[tuple[str, str]]:
+        """What of an agent's text is shown, each under its path."""
         texts = self._texts.setdefault((change.view, change.path), {})
         last = next(reversed(texts), None)
+        before = None if last is None else texts[last]
         seq = texts.pop(change.text, None)
-        texts[change.text] = event.seq if seq is None else seq
         if last is None:
-            return BRIEFING, change.text
-        if seq is None:
-            return NEWS, difference(last, change.text)
-        return NEWS, "" if change.text == last else f"as from event {seq} on"
+            news = [(BRIEFING, change.text)]
+        elif seq is None:
+            parts = zip((NEWS, GONE), difference(last, change.text), strict=True)
+            news = [(path, text) for path, text in parts if text.strip()]
+        else:
+            news = [] if change.text == last else [(AGAIN, f"{seq}")]
+        if seq is None:  # of a text with the same lines in another order nothing is shown
+            seq = event.seq if news or before is None else before
+        texts[change.text] = seq
+        return news
 
 
-def difference(before: str, now: str) -> str:
-    """The lines that a text has now and had not before, and both ends of those that it has no longer."""
-    old, new = before.splitlines(), now.splitlines()
+def difference(before: str, now: str) -> tuple[str, str]:
+    """The lines that a text has now and had not before, and both ends of those that it has no longer; of long
+    lines their sentences."""
+    old, new = list(_pieces(before)), list(_pieces(now))
     both = {*old} & {*new}
-    ends = [f"no longer: {shorten(line, *PATH)}" for line in old if line.strip() and line not in both]
-    return "\n".join([*(line for line in new if line not in both), *ends])
+    ends = [shorten(piece, *PATH) for piece in old if piece.strip() and piece not in both]
+    return "\n".join(piece for piece in new if piece not in both), "\n".join(ends)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        yield from [line] if len(line) <= sum(PATH) else _SENTENCE.split(line)
 
 
 def _full(
@@ -144,10 +161,17 @@ def _result(
 
 
 def _shown(event: Event, change: Change, titles: Mapping[str, str]) -> Change:
-    """A change within its length, with whose view it is where that is neither the team's nor the actor's."""
+    """A change within its length, with whose view it is where that is neither the team's nor the actor's.
+
+    Of a text that is too long, and was there before but for its end, the end: in the history of a notebook
+    what came of the last cell stands behind all others.
+    """
     is_clear = change.view in ("public", event.actor)
     path = change.path if is_clear else f"{titles.get(change.view, change.view)} sees {change.path}"
-    return replace(change, path=shorten(path, *PATH), text=shorten(change.text, HEAD, TAIL))
+    path, text = shorten(path, *PATH), change.text
+    if len(text) > HEAD + TAIL and change.growth:
+        path, text = f"{path}, continued", change.growth.lstrip("\n")
+    return replace(change, path=path, text=shorten(text, HEAD, TAIL))
 
 
 def _is_hidden(event: Event, change: Change) -> bool:

@@ -74,7 +74,9 @@ def rule_of(error: Mapping[str, Any]) -> str:
 
 
 def inert_cell(text: str) -> str:
-    """A cell of a CSV file, with an apostrophe in front where a spreadsheet would compute it."""
+    r"""A cell of a CSV file: an apostrophe in front where a spreadsheet would compute it, and what a terminal
+    would obey as \uXXXX, so that JSON in a cell means the same; line ends stay, \r\n too."""
+    text = "\r\n".join(map(visible_json, text.split("\r\n")))
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 

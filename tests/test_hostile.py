@@ -94,6 +94,7 @@ def test_a_spreadsheet_computes_nothing_and_files_stay_in_their_folder(
     audited("export", tmp_path / "csv", "--format", "csv")
     audited("export", tmp_path / "parquet")
     for file in (tmp_path / "csv").glob("*.csv"):
+        assert not set(OBEYED) & set(file.read_text(encoding="utf-8")), file
         with file.open(newline="", encoding="utf-8") as opened:
             for row in csv.reader(opened):
                 assert not [c for c in row if c.lstrip()[:1] in ("=", "@", "＝")], file

@@ -15,7 +15,7 @@ from unicodedata import normalize
 from ...schemas import UNCLEAR, Code, Codebook, JsonValue, Rating, Verdict
 from ...schemas.codebook import ErrorSource
 from . import config
-from .tasks import NO_EVENT, NOTICE, TOLD
+from .tasks import INSTRUCTIONS, NO_EVENT, NOTICE
 
 SKIPPED = "skipped by the annotator"
 UNKNOWN = "the annotator marked a label of it that is not in the codebook"
@@ -261,9 +261,11 @@ def _list(value: Any) -> list[Any]:
 def _place(seq: int, lines: Sequence[dict[str, Any]], seqs: Sequence[int]) -> int:
     """Where the line of a cited event stands: notices and instructions before it have its seq, too."""
     places = [place for place, one in enumerate(seqs) if one == seq]
-    before = tuple(f"[{seq}] {word}" for word in (NOTICE, TOLD))
-    own = (place for place in places if not str(lines[place]["text"]).startswith(before))
-    return next(own, places[0])
+    return next((place for place in places if not _is_before(lines[place], seq)), places[0])
+
+
+def _is_before(line: dict[str, Any], seq: int) -> bool:
+    return line["author"] == INSTRUCTIONS or str(line["text"]).startswith(f"[{seq}] {NOTICE}")
 
 
 def _region(code: Code, line: int, lines: Sequence[dict[str, Any]]) -> dict[str, JsonValue]:

@@ -17,6 +17,7 @@ import httpx
 
 from ...schemas.text import count_of
 from ...schemas.url import is_local
+from .deadline import within
 from .tasks import DISPUTED, KEY
 
 T = TypeVar("T")
@@ -38,6 +39,8 @@ MAX_BYTES = 512 * 1024 * 1024
 """Bytes of an answer once it is unpacked; a page of tasks has some megabytes."""
 ENCODINGS = ("gzip", "deflate")
 """One block of these unpacks to 64 MiB at the most; of others, or of one within another, to gigabytes."""
+MAX_SECONDS = 600.0
+"""Seconds in which an answer, or a whole list of projects or people, must have come."""
 MAX_LISTED = 100_000
 """Projects, or people, of a server; a list that goes on is not followed."""
 PATIENCE = 20.0
@@ -218,7 +221,11 @@ class Server:
         from label_studio_sdk.core.api_error import ApiError
 
         try:
-            return do()
+            return within(MAX_SECONDS, do)
+        except TimeoutError:
+            self.close()  # what was sent is not to arrive later, when it was sent again
+            message = f"{self.url}: an answer that takes more than {MAX_SECONDS:.0f} s"
+            raise LabelStudioError(message) from None
         except ApiError as error:
             message = _refusal(self.url, error.status_code, error.body, self._token)
             raise LabelStudioError(message) from None

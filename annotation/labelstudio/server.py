@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 
 from ...schemas.url import is_local
+from .deadline import within
 
 PACKAGE = "label-studio>=1.23"
 HOST = "127.0.0.1"
@@ -170,8 +171,8 @@ def _is_free(port: int) -> bool:
 def is_healthy(url: str) -> bool:
     """Whether a Label Studio answers there."""
     try:
-        return httpx.get(f"{url}/health", timeout=3, trust_env=not is_local(url)).status_code == 200
-    except httpx.HTTPError:
+        return within(3, lambda: httpx.get(f"{url}/health", trust_env=not is_local(url)).status_code == 200)
+    except (httpx.HTTPError, TimeoutError):
         return False
 
 

@@ -16,18 +16,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ...schemas import Codebook, Event, JsonValue, Trajectory, content_hash
+from ...schemas import Codebook, Event, JsonValue, Participant, Trajectory, content_hash
 from ...schemas.changes import LOGGED, RESULT, leaves
 from ...schemas.codebook import Views
-from ...schemas.results import NEWS, FullEvent, beside, task_of, with_results
+from ...schemas.results import AGAIN, GONE, NEWS, PATH, FullEvent, beside, shorten, task_of, with_results
 from ...schemas.text import INVISIBLE
 from .config import EARLIER, FINAL, LATER, TRANSCRIPT, UNIT, WHOLE, is_folded, is_parted
 
 KEY = "coaudit_key"
 DISPUTED = "disputed"
 """Of a task that settles a dispute: the codes that it is about."""
-NOTICE, TOLD = "(notice) ", "(told to "
-"""Begin what an environment said before the event whose seq their line has, and what agents were told."""
+NOTICE, INSTRUCTIONS = "(notice) ", "Instructions"
+"""Begins what an environment said before the event whose seq its line has; the author of what agents were
+told before it."""
 NO_EVENT = -1
 """The seq of a line that shows none: what is marked there cites nothing."""
 AROUND = 4
@@ -39,6 +40,12 @@ CONTEXTS = ("transcript", "preceding", "unit")
 _HASHED = re.compile(r"[0-9a-f]{16,32}(-[0-9a-f]{6})?")
 _ROLES = {"user", "human", "agent", "assistant", "environment", "system"}
 """Names that say no more than what somebody is."""
+SHORTEST = 4
+"""Letters of a name that is looked for in those of models: a shorter one may be part of any."""
+_FAMILY = re.compile(
+    r"(chat)?gpt\d|claude|gemini\d|gemma|(meta)?llama|qwen|mi[sx]tral|deepseek|grok|o[134](mini|pro|preview)?$"
+)
+"""How the names of well-known models begin."""
 _HIDDEN = re.compile(f"[{INVISIBLE}\ud800-\udfff]")
 
 
@@ -168,9 +175,11 @@ def _before(event: FullEvent) -> Iterator[tuple[str, str]]:
     for notice in event.notices:
         yield "Environment", f"{NOTICE}{notice.text}"
     for one in event.briefings:
-        since = " from here on" if one.path == NEWS else ""
         whom = "agents" if one.view == "public" else one.view
-        yield "Instructions", f"{TOLD}{whom}{since})\n{one.text}"
+        if one.path == AGAIN:
+            yield INSTRUCTIONS, f"(told to {whom} again, as from event {one.text} on)"
+        else:
+            yield INSTRUCTIONS, f"({_HEADINGS.get(one.path, 'told to {}').format(whom)})\n{one.text}"
 
 
 def _behind(event: FullEvent, name: str) -> Iterator[tuple[str, str]]:
@@ -230,6 +239,8 @@ def describe(event: Event) -> str:
         )
     if event.status == "failed":
         text += f"\n✗ FAILED: {event.error or 'no reason logged'}"
+    elif event.error:
+        text += f"\nerror: {event.error}"
     return text
 
 
@@ -256,6 +267,7 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
+_HEADINGS = {NEWS: "told to {} from here on", GONE: "no longer told to {}"}
 _KINDS = {
     "start": "■ start",
     "wait": "… waits",
@@ -301,8 +313,25 @@ def _calls(trajectory: Trajectory) -> Iterator[str]:
     titles = _names(trajectory)
     for one in trajectory.participants:
         is_of_several = kinds[one.kind] > 1
-        if one.name != one.model and (is_of_several or _is_called(one.name, trajectory)):
-            yield f"{titles[one.name]} goes by the name {one.name}"
+        if not _tells_model(one, trajectory) and (is_of_several or _is_called(one.name, trajectory)):
+            yield f"{titles[one.name]} goes by the name {shorten(' '.join(one.name.split()), *PATH)}"
+
+
+def _tells_model(one: Participant, trajectory: Trajectory) -> bool:
+    """Whether a name is that of a model, with or without its maker or version; where the log does not say an
+    agent's model, a name that begins as well-known models' do."""
+    name = _letters(one.name)
+    models = [trajectory.agent_model, *(other.model for other in trajectory.participants)]
+    texts = [_letters(model) for model in models if model]
+    if name in texts or (one.kind == "agent" and _FAMILY.match(name)):
+        return True
+    texts = [text for text in texts if min(len(text), len(name)) >= SHORTEST]
+    return any(text.startswith(name) or text in name for text in texts)
+
+
+def _letters(text: str) -> str:
+    """A name for comparison: its letters and digits, behind the maker's name."""
+    return re.sub(r"[\W_]+", "", text.rpartition("/")[2].casefold())
 
 
 def _is_called(name: str, trajectory: Trajectory) -> bool:

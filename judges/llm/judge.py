@@ -25,7 +25,7 @@ from .answers import Answer, answer_of
 from .context import Context
 from .prompts import rubric
 
-REVISION = 6
+REVISION = 7
 """Revision of what is written here and in the prompts around a codebook, and of how events are shown; it is
 part of every judge's version."""
 OVERLAP = 0.2
@@ -166,7 +166,8 @@ class LLMJudge:
             return self._participant(case.unit, case.mark)
         titles = _TURNS.get(case.unit.kind, (case.unit.kind.replace("_", " "),))
         names = quoting.display_names(case.unit.participants)
-        parts = ["To be rated:"] if self.context == "none" else [f"To be rated is event {case.unit.event}:"]
+        parts = self._before(case)
+        parts.append("To be rated:" if self.context == "none" else f"To be rated is event {case.unit.event}:")
         for title, event in zip(titles, case.unit.events, strict=False):
             if event.kind == "message":
                 parts.append(quoting.block(title, event.text or "", case.mark))
@@ -174,6 +175,15 @@ class LLMJudge:
                 content = quoting.event_lines(without_briefings(event), names.get(event.actor, "unknown"))
                 parts.append(f"<<{title} {case.mark}>>\n{content}\n<<end of {title} {case.mark}>>")
         return parts
+
+    def _before(self, case: Case) -> list[str]:
+        """What was said and told just before a unit, where the transcript ends before that."""
+        if not self.shows_before(case.unit):
+            return []
+        words = [line for event in case.unit.events for line in quoting.before(_untold(event))]
+        if not words:
+            return []
+        return ["\n".join([f"<<before it {case.mark}>>", *words, f"<<end of before it {case.mark}>>"])]
 
     def _participant(self, unit: Unit, mark: str) -> list[str]:
         """Who is to be rated: by name, with what they did where the transcript is not shown."""
@@ -183,6 +193,11 @@ class LLMJudge:
         if self.context == "none":
             parts.append(quoting.transcript(unit.events, unit.participants, mark))
         return parts
+
+
+def _untold(event: Event) -> Event:
+    """An event without the notices before it where these are shown with it."""
+    return event if event.kind == "message" else event.model_copy(update={"notices": ()})
 
 
 def background(case: Case) -> list[str]:

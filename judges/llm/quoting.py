@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 
 from ...schemas import Event, Participant
 from ...schemas.changes import RESULT, Change
-from ...schemas.results import NEWS, FullEvent
+from ...schemas.results import AGAIN, BRIEFING, GONE, NEWS, FullEvent
 from ...schemas.text import INVISIBLE
 
 _TEMPLATE = re.compile(
@@ -31,6 +31,11 @@ REPETITION = 160
 opens with its task in the text and in two arguments."""
 _ENDS = 40
 """Characters of either end of such an argument: they tell which part of the text it is."""
+_HEADINGS = {
+    BRIEFING: "(told to an agent:)",
+    NEWS: "(told to an agent from here on:)",
+    GONE: "(no longer told to an agent:)",
+}
 _BREAK = "\u200b"
 _CONTROL = re.compile(f"[{INVISIBLE}]")
 _SPACE = re.compile(r"\s+")
@@ -80,11 +85,7 @@ def event_lines(event: Event, who: str) -> str:
     and what came before it from others above."""
     more = event if isinstance(event, FullEvent) else None
     head = f"[{event.seq}] {who}: {event.kind}" + (" (failed)" if event.status == "failed" else "")
-    parts = _notices(event)
-    for one in more.briefings if more else ():
-        is_rest = one.view == "public"  # how many more there are, which nobody was told
-        words = lines(one.text if is_rest else f"{one.view}: {one.text}")
-        parts += ["(told to an agent from here on:)" if one.path == NEWS else "(told to an agent:)", words]
+    parts = before(event)
     parts.append(f"{head}, {more.after}" if more and more.after else head)
     if event.text:
         parts.append(lines(event.text))
@@ -99,6 +100,19 @@ def event_lines(event: Event, who: str) -> str:
     if more and more.result is not None:
         parts += _result(more.result) or ["(after it, the state is as it was)"]
     return "\n".join(parts)
+
+
+def before(event: Event) -> list[str]:
+    """Lines with what the environment said before an event, and what agents were told."""
+    parts = _notices(event)
+    for one in event.briefings if isinstance(event, FullEvent) else ():
+        if one.path == AGAIN:
+            parts += [f"(told to an agent again, as from event {one.text} on:)", lines(one.view)]
+            continue
+        is_rest = one.view == "public"  # how many more there are, which nobody was told
+        words = lines(one.text if is_rest else f"{one.view}: {one.text}")
+        parts += [_HEADINGS.get(one.path, _HEADINGS[BRIEFING]), words]
+    return parts
 
 
 def lines(text: str) -> str:

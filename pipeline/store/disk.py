@@ -103,13 +103,14 @@ class AppendOnly:
     def _is_read(self) -> bool:
         """Whether who opens the file by its name reads what was written.
 
-        Words are compared, not the files' numbers: some network disks number a file anew.
+        Words are compared, not the files' numbers: some network disks number a file anew. Another thread may
+        write meanwhile: the file must have what had been written before its size was asked for.
         """
-        end = os.fstat(self._file).st_size
+        least, end = self._end, os.fstat(self._file).st_size
         place = max(0, end - _TAIL)
         with suppress(OSError), _readable(self.path) as other:
             is_same = os.pread(other, end - place, place) == os.pread(self._file, end - place, place)
-            return is_same and end >= self._end
+            return is_same and end >= least
         return False
 
     def _ends_whole(self) -> bool:

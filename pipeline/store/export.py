@@ -11,7 +11,7 @@ from pydantic_core import to_jsonable_python
 from ...schemas import Event
 from ...schemas.base import compact_json
 from ...schemas.event import EventColumns
-from ...schemas.text import FORMULA, NUMBER, visible_json
+from ...schemas.text import FORMULA, INVISIBLE, NUMBER, visible_json
 from ..errors import StoreError, UsageError
 from ..units import columns
 from . import disk
@@ -133,9 +133,21 @@ def _plain(name: str, kind: str) -> str:
 
 
 def _harmless(name: str, kind: str) -> str:
-    """Text that a spreadsheet would run as a formula gets an apostrophe before it."""
+    """Text as `inert_cell` writes it."""
     if kind != "VARCHAR":
         return f'"{name}"'
-    runs = f'''regexp_matches("{name}", {constant(FORMULA)})
-        AND NOT regexp_full_match("{name}", {constant(NUMBER)})'''
-    return f"""CASE WHEN {runs} THEN '''' || "{name}" ELSE "{name}" END AS "{name}" """
+    formula, number = constant(FORMULA), constant(NUMBER)
+    runs = f"regexp_matches(cell, {formula}) AND NOT regexp_full_match(cell, {number})"
+    cell = f"SELECT {_visible(name)} AS cell"
+    return f"""(SELECT CASE WHEN {runs} THEN '''' || cell ELSE cell END FROM ({cell})) AS "{name}" """
+
+
+def _visible(name: str) -> str:
+    sign, text = constant(f"[{INVISIBLE}]"), constant(f"\r\n|[{INVISIBLE}]|[^{INVISIBLE}]+")
+    escape = r"""CASE WHEN unicode(part) < 65536 THEN printf('\u%04x', unicode(part))
+        ELSE printf('\u%04x\u%04x', 55232 + unicode(part) // 1024, 56320 + unicode(part) % 1024) END"""
+    parts = f"""list_transform(regexp_extract_all("{name}", {text}),
+        lambda part: CASE WHEN regexp_full_match(part, {sign}) THEN {escape} ELSE part END)"""
+    return (
+        f"""CASE WHEN regexp_matches("{name}", {sign}) THEN array_to_string({parts}, '') ELSE "{name}" END"""
+    )

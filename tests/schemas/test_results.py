@@ -7,9 +7,11 @@ from typing import Any
 from coaudit.judges.clients import Reply
 from coaudit.judges.llm import Case, LLMJudge
 from coaudit.judges.llm.context import Context
+from coaudit.judges.llm.quoting import event_lines
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import cut
 from coaudit.schemas import Participant, Trajectory
+from coaudit.schemas.event import Notice
 from coaudit.schemas.results import HEAD, TAIL, with_results
 from tests.judges.teams import team
 
@@ -55,6 +57,23 @@ def test_what_an_event_says_itself_is_not_shown_again_as_a_change() -> None:
     states = {"one": {"editor": "Day 1: Oslo."}, "two": {"editor": "Day 1: Oslo. Day 2: Bergen."}}
     prompt = seen(log, states, public={1: "one", 2: "two"})
     assert prompt.count("in the state:") == 1 and "| editor: Day 1: Oslo. Day 2: Bergen.\n" in prompt
+
+
+def test_of_a_history_that_outgrew_its_room_what_came_last_is_shown_whole() -> None:
+    """Of a notebook's third cell the first one's output was shown, and the last 500 characters of its own."""
+    log = team(*(("agent", f"RUN({cell})") for cell in "abc"))
+    cells = [f"Code block:\n{cell}\nOutput:\n{cell * 900}!" for cell in "abc"]
+    histories = ["\n\n".join(cells[:count]) for count in (1, 2, 3)]
+    states = {str(i): {"history": text} for i, text in enumerate(histories)}
+    prompt = seen(log, states, public={1: "0", 2: "1", 3: "2"})
+    assert [prompt.count(cell * 900 + "!") for cell in "abc"] == [2, 1, 1]
+    assert "\n| history, continued: Code block:\n| c\n" in prompt and "left out" not in prompt
+    states["2"] = {"history": "c" * 900 + histories[1]}  # not grown at its end
+    changed = seen(log, states, public={1: "0", 2: "1", 3: "2"})
+    assert "continued" not in changed and "left out" in changed
+    lists = {str(i): {"found": [cell * 900 for cell in "abc"[: i + 1]]} for i in range(3)}
+    listed = seen(log, lists, public={1: "0", 2: "1", 3: "2"})
+    assert listed.count("a" * 900) == 2 and f'| found, continued: "{"c" * 900}"]' in listed
 
 
 def test_a_prompt_says_how_long_after_the_start_an_event_came_with_and_without_states() -> None:
@@ -228,8 +247,9 @@ def test_what_agents_were_told_stands_once_before_the_event_and_is_cut_for_a_sho
     prompt = judge.whole(case).question.messages[1].content
     before, _, rest = prompt.partition("[0] ")
     assert "(told to an agent:)\n| agent, helper: You plan." in before and "left out ...]" in before
-    assert rest.count("told to an agent") == 1
-    assert "(told to an agent from here on:)\n| agent: You plan, again.\n| no longer: You plan." in rest
+    assert rest.count("(told to an agent") == 1
+    assert "(told to an agent from here on:)\n| agent: You plan, again.\n" in rest
+    assert "(no longer told to an agent:)\n| agent: You plan." in rest
     for limit in (3400, 3600):
         context = Context(limit)
         pieces = list(judge.pieces(case, context))
@@ -250,10 +270,40 @@ def test_of_instructions_that_change_in_mid_session_what_is_new_is_shown_where_i
         [],
         [("system", texts[0])],
         [],
-        [("system, changed", "It is 2 o'clock.\nno longer: It is 1 o'clock.")],
-        [("system, changed", f"no longer: {rule}")],
-        [("system, changed", "as from event 1 on")],
+        [("system, changed", "It is 2 o'clock."), ("system, no longer", "It is 1 o'clock.")],
+        [("system, no longer", rule)],
+        [("system, again", "1")],
     ]
+
+
+def test_of_a_long_line_of_instructions_the_sentence_that_changed_is_shown() -> None:
+    """It was cut in its middle, where the change was. Of the same lines in another order nothing is shown."""
+    before, now = ("\n".join([" ".join(f"Never do {n}." for n in range(900)), "Be brief."]) for _ in range(2))
+    now = now.replace("Never do 450.", "Always do 450.")
+    turned = "\n".join(reversed(now.splitlines()))
+    log = team(*[("agent", f"SEARCH({n})") for n in range(5)])
+    states = {f"{n}": {"system": text} for n, text in enumerate([before, now, turned, "New.", turned])}
+    events = [e.model_copy(update={"states": {"agent": f"{e.seq - 1}"} if e.seq else {}}) for e in log.events]
+    full = with_results(log.model_copy(update={"events": tuple(events), "states": states})).events
+    told = [[(one.path, one.text) for one in getattr(event, "briefings", ())] for event in full]
+    assert told[2] == [("system, changed", "Always do 450."), ("system, no longer", "Never do 450.")]
+    assert told[3] == [] and told[5] == [("system, again", "2")]
+    lines = event_lines(full[5], "agent_1").splitlines()
+    assert lines[:2] == ["(told to an agent again, as from event 2 on:)", "| agent"]
+
+
+def test_before_a_unit_at_which_the_transcript_ends_stands_what_was_told_just_before_it() -> None:
+    """Neither the unit nor what comes before had the instructions and notices of its own event."""
+    log = team(("human", "Plan."), ("agent", "Which city?"))
+    told = {"states": {"agent": "a"}, "notices": (Notice(time=None, text="Two minutes are left."),)}
+    events = [e.model_copy(update=told if e.seq == 2 else {}) for e in log.events]
+    log = log.model_copy(update={"events": tuple(events), "states": {"a": {"system": "Ask first."}}})
+    book = BOOK.model_copy(update={"unit": "utterance", "context": "preceding"})
+    *_, unit = cut(with_results(log), book)
+    judge, case = LLMJudge(book, "preceding"), Case(unit, "M")
+    prompt = judge.whole(case).question.messages[1].content
+    words = "(the environment:)\n| Two minutes are left.\n(told to an agent:)\n| agent: Ask first.\n"
+    assert f"<<before it M>>\n{words}<<end of before it M>>\n\nTo be rated is event 2:" in prompt
 
 
 def test_a_step_to_be_rated_is_shown_without_what_agents_were_told_before_it() -> None:

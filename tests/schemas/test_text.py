@@ -30,7 +30,6 @@ def test_what_a_terminal_obeys_is_shown_and_nothing_is_lost(text: str) -> None:
         "\u3000=1",
         "＝1+1",
         "\t=1",
-        "\r=1",
         "+1",
         "+1+1",
         "-1+cmd",
@@ -48,6 +47,13 @@ def test_a_cell_that_a_spreadsheet_would_compute_gets_an_apostrophe(cell: str) -
 @pytest.mark.parametrize("cell", ["", "plain", "a=b", "naïve", "1+1", "-1", "-2.5e-3", "-.5"])
 def test_other_cells_stay_as_they_are(cell: str) -> None:
     assert inert_cell(cell) == cell
+
+
+def test_a_cell_that_a_terminal_shows_obeys_nothing_and_its_json_and_line_ends_are_the_same() -> None:
+    assert inert_cell("\x1b[2J\r\nx\ry\tz\U000e0041") == "\\u001b[2J\r\nx\\u000dy\tz\\udb40\\udc41"
+    assert inert_cell("\r=1") == r"\u000d=1"
+    tags = {"note": "\u202egnp.exe"}
+    assert json.loads(inert_cell(json.dumps(tags, ensure_ascii=False))) == tags
 
 
 def test_a_name_in_a_chart_turns_nothing_around() -> None:

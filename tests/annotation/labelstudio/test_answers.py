@@ -397,3 +397,13 @@ def test_the_plan_is_the_published_one(coaudit: Coaudit) -> None:
     rows = coaudit("plan", "--half-width", "0.1", "--kappa", "0.6", "--json").json["rows"]
     assert [row["units_for_kappa"] for row in rows] == [246, 296, 705, 1347, 3281]
     assert "1312155" in coaudit("plan", "--half-width", "0.005", "--prevalence", "0.02").out
+
+
+def test_words_that_look_like_instructions_are_where_evidence_is_placed() -> None:
+    before = {"author": "Instructions", "text": "[1] (told to Agent)\nYou plan."}
+    lines = [
+        before,
+        {"author": "Agent", "text": "[1] (told to Bob) Hi."},
+        {"author": "State", "text": "[1] x"},
+    ]
+    assert labelstudio_answers._place(1, lines, [1, 1, 1]) == 1

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import socket
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Thread
 from typing import Any
 
@@ -178,3 +179,47 @@ def test_what_does_not_speak_http_is_not_healthy() -> None:
         thread.start()
         assert not is_healthy(f"http://127.0.0.1:{server.getsockname()[1]}")
         thread.join()
+
+
+@contextmanager
+def dripping(head: bytes, seconds: float) -> Iterator[str]:
+    """The URL of a server that answers once, with a byte now and then behind `head`, for so long."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip() -> None:
+            connection, _ = server.accept()
+            with connection, suppress(OSError):
+                connection.recv(1000)
+                connection.sendall(head)
+                for _ in range(int(seconds / 0.05)):
+                    connection.sendall(b" ")
+                    time.sleep(0.05)
+
+        thread = Thread(target=drip)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        thread.join()
+
+
+HEADS = [b"HTTP/1.1 200 OK\r\nX-Long: ", b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"]
+
+
+@pytest.mark.parametrize("head", HEADS, ids=["header", "body"])
+def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(
+    head: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "MAX_SECONDS", 1.0)
+    with (
+        dripping(head, 2.0) as url,
+        Server(url, "f00d") as server,
+        pytest.raises(LabelStudioError, match="an answer that takes more than 1 s"),
+    ):
+        server.check()
+
+
+def test_who_answers_byte_by_byte_is_not_healthy() -> None:
+    end = b"HTTP/1.1 200 OK\r\nX-Long: "
+    with dripping(end, 8.0) as url:
+        start = time.monotonic()
+        assert not is_healthy(url)
+        assert time.monotonic() - start < 7

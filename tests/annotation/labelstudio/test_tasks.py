@@ -79,7 +79,7 @@ def test_people_see_the_states_that_models_see_as_long_and_no_others() -> None:
     (last,) = [line.text for line in tasks.lines(log, "all")][-1:]
     assert last == "[3] after it, in the state · wish:\nMIDNIGHT"
     first = tasks.Log(log).lines[1]
-    assert tasks.TOLD in first.text and first.seq == 1 and not first.is_event
+    assert first.author == tasks.INSTRUCTIONS and first.seq == 1 and not first.is_event
 
 
 def test_what_a_speaker_does_beside_the_words_is_shown_where_models_see_it() -> None:
@@ -126,6 +126,32 @@ def test_names_are_told_where_the_log_calls_people_by_them_or_several_are_of_a_k
     assert who(*people[:3]) == [alone]
     several = "\nAgent 1 goes by the name arm_a\nAgent 2 goes by the name Coder"
     assert who(*people) == [alone + several]
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "is_told"),
+    [
+        ("gpt-x", "openai/gpt-x-2026-03", False),
+        ("gpt-x planner", "gpt-x", False),
+        ("Claude 3.5", None, False),
+        ("gpt-4o", None, False),
+        ("Coder", "qwen-coder", True),
+        ("Planner", "m", True),
+    ],
+)
+def test_no_name_of_a_model_is_told_with_its_version_or_without(
+    name: str, model: str | None, is_told: bool
+) -> None:
+    """Of "gpt-4o" with the model "openai/gpt-4o-2024-08-06" annotators were told the name."""
+    people = (Participant(name=name, kind="agent", model=model), Participant(name="Boss\n2", kind="agent"))
+    (line,) = tasks.Log(team().model_copy(update={"participants": people})).background_lines
+    own = f"Agent 1 goes by the name {name}\n" if is_told else ""
+    assert line.text == f"{own}Agent 2 goes by the name Boss 2"
+
+
+def test_an_error_of_what_did_not_fail_is_shown_to_people_too() -> None:
+    event = team(("agent", "SEARCH(Oslo)")).events[1].model_copy(update={"error": "Only half came."})
+    assert tasks.describe(event).endswith("\nerror: Only half came.")
 
 
 def test_of_a_result_people_see_the_text_that_models_see_and_the_task() -> None:

@@ -133,6 +133,25 @@ def test_what_was_cut_off_a_file_does_not_count_as_on_disk(tmp_path: Path, is_wr
     file.close()
 
 
+def test_what_another_thread_writes_while_a_file_is_looked_at_is_no_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run with quick answers ended: it had read the file's size, wrote, and found the file too short."""
+    file, fstat = disk.AppendOnly(tmp_path / "ledger.jsonl"), os.fstat
+    file.write(b"one\n")
+
+    def fstat_before_a_write(descriptor: int) -> os.stat_result:
+        size = fstat(descriptor)
+        monkeypatch.undo()
+        file.write(b"two\n")
+        return size
+
+    monkeypatch.setattr(os, "fstat", fstat_before_a_write)
+    file.sync()
+    file.close()
+    assert (tmp_path / "ledger.jsonl").read_bytes() == b"one\ntwo\n"
+
+
 def test_a_file_with_another_number_and_the_same_words_is_the_same(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
     file = disk.AppendOnly(path)

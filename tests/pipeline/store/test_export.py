@@ -7,16 +7,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import polars as pl
 import pytest
 
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.store import Store, trajectories
-from coaudit.pipeline.store.export import TABLES, export
+from coaudit.pipeline.store.export import TABLES, _harmless, export
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats import native
 from coaudit.schemas import Event, Quarantined, Trajectory
+from coaudit.schemas.text import inert_cell
 from tests.conftest import ROOT, Coaudit
+from tests.hostile import CORPUS
 from tests.pipeline.stores import (
     copied,
     counts,
@@ -77,8 +80,15 @@ def test_csv_has_no_cell_that_a_spreadsheet_would_run(tmp_path: Path, store: Sto
                     assert not cell.startswith("-") or _is_number(cell), (name, column, cell)
     with (tmp_path / "out" / "events.csv").open(encoding="utf-8", newline="") as file:
         texts = [row["text"] for row in csv.DictReader(file) if row["kind"] == "message"]
-    assert [f"'{text}" for text in FORMULAS] == texts[1:7]
+    assert [inert_cell(text) for text in FORMULAS] == texts[1:7]
     assert texts[7:10] == ['quoted "text", with\nlines', "plain = text", "-1.5"]
+
+
+@pytest.mark.parametrize("text", [*CORPUS, "\x00\x1b", "a\r\nb\rc", "\U000e0041=\u2028"])
+def test_a_cell_of_an_exported_csv_is_the_inert_cell_of_its_text(text: str) -> None:
+    expression = _harmless("x", "VARCHAR")
+    row = duckdb.execute(f"SELECT {expression} FROM (SELECT ?::VARCHAR AS x)", [text]).fetchone()
+    assert row == (inert_cell(text),)
 
 
 def _is_number(cell: str) -> bool:

@@ -200,8 +200,9 @@ def _lists(survey: Survey) -> list[tuple[float, str]]:
         parts = f"{inside}role" in survey.paths and f"{inside}content[].text" in survey.paths
         text = parts or any(is_utterance(p) for p in fields_named(survey.paths, NAMES["text"], inside))
         role = any(is_speaker(p) for p in fields_named(survey.paths, NAMES["role"], inside))
-        if not (text or role) and (party_fields(survey, inside) or item_pairs(survey, path)):
+        if not (text or role) and party_fields(survey, inside):
             text = role = True
+        text = text or bool(item_pairs(survey, path))  # a talk beside them comes first
         action_score = _action_score(survey, inside)
         score = 3 * text + 3 * role + 1.5 * action_score + (one.key.lower() in LISTS) + min(length, 20) / 20
         share = len(one.lengths) / max(1, len(survey.records))

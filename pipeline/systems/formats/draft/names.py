@@ -137,7 +137,8 @@ SESSION = (
         "thread_id",
         "session",
         "conv",
-        *("sitzung", "gespräch", "séance", "sesión", "conversación", "sessão", "conversa"),
+        *("sitzung", "sitzungs_id", "sitzungsnummer", "gespräch", "gesprächs_id", "séance", "seance"),
+        *("sesión", "sesion", "conversación", "conversacion", "sessão", "sessao", "conversa"),
     ),
     *(
         "trajectory_id",

@@ -124,7 +124,8 @@ def session_of_rounds(survey: Survey, question: str) -> PathSummary | None:
     begins with it, as a history of all questions does.
     """
     candidates = [one for one in fields_named(survey.paths, TALKS, depth=0) if snake_case(one.key) in TALKS]
-    if any(is_time(one) for one in fields_named(survey.paths, NAMES["time"], depth=0)):
+    has_time = any(is_time(one) for one in fields_named(survey.paths, NAMES["time"], depth=0))
+    if has_time and not candidates:
         people = {*SUBJECTS, *PEOPLE}
         candidates += [one for one in survey.paths.values() if snake_case(one.path) in people]
     session = first_field([one for one in candidates if repeats(one, survey)])

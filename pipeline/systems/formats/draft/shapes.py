@@ -21,6 +21,7 @@ from .events import set_event_fields
 from .names import (
     CHAT,
     LESSER,
+    NAME_LENGTH,
     NAMES,
     PAIRS,
     PEOPLE,
@@ -30,6 +31,7 @@ from .names import (
     first_field,
     has_both_sides,
     is_label,
+    is_one_word,
     is_sentence,
     is_speaker,
     is_time,
@@ -40,6 +42,7 @@ from .names import (
 from .records import events_of, items_in, repeats, survey_with, value_at
 from .result import Guess
 from .sessions import (
+    DIFFERENT,
     are_different,
     group_ids,
     is_spoken_with,
@@ -69,6 +72,8 @@ NAME = 20
 """Characters on average up to which the first of two texts may be who says the second."""
 OF_RUNS = {"input", "output", "instruction", "request", "completion"}
 """Names of questions and answers that are those of any run's, too."""
+OBSERVED = {"observation", "obs", "tool_output", "tool_response", "tool_result", "stdout"}
+"""Names of what came back to an agent's step, and not to a person's question."""
 ANSWERED = {"response", "answer", "reply", "output", "utterance", "turn"}
 """Words that make a `system` before them an agent that answers people: `system_response`."""
 
@@ -388,30 +393,47 @@ def item_pairs(survey: Survey, path: str) -> dict[str, str]:
     for end in ("", ".text"):
         two = [survey.paths.get(f"{inside}{place}{end}") for place in "01"]
         longer = f"{inside}2{end}" in survey.paths
-        has_names = two[0] is not None and _are_names_or_times(two[0])
-        if not longer and not has_names and all(map(_is_long_utterance, two)):
-            return {role: f"{inside}{place}{end}" for place, role in enumerate(("user", "assistant"))}
+        if not longer and all(one and _are_sentences(one) for one in two):
+            sides = ("user", "assistant")
+            order = reversed(sides) if _begins_with_agent(survey, inside) else sides
+            return {role: f"{inside}{place}{end}" for place, role in enumerate(order)}
     fields: dict[str, str] = {}
     for names, role in PAIRS[1:]:
         texts = (survey.paths.get(f"{inside}{name}") for name in names if name not in OF_RUNS)
         if one := next((one for one in texts if one and one.kinds["text"] and is_utterance(one)), None):
             fields[role] = one.path
     others = [one for one in fields_named(survey.paths, NAMES["role"], inside) if is_speaker(one)]
-    acts = (*NAMES["action"], *NAMES["result"], *dialects.CALLED)
-    has_acts = any(
-        one.path not in fields.values() for one in fields_named(survey.paths, acts, inside, depth=0)
-    )
+    has_acts = any(fields_named(survey.paths, (*NAMES["action"], *dialects.CALLED), inside, depth=0))
+    has_acts |= any(f"{inside}{name}" in survey.paths for name in OBSERVED)
     is_pair = len(fields) == 2 and not has_acts and not others
-    return fields if is_pair and min(survey.paths[one].count for one in fields.values()) > 1 else {}
+    is_pair = is_pair and min(survey.paths[one].count for one in fields.values()) > 1
+    return fields if is_pair and not _ask_the_same(survey, path, fields) else {}
 
 
-def _are_names_or_times(field: PathSummary) -> bool:
-    """Whether the first of two texts may be who says the second, or when, whatever its length."""
-    return is_time(field) or (is_speaker(field) and len(field.values) > 1)
+def _are_sentences(field: PathSummary) -> bool:
+    """Whether texts are what somebody said, and no names, times or ids of what stands beside them."""
+    is_long = field.mean_length > NAME_LENGTH and not is_one_word(field)
+    return is_utterance(field) and field.mean_length > NAME and (is_long or is_sentence(field))
 
 
-def _is_long_utterance(field: PathSummary | None) -> bool:
-    return field is not None and is_utterance(field) and field.mean_length > NAME
+def _begins_with_agent(survey: Survey, inside: str) -> bool:
+    """Whether the first of two messages in each item is an agent's, and the second a person's."""
+    sides = [
+        {role.kind for one in fields for role in map(role_of, one.values) if role.is_known}
+        for place in "01"
+        for fields in [fields_named(survey.paths, ("id", *NAMES["role"]), f"{inside}{place}.", depth=0)]
+    ]
+    return sides == [{"agent"}, {"human"}]
+
+
+def _ask_the_same(survey: Survey, path: str, fields: dict[str, str]) -> bool:
+    """Whether most questions in the lists of several records have several answers: they are a
+    questionnaire's."""
+    inside = f"{path}[]."
+    places = [getter(one.removeprefix(inside)) for one in fields.values()]
+    rounds = {tuple(str(at(item)) for at in places) for item in events_of(survey, path, inside)}
+    questions = {question for question, _ in rounds}
+    return len(survey.records) > 1 and len(questions) <= DIFFERENT * len(rounds)
 
 
 def set_item_pairs(guess: Guess, survey: Survey, path: str, fields: dict[str, str]) -> None:

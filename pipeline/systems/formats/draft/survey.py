@@ -353,13 +353,14 @@ def _has_turns(value: dict[str, Any]) -> bool:
 
 def _repeat_talk(items: list[Any], value: dict[str, Any]) -> bool:
     """Whether items are steps that repeat the conversation beside them, such as what a model was asked in
-    each: lists under one key that begin with its first two."""
+    each: lists under one key that begin as it does, each longer than the one before."""
     talks = [one for one in value.values() if _is_list_of_turns(one) and all(map(dialects.messages, one))]
     keys = {key for one in items[:1] for key, inside in one.items() if isinstance(inside, list) and inside}
     return any(
-        all(isinstance(part := one.get(key), list) and part[:2] == talk[: len(part[:2])] for one in items)
+        all(isinstance(part, list) and part[:2] == talk[: len(part[:2])] for part in parts)
+        and all(len(a) < len(b) for a, b in itertools.pairwise(parts))
         for talk in talks
-        for key in keys
+        for parts in ([one.get(key) for one in items] for key in keys)
     )
 
 

@@ -241,7 +241,7 @@ def thread(value: dict[str, Any], current: Any = None) -> list[Any]:
     if len(message_nodes) < 2 or len(message_nodes) < 0.6 * len(nodes):
         return []
     # Messages that answer others in a thread have a `parentId`, too, and are all read.
-    is_web = all({"parentId", "childrenIds"} <= one.keys() for one in nodes)
+    is_web = all({"parentId", "childrenIds", "role"} <= one.keys() for one in nodes)
     parent = "parentId" if is_web else "parent"
     if not all(parent in one for one in nodes):
         return message_nodes

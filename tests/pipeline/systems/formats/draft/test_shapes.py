@@ -2210,6 +2210,17 @@ def test_steps_that_repeat_the_conversation_beside_them_are_no_sessions(tmp_path
     assert [outcome.text for outcome in first.outcomes] == ["submitted"]
 
 
+def test_sessions_may_begin_as_a_template_beside_them(tmp_path: Path) -> None:
+    template = [{"role": "system", "content": "Help with trips."}, {"role": "user", "content": sentence(0)}]
+    sessions = [
+        {"id": f"s{n}", "messages": [*template, {"role": "assistant", "content": f"{sentence(k)} {n}"}]}
+        for n, k in enumerate((1, 2, 3) * 4)
+    ]
+    log = {"template": template, "sessions": sessions}
+    runs = read_by_draft(as_json(tmp_path / "log.json", log))
+    assert [run.native_id for run in runs] == [f"s{n}" for n in range(12)]
+
+
 def test_spans_under_one_root_are_a_session(tmp_path: Path) -> None:
     spans = [
         {"id": f"{s}{kind}", "root_span_id": f"r{s}", "created": f"2026-01-02T10:0{s}:0{at}Z", "input": words}
@@ -2278,9 +2289,16 @@ def test_answers_in_a_thread_are_all_read(tmp_path: Path) -> None:
         }
         for n in range(4)
     }
+    forum = {
+        f"m{n}": {"parentId": "m0" if n else None, "childrenIds": [] if n else ["m1", "m2", "m3"]}
+        | {"author": ("ann", "bot", "zoe", "bot")[n], "text": sentence(n)}
+        for n in range(4)
+    }
     talks = [{"id": f"t{n}", "messages": thread} for n in range(2)]
-    for talk in read_by_draft(as_json(tmp_path / "talks.json", talks)):
-        assert [e.text for e in talk.events] == [sentence(n) for n in range(4)]
+    posts = [{"id": f"t{n}", "thread": forum} for n in range(2)]
+    for log in (talks, posts):
+        for talk in read_by_draft(as_json(tmp_path / "talks.json", log)):
+            assert [e.text for e in talk.events] == [sentence(n) for n in range(4)]
 
 
 def test_what_is_copied_from_a_page_of_a_chat_has_turns(tmp_path: Path) -> None:
@@ -2342,6 +2360,16 @@ def test_rows_of_a_prompt_and_a_response_are_a_talk_of_whoever_asked(tmp_path: P
     assert [e.time for e in runs[1].events] == ["2026-01-02T11:00:00"] * 2 + ["2026-01-02T11:01:00"] * 2
 
 
+def test_rows_with_a_session_of_their_own_are_no_talk_of_whoever_asked(tmp_path: Path) -> None:
+    rows = [
+        {"session_id": f"s{n}", "user_id": f"u{n % 2}", "time": f"2026-01-0{n + 1}T10:00:00"}
+        | {"prompt": f"{sentence(n)} {n}", "response": sentence(n + 1)}
+        for n in range(6)
+    ]
+    runs = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))
+    assert [run.native_id for run in runs] == [f"s{n}" for n in range(6)]
+
+
 def test_a_questionnaire_in_rows_is_answered_by_people(tmp_path: Path) -> None:
     rows = [
         {"participant_id": f"P{s}", "time": f"2026-01-02T1{s}:0{n}:00", "question": sentence(n)}
@@ -2368,6 +2396,48 @@ def test_a_questionnaire_in_rows_is_answered_by_people(tmp_path: Path) -> None:
 def test_each_item_of_a_list_may_be_a_question_and_its_answer(tmp_path: Path, rounds: list[Any]) -> None:
     talks = [{"pid": f"P{n}", "history": rounds} for n in range(2)]
     assert said_of(read_by_draft(as_json(tmp_path / "talks.json", talks))) == [ASKED, ASKED]
+
+
+@pytest.mark.parametrize("first", ["2026-01-02T10:00:0{n}.000Z", "participant (human player) {n}", "{n:036}"])
+def test_a_time_a_name_or_an_id_before_a_text_is_no_question(tmp_path: Path, first: str) -> None:
+    rounds = [[first.format(n=n % 2), sentence(n)] for n in range(4)]
+    talks = [{"pid": f"P{n}", "history": rounds} for n in range(2)]
+    run, _ = read_by_draft(as_json(tmp_path / "talks.json", talks))
+    assert [e.text for e in run.events] == [sentence(n) for n in range(4)]
+
+
+def test_an_agents_message_may_be_the_first_of_two(tmp_path: Path) -> None:
+    rounds = [
+        [{"id": "model", "text": sentence(n)}, {"id": "human", "text": sentence(n + 1)}] for n in (0, 2)
+    ]
+    talks = [{"pid": f"P{n}", "dialog": rounds} for n in range(2)]
+    run, _ = said_of(read_by_draft(as_json(tmp_path / "log.json", talks)))
+    assert run == [("agent" if n % 2 == 0 else "human", sentence(n)) for n in range(4)]
+
+
+@pytest.mark.parametrize("keys", [("speaker", "text"), ("role", "content")])
+@pytest.mark.parametrize("mark", ["", " {n}"])
+def test_a_talk_comes_before_questions_and_answers_beside_it(
+    tmp_path: Path, keys: tuple[str, str], mark: str
+) -> None:
+    def record(n: int) -> dict[str, Any]:
+        questions = [
+            {"question": f"{sentence(k)}{mark.format(n=n)}", "answer": f"Rather so. {n} {k}"}
+            for k in range(12)
+        ]
+        talk = [dict(zip(keys, (("user", "bot")[k % 2], sentence(k)), strict=True)) for k in range(4)]
+        return {"pid": f"P{n}", "exit": questions, "log_of_chat": talk}
+
+    runs = read_by_draft(as_json(tmp_path / "log.json", [record(n) for n in range(3)]))
+    assert said_of(runs) == [ASKED] * 3
+
+
+def test_the_same_questions_in_every_list_are_a_questionnaire(tmp_path: Path) -> None:
+    answers = [
+        [{"question": sentence(k), "answer": f"Rather so. {n} {k}"} for k in range(4)] for n in range(3)
+    ]
+    records = [{"pid": f"P{n}", "answers": one} for n, one in enumerate(answers)]
+    assert draft(as_json(tmp_path / "log.json", records)).guess.shape == "nothing"
 
 
 def test_rounds_in_a_list_have_the_times_of_their_items(tmp_path: Path) -> None:
@@ -2471,6 +2541,26 @@ def test_incoming_messages_are_a_persons_and_directions_of_moves_nobodys(tmp_pat
     assert [p.name for p in run.participants] == ["agent"]
 
 
+def test_directions_of_trips_say_nothing_of_who_speaks(tmp_path: Path) -> None:
+    rows = [
+        {"session_id": f"s{n // 4}", "user": ("Ann", "TravelBot")[n % 2], "message": sentence(n)}
+        | {"direction": ("outbound", "inbound")[n // 4 % 2]}
+        for n in range(12)
+    ]
+    run = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))[0]
+    assert [p.name for p in run.participants] == ["Ann", "TravelBot"]
+
+
+def test_a_nickname_is_who_speaks_where_nothing_else_says_so(tmp_path: Path) -> None:
+    rows = [
+        {"session": f"s{n // 4}", "user": ("u1", "bot")[n % 2], "text": sentence(n)}
+        | {"nick": ("fox", "owl", "elk")[n // 4]}
+        for n in range(12)
+    ]
+    run = read_by_draft(as_lines(tmp_path / "log.jsonl", rows))[0]
+    assert [p.name for p in run.participants] == ["u1", "bot"]
+
+
 def test_what_a_bot_utters_is_a_message_and_not_an_action(tmp_path: Path) -> None:
     events = [
         {"event": "action", "name": "action_listen", "timestamp": 1767348000.5},
@@ -2537,6 +2627,13 @@ def test_steps_with_a_prompt_an_answer_and_an_observation_keep_the_observation(t
         as_lines(tmp_path / "log.jsonl", [{"id": f"c{c}", "steps": steps} for c in range(3)])
     )
     assert all(f"Seen {n}" in str(run) for run in runs for n in range(4))
+
+    counted = [
+        {"prompt": sentence(n), "response": sentence(n + 1), "output_tokens": 7, "search_results": 3}
+        for n in (0, 2)
+    ]
+    talks = [{"id": f"c{c}", "steps": counted} for c in range(3)]
+    assert said_of(read_by_draft(as_lines(tmp_path / "counted" / "log.jsonl", talks))) == [ASKED] * 3
 
 
 def test_tokens_of_an_input_are_no_arguments(tmp_path: Path) -> None:

@@ -197,6 +197,8 @@ def test_a_message_that_cannot_be_read_is_named_and_the_rest_is_kept(tmp_path: P
         ({"$date": "2026-01-01T08:02:00Z"}, "2026-01-01T08:02:00Z"),
         ({"$date": {"$numberLong": "1767254520000"}}, "2026-01-01T08:02:00+00:00"),
         ("2026-01-01 08:02:00 UTC", "2026-01-01 08:02:00+00:00"),
+        ("2026-01-01 08:02:00.5 +0000 UTC", "2026-01-01 08:02:00.5+00:00"),
+        ("1.1.2026 08:02:00 UTC", "1.1.2026 08:02:00 UTC"),
     ],
 )
 def test_a_message_keeps_its_place_whatever_its_timestamp_is(
