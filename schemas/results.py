@@ -190,9 +190,13 @@ def _says(event: Event, change: Change) -> bool:
 
 
 def beside(event: Event) -> dict[str, JsonValue]:
-    """The arguments of an event's action that its words do not hold."""
-    arguments = event.action.arguments.items() if event.action else ()
-    return {key: one for key, one in arguments if not (isinstance(one, str) and one in (event.text or ""))}
+    """The arguments of an event's action that its words do not hold: short ones may by chance."""
+    arguments, words = event.action.arguments.items() if event.action else (), event.text or ""
+    return {
+        key: one
+        for key, one in arguments
+        if not (isinstance(one, str) and (one == words or (len(one) >= LONG and one in words)))
+    }
 
 
 def task_of(events: Iterable[Event], name: str | None) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ...schemas import Codebook, Event, JsonValue, Participant, Trajectory, content_hash
+from ...schemas import Action, Codebook, Event, JsonValue, Participant, Trajectory, content_hash
 from ...schemas.changes import LOGGED, RESULT, leaves
 from ...schemas.codebook import Views
 from ...schemas.results import AGAIN, GONE, NEWS, PATH, FullEvent, beside, shorten, task_of, with_results
@@ -46,6 +46,8 @@ _FAMILY = re.compile(
     r"(chat)?gpt\d|claude|gemini\d|gemma|(meta)?llama|qwen|mi[sx]tral|deepseek|grok|o[134](mini|pro|preview)?$"
 )
 """How the names of well-known models begin."""
+_ESCAPE = re.compile(r"\\.")
+"""An escape in JSON: a backslash of the text itself has two."""
 _HIDDEN = re.compile(f"[{INVISIBLE}\ud800-\udfff]")
 
 
@@ -234,9 +236,8 @@ def describe(event: Event) -> str:
     if _is_said(event):
         text = event.text or ""
     else:
-        text = " ".join(
-            part for part in (_KINDS.get(event.kind, ""), _action(event), event.text or "") if part
-        )
+        call = event.action and _call(event.action, event.action.arguments)
+        text = " ".join(part for part in (_KINDS.get(event.kind), call, event.text) if part)
     if event.status == "failed":
         text += f"\n✗ FAILED: {event.error or 'no reason logged'}"
     elif event.error:
@@ -308,12 +309,14 @@ def _is_said(event: Event) -> bool:
 
 
 def _calls(trajectory: Trajectory) -> Iterator[str]:
-    """The names of several of one kind, and those by which the log calls people; of a model's, nothing."""
+    """The names, a line each, that the log's words have, and those that tell several of one kind apart; of
+    those that tell a model or the condition, nothing."""
     kinds = Counter(one.kind for one in trajectory.participants)
     titles = _names(trajectory)
+    arms = (trajectory.condition, trajectory.agent)
     for one in trajectory.participants:
-        is_of_several = kinds[one.kind] > 1
-        if not _tells_model(one, trajectory) and (is_of_several or _is_called(one.name, trajectory)):
+        is_open = kinds[one.kind] > 1 and not any(_tells(one.name, arm) for arm in arms if arm)
+        if not _tells_model(one, trajectory) and (is_open or _is_called(one.name, trajectory)):
             yield f"{titles[one.name]} goes by the name {shorten(' '.join(one.name.split()), *PATH)}"
 
 
@@ -334,6 +337,13 @@ def _letters(text: str) -> str:
     return re.sub(r"[\W_]+", "", text.rpartition("/")[2].casefold())
 
 
+def _tells(name: str, secret: str) -> bool:
+    """Whether one of the two has all words of the other: `helper treated` of the arm `treated`."""
+    words, others = (re.findall(r"[^\W_]+", text.casefold()) for text in (name, secret))
+    short, long = sorted((f" {' '.join(each)} " for each in (words, others)), key=len)
+    return bool(short.strip()) and short in long
+
+
 def _is_called(name: str, trajectory: Trajectory) -> bool:
     """Whether a name that is no role stands in a log's words."""
     word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
@@ -342,25 +352,26 @@ def _is_called(name: str, trajectory: Trajectory) -> bool:
 
 def _beside(event: Event) -> str:
     """What the action of who says something has beside the words, such as a cook's plan."""
-    arguments = beside(event) if _is_said(event) else {}
-    return _call(event.action.name, arguments) if event.action and arguments else ""
-
-
-def _action(event: Event) -> str:
-    if event.action is None:
+    if event.action is None or not _is_said(event):
         return ""
-    if event.action.raw and not event.action.arguments:
-        return f"{event.action.name} {event.action.raw}".strip()
-    return _call(event.action.name, event.action.arguments)
+    arguments = beside(event)
+    is_unread = event.action.raw and not event.action.arguments
+    return _call(event.action, arguments) if arguments or is_unread else ""
 
 
-def _call(name: str, arguments: Mapping[str, JsonValue]) -> str:
-    return f"{name}({', '.join(f'{key}={_readable(value)}' for key, value in arguments.items())})"
+def _call(action: Action, arguments: Mapping[str, JsonValue]) -> str:
+    """An action with some of its arguments, or as it was logged where it has none."""
+    if action.raw and not action.arguments:
+        return f"{action.name} {action.raw}".strip()
+    return f"{action.name}({', '.join(f'{key}={_readable(value)}' for key, value in arguments.items())})"
 
 
 def _readable(value: JsonValue) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text.replace("\\n", "\n")
+    """A text as it is, anything else as JSON with its breaks of lines as such."""
+    if isinstance(value, str):
+        return value
+    text = json.dumps(value, ensure_ascii=False)
+    return _ESCAPE.sub(lambda match: "\n" if match[0] == r"\n" else match[0], text)
 
 
 def _dialogue(items: Sequence[Line]) -> JsonValue:
