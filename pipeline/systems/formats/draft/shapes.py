@@ -72,6 +72,8 @@ NAME = 20
 """Characters on average up to which the first of two texts may be who says the second."""
 OF_RUNS = {"input", "output", "instruction", "request", "completion"}
 """Names of questions and answers that are those of any run's, too."""
+OBSERVED = {"observation", "obs", "tool_output", "tool_response", "tool_result", "stdout"}
+"""Names of what came back to an agent's step, and not to a person's question."""
 ANSWERED = {"response", "answer", "reply", "output", "utterance", "turn"}
 """Words that make a `system` before them an agent that answers people: `system_response`."""
 
@@ -401,10 +403,8 @@ def item_pairs(survey: Survey, path: str) -> dict[str, str]:
         if one := next((one for one in texts if one and one.kinds["text"] and is_utterance(one)), None):
             fields[role] = one.path
     others = [one for one in fields_named(survey.paths, NAMES["role"], inside) if is_speaker(one)]
-    acts = (*NAMES["action"], *NAMES["result"], *dialects.CALLED)
-    has_acts = any(
-        one.path not in fields.values() for one in fields_named(survey.paths, acts, inside, depth=0)
-    )
+    has_acts = any(fields_named(survey.paths, (*NAMES["action"], *dialects.CALLED), inside, depth=0))
+    has_acts |= any(f"{inside}{name}" in survey.paths for name in OBSERVED)
     is_pair = len(fields) == 2 and not has_acts and not others
     is_pair = is_pair and min(survey.paths[one].count for one in fields.values()) > 1
     return fields if is_pair and not _ask_the_same(survey, path, fields) else {}

@@ -357,7 +357,7 @@ def _repeat_talk(items: list[Any], value: dict[str, Any]) -> bool:
     talks = [one for one in value.values() if _is_list_of_turns(one) and all(map(dialects.messages, one))]
     keys = {key for one in items[:1] for key, inside in one.items() if isinstance(inside, list) and inside}
     return any(
-        all(isinstance(part, list) and part[:1] == talk[:1] for part in parts)
+        all(isinstance(part, list) and part[:2] == talk[: len(part[:2])] for part in parts)
         and all(len(a) < len(b) for a, b in itertools.pairwise(parts))
         for talk in talks
         for parts in ([one.get(key) for one in items] for key in keys)

@@ -2628,6 +2628,13 @@ def test_steps_with_a_prompt_an_answer_and_an_observation_keep_the_observation(t
     )
     assert all(f"Seen {n}" in str(run) for run in runs for n in range(4))
 
+    counted = [
+        {"prompt": sentence(n), "response": sentence(n + 1), "output_tokens": 7, "search_results": 3}
+        for n in (0, 2)
+    ]
+    talks = [{"id": f"c{c}", "steps": counted} for c in range(3)]
+    assert said_of(read_by_draft(as_lines(tmp_path / "counted" / "log.jsonl", talks))) == [ASKED] * 3
+
 
 def test_tokens_of_an_input_are_no_arguments(tmp_path: Path) -> None:
     steps = [
