@@ -26,7 +26,7 @@ class Change:
     """Keys joined by dots; `state` where the state is one value."""
     text: str
     before: str = ""
-    """What stood there before."""
+    """What stood there before, as far as who is told of the change knows."""
 
     @property
     def growth(self) -> str | None:
@@ -55,7 +55,7 @@ class Changes:
             now = before if digest == last else dict(leaves(self.states[digest], self.indent))
             self._before[view] = digest, now
             changes += [
-                Change(view, path, text, before.get(path, ""))
+                Change(view, path, text)
                 for path, text in now.items()
                 if text.strip() and (before.get(path) != text or path.partition(".")[0] == RESULT)
             ]

@@ -69,14 +69,20 @@ def with_results(
     titles = titles or {}
     changes, clock = Changes(trajectory.states), Clock.of_events(trajectory.events)
     instructions = Instructions(agents, titles)
-    rows = []
+    rows, known = [], dict[tuple[str, str], str]()
     for event in trajectory.events:
         if not event.live_only:
             is_own = event.kind == "action" and event.actor in agents
             visible = {*event.states} if views == "all" else {"public", event.actor} if is_own else {"public"}
             is_known = is_own and event.states.get(event.actor) in trajectory.states
             news = changes.of(event)
-            result = _result(event, [one for one in news if one.view in visible], titles, is_known)
+            own_news = [
+                replace(one, before=known.get((one.view, one.path), ""))
+                for one in news
+                if one.view in visible
+            ]
+            known.update({(one.view, one.path): one.text for one in own_news})
+            result = _result(event, own_news, titles, is_known)
             event = _full(event, result, clock.of(event), instructions.of(event, news))
         rows.append(event)
     return trajectory.model_copy(update={"events": Events(rows=tuple(rows)), "states": {}})

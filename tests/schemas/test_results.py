@@ -76,6 +76,14 @@ def test_of_a_history_that_outgrew_its_room_what_came_last_is_shown_whole() -> N
     assert listed.count("a" * 900) == 2 and f'| found, continued: "{"c" * 900}"]' in listed
 
 
+def test_of_an_agents_own_history_what_grew_while_others_acted_is_shown_with_its_next_action() -> None:
+    log = team(("agent", "RUN(a)"), ("human", "Go on."), ("agent", "RUN(c)"))
+    cells = [cell * 900 + "!" for cell in "abc"]
+    states = {str(i): {"history": "\n".join(cells[: i + 1])} for i in range(3)}
+    prompt = seen(log, states, agent={1: "0", 2: "1", 3: "2"})
+    assert [prompt.count(cell) for cell in cells] == [1, 1, 1] and "history, continued: bbb" in prompt
+
+
 def test_a_prompt_says_how_long_after_the_start_an_event_came_with_and_without_states() -> None:
     """Codebooks ask whether minutes passed without a word, and no prompt said when anything happened."""
     times = ["2026-11-21T10:00:00", "2026-11-21T10:00:10", "2026-11-21T10:02:40", None]
