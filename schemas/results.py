@@ -69,7 +69,7 @@ def with_results(
     titles = titles or {}
     changes, clock = Changes(trajectory.states), Clock.of_events(trajectory.events)
     instructions = Instructions(agents, titles)
-    rows, known = [], dict[tuple[str, str], str]()
+    rows, texts = [], dict[tuple[str, str], str]()
     for event in trajectory.events:
         if not event.live_only:
             is_own = event.kind == "action" and event.actor in agents
@@ -77,11 +77,11 @@ def with_results(
             is_known = is_own and event.states.get(event.actor) in trajectory.states
             news = changes.of(event)
             own_news = [
-                replace(one, before=known.get((one.view, one.path), ""))
+                replace(one, before=texts.get((one.view, one.path), ""))
                 for one in news
                 if one.view in visible
             ]
-            known.update({(one.view, one.path): one.text for one in own_news})
+            texts.update({(one.view, one.path): one.text for one in own_news})
             result = _result(event, own_news, titles, is_known)
             event = _full(event, result, clock.of(event), instructions.of(event, news))
         rows.append(event)
