@@ -125,7 +125,8 @@ class Listener:
         before = len(self.sessions.open)
         earlier = self.sessions.open.get(message.channel.partition("/")[0])
         losses = (earlier.recovered, earlier.missed) if earlier else (0, 0)
-        session = feed(self.sessions, message, self.recorder.path, place.line)
+        # What a replay cannot read is not taken in: a rebuild would lose it.
+        session = self.recorder.problem or feed(self.sessions, message, self.recorder.path, place.line)
         if isinstance(session, Quarantined):
             self._quarantine(session, place)
             return

@@ -408,6 +408,12 @@ def _bounded_lines(file: Iterable[bytes]) -> Iterator[bytes | None]:
         yield None
 
 
+def checked_length(line: bytes, source: str, number: int) -> Quarantined | None:
+    """What is wrong with a line that is to be read again and is too long for it."""
+    item = parse_json(None, source, number) if len(line) > MAX_LINE else None
+    return item if isinstance(item, Quarantined) else None
+
+
 def only_object(
     value: JsonValue | Quarantined, source: str, line: int | None
 ) -> dict[str, JsonValue] | Quarantined:

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from ....schemas import Quarantined
 from ...errors import StoreError, WriteError
-from ..base import CUT_OFF, json_lines, parse_json
+from ..base import CUT_OFF, checked_length, json_lines, parse_json
 from .messages import RawMessage
 
 FILES = "[0-9][0-9][0-9][0-9][0-9][0-9]-*.jsonl"
@@ -77,6 +77,8 @@ class Recorder:
         self._open_file = open_file
         self._lock = _lock_folder(folder)
         self.number = max((number(path) for path in files(folder)), default=0)
+        self.problem: Quarantined | None = None
+        """What a replay will find wrong with the last line."""
         self._file: AppendFile | None = None
         self._dirty = False
         self._waiting: list[bytes] = []
@@ -135,6 +137,7 @@ class Recorder:
         if self._held > HELD:
             self.flush()
         self.line += 1
+        self.problem = checked_length(data, str(self.path), self.line)
         return Place(self.number, self.line)
 
 

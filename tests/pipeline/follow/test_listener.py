@@ -12,8 +12,9 @@ import pytest
 
 from coaudit.pipeline.follow.listener import Listener
 from coaudit.pipeline.follow.sink import Sink
+from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.store import Store, Workspace
-from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems import ReadOptions, base
 from coaudit.pipeline.systems.cogym import reader
 from coaudit.pipeline.systems.cogym.messages import RawMessage, envelope
 from coaudit.pipeline.systems.cogym.session import LiveSession
@@ -473,6 +474,34 @@ def test_what_was_handed_over_and_not_stored_is_taken_in_by_the_next_follower(st
     assert "not JSON" in reason[0]
     second.listener.close()
     assert not Following(store).listener.sessions.changed, "what is stored needs no replay"
+
+
+def test_a_message_too_long_to_be_replayed_is_refused_as_it_comes(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base, "MAX_LINE", 1 << 20)
+    following = Following(store)
+    env = Env("env_travel_planning_0", following.publish)
+    env.start()
+    env.step(USER, "SEND_TEAMMATE_MESSAGE(message=Short)")
+    step = {"role": USER, "action": f"SEND_TEAMMATE_MESSAGE(message={'long' * (1 << 18)})"}
+    following.publish(f"{env.name}/step", envelope(step))
+    env.step(AGENT, "SEND_TEAMMATE_MESSAGE(message=Later)")
+    assert following.flush() == ["Short", "Later"]
+    following.listener.close()
+
+    def tables() -> list[Any]:
+        with store.reading() as connection:
+            queries = (
+                "SELECT seq, actor, text FROM events ORDER BY seq",
+                "SELECT line, reason FROM quarantine",
+            )
+            return [connection.execute(query).fetchall() for query in queries]
+
+    before = tables()
+    assert before[1] == [(before[1][0][0], "longer than 1 MiB")]
+    rebuild(store)
+    assert tables() == before
 
 
 @pytest.mark.long
