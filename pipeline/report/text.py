@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from .document import Report
     from .tables import Answer
 
-_SPECIAL = re.compile(r"([\\`*{\[#|~$]|(?<![^\W_])_|_(?![^\W_]))")
-"""What means something to Markdown within a line; an underscore does at the edge of a word alone."""
+_SPECIAL = re.compile(r"([\\`*{\[#|~$]|\](?=[(\[:])|(?<=\])\(|(?<![^\W_])_|_(?![^\W_]))")
+"""What means something to Markdown within a line: an underscore at the edge of a word alone, brackets
+where they make a link."""
 _START = re.compile(r"^(\s*\d*)([-+=.)])")
 """What makes a list, a heading or a rule of a paragraph that begins with it."""
 MANY = 8
