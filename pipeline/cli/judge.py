@@ -111,8 +111,7 @@ def judge(
     """Rate units with rules or a model. Units already rated in the same way are not rated again."""
     workspace_store, rater = store(ctx), (rater or "").strip()
     scope = judging.Scope((), checked_context(context), include_query, limit, retry_errors, repeats)
-    scope = scope.of_sample(workspace_store, sample)
-    scope = scope.of_sessions(workspace_store, conditions(where)) if where else scope
+    scope = scope.of_sample(workspace_store, sample).of_sessions(workspace_store, conditions(where))
     if model is None:
         if repeats > 1:
             raise UsageError("--repeats asks a model again: give --model; the other raters never vary")

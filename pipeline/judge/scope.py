@@ -61,6 +61,8 @@ class Scope:
     def of_sessions(self, store: Store, conditions: Sequence[tuple[str, str]]) -> Scope:
         """The scope within the trajectories that have these values of fields or tags, any of one name's;
         UsageError where there are none."""
+        if not conditions:
+            return self
         selection = Selection.of(conditions)
         condition, parameters = selection.where()
         query = f"SELECT 1 FROM trajectories t WHERE {condition} LIMIT 1"
