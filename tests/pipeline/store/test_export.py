@@ -87,7 +87,8 @@ def test_csv_has_no_cell_that_a_spreadsheet_would_run(tmp_path: Path, store: Sto
 @pytest.mark.parametrize("text", [*CORPUS, "\x00\x1b", "a\r\nb\rc", "\U000e0041=\u2028"])
 def test_a_cell_of_an_exported_csv_is_the_inert_cell_of_its_text(text: str) -> None:
     expression = _harmless("x", "VARCHAR")
-    row = duckdb.execute(f"SELECT {expression} FROM (SELECT ?::VARCHAR AS x)", [text]).fetchone()
+    with duckdb.connect() as connection:
+        row = connection.execute(f"SELECT {expression} FROM (SELECT ?::VARCHAR AS x)", [text]).fetchone()
     assert row == (inert_cell(text),)
 
 
