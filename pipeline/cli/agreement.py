@@ -59,11 +59,12 @@ def agreement(
             "--labels and --level are for --ratings FILE; in a workspace, the codebooks define them"
         )
     if ratings is not None:
-        rows = measuring.of_csv(ratings, split(labels), level, population)
+        rows, here = measuring.of_csv(ratings, split(labels), level, population), None
     else:
-        rows = measuring.of_workspace(store(ctx), names, population)
+        here = store(ctx)
+        rows = measuring.of_workspace(here, names, population)
     if json:
-        confusions = measuring.confusions(store(ctx), names) if ratings is None else []
+        confusions = measuring.confusions(here, names) if here else []
         emit({"rows": [row.model_dump() for row in rows], "confusions": confusions})
         return
     if not rows:

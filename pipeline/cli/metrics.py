@@ -63,8 +63,9 @@ def metrics(
             )
         rows: Iterable[Metric] = measuring.trajectory_metrics(store(ctx), **basis)
     else:
-        rows = measuring.metrics(store(ctx), by=split(by), **basis)
-        say_systems(measuring.several_systems(store(ctx), split(by)), by)
+        here = store(ctx)
+        rows = measuring.metrics(here, by=split(by), **basis)
+        say_systems(measuring.several_systems(here, split(by)), by)
     if json:
         emit_rows(row.model_dump(exclude_unset=True) for row in rows)
         return

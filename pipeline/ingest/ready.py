@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...schemas.text import count_of
 from ..store import Store, Workspace
-from ..store.sync import ledger_offsets, note_offsets
+from ..store.sync import Standing, ledger_offsets, note_offsets
 
 if TYPE_CHECKING:
     from .result import IngestResult, Progress
@@ -26,6 +26,8 @@ def ready(workspace: Workspace, say: Say, progress: ShowProgress, *, for_ingest:
     workspace.pull()
     store = Store(workspace)
     standing = store.standing()
+    if not workspace.is_writable:
+        return _as_it_is(store, standing, say)
     forgotten = standing and not store.only_looks and workspace.forgotten.exists()
     if standing is None and workspace.sources.exists():
         from .rebuild import rebuild
@@ -48,6 +50,27 @@ def ready(workspace: Workspace, say: Say, progress: ShowProgress, *, for_ingest:
     for line in standing.notes if standing else ():
         say(line)
     return store
+
+
+def _as_it_is(store: Store, standing: Standing | None, say: Say) -> Store:
+    """The store of a workspace in which this process may not write; it says what figures then lack."""
+    if standing is None:
+        store.sync()  # raises: there is nothing to read
+        return store
+    if standing.lacks_sources or standing.lags or _has_new_exclusions(store):
+        say(
+            f"{store.tables}: behind the ledgers, and read-only for you: figures are without what the ledgers "
+            "hold beyond it, until somebody who may write runs a command"
+        )
+    for line in standing.notes:
+        say(line)
+    return store
+
+
+def _has_new_exclusions(store: Store) -> bool:
+    """Whether the tables still have what was forgotten, or lack what was restored."""
+    with store.reading(synced=True) as connection:
+        return store.workspace.forgotten.has_grown(ledger_offsets(connection))
 
 
 def _tell_gone(result: IngestResult, say: Say) -> None:

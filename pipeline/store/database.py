@@ -194,7 +194,7 @@ class Store:
                 raise StoreError(f"{self.tables}: no database; `coaudit rebuild` makes one")
             return
         if not self.is_made or (self.is_behind() if lags is None else lags):
-            if not os.access(self.workspace.path, os.W_OK):
+            if not self.workspace.is_writable:
                 if self.is_made:
                     return
                 raise StoreError(f"{self.workspace.path}: the workspace is read-only and has no database")

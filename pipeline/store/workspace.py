@@ -179,6 +179,12 @@ class Workspace:
         """Whether anything was ever ingested or rated here, or tables lie where others can look at them."""
         return self.has_begun or self.database.exists() or self.store_url != str(self.database)
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether this process may bring the database up to the ledgers: a colleague may only be given a
+        study to read. True where there is nothing yet."""
+        return all(os.access(path, os.W_OK) for path in (self.path, self.database) if path.exists())
+
     def create(self) -> None:
         """Make the folder, for its owner alone: logs are confidential. Everything that writes begins here.
 

@@ -667,6 +667,27 @@ def test_a_read_only_workspace_can_be_read_and_says_that_it_cannot_be_written(
     assert (done.returncode, "read-only" in done.stderr, "Traceback" in done.stderr) == (1, True, False)
 
 
+@pytest.mark.long
+def test_a_read_only_workspace_whose_ledgers_hold_more_says_so_and_shows_what_it_has(
+    tmp_path: Path, store: Store
+) -> None:
+    """Its figures were told without a word, or, where a source was missing, no figures at all."""
+    behind = f"{store.tables}: behind the ledgers, and read-only for you"
+    assert _read_only(store, "metrics --json").stderr == ""
+    with store.workspace.new_ratings() as ledger:
+        ledger.append([_rating(event=2)])
+    done = _read_only(store, "metrics --json")
+    assert (done.returncode, done.stderr.count(behind)) == (0, 1), done.stderr
+    store.sync()
+    assert _read_only(store, "metrics --json").stderr == ""
+    other = made(tmp_path / "other")
+    take(other, Log(description="Another").folder(tmp_path / "logs" / "env_b"))
+    (added,) = other.workspace.sources.folder.iterdir()
+    added.rename(store.workspace.sources.folder / added.name)
+    done = _read_only(store, "trajectory list --json")
+    assert (done.returncode, done.stderr.count(behind), NAME in done.stdout) == (0, 1, True), done.stderr
+
+
 def test_a_damaged_sample_or_codebook_is_named_and_everything_else_goes_on(
     coaudit: Coaudit, original: Store, workspace: Path
 ) -> None:
