@@ -16,11 +16,33 @@ LONGEST_HEADER = 1 << 20
 """Bytes of a member's header, its name included; Python takes all of it into memory."""
 
 
+Mode = Literal["r:", "r:gz", "r:bz2", "r:xz"]
+_COMPRESSED: dict[bytes, Mode] = {
+    b"\x1f\x8b": "r:gz",
+    b"BZh": "r:bz2",
+    b"\xfd7zXZ\0": "r:xz",
+    b"\x5d\0\0": "r:xz",  # LZMA, as before there was xz
+}
+"""How a compressed file begins -> how it is opened."""
+
+
 @contextmanager
-def open_archive(path: Path, mode: Literal["r:", "r:*"] = "r:*") -> Iterator[tarfile.TarFile]:
-    """An archive to read. TarError for a header that is too long, here or at its member."""
-    with path.open("rb") as file, _Tar.open(fileobj=file, mode=mode) as archive:
-        yield archive
+def open_archive(path: Path, mode: Literal["r:"] | None = None) -> Iterator[tarfile.TarFile]:
+    """An archive to read, compressed or not; with `r:`, an uncompressed one. TarError for a header that is
+    too long, here or at its member.
+
+    Its first bytes tell the compression: Python tries each, and looks for xz in all zeros that a crash may
+    have left of a file, which takes minutes for a gigabyte.
+    """
+    with path.open("rb") as file:
+        how = mode or _compression(file.read(len(max(_COMPRESSED, key=len))))
+        file.seek(0)
+        with _Tar.open(fileobj=file, mode=how) as archive:
+            yield archive
+
+
+def _compression(head: bytes) -> Mode:
+    return next((how for begin, how in _COMPRESSED.items() if head.startswith(begin)), "r:")
 
 
 def members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
