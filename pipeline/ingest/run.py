@@ -27,6 +27,7 @@ from .discover import (
 from .intake import Intake
 from .left_out import left_out_notes, link_notes
 from .measure import read_references
+from .refusals import Refusals
 from .result import IngestResult, Progress
 from .sources import Place
 from .workers import Readers
@@ -71,6 +72,7 @@ def ingest(
             raise SourceError(f"{reference}: no such file or folder")
         _take_references(store, reference, copy or store.is_shared, result)
     plan = Plan(options, system, copy, progress)
+    refusals = Refusals()
     with Readers() as readers:
         for item in _with_archives(paths, system):
             path = Path(os.path.abspath(item))
@@ -79,11 +81,15 @@ def ingest(
             elif is_archive(path) and recognised_system(path, system) is None:
                 for tree, refused in _archive_trees(path, str(path), system):
                     result.quarantined.extend(refused)
+                    refusals.take(str(path), refused)
                     # What was unpacked is gone afterwards, so it is always kept.
                     if tree is not None:
-                        _ingest_tree(store, tree, replace(plan, copy=True), result, readers)
+                        refused = _ingest_tree(store, tree, replace(plan, copy=True), result, readers)
+                        refusals.take(str(path), refused)
             else:
-                _ingest_tree(store, Tree(path, str(path)), plan, result, readers)
+                refused = _ingest_tree(store, Tree(path, str(path)), plan, result, readers)
+                refusals.take_below(str(path), refused)
+    refusals.keep(store)
     result.notes += result.exclusions()
     return result
 
@@ -159,9 +165,15 @@ def _read_tree(tree: Tree, options: ReadOptions, system: str) -> Iterator[Trajec
         yield Quarantined(source=tree.name, reason=unrecognised_reason(tree.root, system, tree.name))
 
 
-def _ingest_tree(store: Store, tree: Tree, plan: Plan, result: IngestResult, readers: Readers) -> None:
+def _ingest_tree(
+    store: Store, tree: Tree, plan: Plan, result: IngestResult, readers: Readers
+) -> list[Quarantined]:
+    """Read the sources of a tree; returns what could not be opened."""
+    refused: list[Quarantined] = []
+
     def refuse(path: Path, error: OSError) -> None:
-        result.quarantined.append(unreadable_item(tree.name_of(path), error))
+        refused.append(unreadable_item(tree.name_of(path), error))
+        result.quarantined.append(refused[-1])
 
     others: list[Path] = []
     places = [
@@ -171,7 +183,7 @@ def _ingest_tree(store: Store, tree: Tree, plan: Plan, result: IngestResult, rea
     if not places:
         reason = unrecognised_reason(tree.root, plan.system, tree.name)
         result.quarantined.append(Quarantined(source=tree.name, reason=reason))
-        return
+        return refused
     result.found += len(places)
     result.notes += link_notes(tree, others)
     if plan.system == "auto":
@@ -191,6 +203,7 @@ def _ingest_tree(store: Store, tree: Tree, plan: Plan, result: IngestResult, rea
     excluded = forgetting.enforce(store).trajectories
     intake.leave_out(excluded)
     result.forgotten.update(excluded)
+    return refused
 
 
 def _take_references(store: Store, folder: Path, copy: bool, result: IngestResult) -> None:
