@@ -29,6 +29,8 @@ QUIET = {
 """With these Label Studio makes no outbound call."""
 PATIENCE = 1800.0
 """Seconds that a start may take: making the database takes minutes where the machine is busy."""
+LONGEST_ANSWER = 1 << 16
+"""Bytes; Label Studio says in fewer that it is healthy, and others may never end."""
 TELL = 15.0
 """Seconds between two words on how far a start is."""
 _REASONS = (
@@ -170,8 +172,14 @@ def _is_free(port: int) -> bool:
 
 def is_healthy(url: str) -> bool:
     """Whether a Label Studio answers there."""
+
+    def is_up() -> bool:
+        with httpx.stream("GET", f"{url}/health", trust_env=not is_local(url)) as answer:
+            body = next(answer.iter_raw(LONGEST_ANSWER), b"")
+            return answer.status_code == 200 and len(body) < LONGEST_ANSWER
+
     try:
-        return within(3, lambda: httpx.get(f"{url}/health", trust_env=not is_local(url)).status_code == 200)
+        return within(3, is_up)
     except (httpx.HTTPError, TimeoutError):
         return False
 

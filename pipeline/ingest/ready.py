@@ -59,8 +59,8 @@ def _as_it_is(store: Store, standing: Standing | None, say: Say) -> Store:
         return store
     if standing.lacks_sources or standing.lags or _has_new_exclusions(store):
         say(
-            f"{store.tables}: behind the ledgers, and read-only for you: figures are without what the ledgers "
-            "hold beyond it, until somebody who may write runs a command"
+            f"{store.tables}: behind the ledgers, and read-only for you: figures are without what the "
+            "ledgers hold beyond it, until somebody who may write runs a command"
         )
     for line in standing.notes:
         say(line)

@@ -223,3 +223,23 @@ def test_who_answers_byte_by_byte_is_not_healthy() -> None:
         start = time.monotonic()
         assert not is_healthy(url)
         assert time.monotonic() - start < 7
+
+
+def test_who_answers_without_end_is_not_healthy_and_is_not_read_on() -> None:
+    """A thread read such an answer into memory for as long as the command ran."""
+    taken = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def pour() -> None:
+            connection, _ = server.accept()
+            with connection, suppress(OSError):
+                connection.recv(1000)
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                while sum(taken) < 64 << 20:
+                    taken.append(connection.send(bytes(1 << 16)))
+
+        thread = Thread(target=pour)
+        thread.start()
+        assert not is_healthy(f"http://127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+    assert sum(taken) < 64 << 20
