@@ -227,7 +227,7 @@ def test_who_answers_byte_by_byte_is_not_healthy() -> None:
 
 def test_who_answers_without_end_is_not_healthy_and_is_not_read_on() -> None:
     """A thread read such an answer into memory for as long as the command ran."""
-    taken = []
+    taken: list[int] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def pour() -> None:
