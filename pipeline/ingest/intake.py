@@ -386,7 +386,8 @@ class Intake:
                 again[head.id] = head
             elif before and before.digest == entry.digest and condition in (None, before.condition):
                 # A line that stands twice in one file is no second trajectory.
-                self.result.unchanged += self._last_source.get(head.id) != head.source
+                is_counted = head.id in self.result.left or self._last_source.get(head.id) == head.source
+                self.result.unchanged += not is_counted
                 if not entry.has_times and entry.source != before.source:
                     self._same_contents[head.source, before.source] += 1
                 same.add(head.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -400,6 +401,18 @@ def test_a_log_that_grows_while_it_is_read_has_lost_nothing(store: Store, tmp_pa
     assert ingest(store, [log], ReadOptions(), progress=lambda *_: lines(log, x=next(looks))).notes == []
     ingested(store, log.parent)
     assert [row["n_events"] for row in rows(store, "SELECT n_events FROM trajectories")] == [6]
+
+
+def test_a_session_that_an_unchanged_log_and_a_new_one_hold_is_unchanged_once(
+    store: Store, tmp_path: Path
+) -> None:
+    """What a log gained while it was read counted twice as well: its end is read again."""
+    log = tmp_path / "logs" / "own.jsonl"
+    lines(log, x=5, y=3)
+    ingested(store, log.parent)
+    shutil.copyfile(log, log.with_name("zcopy.jsonl"))
+    result = ingest(store, [log.parent], ReadOptions())
+    assert (result.trajectories, result.unchanged) == (0, 2)
 
 
 def test_of_many_logs_that_hold_less_five_are_named(store: Store, tmp_path: Path) -> None:
