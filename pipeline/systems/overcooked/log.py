@@ -29,6 +29,8 @@ INVALID_ACTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 """Classes of refused plans by patterns in the validator's message; the first that fits."""
 LONGEST = 10_000
+FIELDS = ("agent", "analysis", "say", "plan")
+"""Of a contribution to a dialogue, as the released system logs it."""
 
 
 def invalid_class(message: str) -> str:
@@ -49,7 +51,10 @@ class Entry:
     speaker: int
     analysis: str
     say: str
-    plan: str
+    plan: str | None
+    """None where the log has no plans, as versions of the system that word them otherwise."""
+    more: Json
+    """What else the log says of it, as it says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,7 @@ class Turn:
 
     timestep: int
     map: JsonValue
+    score: float | None
     orders: tuple[str, ...]
     calls: tuple[int, int]
     """How often each agent opened a dialogue."""
@@ -96,6 +102,12 @@ class Log:
     last_timestep: int | None
     """The last timestep, also where its turn could not be read."""
     bad: list[str] = dataclass_field(default_factory=list)
+
+    @property
+    def finished_at(self) -> int | None:
+        """The timestep at which the first order was served, as the turns' scores tell it; None where none
+        was."""
+        return min((turn.timestep for turn in self.turns if turn.score), default=None)
 
 
 def parse(log: Json) -> Log:
@@ -154,6 +166,7 @@ def _turn(turn: Json, where: str) -> Turn:
     return Turn(
         timestep=field(turn, "timestamp", int, where),
         map=turn.get("map"),
+        score=_score(statistics.get("score")),
         orders=tuple(str(order) for order in orders) if isinstance(orders, list) else (),
         calls=(calls[0], calls[1]),
         entries=tuple(_entries(inner, f"{where}.content")),
@@ -179,8 +192,10 @@ def _entries(inner: Json, where: str) -> Iterable[Entry]:
             speaker = field(entry, "agent", int, place)
             if speaker not in (0, 1):
                 raise ValueError(f"{place}.agent: expected 0 or 1, got {speaker}")
-            words = [_words(entry.get(key)) for key in ("analysis", "say", "plan")]
-            yield Entry(opener, speaker, *words)
+            analysis, say = _words(entry.get("analysis")), _words(entry.get("say"))
+            plan = _words(entry["plan"]) if "plan" in entry else None
+            more = {key: value for key, value in entry.items() if key not in FIELDS}
+            yield Entry(opener, speaker, analysis, say, plan, more)
 
 
 def _words(value: JsonValue) -> str:

@@ -80,7 +80,7 @@ def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
     models = _models(path, order, condition)
     events, states = _events(log, order)
     first = min(log.turns, key=lambda turn: turn.timestep, default=None)
-    opening = first and (first.map, [(e.speaker, e.say, e.plan) for e in first.entries])
+    opening = first and (first.map, [(e.speaker, e.say, e.plan or "") for e in first.entries])
     return Trajectory(
         id=content_hash(SYSTEM, path.stem, opening),
         native_id=path.stem,
@@ -198,6 +198,7 @@ def _dialogue(turn: Turn, states: dict[str, JsonValue]) -> Iterator[dict[str, An
 
 def _arguments(turn: Turn, entry: Entry) -> dict[str, JsonValue]:
     return {
+        **entry.more,
         "timestep": turn.timestep,
         "opener": AGENTS[entry.opener],
         "dialogue": turn.calls[entry.opener] != 0,
@@ -235,11 +236,13 @@ def _completed_action(completion: Completion) -> dict[str, Any]:
 def _outcomes(log: Log) -> Iterator[Outcome]:
     yield Outcome(name="success", value=float(bool(log.finished_orders)))
     yield Outcome(name="score", value=log.score, reason=None if log.score is not None else "not logged")
-    reason = None if log.last_timestep is not None else "the log has no timestep"
+    last, finish = log.last_timestep, log.finished_at
+    goes_on = last is not None and finish is not None and finish < last
     yield Outcome(
         name="last_timestep",
-        value=None if log.last_timestep is None else float(log.last_timestep),
-        reason=reason,
+        value=None if last is None else float(last),
+        reason=None if last is not None else "the log has no timestep",
+        data={"finished_at": finish} if goes_on and log.finished_orders else None,
     )
     dialogues: list[JsonValue] = [
         {"timestep": turn.timestep, "opener": AGENTS[opener]}
