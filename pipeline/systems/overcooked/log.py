@@ -116,11 +116,21 @@ def parse(log: Json) -> Log:
     A turn or action that cannot be read is left out and named in `bad`.
     """
     bad: list[str] = []
-    turns = tuple(_turns(field(log, "content", list), bad))
+    content = field(log, "content", list)
+    if (size := _team_size(content)) > 2:
+        raise ValueError(f"content: the team has {size} agents, only teams of two can be read")
+    turns = tuple(_turns(content, bad))
     completions = tuple(_completions(field(log, "total_action_list", list), bad))
     orders = tuple(str(order) for order in field(log, "total_order_finished", list))
     steps = [turn.timestep for turn in turns] + _steps(log.get("total_timestamp"))
     return Log(turns, completions, orders, _score(log.get("total_score")), max(steps, default=None), bad)
+
+
+def _team_size(content: Iterable[JsonValue]) -> int:
+    """How many agents every turn tells of: versions of the system have more than two."""
+    statistics = [turn.get("statistical_data") for turn in content if isinstance(turn, dict)]
+    talks = [one.get("communication") for one in statistics if isinstance(one, dict)]
+    return min((len(talk) for talk in talks if isinstance(talk, list)), default=0)
 
 
 def _steps(value: JsonValue) -> list[int]:

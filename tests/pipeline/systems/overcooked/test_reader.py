@@ -348,3 +348,17 @@ def test_an_agent_of_whom_no_actions_are_listed_is_named(tmp_path: Path) -> None
     bad, _ = reader.read(changed(tmp_path, lambda log: log["total_action_list"].pop()), ReadOptions())
     assert isinstance(bad, Quarantined)
     assert bad.reason == "total_action_list[1]: missing, as if no action was completed"
+
+
+def test_a_run_of_three_is_refused_whole_for_its_words_and_parties_would_be_lost(tmp_path: Path) -> None:
+    def join(log: Any) -> None:
+        for turn in log["content"]:
+            for part in turn["statistical_data"].values():
+                if isinstance(part, list):
+                    part.append(part[1])
+            turn["content"]["content"].append([])
+        log["total_action_list"].append([])
+
+    (bad,) = reader.read(changed(tmp_path, join), ReadOptions())
+    assert isinstance(bad, Quarantined)
+    assert bad.reason.endswith("content: the team has 3 agents, only teams of two can be read")
