@@ -1,10 +1,10 @@
 """CoBlock: the games of a `dumpdata` or REST export.
 
 Events: seq 0 is the start; then `actionHistory`, which alone is canonical, at seq 1, 2, ...: `place` and
-`break` as `action`, `message`, `null` as `wait`, `end_session` as `finish`. A place or break that changes
-nothing has failed. The start's states hold what each agent had and wanted (only that agent sees it) and,
-as view `environment`, the target and the first blocks; the world itself comes by replay (world.py). A
-machine's raw reply is a state that only it sees.
+`break` as `action`, `message`, `null` as `wait`, `end_session` as `finish`. A break that removes nothing has
+failed, and so has a place where a block stands, though the game has both there. The start's states hold what
+each agent had and wanted (only that agent sees it) and, as view `environment`, the target and the first
+blocks; the world itself comes by replay (world.py). A machine's raw reply is a state that only it sees.
 
 Identity: of session, record and the record's creation time to the millisecond; a record only grows.
 """
