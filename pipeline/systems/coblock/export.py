@@ -248,9 +248,9 @@ def initial(game: Game) -> Json:
         _object(_object(turn).get("checkpoint")) for turn in (turns if isinstance(turns, list) else ())
     )
     states = [_object(checkpoint.get("state")) for checkpoint in checkpoints]
-    loaded = [state for state in states if state.get("initialized") is not False]
-    fresh = (state for state in loaded if not state.get("agentActions"))
-    return next(fresh, next(iter(loaded if game.config.get("agents") else loaded or states), {}))
+    of_task = [state for state in states if state.get("initialized") is not False]
+    fresh = (state for state in of_task if not state.get("agentActions"))
+    return next(fresh, next(iter(of_task if game.config.get("agents") else of_task or states), {}))
 
 
 def agents(game: Game) -> list[Json]:

@@ -80,6 +80,30 @@ def test_a_machines_raw_reply_stays_with_the_action_it_became() -> None:
     assert reply == {"reply": "wait()"}
 
 
+def test_who_did_what_a_machine_replied_is_a_machine_whatever_the_sessions_roles_say(tmp_path: Path) -> None:
+    def with_a_person(value: Any) -> None:
+        value["session"]["task_config"]["agents"][0]["role"] = "human"
+        value["record"]["turns"][0]["checkpoint"]["state"]["agents"][0]["role"] = "human"
+        value["record"]["chatGPTRecords"] = [{"agentIndex": 0, "turns": [{"index": 1, "response": "Sure."}]}]
+
+    def with_two_machines(value: Any) -> None:
+        with_a_person(value)
+        place = value["record"]["actionHistory"][1]
+        assert (place["agentName"], place["actionType"]) == ("Agent 0", "place")
+        words = 'I build it.\nplace_block(block_type="black", pos=(2, 0, 0))'
+        value["record"]["chatGPTRecords"][0]["turns"][0]["response"] = words
+
+    game = read(changed(tmp_path, with_a_person))["25"]
+    assert [p.kind for p in game.team()] == ["human", "agent"] and game.setting == "real"
+    game = read(changed(tmp_path, with_two_machines))["25"]
+    assert [p.kind for p in game.team()] == ["agent", "agent"] and game.setting is None
+    (view,) = game.events[2].states.items()
+    assert (view[0], game.states[view[1]]) == (
+        "Agent 0",
+        {"reply": 'I build it.\nplace_block(block_type="black", pos=(2, 0, 0))'},
+    )
+
+
 def test_a_break_of_nothing_and_a_place_where_a_block_stands_have_failed() -> None:
     game = read(DUMP)["24"]
     failed = {e.seq: e.error for e in game.events if e.status == "failed"}
