@@ -129,10 +129,10 @@ def _models(path: Path, order: str | None, condition: str | None) -> tuple[str |
     if seats:
         return _player(seats[1]), _player(seats[2])
     model = _player(condition)
-    # The folder around folders of single runs may have any name; only `human` tells who played.
-    return (
-        (None, None) if model != HUMAN and _RUN.fullmatch(folder_of(path.resolve()).name) else (model, model)
-    )
+    # The folder around folders of single runs, or around files of names that the system does not write, may
+    # have any name; only `human` tells who played.
+    is_named_by_model = name is not None and not _RUN.fullmatch(folder_of(path.resolve()).name)
+    return (model, model) if model == HUMAN or is_named_by_model else (None, None)
 
 
 def _player(name: str | None) -> str | None:

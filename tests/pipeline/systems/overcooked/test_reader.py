@@ -111,6 +111,17 @@ def test_a_folder_of_one_run_is_no_model_and_no_condition(tmp_path: Path) -> Non
     assert [p.model for p in trajectory.team()] == [None, None]
 
 
+def test_a_folder_of_files_with_other_names_than_the_systems_is_no_model(tmp_path: Path) -> None:
+    """A lab's runs lie in MODEL/json/ORDER, others' in whatever they call it."""
+    for place, people in (("model-7b/json", False), ("human", True)):
+        folder = tmp_path / place / "poached_pear"
+        folder.mkdir(parents=True)
+        path = changed(folder, lambda log: None).rename(folder / "worker0_7_poached_pear-2026-01-12.json")
+        trajectory = read(path)
+        assert trajectory.agent_model is None and trajectory.condition == Path(place).name
+        assert {p.kind for p in trajectory.team()} == {"human" if people else "agent"}
+
+
 @pytest.mark.parametrize("untold", [False, True])
 def test_a_files_name_says_who_plays_where_the_two_differ(tmp_path: Path, untold: bool) -> None:
     folder = tmp_path / "human_maker_model-7b" / "poached_pear"
