@@ -20,15 +20,17 @@ FEWEST = 10
 """Answers that must be in before a share of them means anything."""
 TOLERATED = 0.3
 DECREASE = 0.6
-LONG = 30.0
-"""Seconds for an answer, from which on no more requests are sent at once."""
+LONG = 1 / 3
+"""Share of the timeout from which on an answer is late, and no more requests are sent at once: by the time that
+this is seen, twice as many may be on their way."""
 
 
 class Limiter:
     """`async with limiter:` holds one of the places; `note_success` and `note_overload` move their number."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, timeout: float = 180.0) -> None:
         self.most = most
+        self.long = LONG * timeout
         self.places = float(min(START, most))
         self.in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -67,7 +69,7 @@ class Limiter:
     def note_success(self, seconds: float) -> None:
         """An answer came, after so many seconds: allow more unless that was long."""
         self._recent.append(False)
-        if self.places < self.most and seconds < LONG:
+        if self.places < self.most and seconds < self.long:
             self.places = min(self.most, self.places + (1.0 if self._slow_start else 1.0 / self.places))
         self._wake()
 

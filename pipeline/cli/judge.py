@@ -139,6 +139,7 @@ def judge(
         max_requests=max_requests,
         max_cost=max_cost,
         context=context_tokens,
+        timeout=timeout,
     )
     books = judging.load_codebooks(workspace_store, codebook or [])
     _with_model(workspace_store, scope.on(books), language_model, answering, yes=yes, json=json)

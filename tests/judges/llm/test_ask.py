@@ -25,7 +25,7 @@ from coaudit.judges.clients.protocol import (
 from coaudit.judges.llm import Asker, Budget, Case, LLMJudge, Patience
 from coaudit.judges.llm.ask import REJECTIONS, Outcome, OutOfBudget, Stopped
 from coaudit.judges.llm.context import Context
-from coaudit.judges.llm.limits import FEWEST, LONG, Limiter
+from coaudit.judges.llm.limits import FEWEST, Limiter
 from coaudit.judges.llm.prices import Price
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.units import cut
@@ -395,13 +395,13 @@ def test_a_few_refusals_at_random_cost_no_concurrency() -> None:
 
 
 def test_no_more_is_sent_where_answers_take_long() -> None:
-    limiter = Limiter(1024)
+    limiter = Limiter(1024, timeout=90)
     limiter.open(256)
     for _ in range(50):
-        limiter.note_success(LONG)
+        limiter.note_success(30)
     assert limiter.places == 256
     for _ in range(50):
-        limiter.note_success(LONG - 1)
+        limiter.note_success(29)
     assert limiter.places == 306
 
 
