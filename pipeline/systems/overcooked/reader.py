@@ -3,8 +3,8 @@
 Events, timestep by timestep: what each agent said (`message`, the words as text) or planned in silence
 (`note`), in speaking order and by its true speaker, with analysis, plan and who opened the dialogue as
 arguments; then each refused plan as a failed `action` named `plan`, with its class; then each completed
-action. All carry their `timestep`. The map is the public state; a prompt is a state that only its agent
-sees.
+action. All carry their `timestep`. The map, drawn after the timestep's actions, is the public state of its
+last event; a prompt is a state that only its agent sees.
 
 Identity: of the file's name (the experiment's time and order) and of what was shown and said in the
 first timestep, which later ones leave as it is. The condition is the model's folder, or what a folder of
@@ -161,8 +161,9 @@ def _events(log: Log, order: str | None) -> tuple[tuple[Event, ...], dict[str, J
         turn = turns.get(timestep)
         items = [] if turn is None else [*_dialogue(turn, states), *_refusals(turn)]
         items += map(_completed_action, completions.get(timestep, ()))
-        public = {} if turn is None else {"public": _store(states, {"map": turn.map})}
-        drafts += [draft | {"states": public | draft["states"]} for draft in items]
+        if turn is not None and items:
+            items[-1]["states"] = {"public": _store(states, {"map": turn.map})} | items[-1]["states"]
+        drafts += items
     if log.finished_orders:
         drafts.append(_draft("environment", "finish", text=log.finished_orders[0]))
     return tuple(Event(seq=seq, **draft) for seq, draft in enumerate(drafts)), states

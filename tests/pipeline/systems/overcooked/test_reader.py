@@ -82,11 +82,27 @@ def test_a_message_keeps_its_plan_and_who_opened_the_dialogue() -> None:
     }
 
 
-def test_the_map_is_public_and_a_prompt_is_seen_by_its_agent_only() -> None:
+def test_a_prompt_is_seen_by_its_agent_only() -> None:
     trajectory = read(GOOD)
     asked = trajectory.events[4]
-    assert set(asked.states) == {"public", "chef"}
+    assert set(asked.states) == {"chef"}
     assert trajectory.states[asked.states["chef"]] == {"prompt": "Scene 1: <Chef> thinks."}
+
+
+def test_the_map_is_public_and_follows_what_a_timestep_changed() -> None:
+    log = json.loads(GOOD.read_text(encoding="utf-8"))
+    maps = {turn["timestamp"]: turn["map"] for turn in log["content"]}
+    trajectory = read(GOOD)
+    timesteps = [event.action.arguments["timestep"] for event in trajectory.events if event.action]
+    for seq, timestep in enumerate(timesteps, 1):
+        is_last = timestep not in timesteps[seq:]
+        states = trajectory.events[seq].states
+        assert ("public" in states) == (is_last and timestep in maps), seq
+        assert (
+            not is_last
+            or timestep not in maps
+            or trajectory.states[states["public"]] == {"map": maps[timestep]}
+        )
 
 
 def test_the_folder_is_the_model_and_the_condition_and_the_order_is_the_task(tmp_path: Path) -> None:
