@@ -21,8 +21,8 @@ FEWEST = 10
 TOLERATED = 0.3
 DECREASE = 0.6
 LONG = 1 / 3
-"""Share of the timeout from which on an answer is late, and no more requests are sent at once: by the time that
-this is seen, twice as many may be on their way."""
+"""Share of the timeout from which on an answer is late, and no more requests are sent at once: when one is
+seen, twice as many may be on their way."""
 
 
 class Limiter:
