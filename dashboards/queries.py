@@ -7,10 +7,10 @@ from typing import Any
 
 from ..pipeline.analyze import load
 from ..pipeline.analyze.choice import choose
-from ..pipeline.analyze.matrix import keys_of
 from ..pipeline.analyze.metrics import metrics
 from ..pipeline.analyze.totals import bounds_of
 from ..pipeline.store import Selection, Store, day_of, dictionaries
+from ..pipeline.store.groupings import keys_of
 from ..pipeline.store.selection import COLUMNS, name_of
 
 Rows = list[dict[str, Any]]

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..errors import JudgeError
 from .arguments import Arguments
 
-IN_FLIGHT = {"local": 64, "vllm": 256, "ray": 1024}
+IN_FLIGHT = {"local": 64, "vllm": 1024, "ray": 1024}
 """Engine -> requests in flight at the most, where nobody says: an endpoint may be shared, a GPU is filled."""
 
 

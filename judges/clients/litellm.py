@@ -28,7 +28,6 @@ from .protocol import (
     Refused,
     Rejected,
     Reply,
-    Transient,
     UnknownModel,
     Unreachable,
     further_request,
@@ -173,7 +172,7 @@ class LiteLLMClient:
         if isinstance(error, kinds.RateLimitError):
             return Overloaded(reason, _retry_after(error))
         if isinstance(error, kinds.Timeout | TimeoutError):
-            return Transient(f"no answer within {self.timeout:.0f} s")
+            return Overloaded(f"no answer within {self.timeout:.0f} s")
         if isinstance(error, kinds.APIConnectionError):
             return Unreachable(reason)
         if isinstance(error, kinds.BadRequestError | kinds.UnprocessableEntityError):

@@ -162,10 +162,10 @@ class OpenAIClient:
                 if answer.status in (301, 302, 303, 307, 308):
                     raise redirect_error(self._blot(answer.headers.get("Location", "")))
                 return answer.status, answer.headers, await body_of(answer)
-        except aiohttp.ClientConnectorError as error:
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise Unreachable(self._unreached(error)) from error
         except TimeoutError as error:
-            raise Transient(f"no answer within {self.endpoint.timeout:.0f} s") from error
+            raise Overloaded(f"no answer within {self.endpoint.timeout:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:
             raise Transient(f"the connection broke: {self._blot(repr(error))}") from error
 

@@ -38,6 +38,8 @@ class Form:
     choices: tuple[str, ...] = ()
     schema: Mapping[str, Any] = field(default_factory=dict)
     max_tokens: int = 64
+    usual_tokens: int = 64
+    """Below these nearly every answer stays: room for more is left where the context has it."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class Transient(JudgeError):
 
 
 class Overloaded(Transient):
-    """The endpoint wants fewer requests, and says when to come back where it says so.
+    """The endpoint wants fewer requests, or has too many to answer in time; when to come back, if it says so.
 
     It is asked again after LONGEST_PAUSE at the latest, whatever it says.
     """
@@ -184,6 +186,8 @@ class Offer:
     models: tuple[str, ...] = ()
     context: int | None = None
     """Tokens that the model takes, where the endpoint says so."""
+    in_flight: int | None = None
+    """Requests to begin with, where an engine of our own has a number; it is filled where it has none."""
 
 
 class Client(Protocol):

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import aiohttp
@@ -41,6 +41,9 @@ generation_config.json adds. The log has no line for each question, so that its 
 API_SERVERS = 4
 """Processes that take questions, at most: they cut prompts into tokens and write answers. One of them kept an
 H200 idle half of the time (docs/benchmarks.md)."""
+AT_ONCE = 256
+"""Requests to begin with, which the limiter raises where they are answered fast: short questions fill an H200
+with 1,024 (docs/benchmarks.md), while a long codebook's would time out where that many wait."""
 PROGRAM = """
 import importlib.metadata, runpy, sys
 try:
@@ -117,7 +120,7 @@ class ServedClient:
             f"{address}/v1", self.serving.model, "vllm", "", self.serving.timeout, own_key=key
         )
         self._inner = await OpenAIClient(endpoint, self.parameters).__aenter__()
-        return await self._inner.offer()
+        return replace(await self._inner.offer(), in_flight=AT_ONCE)
 
     async def __call__(self, question: Question) -> Reply:
         """The server's answer; Fatal with the end of its log once it is gone."""

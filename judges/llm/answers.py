@@ -124,7 +124,7 @@ class Findings:
             "required": codes,
             "additionalProperties": False,
         }
-        return Form(schema=schema, max_tokens=1000 + 150 * len(codes))
+        return Form(schema=schema, max_tokens=1000 + 150 * len(codes), usual_tokens=500 + 60 * len(codes))
 
     def parse(self, reply: Reply, events: Sequence[Event]) -> list[Verdict]:
         """A verdict a code. A finding that cites what is not there is an error; the others hold."""

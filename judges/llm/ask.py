@@ -282,6 +282,7 @@ class Asker:
             reserved = self.budget.reserve(tokens, most)
             consumption: Reply | None = None
             try:
+                began = time.monotonic()
                 with counting(self.budget.count):
                     consumption = reply = await self.complete(question)
             except Overloaded as error:
@@ -297,7 +298,7 @@ class Asker:
                 cost = self.budget.settle(reserved, consumption)
                 if consumption:
                     outcome.add(consumption, cost)
-            self.limiter.note_success()
+            self.limiter.note_success(time.monotonic() - began)
             self._note_contact()
             return reply
 

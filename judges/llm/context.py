@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from ...schemas import Action, Event
@@ -38,6 +39,10 @@ class Context:
     def fits(self, question: Question) -> bool:
         """Whether a question is short enough, as far as is known."""
         return self.limit is None or self.tokens(question) <= self.limit * self.safety
+
+    def needed(self, tokens: int) -> int:
+        """The context, to the next 512 tokens, in which so many fit."""
+        return math.ceil(tokens / self.safety / 512) * 512
 
     def room(self, question: Question) -> int:
         """Tokens that are left beside a question."""

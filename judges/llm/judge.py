@@ -2,16 +2,16 @@
 
 What it sees of a unit is the codebook's context (or the one asked for): `none` the unit alone, as the
 paper's judge saw it, and of a whole trajectory what the team ended with, or where the log does not hold
-that, every event; `preceding` also the events
-before it, never the future; `transcript` every event. Events are shown with what came of them
-(schemas/results.py). It never sees what only a (simulated) human saw or knew.
+that, every event; `preceding` also the events before it, never the future; `transcript` every event. Events
+are shown with what came of them (schemas/results.py). It never sees what only a (simulated) human saw or
+knew.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...schemas import UNCLEAR, Codebook, Event, Unit, Verdict, content_hash
@@ -28,6 +28,8 @@ from .prompts import rubric
 REVISION = 7
 """Revision of what is written here and in the prompts around a codebook, and of how events are shown; it is
 part of every judge's version."""
+LEAST_ROOM = 200
+"""Tokens for events, below which no window is worth a question."""
 OVERLAP = 0.2
 """Share of a window's budget that the next window repeats."""
 _TURNS = {"question_reply": ("message", "reply")}
@@ -84,20 +86,26 @@ class LLMJudge:
     def pieces(self, case: Case, context: Context) -> Iterator[Piece]:
         """The questions about a case that fit a model's context: one, or overlapping windows.
 
+        Where it does not hold the whole with the longest answer, room is left for the usual one alone.
         Raises ContextTooSmall where not even the instructions fit.
         """
         whole = self.whole(case)
-        if context.fits(whole.question):
-            yield whole
-            return
-        empty = self._piece(case, ())
+        for piece in (whole, _briefly_answered(whole)):
+            if context.fits(piece.question):
+                yield piece
+                return
+        yield from map(_briefly_answered, self._windows(case, context))
+
+    def _windows(self, case: Case, context: Context) -> Iterator[Piece]:
+        """The questions about parts of a case that is too long for one."""
+        empty = _briefly_answered(self._piece(case, ()))
         before = context.count("\n\n".join(background(case))) if case.background else 0
         room = context.room(empty.question) - before
-        if room < 200:
+        if room < LEAST_ROOM:
             raise ContextTooSmall(
                 f"the model's context of {context.limit} tokens is too small for codebook "
-                f"{self.codebook.name!r}: its question alone takes about "
-                f"{context.tokens(empty.question) + before}"
+                f"{self.codebook.name!r}, which needs about "
+                f"{context.needed(context.tokens(empty.question) + before + LEAST_ROOM)} and more for the log"
             )
         events = self._context_events(case)
         if not events:
@@ -198,6 +206,11 @@ class LLMJudge:
 def _untold(event: Event) -> Event:
     """An event without the notices before it where these are shown with it."""
     return event if event.kind == "message" else event.model_copy(update={"notices": ()})
+
+
+def _briefly_answered(piece: Piece) -> Piece:
+    """The same with room for the usual answer."""
+    return replace(piece, question=piece.question.within(piece.question.form.usual_tokens))
 
 
 def background(case: Case) -> list[str]:

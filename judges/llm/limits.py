@@ -2,7 +2,9 @@
 
 Slow start, then additive increase and multiplicative decrease (Chiu and Jain 1989), on the share of
 recent answers that said "too many": a few refusals at random are the endpoint's way, a third is a load
-that is too high. An endpoint that is overloaded and names a time is left alone until then.
+that is too high. An endpoint that is overloaded and names a time is left alone until then. Where answers
+take long, more requests would only wait there: no more are sent than there are, and after answers that came
+too late to be of use, fewer.
 """
 
 from __future__ import annotations
@@ -18,13 +20,17 @@ FEWEST = 10
 """Answers that must be in before a share of them means anything."""
 TOLERATED = 0.3
 DECREASE = 0.6
+LONG = 1 / 3
+"""Share of the timeout from which on an answer is late, and no more requests are sent at once: when one is
+seen, twice as many may be on their way."""
 
 
 class Limiter:
     """`async with limiter:` holds one of the places; `note_success` and `note_overload` move their number."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, timeout: float = 180.0) -> None:
         self.most = most
+        self.long = LONG * timeout
         self.places = float(min(START, most))
         self.in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -55,21 +61,21 @@ class Limiter:
     ) -> None:
         self._release()
 
-    def open(self) -> None:
-        """All places at once, for an engine of our own."""
-        self.places = float(self.most)
-        self._slow_start = False
+    def open(self, places: int | None) -> None:
+        """As many places as fill an engine of our own, all of them where it does not say."""
+        self.places = float(min(self.most, places or self.most))
         self._wake()
 
-    def note_success(self) -> None:
-        """An answer came: allow more."""
+    def note_success(self, seconds: float) -> None:
+        """An answer came, after so many seconds: allow more unless that was long."""
         self._recent.append(False)
-        if self.places < self.most:
+        if self.places < self.most and seconds < self.long:
             self.places = min(self.most, self.places + (1.0 if self._slow_start else 1.0 / self.places))
         self._wake()
 
     def note_overload(self, after: float | None) -> None:
-        """The endpoint wanted fewer: allow fewer where it says so often, and pause as long as it asks."""
+        """The endpoint wanted fewer, or did not answer in time: allow fewer where that is often, and pause as
+        long as it asks."""
         self._recent.append(True)
         if len(self._recent) < FEWEST or sum(self._recent) < TOLERATED * len(self._recent):
             return

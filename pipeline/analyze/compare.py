@@ -24,6 +24,7 @@ from ...annotation.statistics.intervals import Ints
 from ...schemas import GOLD, Codebook
 from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, insert, texts
+from ..store.groupings import keys_of
 from ..store.selection import name_of
 from . import process
 from .choice import check_rater, crowds, only_settled, reward_query
@@ -31,7 +32,7 @@ from .counts import CODEBOOKS, Process, places
 from .designs import Designs
 from .failures import uneven_weights
 from .matrices import rated_codes
-from .matrix import Rated, chosen_books, keys_of, unit_groups
+from .matrix import Rated, chosen_books, unit_groups
 from .rates import audit
 from .totals import CLUSTER, HEADS, RATES, bounds_of, groups, has_clusters
 

@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 
 from ...annotation.statistics.audit import ERROR, UNCLEAR
 from ...annotation.statistics.intervals import MISSING, Floats, Ints
-from ...schemas import FIELDS, GOLD, Codebook
+from ...schemas import GOLD, Codebook
 from .. import codebooks
 from ..errors import UsageError
-from ..store import Selection, Store, constant, day_of, execute, tag_path
-from ..store.selection import NONE
+from ..store import Selection, Store, execute
+from ..store.groupings import keys_of
 from .designs import Design
 
-DAY = "day"
-"""The day on which a trajectory began."""
 Unit = tuple[str, int | None]
 T = TypeVar("T", bound=Hashable)
 OUTSIDE = "labelled units outside the samples, unweighted"
@@ -260,25 +258,3 @@ def groups(
 def group_name(group: Mapping[str, str | None]) -> str:
     """A group in words; sessions without one are a group too."""
     return " · ".join(f"no {key}" if value is None else value for key, value in group.items())
-
-
-def keys_of(connection: duckdb.DuckDBPyConnection, by: Sequence[str]) -> list[tuple[str, str]]:
-    """(name, SQL expression over `trajectories t`) of each grouping; a name that is no column is a tag.
-
-    A value that only stands for a missing one (NONE), in a log too, is null.
-    """
-    query = "SELECT DISTINCT unnest(json_keys(tags)) FROM trajectories"
-    tags = {row[0] for row in connection.execute(query).fetchall()}
-    keys = []
-    for name in by:
-        if name in FIELDS:
-            keys.append((name, f"nullif(t.{name}, '{NONE}')"))
-        elif name == DAY and name not in tags:
-            keys.append((name, day_of("t.started")))
-        elif name in tags:
-            tag = f"json_extract_string(t.tags, {constant(tag_path(name))})"
-            keys.append((name, f"nullif({tag}, '{NONE}')"))
-        else:
-            choices = ", ".join([*FIELDS, DAY, *sorted(tags)])
-            raise UsageError(f"no trajectory has a field or a tag {name!r}, expected one of {choices}")
-    return keys

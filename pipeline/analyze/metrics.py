@@ -14,6 +14,7 @@ from ...schemas import Metric
 from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, insert, rows, texts
 from ..store.aside import rows_aside
+from ..store.groupings import keys_of
 from ..store.trajectories import reference_rows
 from ..systems import LIMIT, OF_ONE, TimeLimit
 from . import process
@@ -21,7 +22,7 @@ from .choice import choose, crowds
 from .counts import CODEBOOKS as RATED
 from .counts import Process, places
 from .designs import Designs
-from .matrix import group_name, keys_of
+from .matrix import group_name
 from .totals import (
     COUNTED,
     HEADS,

@@ -18,12 +18,11 @@ from ...annotation.statistics import sampling
 from ...schemas import GOLD, Codebook, content_hash
 from .. import codebooks
 from ..analyze.matrices import rated_codes
-from ..analyze.matrix import keys_of
 from ..errors import UsageError
 from ..store import AMONG, Store, dictionaries, execute, samples, texts
+from ..store.groupings import condition_of
 from ..store.ledger import now
 from ..store.locks import FolderLocks
-from ..store.selection import NONE as UNSAID
 
 METHODS = ("simple", "stratified", "neyman", samples.ADJUDICATION)
 BY = ("judge", "task", "condition", "setting", "system", "agent", "agent_model")
@@ -53,7 +52,7 @@ class Wish:
     annotators: int = 2
     unit: str = "unit"
     where: tuple[tuple[str, str], ...] = ()
-    """Fields of a trajectory or tags with the value they must have."""
+    """Fields, tags or outcomes of a trajectory with the values of which they must have one."""
     seed: int = 0
 
     @property
@@ -294,16 +293,14 @@ def _frame(connection: duckdb.DuckDBPyConnection, book: Codebook, wish: Wish) ->
 
     Rows have the columns of the strata and no more: there may be millions.
     """
-    where = wish.where
-    names = keys_of(connection, [name for name, _ in where])
-    filters = "".join(f" AND coalesce({column}, '{UNSAID}') = ?" for _, column in names)
+    condition = condition_of(connection, wish.where)
     strata = "".join(f", t.{name}" for name in _strata_names(wish) if name != "judge")
     query = f"""
         SELECT u.trajectory_id, u.event, u.hash{strata}
         FROM codebook_units u JOIN trajectories t ON t.id = u.trajectory_id
-        WHERE u.codebook = ? AND NOT u.opening{filters} ORDER BY u.trajectory_id, u.event
+        WHERE u.codebook = ? AND NOT u.opening AND {condition.sql} ORDER BY u.trajectory_id, u.event
     """
-    return dictionaries(connection, query, [book.name, *(value for _, value in where)])
+    return dictionaries(connection, query, [book.name, *condition.parameters])
 
 
 def _strata_names(wish: Wish) -> tuple[str, ...]:

@@ -40,7 +40,9 @@ MaxSteps = Annotated[
 ]
 Where = Annotated[
     list[str] | None,
-    typer.Option("--where", help="FIELD=VALUE: only sessions with this field or tag; repeatable."),
+    typer.Option(
+        "--where", help="NAME=VALUE: only sessions with this field, tag or outcome (success=0); repeatable."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else.")]
 
@@ -198,7 +200,7 @@ def conditions(options: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
     pairs = [(text, *text.partition("=")) for text in options or ()]
     for text, name, _, value in pairs:
         if not name.strip() or not value.strip():
-            raise UsageError(f"--where must be FIELD=VALUE, such as task=related_work, got {text!r}")
+            raise UsageError(f"--where must be NAME=VALUE, such as task=related_work, got {text!r}")
     return tuple((name.strip(), value.strip()) for _, name, _, value in pairs)
 
 

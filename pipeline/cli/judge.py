@@ -139,6 +139,7 @@ def judge(
         max_requests=max_requests,
         max_cost=max_cost,
         context=context_tokens,
+        timeout=timeout,
     )
     books = judging.load_codebooks(workspace_store, codebook or [])
     _with_model(workspace_store, scope.on(books), language_model, answering, yes=yes, json=json)
@@ -251,7 +252,7 @@ def _without_model(store: Store, rater: str, names: list[str], members: str, sco
         return embedded.judge(store, rater, names, scope, say)
     if scope.sample:
         raise UsageError("--sample is no option of a jury, which rates whatever its members have rated")
-    if scope.selection:
+    if scope.condition:
         raise UsageError("--where is no option of a jury, which rates whatever its members have rated")
     raters = split(members)
     books = judging.load_codebooks(store, names, jury.rated_codebooks(store, raters, rater))

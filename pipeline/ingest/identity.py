@@ -289,4 +289,15 @@ def _merge_stored(previous: Trajectory, read: Trajectory, options: ReadOptions) 
         fields["setting"] = previous.setting
     if not options.tags:
         fields["tags"] = read.tags | {key: value for key, value in previous.tags.items() if key != COPY}
+    if read.source != previous.source:
+        fields |= _models_as_stored(previous, read)
     return read.model_copy(update=fields)
+
+
+def _models_as_stored(previous: Trajectory, read: Trajectory) -> dict[str, object]:
+    """Who is which model, as the first source has it: what a copy's folder is called says nothing of that."""
+    models = {one.name: one.model for one in previous.participants if one.model}
+    participants = tuple(
+        one.model_copy(update={"model": models.get(one.name, one.model)}) for one in read.participants
+    )
+    return {"participants": participants, "agent_model": previous.agent_model or read.agent_model}

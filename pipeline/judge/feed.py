@@ -74,12 +74,13 @@ class Start:
             offering.cancel()
             return False
         try:
-            self.context.limit = self.context.limit or offering.result().context
+            offer = offering.result()
+            self.context.limit = self.context.limit or offer.context
+            state.limiter.open(offer.in_flight)
         except Fatal as error:
             state.fail(error)
         except OSError as error:
             state.fail(Fatal(f"the engine cannot be started: {error}"))
-        state.limiter.open()
         self.done = True
         return state.stopping is None
 

@@ -45,6 +45,8 @@ class Model:
     price: Price | None = None
     context: int | None = None
     patience: Patience = field(default_factory=Patience)
+    timeout: float = 180.0
+    """Seconds until an answer is given up."""
 
     @property
     def workers(self) -> int:

@@ -93,13 +93,13 @@ def open_work(store: Store, maker: Maker, scope: Scope, secret: bytes) -> OpenWo
     by_rater = [book.name, book.version, maker.rater, maker.version, parameters]
     enough = [scope.repeats, scope.retry_errors, scope.repeats * len(book.codes)]
     within = [book.name, scope.include_query, scope.sample, scope.sample, book.name]
-    condition, values = scope.selection.where()
     by_maker = book.name, maker.rater, maker.version
     with store.reading(synced=True) as connection:
         references = content_hash(*itertools.chain.from_iterable(reference_rows(connection)))
         asking = content_hash(*by_maker, scope.include_query, secret.hex(), references)
-        query = _UNITS.format(condition=condition)
-        rows = execute(connection, query, [*by_rater, *enough, *within, asking, *values]).fetchall()
+        query = _UNITS.format(condition=scope.condition.sql)
+        values = [*by_rater, *enough, *within, asking, *scope.condition.parameters]
+        rows = execute(connection, query, values).fetchall()
     open_rows = [row for row in rows if row[4] or not row[5]]
     return OpenWork(
         asking,

@@ -73,7 +73,7 @@ def judge(
     name = checked_rater(store, model.rater)
     with store.tables.locks.shared(f"judge {name}", wait_notice(name, say)):
         store.sync()  # what a run before us wrote while we waited
-        state = State(Summary(), Budget(), Limiter(model.concurrency))
+        state = State(Summary(), Budget(), Limiter(model.concurrency, model.timeout))
         try:
             with _readable_errors():
                 asyncio.run(_judge(store, scope, model, client, state, approve, show))

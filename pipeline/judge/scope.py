@@ -15,8 +15,8 @@ from ...schemas import Codebook, Rating, Trajectory, Unit, canonical_json
 from ...schemas.codebook import ContextKind
 from .. import codebooks
 from ..errors import UsageError
-from ..store import Selection, Store, constants, dictionaries, first_row, samples
-from ..store.selection import COLUMNS
+from ..store import Store, constants, dictionaries, first_row, samples
+from ..store.groupings import Condition, condition_of
 from ..units import cut
 
 REST = ("code", "cites", "quote", "error_source", "rationale", "probability", "model", "seed", "error")
@@ -45,7 +45,7 @@ class Scope:
     """Only units of this sample."""
     sample_units: Mapping[str, frozenset[tuple[str, int | None]]] = field(default_factory=dict)
     """Its units (trajectory, event), by codebook."""
-    selection: Selection = field(default_factory=Selection)
+    condition: Condition = field(default_factory=Condition)
     """Only units of these trajectories."""
 
     def of_sample(self, store: Store, name: str | None) -> Scope:
@@ -59,19 +59,17 @@ class Scope:
         return replace(self, sample=name, sample_units=by_book)
 
     def of_sessions(self, store: Store, conditions: Sequence[tuple[str, str]]) -> Scope:
-        """The scope within the trajectories that have these values of fields or tags, any of one name's;
-        UsageError where there are none."""
+        """The scope within the trajectories that have these values of fields, tags or outcomes, any of one
+        name's; UsageError where there are none."""
         if not conditions:
             return self
-        selection = Selection.of(conditions)
-        condition, parameters = selection.where()
-        query = f"SELECT 1 FROM trajectories t WHERE {condition} LIMIT 1"
         with store.reading(synced=True) as connection:
-            if first_row(connection, query, parameters) is None:
+            condition = condition_of(connection, conditions)
+            query = f"SELECT 1 FROM trajectories t WHERE {condition.sql} LIMIT 1"
+            if first_row(connection, query, list(condition.parameters)) is None:
                 wish = " and ".join(f"{name}={value}" for name, value in conditions)
-                choices = f"{', '.join(COLUMNS)} or a tag"
-                raise UsageError(f"no session has {wish}, expected values of {choices} that the logs have")
-        return replace(self, selection=selection)
+                raise UsageError(f"no session has {wish}, expected values that the logs have")
+        return replace(self, condition=condition)
 
     def on(self, books: tuple[Codebook, ...]) -> Scope:
         """The same for these codebooks."""

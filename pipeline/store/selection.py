@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,15 +49,6 @@ class Selection:
     ids: tuple[str, ...] = ()
     since: str | None = None
     until: str | None = None
-
-    @classmethod
-    def of(cls, conditions: Iterable[tuple[str, str]]) -> Selection:
-        """From (name, value) pairs, of which any of one name may hold; a name that is no column is a tag."""
-        values: dict[str, Any] = {}
-        for name, value in conditions:
-            key, text = (name, value) if name in COLUMNS else ("tags", f"{name}={value}")
-            values[key] = (*values.get(key, ()), text)
-        return cls(**values)
 
     def where(self, table: str = "t") -> tuple[str, list[Any]]:
         """A condition on `trajectories` named `table`, with its parameters."""

@@ -12,6 +12,8 @@ from ..errors import UsageError
 from .connection import dictionaries, execute
 from .database import Store
 
+LINE = 160
+"""Characters of an event's text that are shown on its line."""
 RESULT = 300
 """Characters of a result that are shown."""
 HEAD = (
@@ -74,11 +76,15 @@ def line(event: Event) -> str:
     """An event on one line, for reading."""
     parts: list[str] = [] if event.kind == "message" and event.text else [event.kind]
     if event.action:
-        arguments = ", ".join(f"{key}={value}" for key, value in event.action.arguments.items())
+        arguments = ", ".join(
+            f"{key}={value if isinstance(value, str) else canonical_json(value)}"
+            for key, value in event.action.arguments.items()
+        )
         parts = [f"{event.action.name}({arguments})"]
     text = ": ".join([*parts, *([event.text] if event.text else [])]).replace("\n", " ")
+    text = text if len(text) <= LINE else f"{text[: LINE - 1]}…"
     failure = f"  [failed: {event.error}]" if event.status == "failed" else ""
-    return f"{event.seq:>4}  {event.time or '':19}  {event.actor[:26]:26}  {text[:160]}{failure}"
+    return f"{event.seq:>4}  {event.time or '':19}  {event.actor[:26]:26}  {text}{failure}"
 
 
 def result(trajectory: Trajectory, event: Event) -> str | None:

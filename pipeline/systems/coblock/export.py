@@ -150,15 +150,27 @@ def served_game(value: JsonValue | Quarantined) -> Game | None:
 
 
 def other_saves(games: Sequence[Game]) -> Iterator[tuple[int, list[int]]]:
-    """The index of each game with the indices of those of its session that may be other saves of it: made
-    within TOGETHER seconds of it, or at an unknown time, and one history is the beginning of the other."""
+    """The index of each game with the indices of those of its session that may be other saves of it: one
+    history is the beginning of the other, and they were made within TOGETHER seconds, or at an unknown time,
+    or have a placed block in common, whose id no other game has (a game that was resumed has all that was
+    done before)."""
     sessions: dict[str, list[int]] = defaultdict(list)
+    resumed: dict[tuple[str, str], list[int]] = defaultdict(list)
     for number, game in enumerate(games):
         if game.session_id is not None:
             sessions[game.session_id].append(number)
-    for numbers in sessions.values():
+            resumed[game.session_id, _first_block(game)].append(number)
+    for session, numbers in sessions.items():
         for number, near in _near(games, numbers):
-            yield number, [n for n in near if n != number and _is_beginning(games[number], games[n])]
+            uid = _first_block(games[number])
+            others = dict.fromkeys([*near, *(resumed[session, uid] if uid else ())])
+            yield number, [n for n in others if n != number and _is_beginning(games[number], games[n])]
+
+
+def _first_block(game: Game) -> str:
+    """The id of the first block that was placed, made at random; empty where there is none."""
+    places = (a for a in game.history() if isinstance(a, dict) and a.get("actionType") == "place")
+    return str(next(places, {}).get("uid") or "")
 
 
 def _near(games: Sequence[Game], numbers: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
@@ -226,10 +238,19 @@ def target(game: Game) -> list[JsonValue] | None:
 
 
 def initial(game: Game) -> Json:
-    """The world before the first action; empty where no turn was saved."""
+    """The world before the first action; empty where none was saved.
+
+    The page may save a turn before it has loaded the task (with agents by other names and no blocks), and
+    first of all the last one of the session that it showed before.
+    """
     turns = game.record.get("turns")
-    first = _object(turns[0]) if isinstance(turns, list) and turns else {}
-    return _object(_object(first.get("checkpoint")).get("state"))
+    checkpoints = (
+        _object(_object(turn).get("checkpoint")) for turn in (turns if isinstance(turns, list) else ())
+    )
+    states = [_object(checkpoint.get("state")) for checkpoint in checkpoints]
+    of_task = [state for state in states if state.get("initialized") is not False]
+    fresh = (state for state in of_task if not state.get("agentActions"))
+    return next(fresh, next(iter(of_task if game.config.get("agents") else of_task or states), {}))
 
 
 def agents(game: Game) -> list[Json]:

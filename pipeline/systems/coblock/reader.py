@@ -1,10 +1,10 @@
 """CoBlock: the games of a `dumpdata` or REST export.
 
 Events: seq 0 is the start; then `actionHistory`, which alone is canonical, at seq 1, 2, ...: `place` and
-`break` as `action`, `message`, `null` as `wait`, `end_session` as `finish`. A place or break that changes
-nothing has failed. The start's states hold what each agent had and wanted (only that agent sees it) and,
-as view `environment`, the target and the first blocks; the world itself comes by replay (world.py). A
-machine's raw reply is a state that only it sees.
+`break` as `action`, `message`, `null` as `wait`, `end_session` as `finish`. A break that removes nothing has
+failed, and so has a place where a block stands, though the game has both there. The start's states hold what
+each agent had and wanted (only that agent sees it) and, as view `environment`, the target and the first
+blocks; the world itself comes by replay (world.py). A machine's raw reply is a state that only it sees.
 
 Identity: of session, record and the record's creation time to the millisecond; a record only grows.
 """
@@ -27,6 +27,7 @@ from . import export
 from . import world as blocks_world
 from .dependence import TaskType, task_type
 from .export import Game, Json
+from .replies import replies
 from .siblings import siblings
 from .world import World
 
@@ -87,7 +88,8 @@ def _trajectory(path: Path, game: Game, options: ReadOptions, bad: list[str]) ->
     spec = {key: value for key, value in _spec(game).items() if isinstance(value, str)}
     agents = export.agents(game)
     _check_names([str(agent["name"]) for agent in agents], game)
-    people = any(agent.get("role") == "human" for agent in agents)
+    team = _participants(game, agents)
+    people = any(participant.kind == "human" for participant in team)
     history = _History(game, [str(agent["name"]) for agent in agents], bad)
     events = (_start(game, agents, history.states), *history.events())
     own = spec | ({} if game.copy_of is None else {COPY: game.copy_of})
@@ -107,7 +109,7 @@ def _trajectory(path: Path, game: Game, options: ReadOptions, bad: list[str]) ->
         agent=options.agent,
         agent_model=game.backend,
         tags=own | options.tags,
-        participants=_participants(agents, game.backend),
+        participants=team,
         events=events,
         outcomes=tuple(_outcomes(game, history.world)),
         states=history.states,
@@ -162,11 +164,13 @@ def _instance(game: Game) -> str | None:
     return game.session_id and f"session {game.session_id}"
 
 
-def _participants(agents: list[Json], backend: str | None) -> tuple[Participant, ...]:
+def _participants(game: Game, agents: list[Json]) -> tuple[Participant, ...]:
+    """Who took part: an agent with a person's role is a machine where it did what machines replied."""
+    machines = {name for _, name in replies(game)}
     team = [
         Participant(name=str(agent["name"]), kind="human")
-        if agent.get("role") == "human"
-        else Participant(name=str(agent["name"]), kind="agent", model=backend)
+        if agent.get("role") == "human" and agent["name"] not in machines
+        else Participant(name=str(agent["name"]), kind="agent", model=game.backend)
         for agent in agents
     ]
     return (*team, Participant(name="environment", kind="environment"))
@@ -199,7 +203,7 @@ class _History:
         self.states: Json = {}
         first = export.initial(self.game).get("initiablocks")
         self.world = World(blocks_world.blocks(first, f"record {self.game.record_id}: initiablocks"))
-        self.replies = dict(_replies(self.game))
+        self.replies = replies(self.game)
 
     def events(self) -> Iterator[Event]:
         for number, item in enumerate(self.game.history()):
@@ -246,21 +250,6 @@ class _History:
         key = content_hash(reply)
         self.states[key] = reply
         return {actor: key}
-
-
-def _replies(game: Game) -> Iterator[tuple[tuple[int, str], Json]]:
-    """((number of actions before it, machine), its raw reply) of each turn; `agentIndex` counts machines
-    only."""
-    machines = [str(a["name"]) for a in export.agents(game) if a.get("role") != "human"]
-    records = game.record.get("chatGPTRecords")
-    for record in records if isinstance(records, list) else []:
-        index = record.get("agentIndex") if isinstance(record, dict) else None
-        if not isinstance(record, dict) or not isinstance(index, int) or not 0 <= index < len(machines):
-            continue
-        turns = record.get("turns")
-        for turn in turns if isinstance(turns, list) else []:
-            if isinstance(turn, dict) and isinstance(before := turn.get("index"), int):
-                yield (before, machines[index]), {"reply": turn.get("response")}
 
 
 def _outcomes(game: Game, world: World) -> Iterator[Outcome]:

@@ -48,11 +48,11 @@ class World:
             self._put(one)
 
     def place(self, block: Block) -> str | None:
-        """Put a block; returns what is in its way, if anything. Gravity and inventories are not enforced."""
-        if self.is_occupied(block.position):
-            return OCCUPIED
+        """Put a block; returns what is in its way, if anything. Nothing is enforced: what two machines place
+        enters the game unchecked, where both blocks stand then."""
+        obstacle = OCCUPIED if self.is_occupied(block.position) else None
         self._put(block)
-        return None
+        return obstacle
 
     def _put(self, block: Block) -> None:
         number = next(self._numbers)
@@ -93,10 +93,11 @@ class World:
         return [block for block in self._blocks.values() if block.cell not in cells]
 
     def progress(self, goal: Iterable[Block]) -> float | None:
-        """Matching blocks over the larger of goal and standing; None where both are empty."""
+        """Matching blocks over the larger of goal and standing, as the game reckons it; None where both are
+        empty."""
         goal_blocks = list(goal)
         most = max(len(goal_blocks), len(self._blocks))
-        return (len(goal_blocks) - len(self.missing_blocks(goal_blocks))) / most if most else None
+        return (len(self._blocks) - len(self.extra_blocks(goal_blocks))) / most if most else None
 
 
 def neighbours(position: Position) -> Iterator[Position]:

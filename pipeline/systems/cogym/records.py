@@ -169,12 +169,12 @@ def _query(opening: ChatItem, team: Sequence[str], seq: int) -> Event:
 
 
 def opening_of(first: Record) -> ChatItem | None:
-    """The opening query: what a human had in the chat before anything was done."""
+    """The opening query: what a user had in the chat before anything was done."""
     try:
         items = [ChatItem.model_validate(item) for item in (first.current_chat_history or ())[:1]]
     except ValidationError:
         return None
-    return items[0] if items and participant_kind(items[0].role) == "human" else None
+    return items[0] if items and _is_user(items[0].role) else None
 
 
 def _event(
@@ -271,10 +271,15 @@ def session_id(
 
 
 def participant_kind(name: str) -> ParticipantKind:
-    """What a role is, by the substring rule that Co-Gym itself uses."""
+    """What a role is: a person is the `human` of Co-Gym's examples, or has a name with `user`."""
     if name == ENVIRONMENT:
         return "environment"
-    return "human" if "user" in name else "agent"
+    return "human" if _is_user(name) or name == "human" or name.startswith("human_") else "agent"
+
+
+def _is_user(name: str) -> bool:
+    """By the substring rule that Co-Gym itself uses."""
+    return "user" in name
 
 
 def agent_of(team: Sequence[str]) -> str | None:

@@ -37,9 +37,10 @@ def _measures(trajectory: Trajectory, by_task: References, limit: TimeLimit) -> 
 
 
 def _collaborative_errors(trajectory: Trajectory, by_task: References) -> Iterable[Finding] | None:
-    """None without the order's reference, which requests are judged against."""
+    """None without the order's reference, which requests are judged against, or without plans, which hold
+    them."""
     reference = _reference(trajectory, by_task)
-    if reference is None:
+    if reference is None or not metrics.plans_are_logged(trajectory):
         return None
     episode = metrics.run(trajectory, metrics.time_limit(reference))
     return collaboration.errors(metrics.run_collaborations(episode, reference, "paper"), reference)

@@ -29,6 +29,8 @@ INVALID_ACTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 """Classes of refused plans by patterns in the validator's message; the first that fits."""
 LONGEST = 10_000
+FIELDS = ("agent", "analysis", "say", "plan")
+"""Of a contribution to a dialogue, as the released system logs it."""
 
 
 def invalid_class(message: str) -> str:
@@ -49,7 +51,10 @@ class Entry:
     speaker: int
     analysis: str
     say: str
-    plan: str
+    plan: str | None
+    """None where the log has no plans, as versions of the system that word them otherwise."""
+    more: Json
+    """What else the log says of it, as it says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,7 @@ class Turn:
 
     timestep: int
     map: JsonValue
+    score: float | None
     orders: tuple[str, ...]
     calls: tuple[int, int]
     """How often each agent opened a dialogue."""
@@ -97,6 +103,12 @@ class Log:
     """The last timestep, also where its turn could not be read."""
     bad: list[str] = dataclass_field(default_factory=list)
 
+    @property
+    def finished_at(self) -> int | None:
+        """The timestep at which the first order was served, as the turns' scores tell it; None where none
+        was."""
+        return min((turn.timestep for turn in self.turns if turn.score), default=None)
+
 
 def parse(log: Json) -> Log:
     """The run in a log; ValueError where the log as a whole cannot be read.
@@ -104,11 +116,21 @@ def parse(log: Json) -> Log:
     A turn or action that cannot be read is left out and named in `bad`.
     """
     bad: list[str] = []
-    turns = tuple(_turns(field(log, "content", list), bad))
+    content = field(log, "content", list)
+    if (size := _team_size(content)) > 2:
+        raise ValueError(f"content: the team has {size} agents, only teams of two can be read")
+    turns = tuple(_turns(content, bad))
     completions = tuple(_completions(field(log, "total_action_list", list), bad))
     orders = tuple(str(order) for order in field(log, "total_order_finished", list))
     steps = [turn.timestep for turn in turns] + _steps(log.get("total_timestamp"))
     return Log(turns, completions, orders, _score(log.get("total_score")), max(steps, default=None), bad)
+
+
+def _team_size(content: Iterable[JsonValue]) -> int:
+    """How many agents every turn tells of: versions of the system have more than two."""
+    statistics = [turn.get("statistical_data") for turn in content if isinstance(turn, dict)]
+    talks = [one.get("communication") for one in statistics if isinstance(one, dict)]
+    return min((len(talk) for talk in talks if isinstance(talk, list)), default=0)
 
 
 def _steps(value: JsonValue) -> list[int]:
@@ -154,6 +176,7 @@ def _turn(turn: Json, where: str) -> Turn:
     return Turn(
         timestep=field(turn, "timestamp", int, where),
         map=turn.get("map"),
+        score=_score(statistics.get("score")),
         orders=tuple(str(order) for order in orders) if isinstance(orders, list) else (),
         calls=(calls[0], calls[1]),
         entries=tuple(_entries(inner, f"{where}.content")),
@@ -179,8 +202,10 @@ def _entries(inner: Json, where: str) -> Iterable[Entry]:
             speaker = field(entry, "agent", int, place)
             if speaker not in (0, 1):
                 raise ValueError(f"{place}.agent: expected 0 or 1, got {speaker}")
-            words = [_words(entry.get(key)) for key in ("analysis", "say", "plan")]
-            yield Entry(opener, speaker, *words)
+            analysis, say = _words(entry.get("analysis")), _words(entry.get("say"))
+            plan = _words(entry["plan"]) if "plan" in entry else None
+            more = {key: value for key, value in entry.items() if key not in FIELDS}
+            yield Entry(opener, speaker, analysis, say, plan, more)
 
 
 def _words(value: JsonValue) -> str:

@@ -31,6 +31,8 @@ CELLS = {
 ERRORS = ("premature", "repetitive", "irrelevant")
 NO_DIALOGUE = "the chef opened no dialogue"
 """Why a run has no initiating or responding capability as released."""
+NO_PLANS = "the log does not have the agents' plans, which hold their requests"
+"""Why nothing is known of a run's collaborations."""
 UNANSWERABLE = "the reference has no action for who was asked"
 """Why a run has none though the chef opened a dialogue."""
 
@@ -76,14 +78,22 @@ class Run:
 
 
 def run(trajectory: Trajectory, limit: int | None) -> Run:
-    """The run cut at its limit, as the released `time_step.py` cuts it: a success at the limit is kept."""
+    """The run up to its order (a log may go on after it), cut at its limit as the released `time_step.py`
+    cuts it: a success at the limit is kept."""
     success = recorded_outcome(trajectory, "success").value == 1
-    value = recorded_outcome(trajectory, "last_timestep").value
-    last = None if value is None else int(value)
-    if limit is None or last is None or (success and last <= limit):
-        return Run(trajectory, trajectory.events, success, last)
-    events = tuple(e for e in trajectory.events if (step := timestep(e)) is None or step < limit)
-    return Run(trajectory, events, False, min(last, limit - 1))
+    last = recorded_outcome(trajectory, "last_timestep")
+    end = None if last.value is None else int(last.value)
+    finish = last.data.get("finished_at") if isinstance(last.data, dict) else None
+    if success and isinstance(finish, int) and (limit is None or finish <= limit):
+        return Run(trajectory, _events_before(trajectory, finish + 1), success, finish)
+    if limit is None or end is None or (success and end <= limit):
+        return Run(trajectory, trajectory.events, success, end)
+    return Run(trajectory, _events_before(trajectory, limit), False, min(end, limit - 1))
+
+
+def _events_before(trajectory: Trajectory, step: int) -> tuple[Event, ...]:
+    """The events of earlier timesteps, and those of none."""
+    return tuple(e for e in trajectory.events if (at := timestep(e)) is None or at < step)
 
 
 def measures(
@@ -107,6 +117,9 @@ def measures(
         yield from _without_reference(trajectory, definition)
         return
     yield from _efficiency(episode, reference)
+    if not plans_are_logged(trajectory):
+        yield from _without_collaborations(trajectory, definition, NO_PLANS)
+        return
     items = list(run_collaborations(episode, reference, definition))
     yield from _gains(episode, items, definition)
     yield from _capabilities(episode, items, reference, definition)
@@ -118,8 +131,23 @@ def _without_reference(trajectory: Trajectory, definition: Definition) -> Iterat
     reason = f"no reference action trajectories for {trajectory.task!r} (--reference DIR)"
     for name in AGENTS:
         yield Measure("tes", trajectory.id, None, reason=reason, participant=name)
-        yield Measure("ites", trajectory.id, None, reason=reason, participant=name, definition=definition)
     yield Measure("progress_completeness", trajectory.id, None, reason=reason)
+    yield from _without_collaborations(trajectory, definition, reason)
+
+
+def plans_are_logged(trajectory: Trajectory) -> bool:
+    """Whether the log tells what was planned, so that it shows who requested what: a released log has a plan
+    with all that an agent said or thought, and nobody acts without."""
+    entries = [e for e in trajectory.events if e.action and e.action.name in ("say", "plan")]
+    plans = [e.action.arguments["plan"] for e in entries if e.action and "plan" in e.action.arguments]
+    if plans:
+        return any(plan is not None for plan in plans)
+    return not any(e.kind == "action" and e.status == "succeeded" for e in trajectory.events)
+
+
+def _without_collaborations(trajectory: Trajectory, definition: Definition, reason: str) -> Iterator[Measure]:
+    for name in AGENTS:
+        yield Measure("ites", trajectory.id, None, reason=reason, participant=name, definition=definition)
     for metric in ("initiating_capability", "responding_capability"):
         yield Measure(metric, trajectory.id, None, reason=reason, definition=definition)
 

@@ -3,8 +3,8 @@
 Events, timestep by timestep: what each agent said (`message`, the words as text) or planned in silence
 (`note`), in speaking order and by its true speaker, with analysis, plan and who opened the dialogue as
 arguments; then each refused plan as a failed `action` named `plan`, with its class; then each completed
-action. All carry their `timestep`. The map is the public state; a prompt is a state that only its agent
-sees.
+action. All carry their `timestep`. The map, drawn after the timestep's actions, is the public state of its
+last event; a prompt is a state that only its agent sees.
 
 Identity: of the file's name (the experiment's time and order) and of what was shown and said in the
 first timestep, which later ones leave as it is. The condition is the model's folder, or what a folder of
@@ -80,7 +80,7 @@ def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
     models = _models(path, order, condition)
     events, states = _events(log, order)
     first = min(log.turns, key=lambda turn: turn.timestep, default=None)
-    opening = first and (first.map, [(e.speaker, e.say, e.plan) for e in first.entries])
+    opening = first and (first.map, [(e.speaker, e.say, e.plan or "") for e in first.entries])
     return Trajectory(
         id=content_hash(SYSTEM, path.stem, opening),
         native_id=path.stem,
@@ -129,10 +129,10 @@ def _models(path: Path, order: str | None, condition: str | None) -> tuple[str |
     if seats:
         return _player(seats[1]), _player(seats[2])
     model = _player(condition)
-    # The folder around folders of single runs may have any name; only `human` tells who played.
-    return (
-        (None, None) if model != HUMAN and _RUN.fullmatch(folder_of(path.resolve()).name) else (model, model)
-    )
+    # The folder around folders of single runs, or around files of names that the system does not write, may
+    # have any name; only `human` tells who played.
+    is_named_by_model = name is not None and not _RUN.fullmatch(folder_of(path.resolve()).name)
+    return (model, model) if model == HUMAN or is_named_by_model else (None, None)
 
 
 def _player(name: str | None) -> str | None:
@@ -161,8 +161,9 @@ def _events(log: Log, order: str | None) -> tuple[tuple[Event, ...], dict[str, J
         turn = turns.get(timestep)
         items = [] if turn is None else [*_dialogue(turn, states), *_refusals(turn)]
         items += map(_completed_action, completions.get(timestep, ()))
-        public = {} if turn is None else {"public": _store(states, {"map": turn.map})}
-        drafts += [draft | {"states": public | draft["states"]} for draft in items]
+        if turn is not None and items:
+            items[-1]["states"] = {"public": _store(states, {"map": turn.map})} | items[-1]["states"]
+        drafts += items
     if log.finished_orders:
         drafts.append(_draft("environment", "finish", text=log.finished_orders[0]))
     return tuple(Event(seq=seq, **draft) for seq, draft in enumerate(drafts)), states
@@ -198,6 +199,7 @@ def _dialogue(turn: Turn, states: dict[str, JsonValue]) -> Iterator[dict[str, An
 
 def _arguments(turn: Turn, entry: Entry) -> dict[str, JsonValue]:
     return {
+        **entry.more,
         "timestep": turn.timestep,
         "opener": AGENTS[entry.opener],
         "dialogue": turn.calls[entry.opener] != 0,
@@ -235,11 +237,13 @@ def _completed_action(completion: Completion) -> dict[str, Any]:
 def _outcomes(log: Log) -> Iterator[Outcome]:
     yield Outcome(name="success", value=float(bool(log.finished_orders)))
     yield Outcome(name="score", value=log.score, reason=None if log.score is not None else "not logged")
-    reason = None if log.last_timestep is not None else "the log has no timestep"
+    last, finish = log.last_timestep, log.finished_at
+    goes_on = last is not None and finish is not None and finish < last
     yield Outcome(
         name="last_timestep",
-        value=None if log.last_timestep is None else float(log.last_timestep),
-        reason=reason,
+        value=None if last is None else float(last),
+        reason=None if last is not None else "the log has no timestep",
+        data={"finished_at": finish} if goes_on and log.finished_orders else None,
     )
     dialogues: list[JsonValue] = [
         {"timestep": turn.timestep, "opener": AGENTS[opener]}

@@ -258,7 +258,7 @@ def test_an_answer_that_comes_byte_by_byte_has_no_more_time_than_another(
             return await refusal(model, f"{host.url}/v1", timeout=1.0)
 
     refused = asyncio.run(run())
-    assert isinstance(refused, Transient) and "no answer within 1 s" in str(refused)
+    assert isinstance(refused, Overloaded) and "no answer within 1 s" in str(refused)
 
 
 def test_a_list_of_models_without_end_is_an_error_that_names_the_address(

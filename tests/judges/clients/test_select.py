@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import math
+import socket
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from coaudit.judges import JudgeError
-from coaudit.judges.clients import Message, Offer, Parameters, Question, Reply
+from coaudit.judges.clients import Message, Offer, Parameters, Question, Reply, openai
 from coaudit.judges.clients.protocol import (
     ContextTooSmall,
     Fatal,
@@ -21,6 +23,7 @@ from coaudit.judges.clients.protocol import (
     Rejected,
     Transient,
     UnknownModel,
+    Unreachable,
 )
 from coaudit.judges.clients.select import client
 from coaudit.judges.clients.select import endpoint as endpoint_of
@@ -370,8 +373,24 @@ def test_an_answer_that_does_not_come_in_time_is_asked_for_again(endpoint: Endpo
         async with client("openai/judge", endpoint.url, Parameters(), timeout=0.2) as complete:
             await complete(CHOICE)
 
-    with pytest.raises(Transient, match="no answer within"):
+    with pytest.raises(Overloaded, match="no answer within"):
         asyncio.run(run())
+
+
+def test_a_host_that_takes_no_connection_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai, "CONNECT_SECONDS", 0.2)
+
+    async def run(url: str) -> None:
+        async with client("openai/judge", url, Parameters(), timeout=20) as complete:
+            await complete(CHOICE)
+
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitStack() as waiting:
+        for _ in range(3):  # more than its queue holds: the next is not answered at all
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        with pytest.raises(Unreachable, match="cannot be reached"):
+            asyncio.run(run(f"http://127.0.0.1:{full.getsockname()[1]}/v1"))
 
 
 def test_the_key_comes_from_the_environment_and_never_shows(

@@ -244,7 +244,7 @@ def test_every_code_gets_the_error_where_the_failure_judge_fails() -> None:
 def test_a_context_that_turns_out_too_small_leads_to_windows() -> None:
     absent = {"answer": "absent", "events": [], "quote": "", "source": ""}
     answer = json.dumps({code.code: absent for code in codebooks.load("failures").codes})
-    script = Script(ContextTooSmall("maximum context length is 18000 tokens", 18_000), answer)
+    script = Script(ContextTooSmall("maximum context length is 14000 tokens", 14_000), answer)
     outcome = ask(script, "failures")
     assert outcome.windows > 1
     assert {v.label for v in outcome.verdicts} == {"absent"}
@@ -367,7 +367,7 @@ def run_limited(most: int, answers: Callable[[int], bool], requests: int) -> Lim
                 fits = answers(limiter.in_flight)
                 await asyncio.sleep(0.001)
             if fits:
-                limiter.note_success()
+                limiter.note_success(0.001)
                 return
             limiter.note_overload(None)
 
@@ -392,3 +392,22 @@ def test_concurrency_falls_to_what_the_endpoint_bears() -> None:
 def test_a_few_refusals_at_random_cost_no_concurrency() -> None:
     turns = iter(range(10_000))
     assert run_limited(64, lambda _: next(turns) % 10 != 0, 1000).places == 64
+
+
+def test_no_more_is_sent_where_answers_take_long() -> None:
+    limiter = Limiter(1024, timeout=90)
+    limiter.open(256)
+    for _ in range(50):
+        limiter.note_success(30)
+    assert limiter.places == 256
+    for _ in range(50):
+        limiter.note_success(29)
+    assert limiter.places == 306
+
+
+def test_an_engine_that_names_no_number_is_filled_and_none_gets_more_than_is_allowed() -> None:
+    limiter = Limiter(64)
+    limiter.open(None)
+    assert limiter.places == 64
+    limiter.open(256)
+    assert limiter.places == 64

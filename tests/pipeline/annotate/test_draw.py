@@ -344,7 +344,7 @@ def test_a_sample_may_be_drawn_where_a_field_or_tag_has_a_value_and_says_so(stor
         UsageError, match=r"asked of sessions with task = lesson, class = 3b only; --where tas"
     ):
         draw.draw(store, draw.Wish(("polite",), "none", where=(("task", "trip"),)))
-    with pytest.raises(UsageError, match="field or a tag 'colour', expected one of system,"):
+    with pytest.raises(UsageError, match="field, a tag or an outcome 'colour', expected one of system,"):
         draw.draw(store, draw.Wish(("polite",), "none", where=(("colour", "red"),)))
 
 

@@ -13,6 +13,7 @@ from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.store import Store
 from tests.pipeline.follow.emulator import AGENT, USER, Env
 from tests.pipeline.stores import counts, made, rows, take
+from tests.shared import ROOT
 
 pytestmark = pytest.mark.slow
 NAME = "env_travel_planning_0"
@@ -293,3 +294,17 @@ def test_an_id_stands_for_one_with_a_suffix_only_where_its_source_gave_no_other(
     """Of two, which one it stood for hung on the order of a set: rebuilds differed."""
     given = {"a-123456", "b", "c-123456", "c", "d-1", "e-000001", "e-000002"}
     assert with_suffixes(given) == {"a": "a-123456"}
+
+
+def test_a_copy_in_another_folder_is_the_model_and_the_condition_of_the_first(
+    tmp_path: Path, store: Store
+) -> None:
+    (log,) = (ROOT / "data/overcooked/logs/model_a").rglob("*_10-00-00_*.json")
+    copy = tmp_path / "backup" / log.name
+    copy.parent.mkdir()
+    copy.write_bytes(log.read_bytes())
+    take(store, log)
+    take(store, copy)
+    query = "SELECT t.condition, t.agent_model, p.model FROM trajectories t JOIN participants p"
+    found = rows(store, query + " ON p.trajectory_id = t.id WHERE p.kind = 'agent'")
+    assert [list(row.values()) for row in found] == [["model_a"] * 3] * 2

@@ -530,7 +530,7 @@ def test_a_judge_is_asked_of_the_sessions_that_a_codebook_is_for_and_nothing_els
     )
     sample = ("sample", "--codebook", "related_work_quality", "--json")
     assert coaudit(*sample).json["rows"][0]["of"] == 1
-    assert "FIELD=VALUE" in coaudit(*sample, "--name", "b", "--where", "task", status=2).err
+    assert "NAME=VALUE" in coaudit(*sample, "--name", "b", "--where", "task", status=2).err
     assert "--where task=travel" in coaudit(*sample, "--name", "c", "--where", "task=travel", status=2).err
 
 
@@ -556,7 +556,7 @@ def test_a_judge_rates_the_sessions_that_where_names_and_later_the_others(
         )
         assert some["rated"] == 2 * others["rated"] > 0 and others["already"] == some["rated"]
     assert "no session has task=d" in coaudit(*ask, "--where", "task=d", status=2).err
-    assert "FIELD=VALUE" in coaudit(*ask, "--where", "task", status=2).err
+    assert "NAME=VALUE" in coaudit(*ask, "--where", "task", status=2).err
     jury = ("judge", "--rater", "jury", "--members", "a,b", "--where", "task=a")
     assert "--where is no option of a jury" in coaudit(*jury, status=2).err
 

@@ -11,7 +11,7 @@ from coaudit.pipeline.systems.coblock import SYSTEM, metrics, reader
 from coaudit.pipeline.systems.coblock.dependence import task_type
 from coaudit.pipeline.systems.coblock.faults import neglected_own_goal, stopped_early
 from coaudit.pipeline.systems.coblock.workload import balance, literal_split, split
-from coaudit.pipeline.systems.coblock.world import Block, World
+from coaudit.pipeline.systems.coblock.world import OCCUPIED, Block, World
 from coaudit.schemas import Trajectory
 from tests.shared import ROOT, shared
 
@@ -96,6 +96,18 @@ def test_a_finished_game_with_an_extra_block_gives_what_the_hand_reckons() -> No
     assert found["progress"] == pytest.approx(5 / 6)
     assert (found["timesteps"], found["timesteps place_break"]) == (13, 8)
     assert (found["illegal_placements Agent 0"], found["illegal_placements Agent 1"]) == (0, 1)
+
+
+def test_two_blocks_may_stand_in_one_place_as_in_the_game_of_two_machines() -> None:
+    goal = [Block("yellow", (0, 0, 0)), Block("red", (1, 0, 0))]
+    world = World()
+    assert world.place(Block("red", (0, 0, 0), "a")) is None
+    assert world.place(Block("yellow", (0, 0, 0), "b")) == OCCUPIED
+    assert world.place(Block("red", (1, 0, 0), "c")) is None
+    # The game stops here: every block of its goal stands. Two of the three that stand are of it.
+    assert world.is_complete(goal) and world.progress(goal) == pytest.approx(2 / 3)
+    assert [block.uid for block in world.extra_blocks(goal)] == ["a"]
+    assert world.break_("b") is None and not world.is_complete(goal)
 
 
 def test_progress_follows_the_world_action_by_action() -> None:

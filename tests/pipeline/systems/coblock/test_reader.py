@@ -80,7 +80,31 @@ def test_a_machines_raw_reply_stays_with_the_action_it_became() -> None:
     assert reply == {"reply": "wait()"}
 
 
-def test_a_place_or_break_that_changes_nothing_has_failed() -> None:
+def test_who_did_what_a_machine_replied_is_a_machine_whatever_the_sessions_roles_say(tmp_path: Path) -> None:
+    def with_a_person(value: Any) -> None:
+        value["session"]["task_config"]["agents"][0]["role"] = "human"
+        value["record"]["turns"][0]["checkpoint"]["state"]["agents"][0]["role"] = "human"
+        value["record"]["chatGPTRecords"] = [{"agentIndex": 0, "turns": [{"index": 1, "response": "Sure."}]}]
+
+    def with_two_machines(value: Any) -> None:
+        with_a_person(value)
+        place = value["record"]["actionHistory"][1]
+        assert (place["agentName"], place["actionType"]) == ("Agent 0", "place")
+        words = 'I build it.\nplace_block(block_type="black", pos=(2, 0, 0))'
+        value["record"]["chatGPTRecords"][0]["turns"][0]["response"] = words
+
+    game = read(changed(tmp_path, with_a_person))["25"]
+    assert [p.kind for p in game.team()] == ["human", "agent"] and game.setting == "real"
+    game = read(changed(tmp_path, with_two_machines))["25"]
+    assert [p.kind for p in game.team()] == ["agent", "agent"] and game.setting is None
+    (view,) = game.events[2].states.items()
+    assert (view[0], game.states[view[1]]) == (
+        "Agent 0",
+        {"reply": 'I build it.\nplace_block(block_type="black", pos=(2, 0, 0))'},
+    )
+
+
+def test_a_break_of_nothing_and_a_place_where_a_block_stands_have_failed() -> None:
     game = read(DUMP)["24"]
     failed = {e.seq: e.error for e in game.events if e.status == "failed"}
     assert failed == {5: NOTHING_BROKEN, 11: OCCUPIED}
@@ -110,6 +134,42 @@ def test_a_first_save_in_a_file_of_its_own_is_marked_as_a_copy_too(tmp_path: Pat
     assert "copy_of" not in read(whole)["25"].tags
 
 
+def test_a_game_that_was_resumed_a_day_later_is_one_game(tmp_path: Path) -> None:
+    def first(value: Any) -> None:
+        value |= {"id": 24, "created_at": "2026-02-01T09:00:00Z"}
+        value["record"]["actionHistory"] = value["record"]["actionHistory"][:2]
+
+    before = changed(tmp_path, first).rename(tmp_path / "record_24.json")
+    after = changed(tmp_path, lambda value: value.update(created_at="2026-02-02T09:00:00Z"))
+    assert read(before)["24"].tags["copy_of"] == "25"
+    assert "copy_of" not in read(after)["25"].tags
+
+
+def test_what_the_page_saved_before_it_had_loaded_the_task_is_not_how_the_game_began(tmp_path: Path) -> None:
+    """Its first turns may hold the default agents, or the last turn of the session shown before."""
+
+    def early(value: Any) -> None:
+        first = value["record"]["turns"][0]["checkpoint"]["state"]
+        first["initialized"] = True
+        default = [{"role": "human", "name": "user"}, {"role": "assistant", "name": "assistant"}]
+        blank = {"initialized": False, "agents": default, "agentActions": [], "initiablocks": []}
+        blank["initialAgentStates"] = [{"agent": agent, "inventory": []} for agent in default]
+        other = json.loads(json.dumps(first)) | {"agentActions": value["record"]["actionHistory"][:1]}
+        other["initialAgentStates"] = blank["initialAgentStates"]
+        turns = [{"index": n, "checkpoint": {"state": state}} for n, state in ((0, blank), (7, other))]
+        value["record"]["turns"] = [*turns, *value["record"]["turns"]]
+
+    def unsaved(value: Any) -> None:
+        early(value)
+        value["record"]["turns"] = value["record"]["turns"][:1]
+
+    whole = read(SERVED)["25"]
+    for edit in (early, unsaved):
+        game = read(changed(tmp_path, edit))["25"]
+        assert (game.id, game.events, game.states) == (whole.id, whole.events, whole.states)
+        assert game.participants == whole.participants
+
+
 @pytest.mark.parametrize("other", ["a day later", "with feedback", "without a time", "at once"])
 def test_who_only_began_a_session_that_others_played_has_played_a_game(tmp_path: Path, other: str) -> None:
     rows = json.loads(DUMP.read_text())
@@ -135,6 +195,8 @@ def test_of_many_games_of_a_session_only_other_saves_of_the_same_one_are_beside_
 
         def later(value: Any, day: int = day) -> None:
             value |= {"id": day, "created_at": f"2026-02-{day:02d}T09:00:00Z"}
+            for action in value["record"]["actionHistory"]:
+                action |= {"uid": f"{action['uid']} {day}"} if action.get("uid") else {}
 
         changed(tmp_path, later).rename(tmp_path / f"{day}.json")
 
@@ -162,7 +224,7 @@ def test_a_time_without_a_zone_is_the_same_on_every_machine(
 ) -> None:
     def first(value: Any) -> None:
         value |= {"id": 24, "created_at": made}
-        value["record"]["actionHistory"] = value["record"]["actionHistory"][:2]
+        value["record"]["actionHistory"] = value["record"]["actionHistory"][:1]
 
     monkeypatch.setenv("TZ", "America/New_York")
     time.tzset()

@@ -173,3 +173,14 @@ def test_a_start_whose_chat_goes_on_resumes_the_session(tmp_path: Path) -> None:
     assert (one.id, one.events[: len(before.events)]) == (before.id, before.events)
     assert [event.seq for event in one.events] == list(range(7))
     assert [event.text for event in one.events if event.actor == USER] == [QUERY, "Two"]
+
+
+@pytest.mark.parametrize("person", ["human", "human_2", "user_ada"])
+def test_who_is_called_human_or_user_is_a_person(tmp_path: Path, person: str) -> None:
+    log = Log(team=(person, AGENT)).say(AGENT, "When?").say(person, "In May.").finish()
+    session = read(log.folder(tmp_path / NAME, simulated()))
+    people = [(p.name, p.kind, p.simulated) for p in session.team()]
+    assert people == [(person, "human", True), (AGENT, "agent", False)]
+    assert session.agent == AGENT
+    # Co-Gym asks its query in the name of a `user` alone.
+    assert (session.events[1].text == QUERY) == ("user" in person)

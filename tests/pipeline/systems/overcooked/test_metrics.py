@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -346,3 +348,61 @@ def test_refused_plans_are_counted_by_agent_and_class() -> None:
         ("assistant", "argument"): 1,
         ("chef", "hand"): 1,
     }
+
+
+def changed(folder: Path, edit: Callable[[dict[str, Any]], None]) -> tuple[Trajectory, Reference]:
+    """The first sample run, its log changed, with its reference."""
+    (path,) = SAMPLES.rglob("experiment_2026-01-12_10-00-00_*.json")
+    log = json.loads(path.read_text())
+    edit(log)
+    other = folder / path.name
+    other.write_text(json.dumps(log))
+    return loaded(other, SAMPLES / "reference")
+
+
+def test_a_run_that_goes_on_after_its_order_ended_with_it(tmp_path: Path) -> None:
+    def go_on(log: dict[str, Any]) -> None:
+        last = log["content"][-1]
+        assert last["statistical_data"]["score"] == 20
+        for step in range(last["timestamp"] + 1, 60):
+            again = json.loads(json.dumps(last)) | {"timestamp": step}
+            again["statistical_data"]["score"] = 20 * (step == 50)
+            again["statistical_data"]["communication"][0]["call"] = 1
+            log["content"].append(again)
+            log["total_timestamp"].append(step)
+            log["total_action_list"][0].append({"timestamp": step, "action": "cook(pot0)"})
+        log["total_order_finished"] *= 2
+
+    trajectory, reference = sample("10-00")
+    longer, _ = changed(tmp_path, go_on)
+    assert longer.id == trajectory.id
+    for definition in ("released", "paper"):
+        assert values(longer, reference, definition) == values(trajectory, reference, definition)
+    assert values(longer, None)["success_rate"] == 1
+    assert values(longer, reference, gamma=0.99)["success_rate"] == 0
+
+
+def test_without_plans_collaborations_are_unknown_and_other_words_are_kept(tmp_path: Path) -> None:
+    def reword(log: dict[str, Any]) -> None:
+        for turn in log["content"]:
+            for entry in (entry for side in turn["content"]["content"] for entry in side):
+                entry["think"], entry["action"] = entry.pop("analysis"), entry.pop("plan")
+
+    def drop(log: dict[str, Any]) -> None:
+        for turn in log["content"]:
+            turn["content"]["content"] = [[], []]
+
+    trajectory, reference = sample("10-00")
+    for edit in (reword, drop):
+        other, _ = changed(tmp_path, edit)
+        for definition in ("released", "paper"):
+            rows = list(metrics.measures(other, reference, definition))
+            empty = {row.metric: row.reason for row in rows if row.value is None}
+            assert empty == dict.fromkeys(
+                ("ites", "initiating_capability", "responding_capability"), metrics.NO_PLANS
+            )
+            assert values(other, reference)["tes chef"] == values(trajectory, reference)["tes chef"]
+    other, _ = changed(tmp_path, reword)
+    before, after = (next(e.action for e in t.events if e.kind == "message") for t in (trajectory, other))
+    assert before and after and after.arguments["action"] == before.arguments["plan"]
+    assert after.arguments["think"] == before.arguments["analysis"] and after.arguments["plan"] is None

@@ -82,11 +82,27 @@ def test_a_message_keeps_its_plan_and_who_opened_the_dialogue() -> None:
     }
 
 
-def test_the_map_is_public_and_a_prompt_is_seen_by_its_agent_only() -> None:
+def test_a_prompt_is_seen_by_its_agent_only() -> None:
     trajectory = read(GOOD)
     asked = trajectory.events[4]
-    assert set(asked.states) == {"public", "chef"}
+    assert set(asked.states) == {"chef"}
     assert trajectory.states[asked.states["chef"]] == {"prompt": "Scene 1: <Chef> thinks."}
+
+
+def test_the_map_is_public_and_follows_what_a_timestep_changed() -> None:
+    log = json.loads(GOOD.read_text(encoding="utf-8"))
+    maps = {turn["timestamp"]: turn["map"] for turn in log["content"]}
+    trajectory = read(GOOD)
+    timesteps = [event.action.arguments["timestep"] for event in trajectory.events if event.action]
+    for seq, timestep in enumerate(timesteps, 1):
+        is_last = timestep not in timesteps[seq:]
+        states = trajectory.events[seq].states
+        assert ("public" in states) == (is_last and timestep in maps), seq
+        assert (
+            not is_last
+            or timestep not in maps
+            or trajectory.states[states["public"]] == {"map": maps[timestep]}
+        )
 
 
 def test_the_folder_is_the_model_and_the_condition_and_the_order_is_the_task(tmp_path: Path) -> None:
@@ -109,6 +125,17 @@ def test_a_folder_of_one_run_is_no_model_and_no_condition(tmp_path: Path) -> Non
     trajectory = read(changed(folder, lambda log: None))
     assert (trajectory.condition, trajectory.agent_model) == ("results", None)
     assert [p.model for p in trajectory.team()] == [None, None]
+
+
+def test_a_folder_of_files_with_other_names_than_the_systems_is_no_model(tmp_path: Path) -> None:
+    """A lab's runs lie in MODEL/json/ORDER, others' in whatever they call it."""
+    for place, people in (("model-7b/json", False), ("human", True)):
+        folder = tmp_path / place / "poached_pear"
+        folder.mkdir(parents=True)
+        path = changed(folder, lambda log: None).rename(folder / "worker0_7_poached_pear-2026-01-12.json")
+        trajectory = read(path)
+        assert trajectory.agent_model is None and trajectory.condition == Path(place).name
+        assert {p.kind for p in trajectory.team()} == {"human" if people else "agent"}
 
 
 @pytest.mark.parametrize("untold", [False, True])
@@ -348,3 +375,17 @@ def test_an_agent_of_whom_no_actions_are_listed_is_named(tmp_path: Path) -> None
     bad, _ = reader.read(changed(tmp_path, lambda log: log["total_action_list"].pop()), ReadOptions())
     assert isinstance(bad, Quarantined)
     assert bad.reason == "total_action_list[1]: missing, as if no action was completed"
+
+
+def test_a_run_of_three_is_refused_whole_for_its_words_and_parties_would_be_lost(tmp_path: Path) -> None:
+    def join(log: Any) -> None:
+        for turn in log["content"]:
+            for part in turn["statistical_data"].values():
+                if isinstance(part, list):
+                    part.append(part[1])
+            turn["content"]["content"].append([])
+        log["total_action_list"].append([])
+
+    (bad,) = reader.read(changed(tmp_path, join), ReadOptions())
+    assert isinstance(bad, Quarantined)
+    assert bad.reason.endswith("content: the team has 3 agents, only teams of two can be read")
