@@ -9,7 +9,8 @@ evenly from trajectories of 8 ("clustered", intraclass correlation .2), whole tr
 "alike": intraclass correlation .8), or unevenly from them; a pilot and a second sample by the judge's label
 ("two samples"); ten of each of twenty tasks and no judge ("strata"), or by something that nearly tells the
 code ("telling strata": .9 of the units that have it lie in one of two), of which .6 are labelled so far
-("unfinished"), or of which half is asked about ("of a group").
+("unfinished"), or of which half is asked about ("of a group"); half of them all the units of a part in which
+the code is ten times as likely, the others evenly from the rest ("part whole").
 The first table's people see what is so.
 
 In the second table two people of sensitivity .7 and specificity .97 label; of a share of the units
@@ -61,6 +62,7 @@ DESIGNS = (
         "whole, alike",
         "clustered uneven",
         "strata",
+        "part whole",
     ),
     *("telling strata", "telling strata, unfinished", "telling strata, of a group"),
 )
@@ -93,6 +95,11 @@ def drawn(
         other = np.where(rng.random(N) > 0.8, np.where(truth == 1, 0.3, 0.21), 0)
         wish = np.where(judge == 1, 0.6, 0.08) + other
         inclusion = np.minimum(1, wish * n / wish.sum())
+        return (rng.random(N) < inclusion).astype(np.float64), inclusion, strata
+    if design == "part whole":
+        odds = np.where(truth == 1, 10.0, 1.0)
+        inclusion = np.full(N, n / (2 * N - n))
+        inclusion[rng.choice(N, n // 2, replace=False, p=odds / odds.sum())] = 1
         return (rng.random(N) < inclusion).astype(np.float64), inclusion, strata
     if design.startswith("whole"):
         units = np.isin(np.arange(N) // SIZE, rng.permutation(N // SIZE)[: n // SIZE])

@@ -87,7 +87,7 @@ class Comparison:
         if self._interval_holds_zero:
             unseen = " (the interval, which allows for values that were not seen, holds 0)"
             verdict += unseen if p < LEVEL else ""
-        elif self.low is None and self.reason and p < LEVEL:
+        elif self.low is None and self.reason:
             verdict += f" ({self.reason})"
         elif self.low is not None and self.p_value < LEVEL <= p:
             verdict += " (the interval is that of this test alone)"

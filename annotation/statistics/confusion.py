@@ -91,6 +91,7 @@ def confusion(
     clusters: Ints | None = None,
     corpus: Floats | None = None,
     *,
+    typical: Floats | None = None,
     from_sample: bool = True,
 ) -> Confusion:
     """Compare a judge's label indices (n,) with people's where both are usable (not negative).
@@ -106,7 +107,8 @@ def confusion(
     the median of that is given, not a 1.000; where people checked no unit of a judge label that a quotient
     needs, it is undefined. W_j is how many units of the `corpus` (q,) the judge gave label j, itself a draw
     of a larger one, of clusters where it has those (clusters, q); without it the sum of the weights, as if
-    the sample had taken fixed numbers of each.
+    the sample had taken fixed numbers of each. `typical` (q,) is the mean of 1/π over these units, for
+    `strata.shares`.
 
     Units that are not `from_sample` may have been chosen by the judge's label: whoever labels nothing but
     what it called positive makes any judge's sensitivity 1. So what needs a label of the corpus of which
@@ -136,7 +138,7 @@ def confusion(
         if even or len(judge_labels) == 1 or k not in judge_labels:  # never says it, or never anything else
             own = _quality(name, judgments[:, k], votes[:, k], within, None if even else unit_weights)
         else:
-            own = _weighted_quality(name, k, judge, votes[:, k], unit_weights, within, corpus_counts)
+            own = _weighted_quality(name, k, judge, votes[:, k], unit_weights, within, corpus_counts, typical)
         rows.append(_where_checked(own, labels, k, judge_labels, checked))
     return Confusion(
         tuple(labels), votes.T @ judgments, (votes * unit_weights[:, None]).T @ judgments, tuple(rows)
@@ -234,11 +236,13 @@ def _weighted_quality(
     weights: Floats,
     clusters: Ints | None,
     corpus: Floats,
+    typical: Floats | None,
 ) -> ClassQuality:
     rng = np.random.default_rng(0)
     strata, of_unit = np.unique(judge, return_inverse=True)
     sizes = np.atleast_2d(corpus).sum(0)[strata]
-    result = shares(true, weights, of_unit, clusters, sizes / sizes.sum())
+    usual = None if typical is None else typical[strata]
+    result = shares(true, weights, of_unit, clusters, sizes / sizes.sum(), typical=usual)
     if corpus.ndim == 2 and len(corpus) > 1:
         draws = cluster_bootstrap(corpus[:, strata], RESAMPLES, rng).T
     else:

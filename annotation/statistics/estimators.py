@@ -60,7 +60,10 @@ def difference(audit: Audit, resamples: int, seed: int) -> Estimate:
     if audit.empty_stratum:
         return None, Interval(None, None, audit.empty_stratum)
     _, share, of_unit = _strata(audit)
-    sums = shares(audit.labels, audit.weights, of_unit, _clusters(audit), share, every=_every(audit))
+    typical = _typical(audit, audit.strata)
+    sums = shares(
+        audit.labels, audit.weights, of_unit, _clusters(audit), share, every=_every(audit), typical=typical
+    )
     return _stratified_estimate(audit, sums, share, resamples, seed)
 
 
@@ -79,7 +82,10 @@ def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
     strata, index, sizes = np.unique(audit.design, return_inverse=True, return_counts=True)
     of_unit, share = index[audit.labelled], sizes / sizes.sum()
     prior = np.minimum(1.0, 2 * np.bincount(of_unit, minlength=len(strata)) / len(labels))
-    sums = shares(labels, weights, of_unit, _clusters(alone), share, prior, every=_every(alone))
+    typical = _typical(alone, audit.design)
+    sums = shares(
+        labels, weights, of_unit, _clusters(alone), share, prior, every=_every(alone), typical=typical
+    )
     return _stratified_estimate(audit, sums, share, resamples, seed)
 
 
@@ -209,6 +215,17 @@ def _strata(audit: Audit) -> tuple[Ints, Floats, Ints]:
     """The judge's labels, their shares of the corpus, and the index of each labelled unit's."""
     strata, index, sizes = np.unique(audit.strata, return_inverse=True, return_counts=True)
     return strata, sizes / len(index), index[audit.labelled]
+
+
+def _typical(audit: Audit, strata: Ints) -> Floats | None:
+    """(G,) the mean of 1/π over all units of each stratum whose π is known, drawn or not."""
+    if audit.inclusion is None:
+        return None
+    is_known = audit.inclusion > 0  # NaN is not
+    _, index = np.unique(strata, return_inverse=True)
+    sums = np.bincount(index[is_known], weights=1 / audit.inclusion[is_known])
+    means: Floats = sums / np.bincount(index[is_known])
+    return means
 
 
 def _clusters(audit: Audit) -> Ints | None:

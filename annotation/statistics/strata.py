@@ -41,12 +41,15 @@ def shares(
     prior: Floats | float = 1.0,
     *,
     every: int | None = None,
+    typical: Floats | None = None,
 ) -> Shares:
     """Shares of `labels` (n,) in strata numbered 0..G−1, each with a unit; `whole` (G,) their true weights.
 
     To the data comes half a unit of each kind, labelled by one person, of the stratum's usual weight (times
-    `prior`): with 0/1 labels of one weight that is Jeffreys' Beta(y + ½, n − y + ½). The size of the Beta is
-    p(1 − p)/variance of all this, no more than Kish's (Σw)²/Σw² allows, for the sample may lack rare heavy
+    `prior`): with 0/1 labels of one weight that is Jeffreys' Beta(y + ½, n − y + ½). A stratum's usual weight
+    is at least `typical` (G,), the mean of 1/π over all its units, drawn or not: by the sample's alone, one
+    that holds no more than units drawn for certain would speak for those that it lacks. The size of the Beta
+    is p(1 − p)/variance of all this, no more than Kish's (Σw)²/Σw² allows, for the sample may lack rare heavy
     units. Without the prior's units, labels that are means of several would vary less than what was not seen.
     The data's part is divided by the design effect of `clusters` (n,), which are trajectories, of so many as
     `every`, and the ratio of t to normal tails. For what lies in other trajectories half a unit of each kind
@@ -56,10 +59,11 @@ def shares(
     """
     sums, squared = np.bincount(strata, weights=weights), np.bincount(strata, weights=weights**2)
     means = np.clip(np.bincount(strata, weights=weights * labels) / sums, 0, 1)
-    usual = squared / sums * prior
+    weight = squared / sums if typical is None else np.maximum(squared / sums, typical)
+    usual = weight * prior
     centres = (sums * means + usual / 2) / (sums + usual)
     units = np.bincount(strata, weights=(weights * (labels - centres[strata])) ** 2)
-    spread = units + usual * squared / sums * (centres**2 + (1 - centres) ** 2) / 2
+    spread = units + usual * weight * (centres**2 + (1 - centres) ** 2) / 2
     effective = centres * (1 - centres) * (sums + usual) ** 2 / spread
     most = sums**2 / squared * _people_per_unit(labels, strata) + prior
     alike = design_effect((weights * (whole / sums)[strata]) * (labels - means[strata]), clusters, every)

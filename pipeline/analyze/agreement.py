@@ -163,10 +163,11 @@ def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
         overlap = part.units & (answers >= 0) & (votes.sum(1) > 0)
         if not overlap.any():
             continue
-        clusters, corpus = code.clusters(overlap), None
+        clusters, corpus, typical = code.clusters(overlap), None, None
         if judge not in code.followers:
             is_there = (answers >= 0) & (code.design.framed if part.name != OUTSIDE else True)
             corpus = _corpus_counts(answers[is_there], _select(clusters, is_there), len(labels))
+            typical = None if part.weights is None else _typical_weights(code, answers, is_there)
         outcome = confusing.confusion(
             answers[part.units],
             votes[part.units],
@@ -174,6 +175,7 @@ def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
             _select(part.weights, part.units),
             _select(clusters, part.units),
             corpus,
+            typical=typical,
             from_sample=part.name not in ("", OUTSIDE),
         )
         yield {
@@ -191,6 +193,15 @@ def _corpus_counts(answers: Ints, clusters: Ints | None, q: int) -> Floats:
     _, of_unit = np.unique(clusters, return_inverse=True)
     cells = np.bincount(of_unit * q + answers, minlength=q * (of_unit.max(initial=-1) + 1))
     return cells.reshape(-1, q).astype(np.float64)
+
+
+def _typical_weights(code: Rated, answers: Ints, units: NDArray[np.bool_]) -> Floats:
+    """(q,) the mean of 1/π over all units that samples could take, drawn or not, by the judge's label."""
+    chance, q = code.design.chance, len(code.book.labels)
+    is_known = units & (chance > 0)
+    sums = np.bincount(answers[is_known], weights=1 / chance[is_known], minlength=q)
+    means: Floats = sums / np.maximum(np.bincount(answers[is_known], minlength=q), 1)
+    return means
 
 
 def _select(values: NDArray[Any] | None, units: NDArray[np.bool_]) -> NDArray[Any] | None:

@@ -341,12 +341,11 @@ def _system(by: str, values: Sequence[str | None]) -> str | None:
 def _code_questions(
     store: Store, connection: duckdb.DuckDBPyConnection, by: str, expression: str, rater: str | None
 ) -> Iterator[Question]:
-    """Every code of whole trajectories: of a judge corrected by people's labels, where there are any."""
-    query = """
-        SELECT DISTINCT codebook, code, rater, rater_kind FROM counted_ratings WHERE unit_kind = 'trajectory'
-    """
-    rows = connection.execute(query).fetchall()
-    labelled = {(book, code) for book, code, name, kind in rows if kind == "human" or name == "gold"}
+    """Every code that people labelled, of a judge corrected by their labels, and others of trajectories."""
+    query = "SELECT DISTINCT codebook, code, rater, rater_kind, unit_kind FROM counted_ratings"
+    every = connection.execute(query).fetchall()
+    labelled = {(book, code) for book, code, name, kind, _ in every if kind == "human" or name == GOLD}
+    rows = [row[:4] for row in every if row[4] == "trajectory"]
     names = sorted({book for book, _ in labelled})
     books = [book for book in chosen_books(store, names) if book.binary] if names else []
     people = {(book.name, code.code) for book in books for code in book.codes} & labelled

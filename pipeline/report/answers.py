@@ -295,7 +295,7 @@ def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
         name="trust",
         title=question,
         caption="Cohen's kappa of the judge and people (the mean over people, or settled labels; on a scale "
-        "with quadratic weights), and the judge's rate of the code before and after their labels correct it.",
+        "with quadratic weights), and the rate of the code, corrected by their labels.",
         columns=("Code", "Judge", "Kappa", "Judge's rate", "Corrected rate", "Labels"),
         rows=tuple(
             (
@@ -308,9 +308,10 @@ def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
         ),
         heads=2,
     )
-    return Answer(
-        question, _judgement(kappas, corrected, list(labels)), table, f"coaudit validate {ranked[0][1]}"
-    )
+    sentences = _judgement(kappas, corrected, list(labels))
+    if len(ranked) > CODES:
+        sentences += (f"The table has {CODES} of these {len(ranked)}, those with the most labels first.",)
+    return Answer(question, sentences, table, f"coaudit validate {ranked[0][1]}")
 
 
 def _rates(row: Rate | None) -> tuple[Number, Number]:

@@ -178,7 +178,7 @@ def _cell(cell: Cell, longest: int, *, stacked: bool) -> list[str]:
     size = f"({figure(cell.n, whole=True)})" if _has_size(cell) else ""
     bounds = cell.bounds if _has_interval(cell) else ""
     parts = ((cell.text, size), (bounds,)) if stacked and bounds else ((cell.text, bounds, size),)
-    return [escaped(" ".join(filter(None, part))) for part in parts]
+    return [escaped(" ".join(filter(None, part)).replace("-", "−")) for part in parts]
 
 
 def _words(text: str, longest: int, width: int = LINE) -> list[str]:

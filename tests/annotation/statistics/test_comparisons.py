@@ -537,6 +537,14 @@ def test_an_interval_that_holds_0_beside_a_difference_that_was_shown_says_so() -
     assert clear.statement("a", "b", "c").endswith("significant at .05.")
 
 
+def test_a_difference_without_an_interval_says_why_also_where_none_was_shown() -> None:
+    row = contrast(*apart(np.array([3.0, 4.0, 2.5]), np.array([1.0, 2.0, 4.0, 5.0, 2.0, 3.0])))
+    assert row.low is None and p_of(row) > 0.05
+    assert row.statement("score", "a", "b").endswith(
+        "no difference was shown (too few for an interval: 3 independent, 4 needed)."
+    )
+
+
 def ratios(y: NDArray[Any], x: NDArray[Any], first: NDArray[Any]) -> tuple[Totals, Totals]:
     """Two samples of y/x, each row a cluster of its own."""
     one, other = (

@@ -175,3 +175,15 @@ def test_units_of_a_trajectory_are_not_independent() -> None:
     assert within.high - within.low > 2.5 * (
         apart.high - apart.low
     )  # ten trajectories found whole, ten missed
+
+
+def test_units_drawn_for_certain_do_not_tell_how_a_judge_errs_on_those_that_the_sample_lacks() -> None:
+    """It marks 50 units of a part that is all labelled, and 250 others, drawn with .01: none of them."""
+    judge, human = np.repeat([1, 0, 0], 50), np.repeat([1, 0, 0], 50)
+    weights, corpus = np.repeat([1.0, 1.0, 100.0], 50), np.array([4700.0, 300.0])
+    lows = []
+    for typical in (None, np.array([(50 + 4650 * 100) / 4700, (50 + 250 * 100) / 300])):
+        yes = confusion(judge, human, ("no", "yes"), weights, corpus=corpus, typical=typical).classes[1]
+        assert yes.ppv.low is not None
+        lows.append(yes.ppv.low)
+    assert lows[0] > 0.9 and lows[1] < 0.35

@@ -447,3 +447,31 @@ def test_units_of_all_trajectories_lack_none_that_is_alike() -> None:
         widths.append(found.high - found.low)
     independent = 2 * 1.96 * (0.2 * 0.8 / 300 * (1 - 300 / 800)) ** 0.5
     assert np.mean(widths) < 1.45 * independent
+
+
+def test_units_drawn_for_certain_do_not_speak_for_those_that_the_sample_lacks() -> None:
+    """The judge marks 50 units of a part that was all labelled, rightly, and 250 of the rest, which was drawn
+    with .01: none of these, so that they may all lack the code."""
+    part, marked = np.arange(5000) < 100, np.isin(np.arange(5000) % 100, [0, 2, 4, 6, 8])
+    judge = np.where(part, np.arange(5000) < 50, marked).astype(np.int64)
+    human = np.where(part, judge, MISSING)
+    human[np.flatnonzero(~part & ~marked)[::100]] = 0
+    found = rate(Audit(human, judge, np.where(part, 1.0, 0.01)))
+    assert found.estimator == "difference" and found.n_human == 147
+    assert found.low is not None and found.low < 0.015 and found.rate == pytest.approx(295 / 5000)
+
+
+@pytest.mark.parametrize("with_judge", [False, True])
+def test_intervals_hold_where_a_small_part_was_labelled_whole(with_judge: bool) -> None:
+    """10 of 100 units for certain, half of them with the code, of the others a tenth, nearly all with it."""
+    rng = np.random.default_rng(3)
+    part, covered = np.arange(100) < 10, 0
+    for seed in range(200):
+        true = (rng.random(100) < np.where(part, 0.5, 0.95)).astype(np.int64)
+        judge = np.where(rng.random(100) < 0.1, 1 - true, true)
+        inclusion = np.where(part, 1.0, 0.1)
+        human = np.where(rng.random(100) < inclusion, true, MISSING)
+        found = rate(Audit(human, judge if with_judge else None, inclusion), resamples=500, seed=seed)
+        assert found.low is not None and found.high is not None
+        covered += found.low <= true.mean() <= found.high
+    assert covered >= 0.93 * 200

@@ -1279,6 +1279,19 @@ def test_a_rate_is_not_of_sessions_that_the_sample_could_not_take(tmp_path: Path
     assert item["classes"][0]["sensitivity"]["value"] == 1
 
 
+def test_units_drawn_for_certain_do_not_tell_of_a_judge_on_those_that_a_sample_could_take(
+    tmp_path: Path,
+) -> None:
+    found = runs(tmp_path, 10)
+    chances = {n: 1.0 if n < 3 else 0.2 for n in range(10)}
+    sampled(found, "some", {n: chances[n] for n in (0, 1, 2, 8, 9)}, chances, "first", "trajectory")
+    said(found, "first", {("judge", "late"): "yyyyyyynnn", ("ann", "late"): "yyy–––––nn"})
+    (item,) = agreement.confusions(found, ["first"])
+    assert item["classes"][0]["ppv"]["low"] < 0.4
+    (row,) = rates.rates(found, ["first"])
+    assert row.estimator == "difference" and row.low is not None and row.low < 0.4
+
+
 @pytest.mark.parametrize(
     ("others", "estimator"), [(0.5, "post_stratified"), (0.25, "difference"), (None, "post_stratified")]
 )

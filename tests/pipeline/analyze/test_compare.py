@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline.analyze import compare
+from coaudit.pipeline.analyze import compare, rates
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.store import Store
 from tests.conftest import Coaudit
@@ -54,6 +54,24 @@ def test_a_rate_has_one_name_in_metrics_and_comparisons(store: Store) -> None:
     compared = {row["metric"] for row in compare.compare(store, "condition")}
     assert {"success_rate", "outcome:helpful"} <= compared & named
     assert "success" not in compared | named
+
+
+def test_a_code_of_utterances_that_people_labelled_is_compared_as_rates_tells_it(store: Store) -> None:
+    """What the judge alone rated is not: only whole trajectories are compared without people."""
+    kinds = {"ann": "human", "bot": "llm"}
+    words = {"y": "yes", "n": "no"}
+    lines = [
+        verdict(f"s{number}", 0, "initiative", words[label], rater=rater, rater_kind=kinds[rater])
+        for rater, said in (("bot", "yynnyyny"), ("ann", "yynnnyyn"))
+        for number, label in enumerate(said)
+    ]
+    rate(store, lines[:8])
+    assert "initiative" not in {row["metric"] for row in compare.compare(store, "condition")}
+    rate(store, lines)
+    (row,) = compare.compare(store, "condition", metrics=["initiative"])
+    told = {(r.group or {}).get("condition"): r for r in rates.rates(store, ["initiative"], by=["condition"])}
+    assert (row["rater"], row["basis"], row["sizes"]) == ("bot", compare.CORRECTED, (4, 4))
+    assert (row["first"], row["second"]) == (told["a"].rate, told["b"].rate) == (0.5, 0.5)
 
 
 def test_an_outcome_of_any_name_is_compared_as_it_is_measured(store: Store) -> None:

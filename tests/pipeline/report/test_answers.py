@@ -117,6 +117,8 @@ def test_an_earlier_version_of_a_judge_stands_behind_the_present_one() -> None:
     assert answer.table is not None
     assert [row[:2] for row in answer.table.rows] == [(code, "bot") for code in codes]
     assert answer.further == "coaudit validate bot"
+    assert answer.sentences[-1] == "The table has 5 of these 10, those with the most labels first."
+    assert "before" not in answer.table.caption, "a figure has what has intervals: the corrected rate alone"
 
 
 def test_where_it_failed_names_the_mode_on_which_two_arms_are_most_apart(tmp_path: Path) -> None:

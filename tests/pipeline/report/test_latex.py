@@ -77,6 +77,12 @@ def test_intervals_of_many_columns_stand_below_their_numbers() -> None:
     )
 
 
+def test_a_number_below_0_has_a_minus_and_no_hyphen() -> None:
+    table = Table("t", "T", "", ("Arm", "κ"), (("pre-test", Number(-0.042, -0.233, 0.1)),))
+    text = latex(Report("now", "here", (), (table,), ()))
+    assert "pre-test & $-$0.042 [$-$0.233--0.100]" in text
+
+
 def test_a_key_is_of_what_a_table_has() -> None:
     def key(cell: Number) -> str:
         text = latex(Report("now", "here", (), (Table("t", "T", "", ("Arm", "a"), (("x", cell),)),), ()))
