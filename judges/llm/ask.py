@@ -281,12 +281,12 @@ class Asker:
                 await self._sleep(SETTLING)
             reserved = self.budget.reserve(tokens, most)
             consumption: Reply | None = None
+            began = time.monotonic()
             try:
-                began = time.monotonic()
                 with counting(self.budget.count):
                     consumption = reply = await self.complete(question)
             except Overloaded as error:
-                self.limiter.note_overload(error.after)
+                self.limiter.note_overload(error.after, began)
                 raise
             except Transient as error:
                 consumption = error.consumption

@@ -86,20 +86,28 @@ class LLMJudge:
     def pieces(self, case: Case, context: Context) -> Iterator[Piece]:
         """The questions about a case that fit a model's context: one, or overlapping windows.
 
-        Where it does not hold the whole with the longest answer, room is left for the usual one alone.
+        Where the longest answer leaves the log less than it takes itself, room is kept for the usual one: one
+        that is cut off cannot be asked for again with more.
         Raises ContextTooSmall where not even the instructions fit.
         """
         whole = self.whole(case)
-        for piece in (whole, _briefly_answered(whole)):
-            if context.fits(piece.question):
-                yield piece
-                return
-        yield from map(_briefly_answered, self._windows(case, context))
-
-    def _windows(self, case: Case, context: Context) -> Iterator[Piece]:
-        """The questions about parts of a case that is too long for one."""
-        empty = _briefly_answered(self._piece(case, ()))
+        if context.fits(whole.question):
+            yield whole
+            return
+        empty = self._piece(case, ())
         before = context.count("\n\n".join(background(case))) if case.background else 0
+        if context.room(empty.question) - before < empty.question.form.max_tokens:
+            whole, empty = _briefly_answered(whole), _briefly_answered(empty)
+            if context.fits(whole.question):
+                yield whole
+                return
+        most = empty.question.form.max_tokens
+        for piece in self._windows(case, context, empty, before):
+            yield replace(piece, question=piece.question.within(most))
+
+    def _windows(self, case: Case, context: Context, empty: Piece, before: int) -> Iterator[Piece]:
+        """The questions about parts of a case that is too long for one; `empty` shows no event, and `before`
+        tokens stand before the events."""
         room = context.room(empty.question) - before
         if room < LEAST_ROOM:
             raise ContextTooSmall(

@@ -4,12 +4,14 @@ Slow start, then additive increase and multiplicative decrease (Chiu and Jain 19
 recent answers that said "too many": a few refusals at random are the endpoint's way, a third is a load
 that is too high. An endpoint that is overloaded and names a time is left alone until then. Where answers
 take long, more requests would only wait there: no more are sent than there are, and after answers that came
-too late to be of use, fewer.
+too late to be of use, fewer. A hang, which ends all that are in flight together, counts once; after it, a
+model that always takes long gets back as many as at the beginning.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from types import TracebackType
@@ -36,6 +38,7 @@ class Limiter:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._recent: deque[bool] = deque(maxlen=RECENT)
         self._slow_start = True
+        self._decreased = 0.0
         self._resume = 0.0
 
     @property
@@ -67,23 +70,34 @@ class Limiter:
         self._wake()
 
     def note_success(self, seconds: float) -> None:
-        """An answer came, after so many seconds: allow more unless that was long."""
+        """An answer came, after so many seconds: allow more unless that was long; up to the number of the
+        beginning also then, where all come in time."""
         self._recent.append(False)
-        if self.places < self.most and seconds < self.long:
+        if self.places < self.most and (seconds < self.long or self._recovers):
             self.places = min(self.most, self.places + (1.0 if self._slow_start else 1.0 / self.places))
         self._wake()
 
-    def note_overload(self, after: float | None) -> None:
+    def note_overload(self, after: float | None, began: float = math.inf) -> None:
         """The endpoint wanted fewer, or did not answer in time: allow fewer where that is often, and pause as
-        long as it asks."""
+        long as it asks.
+
+        What was sent (`began`, monotonic seconds) before fewer were allowed says nothing of these.
+        """
+        if began < self._decreased:
+            return
         self._recent.append(True)
         if len(self._recent) < FEWEST or sum(self._recent) < TOLERATED * len(self._recent):
             return
         self._slow_start = False
         self.places = max(1.0, self.places * DECREASE)
         self._recent.clear()
+        self._decreased = time.monotonic()
         if after:
             self._resume = time.monotonic() + after
+
+    @property
+    def _recovers(self) -> bool:
+        return self.places < START and len(self._recent) >= FEWEST and not any(self._recent)
 
     def _release(self) -> None:
         self.in_flight -= 1

@@ -84,7 +84,9 @@ class ModelJudge:
         self.still = Stillness(silence)
         self.ledger = LiveLedger(sink)
         self.state = State(
-            Summary(), Budget(model.max_requests, model.max_cost, model.price), Limiter(model.concurrency)
+            Summary(),
+            Budget(model.max_requests, model.max_cost, model.price),
+            Limiter(model.concurrency, model.timeout),
         )
         self._context = Context(model.context)
         self._secret = sink.store.workspace.secret()

@@ -405,6 +405,37 @@ def test_no_more_is_sent_where_answers_take_long() -> None:
     assert limiter.places == 306
 
 
+def test_a_model_that_takes_long_is_asked_as_often_as_before_after_a_hang() -> None:
+    limiter = Limiter(64, timeout=90)
+    for _ in range(100):
+        limiter.note_overload(None)
+    assert limiter.places == 1
+    for _ in range(300):
+        limiter.note_success(60)
+    assert 16 <= limiter.places < 17
+
+
+def test_slow_answers_bring_no_more_while_some_come_too_late() -> None:
+    limiter = Limiter(64, timeout=90)
+    for _ in range(FEWEST):
+        limiter.note_overload(None)
+    places = limiter.places
+    for _ in range(10):
+        limiter.note_overload(None)
+        for _ in range(9):
+            limiter.note_success(60)
+    assert limiter.places <= places
+
+
+def test_a_hang_that_ends_all_requests_together_counts_once() -> None:
+    limiter = Limiter(1024)
+    limiter.open(256)
+    sent = time.monotonic()
+    for _ in range(256):
+        limiter.note_overload(None, sent)
+    assert limiter.places == pytest.approx(256 * 0.6)
+
+
 def test_an_engine_that_names_no_number_is_filled_and_none_gets_more_than_is_allowed() -> None:
     limiter = Limiter(64)
     limiter.open(None)

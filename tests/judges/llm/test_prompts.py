@@ -8,6 +8,7 @@ import pytest
 
 from coaudit.judges.clients.protocol import ContextTooSmall
 from coaudit.judges.llm import Case, LLMJudge, quoting
+from coaudit.judges.llm.answers import answer_of
 from coaudit.judges.llm.context import Context
 from coaudit.judges.llm.judge import Piece
 from coaudit.pipeline import codebooks
@@ -257,6 +258,18 @@ def test_every_window_says_the_task_and_how_much_is_left_out() -> None:
 def test_of_a_whole_trajectory_nothing_is_left_out_in_any_context() -> None:
     """It comes before nothing: under `preceding` its first events were dropped where it was too long."""
     assert pieces(14_000, "preceding") == pieces(14_000, "transcript")
+
+
+def test_windows_keep_room_for_the_longest_answer_unless_the_context_is_short() -> None:
+    """A model that thinks had its answers cut off: a window that is full has no room for a longer one."""
+    form = answer_of(codebooks.load("failures")).form()
+    log = team(*(("agent" if i % 2 else "human", f"message {i}: {'word ' * 60}") for i in range(900)))
+    (unit,) = cut(log, codebooks.load("failures"))
+    judge = LLMJudge(codebooks.load("failures"), "transcript")
+    for limit, most in ((16_384, form.usual_tokens), (32_768, form.max_tokens)):
+        windows = list(judge.pieces(Case(unit, MARK), Context(limit)))
+        assert len(windows) > 1 and {piece.question.form.max_tokens for piece in windows} == {most}
+        assert all(Context(limit).fits(piece.question) for piece in windows)
 
 
 def test_a_context_that_does_not_hold_the_rubric_is_said_to_be_too_small() -> None:
