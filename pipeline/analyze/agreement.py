@@ -164,19 +164,22 @@ def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
         if not overlap.any():
             continue
         clusters, corpus, typical = code.clusters(overlap), None, None
+        weights, from_sample = part.weights, part.name not in ("", OUTSIDE)
         if judge not in code.followers:
             is_there = (answers >= 0) & (code.design.framed if part.name != OUTSIDE else True)
             corpus = _corpus_counts(answers[is_there], _select(clusters, is_there), len(labels))
-            typical = None if part.weights is None else _typical_weights(code, answers, is_there)
+            if from_sample:
+                weights = _known_weights(code, part)
+                typical = _typical_weights(code, answers, is_there)
         outcome = confusing.confusion(
             answers[part.units],
             votes[part.units],
             labels,
-            _select(part.weights, part.units),
+            _select(weights, part.units),
             _select(clusters, part.units),
             corpus,
             typical=typical,
-            from_sample=part.name not in ("", OUTSIDE),
+            from_sample=from_sample,
         )
         yield {
             "population": part.name,
@@ -193,6 +196,13 @@ def _corpus_counts(answers: Ints, clusters: Ints | None, q: int) -> Floats:
     _, of_unit = np.unique(clusters, return_inverse=True)
     cells = np.bincount(of_unit * q + answers, minlength=q * (of_unit.max(initial=-1) + 1))
     return cells.reshape(-1, q).astype(np.float64)
+
+
+def _known_weights(code: Rated, part: Population) -> Floats:
+    """(units,) 1/π of a sample's units, also where all that were drawn have the same."""
+    if part.weights is not None:
+        return part.weights
+    return np.full(len(code.event), 1 / np.nanmax(code.design.inclusion))
 
 
 def _typical_weights(code: Rated, answers: Ints, units: NDArray[np.bool_]) -> Floats:
