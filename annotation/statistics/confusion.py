@@ -107,8 +107,8 @@ def confusion(
     the median of that is given, not a 1.000; where people checked no unit of a judge label that a quotient
     needs, it is undefined. W_j is how many units of the `corpus` (q,) the judge gave label j, itself a draw
     of a larger one, of clusters where it has those (clusters, q); without it the sum of the weights, as if
-    the sample had taken fixed numbers of each. `typical` (q,) is the mean of 1/π over these units, for
-    `strata.shares`: where it is above all weights, the sample lacks the heavier units and is uneven, too.
+    the sample had taken fixed numbers of each. `typical` (q,) are the `typical_weights` of these units,
+    for `strata.shares`: where one is above all weights, the sample lacks the heavier units and is uneven.
 
     Units that are not `from_sample` may have been chosen by the judge's label: whoever labels nothing but
     what it called positive makes any judge's sensitivity 1. So what needs a label of the corpus of which

@@ -10,7 +10,7 @@ import numpy as np
 
 from .audit import Audit
 from .intervals import Floats, Interval, Ints, interval_around, student
-from .strata import Shares, shares
+from .strata import Shares, shares, typical_weights
 
 Estimate = tuple[float | None, Interval]
 
@@ -233,14 +233,11 @@ def _strata(audit: Audit) -> tuple[Ints, Floats, Ints]:
 
 
 def _typical(audit: Audit, strata: Ints) -> Floats | None:
-    """(G,) the mean of 1/π over all units of each stratum whose π is known, drawn or not."""
+    """(G,) the usual weights of all units of each stratum whose π is known, drawn or not."""
     if audit.inclusion is None:
         return None
-    is_known = audit.inclusion > 0  # NaN is not
-    _, index = np.unique(strata, return_inverse=True)
-    sums = np.bincount(index[is_known], weights=1 / audit.inclusion[is_known])
-    means: Floats = sums / np.bincount(index[is_known])
-    return means
+    names, index = np.unique(strata, return_inverse=True)
+    return typical_weights(audit.inclusion, index, audit.labelled, len(names))
 
 
 def _clusters(audit: Audit) -> Ints | None:

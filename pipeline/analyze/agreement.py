@@ -18,6 +18,7 @@ from ...annotation.statistics import confusion as confusing
 from ...annotation.statistics.agreement import COEFFICIENTS, Margins
 from ...annotation.statistics.intervals import MISSING, Floats, Ints
 from ...annotation.statistics.sets import set_alpha
+from ...annotation.statistics.strata import typical_weights
 from ...schemas import GOLD, Agreement, JsonValue, Quarantined
 from ...schemas.text import bare, count_of, nfc
 from ..errors import SourceError, UsageError
@@ -170,7 +171,8 @@ def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
             corpus = _corpus_counts(answers[is_there], _select(clusters, is_there), len(labels))
             if from_sample:
                 weights = _known_weights(code, part)
-                typical = _typical_weights(code, answers, is_there)
+                chances = code.design.chance[is_there]
+                typical = typical_weights(chances, answers[is_there], overlap[is_there], len(labels))
         outcome = confusing.confusion(
             answers[part.units],
             votes[part.units],
@@ -203,15 +205,6 @@ def _known_weights(code: Rated, part: Population) -> Floats:
     if part.weights is not None:
         return part.weights
     return np.full(len(code.event), 1 / np.nanmax(code.design.inclusion))
-
-
-def _typical_weights(code: Rated, answers: Ints, units: NDArray[np.bool_]) -> Floats:
-    """(q,) the mean of 1/π over all units that samples could take, drawn or not, by the judge's label."""
-    chance, q = code.design.chance, len(code.book.labels)
-    is_known = units & (chance > 0)
-    sums = np.bincount(answers[is_known], weights=1 / chance[is_known], minlength=q)
-    means: Floats = sums / np.maximum(np.bincount(answers[is_known], minlength=q), 1)
-    return means
 
 
 def _select(values: NDArray[Any] | None, units: NDArray[np.bool_]) -> NDArray[Any] | None:

@@ -497,3 +497,16 @@ def test_strata_with_one_label_of_several_units_are_joined(sizes: list[int], lab
         assert found.rate == pytest.approx(numbers @ means / numbers.sum())
         covered += found.low <= true.mean() <= found.high
     assert covered >= 91
+
+
+@pytest.mark.parametrize(("heavy", "widest"), [(1, 0.06), (5, 0.07), (50, 0.25)])
+def test_units_that_were_hardly_ever_drawn_count_for_no_more_than_they_are(heavy: int, widest: float) -> None:
+    """One of 1,000 units with a chance of 1e-6, which the sample lacks: the interval went up to .88."""
+    chances = np.where(np.arange(1000) < heavy, 1e-6 if heavy == 1 else 1e-3, 0.1)
+    judge = (np.arange(1000) % 10 == 3).astype(np.int64)
+    human = np.where(np.arange(1000) % 9 == 4, judge, MISSING)
+    human[:heavy] = MISSING
+    found = rate(Audit(human, judge, chances))
+    assert found.estimator == "difference" and found.low is not None and found.high is not None
+    assert found.high - found.low < widest
+    assert heavy < 50 or (found.low < 0.09 and found.high > 0.13)  # they may all lack the code, or have it
