@@ -50,8 +50,8 @@ def shares(
     `prior`): with 0/1 labels of one weight that is Jeffreys' Beta(y + ½, n − y + ½). A stratum's usual weight
     is at least `typical` (G,), the `typical_weights` of all its units, drawn or not: by the sample's alone,
     one that holds no more than units drawn for certain would speak for those that it lacks. The size of the
-    Beta is p(1 − p)/variance of all this, no more than Kish's (Σw)²/Σw² allows, for the sample may lack rare heavy
-    units. Without the prior's units, labels that are means of several would vary less than what was not seen.
+    Beta is p(1 − p)/variance of all this, no more than Kish's (Σw)²/Σw² allows, for the sample may lack rare
+    heavy units. Without the prior's units, labels that are means of several would vary less than what was not seen.
     The data's part is divided by the design effect of `clusters` (n,), which are trajectories, of so many as
     `every`, and the ratio of t to normal tails. For what lies in other trajectories half a unit of each kind
     is half an independent one, so many units as the design effect: else none positive in 60 units of six of
