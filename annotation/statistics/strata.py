@@ -51,12 +51,12 @@ def shares(
     is at least `typical` (G,), the `typical_weights` of all its units, drawn or not: by the sample's alone,
     one that holds no more than units drawn for certain would speak for those that it lacks. The size of the
     Beta is p(1 − p)/variance of all this, no more than Kish's (Σw)²/Σw² allows, for the sample may lack rare
-    heavy units. Without the prior's units, labels that are means of several would vary less than what was not seen.
-    The data's part is divided by the design effect of `clusters` (n,), which are trajectories, of so many as
-    `every`, and the ratio of t to normal tails. For what lies in other trajectories half a unit of each kind
-    is half an independent one, so many units as the design effect: else none positive in 60 units of six of
-    60 trajectories would have the share below .11, though .25 gives such a sample one time in six where the
-    units of a trajectory are alike.
+    heavy units. Without the prior's units, labels that are means of several would vary less than what was not
+    seen. The data's part is divided by the design effect of `clusters` (n,), which are trajectories, of so
+    many as `every`, and the ratio of t to normal tails. For what lies in other trajectories half a unit of
+    each kind is half an independent one, so many units as the design effect: else none positive in 60 units
+    of six of 60 trajectories would have the share below .11, though .25 gives such a sample one time in six
+    where the units of a trajectory are alike.
     """
     sums, squared = np.bincount(strata, weights=weights), np.bincount(strata, weights=weights**2)
     means = np.clip(np.bincount(strata, weights=weights * labels) / sums, 0, 1)
@@ -90,11 +90,11 @@ def typical_weights(chances: Floats, strata: Ints, in_sample: NDArray[np.bool_],
     np.maximum.at(heaviest, strata[in_sample[is_known]], weights[in_sample[is_known]])
     counts = np.bincount(strata, minlength=size)
     heavier = np.bincount(strata, weights=weights > heaviest[strata] * (1 + 1e-9), minlength=size)
-    seen, means = (
+    least, means = (
         np.bincount(strata, weights=values, minlength=size) / np.maximum(counts, 1)
         for values in (np.minimum(weights, heaviest[strata]), weights)
     )
-    typical: Floats = np.maximum(seen, np.minimum(means, heavier))
+    typical: Floats = np.maximum(least, np.minimum(means, heavier))
     return typical
 
 
