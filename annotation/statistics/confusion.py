@@ -107,8 +107,8 @@ def confusion(
     the median of that is given, not a 1.000; where people checked no unit of a judge label that a quotient
     needs, it is undefined. W_j is how many units of the `corpus` (q,) the judge gave label j, itself a draw
     of a larger one, of clusters where it has those (clusters, q); without it the sum of the weights, as if
-    the sample had taken fixed numbers of each. `typical` (q,) is the mean of 1/π over these units, for
-    `strata.shares`.
+    the sample had taken fixed numbers of each. `typical` (q,) are the `typical_weights` of these units,
+    for `strata.shares`: where one is above all weights, the sample lacks the heavier units and is uneven.
 
     Units that are not `from_sample` may have been chosen by the judge's label: whoever labels nothing but
     what it called positive makes any judge's sensitivity 1. So what needs a label of the corpus of which
@@ -122,11 +122,11 @@ def confusion(
         nothing = Share(None, None, None, 0, "no unit labelled by both")
         classes = tuple(ClassQuality(name, nothing, nothing, nothing, nothing) for name in labels)
         return Confusion(tuple(labels), np.zeros((q, q)), np.zeros((q, q)), classes)
-    is_even_design = weights is None or float(np.ptp(weights)) < 1e-9
+    is_even_design = weights is None or _is_even(weights, typical)
     judge, votes = judge[usable], votes[usable]
     within = None if clusters is None else clusters[usable]
-    even = weights is None or float(np.ptp(weights[usable])) < 1e-9
     unit_weights = np.ones(len(judge)) if weights is None else weights[usable]
+    even = weights is None or _is_even(unit_weights, None if typical is None else typical[judge])
     judgments = np.eye(q)[judge]
     corpus_counts = (judgments * unit_weights[:, None]).sum(0) if corpus is None else corpus
     totals = np.atleast_2d(corpus_counts).sum(0)
@@ -191,6 +191,13 @@ def calibration(
         brier_low=brier.low,
         brier_high=brier.high,
     )
+
+
+def _is_even(weights: Floats, typical: Floats | None) -> bool:
+    """Whether units have one weight, and stand for none that are heavier than they."""
+    heaviest = weights.max()
+    is_alike = float(heaviest - weights.min()) < 1e-9
+    return is_alike and (typical is None or bool((typical < heaviest * (1 + 1e-9)).all()))
 
 
 def _votes(human: Ints | Floats, q: int) -> Floats:

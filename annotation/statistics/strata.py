@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .intervals import Floats, Ints, Z, student
 
@@ -47,15 +48,15 @@ def shares(
 
     To the data comes half a unit of each kind, labelled by one person, of the stratum's usual weight (times
     `prior`): with 0/1 labels of one weight that is Jeffreys' Beta(y + ½, n − y + ½). A stratum's usual weight
-    is at least `typical` (G,), the mean of 1/π over all its units, drawn or not: by the sample's alone, one
-    that holds no more than units drawn for certain would speak for those that it lacks. The size of the Beta
-    is p(1 − p)/variance of all this, no more than Kish's (Σw)²/Σw² allows, for the sample may lack rare heavy
-    units. Without the prior's units, labels that are means of several would vary less than what was not seen.
-    The data's part is divided by the design effect of `clusters` (n,), which are trajectories, of so many as
-    `every`, and the ratio of t to normal tails. For what lies in other trajectories half a unit of each kind
-    is half an independent one, so many units as the design effect: else none positive in 60 units of six of
-    60 trajectories would have the share below .11, though .25 gives such a sample one time in six where the
-    units of a trajectory are alike.
+    is at least `typical` (G,), the `typical_weights` of all its units, drawn or not: by the sample's alone,
+    one that holds no more than units drawn for certain would speak for those that it lacks. The size of the
+    Beta is p(1 − p)/variance of all this, no more than Kish's (Σw)²/Σw² allows, for the sample may lack rare
+    heavy units. Without the prior's units, labels that are means of several would vary less than what was not
+    seen. The data's part is divided by the design effect of `clusters` (n,), which are trajectories, of so
+    many as `every`, and the ratio of t to normal tails. For what lies in other trajectories half a unit of
+    each kind is half an independent one, so many units as the design effect: else none positive in 60 units
+    of six of 60 trajectories would have the share below .11, though .25 gives such a sample one time in six
+    where the units of a trajectory are alike.
     """
     sums, squared = np.bincount(strata, weights=weights), np.bincount(strata, weights=weights**2)
     means = np.clip(np.bincount(strata, weights=weights * labels) / sums, 0, 1)
@@ -75,6 +76,26 @@ def shares(
     unbiased = np.maximum(0.0, 1 - 2 * (1 - np.minimum(prior, 1.0)) / counts)
     sizes = (np.minimum(effective, most) - prior) * unbiased / effect + prior
     return Shares(means, counts, centres, np.maximum(sizes, prior))
+
+
+def typical_weights(chances: Floats, strata: Ints, in_sample: NDArray[np.bool_], size: int) -> Floats:
+    """(size,) the mean of 1/π over the units (N,) of each stratum whose π is known (above 0), for `shares`.
+
+    Weights above all that the sample has of the stratum count for no more than there are such units, for it
+    lacks no others: one unit that was hardly ever drawn is no more than one.
+    """
+    is_known = chances > 0  # NaN is not
+    weights, strata = 1 / chances[is_known], strata[is_known]
+    heaviest = np.zeros(size)
+    np.maximum.at(heaviest, strata[in_sample[is_known]], weights[in_sample[is_known]])
+    counts = np.bincount(strata, minlength=size)
+    heavier = np.bincount(strata, weights=weights > heaviest[strata] * (1 + 1e-9), minlength=size)
+    least, means = (
+        np.bincount(strata, weights=values, minlength=size) / np.maximum(counts, 1)
+        for values in (np.minimum(weights, heaviest[strata]), weights)
+    )
+    typical: Floats = np.maximum(least, np.minimum(means, heavier))
+    return typical
 
 
 def design_effect(residuals: Floats, clusters: Ints | None, every: int | None = None) -> float:

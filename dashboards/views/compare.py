@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from ...pipeline.analyze import compare, failures
+from ...pipeline.analyze import compare, failures, rates
 from ...pipeline.analyze.compare import MEAN
 from ...pipeline.analyze.totals import OUTCOME
 from ...pipeline.report import Number, Table
@@ -26,8 +26,7 @@ from . import beside
 
 Row = dict[str, Any]
 Own = Mapping[tuple[str, str, str, str, str], tuple[float | None, int]]
-"""(System, codebook, code, rater, group) -> that rater's own share of trajectories with the code, and of how
-many."""
+"""(System, codebook, code, rater, group) -> that rater's own share of units with the code, of how many."""
 PARTIES = (" of human", " of agent")
 """Ends the name of a metric that each kind of party has for itself."""
 HOLDS = "Where p is below .05 although the interval contains 0, the interval also allows for unseen values."
@@ -99,25 +98,29 @@ def _others(arms: Sequence[Row], first: str) -> list[str]:
 
 
 def raw(store: Store, by: str, only: Selection, books: Sequence[str]) -> Own:
-    """(System, codebook, code, rater, group) -> that group's own rate and number of trajectories. Groups of
-    several systems may have one name."""
+    """(System, codebook, code, rater, group) -> that group's own rate and number of units. Groups of several
+    systems may have one name."""
     keys = (by,) if by == "system" else ("system", by)
-    return {
-        (NONE if by == "system" else share.group[0], book, share.code, share.rater, share.group[-1]): (
-            share.rate,
-            share.n,
-        )
-        for book in books
-        for share in failures.shares(store, by=keys, codebook=book, only=only)
-        if share.category != share.code
-    }
+    own: dict[tuple[str, str, str, str, str], tuple[float | None, int]] = {}
+    for book in books:
+        shares = failures.shares(store, by=keys, codebook=book, only=only)
+        for share in shares:
+            if share.category != share.code:
+                system = NONE if by == "system" else share.group[0]
+                own[system, book, share.code, share.rater, share.group[-1]] = share.rate, share.n
+        for row in rates.rates(store, [book], by=keys, only=only) if not shares else ():  # of smaller units
+            names = [name_of(value) for value in (row.group or {}).values()]
+            system = NONE if by == "system" else names[0]
+            own[system, book, row.code, row.judge or "people", names[-1]] = row.judge_rate, row.n_judged
+    return own
 
 
-def names(store: Store) -> dict[tuple[str, str], str]:
-    """Codebook and code -> the code's name."""
+def names(store: Store) -> dict[tuple[str, str], tuple[str, bool]]:
+    """Codebook and code -> the code's name, and whether it is one of whole trajectories."""
+    query = "SELECT name, code, code_name, unit = 'trajectory' FROM codebooks"
     with store.reading() as connection:
-        rows = connection.execute("SELECT name, code, code_name FROM codebooks").fetchall()
-    return {(book, code): name for book, code, name in rows}
+        rows = connection.execute(query).fetchall()
+    return {(book, code): (name, is_whole) for book, code, name, is_whole in rows}
 
 
 def _by_size(rows: Sequence[Row]) -> list[Row]:
@@ -132,21 +135,21 @@ def coded(
     rows: Sequence[Row],
     by: str,
     own: Own,
-    titles: Mapping[tuple[str, str], str],
+    titles: Mapping[tuple[str, str], tuple[str, bool]],
 ) -> Table:
-    """Modes and other codes of whole trajectories; a judge's own share beside the corrected one."""
+    """Modes and other codes; a judge's own share beside the corrected one."""
     ranked = _by_size(rows)
     table = Table(
         name="compared_codes",
         title="Failure modes and other codes",
         caption="The difference is A minus B with its 95 % interval, for shares in percentage points; where "
         "people labelled a code that is there or not, it is between corrected rates, and its n counts their "
-        "labels. p is adjusted by Holm's method, over one codebook. Click a share for its sessions, a "
-        "difference for those of both groups. " + HOLDS,
+        "labels. p is adjusted by Holm's method, over one codebook. Click a share of sessions for these, a "
+        "difference for those of both groups; shares of utterances and steps have none. " + HOLDS,
         columns=("Code", "Name", "Found by", *_heads(rows), "Adjusted p"),
         rows=tuple(_code_row(row, by, own, titles) for row in ranked),
         heads=3,
-        empty="No code of whole trajectories is rated in both: run `coaudit judge --codebook failures`.",
+        empty="No code is rated in both: run `coaudit judge --codebook failures`.",
     )
     return _with_systems(table, ranked)
 
@@ -169,14 +172,14 @@ def _code_row(
     row: Row,
     by: str,
     own: Own,
-    titles: Mapping[tuple[str, str], str],
+    titles: Mapping[tuple[str, str], tuple[str, bool]],
 ) -> tuple[Cell, ...]:
     book, metric, rater = str(row["question"]), str(row["metric"]), row["rater"] or "people"
-    name = titles.get((book, metric))
+    name, is_whole = titles.get((book, metric), ("", False))
     share = not metric.endswith(MEAN)
-    # Only a code that is present or absent has sessions of its own: labels and means are of all.
+    # Only a code of sessions that is present or absent has some of its own: labels and means are of all.
     finding = _of_system(row)
-    if name is not None:
+    if is_whole:
         by_whom = ("found_by", str(row["rater"])) if row["rater"] else ("kind", "human")
         finding += (("code", metric), ("codebook", book), by_whom)
     cells, sizes = [], row["sizes"] or (None, None)
@@ -188,7 +191,7 @@ def _code_row(
             continue
         number = Number(value, percent=True)
         cells.append(_side(rate, "not rated", n=n, percent=True, of=of, mark=" → " + number.text))
-    title = titles.get((book, metric.removesuffix(MEAN).partition(": ")[0]), "")
+    title, _ = titles.get((book, metric.removesuffix(MEAN).partition(": ")[0]), ("", False))
     is_told = row["basis"].startswith(compare.JUDGE_ONLY) or row["basis"].endswith(compare.WEIGHTED)
     who = f"{rater}, {row['basis']}" if is_told else rater
     return (metric, name or title, who, *cells, _difference(row, finding, percent=share), _p(row))

@@ -18,6 +18,7 @@ from ...annotation.statistics import confusion as confusing
 from ...annotation.statistics.agreement import COEFFICIENTS, Margins
 from ...annotation.statistics.intervals import MISSING, Floats, Ints
 from ...annotation.statistics.sets import set_alpha
+from ...annotation.statistics.strata import typical_weights
 from ...schemas import GOLD, Agreement, JsonValue, Quarantined
 from ...schemas.text import bare, count_of, nfc
 from ..errors import SourceError, UsageError
@@ -164,19 +165,23 @@ def qualities(code: Rated, judge: str) -> Iterator[dict[str, Any]]:
         if not overlap.any():
             continue
         clusters, corpus, typical = code.clusters(overlap), None, None
+        weights, from_sample = part.weights, part.name not in ("", OUTSIDE)
         if judge not in code.followers:
             is_there = (answers >= 0) & (code.design.framed if part.name != OUTSIDE else True)
             corpus = _corpus_counts(answers[is_there], _select(clusters, is_there), len(labels))
-            typical = None if part.weights is None else _typical_weights(code, answers, is_there)
+            if from_sample:
+                weights = _known_weights(code, part)
+                chances = code.design.chance[is_there]
+                typical = typical_weights(chances, answers[is_there], overlap[is_there], len(labels))
         outcome = confusing.confusion(
             answers[part.units],
             votes[part.units],
             labels,
-            _select(part.weights, part.units),
+            _select(weights, part.units),
             _select(clusters, part.units),
             corpus,
             typical=typical,
-            from_sample=part.name not in ("", OUTSIDE),
+            from_sample=from_sample,
         )
         yield {
             "population": part.name,
@@ -195,13 +200,11 @@ def _corpus_counts(answers: Ints, clusters: Ints | None, q: int) -> Floats:
     return cells.reshape(-1, q).astype(np.float64)
 
 
-def _typical_weights(code: Rated, answers: Ints, units: NDArray[np.bool_]) -> Floats:
-    """(q,) the mean of 1/π over all units that samples could take, drawn or not, by the judge's label."""
-    chance, q = code.design.chance, len(code.book.labels)
-    is_known = units & (chance > 0)
-    sums = np.bincount(answers[is_known], weights=1 / chance[is_known], minlength=q)
-    means: Floats = sums / np.maximum(np.bincount(answers[is_known], minlength=q), 1)
-    return means
+def _known_weights(code: Rated, part: Population) -> Floats:
+    """(units,) 1/π of a sample's units, also where all that were drawn have the same."""
+    if part.weights is not None:
+        return part.weights
+    return np.full(len(code.event), 1 / np.nanmax(code.design.inclusion))
 
 
 def _select(values: NDArray[Any] | None, units: NDArray[np.bool_]) -> NDArray[Any] | None:

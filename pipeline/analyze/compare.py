@@ -183,7 +183,11 @@ def _test(
                 precomputed.append(_corrected_comparison(question, first, second, estimator))
     families = [(head["system"], head["question"]) for head in heads]
     rows = comparisons.contrast_all(samples, families, correction, precomputed)  # type: ignore[arg-type]
-    return [_row(head, row, correction) for head, row in zip(heads, rows, strict=True)]
+    families_of: dict[str, set[str]] = {}
+    for question in questions:
+        families_of.setdefault(question.name, set()).add(question.family)
+    shared = {name for name, own in families_of.items() if len(own) > 1}
+    return [_row(head, row, correction, shared) for head, row in zip(heads, rows, strict=True)]
 
 
 def _head(question: Question, by: str, first: str, second: str) -> dict[str, Any]:
@@ -254,8 +258,10 @@ def _cluster_totals(rows: Sequence[tuple[int, float]], metric: str) -> Totals:
     return totals(values, clusters=names, bounds=bounds_of(metric))
 
 
-def _row(head: dict[str, Any], row: Comparison, correction: str) -> dict[str, Any]:
-    what = head["metric"] + "".join(f" ({head[key]})" for key in ("definition", "rater") if head[key])
+def _row(head: dict[str, Any], row: Comparison, correction: str, shared: Collection[str]) -> dict[str, Any]:
+    """A row of the result; the statement of a name that is `shared` by several questions says which it is."""
+    what = head["metric"] + (f" of {head['question']}" if head["metric"] in shared else "")
+    what += "".join(f" ({head[key]})" for key in ("definition", "rater") if head[key])
     if head["basis"] != MEASURED:
         what += f" [{head['basis']}]"
     noun = "labelled units" if head["basis"] in (CORRECTED, PEOPLE) else ""

@@ -363,10 +363,10 @@ def test_a_mean_on_a_scale_is_no_percentage_and_codes_of_two_codebooks_keep_thei
     row |= {"first": 3.5, "second": 2.0, "low": -1.2, "high": 3.1, "p_value": 0.1, "p_adjusted": 0.1}
     asked = [("failures", "C.1"), ("mine", "C.1"), ("quality", "overall (mean)"), ("kinds", "tone: rude")]
     names = {
-        ("failures", "C.1"): "Silent start",
-        ("mine", "C.1"): "My own",
-        ("quality", "overall"): "Overall quality",
-        ("kinds", "tone"): "Tone",
+        ("failures", "C.1"): ("Silent start", True),
+        ("mine", "C.1"): ("My own", True),
+        ("quality", "overall"): ("Overall quality", True),
+        ("kinds", "tone"): ("Tone", True),
     }
     rows = [row | {"question": book, "metric": metric, "basis": "judge only"} for book, metric in asked]
     lines = [view._code_row(one, "condition", {}, names) for one in rows]

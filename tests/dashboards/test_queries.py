@@ -116,15 +116,52 @@ def test_groups_of_one_name_in_two_systems_are_compared_each_within_its_own(tmp_
     assert shares == {"desk": (0, 4), "shop": (1, 2)}
     rows = comparing.compare(store, "condition", metrics=["C.1"])
     assert [row["statement"].split(" ")[:2] for row in rows] == [["desk:", "C.1"], ["shop:", "C.1"]]
-    table = compare.coded(rows, "condition", own, {("failures", "C.1"): "Silent start"})
+    table = compare.coded(rows, "condition", own, {("failures", "C.1"): ("Silent start", True)})
     assert table.columns[:2] == ("System", "Code") and table.heads == 4
     assert {line[3] for line in table.rows} == {f"judge, {comparing.JUDGE_ONLY}"}, "as of metrics"
     places = {line[0]: dict(line[4].of) for line in table.rows if isinstance(line[4], Number)}
     assert {name: place["system"] for name, place in places.items()} == {"desk": "desk", "shop": "shop"}
     pair = comparing.compare(store, "system", metrics=["C.1"])
     across = compare.raw(store, "system", Selection(), ["failures"])
-    (line,) = compare.coded(pair, "system", across, {("failures", "C.1"): "Silent start"}).rows
+    (line,) = compare.coded(pair, "system", across, {("failures", "C.1"): ("Silent start", True)}).rows
     assert [dict(cell.of)["system"] for cell in line[3:5] if isinstance(cell, Number)] == ["desk", "shop"]
+
+
+def test_a_code_of_utterances_is_compared_beside_the_judges_own_share_and_leads_to_no_list_by_it(
+    tmp_path: Path,
+) -> None:
+    """Own shares were those of trajectories alone: the page said "not rated" before the corrected rate, and
+    led to sessions with a finding that no session has."""
+    runs = [
+        Trajectory(
+            id=f"t{number:015}",
+            native_id=f"t{number}",
+            source="/nowhere",
+            system="desk",
+            condition="ab"[number % 2],
+            participants=(Participant(name="Bot", kind="agent"),),
+            events=(Event(seq=0, actor="Bot", kind="message", text="Hello."),),
+        )
+        for number in range(12)
+    ]
+    store = holding(tmp_path / "workspace", runs)
+    kinds = {"judge": "llm", "ann": "human"}
+    said = {"judge": "yyyynnynnnyn", "ann": "yyyynnnnnnyn"}
+    lines = [
+        verdict(run.id, 0, "initiative", {"y": "yes", "n": "no"}[label], rater=rater, rater_kind=kinds[rater])
+        for rater, labels in said.items()
+        for run, label in zip(runs, labels, strict=True)
+    ]
+    assert rate(store, lines).imported == len(lines)
+    rows = comparing.compare(store, "condition", metrics=["initiative"])
+    own = compare.raw(store, "condition", Selection(), ["initiative"])
+    assert own == {
+        ("desk", "initiative", "initiative", "judge", arm): (n / 6, 6) for arm, n in (("a", 4), ("b", 2))
+    }
+    (line,) = compare.coded(rows, "condition", own, compare.names(store)).rows
+    cells = [cell for cell in line[3:5] if isinstance(cell, Number)]
+    assert [cell.text for cell in cells] == ["67 % → 50 %", "33 % → 33 %"]
+    assert dict(cells[0].of) == {"condition": "a", "system": "desk"} and line[1] == "Takes initiative"
 
 
 def test_a_chart_has_a_row_for_each_system_that_has_a_group_of_one_name(tmp_path: Path) -> None:

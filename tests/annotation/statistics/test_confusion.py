@@ -187,3 +187,20 @@ def test_units_drawn_for_certain_do_not_tell_how_a_judge_errs_on_those_that_the_
         assert yes.ppv.low is not None
         lows.append(yes.ppv.low)
     assert lows[0] > 0.9 and lows[1] < 0.35
+
+
+def test_a_sample_of_units_drawn_for_certain_alone_is_uneven_where_others_had_a_small_chance() -> None:
+    """It marks 50 units of a part that is all labelled, and 250 others, drawn with .01: no unit of the rest
+    was drawn at all, so that all weights are 1."""
+    judge, human = np.repeat([1, 0], 50), np.repeat([1, 0], 50)
+    typical, corpus = np.array([99.0, 83.5]), np.array([4700.0, 300.0])
+    yes = confusion(judge, human, ("no", "yes"), np.ones(100), corpus=corpus, typical=typical).classes[1]
+    assert yes.ppv.low is not None and yes.ppv.low < 0.35 and yes.npv.low is not None and yes.npv.low < 0.35
+    marked = confusion(judge[:50], human[:50], ("no", "yes"), np.ones(50), corpus=corpus, typical=typical)
+    found = marked.classes[1].sensitivity
+    assert (
+        found.value is None and found.reason == "no human label among the units that the judge labelled 'no'"
+    )
+    even = confusion(judge, human, ("no", "yes"), np.full(100, 50.0), corpus=corpus, typical=np.full(2, 50.0))
+    alone = confusion(judge, human, ("no", "yes"), corpus=corpus)
+    assert even.classes == alone.classes

@@ -1292,6 +1292,18 @@ def test_units_drawn_for_certain_do_not_tell_of_a_judge_on_those_that_a_sample_c
     assert row.estimator == "difference" and row.low is not None and row.low < 0.4
 
 
+def test_nor_where_the_sample_took_none_but_units_drawn_for_certain(tmp_path: Path) -> None:
+    """Their weights are alike: the interval of the predictive value was that of an even sample."""
+    found = runs(tmp_path, 10)
+    chances = {n: 1.0 if n < 6 else 0.05 for n in range(10)}
+    sampled(found, "some", dict.fromkeys(range(6), 1.0), chances, "first", "trajectory")
+    said(found, "first", {("judge", "late"): "yyyyynyyyn", ("ann", "late"): "yyyyyn––––"})
+    (item,) = agreement.confusions(found, ["first"])
+    (row,) = rates.rates(found, ["first"])
+    assert row.estimator == "difference" and row.low is not None and row.low < 0.5
+    assert item["classes"][0]["ppv"]["low"] < 0.5
+
+
 @pytest.mark.parametrize(
     ("others", "estimator"), [(0.5, "post_stratified"), (0.25, "difference"), (None, "post_stratified")]
 )

@@ -74,6 +74,22 @@ def test_a_code_of_utterances_that_people_labelled_is_compared_as_rates_tells_it
     assert (row["first"], row["second"]) == (told["a"].rate, told["b"].rate) == (0.5, 0.5)
 
 
+def test_statements_of_a_code_that_two_codebooks_have_say_of_which_they_are(tmp_path: Path) -> None:
+    """Both read alike, down to the rater."""
+    store = made(tmp_path / "workspace")
+    store.workspace.codebooks.mkdir(parents=True)
+    log = [line for n in range(8) for line in session(n, "ab"[n % 2], {})]
+    take(store, write_lines(tmp_path / "log.jsonl", log))
+    expected = {"grade": ["grade (mean)"], "twin": ["grade (mean) of grade", "grade (mean) of twin"]}
+    for name, heads in expected.items():
+        text = GRADE.replace('name = "grade"', f'name = "{name}"')
+        (store.workspace.codebooks / f"{name}.toml").write_text(text, encoding="utf-8")
+        given = [verdict(f"s{n}", None, name, "2", code="grade", rater_kind="human") for n in range(8)]
+        assert rate(store, given).imported == 8
+        rows = compare.compare(store, "condition", metrics=["grade (mean)"])
+        assert [row["statement"].split(" (ann)")[0] for row in rows] == heads
+
+
 def test_an_outcome_of_any_name_is_compared_as_it_is_measured(store: Store) -> None:
     (row,) = compare.compare(store, "condition", metrics=["outcome:helpful"])
     assert (row["first"], row["second"], row["effect"]) == (1.5, 5.5, -4)
