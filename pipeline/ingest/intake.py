@@ -387,8 +387,8 @@ class Intake:
                 again[head.id] = head
             elif before and before.digest == entry.digest and condition in (None, before.condition):
                 # A line that stands twice in one file is no second trajectory.
-                is_counted = head.id in self.result.left or self._last_source.get(head.id) == head.source
-                self.result.unchanged += not is_counted
+                if self._last_source.get(head.id) != head.source:
+                    self.result.leave([head.id])
                 if not entry.has_times and entry.source != before.source:
                     self._same_contents[head.source, before.source] += 1
                 same.add(head.id)
@@ -426,7 +426,7 @@ class Intake:
                 key, trajectory = resolve_identity(sessions, read, options, self.result, contents, run_ids)
                 reading.ids.append(key)
                 if trajectory is None:
-                    self.result.unchanged += 1
+                    self.result.leave([key])
                     continue
                 self.result.note_whole(reading.source.path, key)
                 ids.append(trajectory.id)
