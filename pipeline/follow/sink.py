@@ -23,6 +23,7 @@ from ..ingest.blocks import Summary
 from ..ingest.forgetting import Exclusions, read_exclusions
 from ..ingest.identity import Sessions, names_heard, resolve_identity, summaries_by_id, with_suffixes
 from ..ingest.measure import save
+from ..ingest.refusals import refusal_of
 from ..ingest.result import IngestResult
 from ..ingest.sources import Source, ids_by_path, keep, read_ledger, with_copy
 from ..ingest.succession import find_superseded, loss_notes, missing_ids
@@ -157,6 +158,8 @@ class Sink:
                 self._changes.renewed_sources.add(source)
                 self._changes.quarantined[source] = []
                 self._bad_counts[source] = 0
+                for notes in (self._changes.quarantined, self._bad_counts):
+                    notes.pop(refusal_of(source), None)
             self._changes.quarantined.setdefault(source, []).extend(fresh)
             self._bad_counts[source] += len(fresh)
 
@@ -341,7 +344,8 @@ class Sink:
 
     @staticmethod
     def _quarantine(connection: duckdb.DuckDBPyConnection, changes: Changes) -> None:
-        delete(connection, "quarantine", "read_from", sorted(changes.renewed_sources))
+        renewed = sorted(changes.renewed_sources)
+        delete(connection, "quarantine", "read_from", [*renewed, *map(refusal_of, renewed)])
         for source, items in changes.quarantined.items():
             for item in items:
                 execute(

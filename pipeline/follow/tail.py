@@ -21,6 +21,7 @@ from pathlib import Path
 from ...schemas import Quarantined, Trajectory, content_hash
 from ..ingest import discover, sources
 from ..ingest.archives import COMPRESSED, unpacked_folder
+from ..ingest.refusals import refusal_of
 from ..ingest.result import KEPT
 from ..ingest.sources import Place, Source
 from ..store import Store, ledger
@@ -237,7 +238,7 @@ class Tail:
         if path not in self._unreadable_places and not isinstance(error, FileNotFoundError):
             self._unreadable_places.add(path)
             item = discover.unreadable_item(str(path), error)
-            self.sink.quarantine(item.source, [item], anew=True)
+            self.sink.quarantine(refusal_of(item.source), [item], anew=True)
 
     def _check(self, path: Path, system: str) -> None:
         now = time.monotonic()

@@ -65,8 +65,7 @@ class Announcer:
         """Count what is not read again: all of a source, or what stands before its growth; a trajectory of
         several sources counts once. What was wrong with it is said again as long as it is so."""
         forgotten = self._exclusions.trajectories.intersection(before.ids)
-        self._result.unchanged += len({*before.ids} - forgotten - self._result.left)
-        self._result.left.update(before.ids)
+        self._result.leave({*before.ids} - forgotten)
         self._result.forgotten |= forgotten
         wrong = self._wrong.get(source.path, [])
         self._result.quarantined += (

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...schemas import Quarantined
+from ...schemas.text import is_utf8
 from ..store.memory import spill_folder
 from ..store.tars import extract, leads_out, members, open_archive
 from ..systems.base import walk
@@ -46,8 +47,8 @@ FOLDERS_ABOVE = 5
 
 
 def is_archive(path: Path) -> bool:
-    """Whether the name is an archive's."""
-    return path.name.lower().endswith(SUFFIXES) and path.is_file()
+    """Whether the name is an archive's, and can be written into a ledger."""
+    return path.name.lower().endswith(SUFFIXES) and is_utf8(str(path)) and path.is_file()
 
 
 def is_packed(path: Path) -> bool:

@@ -12,7 +12,7 @@ import duckdb
 
 from ...schemas import Quarantined, Trajectory
 from ...schemas.text import count_of
-from ..store import AMONG, Store, delete, derived, execute, insert, texts
+from ..store import Store, delete, derived, execute, insert
 from ..store.columns import trajectories
 from ..store.garbage import few_collections
 from ..store.memory import release_memory
@@ -35,6 +35,7 @@ from .identity import (
 )
 from .measure import references, save_parcels
 from .pieces import pieces
+from .refusals import refusal_of
 from .remarks import Remarks
 from .result import IngestResult, Progress
 from .sources import Place, Source
@@ -386,8 +387,8 @@ class Intake:
                 again[head.id] = head
             elif before and before.digest == entry.digest and condition in (None, before.condition):
                 # A line that stands twice in one file is no second trajectory.
-                is_counted = head.id in self.result.left or self._last_source.get(head.id) == head.source
-                self.result.unchanged += not is_counted
+                if self._last_source.get(head.id) != head.source:
+                    self.result.leave([head.id])
                 if not entry.has_times and entry.source != before.source:
                     self._same_contents[head.source, before.source] += 1
                 same.add(head.id)
@@ -425,7 +426,7 @@ class Intake:
                 key, trajectory = resolve_identity(sessions, read, options, self.result, contents, run_ids)
                 reading.ids.append(key)
                 if trajectory is None:
-                    self.result.unchanged += 1
+                    self.result.leave([key])
                     continue
                 self.result.note_whole(reading.source.path, key)
                 ids.append(trajectory.id)
@@ -459,8 +460,7 @@ def _release(connection: duckdb.DuckDBPyConnection, many: Iterable[_Expected]) -
     """Take the entries of what is read once more out of the quarantine."""
     lines = [(one.source.path, one.line) for one in many]
     delete(connection, "quarantine", "read_from", [path for path, line in lines if line == 0])
-    rule = f"DELETE FROM quarantine WHERE ends_with(read_from, '/') AND source {AMONG}"  # see `refusals`
-    execute(connection, rule, [texts(path for path, _ in lines)])
+    delete(connection, "quarantine", "read_from", [refusal_of(path) for path, _ in lines])
     for path, line in lines:
         if line:
             rule = "DELETE FROM quarantine WHERE read_from = ? AND (line IS NULL OR line >= ?)"

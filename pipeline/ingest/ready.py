@@ -27,7 +27,9 @@ def ready(workspace: Workspace, say: Say, progress: ShowProgress, *, for_ingest:
     store = Store(workspace)
     standing = store.standing()
     if not workspace.is_writable:
-        return _as_it_is(store, standing, say)
+        if not for_ingest:  # which is refused where it begins to write
+            _show_as_it_is(store, standing, say)
+        return store
     forgotten = standing and not store.only_looks and workspace.forgotten.exists()
     if standing is None and workspace.sources.exists():
         from .rebuild import rebuild
@@ -52,11 +54,11 @@ def ready(workspace: Workspace, say: Say, progress: ShowProgress, *, for_ingest:
     return store
 
 
-def _as_it_is(store: Store, standing: Standing | None, say: Say) -> Store:
-    """The store of a workspace in which this process may not write; it says what figures then lack."""
+def _show_as_it_is(store: Store, standing: Standing | None, say: Say) -> None:
+    """Say what figures lack where this process may not write; StoreError where there is nothing to read."""
     if standing is None:
-        store.sync()  # raises: there is nothing to read
-        return store
+        store.sync()  # raises
+        return
     if standing.lacks_sources or standing.lags or _has_new_exclusions(store):
         say(
             f"{store.tables}: behind the ledgers, and read-only for you: figures are without what the "
@@ -64,7 +66,6 @@ def _as_it_is(store: Store, standing: Standing | None, say: Say) -> Store:
         )
     for line in standing.notes:
         say(line)
-    return store
 
 
 def _has_new_exclusions(store: Store) -> bool:

@@ -18,6 +18,7 @@ from . import forgetting, serving
 from . import sources as provenance
 from .intake import Intake
 from .measure import read_references
+from .refusals import opened
 from .result import IngestResult, Progress
 from .sources import Source
 from .workers import Readers
@@ -109,7 +110,7 @@ def _keep_refused(store: Store, aside: Store) -> None:
     with aside.writing() as connection:
         query = "SELECT path FROM sources UNION SELECT read_from FROM quarantine"
         there = {path for (path,) in connection.execute(query).fetchall()}
-        insert(connection, "quarantine", [row for row in wrong if row["read_from"] not in there])
+        insert(connection, "quarantine", [row for row in wrong if opened(row["read_from"]) not in there])
 
 
 def _fill_new(aside: Store, progress: Progress | None) -> IngestResult:

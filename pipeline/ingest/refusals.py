@@ -1,36 +1,45 @@
-"""What a run could not even open, in the quarantine until a run over the same folder or archive opens it."""
+"""What a run could not even open, in the quarantine until a run over it, or a folder around it, opens it."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 
 from ...schemas import Quarantined
 from ..store import Store, execute, insert
 
-_Row = tuple[str, str, str]
-"""The place that was looked through, what could not be opened there, and why."""
+_NAMES = ("read_from", "source", "reason")
+_THIS = " AND ".join(f"{name} = ?" for name in _NAMES)
+_Row = tuple[str, ...]
 _END = "/"
-"""How the name of such a place ends in the quarantine: no source's name does."""
+"""How the quarantine marks what was read from a refusal: no source's name ends so."""
+
+
+def refusal_of(source: str) -> str:
+    """What the quarantine calls `read_from` where a source could not be opened."""
+    return source + _END
+
+
+def opened(read_from: str) -> str:
+    """The source that an entry of the quarantine is of, whether it could be opened or not."""
+    return read_from.removesuffix(_END)
 
 
 class Refusals:
-    """What could not be opened in the folders and archives of one run."""
+    """What could not be opened in the folders, files and archives of one run."""
 
     def __init__(self) -> None:
         self._places: set[str] = set()
         self._rows: set[_Row] = set()
 
-    def take(self, place: str, items: Iterable[Quarantined]) -> None:
-        """Note that a folder or archive was looked through, and what in it could not be opened."""
-        self._places.add(place + _END)
-        self._rows |= {(place + _END, item.source, item.reason) for item in items}
+    def look(self, place: str) -> None:
+        """Note that all of a folder or archive, or a file, is looked through."""
+        self._places.update(_text(place) + end for end in (_END, "!"))
 
-    def take_below(self, folder: str, items: Iterable[Quarantined]) -> None:
-        """The same of a folder with all that lie in it: each item belongs to the one that it stands in."""
-        self.take(folder, ())
+    def take(self, items: Iterable[Quarantined]) -> None:
+        """Note what could not be opened."""
         for item in items:
-            self.take(folder if item.source == folder else os.path.dirname(item.source), [item])
+            source = _text(item.source)
+            self._rows.add((refusal_of(source), source, _text(item.reason)))
 
     def keep(self, store: Store) -> None:
         """Have the quarantine show these, in place of what an earlier run could not open in these places."""
@@ -44,11 +53,18 @@ class Refusals:
             return
         with store.writing() as connection:
             for row in before - self._rows:
-                rule = "DELETE FROM quarantine WHERE read_from = ? AND source = ? AND reason = ?"
-                execute(connection, rule, row)
-            names = ("read_from", "source", "reason")
-            insert(
-                connection,
-                "quarantine",
-                [{**dict(zip(names, row, strict=True)), "line": None} for row in sorted(self._rows - before)],
-            )
+                execute(connection, f"DELETE FROM quarantine WHERE {_THIS}", row)
+            new = sorted(self._rows - before)
+            for _, source, reason in new:  # which another command met when it read what it knows
+                execute(
+                    connection,
+                    f"DELETE FROM quarantine WHERE line IS NULL AND {_THIS}",
+                    (source, source, reason),
+                )
+            rows_by_name = [{**dict(zip(_NAMES, row, strict=True)), "line": None} for row in new]
+            insert(connection, "quarantine", rows_by_name)
+
+
+def _text(name: str) -> str:
+    """A name as UTF-8 has it, other bytes escaped."""
+    return name.encode("utf-8", "backslashreplace").decode()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ...schemas import Quarantined
@@ -33,7 +33,7 @@ class IngestResult:
     found: int = 0
     """Sources in which a reader recognised its system."""
     left: set[str] = field(default_factory=set)
-    """Ids of trajectories in sources that were not read again: each of them is unchanged once."""
+    """Ids of the unchanged trajectories, in sources that were read again or not."""
     forgotten: set[str] = field(default_factory=set)
     """Ids of trajectories that were read, or are in an unchanged source, and are left out as `forget` was
     told."""
@@ -42,6 +42,12 @@ class IngestResult:
     shorter: dict[tuple[str, str], tuple[str, int, int]] = field(default_factory=dict)
     """(source, trajectory) -> (its name, number of events that the source holds now, number that it held
     before)."""
+
+    def leave(self, ids: Iterable[str]) -> None:
+        """Count trajectories as unchanged, each once, however many sources have it."""
+        new = {*ids} - self.left
+        self.unchanged += len(new)
+        self.left |= new
 
     def note_shorter(self, source: str, key: str, name: str, now: int, before: int) -> None:
         """Note that a source holds fewer events of a trajectory than it did before."""

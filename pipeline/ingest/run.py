@@ -73,6 +73,8 @@ def ingest(
         _take_references(store, reference, copy or store.is_shared, result)
     plan = Plan(options, system, copy, progress)
     refusals = Refusals()
+    for item in paths:
+        refusals.look(os.path.abspath(item))
     with Readers() as readers:
         for item in _with_archives(paths, system):
             path = Path(os.path.abspath(item))
@@ -81,14 +83,12 @@ def ingest(
             elif is_archive(path) and recognised_system(path, system) is None:
                 for tree, refused in _archive_trees(path, str(path), system):
                     result.quarantined.extend(refused)
-                    refusals.take(str(path), refused)
+                    refusals.take(refused)
                     # What was unpacked is gone afterwards, so it is always kept.
                     if tree is not None:
-                        refused = _ingest_tree(store, tree, replace(plan, copy=True), result, readers)
-                        refusals.take(str(path), refused)
+                        refusals.take(_ingest_tree(store, tree, replace(plan, copy=True), result, readers))
             else:
-                refused = _ingest_tree(store, Tree(path, str(path)), plan, result, readers)
-                refusals.take_below(str(path), refused)
+                refusals.take(_ingest_tree(store, Tree(path, str(path)), plan, result, readers))
     refusals.keep(store)
     result.notes += result.exclusions()
     return result
@@ -151,9 +151,16 @@ def _with_archives(paths: Sequence[Path], system: str) -> Iterator[Path]:
     """The places that were given, and the archives in those that are no source themselves."""
     for path in paths:
         inside = [] if path.is_dir() and recognised_system(path, system) else archives_below(path)
-        if not inside or next(discover(path, system), None):
+        if not inside or _has_logs(path, system):
             yield path
         yield from inside
+
+
+def _has_logs(folder: Path, system: str) -> bool:
+    """Whether a folder has logs beside archives, or what may be one and cannot be opened."""
+    refused: list[Path] = []
+    first = next(discover(folder, system, lambda path, _: refused.append(path)), None)
+    return bool(first or refused)
 
 
 def _read_tree(tree: Tree, options: ReadOptions, system: str) -> Iterator[Trajectory | Quarantined]:

@@ -3,6 +3,7 @@ Python."""
 
 from __future__ import annotations
 
+import re
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,12 +19,15 @@ LONGEST_HEADER = 1 << 20
 
 Mode = Literal["r:", "r:gz", "r:bz2", "r:xz"]
 _COMPRESSED: dict[bytes, Mode] = {
-    b"\x1f\x8b": "r:gz",
-    b"BZh": "r:bz2",
-    b"\xfd7zXZ\0": "r:xz",
-    b"\x5d\0\0": "r:xz",  # LZMA, as before there was xz
+    rb"\x1f\x8b\x08": "r:gz",
+    rb"BZh[1-9]1AY&SY": "r:bz2",
+    rb"\xfd7zXZ\0": "r:xz",
+    rb"\]\0\0(?!\0\0)": "r:xz",  # LZMA, as before there was xz
 }
-"""How a compressed file begins -> how it is opened."""
+"""How a compressed file begins, as a pattern -> how it is opened. A plain tar begins with the name of its
+first member, which may be BZhang.json."""
+_HEAD = 16
+"""Bytes that tell so."""
 
 
 @contextmanager
@@ -35,14 +39,14 @@ def open_archive(path: Path, mode: Literal["r:"] | None = None) -> Iterator[tarf
     have left of a file, which takes minutes for a gigabyte.
     """
     with path.open("rb") as file:
-        how = mode or _compression(file.read(len(max(_COMPRESSED, key=len))))
+        how = mode or _compression(file.read(_HEAD))
         file.seek(0)
         with _Tar.open(fileobj=file, mode=how) as archive:
             yield archive
 
 
 def _compression(head: bytes) -> Mode:
-    return next((how for begin, how in _COMPRESSED.items() if head.startswith(begin)), "r:")
+    return next((how for begin, how in _COMPRESSED.items() if re.match(begin, head)), "r:")
 
 
 def members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:

@@ -173,7 +173,7 @@ def test_rows_that_another_file_has_too_count_once_and_are_told(tmp_path: Path, 
         "they count once; if they are other runs, give each file its own --condition"
     )
     both = take(store, *files)
-    assert (both.trajectories, both.unchanged, both.notes) == (4, 5, [told])
+    assert (both.trajectories, both.unchanged, both.notes) == (4, 3, [told])
     files[0].write_text("".join(map(_answered, "abce")), encoding="utf-8")
     assert take(store, files[0]).notes == []
     assert take(store, files[1]).notes == []

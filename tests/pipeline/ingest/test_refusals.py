@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tarfile
 from pathlib import Path
 
 from tests.conftest import Coaudit
@@ -57,4 +58,64 @@ def test_a_file_that_may_be_read_again_leaves_the_quarantine_when_it_is_read_alo
     closed.unlink()
     closed.write_text(good.replace("Hello", "Good day"))
     assert coaudit("ingest", closed, "--json").json["trajectories"] == 1
+    assert quarantine(coaudit) == []
+
+
+def test_what_is_deleted_or_opened_by_a_run_of_its_own_leaves_the_quarantine(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    """Also where a folder holds nothing but archives, which are opened one by one."""
+    logs, other = tmp_path / "logs", tmp_path / "other"
+    Log().folder(other / "env_a")
+    coaudit("ingest", other)
+    logs.mkdir()
+    for name in ("a.zip", "b.zip", "c.zip"):
+        (logs / name).write_bytes(BROKEN)
+    closed = logs / "d.jsonl"
+    closed.symlink_to("/proc/self/mem")
+    coaudit("ingest", logs, status=1)
+    names = [name for name, _ in quarantine(coaudit)]
+    assert names == ["a.zip", "b.zip", "c.zip", "d.jsonl"], "a file beside archives alone was lost"
+    (logs / "b.zip").unlink()
+    coaudit("ingest", logs, status=1)
+    assert [name for name, _ in quarantine(coaudit)] == ["a.zip", "c.zip", "d.jsonl"]
+    (logs / "a.zip").unlink()
+    Log(description="Another").folder(logs / "a.zip")
+    closed.unlink()
+    coaudit("ingest", logs / "a.zip")
+    assert [name for name, _ in quarantine(coaudit)] == ["c.zip", "d.jsonl"]
+
+
+def test_an_archive_whose_name_is_not_utf8_is_refused_and_stops_no_run(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    logs = tmp_path / "logs"
+    Log().folder(logs / "env_a")
+    Path(os.fsdecode(os.fsencode(logs) + b"/\xff.zip")).write_bytes(BROKEN)
+    with tarfile.open(logs / "b.tar", "w") as archive:
+        link = tarfile.TarInfo("\udcff")
+        link.type = tarfile.SYMTYPE
+        archive.addfile(link)
+    result = coaudit("ingest", logs, "--json").json
+    assert result["trajectories"] == 1
+    assert [name for name, _ in quarantine(coaudit)] == ["\\udcff.zip", "b.tar!\\udcff"]
+
+
+def test_who_else_meets_what_cannot_be_opened_lists_it_once(tmp_path: Path, coaudit: Coaudit) -> None:
+    """Rebuilding reads what it knows, and following looks at all; what was opened since is not kept."""
+    log = tmp_path / "logs" / "a.jsonl"
+    log.parent.mkdir()
+    good = '{"messages": [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Yes?"}]}\n'
+    log.write_text(good)
+    log.with_name("b.jsonl").write_text(good.replace("Hello", "Hi"))
+    coaudit("ingest", log.parent)
+    log.unlink()
+    log.symlink_to("/proc/self/mem")
+    coaudit("rebuild")
+    for _ in range(2):
+        coaudit("ingest", log.parent)
+        assert [why.startswith("cannot be read") for _, why in quarantine(coaudit)].count(True) == 1
+    log.unlink()
+    log.write_text(good)
+    coaudit("rebuild")
     assert quarantine(coaudit) == []

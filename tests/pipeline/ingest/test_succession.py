@@ -413,6 +413,11 @@ def test_a_session_that_an_unchanged_log_and_a_new_one_hold_is_unchanged_once(
     shutil.copyfile(log, log.with_name("zcopy.jsonl"))
     result = ingest(store, [log.parent], ReadOptions())
     assert (result.trajectories, result.unchanged) == (0, 2)
+    places = [log.parent.with_name(name) for name in ("third", "fourth")]
+    for place in places:
+        shutil.copytree(log.parent, place)
+    result = ingest(store, [*places, log.parent], ReadOptions())
+    assert (result.trajectories, result.unchanged) == (0, 2), "from new folders first, too"
 
 
 def test_of_many_logs_that_hold_less_five_are_named(store: Store, tmp_path: Path) -> None:

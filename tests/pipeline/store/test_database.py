@@ -665,6 +665,13 @@ def test_a_read_only_workspace_can_be_read_and_says_that_it_cannot_be_written(
     store.workspace.database.unlink()
     done = _read_only(store, "metrics")
     assert (done.returncode, "read-only" in done.stderr, "Traceback" in done.stderr) == (1, True, False)
+    empty = opened(tmp_path / "empty")
+    empty.workspace.path.mkdir()
+    done = _read_only(empty, f"ingest {other}")
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"coaudit: {empty.workspace.path}: the workspace is read-only\n",
+    )
 
 
 @pytest.mark.long

@@ -165,15 +165,26 @@ def test_a_member_with_holes_is_no_larger_than_it_says(tmp_path: Path) -> None:
                     tars.extract(archive, member, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["member", "BZhang.json", "]"])
 @pytest.mark.parametrize("compression", ["", "gz", "bz2", "xz"])
-def test_the_first_bytes_tell_how_an_archive_is_compressed_whatever_its_name(
-    tmp_path: Path, compression: str
+def test_the_first_bytes_tell_how_an_archive_is_compressed_whatever_its_name_and_its_first_members(
+    tmp_path: Path, compression: str, name: str
 ) -> None:
     packed = tmp_path / "a.tar"
     with tarfile.open(packed, f"w:{compression}") as archive:  # type: ignore[call-overload]
-        archive.addfile(tarfile.TarInfo("member"))
+        archive.addfile(tarfile.TarInfo(name))
     with tars.open_archive(packed) as archive:
-        assert [one.name for one in tars.members(archive)] == ["member"]
+        assert [one.name for one in tars.members(archive)] == [name]
+
+
+def test_an_archive_of_lzma_as_before_there_was_xz_is_read(tmp_path: Path) -> None:
+    plain, packed = tmp_path / "a.tar", tmp_path / "b.tar.xz"
+    with tarfile.open(plain, "w:") as archive:
+        archive.addfile(tarfile.TarInfo("member"))
+    for preset in (0, 6, 9):
+        packed.write_bytes(lzma.compress(plain.read_bytes(), lzma.FORMAT_ALONE, preset=preset))
+        with tars.open_archive(packed) as archive:
+            assert [one.name for one in tars.members(archive)] == ["member"]
 
 
 def test_zeros_that_a_crash_left_of_an_archive_are_not_looked_through_for_a_compression(
