@@ -162,8 +162,10 @@ class OpenAIClient:
                 if answer.status in (301, 302, 303, 307, 308):
                     raise redirect_error(self._blot(answer.headers.get("Location", "")))
                 return answer.status, answer.headers, await body_of(answer)
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+        except aiohttp.ClientConnectorError as error:
             raise Unreachable(self._unreached(error)) from error
+        except aiohttp.ConnectionTimeoutError as error:  # its queue of connections is full
+            raise Overloaded(f"no connection within {CONNECT_SECONDS:.0f} s") from error
         except TimeoutError as error:
             raise Overloaded(f"no answer within {self.endpoint.timeout:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:

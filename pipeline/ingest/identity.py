@@ -289,7 +289,8 @@ def _merge_stored(previous: Trajectory, read: Trajectory, options: ReadOptions) 
         fields["setting"] = previous.setting
     if not options.tags:
         fields["tags"] = read.tags | {key: value for key, value in previous.tags.items() if key != COPY}
-    if read.source != previous.source:
+    system = SYSTEMS.get(read.system)
+    if read.source != previous.source and system is not None and system.models_by_place:
         fields |= _models_as_stored(previous, read)
     return read.model_copy(update=fields)
 

@@ -410,5 +410,8 @@ def _method(design: dict[str, Any]) -> str:
         f"with pilot {design['pilot']}" if design.get("pilot") else "",
         "of whole trajectories" if design["unit"] == "trajectory" else "",
     ]
-    limits = "".join(f", only {name} = {value}" for name, value in design.get("where", ()))
+    values: dict[str, list[str]] = {}
+    for name, value in design.get("where", ()):
+        values.setdefault(name, []).append(value)
+    limits = "".join(f", only {name} = {' or '.join(some)}" for name, some in values.items())
     return " ".join(filter(None, parts)) + limits

@@ -150,6 +150,8 @@ class System:
     other systems grow, or begin anew under a name that was there before."""
     named_late: bool = False
     """Whether what names a session may come after what was said in it, as the span does that ends last."""
+    models_by_place: bool = False
+    """Whether who is which model is told by the folder that a log lies in, and not by the log."""
     on_request: bool = False
     """Read only where `--system` names it: its files look like another system's, or like any."""
     measures: Callable[[Trajectory, References, TimeLimit], Iterator[Measure]] = _no_measures

@@ -50,6 +50,7 @@ SYSTEM = System(
     reader.SYSTEM,
     reader.recognises,
     reader.read,
+    models_by_place=True,
     measures=_measures,
     background=_background,
     findings={"collaborative_errors": _collaborative_errors},

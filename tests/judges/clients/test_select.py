@@ -23,7 +23,6 @@ from coaudit.judges.clients.protocol import (
     Rejected,
     Transient,
     UnknownModel,
-    Unreachable,
 )
 from coaudit.judges.clients.select import client
 from coaudit.judges.clients.select import endpoint as endpoint_of
@@ -377,7 +376,7 @@ def test_an_answer_that_does_not_come_in_time_is_asked_for_again(endpoint: Endpo
         asyncio.run(run())
 
 
-def test_a_host_that_takes_no_connection_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_whose_queue_of_connections_is_full_is_overloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openai, "CONNECT_SECONDS", 0.2)
 
     async def run(url: str) -> None:
@@ -389,7 +388,7 @@ def test_a_host_that_takes_no_connection_cannot_be_reached(monkeypatch: pytest.M
             one = waiting.enter_context(socket.socket())
             one.setblocking(False)
             one.connect_ex(full.getsockname())
-        with pytest.raises(Unreachable, match="cannot be reached"):
+        with pytest.raises(Overloaded, match="no connection within"):
             asyncio.run(run(f"http://127.0.0.1:{full.getsockname()[1]}/v1"))
 
 

@@ -308,3 +308,15 @@ def test_a_copy_in_another_folder_is_the_model_and_the_condition_of_the_first(
     query = "SELECT t.condition, t.agent_model, p.model FROM trajectories t JOIN participants p"
     found = rows(store, query + " ON p.trajectory_id = t.id WHERE p.kind = 'agent'")
     assert [list(row.values()) for row in found] == [["model_a"] * 3] * 2
+
+
+def test_of_a_chat_that_goes_on_in_another_file_the_model_is_the_one_that_its_log_names(
+    tmp_path: Path, store: Store
+) -> None:
+    said = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
+    for folder, model, messages in (("a", "m-4", said), ("b", "m-5", said * 2)):
+        path = tmp_path / folder / "s1.json"
+        path.parent.mkdir()
+        path.write_text(json.dumps({"id": "s1", "model": model, "messages": messages}), encoding="utf-8")
+        take(store, path)
+    assert rows(store, "SELECT agent_model FROM trajectories") == [{"agent_model": "m-5"}]
