@@ -8,7 +8,7 @@ machines, so that those of the first panel may be listed as another agent's.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ....schemas import JsonValue
 from . import export
@@ -28,10 +28,7 @@ def replies(game: Game) -> Replies:
         if not isinstance(record, dict) or not isinstance(index, int) or not 0 <= index < len(machines):
             continue
         turns = list(_turns(record.get("turns")))
-        authors = Counter(author for turn in turns if (author := _author(game, *turn)))
-        name = machines[index]
-        if authors and name not in authors:
-            name = authors.most_common(1)[0][0]
+        name = _player(game, turns, machines[index])
         result |= {(before, name): {"reply": reply} for before, reply in turns}
     return result
 
@@ -42,15 +39,21 @@ def _turns(turns: JsonValue) -> Iterator[tuple[int, JsonValue]]:
             yield before, turn.get("response")
 
 
-def _author(game: Game, before: int, reply: JsonValue) -> str | None:
-    """Who did next what a reply says, to the word; None where nobody did."""
+def _player(game: Game, turns: Sequence[tuple[int, JsonValue]], listed: str) -> str:
+    """Who gave these replies: who is listed, unless that one never did next what a reply says, to the word,
+    and another did in half of the turns or more. A person may do once what a machine had proposed."""
     history = game.history()
-    action = history[before] if 0 <= before < len(history) else None
-    command = _command(action) if isinstance(action, dict) else None
-    is_said = command is not None and isinstance(reply, str) and command in reply
-    return (
-        str(action["agentName"]) if is_said and isinstance(action, dict) and "agentName" in action else None
-    )
+    nexts = [(history[before], reply) for before, reply in turns if 0 <= before < len(history)]
+    commands = [
+        (str(action.get("agentName")), isinstance(reply, str) and command in reply)
+        for action, reply in nexts
+        if isinstance(action, dict) and (command := _command(action)) is not None
+    ]
+    authors = Counter(name for name, is_said in commands if is_said)
+    if not authors or listed in authors:
+        return listed
+    ((name, turns_of_it),) = authors.most_common(1)
+    return name if 2 * turns_of_it >= len(commands) else listed
 
 
 def _command(action: Json) -> str | None:

@@ -93,8 +93,17 @@ def test_who_did_what_a_machine_replied_is_a_machine_whatever_the_sessions_roles
         words = 'I build it.\nplace_block(block_type="black", pos=(2, 0, 0))'
         value["record"]["chatGPTRecords"][0]["turns"][0]["response"] = words
 
-    game = read(changed(tmp_path, with_a_person))["25"]
-    assert [p.kind for p in game.team()] == ["human", "agent"] and game.setting == "real"
+    def with_a_person_who_agrees_once(value: Any) -> None:
+        with_two_machines(value)
+        history = value["record"]["actionHistory"]
+        places = [n for n, action in enumerate(history) if action and action["actionType"] == "place"]
+        turns = [{"index": n, "response": 'send_message(message="No.")'} for n in places if n != 1]
+        assert len(turns) > 1
+        value["record"]["chatGPTRecords"][0]["turns"] += turns
+
+    for own in (with_a_person, with_a_person_who_agrees_once):
+        game = read(changed(tmp_path, own))["25"]
+        assert [p.kind for p in game.team()] == ["human", "agent"] and game.setting == "real"
     game = read(changed(tmp_path, with_two_machines))["25"]
     assert [p.kind for p in game.team()] == ["agent", "agent"] and game.setting is None
     (view,) = game.events[2].states.items()
