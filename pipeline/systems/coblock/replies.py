@@ -39,9 +39,10 @@ def _turns(turns: JsonValue) -> Iterator[tuple[int, JsonValue]]:
             yield before, turn.get("response")
 
 
-def _player(game: Game, turns: Sequence[tuple[int, JsonValue]], listed: str) -> str:
-    """Who gave these replies: who is listed, unless that one never did next what a reply says, to the word,
-    and another did in half of the turns or more. A person may do once what a machine had proposed."""
+def _player(game: Game, turns: Sequence[tuple[int, JsonValue]], agent: str) -> str:
+    """Who gave these replies: the agent that they are listed for, unless it never did next what a reply says,
+    to the word, and another did in half of the turns or more. A person may do once what a machine proposed.
+    """
     history = game.history()
     nexts = [(history[before], reply) for before, reply in turns if 0 <= before < len(history)]
     commands = [
@@ -50,10 +51,10 @@ def _player(game: Game, turns: Sequence[tuple[int, JsonValue]], listed: str) -> 
         if isinstance(action, dict) and (command := _command(action)) is not None
     ]
     authors = Counter(name for name, is_said in commands if is_said)
-    if not authors or listed in authors:
-        return listed
+    if not authors or agent in authors:
+        return agent
     ((name, turns_of_it),) = authors.most_common(1)
-    return name if 2 * turns_of_it >= len(commands) else listed
+    return name if 2 * turns_of_it >= len(commands) else agent
 
 
 def _command(action: Json) -> str | None:
