@@ -53,6 +53,11 @@ def is_utf8(text: str) -> bool:
     return not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
+def as_utf8(text: str) -> str:
+    """The text with what UTF-8 lacks escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def shortened(text: str, length: int) -> str:
     """Text of at most so many characters, with … where it was cut."""
     return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -8,6 +8,7 @@ from errno import EILSEQ
 from pathlib import Path
 
 from ...schemas import Quarantined
+from ...schemas.text import as_utf8
 from ..systems.base import walk
 from ..systems.registry import SYSTEMS, system_of
 from .archives import is_packed
@@ -84,8 +85,7 @@ def _check_name(path: Path) -> None:
 
 def unreadable_item(name: str, error: OSError) -> Quarantined:
     """The quarantine entry of a place called `name` that could not be read."""
-    source = name.encode("utf-8", "backslashreplace").decode()
-    return Quarantined(source=source, reason=f"cannot be read: {error.strerror or error}")
+    return Quarantined(source=as_utf8(name), reason=f"cannot be read: {error.strerror or error}")
 
 
 def unrecognised_reason(root: Path, system: str, name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...schemas import Quarantined
+from ...schemas.text import as_utf8
 from ..store import Store, execute, insert
 
 _NAMES = ("read_from", "source", "reason")
@@ -33,13 +34,13 @@ class Refusals:
 
     def look(self, place: str) -> None:
         """Note that all of a folder or archive, or a file, is looked through."""
-        self._places.update(_text(place) + end for end in (_END, "!"))
+        self._places.update(as_utf8(place) + end for end in (_END, "!"))
 
     def take(self, items: Iterable[Quarantined]) -> None:
         """Note what could not be opened."""
         for item in items:
-            source = _text(item.source)
-            self._rows.add((refusal_of(source), source, _text(item.reason)))
+            source = as_utf8(item.source)
+            self._rows.add((refusal_of(source), source, as_utf8(item.reason)))
 
     def keep(self, store: Store) -> None:
         """Have the quarantine show these, in place of what an earlier run could not open in these places."""
@@ -63,8 +64,3 @@ class Refusals:
                 )
             rows_by_name = [{**dict(zip(_NAMES, row, strict=True)), "line": None} for row in new]
             insert(connection, "quarantine", rows_by_name)
-
-
-def _text(name: str) -> str:
-    """A name as UTF-8 has it, other bytes escaped."""
-    return name.encode("utf-8", "backslashreplace").decode()

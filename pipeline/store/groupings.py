@@ -10,8 +10,8 @@ import duckdb
 
 from ...schemas import FIELDS
 from ..errors import UsageError
-from .connection import AMONG, constant, texts
-from .selection import NONE, day_of, tag_path
+from .connection import constant, texts
+from .selection import NONE, among, day_of, tag_path
 
 DAY = "day"
 """The day on which a trajectory began."""
@@ -35,12 +35,14 @@ def keys_of(connection: duckdb.DuckDBPyConnection, by: Iterable[str]) -> list[tu
     A value that only stands for a missing one (NONE), in a log too, is null.
     """
     tags = _tags(connection)
-    keys = [(name, _expression(name, tags)) for name in by]
-    for name, expression in keys:
+    keys = []
+    for name in by:
+        expression = _expression(name, tags)
         if expression is None:
             choices = ", ".join([*FIELDS, DAY, *sorted(tags)])
             raise UsageError(f"no trajectory has a field or a tag {name!r}, expected one of {choices}")
-    return [(name, expression) for name, expression in keys if expression is not None]
+        keys.append((name, expression))
+    return keys
 
 
 def condition_of(connection: duckdb.DuckDBPyConnection, wishes: Iterable[tuple[str, str]]) -> Condition:
@@ -57,10 +59,10 @@ def condition_of(connection: duckdb.DuckDBPyConnection, wishes: Iterable[tuple[s
     parameters: list[Any] = []
     for name, some in values.items():
         if expression := _expression(name, tags):
-            terms.append(f"coalesce({expression}, '{NONE}') {AMONG}")
+            terms.append(among(expression, some))
             parameters.append(texts(some))
         elif name in (outcomes := _outcomes(connection)):
-            terms.append(f"coalesce({_OUTCOME}, '{NONE}') {AMONG}")
+            terms.append(among(_OUTCOME, some))
             parameters += [name, texts({*some, *map(_as_number, some)})]
         else:
             choices = ", ".join([*FIELDS, DAY, *sorted(tags | outcomes)])

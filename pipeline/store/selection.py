@@ -53,7 +53,7 @@ class Selection:
     def where(self, table: str = "t") -> tuple[str, list[Any]]:
         """A condition on `trajectories` named `table`, with its parameters."""
         terms: list[tuple[str, list[Any]]] = [
-            (_among(f"{table}.{column}", choices), [texts(choices)])
+            (among(f"{table}.{column}", choices), [texts(choices)])
             for column in COLUMNS
             if (choices := getattr(self, column))
         ]
@@ -69,7 +69,7 @@ class Selection:
             values.setdefault(key, []).append(value)
         for key, some in values.items():
             tag = f"json_extract_string({table}.tags, ?)"
-            terms.append((_among(tag, some), [tag_path(key), texts(some)]))
+            terms.append((among(tag, some), [tag_path(key), texts(some)]))
         condition = " AND ".join(term for term, _ in terms) or "true"
         return condition, [parameter for _, parameters in terms for parameter in parameters]
 
@@ -78,6 +78,6 @@ class Selection:
         return self != Selection()
 
 
-def _among(value: str, choices: Collection[str]) -> str:
+def among(value: str, choices: Collection[str]) -> str:
     """SQL: whether a value is one of a parameter's."""
     return f"coalesce({value}, '{NONE}') {AMONG}" if NONE in choices else f"{value} {AMONG}"

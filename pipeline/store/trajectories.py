@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 
 from ...schemas import Event, Trajectory, canonical_json
+from ...schemas.text import shortened
 from ..errors import UsageError
 from .connection import dictionaries, execute
 from .database import Store
@@ -82,9 +83,8 @@ def line(event: Event) -> str:
         )
         parts = [f"{event.action.name}({arguments})"]
     text = ": ".join([*parts, *([event.text] if event.text else [])]).replace("\n", " ")
-    text = text if len(text) <= LINE else f"{text[: LINE - 1]}…"
     failure = f"  [failed: {event.error}]" if event.status == "failed" else ""
-    return f"{event.seq:>4}  {event.time or '':19}  {event.actor[:26]:26}  {text}{failure}"
+    return f"{event.seq:>4}  {event.time or '':19}  {event.actor[:26]:26}  {shortened(text, LINE)}{failure}"
 
 
 def result(trajectory: Trajectory, event: Event) -> str | None:

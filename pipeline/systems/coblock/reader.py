@@ -27,7 +27,7 @@ from . import export
 from . import world as blocks_world
 from .dependence import TaskType, task_type
 from .export import Game, Json
-from .replies import replies
+from .replies import Replies, replies
 from .siblings import siblings
 from .world import World
 
@@ -88,9 +88,10 @@ def _trajectory(path: Path, game: Game, options: ReadOptions, bad: list[str]) ->
     spec = {key: value for key, value in _spec(game).items() if isinstance(value, str)}
     agents = export.agents(game)
     _check_names([str(agent["name"]) for agent in agents], game)
-    team = _participants(game, agents)
+    machine_replies = replies(game)
+    team = _participants(agents, game.backend, {name for _, name in machine_replies})
     people = any(participant.kind == "human" for participant in team)
-    history = _History(game, [str(agent["name"]) for agent in agents], bad)
+    history = _History(game, [str(agent["name"]) for agent in agents], machine_replies, bad)
     events = (_start(game, agents, history.states), *history.events())
     own = spec | ({} if game.copy_of is None else {COPY: game.copy_of})
     checkpoint = game.session.get("prompt_checkpoint")
@@ -164,13 +165,12 @@ def _instance(game: Game) -> str | None:
     return game.session_id and f"session {game.session_id}"
 
 
-def _participants(game: Game, agents: list[Json]) -> tuple[Participant, ...]:
-    """Who took part: an agent with a person's role is a machine where it did what machines replied."""
-    machines = {name for _, name in replies(game)}
+def _participants(agents: list[Json], backend: str | None, machines: set[str]) -> tuple[Participant, ...]:
+    """Who took part: an agent with a person's role is a machine where it did what `machines` replied."""
     team = [
         Participant(name=str(agent["name"]), kind="human")
         if agent.get("role") == "human" and agent["name"] not in machines
-        else Participant(name=str(agent["name"]), kind="agent", model=game.backend)
+        else Participant(name=str(agent["name"]), kind="agent", model=backend)
         for agent in agents
     ]
     return (*team, Participant(name="environment", kind="environment"))
@@ -197,13 +197,13 @@ class _History:
 
     game: Game
     names: list[str]
+    replies: Replies
     bad: list[str]
 
     def __post_init__(self) -> None:
         self.states: Json = {}
         first = export.initial(self.game).get("initiablocks")
         self.world = World(blocks_world.blocks(first, f"record {self.game.record_id}: initiablocks"))
-        self.replies = replies(self.game)
 
     def events(self) -> Iterator[Event]:
         for number, item in enumerate(self.game.history()):
