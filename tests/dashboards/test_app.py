@@ -36,7 +36,7 @@ from coaudit.pipeline.report.tables import Number, Table, of_metric
 from coaudit.pipeline.report.transcript.pins import disagreements
 from coaudit.pipeline.store import Selection, Store, Workspace
 from coaudit.pipeline.store.connection import busy_error
-from coaudit.pipeline.store.selection import COLUMNS, NONE
+from coaudit.pipeline.store.queries.selection import COLUMNS, NONE
 from coaudit.schemas import Agreement, Metric
 from tests.conftest import ROOT
 from tests.pipeline.advise import games

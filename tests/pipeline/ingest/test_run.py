@@ -439,7 +439,7 @@ def test_a_kill_between_ledger_and_database_is_made_good_by_the_next_ingest(
 ) -> None:
     folder = session(tmp_path / "logs" / NAME)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("coaudit.pipeline.store.ledger.Ledger.append", _killed)
+        patch.setattr("coaudit.pipeline.store.ledgers.ledger.Ledger.append", _killed)
         take(store, folder)
     assert counts(take(store, folder)) == (1, 0, 0)
     before = document(store)
@@ -675,7 +675,7 @@ def test_an_ingest_leaves_nothing_for_the_next_command_to_derive(tmp_path: Path)
 
 def test_the_hidden_information_reaches_neither_units_nor_what_is_shown(tmp_path: Path, store: Store) -> None:
     from coaudit.pipeline import codebooks
-    from coaudit.pipeline.store import trajectories
+    from coaudit.pipeline.store.queries import trajectories
     from coaudit.pipeline.units import cut
 
     hidden = {"Preferences": ["Budget of $3,400"]}
