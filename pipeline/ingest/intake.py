@@ -292,6 +292,7 @@ class Intake:
             self._note(connection, note_end)
             self._derive(connection, ids, last=self._derives and position is None)
             release_memory(connection)
+        self.result.stored = self.result.trajectories, self.result.events
         self.result.quarantined.extend(item for item, _ in self._wrong)
         self._wrong = []
         self._n_released, self._n_noted = release_end, note_end
@@ -379,8 +380,8 @@ class Intake:
         late_ids: Collection[str],
     ) -> tuple[set[str], dict[str, Head]]:
         """The trajectories of a block that the store has just so, and those that have to be compared with
-        what it has, or with an earlier block's of the same id (`late_ids`). All others are new: they are added
-        to `fresh`, and counted."""
+        what it has, or with what an earlier block has under the same id (`late_ids`). All others are new:
+        they are added to `fresh`, and counted."""
         same: set[str] = set()
         again: dict[str, Head] = {}
         for head in block.heads:

@@ -117,6 +117,23 @@ def test_of_two_exports_of_one_session_the_last_counts_also_where_their_folder_w
     assert first[0]["agent_model"] == "m-1"
 
 
+def test_an_ingest_that_the_store_ends_says_what_it_had_stored(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session(tmp_path / "a" / NAME)
+    session(tmp_path / "b" / NAME)
+    commits: list[object] = []
+
+    def fault(what: str, *_: object) -> None:
+        commits.extend([what] * (what == "commit"))
+        if len(commits) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(disk, "fault", fault)
+    with pytest.raises(WriteError, match=r"No space .*; this run had stored 1 trajectory with \d+ events"):
+        take(store, tmp_path / "a", tmp_path / "b")
+
+
 def test_an_older_copy_of_a_session_takes_nothing_away(tmp_path: Path, store: Store) -> None:
     log = Log().say(AGENT, "One")
     log.folder(tmp_path / "old" / NAME)
