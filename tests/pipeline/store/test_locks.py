@@ -20,8 +20,8 @@ FULL = 'IO Error: Could not write file "/data/a": No space left'
             LOST,
         ),
         (
-            f'Unable to connect to Postgres at "dbname=db": {REFUSED}\n\tIs the server running on that host?\n\n'
-            "LINE 2: SELECT 1\n        ^",
+            f'Unable to connect to Postgres at "dbname=db": {REFUSED}\n\tIs the server running there?\n'
+            "\nLINE 2: SELECT 1\n        ^",
             REFUSED,
         ),
         ('Failed to commit: Failed to execute query "ROLLBACK":', "the connection is lost"),
