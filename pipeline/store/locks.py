@@ -88,10 +88,10 @@ def without_password(text: str) -> str:
 def reason(error: BaseException) -> str:
     """What an error says, on one line and without any password, nor the query that a catalog did not answer,
     which may be kilobytes long."""
-    text = without_password(" ".join(str(error).split()))
+    text = " ".join(str(error).split())
     if query := _QUERY.match(text):
         text = text[query.end() :] or "the connection is lost"
-    return _HINT.split(text)[0]
+    return without_password(_HINT.split(text)[0])
 
 
 _QUERY = re.compile(r'.*(?:execute query|prepare COPY|read from Postgres|Postgres at) ".*":\s*')

@@ -20,7 +20,7 @@ FULL = 'IO Error: Could not write file "/data/a": No space left'
             LOST,
         ),
         (
-            f'Unable to connect to Postgres at "dbname=db": {REFUSED}\n\tIs the server running there?\n'
+            f'Unable to connect to Postgres at "password=hush": {REFUSED}\n\tIs the server running there?\n'
             "\nLINE 2: SELECT 1\n        ^",
             REFUSED,
         ),
