@@ -20,14 +20,11 @@ LONGEST = 60
 """Characters of a name that are shown."""
 
 
-def left_out_notes(
-    tree: Tree, files: Sequence[Path], places: Sequence[Place], *, has_references: bool = False
-) -> Iterator[str]:
+def left_out_notes(tree: Tree, files: Sequence[Path], places: Sequence[Place]) -> Iterator[str]:
     """Notes on the files that no reader knows, hidden ones and archives aside, which are opened by
     themselves.
 
-    Files that are read with a source are not among them; references get a hint of their own, but where the
-    run was given some (`has_references`).
+    Files that are read with a source are not among them; references get a hint of their own.
     """
     visible = [path for path in files if not path.name.startswith(".") and not is_archive(path)]
     if not visible:
@@ -35,7 +32,7 @@ def left_out_notes(
     companions = {path for place in places for path in provenance.files_beside(place)}
     companions.update(other for path in files if is_archive(path) for other in companion_files(path))
     references = [path for path in visible if any(system.is_reference(path) for system in SYSTEMS.values())]
-    if references and not has_references:
+    if references:
         folder = tree.name_of(Path(os.path.commonpath([path.parent for path in references])))
         yield (
             f"{len(references)} reference{'s and recipes' if len(references) > 1 else ''} of tasks; "

@@ -49,8 +49,6 @@ class Plan:
     copy: bool
     """Whether the workspace keeps a copy of each."""
     progress: Progress | None
-    has_references: bool = False
-    """Whether the run was told where references lie."""
 
 
 def ingest(
@@ -74,7 +72,7 @@ def ingest(
         if not reference.exists():
             raise SourceError(f"{reference}: no such file or folder")
         _take_references(store, reference, copy or store.is_shared, result)
-    plan = Plan(options, system, copy, progress, reference is not None)
+    plan = Plan(options, system, copy, progress)
     refusals = Refusals()
     for item in paths:
         refusals.look(os.path.abspath(item))
@@ -209,8 +207,7 @@ def _ingest_tree(
     result.found += len(places)
     result.notes += link_notes(tree, others)
     if plan.system == "auto":
-        files = [path for path in others if not is_linked_folder(path)]
-        result.notes += left_out_notes(tree, files, places, has_references=plan.has_references)
+        result.notes += left_out_notes(tree, [path for path in others if not is_linked_folder(path)], places)
     intake = Intake(store, result, readers)
     announcer = Announcer(store, result, intake)
     readers.expect(sum(provenance.size(place) for place in places if announcer.is_new(place)))
