@@ -301,6 +301,13 @@ class Mapping(Model):
             return self.spans.at
         return next((path.partition("[]")[0] for _, path in self._event_paths() if "[]" in path), None)
 
+    @cached_property
+    def record_keys(self) -> set[str]:
+        """Keys of a record that paths in `[event]` begin with, beside the list of events."""
+        if self.messages is not None or self.spans is not None or self.events_at is None:
+            return set()
+        return {str(steps(path)[0]) for _, path in self._event_paths() if not self.is_inside(path)}
+
     @property
     def columns_of_names(self) -> set[str]:
         """Columns of a table that hold names and no amounts: of the session, its condition, who acts; and
