@@ -136,8 +136,8 @@ class Codebook(Model):
 
     @property
     def finding(self) -> str | None:
-        """The label that needs evidence, the positive one of two; None on a scale or of more names, where no
-        label says less than another."""
+        """The label that says that something is there, and needs evidence: the positive one of two. None on a
+        scale or of more labels, where none says less than another."""
         return self.positive if self.binary else None
 
     @property
