@@ -70,6 +70,14 @@ def test_parquet_holds_every_table_as_the_store_has_it(tmp_path: Path, store: St
     assert texts[2:8] == list(FORMULAS)
 
 
+def test_what_was_replaced_is_a_rating_and_none_that_counts(tmp_path: Path, store: Store) -> None:
+    rate(store, [verdict(NAME, 2, "initiative", "no")])
+    labels = {}
+    for path in export(store, tmp_path / "out", "parquet", ("ratings", "counted_ratings")):
+        labels[path.stem] = sorted(pl.read_parquet(path)["label"])
+    assert labels == {"ratings": ["no", "yes"], "counted_ratings": ["no"]}
+
+
 def test_csv_has_no_cell_that_a_spreadsheet_would_run(tmp_path: Path, store: Store) -> None:
     export(store, tmp_path / "out", "csv")
     for name in TABLES:
