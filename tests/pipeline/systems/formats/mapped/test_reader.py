@@ -227,6 +227,12 @@ kind = "note"
     assert [(e.time, e.kind) for e in found.events] == [("2026-02-03", "note"), ("2026-02-04", "note")]
 
 
+def test_a_list_or_object_is_a_tag_as_json_has_it(tmp_path: Path) -> None:
+    session = {**SESSION, "meta": {"model": "m", "group": ["b", True, {"c": None}]}}
+    found = one("mapped", write_lines(tmp_path / "a.jsonl", session), map=MAP)
+    assert found.tags == {"group": '["b",true,{"c":null}]'}
+
+
 def test_without_a_number_events_are_ordered_by_time(tmp_path: Path) -> None:
     late = [lines()[0], lines()[2], lines()[1], lines()[3]]
     found = one("mapped", write_lines(tmp_path / "a.jsonl", *late), map=FLAT.replace('seq = "n"', ""))
