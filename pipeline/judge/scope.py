@@ -28,6 +28,13 @@ HELD = 5_000
 Say = Callable[[str], None]
 
 
+def has_units(store: Store, book: Codebook) -> bool:
+    """Whether the store holds anything that a codebook is asked of."""
+    query = "SELECT count(*) FROM (SELECT 1 FROM codebook_units WHERE codebook = ? LIMIT 1)"
+    with store.reading() as connection:
+        return first_row(connection, query, [book.name]) == (1,)
+
+
 @dataclass(frozen=True)
 class Scope:
     """Which units are rated."""

@@ -244,9 +244,18 @@ def test_an_event_that_is_known_from_live_traffic_only_is_no_event_of_the_log(tm
     [
         ({"type": "remark"}, "type must be one of trajectory, event, outcome, state, got 'remark'"),
         ({}, "type must be one of"),
-        ({**HELLO, "trajectory": "run-9"}, "event of trajectory 'run-9', of which no line came before"),
-        ({**HELLO, "trajectory": None}, "event of trajectory None, of which no line came before"),
-        ({**HELLO, "trajectory": ["run-1"]}, "event of trajectory ['run-1'], of which no line came before"),
+        (
+            {**HELLO, "trajectory": "run-9"},
+            "event of trajectory 'run-9', whose head is on no line before that could be read",
+        ),
+        (
+            {**HELLO, "trajectory": None},
+            "event of trajectory None, whose head is on no line before that could be read",
+        ),
+        (
+            {**HELLO, "trajectory": ["run-1"]},
+            "event of trajectory ['run-1'], whose head is on no line before that could be read",
+        ),
         ({**HELLO, "actor": "mallory"}, "unknown actor 'mallory', expected one of bot, eve"),
         ({**HELLO, "kind": "song"}, "kind: Input should be 'start', 'message'"),
         ({**HELLO, "seq": -1}, "seq: Input should be greater than or equal to 0"),
