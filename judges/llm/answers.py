@@ -94,12 +94,12 @@ class Findings:
     @property
     def instruction(self) -> str:
         """What the prompt says about the answer."""
-        needed = f". `{self.codebook.finding}` needs at least one" if self.codebook.finding else ""
+        rule = f". `{self.codebook.finding}` needs at least one" if self.codebook.finding else ""
         lines = [
             "Answer with one JSON object and nothing else. It has one field for every code, in this order: "
             f"{', '.join(code.code for code in self.codebook.codes)}. The value of each is an object:",
             f'- "answer": {_quoted_list(self.codebook.answers)}',
-            '- "events": the numbers of the events that the answer rests on, [] where there is none' + needed,
+            '- "events": the numbers of the events that the answer rests on, [] where there is none' + rule,
             '- "quote": a few words, copied exactly from one of these events, "" where there are none',
         ]
         if self.codebook.finding:
@@ -150,8 +150,8 @@ class Findings:
             label = _label(self.codebook, finding.get("answer"))
         except ValueError as error:
             raise BadAnswer(f"{code}: {error}") from error
-        needed = self.codebook.finding
-        if label != needed and (needed or not finding.get("events")):
+        positive = self.codebook.finding
+        if label != positive and (positive or not finding.get("events")):
             return Verdict(code, label)
         cites = _cites(code, finding.get("events") or [])
         text = str(finding.get("quote") or "").strip()[:QUOTE_LENGTH]
