@@ -45,6 +45,14 @@ def load(name: str, folder: Path | None = None) -> Codebook:
     raise UnknownCodebookError(f"unknown codebook {name!r}, expected one of {', '.join(names(folder))}")
 
 
+def without_units(book: Codebook, where: Iterable[tuple[str, str]] = ()) -> str:
+    """A sentence that the store holds nothing to rate, with what it is limited to."""
+    limits = [f"it is asked of sessions with {book.scope} only"] if book.applies_to else []
+    limits += [f"--where {name}={value}" for name, value in where]
+    why = f" ({'; '.join(limits)})" if limits else ""
+    return f"codebook {book.name!r}: the store holds no unit of it{why}"
+
+
 def titles(rows: Iterable[tuple[str | None, str]]) -> dict[tuple[str | None, str], str]:
     """(Codebook, code) -> its name in a table: the code, behind its codebook where several have it."""
     codes = set(rows)

@@ -135,6 +135,12 @@ class Codebook(Model):
         return self.level == "nominal" and len(self.labels) == 2
 
     @property
+    def finding(self) -> str | None:
+        """The label that says that something is there, and needs evidence: the positive one of two. None on a
+        scale or of more labels, where none says less than another."""
+        return self.positive if self.binary else None
+
+    @property
     def answers(self) -> tuple[str, ...]:
         """Everything a rater may answer: the labels, and `unclear`."""
         return self.labels if UNCLEAR in self.labels else (*self.labels, UNCLEAR)

@@ -231,7 +231,7 @@ def _meaning(book: Codebook, code: Code, label: str) -> str:
     if label == UNCLEAR and UNCLEAR not in book.labels:
         return "It can't be told from what is shown"
     scale = [line for line in code.counts if line.startswith(f"{label}:")]
-    return scale[0] if scale else (code.definition if label == book.positive else f"{code.name}: {label}")
+    return scale[0] if scale else (code.definition if label == book.finding else f"{code.name}: {label}")
 
 
 def _definitions(parent: Element, book: Codebook) -> None:

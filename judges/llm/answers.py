@@ -94,27 +94,31 @@ class Findings:
     @property
     def instruction(self) -> str:
         """What the prompt says about the answer."""
-        return (
+        rule = f". `{self.codebook.finding}` needs at least one" if self.codebook.finding else ""
+        lines = [
             "Answer with one JSON object and nothing else. It has one field for every code, in this order: "
-            f"{', '.join(code.code for code in self.codebook.codes)}. The value of each is an object:\n"
-            f'- "answer": {_quoted_list(self.codebook.answers)}\n'
-            '- "events": the numbers of the events that the answer rests on, [] where there is none. '
-            f"`{self.codebook.positive}` needs at least one\n"
-            '- "quote": a few words, copied exactly from one of these events, "" where there are none\n'
-            '- "source": "model" for the language model, "scaffolding", "both", or ""'
-        )
+            f"{', '.join(code.code for code in self.codebook.codes)}. The value of each is an object:",
+            f'- "answer": {_quoted_list(self.codebook.answers)}',
+            '- "events": the numbers of the events that the answer rests on, [] where there is none' + rule,
+            '- "quote": a few words, copied exactly from one of these events, "" where there are none',
+        ]
+        if self.codebook.finding:
+            lines.append('- "source": "model" for the language model, "scaffolding", "both", or ""')
+        return "\n".join(lines)
 
     def form(self) -> Form:
         """One schema for a codebook, whatever the trajectory, so that a server compiles it once."""
+        fields: dict[str, Any] = {
+            "answer": {"type": "string", "enum": list(self.codebook.answers)},
+            "events": {"type": "array", "items": EVENT, "maxItems": MOST_CITED},
+            "quote": {"type": "string", "maxLength": QUOTE_LENGTH},
+        }
+        if self.codebook.finding:
+            fields["source"] = {"type": "string", "enum": ["", *get_args(ErrorSource)]}
         finding = {
             "type": "object",
-            "properties": {
-                "answer": {"type": "string", "enum": list(self.codebook.answers)},
-                "events": {"type": "array", "items": EVENT, "maxItems": MOST_CITED},
-                "quote": {"type": "string", "maxLength": QUOTE_LENGTH},
-                "source": {"type": "string", "enum": ["", *get_args(ErrorSource)]},
-            },
-            "required": ["answer", "events", "quote", "source"],
+            "properties": fields,
+            "required": list(fields),
             "additionalProperties": False,
         }
         codes = [code.code for code in self.codebook.codes]
@@ -146,7 +150,8 @@ class Findings:
             label = _label(self.codebook, finding.get("answer"))
         except ValueError as error:
             raise BadAnswer(f"{code}: {error}") from error
-        if label != self.codebook.positive:
+        positive = self.codebook.finding
+        if label != positive and (positive or not finding.get("events")):
             return Verdict(code, label)
         cites = _cites(code, finding.get("events") or [])
         text = str(finding.get("quote") or "").strip()[:QUOTE_LENGTH]

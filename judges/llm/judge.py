@@ -134,7 +134,7 @@ class LLMJudge:
         if len(verdicts) == 1:
             return verdicts[0]
         by_code = zip(*verdicts, strict=True)
-        return [united_verdict(list(one), self.codebook.positive) for one in by_code]
+        return [united_verdict(list(one), self.codebook.finding) for one in by_code]
 
     @cached_property
     def _system(self) -> Message:
@@ -255,15 +255,25 @@ def windows(events: Sequence[Event], case: Case, context: Context, room: int) ->
         start = back
 
 
-def united_verdict(verdicts: Sequence[Verdict], positive: str) -> Verdict:
-    """One code over the windows: present wins with all that it cites, then an error, then unclear."""
-    present = [v for v in verdicts if v.label == positive]
+def united_verdict(verdicts: Sequence[Verdict], positive: str | None) -> Verdict:
+    """One code over the windows: present wins with all that it cites, then an error, then unclear.
+
+    Without a label that says that something is there (`positive` None: a scale, more than two names), a whole
+    has the label on which all its windows agree; labels that differ make none, which is an error.
+    """
+    present = [v for v in verdicts if v.label == positive] if positive is not None else []
     if present:
         cites = tuple(dict.fromkeys(seq for v in present for seq in v.cites))
         first = present[0]
         return Verdict(first.code, positive, None, cites, first.quote, first.error_source)
     errors = [v for v in verdicts if v.error is not None]
     unclear = [v for v in verdicts if v.label == UNCLEAR]
+    labels = dict.fromkeys(v.label for v in verdicts)
+    if positive is None and not errors and len(labels) > 1:
+        parts = (
+            f"its {len(verdicts)} windows were given {', '.join(map(str, labels))}, which make no one label"
+        )
+        return Verdict(verdicts[0].code, error=f"too long for one question: {parts}")
     return (errors or unclear or list(verdicts))[0]
 
 

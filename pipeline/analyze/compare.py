@@ -127,6 +127,23 @@ def ungrouped(store: Store, by: str, *, only: Selection | None = None) -> tuple[
     return without, total
 
 
+def uncompared_codebooks(store: Store, *, only: Selection | None = None) -> list[str]:
+    """Codebooks on parts of trajectories, such as utterances, whose ratings are neither compared nor behind a
+    metric: on a scale, with more than two labels, or without a label by people."""
+    where, values = (only or Selection()).where()
+    query = f"""
+        SELECT codebook, bool_or(rater_kind = 'human' OR rater = ?) FROM counted_ratings
+        WHERE unit_kind <> 'trajectory'
+            AND trajectory_id IN (SELECT t.id FROM trajectories t WHERE {where})
+        GROUP BY codebook
+    """
+    with store.reading() as connection:
+        has_people = dict(execute(connection, query, [GOLD, *values]).fetchall())
+    books = {book.name: book for book in chosen_books(store, ())}
+    rest = (has_people.keys() & books.keys()) - set(CODEBOOKS.values())
+    return sorted(name for name in rest if not (books[name].binary and has_people[name]))
+
+
 def crowd_metrics(store: Store) -> dict[str, int]:
     """Metric -> size of the crowd that rated for it: by one of these people it is compared only if asked
     for."""

@@ -109,7 +109,7 @@ def _new_sample(store: Store, wish: Wish, books: Sequence[Codebook]) -> samples.
         for book in books:
             frame = _frame(connection, book, wish)
             if not frame:
-                raise UsageError(_empty_frame_error(book, wish))
+                raise UsageError(codebooks.without_units(book, wish.where))
             if wish.method == samples.ADJUDICATION:
                 frame = _disputed_rows(connection, book, frame)
             corpus[book.name] = len(frame)
@@ -137,13 +137,6 @@ def _new_sample(store: Store, wish: Wish, books: Sequence[Codebook]) -> samples.
         coaudit=samples.this_version(),
     )
     return samples.Sample(design=design, units=tuple(sample_units), frames=tuple(frames))
-
-
-def _empty_frame_error(book: Codebook, wish: Wish) -> str:
-    limits = [f"it is asked of sessions with {book.scope} only"] if book.applies_to else []
-    limits += [f"--where {name}={value}" for name, value in wish.where]
-    why = f" ({'; '.join(limits)})" if limits else ""
-    return f"codebook {book.name!r}: the store holds no unit of it{why}"
 
 
 def _fits(design: samples.Design, wish: Wish) -> bool:

@@ -18,7 +18,7 @@ from ..analyze import compare as comparing
 from ..analyze import people
 from ..analyze import rates as estimating
 from ..analyze import validate as validating
-from ..analyze.matrix import group_name
+from ..analyze.matrix import chosen_books, group_name
 from ..errors import UsageError
 from ..report.trust import open_answers
 from .console import (
@@ -128,8 +128,15 @@ def rates(
     if json:
         emit_rows(row.model_dump() for row in rows)
         return
+    scales = [book.name for book in chosen_books(store(ctx), codebook or []) if not book.binary]
+    if scales and (codebook or not rows):
+        say(
+            f"no rates for {', '.join(scales)}: they are of codebooks with two labels (of other codebooks on "
+            "whole trajectories, `compare` has shares and means)"
+        )
     if not rows:
-        say(f"no codebook with two labels is rated yet: {_FIRST}")
+        if not scales:
+            say(f"no codebook with two labels is rated yet: {_FIRST}")
         return
     open_ = open_answers(rows)
     columns = ["code", "of", "judge", "judge's", "rate", "95 %", "estimator"]
@@ -182,6 +189,11 @@ def compare(
         tell(row["statement"])
     if without:
         say(f"{without} of {every} trajectories have no {by}: they are in no group")
+    if names := comparing.uncompared_codebooks(here, only=only):
+        say(
+            f"not compared: {', '.join(names)}. Of codebooks on parts of trajectories, only those with two "
+            "labels and labels by people are"
+        )
     crowds = comparing.crowd_metrics(here) if rater is None else {}
     for name, count in crowds.items():
         say(f"{name}: {count} people rated a few units each: `--rater NAME` compares by one of them")

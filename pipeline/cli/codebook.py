@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from ...judges.llm.answers import answer_of
 from ...judges.llm.prompts import rubric
+from ...schemas import Code
 from ...schemas.text import count_of
 from .. import codebooks
 from ..errors import CoauditError, UsageError
@@ -77,8 +79,18 @@ def show_codebook(
             tell(f"asked of sessions with {book.scope}")
         tell(*book.question.strip().split("\n"), *book.guidance.strip().split("\n"))
         for code in book.codes:
-            lines = code.definition.strip().split("\n")
-            tell("", f"{code.code}  {code.name}", *(f"    {line}" for line in lines))
+            tell("", f"{code.code}  {code.name}", *(f"    {line}" for line in _lines(code)))
+
+
+def _lines(code: Code) -> Iterator[str]:
+    """What raters read of a code."""
+    yield from code.definition.strip().split("\n")
+    yield from (f"counts: {one}" for one in code.counts)
+    yield from (f"does not count: {one}" for one in code.does_not_count)
+    for example in code.examples:
+        reply = "" if example.reply is None else f" → {example.reply}"
+        why = "" if example.why is None else f" ({example.why})"
+        yield f"{example.label}: {example.text}{reply}{why}"
 
 
 @codebook_app.command("check")

@@ -14,6 +14,7 @@ from ...judges.clients.arguments import arguments
 from ...judges.clients.engine import IN_FLIGHT, Engine
 from ...schemas.codebook import ContextKind
 from ...schemas.text import count_of, visible
+from .. import codebooks
 from ..errors import CoauditError, UsageError
 from ..judge import Scope, Summary, embedded, jury, run
 from ..judge import scope as judging
@@ -222,6 +223,10 @@ def _with_model(store: Store, scope: Scope, model: Model, engine: Engine, *, yes
     except run.Incomplete as error:
         report(error.summary, json)
         raise
+    if not (summary.rated or summary.already or summary.errors):
+        for book in scope.books:
+            if not judging.has_units(store, book):
+                say(codebooks.without_units(book))
     report(summary, json)
 
 

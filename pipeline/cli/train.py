@@ -47,7 +47,7 @@ def train(
             str(row.n),
             str(row.trajectories),
             row.held_out or "",
-            ", ".join(f"{label} {count}" for label, count in sorted(row.labels.items())),
+            ", ".join(f"{label} {count}" for label, count in row.labels.items()),
             row.reason or "",
         ]
         for row in result.rows

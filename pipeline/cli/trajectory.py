@@ -71,6 +71,6 @@ def show(trajectory: Trajectory) -> None:
         if result := trajectories.result(trajectory, event):
             tell(f"{'':>6}→ {result}")
     for outcome in trajectory.outcomes:
-        value = outcome.text if outcome.value is None else number(outcome.value)
+        value = (outcome.text or outcome.reason or "–") if outcome.value is None else number(outcome.value)
         remark = f" (inferred: {outcome.inferred})" if outcome.inferred else ""
-        tell(f"{outcome.name}: {outcome.reason if value is None else value}{remark}")
+        tell(f"{outcome.name}: {value}{remark}")

@@ -19,6 +19,7 @@ from ..store import Store, constants
 from ..store.connection import register_table
 from ..store.ledgers import ledger
 from ..systems.formats.fields.values import moment
+from .labels import plain
 
 AHEAD = timedelta(minutes=5)
 """How far another machine's clock may be ahead of ours."""
@@ -130,6 +131,8 @@ class Checker:
             values["rater"] = name.strip()
         if values.get("created") is not None:
             values["created"] = moment(values["created"])
+        if isinstance(values.get("label"), (int, float)):
+            values["label"] = plain(values["label"])
         _check_numbers(values)
         rating = Rating.model_validate({"rater_kind": "human", **values})
         _check_amounts(rating)

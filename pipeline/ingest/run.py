@@ -13,6 +13,7 @@ from ...schemas.text import count_of
 from ..errors import SourceError, StoreError
 from ..store import Store
 from ..systems import ReadOptions
+from ..systems.formats.mapped.unused import unused_paths
 from . import forgetting
 from . import sources as provenance
 from .announcer import Announcer, source_of
@@ -177,11 +178,12 @@ def _has_logs(folder: Path, system: str) -> bool:
 
 
 def _read_tree(tree: Tree, options: ReadOptions, system: str) -> Iterator[Trajectory | Quarantined]:
-    empty = True
-    for path, name in discover(tree.root, system):
-        empty = False
-        yield from provenance.read(Place(path, tree.name_of(path), name), options)
-    if empty:
+    places = [Place(path, tree.name_of(path), name) for path, name in discover(tree.root, system)]
+    for note in _unused_paths(tree, places, options):
+        yield Quarantined(source=tree.name, reason=note.removeprefix(f"{tree.name}: "))
+    for place in places:
+        yield from provenance.read(place, options)
+    if not places:
         yield Quarantined(source=tree.name, reason=unrecognised_reason(tree.root, system, tree.name))
 
 
@@ -214,7 +216,9 @@ def _ingest_tree(
         result.notes += left_out_notes(tree, left_out, places)
     intake = Intake(store, result, readers)
     announcer = Announcer(store, result, intake)
-    readers.expect(sum(provenance.size(place) for place in places if announcer.is_new(place)))
+    new = [place for place in places if announcer.is_new(place)]
+    result.notes += _unused_paths(tree, new, plan.options)
+    readers.expect(sum(map(provenance.size, new)))
     for index, place in enumerate(places):
         if plan.progress:
             plan.progress(place.name, index, len(places))
@@ -228,6 +232,13 @@ def _ingest_tree(
     intake.leave_out(excluded)
     result.forgotten.update(excluded)
     return refused
+
+
+def _unused_paths(tree: Tree, places: Sequence[Place], options: ReadOptions) -> Iterator[str]:
+    """A note on what the mapping of logs looks for and no place has."""
+    files = [place.path for place in places if place.system == "mapped"]
+    if files and (note := unused_paths(files, options.map)):
+        yield f"{tree.name}: {note}"
 
 
 def _reference_folders(store: Store) -> set[Path]:

@@ -14,7 +14,7 @@ from typing import Any
 from ...schemas import Codebook, Rating, Trajectory, Unit, canonical_json
 from ...schemas.codebook import ContextKind
 from .. import codebooks
-from ..store import Selection, Store, constants, dictionaries
+from ..store import Selection, Store, constants, dictionaries, first_row
 from ..store.ledgers import samples
 from ..store.queries.groupings import selection_of
 from ..units import cut
@@ -26,6 +26,13 @@ BATCH = 100
 HELD = 5_000
 """Events that are in memory at a time, unless a single trajectory has more."""
 Say = Callable[[str], None]
+
+
+def has_units(store: Store, book: Codebook) -> bool:
+    """Whether the store holds anything that a codebook is asked of."""
+    query = "SELECT count(*) FROM (SELECT 1 FROM codebook_units WHERE codebook = ? LIMIT 1)"
+    with store.reading() as connection:
+        return first_row(connection, query, [book.name]) == (1,)
 
 
 @dataclass(frozen=True)

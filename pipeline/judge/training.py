@@ -93,13 +93,12 @@ def train(store: Store, book: Codebook, rater: str | None, out: Path | None) -> 
 
 
 def _result(book: Codebook, code: str, examples: list[Example], fit: Fit | None) -> LearningResult:
-    counts = Counter(example.label for example in examples)
+    by_label = Counter(example.label for example in examples)
+    counts = {label: by_label[label] for label in book.answers if label in by_label}
     n, trajectories = len(examples), len({example.trajectory for example in examples})
     if fit is None:
         reason = why_nothing(examples)
-        return LearningResult(
-            code, None, None, None, n, trajectories, None, dict(counts), reason, learnt=False
-        )
+        return LearningResult(code, None, None, None, n, trajectories, None, counts, reason, learnt=False)
     from ...annotation.statistics.agreement import agreement
 
     coefficient = "cohen_kappa" if book.level == "nominal" else "cohen_kappa_quadratic"
@@ -112,7 +111,7 @@ def _result(book: Codebook, code: str, examples: list[Example], fit: Fit | None)
         n,
         trajectories,
         fit.held_out,
-        dict(counts),
+        counts,
         kappa.reason,
     )
 

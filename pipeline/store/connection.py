@@ -28,7 +28,7 @@ Row = Mapping[str, Any]
 """A row of a table, by column name."""
 Reading = Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]]
 """Opens a connection that reads."""
-VERSION = 15
+VERSION = 16
 """Version of the tables: a database of an older one is rebuilt, one from a newer coaudit is refused."""
 PATIENCE = 30.0
 """Seconds for which opening is tried again while another process or thread writes."""

@@ -28,13 +28,14 @@ TABLES = (
     "outcomes",
     "units",
     "ratings",
+    "counted_ratings",
     "measures",
     "samples",
 )
 FORMATS = ("parquet", "csv", "jsonl")
 AT_ONCE = 5_000
 """Events that are in memory at a time, unless a single trajectory has more."""
-_ORDER = {"measures": " ORDER BY ALL"}
+_ORDER = {"measures": " ORDER BY ALL", "counted_ratings": " ORDER BY ledger, line"}
 """How tables are ordered whose rows come in no fixed order: two exports of one state are the same."""
 _REQUIRED_FIELDS = {name for name, field in Event.model_fields.items() if field.is_required()}
 _DEFAULTS: tuple[object, ...] = (None, 0, False, {}, ())

@@ -1,9 +1,11 @@
 -- What the dashboard and the report show beyond metrics.
 
--- One row a whole trajectory, code and rater: 1 present, 0 absent, NULL unclear or error.
+-- One row a whole trajectory, code and rater: 1 present, 0 absent, NULL unclear or error, or where labels say
+-- neither (a scale, more than two).
 CREATE OR REPLACE VIEW findings AS
 SELECT c.trajectory_id, c.codebook, c.code, c.category, c.rater, c.rater_kind, c.label, c.error,
-    CASE WHEN c.label = c.positive THEN 1 WHEN list_contains(b.labels, c.label) THEN 0 END AS present,
+    CASE WHEN c.label = c.positive THEN 1
+        WHEN c.positive IS NOT NULL AND list_contains(b.labels, c.label) THEN 0 END AS present,
     c.error_source, c.cites, c.rationale, c.quote, c.probability, c.created
 FROM counted_ratings c JOIN codebooks b ON b.name = c.codebook AND b.code = c.code
 WHERE c.unit_kind = 'trajectory';

@@ -71,7 +71,8 @@ def codes(book: Codebook) -> list[Row]:
     """The rows of `codebooks`: one for each code."""
     categories = {category.category: category.name for category in book.categories}
     head = {
-        **fields_of(book, ("name", "version", "title", "unit", "level", "positive")),
+        **fields_of(book, ("name", "version", "title", "unit", "level")),
+        "positive": book.finding,
         "labels": list(book.labels),
     }
     return [

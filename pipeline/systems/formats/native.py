@@ -148,7 +148,9 @@ def _add_line(
     elif kind in ("event", "outcome"):
         name = rest.pop("trajectory", None)
         if not isinstance(name, str) or name not in growing:
-            raise ValueError(f"{kind} of trajectory {name!r}, of which no line came before")
+            raise ValueError(
+                f"{kind} of trajectory {name!r}, whose head is on no line before that could be read"
+            )
         if kind == "event":
             growing[name].add_event(rest)
         else:

@@ -253,6 +253,33 @@ def test_an_error_in_one_window_is_not_an_absent_in_all() -> None:
     assert united_verdict([Verdict("C.1", "absent"), Verdict("C.1", "unclear")], "present").label == "unclear"
 
 
+def test_labels_of_a_scale_that_differ_between_windows_make_no_label_of_the_whole() -> None:
+    low, high = Verdict("clear", "1"), Verdict("clear", "4", cites=(2,))
+    assert united_verdict([high, Verdict("clear", "4")], None) == high
+    assert united_verdict([high, low], None).error == (
+        "too long for one question: its 2 windows were given 4, 1, which make no one label"
+    )
+    assert united_verdict([high, Verdict("clear", error="broken")], None).error == "broken"
+
+
+def scale_verdict(**finding: object) -> Verdict:
+    codes = [code.model_copy(update={"code": name}) for code in FAILURES.codes[:1] for name in "ab"]
+    book = FAILURES.model_copy(
+        update={"level": "ordinal", "labels": ("1", "2", "3"), "codes": tuple(codes), "categories": ()}
+    )
+    form = Findings(book)
+    assert "needs at least one" not in form.instruction and "scaffolding" not in form.instruction
+    answer = json.dumps({"a": {"answer": "2"}, "b": finding})
+    return form.parse(Reply(answer), LOG.events)[1]
+
+
+@pytest.mark.parametrize("label", ["1", "2", "3"])
+def test_no_label_of_a_scale_needs_evidence_more_than_another(label: str) -> None:
+    assert scale_verdict(answer=label, events=[]) == Verdict("b", label)
+    assert scale_verdict(answer=label, events=[3], quote="See you").cites == (3,)
+    assert scale_verdict(answer=label, events=[9]).error is not None
+
+
 def test_one_code_is_a_choice_and_several_are_findings() -> None:
     assert isinstance(answer_of(INITIATIVE), Choice)
     assert isinstance(answer_of(FAILURES), Findings)

@@ -74,6 +74,44 @@ def test_a_code_of_utterances_that_people_labelled_is_compared_as_rates_tells_it
     assert (row["first"], row["second"]) == (told["a"].rate, told["b"].rate) == (0.5, 0.5)
 
 
+def test_codebooks_on_parts_of_trajectories_that_are_not_compared_are_named(
+    coaudit: Coaudit, workspace: Path, tmp_path: Path
+) -> None:
+    lines = [line for number in range(4) for line in session(number, "ab"[number % 2], {})]
+    coaudit("ingest", write_lines(tmp_path / "log.jsonl", lines))
+    (workspace / "codebooks").mkdir()
+    for name, unit in (("tone", "utterance"), ("grade", "trajectory")):
+        text = GRADE.replace('"grade"', f'"{name}"').replace('"trajectory"', f'"{unit}"')
+        (workspace / "codebooks" / f"{name}.toml").write_text(text, encoding="utf-8")
+    labels = [
+        verdict(f"s{number}", event, book, "2", rater_kind="human")
+        for number in range(4)
+        for book, event in (("tone", 0), ("grade", None))
+    ]
+    ratings = write_lines(tmp_path / "labels.jsonl", labels)
+    coaudit("ratings", "import", ratings)
+    assert "not compared: tone." in coaudit("compare", "--by", "condition").err
+    said = coaudit("rates", "--codebook", "tone").err
+    assert said.startswith("no rates for tone: they are of codebooks with two labels")
+
+
+def test_no_label_of_a_scale_is_a_finding(tmp_path: Path) -> None:
+    """The first of its labels was counted as one, as `present` is."""
+    store = made(tmp_path / "workspace")
+    take(store, write_lines(tmp_path / "log.jsonl", session(0, "a", {}) + session(1, "a", {})))
+    folder = store.workspace.codebooks
+    folder.mkdir()
+    (folder / "grade.toml").write_text(GRADE, encoding="utf-8")
+    faults = {"codebook": "failures", "code": "C.1"}
+    rate(store, [verdict("s0", None, "grade", "1"), verdict("s1", None, "grade", "4")])
+    rate(
+        store, [verdict("s0", None, label="present", **faults), verdict("s1", None, label="absent", **faults)]
+    )
+    with store.reading() as connection:
+        rows = connection.execute("SELECT code, label, present FROM findings ORDER BY ALL").fetchall()
+    assert rows == [("C.1", "absent", 0), ("C.1", "present", 1), ("grade", "1", None), ("grade", "4", None)]
+
+
 def test_statements_of_a_code_that_two_codebooks_have_say_of_which_they_are(tmp_path: Path) -> None:
     """Both read alike, down to the rater."""
     store = made(tmp_path / "workspace")

@@ -77,6 +77,13 @@ def test_texts_of_several_lines_are_shown_as_such(coaudit: Coaudit, workspace: P
     assert "\nM  Mode\n    The first line.\n    The second line.\n" in out
 
 
+def test_a_codebook_is_shown_with_what_counts_and_its_examples(coaudit: Coaudit) -> None:
+    out = coaudit("codebook", "show", "confirmation").out
+    assert "\n    counts: A refusal, also a refusal for now" in out
+    assert "\n    does not count: A question for a fact" in out
+    assert "\n    no: How many children will attend? → Twenty-three. (A good answer" in out
+
+
 def test_all_that_is_wrong_with_a_codebook_is_one_message_on_one_line(
     coaudit: Coaudit, workspace: Path
 ) -> None:

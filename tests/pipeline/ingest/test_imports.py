@@ -139,6 +139,17 @@ def test_lines_held_against_the_store_some_at_a_time_say_what_they_say_together(
     assert files == 2
 
 
+def test_a_label_on_a_scale_may_be_written_as_a_number(store: Store, tmp_path: Path) -> None:
+    lines = [
+        verdict(NAME, None, "related_work_quality", label, code="quality", rater=f"r{n}")  # type: ignore[arg-type]
+        for n, label in enumerate((4, 4.0, "4", 4.5, True))
+    ]
+    result = imports.ratings(store, write_lines(tmp_path / "numbers.jsonl", lines))
+    assert result.imported == 3
+    assert [one.reason.rpartition(", ")[2] for one in result.quarantined] == ["got '4.5'", "got 'true'"]
+    assert {row["label"] for row in rows(store, "FROM current_ratings")} == {"4"}
+
+
 def test_a_label_of_the_rest_that_the_codebook_lacks_stops_the_import(store: Store) -> None:
     given = [imports.RatingLine("labels.csv", 1, FULL[0], rest="fine")]
     with pytest.raises(SourceError, match=r"labels\.csv: \[constants\] rest: label must be one of yes, no"):

@@ -64,6 +64,7 @@ def open_questions(survey: Survey, guess: Guess) -> Iterator[str]:
     yield from _value_doubts(guess)
     yield from _score_doubts(survey, guess)
     yield from _row_doubts(survey, guess)
+    yield from _text_doubts(survey, guess)
     yield from _time_doubts(guess)
     yield from _conversation_doubts(survey, guess)
     yield from _rival_doubts(survey, guess)
@@ -131,6 +132,16 @@ def _row_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
             "rows of a session are read as one, without what is said of each row: "
             f"{', '.join(columns[:NAMED])}{' ...' if len(columns) > NAMED else ''}"
         )
+
+
+def _text_doubts(survey: Survey, guess: Guess) -> Iterator[str]:
+    if guess.shape in ("list", "table") and guess.event and "text" not in guess.event:
+        inside = f"{guess.at}[]." if guess.shape == "list" else ""
+        fields = [one for one in survey.paths.values() if one.path.startswith(inside) and is_sentence(one)]
+        fields = [one for one in fields if one.path not in guess.event.values()]
+        names = ", ".join(one.path for one in sorted(fields, key=lambda one: -one.mean_length)[:NAMED])
+        maybe = f"; it may be {names}" if names else ""
+        yield f"no field is known to hold what was said{maybe} ([event] text)"
 
 
 def _time_doubts(guess: Guess) -> Iterator[str]:

@@ -299,7 +299,14 @@ class Mapping(Model):
             return None if self.messages.each else self.messages.at
         if self.spans is not None:
             return self.spans.at
-        return next((path.partition("[]")[0] for _, path in self._event_paths() if "[]" in path), None)
+        return next((path.partition("[]")[0] for _, path in self.event_paths() if "[]" in path), None)
+
+    @cached_property
+    def record_keys(self) -> set[str]:
+        """Keys of a record that paths in `[event]` begin with, beside the list of events."""
+        if self.messages is not None or self.spans is not None or self.events_at is None:
+            return set()
+        return {str(steps(path)[0]) for _, path in self.event_paths() if not self.is_inside(path)}
 
     @property
     def columns_of_names(self) -> set[str]:
@@ -314,15 +321,15 @@ class Mapping(Model):
     def check(self) -> None:
         """ValueError for what the types alone cannot tell: `key: what is wrong`."""
         self._check_parts()
-        for key, path in (*self._head_paths(), *self._event_paths()):
+        for key, path in (*self.head_paths(), *self.score_paths(), *self.event_paths()):
             try:
                 steps(path)
             except ValueError as error:
                 raise ValueError(f"{key}: {error}") from error
-        for key, path in self._head_paths():
+        for key, path in (*self.head_paths(), *self.score_paths()):
             if "[]" in path:
                 raise ValueError(f"{key}: a session has one value here, but {path!r} is a list")
-        for key, path in self._event_paths():
+        for key, path in self.event_paths():
             at, more, rest = path.partition("[]")
             if more and (at != self.events_at or "[]" in rest):
                 raise ValueError(f"{key}: events are in {self.events_at!r}, but {path!r} leads elsewhere")
@@ -396,7 +403,8 @@ class Mapping(Model):
         patterns = self.turns.pattern if self.turns else None
         yield from [patterns] if isinstance(patterns, str) else patterns or []
 
-    def _head_paths(self) -> Iterator[tuple[str, str]]:
+    def head_paths(self) -> Iterator[tuple[str, str]]:
+        """(key, path) of what holds for a whole session."""
         for name, path in self.trajectory.model_dump(exclude_none=True).items():
             yield from ((f"trajectory.{name}", one) for one in as_list(path))
         if self.messages is not None:
@@ -406,10 +414,17 @@ class Mapping(Model):
             for name, path in getattr(self, table).items():
                 yield f"{table}.{name}", path
         if self.scores is not None:
-            paths = (self.scores.at, self.scores.name, *as_list(self.scores.value), *self.scores.skip)
-            yield from (("scores", path) for path in paths)
+            yield "scores.at", self.scores.at
 
-    def _event_paths(self) -> Iterator[tuple[str, str]]:
+    def score_paths(self) -> Iterator[tuple[str, str]]:
+        """(key, path) of what is looked for in a score."""
+        if self.scores is not None:
+            yield "scores.name", self.scores.name
+            yield from (("scores.value", path) for path in as_list(self.scores.value))
+            yield from (("scores.skip", path) for path in self.scores.skip)
+
+    def event_paths(self) -> Iterator[tuple[str, str]]:
+        """(key, path) of what is looked for in an event or span, and of what rules look at."""
         for name, path in self.event.model_dump(exclude_none=True).items():
             yield from ((f"event.{name}", one) for one in as_list(path))
         if self.spans is not None:

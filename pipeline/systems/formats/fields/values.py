@@ -144,7 +144,9 @@ def expect_text(value: Any, where: str) -> str | None:
 
 
 def tag(value: Any) -> str:
-    """Any value as a text; true and false as JSON has them."""
+    """Any value as a text; true, false, lists and objects as JSON has them."""
+    if isinstance(value, (dict, list)):
+        return canonical_json(value)
     return value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
 
 

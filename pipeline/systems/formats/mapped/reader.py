@@ -169,6 +169,8 @@ def _sessions_of_record(
         reason = f"{at}: expected a list of events, got {describe(events)}"
         yield Quarantined(source=sessions.source, line=number, reason=reason)
         return
+    if beside := {key: record[key] for key in sessions.mapping.record_keys & record.keys()}:
+        events = [{**beside, **event} if isinstance(event, dict) else event for event in events]
     items = list(enumerate(events))
     if sessions.mapping.messages is not None:
         items = sessions.select(items)

@@ -71,6 +71,14 @@ def test_parquet_holds_every_table_as_the_store_has_it(tmp_path: Path, store: St
     assert texts[2:8] == list(FORMULAS)
 
 
+def test_what_was_replaced_is_a_rating_and_none_that_counts(tmp_path: Path, store: Store) -> None:
+    rate(store, [verdict(NAME, 2, "initiative", "no")])
+    labels = {}
+    for path in export(store, tmp_path / "out", "parquet", ("ratings", "counted_ratings")):
+        labels[path.stem] = sorted(pl.read_parquet(path)["label"])
+    assert labels == {"ratings": ["no", "yes"], "counted_ratings": ["no"]}
+
+
 def test_csv_has_no_cell_that_a_spreadsheet_would_run(tmp_path: Path, store: Store) -> None:
     export(store, tmp_path / "out", "csv")
     for name in TABLES:
@@ -237,9 +245,18 @@ def test_an_event_that_is_known_from_live_traffic_only_is_no_event_of_the_log(tm
     [
         ({"type": "remark"}, "type must be one of trajectory, event, outcome, state, got 'remark'"),
         ({}, "type must be one of"),
-        ({**HELLO, "trajectory": "run-9"}, "event of trajectory 'run-9', of which no line came before"),
-        ({**HELLO, "trajectory": None}, "event of trajectory None, of which no line came before"),
-        ({**HELLO, "trajectory": ["run-1"]}, "event of trajectory ['run-1'], of which no line came before"),
+        (
+            {**HELLO, "trajectory": "run-9"},
+            "event of trajectory 'run-9', whose head is on no line before that could be read",
+        ),
+        (
+            {**HELLO, "trajectory": None},
+            "event of trajectory None, whose head is on no line before that could be read",
+        ),
+        (
+            {**HELLO, "trajectory": ["run-1"]},
+            "event of trajectory ['run-1'], whose head is on no line before that could be read",
+        ),
         ({**HELLO, "actor": "mallory"}, "unknown actor 'mallory', expected one of bot, eve"),
         ({**HELLO, "kind": "song"}, "kind: Input should be 'start', 'message'"),
         ({**HELLO, "seq": -1}, "seq: Input should be greater than or equal to 0"),

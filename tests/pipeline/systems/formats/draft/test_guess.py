@@ -424,6 +424,19 @@ def test_calls_beside_what_is_said_have_the_results_that_name_them(tmp_path: Pat
     )
 
 
+def test_a_draft_that_reads_nobodys_words_says_so_and_where_they_may_stand(tmp_path: Path) -> None:
+    log = [
+        {"role": role, "said": {"de": sentence(n)}, "tool": None if n % 2 else "look"}
+        for n, role in enumerate(("user", "agent") * 3)
+    ]
+    path = write_lines(tmp_path / "a.jsonl", *({"id": f"s{n}", "log": log} for n in range(3)))
+    made = draft(path)
+    assert "text" not in made.guess.event
+    assert "no field is known to hold what was said; it may be log[].said.de ([event] text)" in list(
+        open_questions(made.survey, made.guess)
+    )
+
+
 def test_what_was_said_is_known_by_its_words_where_its_name_tells_nothing(tmp_path: Path) -> None:
     log = tmp_path / "export.csv"
     rows = [f"P{n // 4};{('H', 'AI')[n % 2]};what number {n} says;{n // 4 % 2}" for n in range(24)]

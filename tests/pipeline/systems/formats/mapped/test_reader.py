@@ -209,6 +209,30 @@ def test_interleaved_late_and_repeated_lines_come_out_in_order_and_once(tmp_path
     assert all(outline(t.events) == EXPECTED for t in found)
 
 
+def test_a_path_beside_the_list_of_events_leads_into_the_record_where_the_event_has_no_such_field(
+    tmp_path: Path,
+) -> None:
+    events = [{"role": "user", "text": "Ulm?"}, {"role": "agent", "text": "Yes.", "day": "2026-02-04"}]
+    path = write_lines(tmp_path / "a.jsonl", {"day": "2026-02-03", "meta": {"mode": "dry"}, "log": events})
+    text = """
+[event]
+role = "log[].role"
+text = "log[].text"
+time = "day"
+[[kinds]]
+where = { "meta.mode" = "dry" }
+kind = "note"
+"""
+    found = one("mapped", path, map=text)
+    assert [(e.time, e.kind) for e in found.events] == [("2026-02-03", "note"), ("2026-02-04", "note")]
+
+
+def test_a_list_or_object_is_a_tag_as_json_has_it(tmp_path: Path) -> None:
+    session = {**SESSION, "meta": {"model": "m", "group": ["b", True, {"c": None}]}}
+    found = one("mapped", write_lines(tmp_path / "a.jsonl", session), map=MAP)
+    assert found.tags == {"group": '["b",true,{"c":null}]'}
+
+
 def test_without_a_number_events_are_ordered_by_time(tmp_path: Path) -> None:
     late = [lines()[0], lines()[2], lines()[1], lines()[3]]
     found = one("mapped", write_lines(tmp_path / "a.jsonl", *late), map=FLAT.replace('seq = "n"', ""))
