@@ -151,7 +151,7 @@ def compare(
         tell(row["statement"])
     if without:
         say(f"{without} of {every} trajectories have no {by}: they are in no group")
-    crowds = comparing.crowd_metrics(workspace_store) if rater is None else {}
+    crowds = comparing.crowd_questions(workspace_store) if rater is None else {}
     for name, count in crowds.items():
         say(f"{name}: {count} people rated a few units each: `--rater NAME` compares by one of them")
     if not rows:

@@ -57,7 +57,7 @@ def test_a_rate_has_one_name_in_metrics_and_comparisons(store: Store) -> None:
 
 
 def test_a_code_of_utterances_that_people_labelled_is_compared_as_rates_tells_it(store: Store) -> None:
-    """What the judge alone rated is not: only whole trajectories are compared without people."""
+    """What the judge alone rated is compared by its own labels, those of a run together."""
     kinds = {"ann": "human", "bot": "llm"}
     words = {"y": "yes", "n": "no"}
     lines = [
@@ -66,12 +66,45 @@ def test_a_code_of_utterances_that_people_labelled_is_compared_as_rates_tells_it
         for number, label in enumerate(said)
     ]
     rate(store, lines[:8])
-    assert "initiative" not in {row["metric"] for row in compare.compare(store, "condition")}
+    (alone,) = compare.compare(store, "condition", metrics=["initiative"])
+    assert (alone["rater"], alone["basis"]) == ("bot", compare.JUDGE_ONLY)
+    assert (alone["first"], alone["second"], alone["sizes"]) == (0.5, 0.75, (4, 4))
     rate(store, lines)
+    (own,) = compare.compare(store, "condition", metrics=["initiative"], rater="ann")
+    assert (own["basis"], own["first"], own["second"]) == (compare.OWN_LABELS, 0.5, 0.5)
     (row,) = compare.compare(store, "condition", metrics=["initiative"])
     told = {(r.group or {}).get("condition"): r for r in rates.rates(store, ["initiative"], by=["condition"])}
     assert (row["rater"], row["basis"], row["sizes"]) == ("bot", compare.CORRECTED, (4, 4))
     assert (row["first"], row["second"]) == (told["a"].rate, told["b"].rate) == (0.5, 0.5)
+
+
+@pytest.mark.parametrize("rater", ["ann", "bot"])
+def test_units_within_sessions_are_compared_on_any_scale_by_what_a_rater_said_of_them(
+    tmp_path: Path, rater: str
+) -> None:
+    """Where people had not labelled a code with two labels, small units had no row, and nothing said why. 6
+    utterances of each session in the first group, one of each in the second: sessions are the clusters."""
+    store = made(tmp_path / "workspace")
+    store.workspace.codebooks.mkdir(parents=True)
+    text = GRADE.replace('"trajectory"', '"utterance"')
+    (store.workspace.codebooks / "grade.toml").write_text(text, encoding="utf-8")
+    lines, given = [], []
+    for number in range(8):
+        head, said, *_ = session(number, "ab"[number // 4], {})
+        count = 6 if number < 4 else 1
+        lines += [head, *[said] * count]
+        kind = {"rater": rater, "rater_kind": "human" if rater == "ann" else "llm", "code": "grade"}
+        labels = "444444" if number < 2 else "123412" if number < 4 else str(number - 3)
+        given += [verdict(f"s{number}", n, "grade", labels[n], **kind) for n in range(count)]
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    assert rate(store, given).imported == 28
+    (row,) = compare.compare(store, "condition", metrics=["grade (mean)"])
+    assert row["first"] == pytest.approx((12 * 4 + 2 * 13) / 24) and row["second"] == 2.5
+    assert (row["rater"], row["sizes"], row["pairs"]) == (rater, (24, 4), 0)
+    # s²/n of 4 clusters' means, which are of 6 units each and of one: 4, 4, 13/6, 13/6 and 1 to 4.
+    error = (4 * (11 / 12) ** 2 / 3 / 4 + 5 / 3 / 4) ** 0.5
+    assert row["p_value"] is not None and row["p_value"] > 0.05
+    assert row["low"] < row["effect"] - error < row["effect"] + error < row["high"]
 
 
 def test_statements_of_a_code_that_two_codebooks_have_say_of_which_they_are(tmp_path: Path) -> None:
