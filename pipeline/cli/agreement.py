@@ -94,14 +94,19 @@ def rates(
     json: Json = False,
 ) -> None:
     """How common each code is: the judge's own rate beside the one corrected by people's labels."""
+    here = store(ctx)
     rows = estimating.rates(
-        store(ctx), codebook or [], by=split(by), judge=judge, estimator=estimator, labels=labels
+        here, codebook or [], by=split(by), judge=judge, estimator=estimator, labels=labels
     )
     if json:
         emit_rows(row.model_dump() for row in rows)
         return
+    if others := estimating.without_rates(here, codebook or []):
+        why = f"{', '.join(others)}: no rates, since there are more than two labels"
+        say(f"{why}; `coaudit compare --by FIELD` has their shares and means")
     if not rows:
-        say(f"no codebook with two labels is rated yet: {_FIRST}")
+        if not others:
+            say(f"no codebook with two labels is rated yet: {_FIRST}")
         return
     open_ = open_answers(rows)
     columns = ["code", "of", "judge", "judge's", "rate", "95 %", "estimator"]

@@ -107,6 +107,22 @@ def test_units_within_sessions_are_compared_on_any_scale_by_what_a_rater_said_of
     assert row["low"] < row["effect"] - error < row["effect"] + error < row["high"]
 
 
+def test_rates_say_which_codebooks_have_none(coaudit: Coaudit, tmp_path: Path) -> None:
+    """A codebook with a scale was in no row, and no word said so."""
+    store = made(tmp_path / "workspace")
+    store.workspace.codebooks.mkdir(parents=True)
+    (store.workspace.codebooks / "grade.toml").write_text(GRADE, encoding="utf-8")
+    take(store, write_lines(tmp_path / "log.jsonl", session(0, "a", {})))
+    code = {"code": "grade", "rater_kind": "human"}
+    failure = {"code": "C.1", "rater_kind": "human"}
+    rate(
+        store,
+        [verdict("s0", None, "grade", "2", **code), verdict("s0", None, "failures", "absent", **failure)],
+    )
+    said = coaudit("rates")
+    assert "grade: no rates, since there are more than two labels" in said.err and "failures:" not in said.err
+
+
 def test_statements_of_a_code_that_two_codebooks_have_say_of_which_they_are(tmp_path: Path) -> None:
     """Both read alike, down to the rater."""
     store = made(tmp_path / "workspace")
