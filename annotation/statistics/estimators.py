@@ -53,7 +53,7 @@ def human_only(audit: Audit, resamples: int, seed: int) -> Estimate:
 def difference(audit: Audit, resamples: int, seed: int) -> Estimate:
     """(Σ ŷ + Σ_s w(y − ŷ))/N with ŷ the weighted mean of the judge's label: Σ W_h·ȳ_h (Särndal et al. 1992).
 
-    The interval is that of `shares`; deviations shrink by √(1 − n_h/N_h).
+    The interval is that of `shares`; deviations shrink by √(1 − n_h/N_h), of n_h even units by Kish.
     """
     if (unchecked := audit.unchecked).any():
         return with_unanswered(difference(audit.where(~unchecked), resamples, seed), float(unchecked.mean()))
@@ -187,10 +187,13 @@ def _independent(audit: Audit) -> Interval | None:
 
 
 def _unseen(audit: Audit, result: Shares, share: Floats, theta: Floats) -> Floats:
-    """(resamples,) rates from draws (G, resamples) of strata's shares, closer by what is known of them."""
-    part = (
-        0.0 if audit.divided else result.counts / np.maximum(np.rint(share * len(audit.human)), result.counts)
-    )
+    """(resamples,) rates from draws (G, resamples) of strata's shares, closer by what is known of them.
+
+    The variance of a sample without replacement is Σ(1 − π)/π²·r² over its units, of Σr²/π² with: less by
+    Σ(1/π)/Σ(1/π²), which is n/N where π is even, and Kish's number over N. Units that were drawn for certain
+    know themselves, not the others."""
+    even = result.even
+    part = 0.0 if audit.divided else even / np.maximum(np.rint(share * len(audit.human)), even)
     shrinkage = np.sqrt(1 - part) * np.ones(len(share))
     rates: Floats = share @ (result.means[:, None] + shrinkage[:, None] * (theta - result.means[:, None]))
     return rates
