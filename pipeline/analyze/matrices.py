@@ -68,6 +68,7 @@ def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
             matrix=matrix,
             probability=probability,
             design=people,
+            samples=tuple(samples),
             own_designs=designs,
             followers={
                 name for name, one in designs.items() if follows_samples(judges[name], one, trajectory)
