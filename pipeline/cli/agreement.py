@@ -20,13 +20,25 @@ from ..analyze import rates as estimating
 from ..analyze import validate as validating
 from ..analyze.matrix import group_name
 from ..errors import UsageError
+from ..ingest import imports
 from ..report.trust import open_answers
+from ..store import Store
 from .console import Json, emit, emit_rows, interval, number, price, say, split, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
 _FIRST = "`coaudit judge` asks a judge, `coaudit sample --codebook NAME` draws units for people"
 Codebooks = Annotated[list[str] | None, typer.Option(help="Codebook; repeatable. Default: all with ratings.")]
+
+
+def _rated_store(ctx: typer.Context) -> Store:
+    """The store, after saying which ratings are in none of its figures since their codebook has changed."""
+    here = store(ctx)
+    for name, n in imports.outdated(here).items():
+        ratings = count_of(n, "rating", "ratings")
+        count = "does" if n == 1 else "do"
+        say(f"{name}: {ratings} on another version of it {count} not count (`coaudit ratings uncounted`)")
+    return here
 
 
 @app.command("agreement")
@@ -52,7 +64,7 @@ def agreement(
     """How far raters agree: people with people, judges with people, judges with judges."""
     names, population = codebook or [], measuring.margins_named(margins)
     if disagreements:
-        _report_disagreements(measuring.disagreements(store(ctx), names), json)
+        _report_disagreements(measuring.disagreements(_rated_store(ctx), names), json)
         return
     if ratings is None and (labels or level != "nominal"):
         raise UsageError(
@@ -61,7 +73,7 @@ def agreement(
     if ratings is not None:
         rows, here = measuring.of_csv(ratings, split(labels), level, population), None
     else:
-        here = store(ctx)
+        here = _rated_store(ctx)
         rows = measuring.of_workspace(here, names, population)
     if json:
         confusions = measuring.confusions(here, names) if here else []
@@ -94,7 +106,7 @@ def rates(
     json: Json = False,
 ) -> None:
     """How common each code is: the judge's own rate beside the one corrected by people's labels."""
-    here = store(ctx)
+    here = _rated_store(ctx)
     rows = estimating.rates(
         here, codebook or [], by=split(by), judge=judge, estimator=estimator, labels=labels
     )
@@ -137,7 +149,7 @@ def compare(
     json: Json = False,
 ) -> None:
     """Differences between groups of a system: shared instances paired, judges corrected by people."""
-    workspace_store = store(ctx)
+    workspace_store = _rated_store(ctx)
     rows = comparing.compare(
         workspace_store,
         by,
@@ -200,7 +212,7 @@ def validate(
     if judge is None:
         if previous or full:
             raise UsageError(f"{'--previous' if previous else '--full'} needs a judge, and none is named")
-        page = people.people(store(ctx), codebook or [], split(by))
+        page = people.people(_rated_store(ctx), codebook or [], split(by))
         if json:
             emit(page)
         else:
@@ -208,7 +220,7 @@ def validate(
         return
     if by != "condition":
         raise UsageError(f"--by {by} is for `validate` without a judge, got {judge}")
-    page = validating.validate(store(ctx), judge, codebook or [], margin=margin, previous=previous)
+    page = validating.validate(_rated_store(ctx), judge, codebook or [], margin=margin, previous=previous)
     if json:
         emit(page)
     elif full:

@@ -123,6 +123,24 @@ def test_rates_say_which_codebooks_have_none(coaudit: Coaudit, tmp_path: Path) -
     assert "grade: no rates, since there are more than two labels" in said.err and "failures:" not in said.err
 
 
+@pytest.mark.parametrize("command", ["agreement", "rates", "validate", "compare --by condition"])
+def test_ratings_on_another_version_of_a_codebook_are_told_where_they_do_not_count(
+    coaudit: Coaudit, tmp_path: Path, command: str
+) -> None:
+    """Nothing was rated yet, so it said, of a codebook that was corrected between two waves."""
+    store = made(tmp_path / "workspace")
+    store.workspace.codebooks.mkdir(parents=True)
+    path = store.workspace.codebooks / "grade.toml"
+    path.write_text(GRADE, encoding="utf-8")
+    take(store, write_lines(tmp_path / "log.jsonl", session(0, "a", {}) + session(1, "b", {})))
+    given = [verdict(f"s{n}", None, "grade", "2", code="grade", rater_kind="human") for n in range(2)]
+    assert rate(store, given).imported == 2
+    expected = "grade: 2 ratings on another version of it do not count (`coaudit ratings uncounted`)"
+    assert expected not in coaudit(*command.split(), status=None).err
+    path.write_text(GRADE.replace("the result is.", "the result is, all in all."), encoding="utf-8")
+    assert expected in coaudit(*command.split(), status=None).err
+
+
 def test_statements_of_a_code_that_two_codebooks_have_say_of_which_they_are(tmp_path: Path) -> None:
     """Both read alike, down to the rater."""
     store = made(tmp_path / "workspace")
