@@ -360,19 +360,22 @@ def _code_questions(
     books = [book for book in chosen_books(store, names) if book.binary] if names else []
     people = {(book.name, code.code) for book in books for code in book.codes} & labelled
     kinds = {name: kind for _, _, name, kind in rows}
-    weighted = _weigh(connection, {(book, name) for book, _, name, _ in rows}, by, expression)
     disputes = only_settled(connection) if rater is None and GOLD in kinds else set()
     crowd_sizes = crowds(connection) if rater is None else {}
-    people_names = {name for name, kind in kinds.items() if kind == "human" and name != GOLD}
+    own = {
+        (book, name)
+        for book, _, name, kind in rows
+        if rater in (None, name)
+        and book not in (disputes if name == GOLD else crowd_sizes if kind == "human" else ())
+    }
+    weighted = _weigh(connection, own, by, expression)
     for question in list(_rater_questions(store, connection, by, expression, weighted)):
-        if question.family in (disputes if question.rater == GOLD else ()):
-            continue
-        if question.rater in people_names and question.family in crowd_sizes:
+        if (question.family, question.rater) not in own:
             continue
         by_people = (question.family, question.name) in people
         corrects = by_people and kinds[question.rater or ""] != "human"
         alone = by_people and rater != question.rater
-        if rater in (None, question.rater) and not corrects and not alone:
+        if not corrects and not alone:
             basis = OWN_LABELS if kinds[question.rater or ""] == "human" else JUDGE_ONLY
             if (question.family, question.rater) in weighted:
                 basis += f"; {WEIGHTED}"
