@@ -26,7 +26,7 @@ from typing import Any
 
 from judging import ROOT, endpoint, fill
 
-from coaudit.pipeline.store import ledger
+from coaudit.pipeline.store.ledgers import ledger
 from coaudit.schemas import Rating
 
 CONTEXT = 16_384

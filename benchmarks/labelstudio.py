@@ -25,7 +25,8 @@ from coaudit.pipeline import codebooks
 from coaudit.pipeline.annotate import draw, pull, push
 from coaudit.pipeline.ingest import run as ingest
 from coaudit.pipeline.ingest.measure import save
-from coaudit.pipeline.store import Store, Workspace, samples
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.store.ledgers import samples
 from coaudit.pipeline.systems import ReadOptions
 from tests.annotation.labelstudio.running import TOKEN, Running, choice, started
 

@@ -32,7 +32,7 @@ from judging import ROOT
 from other_engines import LOCAL, QUIET
 from programs import Run
 
-from coaudit.pipeline.store.extensions import load
+from coaudit.pipeline.store.lake.extensions import load
 from coaudit.pipeline.systems.cogym.generate import generate
 from tests.servers import postgres
 

@@ -23,8 +23,8 @@ from xml.sax.saxutils import escape
 
 from ratios import hold
 
-from coaudit.pipeline.store import ledger
-from coaudit.pipeline.store.remote import Remote
+from coaudit.pipeline.store.ledgers import ledger
+from coaudit.pipeline.store.remote.remote import Remote
 
 FEW = 1000
 PAGE = 1000

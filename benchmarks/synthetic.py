@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 from coaudit.pipeline.ingest.measure import TEAMWORK
-from coaudit.pipeline.store import Store, Workspace, derived
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.store.tables import derived
 
 LONG = "t0000007"
 STATEMENTS = (

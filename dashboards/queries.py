@@ -10,8 +10,8 @@ from ..pipeline.analyze.choice import choose
 from ..pipeline.analyze.metrics import metrics
 from ..pipeline.analyze.totals import bounds_of
 from ..pipeline.store import Selection, Store, day_of, dictionaries
-from ..pipeline.store.groupings import keys_of
-from ..pipeline.store.selection import COLUMNS, name_of
+from ..pipeline.store.queries.groupings import keys_of
+from ..pipeline.store.queries.selection import COLUMNS, name_of
 
 Rows = list[dict[str, Any]]
 PARTS = 10

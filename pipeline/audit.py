@@ -23,8 +23,8 @@ from .errors import SourceError, UsageError
 from .ingest.ready import ready
 from .ingest.result import IngestResult, Progress
 from .store import Store, Workspace, constant
-from .store.aside import parts
 from .store.connection import frame
+from .store.queries.aside import parts
 
 if TYPE_CHECKING:
     from .ingest.imports import ImportResult
@@ -164,7 +164,7 @@ class Audit:
 
     def trajectories(self) -> pl.DataFrame:
         """A row a trajectory, in the order they began; `tags` is JSON."""
-        from .store.trajectories import heads
+        from .store.queries.trajectories import heads
 
         if not self.workspace.exists():
             return _frame([], TRAJECTORIES)
@@ -235,7 +235,7 @@ class Audit:
         return validate.validate(self.store, judge, codebooks)
 
     def _rows(self, query: str, schema: Schema, trajectory: str | None) -> pl.DataFrame:
-        from .store.trajectories import resolve
+        from .store.queries.trajectories import resolve
 
         if not self.workspace.exists():
             return _frame([], schema)

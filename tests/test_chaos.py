@@ -24,7 +24,8 @@ from coaudit.pipeline.annotate.project import Mark
 from coaudit.pipeline.cli import main
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.ingest.run import ingest
-from coaudit.pipeline.store import Store, Workspace, disk, samples
+from coaudit.pipeline.store import Store, Workspace, disk
+from coaudit.pipeline.store.ledgers import samples
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym.generate import generate
 from tests.annotation.labelstudio import stub

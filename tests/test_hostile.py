@@ -15,7 +15,8 @@ import pytest
 
 from coaudit.judges.llm import Case, LLMJudge
 from coaudit.pipeline import codebooks
-from coaudit.pipeline.store import Store, Workspace, trajectories
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.store.queries import trajectories
 from coaudit.pipeline.units import cut
 from tests.conftest import Coaudit
 from tests.hostile import CORPUS, Tags, sessions

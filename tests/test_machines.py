@@ -21,8 +21,9 @@ from coaudit.pipeline import codebooks
 from coaudit.pipeline.annotate.project import keep_codebook, pushed_codebook
 from coaudit.pipeline.annotate.pull import last_pull
 from coaudit.pipeline.ingest.run import ingest
-from coaudit.pipeline.store import Store, Workspace, attach
-from coaudit.pipeline.store import lake as tables_of_a_lake
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.store.lake import attach
+from coaudit.pipeline.store.lake import lake as tables_of_a_lake
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.schemas import Codebook, canonical_json
 from tests.judges.clients.processes import wait_until
@@ -267,7 +268,7 @@ def test_what_a_killed_judge_had_claimed_is_asked_by_the_other(
 
 
 SHORT_LEASE = """
-from coaudit.pipeline.store import leases
+from coaudit.pipeline.store.remote import leases
 leases.ObjectClaims.__init__.__kwdefaults__.update(lease=6.0, beat=1.0)
 """
 
@@ -366,7 +367,7 @@ def test_a_catalog_that_is_newer_away_or_elsewhere_says_so_without_its_password(
 OFF = """
 import datetime, time
 from coaudit.pipeline.ingest import imports, intake
-from coaudit.pipeline.store import ledger, sync
+from coaudit.pipeline.store.ledgers import ledger, sync
 import coaudit.schemas.rating as rating
 real, hours = time.time, {hours}
 time.time = lambda: real() + 3600 * hours

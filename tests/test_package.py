@@ -32,7 +32,7 @@ ACROSS = (
 )
 """Of several modules at once: pages in a browser, their charts, all readers, each place that a follower
 writes, pulls one after the other."""
-OPENS_DATABASE = {"pipeline.store.connection", "pipeline.store.attach"}
+OPENS_DATABASE = {"pipeline.store.connection", "pipeline.store.lake.attach"}
 HEAVY = (
     "altair",
     "duckdb",
@@ -183,7 +183,7 @@ def test_parameters_reach_the_database_through_the_store_alone() -> None:
     passing = {
         f"{module}:{node.lineno}"
         for module in house.modules()
-        if module != "pipeline.store.postgres"  # its connections are psycopg's, not DuckDB's
+        if module != "pipeline.store.lake.postgres"  # its connections are psycopg's, not DuckDB's
         for node in ast.walk(house.tree_of(module))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -199,7 +199,7 @@ def test_no_result_of_the_database_waits_for_its_rest() -> None:
     waiting = {
         f"{module}:{node.lineno}"
         for module, node in attributes("fetchone")
-        if module != "pipeline.store.postgres"  # its connections are psycopg's, not DuckDB's
+        if module != "pipeline.store.lake.postgres"  # its connections are psycopg's, not DuckDB's
     }
     assert waiting == set(), "store.first_row takes all: an open result locks a catalog in SQLite"
 

@@ -13,7 +13,7 @@ import streamlit as st
 
 from ...pipeline.report.tables import free_name
 from ...pipeline.store import Selection, Store
-from ...pipeline.store.selection import NONE
+from ...pipeline.store.queries.selection import NONE
 from ...schemas.text import chartable, shortened
 from .. import queries
 from ..cache import ask

@@ -186,9 +186,9 @@ def _confusion(code: dict[str, Any]) -> None:
         name="confusion",
         title="Confusion",
         caption=f"n = {both:,} unit{'s' * (both != 1)} labelled by both"
-        f"{f', within the samples; {more:,} outside them are not counted here' if more else ''}; "
-        f"{errors:,} error{'s' * (errors != 1)} of the judge. Units are not weighted; one that people label "
-        "differently counts in part for each of their labels.",
+        f"{f', within the samples; {more:,} outside them are not counted here' if more else ''}"
+        f"{f'; on {errors:,} more the judge failed' if errors else ''}. Units are not weighted; one that people "
+        "label differently counts in part for each of their labels.",
         columns=("People", *(f"Judge: {label}" for label in labels)),
         rows=tuple(
             (label, *(Number(n / total, n=n, percent=True) for n in row))

@@ -14,7 +14,7 @@ from ...pipeline.report.transcript import beside as lined
 from ...pipeline.report.transcript import draw, pins, read
 from ...pipeline.report.transcript.read import Replay
 from ...pipeline.store import Selection
-from ...pipeline.store.selection import COLUMNS
+from ...pipeline.store.queries.selection import COLUMNS
 from ...schemas.text import visible
 from .. import triage
 from ..cache import ask

@@ -16,7 +16,7 @@ from ...pipeline.report import Number, Table
 from ...pipeline.report.names import metric_name
 from ...pipeline.report.tables import PERCENT, Cell, filter_of
 from ...pipeline.store import Selection, Store
-from ...pipeline.store.selection import COLUMNS, NONE, name_of
+from ...pipeline.store.queries.selection import COLUMNS, NONE, name_of
 from ...pipeline.systems import OF_ONE
 from .. import queries
 from ..cache import ask

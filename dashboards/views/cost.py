@@ -28,9 +28,12 @@ def show(only: Selection) -> None:
     figures.table(_totals(rows), links=False)
     one, two = st.columns(2, gap="large")
     with one:
-        _by_day(rows, "cost_usd", "US$", "Cost of judging by day")
+        _by_day(
+            rows, "cost_usd", "US$", "Cost of judging by day", "No judge that ran so far has a known price."
+        )
     with two:
-        _by_day(rows, "prompt_tokens", "Prompt tokens", "Prompt tokens by day")
+        empty = "No judge that ran so far reports tokens (rules need none)."
+        _by_day(rows, "prompt_tokens", "Prompt tokens", "Prompt tokens by day", empty)
     _team(ask(queries.tokens, only))
 
 
@@ -136,7 +139,7 @@ def _total(rater: str, rows: list[dict[str, Any]]) -> tuple[Any, ...]:
     return (rater, answers, errors, first, share, completion, cost, seconds)
 
 
-def _by_day(rows: list[dict[str, Any]], field: str, axis: str, title: str) -> None:
+def _by_day(rows: list[dict[str, Any]], field: str, axis: str, title: str, empty: str) -> None:
     chart_rows = [row for row in rows if row[field] is not None]
 
     def draw(data: alt.Data) -> alt.Chart:
@@ -158,13 +161,14 @@ def _by_day(rows: list[dict[str, Any]], field: str, axis: str, title: str) -> No
         key=field,
         legend="rater",
         alternative=f"{axis} by judge and day",
-        empty="Judges that ran so far report neither tokens nor money (rules are free).",
+        empty=empty,
     )
 
 
 def _team(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         row["each"] = row["prompt_tokens"] / max(1, row["trajectories"])
+        row["who"] = f"{row['party']}: {row['model']}"
 
     def draw(data: alt.Data) -> alt.Chart:
         return (
@@ -172,10 +176,10 @@ def _team(rows: list[dict[str, Any]]) -> None:
             .mark_bar()
             .encode(
                 x=alt.X("each:Q", title="Prompt tokens per session"),
-                y=alt.Y("model:N", title=None, axis=alt.Axis(labelLimit=room(260))),
+                y=alt.Y("who:N", title=None, axis=alt.Axis(labelLimit=room(260))),
                 color=colour("condition", "Condition", groups.colours(), rows),
                 yOffset="condition:N",
-                tooltip=["model:N", "condition:N", "each:Q", "trajectories:Q"],
+                tooltip=["who:N", "condition:N", "each:Q", "trajectories:Q"],
             )
         )
 

@@ -16,7 +16,7 @@ from ...pipeline.report import Number, Table, build
 from ...pipeline.report.names import metric_name
 from ...pipeline.report.tables import figure, of_metric
 from ...pipeline.store import Selection
-from ...pipeline.store.selection import NONE, name_of
+from ...pipeline.store.queries.selection import NONE, name_of
 from ...schemas import Metric
 from .. import queries
 from ..cache import ask

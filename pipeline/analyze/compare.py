@@ -24,8 +24,8 @@ from ...annotation.statistics.intervals import Ints
 from ...schemas import GOLD, Codebook
 from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, insert, texts
-from ..store.groupings import keys_of
-from ..store.selection import name_of
+from ..store.queries.groupings import keys_of
+from ..store.queries.selection import name_of
 from . import process
 from .choice import check_rater, crowds, only_settled, reward_query
 from .counts import CODEBOOKS, Process, places

@@ -14,7 +14,7 @@ from ...annotation.statistics.intervals import MISSING, Ints
 from ...annotation.statistics.validation import Drift, drift
 from ..errors import UsageError
 from ..store import execute
-from ..store.copies import IS_COPY
+from ..store.queries.copies import IS_COPY
 from .matrix import Rated, answer
 
 

@@ -12,7 +12,7 @@ from ...annotation.statistics.estimate import UNIT, Estimate, Totals, estimate
 from ...annotation.statistics.intervals import Floats
 from ...schemas import GOLD
 from ..store import Selection, Store, dictionaries, execute, rows_with_arrays
-from ..store.groupings import keys_of
+from ..store.queries.groupings import keys_of
 from .designs import Designs, follows_samples
 from .totals import CLUSTER
 

@@ -17,7 +17,7 @@ from ...annotation.statistics.audit import ERROR, UNCLEAR
 from ...annotation.statistics.intervals import MISSING, Ints
 from ...schemas import GOLD, Codebook
 from ..store import execute
-from ..store.copies import IS_COPY, MAY_BE_COPY, QUESTION
+from ..store.queries.copies import IS_COPY, MAY_BE_COPY, QUESTION
 from .designs import CREATE_UNITS, OF_UNIT, Design, Drawing, design, drawings, follows_samples
 from .matrix import Rated
 from .totals import CLUSTER

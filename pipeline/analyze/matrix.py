@@ -16,7 +16,7 @@ from ...schemas import GOLD, Codebook
 from .. import codebooks
 from ..errors import UsageError
 from ..store import Selection, Store, execute
-from ..store.groupings import keys_of
+from ..store.queries.groupings import keys_of
 from .designs import Design, Drawing, design
 
 Unit = tuple[str, int | None]

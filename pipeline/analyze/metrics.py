@@ -12,10 +12,11 @@ from typing import Any, Literal, TypedDict, Unpack
 from ...annotation.statistics.estimate import Estimate, estimate
 from ...schemas import Metric
 from ..errors import UsageError
-from ..store import AMONG, Selection, Store, dictionaries, execute, insert, rows, texts
-from ..store.aside import rows_aside
-from ..store.groupings import keys_of
-from ..store.trajectories import reference_rows
+from ..store import AMONG, Selection, Store, dictionaries, execute, insert, texts
+from ..store.queries.aside import rows_aside
+from ..store.queries.groupings import keys_of
+from ..store.queries.trajectories import reference_rows
+from ..store.tables import rows
 from ..systems import LIMIT, OF_ONE, TimeLimit
 from . import process
 from .choice import choose, crowds

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...schemas import content_hash
-from ..store.samples import ADJUDICATION, Sample, SampledUnit
+from ..store.ledgers.samples import ADJUDICATION, Sample, SampledUnit
 
 
 def annotator_shares(sample: Sample, units: Sequence[SampledUnit]) -> list[list[SampledUnit]]:

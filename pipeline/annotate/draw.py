@@ -19,10 +19,11 @@ from ...schemas import GOLD, Codebook, content_hash
 from .. import codebooks
 from ..analyze.matrices import rated_codes
 from ..errors import UsageError
-from ..store import AMONG, Store, dictionaries, execute, samples, texts
-from ..store.groupings import condition_of
-from ..store.ledger import now
+from ..store import AMONG, Store, dictionaries, execute, texts
+from ..store.ledgers import samples
+from ..store.ledgers.ledger import now
 from ..store.locks import FolderLocks
+from ..store.queries.groupings import condition_of
 
 METHODS = ("simple", "stratified", "neyman", samples.ADJUDICATION)
 BY = ("judge", "task", "condition", "setting", "system", "agent", "agent_model")

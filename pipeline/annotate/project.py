@@ -22,7 +22,7 @@ from ...schemas import Codebook
 from .. import codebooks
 from ..errors import CoauditError, UsageError
 from ..store import Store, Workspace, disk, execute
-from ..store.samples import Sample, SampledUnit
+from ..store.ledgers.samples import Sample, SampledUnit
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,10 @@ from ...annotation.labelstudio.tasks import DISPUTED, KEY
 from ...schemas import Codebook, JsonValue, Quarantined, canonical_json
 from ...schemas.text import count_of, rule_of
 from ..errors import CoauditError, SourceError
-from ..store import Store, execute, ledger
-from ..store.ledger import Ledger
-from ..store.samples import Sample
+from ..store import Store, execute
+from ..store.ledgers import ledger
+from ..store.ledgers.ledger import Ledger
+from ..store.ledgers.samples import Sample
 from ..systems.base import json_file
 from . import project as project_module
 from .assign import adjudicates

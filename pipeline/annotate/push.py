@@ -19,8 +19,8 @@ from ...schemas.unit import unit_hash
 from ..errors import CoauditError, UsageError
 from ..judge.background import Backgrounds
 from ..store import Store, dictionaries, disk
-from ..store.samples import Sample, SampledUnit
-from ..store.stream import stream
+from ..store.ledgers.samples import Sample, SampledUnit
+from ..store.queries.stream import stream
 from ..units import spans
 from . import draw
 from .assign import adjudicates, annotator_shares

@@ -16,9 +16,10 @@ from ...annotation.labelstudio import Subject, answers
 from ...annotation.labelstudio.client import ListedTask
 from ...schemas import GOLD, Codebook, JsonValue, Maker, Rating, canonical_json
 from ...schemas.text import count_of
-from ..store import Store, dictionaries, execute, ledger
-from ..store.ledger import Ledger
-from ..store.samples import ADJUDICATION, Sample
+from ..store import Store, dictionaries, execute
+from ..store.ledgers import ledger
+from ..store.ledgers.ledger import Ledger
+from ..store.ledgers.samples import ADJUDICATION, Sample
 from . import project as project_module
 from .attribution import Refusal, changed_by, name, origin_of, person, refusals
 from .dispute import Dispute, disputes

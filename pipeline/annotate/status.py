@@ -11,7 +11,7 @@ from ...annotation.labelstudio import Project, Server
 from ...annotation.labelstudio.config import config_hash
 from ...schemas.text import count_of
 from ..store import Store
-from ..store.samples import Sample
+from ..store.ledgers.samples import Sample
 from . import project as project_module
 from . import pull
 from .assign import annotator_shares

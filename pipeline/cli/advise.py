@@ -11,7 +11,8 @@ import typer
 from ...schemas import Trajectory
 from ...schemas.text import count_of
 from ..errors import UsageError
-from ..store import Selection, trajectories
+from ..store import Selection
+from ..store.queries import trajectories
 from .console import Json, emit, number, price, progress, say, store, table, tell, workspace
 
 app = typer.Typer(rich_markup_mode=None)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import UsageError
-from ..store import export as exporting
+from ..store.queries import export as exporting
 from .console import Json, emit, split, store, tell
 
 app = typer.Typer(rich_markup_mode=None)

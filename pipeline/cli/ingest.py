@@ -17,7 +17,8 @@ from ..errors import CoauditError, SourceError, UsageError
 from ..ingest import run as ingesting
 from ..ingest.rebuild import rebuild as make_anew
 from ..ingest.result import IngestResult
-from ..store import Store, trajectories
+from ..store import Store
+from ..store.queries import trajectories
 from ..systems import ReadOptions
 from ..systems.formats.fields import mapping
 from ..systems.registry import system_of

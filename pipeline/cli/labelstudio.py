@@ -19,7 +19,7 @@ from ..annotate import status as progressing
 from ..annotate.project import coaudit_errors
 from ..annotate.reconcile import PullResult
 from ..errors import CoauditError, UsageError
-from ..store import samples
+from ..store.ledgers import samples
 from .console import Json, emit, emit_rows, progress, say, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)

@@ -10,7 +10,7 @@ from ...annotation.statistics import planning
 from ...schemas.text import count_of
 from ..annotate import draw
 from ..errors import UsageError
-from ..store import samples
+from ..store.ledgers import samples
 from .console import Json, Where, conditions, emit, say, split, store, table
 
 app = typer.Typer(rich_markup_mode=None)

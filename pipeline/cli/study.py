@@ -13,7 +13,8 @@ import typer
 from ...schemas import content_hash, toml
 from .. import codebooks
 from ..errors import SourceError, UsageError
-from ..store import Workspace, disk, ledger
+from ..store import Workspace, disk
+from ..store.ledgers import ledger
 from ..store.locks import FolderLocks
 from .console import Json, emit, table, tell, workspace
 

@@ -8,7 +8,7 @@ import typer
 
 from ...schemas import Trajectory
 from ...schemas.text import count_of
-from ..store import trajectories
+from ..store.queries import trajectories
 from .console import Json, emit, emit_rows, number, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)

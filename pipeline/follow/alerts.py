@@ -16,7 +16,7 @@ from ...schemas import Event, Trajectory
 from ...schemas.text import count_of, visible_json
 from ...schemas.url import shown_url, without_secrets
 from ..errors import UsageError
-from ..store import ledger
+from ..store.ledgers import ledger
 
 if TYPE_CHECKING:
     import pyarrow as pa

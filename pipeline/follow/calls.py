@@ -10,7 +10,7 @@ from ...schemas import Trajectory
 from ..advise import Advisor
 from ..advise.advice import Advice, advise
 from ..advise.states import has_ended, steps
-from ..store import ledger
+from ..store.ledgers import ledger
 from .alerts import Alert, Emit
 
 

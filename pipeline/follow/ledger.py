@@ -10,7 +10,7 @@ import duckdb
 
 from ...schemas import Rating
 from ..errors import WriteError
-from ..store.ledger import RatingLedger
+from ..store.ledgers.ledger import RatingLedger
 from .sink import Sink
 
 

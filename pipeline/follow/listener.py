@@ -15,8 +15,8 @@ from pathlib import Path
 from ...schemas import Quarantined, Trajectory, content_hash
 from ...schemas.text import count_of
 from ..ingest.sources import Source
-from ..store import ledger
 from ..store.disk import AppendOnly
+from ..store.ledgers import ledger
 from ..systems import ReadOptions, merge
 from ..systems.cogym import recording, records
 from ..systems.cogym.messages import RawMessage

@@ -18,7 +18,7 @@ from ..judge import embedded as raters
 from ..judge.embedded import EmbeddedRater
 from ..judge.scope import BATCH, prior_ratings
 from ..store import Store
-from ..store.trajectories import reference_rows
+from ..store.queries.trajectories import reference_rows
 from ..systems import References
 from ..systems.registry import DETECTED, parsed_references
 from .complete import Stillness, complete_units

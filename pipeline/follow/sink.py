@@ -28,8 +28,8 @@ from ..ingest.result import IngestResult
 from ..ingest.sources import Source, ids_by_path, keep, read_ledger, with_copy
 from ..ingest.succession import find_superseded, loss_notes, missing_ids
 from ..store import Store, delete, execute, insert
-from ..store.columns import digest
-from ..store.removal import clear, remove
+from ..store.tables.columns import digest
+from ..store.tables.removal import clear, remove
 from ..systems import ReadOptions, merge
 
 PACE = 0.25

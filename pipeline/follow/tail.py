@@ -24,7 +24,8 @@ from ..ingest.archives import COMPRESSED, unpacked_folder
 from ..ingest.refusals import refusal_of
 from ..ingest.result import KEPT
 from ..ingest.sources import Place, Source
-from ..store import Store, ledger
+from ..store import Store
+from ..store.ledgers import ledger
 from ..systems import ReadOptions
 from ..systems.base import ending
 from ..systems.formats.files import inputs

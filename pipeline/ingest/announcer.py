@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...schemas.text import count_of
-from ..store import Store, ledger
+from ..store import Store
+from ..store.ledgers import ledger
 from ..systems import ReadOptions, Span
 from . import forgetting
 from . import sources as provenance

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...schemas import Measure, Quarantined, Trajectory
-from ..store.columns import Columns, Tables, concat_tables
-from ..store.parcel import Parcel
+from ..store.tables.columns import Columns, Tables, concat_tables
+from ..store.tables.parcel import Parcel
 from ..systems import ReadOptions, References, Span, merge
 from . import sources as provenance
 from .measure import own_measures

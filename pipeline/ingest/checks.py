@@ -15,8 +15,9 @@ from ...schemas.rating import RESERVED
 from ...schemas.text import bare, nfc
 from ...schemas.trajectory import COPY
 from .. import codebooks
-from ..store import Store, constants, ledger
+from ..store import Store, constants
 from ..store.connection import register_table
+from ..store.ledgers import ledger
 from ..systems.formats.fields.values import moment
 
 AHEAD = timedelta(minutes=5)

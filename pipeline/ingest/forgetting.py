@@ -19,9 +19,10 @@ from pydantic import ValidationError
 from ...schemas import Model
 from ...schemas.text import count_of
 from ..errors import UsageError
-from ..store import AMONG, Store, Workspace, delete, execute, first_row, ledger, texts
-from ..store.removal import remove
-from ..store.trajectories import matches, resolve
+from ..store import AMONG, Store, Workspace, delete, execute, first_row, texts
+from ..store.ledgers import ledger
+from ..store.queries.trajectories import matches, resolve
+from ..store.tables.removal import remove
 from . import sources as provenance
 from .sources import existing_ids, unowned_ids
 

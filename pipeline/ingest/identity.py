@@ -10,8 +10,9 @@ import duckdb
 
 from ...schemas import Trajectory, content_hash
 from ...schemas.trajectory import COPY
-from ..store import AMONG, Store, execute, rows, texts
-from ..store.columns import digest
+from ..store import AMONG, Store, execute, texts
+from ..store.tables import rows
+from ..store.tables.columns import digest
 from ..systems import ReadOptions, merge
 from ..systems.registry import SYSTEMS
 from ..units import columns

@@ -18,8 +18,10 @@ from ...schemas.base import repeated
 from ...schemas.text import count_of, rule_of, shortened, visible_json
 from ...schemas.trajectory import GivenOutcome, outcome_name
 from ..errors import SourceError
-from ..store import Store, dictionaries, ledger, rows
-from ..store.aside import parts, rows_aside
+from ..store import Store, dictionaries
+from ..store.ledgers import ledger
+from ..store.queries.aside import parts, rows_aside
+from ..store.tables import rows
 from ..systems.base import numbered_lines, only_object, parse_json
 from ..systems.formats.fields.mapping import Input
 from ..systems.formats.files import inputs

@@ -12,13 +12,14 @@ import duckdb
 
 from ...schemas import Quarantined, Trajectory
 from ...schemas.text import count_of
-from ..store import Store, delete, derived, execute, insert
-from ..store.columns import trajectories
+from ..store import Store, delete, execute, insert
 from ..store.garbage import few_collections
+from ..store.ledgers.sync import load_codebooks
 from ..store.memory import release_memory
-from ..store.parcel import ROW_GROUP, Parcel
-from ..store.removal import remove
-from ..store.sync import load_codebooks
+from ..store.tables import derived
+from ..store.tables.columns import trajectories
+from ..store.tables.parcel import ROW_GROUP, Parcel
+from ..store.tables.removal import remove
 from ..systems import References, Span
 from . import forgetting
 from . import sources as provenance

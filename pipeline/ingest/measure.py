@@ -12,13 +12,14 @@ import duckdb
 
 from ...schemas import Measure, Quarantined, Trajectory
 from ...schemas.trajectory import COPY
-from ..store import AMONG, Store, constants, delete, derived, execute, insert, texts
-from ..store.columns import Columns, Tables, schema
+from ..store import AMONG, Store, constants, delete, execute, insert, texts
 from ..store.connection import Batches, append, register_table
 from ..store.memory import release_memory
-from ..store.parcel import Parcel
-from ..store.removal import clear
-from ..store.trajectories import reference_rows
+from ..store.queries.trajectories import reference_rows
+from ..store.tables import derived
+from ..store.tables.columns import Columns, Tables, schema
+from ..store.tables.parcel import Parcel
+from ..store.tables.removal import clear
 from ..systems import References
 from ..systems.registry import SYSTEMS, measures, parsed_references
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...schemas.text import count_of
 from ..store import Store, Workspace
-from ..store.sync import Standing, ledger_offsets, note_offsets
+from ..store.ledgers.sync import Standing, ledger_offsets, note_offsets
 
 if TYPE_CHECKING:
     from .result import IngestResult, Progress

@@ -13,7 +13,7 @@ from ...schemas import Quarantined
 from ...schemas.text import count_of
 from ..errors import StoreError
 from ..store import Store, dictionaries, execute, insert
-from ..store.sync import ledger_offsets, note_offsets
+from ..store.ledgers.sync import ledger_offsets, note_offsets
 from . import forgetting, serving
 from . import sources as provenance
 from .intake import Intake

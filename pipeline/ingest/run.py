@@ -194,7 +194,11 @@ def _ingest_tree(
     result.found += len(places)
     result.notes += link_notes(tree, others)
     if plan.system == "auto":
-        result.notes += left_out_notes(tree, [path for path in others if not is_linked_folder(path)], places)
+        used = _reference_folders(store) if others else set()
+        left_out = [
+            path for path in others if not is_linked_folder(path) and not used.intersection(path.parents)
+        ]
+        result.notes += left_out_notes(tree, left_out, places)
     intake = Intake(store, result, readers)
     announcer = Announcer(store, result, intake)
     readers.expect(sum(provenance.size(place) for place in places if announcer.is_new(place)))
@@ -211,6 +215,11 @@ def _ingest_tree(
     intake.leave_out(excluded)
     result.forgotten.update(excluded)
     return refused
+
+
+def _reference_folders(store: Store) -> set[Path]:
+    """The folders whose references are in use."""
+    return {Path(one.path) for one in provenance.read_ledger(store.workspace)[0] if one.reference}
 
 
 def _take_references(store: Store, folder: Path, copy: bool, result: IngestResult) -> None:

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from ...schemas import Model, Quarantined, Trajectory, content_hash
 from ..errors import StoreError
 from ..store import AMONG, Store, Workspace, delete, dictionaries, disk, execute, insert, texts
-from ..store.sync import ledger_offsets, note_offsets
+from ..store.ledgers.sync import ledger_offsets, note_offsets
 from ..store.tars import leads_out
 from ..systems import ReadOptions, Span
 from ..systems.registry import system_of

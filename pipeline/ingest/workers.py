@@ -19,11 +19,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ...schemas import Quarantined
-from ..store.columns import Columns
 from ..store.connection import cores
 from ..store.garbage import few_collections
 from ..store.memory import spare_memory, spill_folder
-from ..store.parcel import Parcel
+from ..store.tables.columns import Columns
+from ..store.tables.parcel import Parcel
 from ..systems import References, Span
 from ..systems.base import line_spans
 from ..systems.registry import system_of

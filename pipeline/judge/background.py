@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...schemas import Trajectory
 from ..store import Store
-from ..store.trajectories import reference_rows
+from ..store.queries.trajectories import reference_rows
 from ..systems import registry
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 from ...judges.rules.detectors import NAME, ByUnit
 from ...schemas import Codebook, Finding, Rating, Trajectory, Unit, Verdict, content_hash
 from ..store import Store
-from ..store.trajectories import reference_rows
+from ..store.queries.trajectories import reference_rows
 from ..systems import References
 from ..systems.registry import DETECTED, findings, parsed_references
 

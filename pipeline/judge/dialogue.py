@@ -18,9 +18,9 @@ from ...judges.rules import Rules
 from ...judges.rules.lexical import NAME, VERSION
 from ...schemas import UNCLEAR, Codebook, Verdict
 from ..store import Store, constant, execute, write_out
-from ..store.aside import batches
 from ..store.connection import cores
 from ..store.memory import spill_folder
+from ..store.queries.aside import batches
 from .local import turn, units_of
 from .scope import Say, Scope, Summary
 

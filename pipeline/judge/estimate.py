@@ -14,7 +14,7 @@ from ...judges.llm.prices import Price
 from ...schemas import Codebook
 from ...schemas.text import count_of
 from ..store import Store
-from ..store.stream import Size
+from ..store.queries.stream import Size
 from .background import Backgrounds
 from .model import Model
 from .open_work import open_work

@@ -18,7 +18,7 @@ from ...judges.llm.context import Context
 from ...schemas import Rating, canonical_json
 from ..errors import StoreError
 from ..store import Store
-from ..store.ledger import RatingLedger
+from ..store.ledgers.ledger import RatingLedger
 from .background import Backgrounds
 from .model import Jobs, Model, State, askers, interruptible, work
 from .open_work import OpenWork, note_answered, open_work

@@ -11,7 +11,7 @@ from ...schemas import GOLD, Codebook, Maker, Rating, Verdict, content_hash
 from ...schemas.rating import RaterKind
 from ..errors import UsageError
 from ..store import AMONG, Store, dictionaries, execute, texts
-from ..store.copies import IS_COPY, QUESTION
+from ..store.queries.copies import IS_COPY, QUESTION
 from .scope import Scope, Summary
 
 NAME = "jury"

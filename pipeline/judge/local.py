@@ -16,8 +16,8 @@ from typing import Protocol
 from ...schemas import Codebook, Rating, Trajectory, Unit
 from ..store import Store, execute
 from ..store.garbage import few_collections
-from ..store.ledger import RatingLedger
-from ..store.stream import stream
+from ..store.ledgers.ledger import RatingLedger
+from ..store.queries.stream import stream
 from ..units import cut
 from .scope import Say, Scope, Summary, wait_notice
 

@@ -19,8 +19,8 @@ from typing import Any
 from ...schemas import Maker, canonical_json, content_hash
 from ..errors import StoreError
 from ..store import AMONG, Store, execute, insert, texts
-from ..store.stream import Size
-from ..store.trajectories import reference_rows
+from ..store.queries.stream import Size
+from ..store.queries.trajectories import reference_rows
 from .scope import Scope
 
 _UNITS = """

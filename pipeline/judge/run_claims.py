@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ...schemas import Codebook, Rating, Trajectory, canonical_json
 from ...schemas.codebook import Views
-from ..store import Store, execute, ledger
+from ..store import Store, execute
 from ..store.claims import Claims
-from ..store.ledger import RatingLedger
-from ..store.stream import Size
-from ..store.sync import ledger_offsets
+from ..store.ledgers import ledger
+from ..store.ledgers.ledger import RatingLedger
+from ..store.ledgers.sync import ledger_offsets
+from ..store.queries.stream import Size
 from .scope import BATCH, REST, Batch, PriorRating, PriorRatings, prior_ratings
 from .shown import read
 

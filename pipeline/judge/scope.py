@@ -15,8 +15,9 @@ from ...schemas import Codebook, Rating, Trajectory, Unit, canonical_json
 from ...schemas.codebook import ContextKind
 from .. import codebooks
 from ..errors import UsageError
-from ..store import Store, constants, dictionaries, first_row, samples
-from ..store.groupings import Condition, condition_of
+from ..store import Store, constants, dictionaries, first_row
+from ..store.ledgers import samples
+from ..store.queries.groupings import Condition, condition_of
 from ..units import cut
 
 REST = ("code", "cites", "quote", "error_source", "rationale", "probability", "model", "seed", "error")

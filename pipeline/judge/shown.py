@@ -8,7 +8,7 @@ from ...schemas import Trajectory
 from ...schemas.codebook import Views
 from ...schemas.results import with_results
 from ..store import Store
-from ..store.stream import Size, stream
+from ..store.queries.stream import Size, stream
 from .scope import HELD
 
 

@@ -19,7 +19,7 @@ from ...schemas import GOLD, UNCLEAR, Codebook, Trajectory, Unit, content_hash
 from .. import codebooks
 from ..errors import CoauditError, UsageError
 from ..store import AMONG, Store, execute, texts
-from ..store.stream import stream
+from ..store.queries.stream import stream
 from .scope import HELD, Scope, batches
 
 if TYPE_CHECKING:

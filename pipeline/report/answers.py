@@ -16,7 +16,7 @@ from .. import codebooks
 from ..analyze import agreement, metrics, rates
 from ..analyze import failures as findings
 from ..store import Selection, Store
-from ..store.selection import name_of
+from ..store.queries.selection import name_of
 from .methods import facts
 from .tables import Answer, Cell, Number, Table, count, of_metric
 from .trust import earlier_versions, no_rate

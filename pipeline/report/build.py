@@ -15,8 +15,9 @@ from ...annotation.statistics import Comparison
 from ...schemas import GOLD, Metric
 from ..analyze import compare, metrics, rates
 from ..analyze import failures as findings
-from ..store import Selection, Store, ledger
-from ..store.selection import name_of
+from ..store import Selection, Store
+from ..store.ledgers import ledger
+from ..store.queries.selection import name_of
 from . import answers, methods, modes, trust
 from . import figures as drawing
 from .document import Report

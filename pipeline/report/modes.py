@@ -12,7 +12,7 @@ from .. import codebooks
 from ..analyze import failures as findings
 from ..analyze import rates
 from ..store import Selection, Store
-from ..store.selection import name_of
+from ..store.queries.selection import name_of
 from .names import group_name
 from .tables import Number, Table, filter_of, free_name
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...schemas import Metric
 from ...schemas.text import INVISIBLE
-from ..store.selection import COLUMNS, name_of
+from ..store.queries.selection import COLUMNS, name_of
 
 PERCENT = (
     *("delivery_rate", "success_rate", "win_rate", "exact_match"),

@@ -15,7 +15,7 @@ from .connection import (
 )
 from .database import Store
 from .memory import write_out
-from .selection import Selection, day_of, tag_path
+from .queries.selection import Selection, day_of, tag_path
 from .workspace import Workspace
 
 __all__ = [

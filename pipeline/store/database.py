@@ -20,9 +20,8 @@ import duckdb
 
 from ...schemas import Trajectory
 from ..errors import StoreError, WriteError
-from . import derived, disk, rows, sync
+from . import disk
 from .claims import Claims, FolderClaims
-from .columns import SCHEMAS, schema
 from .connection import (
     AMONG,
     VERSION,
@@ -39,18 +38,21 @@ from .connection import (
     texts,
     version,
 )
-from .file import File
-from .lake import Lake, is_lake
+from .file.file import File
+from .lake.lake import Lake, is_lake
+from .lake.postgres import CatalogClaims, CatalogLocks
+from .ledgers import sync
+from .ledgers.sync import Standing, TableState
 from .locks import reason
 from .memory import READER, WRITER, limit_memory, run_within, spill_folder
-from .postgres import CatalogClaims, CatalogLocks
-from .sync import Standing, TableState
+from .tables import derived, rows
+from .tables.columns import SCHEMAS, schema
 from .workspace import Workspace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .parcel import Parcel
+    from .tables.parcel import Parcel
 
 RATINGS = 120_000
 """Ratings that one transaction loads from ledgers: a row group of DuckDB's, which then goes to disk at once.
@@ -82,7 +84,7 @@ class Store:
         if isinstance(self.tables.locks, CatalogLocks):
             return CatalogClaims(self.tables.locks.conninfo)
         if self.workspace.remote:
-            from .leases import ObjectClaims
+            from .remote.leases import ObjectClaims
 
             return ObjectClaims(self.workspace.remote)
         return FolderClaims(self.workspace.path / "locks")

@@ -13,11 +13,11 @@ from ...schemas import content_hash, toml
 from ...schemas.text import is_utf8
 from ..errors import StoreError
 from . import disk
-from .ledger import Ledger, Publish, RatingLedger
+from .ledgers.ledger import Ledger, Publish, RatingLedger
 from .locks import FolderLocks, without_password
 
 if TYPE_CHECKING:
-    from .remote import Remote
+    from .remote.remote import Remote
 
 DEFAULT = Path("workspace")
 VARIABLE = "COAUDIT_WORKSPACE"
@@ -46,7 +46,7 @@ class Workspace:
             workspace = cls(Path(os.path.expanduser(location)))  # no shell does so after `--workspace=`
             workspace._check_name()
             return workspace
-        from .remote import Remote
+        from .remote.remote import Remote
 
         remote = Remote(location)
         return cls(remote.folder, remote=remote)

@@ -36,7 +36,7 @@ from coaudit.pipeline.report.tables import Number, Table, of_metric
 from coaudit.pipeline.report.transcript.pins import disagreements
 from coaudit.pipeline.store import Selection, Store, Workspace
 from coaudit.pipeline.store.connection import busy_error
-from coaudit.pipeline.store.selection import COLUMNS, NONE
+from coaudit.pipeline.store.queries.selection import COLUMNS, NONE
 from coaudit.schemas import Agreement, Metric
 from tests.conftest import ROOT
 from tests.pipeline.advise import games
@@ -732,10 +732,9 @@ def test_a_confusion_of_one_unit_is_told_of_one(monkeypatch: pytest.MonkeyPatch)
         | {"n_both": 16, "n_errors": 0}
     )
     assert [table.caption.partition(". ")[0] for table in drawn] == [
-        "n = 1 unit labelled by both; 1 error of the judge",
-        "n = 1,200 units labelled by both; 0 errors of the judge",
-        "n = 16 units labelled by both, within the samples; 72 outside them are not counted here; 0 "
-        "errors of the judge",
+        "n = 1 unit labelled by both; on 1 more the judge failed",
+        "n = 1,200 units labelled by both",
+        "n = 16 units labelled by both, within the samples; 72 outside them are not counted here",
     ]
 
 

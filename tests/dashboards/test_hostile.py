@@ -13,7 +13,8 @@ import pytest
 
 from coaudit.pipeline.ingest import imports
 from coaudit.pipeline.ingest import run as ingest
-from coaudit.pipeline.store import Store, Workspace, trajectories
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.store.queries import trajectories
 from coaudit.pipeline.systems import ReadOptions
 from tests.conftest import needs
 from tests.dashboards.conftest import started

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from ...store.trajectories import reference_rows
+from ...store.queries.trajectories import reference_rows
 from ...systems import overcooked
 from ...systems.overcooked import metrics
 from ...systems.overcooked.references import Reference

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...advise import advice, advisor, states
-from ...store import Store, dictionaries, execute, trajectories
-from ...store.trajectories import resolve
+from ...store import Store, dictionaries, execute
+from ...store.queries import trajectories
+from ...store.queries.trajectories import resolve
 
 Rows = list[dict[str, Any]]
 WINDOW = 2000

@@ -118,7 +118,7 @@ WHERE o.found.text IS NULL AND (o.found.value IS NOT NULL OR o.found.reason IS N
 GROUP BY o.name, o.trajectory_id;
 
 -- What each rater said of the units of each process codebook, by party: `answered` leaves out errors and
--- `unclear`; `spoken` says whether anybody said anything. Computed here, kept in the table `processed` (pipeline/store/derived.py).
+-- `unclear`; `spoken` says whether anybody said anything. Computed here, kept in the table `processed` (pipeline/store/tables/derived.py).
 CREATE OR REPLACE VIEW processing AS
 WITH books AS (
     SELECT DISTINCT name AS codebook, unit AS kind FROM codebooks
@@ -184,7 +184,7 @@ SELECT CASE codebook WHEN 'confirmation' THEN 'effective_confirmations' ELSE 'ha
          WHEN value IS NULL THEN (units - answered) || ' of ' || units || ' units are not rated' END, NULL
 FROM whole WHERE codebook IN ('confirmation', 'halting');
 
--- Computed here, kept in the table `measured` (pipeline/store/derived.py), read as `measures`.
+-- Computed here, kept in the table `measured` (pipeline/store/tables/derived.py), read as `measures`.
 CREATE OR REPLACE VIEW measuring AS
 SELECT metric, trajectory_id, value, 1.0 AS weight, CASE WHEN value IS NULL THEN reason END AS reason,
     NULL AS participant, NULL AS rater, scoring, NULL AS definition

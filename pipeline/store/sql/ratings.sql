@@ -70,7 +70,7 @@ JOIN units u
 ANTI JOIN out_of_scope o ON o.codebook = r.codebook AND o.trajectory_id = r.trajectory_id;
 
 -- What counts: of each question the first answer. Computed here, kept in the table `counted`
--- (pipeline/store/derived.py), read as `counted_ratings`. There `rater` is one version of the rater `asked`, and
+-- (pipeline/store/tables/derived.py), read as `counted_ratings`. There `rater` is one version of the rater `asked`, and
 -- a version that has the last word nowhere any more is left out.
 CREATE OR REPLACE VIEW counting AS
 SELECT *, rater AS asked FROM answered_ratings WHERE repeat = 0;

@@ -13,8 +13,9 @@ from coaudit.pipeline.annotate import draw, pull, push, status
 from coaudit.pipeline.annotate.push import PushResult
 from coaudit.pipeline.errors import CoauditError, UsageError
 from coaudit.pipeline.ingest import imports
-from coaudit.pipeline.store import Store, dictionaries, samples
-from coaudit.pipeline.store.samples import Sample
+from coaudit.pipeline.store import Store, dictionaries
+from coaudit.pipeline.store.ledgers import samples
+from coaudit.pipeline.store.ledgers.samples import Sample
 from tests.annotation.labelstudio.running import ADMIN, TOKEN, Running, choice
 from tests.conftest import Coaudit
 

@@ -21,7 +21,8 @@ from coaudit.pipeline.ingest import imports
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.judge import Scope, jury
 from coaudit.pipeline.report import trust
-from coaudit.pipeline.store import Selection, Store, samples
+from coaudit.pipeline.store import Selection, Store
+from coaudit.pipeline.store.ledgers import samples
 from coaudit.schemas import Agreement
 from tests.pipeline.stores import made, rate, rows, take, verdict, write_lines
 from tests.pipeline.systems.cogym.folders import AGENT, BEGAN, USER, Log, performance

@@ -20,7 +20,8 @@ from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.ingest.run import preview
-from coaudit.pipeline.store import Store, trajectories
+from coaudit.pipeline.store import Store
+from coaudit.pipeline.store.queries import trajectories
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.schemas import Event, Outcome, Participant, Trajectory
 from tests.conftest import Coaudit

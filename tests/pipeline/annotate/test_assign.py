@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coaudit.pipeline.annotate.assign import annotator_shares
-from coaudit.pipeline.store.samples import Design, Sample, SampledUnit
+from coaudit.pipeline.store.ledgers.samples import Design, Sample, SampledUnit
 
 
 def sample(*units: SampledUnit, annotators: int = 2, unit: str = "unit") -> Sample:

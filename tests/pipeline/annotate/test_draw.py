@@ -15,7 +15,8 @@ from coaudit.pipeline.analyze import matrices
 from coaudit.pipeline.annotate import draw
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ingest.measure import save
-from coaudit.pipeline.store import Store, Workspace, samples
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.store.ledgers import samples
 from tests.conftest import Coaudit
 from tests.judges.teams import team
 from tests.pipeline.stores import holding, made, rate, rows, verdict

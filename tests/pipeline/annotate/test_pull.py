@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from coaudit.pipeline.annotate.pull import last_pull
-from coaudit.pipeline.store.ledger import Ledger
+from coaudit.pipeline.store.ledgers.ledger import Ledger
 from coaudit.schemas import canonical_json
 
 

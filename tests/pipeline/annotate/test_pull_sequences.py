@@ -26,7 +26,7 @@ from coaudit.annotation.labelstudio.client import ListedTask
 from coaudit.pipeline.annotate import draw, pull
 from coaudit.pipeline.annotate.project import Mark, book_of, keep_codebook, subject
 from coaudit.pipeline.store import Store
-from coaudit.pipeline.store.samples import Sample
+from coaudit.pipeline.store.ledgers.samples import Sample
 from tests.pipeline.annotate.test_push import store as store
 from tests.pipeline.annotate.test_reconcile import said
 from tests.pipeline.stores import rows

@@ -18,7 +18,7 @@ from coaudit.pipeline.annotate.reconcile import ProjectPull, PullResult
 from coaudit.pipeline.errors import SourceError
 from coaudit.pipeline.ingest import imports
 from coaudit.pipeline.store import Store
-from coaudit.pipeline.store.samples import Sample
+from coaudit.pipeline.store.ledgers.samples import Sample
 from tests.pipeline.annotate.test_push import store as store
 from tests.pipeline.stores import rate, verdict, write_lines
 

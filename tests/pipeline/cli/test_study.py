@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from coaudit.pipeline.cli import study
-from coaudit.pipeline.store import ledger
+from coaudit.pipeline.store.ledgers import ledger
 
 
 def test_a_file_is_counted_for_the_machine_that_wrote_it_and_a_sample_for_none(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from coaudit.pipeline.follow.ledger import LiveLedger
 from coaudit.pipeline.follow.sink import Sink
-from coaudit.pipeline.store import Store, Workspace, ledger
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.store.ledgers import ledger
 from coaudit.schemas import Rating
 
 

@@ -22,7 +22,8 @@ from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.judge import Scope
 from coaudit.pipeline.judge.model import Model
-from coaudit.pipeline.store import Store, Workspace, ledger
+from coaudit.pipeline.store import Store, Workspace
+from coaudit.pipeline.store.ledgers import ledger
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.schemas import Codebook, Outcome, Rating, Trajectory
 from tests.judges.teams import team

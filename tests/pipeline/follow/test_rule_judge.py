@@ -16,7 +16,8 @@ from coaudit.pipeline import codebooks
 from coaudit.pipeline.follow import rule_judge
 from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.ingest.run import ingest
-from coaudit.pipeline.store import Store, Workspace, dictionaries, ledger
+from coaudit.pipeline.store import Store, Workspace, dictionaries
+from coaudit.pipeline.store.ledgers import ledger
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym.generate import generate
 from coaudit.schemas import Rating

@@ -11,7 +11,7 @@ from coaudit.pipeline.ingest import forgetting
 from coaudit.pipeline.ingest.intake import Intake
 from coaudit.pipeline.ingest.result import Progress
 from coaudit.pipeline.ingest.run import ingest
-from coaudit.pipeline.store.sync import ledger_offsets
+from coaudit.pipeline.store.ledgers.sync import ledger_offsets
 from coaudit.pipeline.systems import ReadOptions
 from tests.conftest import Coaudit
 from tests.pipeline.stores import made, opened, rows

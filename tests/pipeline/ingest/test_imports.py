@@ -17,7 +17,8 @@ from openpyxl import Workbook
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.errors import CoauditError, SourceError
 from coaudit.pipeline.ingest import imports, labels
-from coaudit.pipeline.store import Store, ledger
+from coaudit.pipeline.store import Store
+from coaudit.pipeline.store.ledgers import ledger
 from coaudit.pipeline.systems.cogym.generate import generate
 from tests.conftest import Coaudit
 from tests.pipeline.stores import (

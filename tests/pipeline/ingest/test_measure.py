@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from coaudit.pipeline.ingest import blocks, measure
-from coaudit.pipeline.store.columns import SCHEMAS, schema
-from coaudit.pipeline.store.parcel import Parcel
+from coaudit.pipeline.store.tables.columns import SCHEMAS, schema
+from coaudit.pipeline.store.tables.parcel import Parcel
 from coaudit.pipeline.systems.cogym.generate import generate
 from tests.pipeline.stores import made, rows, take
 

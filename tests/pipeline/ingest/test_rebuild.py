@@ -21,8 +21,9 @@ from coaudit.pipeline.ingest import forgetting, sources
 from coaudit.pipeline.ingest.ready import heed_forgotten
 from coaudit.pipeline.ingest.rebuild import catch_up, rebuild
 from coaudit.pipeline.ingest.run import ingest
-from coaudit.pipeline.store import Store, Workspace, derived, disk
-from coaudit.pipeline.store.sync import ledger_offsets, note_offsets
+from coaudit.pipeline.store import Store, Workspace, disk
+from coaudit.pipeline.store.ledgers.sync import ledger_offsets, note_offsets
+from coaudit.pipeline.store.tables import derived
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym.generate import generate
 from tests.conftest import Coaudit

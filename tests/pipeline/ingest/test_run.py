@@ -22,6 +22,7 @@ import pytest
 from coaudit.pipeline.errors import WriteError
 from coaudit.pipeline.ingest import blocks, intake
 from coaudit.pipeline.ingest.rebuild import rebuild
+from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, disk
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym.generate import generate
@@ -439,7 +440,7 @@ def test_a_kill_between_ledger_and_database_is_made_good_by_the_next_ingest(
 ) -> None:
     folder = session(tmp_path / "logs" / NAME)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("coaudit.pipeline.store.ledger.Ledger.append", _killed)
+        patch.setattr("coaudit.pipeline.store.ledgers.ledger.Ledger.append", _killed)
         take(store, folder)
     assert counts(take(store, folder)) == (1, 0, 0)
     before = document(store)
@@ -579,6 +580,8 @@ def test_what_is_read_beside_a_session_is_not_left_out_and_references_are_a_hint
     assert hint == told
     names = "2_notes.txt, env_other_config.toml"
     assert left.startswith(f"left out 2 files that no known system wrote: {names}; ")
+    ingest(store, [logs], ReadOptions(), reference=folder)
+    assert take(store, logs).notes == [left], "once they are used, nobody need be told how to"
 
 
 def test_two_versions_of_a_trajectory_in_one_run_are_counted_as_one(tmp_path: Path, store: Store) -> None:
@@ -675,7 +678,7 @@ def test_an_ingest_leaves_nothing_for_the_next_command_to_derive(tmp_path: Path)
 
 def test_the_hidden_information_reaches_neither_units_nor_what_is_shown(tmp_path: Path, store: Store) -> None:
     from coaudit.pipeline import codebooks
-    from coaudit.pipeline.store import trajectories
+    from coaudit.pipeline.store.queries import trajectories
     from coaudit.pipeline.units import cut
 
     hidden = {"Preferences": ["Budget of $3,400"]}

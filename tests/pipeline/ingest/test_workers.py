@@ -24,8 +24,8 @@ from coaudit.pipeline.ingest.blocks import Reading
 from coaudit.pipeline.ingest.forgetting import forget
 from coaudit.pipeline.ingest.sources import Place
 from coaudit.pipeline.store import Store
-from coaudit.pipeline.store.columns import trajectories
-from coaudit.pipeline.store.parcel import Parcel
+from coaudit.pipeline.store.tables.columns import trajectories
+from coaudit.pipeline.store.tables.parcel import Parcel
 from coaudit.pipeline.systems import ReadOptions, base
 from coaudit.pipeline.systems.base import Span, line_spans, numbered_lines
 from coaudit.pipeline.systems.cogym.generate import generate

@@ -14,7 +14,7 @@ from coaudit.pipeline.judge.feed import Sink
 from coaudit.pipeline.judge.model import State
 from coaudit.pipeline.judge.run_claims import RunClaims
 from coaudit.pipeline.judge.scope import Summary
-from coaudit.pipeline.store.ledger import RatingLedger, ratings
+from coaudit.pipeline.store.ledgers.ledger import RatingLedger, ratings
 from coaudit.schemas import Rating
 
 HALF = "\ud83d"

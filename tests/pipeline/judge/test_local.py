@@ -19,8 +19,9 @@ from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.judge import dialogue, embedded, local
 from coaudit.pipeline.judge.scope import Scope, Summary
-from coaudit.pipeline.store import Store, ledger
-from coaudit.pipeline.store.stream import stream
+from coaudit.pipeline.store import Store
+from coaudit.pipeline.store.ledgers import ledger
+from coaudit.pipeline.store.queries.stream import stream
 from coaudit.pipeline.units import cut
 from coaudit.schemas import Rating, Trajectory, Unit
 from coaudit.schemas.codebook import ContextKind

@@ -12,7 +12,8 @@ from aiohttp import web
 from coaudit.pipeline.annotate import draw
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.judge import shown
-from coaudit.pipeline.store import Store, stream
+from coaudit.pipeline.store import Store
+from coaudit.pipeline.store.queries import stream
 from coaudit.schemas import Trajectory
 from tests.conftest import ROOT, Coaudit
 from tests.judges.endpoint import Endpoint

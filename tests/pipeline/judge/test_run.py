@@ -17,7 +17,7 @@ import pytest
 from aiohttp import web
 
 from coaudit.pipeline.ingest.measure import save
-from coaudit.pipeline.store import ledger
+from coaudit.pipeline.store.ledgers import ledger
 from coaudit.schemas import Outcome, Rating, Trajectory
 from tests.conftest import Coaudit
 from tests.judges.endpoint import Endpoint, Faults

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.store.bucket import Stamp
 from coaudit.pipeline.store.claims import FolderClaims
-from coaudit.pipeline.store.leases import ObjectClaims
-from coaudit.pipeline.store.postgres import CatalogClaims
-from coaudit.pipeline.store.remote import Remote
+from coaudit.pipeline.store.lake.postgres import CatalogClaims
+from coaudit.pipeline.store.remote.bucket import Stamp
+from coaudit.pipeline.store.remote.leases import ObjectClaims
+from coaudit.pipeline.store.remote.remote import Remote
 from tests.servers import BUCKET, object_store, postgres
 
 HOLDER = """
@@ -53,7 +53,7 @@ def test_the_claims_of_a_killed_process_are_free_at_once(tmp_path: Path) -> None
 
 CATALOG_HOLDER = """
 import sys, time
-from coaudit.pipeline.store.postgres import CatalogClaims
+from coaudit.pipeline.store.lake.postgres import CatalogClaims
 claims = CatalogClaims(sys.argv[1])
 print(len(claims.take([str(n) for n in range(20000)])), flush=True)
 time.sleep(60)

@@ -23,14 +23,15 @@ import pytest
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.errors import StoreError, WriteError
 from coaudit.pipeline.ingest.rebuild import rebuild
-from coaudit.pipeline.store import Store, Workspace, ledger
+from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.store import connection as storing
-from coaudit.pipeline.store import gate as gates
-from coaudit.pipeline.store import turns as taking
 from coaudit.pipeline.store.connection import Reading
-from coaudit.pipeline.store.file import GATE
-from coaudit.pipeline.store.gate import Gate
-from coaudit.pipeline.store.turns import Turns, turns
+from coaudit.pipeline.store.file import gate as gates
+from coaudit.pipeline.store.file import turns as taking
+from coaudit.pipeline.store.file.file import GATE
+from coaudit.pipeline.store.file.gate import Gate
+from coaudit.pipeline.store.file.turns import Turns, turns
+from coaudit.pipeline.store.ledgers import ledger
 from coaudit.schemas import Rating
 from tests.conftest import Coaudit
 from tests.pipeline.stores import copied, document, made, opened, rate, rows, take, verdict
@@ -437,7 +438,7 @@ FORKED = """
 import os, signal, sys, threading
 from pathlib import Path
 from coaudit.pipeline.store.database import Store
-from coaudit.pipeline.store.turns import turns
+from coaudit.pipeline.store.file.turns import turns
 from coaudit.pipeline.store.workspace import Workspace
 store = Store(Workspace(Path(sys.argv[1])))
 held, over = threading.Event(), threading.Event()

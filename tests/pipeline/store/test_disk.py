@@ -13,7 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from coaudit.pipeline.errors import StoreError
-from coaudit.pipeline.store import disk, ledger
+from coaudit.pipeline.store import disk
+from coaudit.pipeline.store.ledgers import ledger
 from coaudit.schemas import Rating
 
 Fault = Callable[[str, Path], None]

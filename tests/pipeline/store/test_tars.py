@@ -17,8 +17,8 @@ import pytest
 
 from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.store import tars
-from coaudit.pipeline.store.bucket import Bucket
-from coaudit.pipeline.store.logs import Logs
+from coaudit.pipeline.store.remote.bucket import Bucket
+from coaudit.pipeline.store.remote.logs import Logs
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Python 3.12, without a filter
 Write = Callable[[tarfile.TarInfo], Path]

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline.store.columns import Columns
+from coaudit.pipeline.store.tables.columns import Columns
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats.fields import mapping
 from coaudit.pipeline.systems.registry import SYSTEMS, measures

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coaudit.pipeline.store import trajectories
+from coaudit.pipeline.store.queries import trajectories
 from coaudit.pipeline.systems.cogym import reader
 from coaudit.schemas import Trajectory
 from tests.pipeline.systems.cogym.folders import (

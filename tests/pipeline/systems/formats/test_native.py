@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coaudit.pipeline.ingest import workers
-from coaudit.pipeline.store.export import export
+from coaudit.pipeline.store.queries.export import export
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.base import placed_lines
 from coaudit.pipeline.systems.cogym.generate import generate
