@@ -22,9 +22,10 @@ from ..schemas.trajectory import Setting
 from .errors import SourceError, UsageError
 from .ingest.ready import ready
 from .ingest.result import IngestResult, Progress
-from .store import Store, Workspace, constant
+from .store import Selection, Store, Workspace, constant
 from .store.connection import frame
 from .store.queries.aside import parts
+from .store.queries.groupings import selection_of
 
 if TYPE_CHECKING:
     from .ingest.imports import ImportResult
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 AT_ONCE = 10_000
 """Rows that become a part of a frame at a time."""
 Frame = pl.DataFrame
+Value = str | float
+Where = Mapping[str, Value | Sequence[Value]]
+"""Field, tag or outcome -> the value that sessions have, or several of which any will do."""
 Schema = Mapping[str, pl.DataType | type[pl.DataType]]
 TEXT, WHOLE, NUMBER = pl.String, pl.Int64, pl.Float64
 TRAJECTORIES: Schema = {
@@ -192,11 +196,17 @@ class Audit:
         return frame.filter(pl.col("codebook") == book.name)
 
     def metrics(
-        self, by: Sequence[str] = (), *, per_trajectory: bool = False, rater: str | None = None
+        self,
+        by: Sequence[str] = (),
+        *,
+        per_trajectory: bool = False,
+        rater: str | None = None,
+        where: Where | None = None,
     ) -> pl.DataFrame:
         """A row a metric (and group, participant, rater) with value, n, interval and reason. As `metrics`.
 
-        UsageError where `by` is no list of names, or goes with `per_trajectory`, which has no groups.
+        `where` names the sessions that count, as `--where` does. UsageError where `by` is no list of names,
+        or goes with `per_trajectory`, which has no groups.
         """
         from .analyze.metrics import metrics, trajectory_metrics
 
@@ -207,32 +217,57 @@ class Audit:
             )
         if not self.workspace.exists():
             return _models([], Metric, by)
+        only = self._selection(where)
         if not per_trajectory:
-            return _models(metrics(self.store, by=by, rater=rater), Metric, by)
-        rows = trajectory_metrics(self.store, rater=rater)
+            return _models(metrics(self.store, by=by, rater=rater, only=only), Metric, by)
+        rows = trajectory_metrics(self.store, rater=rater, only=only)
         return pl.concat([_models(some, Metric) for some in parts(rows, AT_ONCE)] or [_models([], Metric)])
 
-    def agreement(self, *codebooks: str) -> pl.DataFrame:
+    def agreement(self, *codebooks: str, where: Where | None = None) -> pl.DataFrame:
         """A row a coefficient and code: people, judges with people, judges. As `coaudit agreement`."""
         from .analyze.agreement import of_workspace
 
-        return _models(of_workspace(self.store, codebooks) if self.workspace.exists() else [], Agreement)
+        if not self.workspace.exists():
+            return _models([], Agreement)
+        return _models(of_workspace(self.store, codebooks, only=self._selection(where)), Agreement)
 
-    def rates(self, *codebooks: str, by: Sequence[str] = (), judge: str | None = None) -> pl.DataFrame:
+    def rates(
+        self,
+        *codebooks: str,
+        by: Sequence[str] = (),
+        judge: str | None = None,
+        where: Where | None = None,
+    ) -> pl.DataFrame:
         """A row a code (and group, judge): the judge's rate beside the corrected one. As `coaudit rates`."""
         from .analyze.rates import rates
 
         by = _group_names(by)
-        exists = self.workspace.exists()
-        return _models(rates(self.store, codebooks, by=by, judge=judge) if exists else [], Rate, by)
+        if not self.workspace.exists():
+            return _models([], Rate, by)
+        only = self._selection(where)
+        return _models(rates(self.store, codebooks, by=by, judge=judge, only=only), Rate, by)
 
-    def validate(self, judge: str | None = None, *codebooks: str) -> dict[str, Any]:
+    def validate(
+        self, judge: str | None = None, *codebooks: str, where: Where | None = None
+    ) -> dict[str, Any]:
         """The page on a judge, or on people's labels, as the document of `coaudit validate --json`."""
         from .analyze import people, validate
 
         if judge is None:
-            return people.people(self.store, codebooks)
-        return validate.validate(self.store, judge, codebooks)
+            return people.people(self.store, codebooks, only=self._selection(where))
+        return validate.validate(self.store, judge, codebooks, only=self._selection(where))
+
+    def _selection(self, where: Where | None) -> Selection | None:
+        """The sessions with these values of a field, tag or outcome; UsageError where there are none."""
+        pairs = [
+            (name, str(value))
+            for name, some in (where or {}).items()
+            for value in (some if isinstance(some, (list, tuple)) else [some])
+        ]
+        if not pairs:
+            return None
+        with self.store.reading(synced=True) as connection:
+            return selection_of(connection, pairs)
 
     def _rows(self, query: str, schema: Schema, trajectory: str | None) -> pl.DataFrame:
         from .store.queries.trajectories import resolve

@@ -40,17 +40,11 @@ DRAWN = 40
 def show(only: Selection) -> None:
     """Draw the page."""
     st.title("Agreement")
-    if only:
-        st.html(
-            markup.sentence(
-                "Agreement counts all ratings in the workspace, whatever the filters, because samples for "
-                "people are drawn from all of it."
-            )
-        )
-    rows = [row for row in ask(progress.coverage) if row["rater"]]
+    rows = [row for row in ask(progress.coverage, only) if row["rater"] and (row["answers"] or row["errors"])]
     books = sorted({row["codebook"] for row in rows}, key=lambda book: (*_weight(rows, book), book))
     if not books:
-        st.info("Nothing is rated yet: run `coaudit judge`, then label a sample in Label Studio.")
+        where = " of what the filters leave" if only else ""
+        st.info(f"Nothing{where} is rated yet: run `coaudit judge`, then label a sample in Label Studio.")
         return
     left, right = st.columns(2)
     book = choices.one(left, "Codebook", books, key="codebook")
@@ -62,7 +56,7 @@ def show(only: Selection) -> None:
             "This codebook has many ratings; switch the computation on above, or run `coaudit agreement`."
         )
     else:
-        result = ask(agreement.of_workspace, [book])
+        result = ask(agreement.of_workspace, [book], only=only)
         coefficient = choices.one(
             right, "Coefficient", list(SHOWN), key="coefficient", title_of=SHOWN.__getitem__
         )
@@ -70,8 +64,8 @@ def show(only: Selection) -> None:
         _table(result)
         judges = [row["rater"] for row in rows if row["codebook"] == book and row["kind"] != "human"]
         if judges:
-            _judge(book, judges)
-        _queue(book)
+            _judge(book, judges, only)
+        _queue(book, only)
     _plan([row["seconds"] for row in ask(progress.pace) if row["codebook"] == book])
 
 
@@ -160,11 +154,11 @@ def _table(rows: list[Agreement]) -> None:
         figures.table(table, metrics=metrics, links=False)
 
 
-def _judge(book: str, judges: list[str]) -> None:
+def _judge(book: str, judges: list[str], only: Selection) -> None:
     st.header("A judge against people's labels")
     left, right = st.columns(2)
     judge = choices.one(left, "Judge", judges, key="judge")
-    page = ask(validate.validate, judge, [book])
+    page = ask(validate.validate, judge, [book], only=only)
     codes = {code["code"]: code for code in page["codes"] if code["n_both"]}
     if not codes:
         st.info("People have labelled none of its units yet: `coaudit labelstudio` sends them a sample.")
@@ -187,8 +181,8 @@ def _confusion(code: dict[str, Any]) -> None:
         title="Confusion",
         caption=f"n = {both:,} unit{'s' * (both != 1)} labelled by both"
         f"{f', within the samples; {more:,} outside them are not counted here' if more else ''}"
-        f"{f'; on {errors:,} more the judge failed' if errors else ''}. Units are not weighted; one that people "
-        "label differently counts in part for each of their labels.",
+        f"{f'; on {errors:,} more the judge failed' if errors else ''}. Units are not weighted; one that "
+        "people label differently counts in part for each of their labels.",
         columns=("People", *(f"Judge: {label}" for label in labels)),
         rows=tuple(
             (label, *(Number(n / total, n=n, percent=True) for n in row))
@@ -236,8 +230,8 @@ def _calibration(code: dict[str, Any]) -> None:
     )
 
 
-def _queue(book: str) -> None:
-    rows = ask(agreement.disagreements, [book])
+def _queue(book: str, only: Selection) -> None:
+    rows = ask(agreement.disagreements, [book], only=only)
     st.header("Disagreements to discuss")
     if not rows:
         st.info("No two raters disagree on a unit of this codebook.")

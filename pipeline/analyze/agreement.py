@@ -23,7 +23,7 @@ from ...annotation.statistics.strata import typical_weights
 from ...schemas import GOLD, Agreement, JsonValue, Quarantined
 from ...schemas.text import bare, count_of, nfc
 from ..errors import SourceError, UsageError
-from ..store import Store
+from ..store import Selection, Store
 from ..systems.formats.fields.mapping import Input
 from ..systems.formats.files import inputs
 from .consistency import consistency
@@ -42,7 +42,13 @@ PEOPLE = "units that two people labelled"
 """The population of agreement among people."""
 
 
-def of_workspace(store: Store, names: Sequence[str] = (), margins: Margins = "paired") -> list[Agreement]:
+def of_workspace(
+    store: Store,
+    names: Sequence[str] = (),
+    margins: Margins = "paired",
+    *,
+    only: Selection | None = None,
+) -> list[Agreement]:
     """Every coefficient for every code that has ratings: all people, each judge with them, all judges.
 
     A judge that was asked repeatedly has rows on how far it agrees with itself.
@@ -52,8 +58,8 @@ def of_workspace(store: Store, names: Sequence[str] = (), margins: Margins = "pa
     rows: list[Agreement] = []
     for book in chosen_books(store, names):
         with store.reading() as connection:
-            codes = list(rated_codes(connection, book))
-            intra_rater = list(consistency(connection, book))
+            codes = list(rated_codes(connection, book, only))
+            intra_rater = list(consistency(connection, book, only))
         coefficients = [row for code in codes for row in of_codes(code, margins)]
         rows += [*coefficients, *intra_rater]
         if len(book.codes) > 1:
@@ -110,7 +116,9 @@ BETWEEN = ("people", "judge and people", "judges")
 """Who can disagree, in the order in which it is to be discussed."""
 
 
-def disagreements(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any]]:
+def disagreements(
+    store: Store, names: Sequence[str] = (), *, only: Selection | None = None
+) -> list[dict[str, Any]]:
     """The units on which two raters gave different labels, to be discussed: who said what.
 
     `between` says who: people (those in front, for no judge is right where people differ), judge and people,
@@ -120,7 +128,7 @@ def disagreements(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any
     for book in chosen_books(store, names):
         with store.reading() as connection:
             natives = dict(connection.execute("SELECT id, native_id FROM trajectories").fetchall())
-            codes = list(rated_codes(connection, book))
+            codes = list(rated_codes(connection, book, only))
         for code in codes:
             for place, answers in enumerate(code.matrix):
                 labels = {r: book.labels[k] for r, k in zip(code.raters, answers, strict=True) if k >= 0}
@@ -141,7 +149,9 @@ def _between(labels: Mapping[str, str], judges: Collection[str]) -> str:
     return BETWEEN[1] if people or GOLD in labels else BETWEEN[2]
 
 
-def confusions(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any]]:
+def confusions(
+    store: Store, names: Sequence[str] = (), *, only: Selection | None = None
+) -> list[dict[str, Any]]:
     """Each judge against people's labels, code by code: counts and the quality of each label.
 
     Units outside the samples stand in a row of their own where others come from a sample.
@@ -149,7 +159,7 @@ def confusions(store: Store, names: Sequence[str] = ()) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for book in chosen_books(store, names):
         with store.reading() as connection:
-            codes = list(rated_codes(connection, book))
+            codes = list(rated_codes(connection, book, only))
         for code in codes:
             for judge in code.judges:
                 head = {"codebook": book.name, "code": code.code, "judge": judge}

@@ -11,7 +11,7 @@ from ...annotation.statistics import Coefficient, Ratings
 from ...annotation.statistics.agreement import agreement
 from ...annotation.statistics.intervals import MISSING
 from ...schemas import Agreement, Codebook
-from ..store import dictionaries, first_row
+from ..store import Selection, dictionaries, first_row
 from .matrix import clusters_of
 from .totals import CLUSTER
 
@@ -21,7 +21,9 @@ Answers = dict[tuple[str, int | None], dict[int, str]]
 """Unit -> repeat -> label."""
 
 
-def consistency(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Agreement]:
+def consistency(
+    connection: duckdb.DuckDBPyConnection, book: Codebook, only: Selection | None = None
+) -> Iterator[Agreement]:
     """Alpha between a rater's repeats and how often two of its answers differ, code by code.
 
     Each version of a rater has rows of its own. Answers that are unclear or failed are missing.
@@ -29,7 +31,8 @@ def consistency(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterat
     if first_row(connection, _ANY, [book.name]) is None:
         return
     answers: dict[tuple[str, str, str], Answers] = {}
-    for row in dictionaries(connection, _REPEATS, [book.name]):
+    where, values = (only or Selection()).where()
+    for row in dictionaries(connection, _REPEATS.format(where=where), [book.name, book.name, *values]):
         if row["label"] in book.labels:
             key = (row["code"], row["rater"], row["rater_version"] or "–")
             unit = (row["trajectory_id"], row["event"])
@@ -99,10 +102,11 @@ _ANY = "SELECT 1 FROM ratings WHERE codebook = ? AND repeat > 0 LIMIT 1"
 _REPEATS = """
     SELECT trajectory_id, event, code, rater, rater_version, repeat, label
     FROM answered_ratings
-    WHERE codebook = $1 AND NOT opening AND label IS NOT NULL
+    WHERE codebook = ? AND NOT opening AND label IS NOT NULL
         AND (rater, rater_version, code) IN (
             SELECT (rater, rater_version, code) FROM current_ratings
-            WHERE codebook = $1 AND repeat > 0 AND NOT retracted
+            WHERE codebook = ? AND repeat > 0 AND NOT retracted
         )
+        AND trajectory_id IN (SELECT t.id FROM trajectories t WHERE {where})
     ORDER BY trajectory_id, event
 """

@@ -6,7 +6,7 @@ millions of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...annotation.statistics.audit import ERROR, UNCLEAR
 from ...annotation.statistics.intervals import MISSING, Ints
 from ...schemas import GOLD, Codebook
-from ..store import execute
+from ..store import Selection, execute
 from ..store.queries.copies import IS_COPY, MAY_BE_COPY, QUESTION
 from .designs import CREATE_UNITS, OF_UNIT, Design, Drawing, design, drawings, follows_samples
 from .matrix import Rated
@@ -26,8 +26,34 @@ Numbers = dict[str, NDArray[Any]]
 """Columns of a query by name."""
 
 
-def rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rated]:
-    """Each code of a codebook that has ratings, with every unit of its kind (the opening query apart)."""
+def rated_codes(
+    connection: duckdb.DuckDBPyConnection, book: Codebook, only: Selection | None = None
+) -> Iterator[Rated]:
+    """Each code of a codebook that has ratings, with every unit of its kind (the opening query apart).
+
+    `only` is a domain of whatever was sampled: inclusion probabilities stay those of the draw. A code then
+    has the raters that answered it there.
+    """
+    codes = _rated_codes(connection, book)
+    yield from _within(codes, selected_ids(connection, only)) if only else codes
+
+
+def selected_ids(connection: duckdb.DuckDBPyConnection, only: Selection) -> frozenset[str]:
+    """The trajectories of a selection."""
+    where, values = only.where()
+    rows = execute(connection, f"SELECT t.id FROM trajectories t WHERE {where}", values).fetchall()
+    return frozenset(key for (key,) in rows)
+
+
+def _within(codes: Iterable[Rated], ids: Collection[str]) -> Iterator[Rated]:
+    for code in codes:
+        is_selected = np.array([key in ids for key in code.ids], dtype=bool)
+        subset = code.where(is_selected[code.trajectory])
+        if (subset.matrix != MISSING).any():
+            yield subset.with_answers()
+
+
+def _rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Iterator[Rated]:
     execute(connection, CREATE_UNITS, [book.name])
     units = connection.execute(_PLACES).fetchnumpy()
     rows = connection.execute(_INSTANCES).fetchall()

@@ -15,7 +15,7 @@ from ...annotation.statistics.intervals import MISSING, Floats, Ints
 from ...schemas import GOLD, Codebook
 from .. import codebooks
 from ..errors import UsageError
-from ..store import Selection, Store, execute
+from ..store import Store
 from ..store.queries.groupings import keys_of
 from .designs import Design, Drawing, design
 
@@ -127,6 +127,20 @@ class Rated:
             taken_over={name: places[units] for name, places in self.taken_over.items()},
         )
 
+    def with_answers(self) -> Rated:
+        """The same without raters that answered nothing."""
+        has_answer = (self.matrix != MISSING).any(0)
+        names = tuple(name for name, has in zip(self.raters, has_answer, strict=True) if has)
+        return replace(
+            self,
+            raters=names,
+            kinds={name: self.kinds[name] for name in names},
+            matrix=self.matrix[:, has_answer],
+            probability=self.probability[:, has_answer],
+            juries={name: members for name, members in self.juries.items() if name in names},
+            taken_over={name: places for name, places in self.taken_over.items() if name in names},
+        )
+
     def without_taken_over(self) -> Rated:
         """The same, each answer that judges or versions of one share under one of them alone."""
         if not self.taken_over:
@@ -232,11 +246,12 @@ def clusters_of(
 
 
 def unit_groups(code: Rated, groups: Iterable[T]) -> tuple[list[T], Ints]:
-    """The distinct ones of `groups`, one a trajectory in the order of `code.ids`, and the place (units,) of
-    each unit's among them."""
+    """The distinct ones of `groups`, one a trajectory in the order of `code.ids`, that have units, and the
+    place (units,) of each unit's among them."""
     of_trajectory = list(groups)
-    place_of = {group: place for place, group in enumerate(dict.fromkeys(of_trajectory))}
-    places = np.array([place_of[group] for group in of_trajectory], dtype=np.int64)
+    with_units = np.unique(code.trajectory)
+    place_of = {g: place for place, g in enumerate(dict.fromkeys(of_trajectory[k] for k in with_units))}
+    places = np.array([place_of.get(group, -1) for group in of_trajectory], dtype=np.int64)
     return list(place_of), places[code.trajectory]
 
 
@@ -261,16 +276,12 @@ def answer(book: Codebook, label: str | None) -> int:
     return book.labels.index(label) if label in book.labels else UNCLEAR
 
 
-def groups(
-    connection: duckdb.DuckDBPyConnection, by: Sequence[str], only: Selection | None = None
-) -> dict[str, dict[str, str | None]]:
-    """Id of each selected trajectory -> its group; UsageError for a name that is no column and no tag."""
+def groups(connection: duckdb.DuckDBPyConnection, by: Sequence[str]) -> dict[str, dict[str, str | None]]:
+    """Id of each trajectory -> its group; UsageError for a name that is no column and no tag."""
     keys = keys_of(connection, by)
     columns = "".join(f", {expression}" for _, expression in keys)
     names = [name for name, _ in keys]
-    where, values = (only or Selection()).where()
-    query = f"SELECT t.id{columns} FROM trajectories t WHERE {where}"
-    rows = execute(connection, query, values).fetchall()
+    rows = connection.execute(f"SELECT t.id{columns} FROM trajectories t").fetchall()
     return {row[0]: dict(zip(names, row[1:], strict=True)) for row in rows}
 
 

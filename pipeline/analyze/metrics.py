@@ -364,7 +364,7 @@ def remark(metric: Metric, number: Callable[[float | None], str]) -> str:
     return "; ".join(parts)
 
 
-def several_systems(store: Store, by: Sequence[str]) -> dict[str, list[str]]:
+def several_systems(store: Store, by: Sequence[str], only: Selection | None = None) -> dict[str, list[str]]:
     """Group -> the systems that its numbers are of, where these are several.
 
     Days are of all systems, and so are trajectories that are in no group.
@@ -373,15 +373,16 @@ def several_systems(store: Store, by: Sequence[str]) -> dict[str, list[str]]:
         return {}
     with store.reading() as connection:
         keys = keys_of(connection, by)
+        where, values = (only or Selection()).where()
         names = ", ".join(f"({expression})::VARCHAR AS key_{i}" for i, (_, expression) in enumerate(keys))
         in_a_group = " AND ".join(f"key_{i} IS NOT NULL" for i in range(len(keys)))
         query = f"""
-            SELECT {names}, list_sort(list(DISTINCT system)) AS systems FROM trajectories t
+            SELECT {names}, list_sort(list(DISTINCT system)) AS systems FROM trajectories t WHERE {where}
             GROUP BY ALL
             HAVING count(DISTINCT system) > 1 AND {in_a_group}
             ORDER BY ALL
         """
-        groups_of_several = dictionaries(connection, query)
+        groups_of_several = dictionaries(connection, query, values)
     return {
         group_name({name: row[f"key_{i}"] for i, name in enumerate(by)}): row["systems"]
         for row in groups_of_several

@@ -19,7 +19,7 @@ from ...annotation.statistics.intervals import MISSING
 from ...schemas import Agreement
 from ...schemas.text import count_of
 from ..errors import UsageError
-from ..store import Store
+from ..store import Selection, Store
 from .agreement import asked_twice, joined_codes, of_codes
 from .matrices import rated_codes
 from .matrix import Population, Rated, chosen_books, group_name, groups, unit_groups
@@ -31,12 +31,18 @@ JOINT = ("mean_cohen_kappa", "mean_cohen_kappa_quadratic", "fleiss_kappa", "krip
 """Coefficients in the page's text: those of all people, not of each pair."""
 
 
-def people(store: Store, names: Sequence[str] = (), by: Sequence[str] = ("condition",)) -> dict[str, Any]:
+def people(
+    store: Store,
+    names: Sequence[str] = (),
+    by: Sequence[str] = ("condition",),
+    *,
+    only: Selection | None = None,
+) -> dict[str, Any]:
     """The page as one document; UsageError where nobody labelled anything."""
     books = []
     for book in chosen_books(store, names):
         with store.reading() as connection:
-            codes = [code for code in rated_codes(connection, book) if code.humans]
+            codes = [code for code in rated_codes(connection, book, only) if code.humans]
             group_of = groups(connection, by)
         if codes:
             rows = [row for code in codes for row in of_codes(code) if _is_peoples(row, code)]

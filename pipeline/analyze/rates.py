@@ -58,8 +58,8 @@ def rates(
         if not book.binary:
             continue
         with store.reading() as connection:
-            codes = list(rated_codes(connection, book))
-            group_of = groups(connection, by, only)
+            codes = list(rated_codes(connection, book, only))
+            group_of = groups(connection, by)
         judges.update(name for code in codes for name in code.judges)
         for code in (*codes, *_categories(codes)):
             rows.extend(_group_rows(code, group_of, by, judge, estimator, labels))
@@ -82,9 +82,8 @@ def _group_rows(
     estimator: str | None,
     labels: str,
 ) -> Iterator[Rate]:
-    own = (tuple(group_of[key].values()) if key in group_of else None for key in code.ids)
-    names, places = unit_groups(code, own)
-    for values in sorted((name for name in names if name is not None), key=str):
+    names, places = unit_groups(code, (tuple(group_of[key].values()) for key in code.ids))
+    for values in sorted(names, key=str):
         subset = code.where(places == names.index(values))
         group = dict(zip(by, values, strict=True)) if by else None
         judges: list[str | None] = [name for name in subset.judges if judge in (None, name)]

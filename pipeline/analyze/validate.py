@@ -17,7 +17,7 @@ from ...annotation.statistics.validation import alternative_annotator_test
 from ...schemas import Agreement
 from ...schemas.text import count_of
 from ..errors import UsageError
-from ..store import AMONG, Store, dictionaries, texts
+from ..store import AMONG, Selection, Store, dictionaries, texts
 from . import drift, locating
 from .agreement import of_codes, people_kappa, qualities, with_people
 from .consistency import consistency
@@ -43,6 +43,7 @@ def validate(
     *,
     margin: float = 0.2,
     previous: str | None = None,
+    only: Selection | None = None,
 ) -> dict[str, Any]:
     """The page as one document, code by code; UsageError for a judge without ratings."""
     codes: list[Rated] = []
@@ -52,13 +53,13 @@ def validate(
     for book in chosen_books(store, names):
         with store.reading() as connection:
             group_of = groups(connection, ("condition",))
-            for code in rated_codes(connection, book):
+            for code in rated_codes(connection, book, only):
                 judges.update(code.judges)
                 if judge in code.judges:
                     codes.append(code)
                     accuracies.extend(accuracy_rows(code, judge, group_of))
             intra_rater.extend(
-                (book.name, row) for row in consistency(connection, book) if row.raters == (judge,)
+                (book.name, row) for row in consistency(connection, book, only) if row.raters == (judge,)
             )
     if not codes:
         others = (
@@ -70,7 +71,8 @@ def validate(
     errors = [_errors(code, judge) for code in codes]
     with store.reading() as connection:
         drifts = drift.drifts(connection, codes, judge, previous)
-        versions = dictionaries(connection, _VERSIONS, [judge, judge])
+        where, values = (only or Selection()).where()
+        versions = dictionaries(connection, _VERSIONS.format(where=where), [judge, judge, *values])
         _quote(connection, [example for kinds in errors for kind in kinds for example in kind["examples"]])
     return {
         "judge": judge,
@@ -339,7 +341,9 @@ def _number(row: dict[str, Any]) -> str:
 
 _VERSIONS = """
     SELECT rater_version, model, count(*) AS n, min(created) AS first, max(created) AS last
-    FROM counted_ratings WHERE asked = ? OR rater = ? GROUP BY ALL ORDER BY first
+    FROM counted_ratings
+    WHERE (asked = ? OR rater = ?) AND trajectory_id IN (SELECT t.id FROM trajectories t WHERE {where})
+    GROUP BY ALL ORDER BY first
 """
 _TEXTS = f"""
     SELECT trajectory_id, seq AS event, left(text, 400) AS text FROM events

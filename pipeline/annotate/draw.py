@@ -23,7 +23,7 @@ from ..store import AMONG, Store, dictionaries, execute, texts
 from ..store.ledgers import samples
 from ..store.ledgers.ledger import now
 from ..store.locks import FolderLocks
-from ..store.queries.groupings import condition_of
+from ..store.queries.groupings import selection_of
 
 METHODS = ("simple", "stratified", "neyman", samples.ADJUDICATION)
 BY = ("judge", "task", "condition", "setting", "system", "agent", "agent_model")
@@ -294,14 +294,14 @@ def _frame(connection: duckdb.DuckDBPyConnection, book: Codebook, wish: Wish) ->
 
     Rows have the columns of the strata and no more: there may be millions.
     """
-    condition = condition_of(connection, wish.where)
+    where, values = selection_of(connection, wish.where).where()
     strata = "".join(f", t.{name}" for name in _strata_names(wish) if name != "judge")
     query = f"""
         SELECT u.trajectory_id, u.event, u.hash{strata}
         FROM codebook_units u JOIN trajectories t ON t.id = u.trajectory_id
-        WHERE u.codebook = ? AND NOT u.opening AND {condition.sql} ORDER BY u.trajectory_id, u.event
+        WHERE u.codebook = ? AND NOT u.opening AND {where} ORDER BY u.trajectory_id, u.event
     """
-    return dictionaries(connection, query, [book.name, *condition.parameters])
+    return dictionaries(connection, query, [book.name, *values])
 
 
 def _strata_names(wish: Wish) -> tuple[str, ...]:

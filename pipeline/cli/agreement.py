@@ -23,7 +23,21 @@ from ..errors import UsageError
 from ..ingest import imports
 from ..report.trust import open_answers
 from ..store import Store
-from .console import Json, emit, emit_rows, interval, number, price, say, split, store, table, tell
+from .console import (
+    Json,
+    Where,
+    emit,
+    emit_rows,
+    interval,
+    number,
+    price,
+    say,
+    selection,
+    split,
+    store,
+    table,
+    tell,
+)
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -59,24 +73,30 @@ def agreement(
     disagreements: Annotated[
         bool, typer.Option("--disagreements", help="List the units on which raters disagree.")
     ] = False,
+    where: Where = None,
     json: Json = False,
 ) -> None:
     """How far raters agree: people with people, judges with people, judges with judges."""
     names, population = codebook or [], measuring.margins_named(margins)
     if disagreements:
-        _report_disagreements(measuring.disagreements(_rated_store(ctx), names), json)
+        here = _rated_store(ctx)
+        _report_disagreements(measuring.disagreements(here, names, only=selection(here, where)), json)
         return
     if ratings is None and (labels or level != "nominal"):
         raise UsageError(
             "--labels and --level are for --ratings FILE; in a workspace, the codebooks define them"
         )
+    confusions: list[dict[str, Any]] = []
     if ratings is not None:
-        rows, here = measuring.of_csv(ratings, split(labels), level, population), None
+        if where:
+            raise UsageError("--where is no option of --ratings FILE, whose units are no sessions")
+        rows = measuring.of_csv(ratings, split(labels), level, population)
     else:
         here = _rated_store(ctx)
-        rows = measuring.of_workspace(here, names, population)
+        only = selection(here, where)
+        rows = measuring.of_workspace(here, names, population, only=only)
+        confusions = measuring.confusions(here, names, only=only) if json else []
     if json:
-        confusions = measuring.confusions(here, names) if here else []
         emit({"rows": [row.model_dump() for row in rows], "confusions": confusions})
         return
     if not rows:
@@ -93,6 +113,7 @@ def rates(
     codebook: Codebooks = None,
     by: Annotated[str, typer.Option(help="Comma-separated groups, as in `metrics`.")] = "",
     judge: Annotated[str | None, typer.Option(help="Only this judge.")] = None,
+    where: Where = None,
     estimator: Annotated[
         str | None, typer.Option(help="Estimator, in place of the one that fits the design.")
     ] = None,
@@ -108,7 +129,13 @@ def rates(
     """How common each code is: the judge's own rate beside the one corrected by people's labels."""
     here = _rated_store(ctx)
     rows = estimating.rates(
-        here, codebook or [], by=split(by), judge=judge, estimator=estimator, labels=labels
+        here,
+        codebook or [],
+        by=split(by),
+        judge=judge,
+        estimator=estimator,
+        labels=labels,
+        only=selection(here, where),
     )
     if json:
         emit_rows(row.model_dump() for row in rows)
@@ -146,12 +173,14 @@ def compare(
         str, typer.Option(help="Estimator of corrected rates: post_stratified or ppi.")
     ] = "post_stratified",
     penalty: Annotated[float, typer.Option(help="λ of the reward T - λC.", callback=price)] = 0.08,
+    where: Where = None,
     json: Json = False,
 ) -> None:
     """Differences between groups of a system: shared instances paired, judges corrected by people."""
-    workspace_store = _rated_store(ctx)
+    here = _rated_store(ctx)
+    only = selection(here, where)
     rows = comparing.compare(
-        workspace_store,
+        here,
         by,
         metrics=metric or [],
         rater=rater,
@@ -159,8 +188,9 @@ def compare(
         estimator=estimator,
         penalty=penalty,
         pair=_pair(groups),
+        only=only,
     )
-    without, every = comparing.ungrouped(workspace_store, by)
+    without, every = comparing.ungrouped(here, by, only=only)
     if json:
         emit({"rows": rows, "without_group": without})
         return
@@ -168,7 +198,7 @@ def compare(
         tell(row["statement"])
     if without:
         say(f"{without} of {every} trajectories have no {by}: they are in no group")
-    crowds = comparing.crowd_questions(workspace_store) if rater is None else {}
+    crowds = comparing.crowd_questions(here) if rater is None else {}
     for name, count in crowds.items():
         say(f"{name}: {count} people rated a few units each: `--rater NAME` compares by one of them")
     if not rows:
@@ -202,6 +232,7 @@ def validate(
     full: Annotated[
         bool, typer.Option("--full", help="Print every coefficient, class and kind of error.")
     ] = False,
+    where: Where = None,
     json: Json = False,
 ) -> None:
     """One page on a judge: its agreement with people beside people's own, errors, calibration, drift.
@@ -212,7 +243,8 @@ def validate(
     if judge is None:
         if previous or full:
             raise UsageError(f"{'--previous' if previous else '--full'} needs a judge, and none is named")
-        page = people.people(_rated_store(ctx), codebook or [], split(by))
+        here = _rated_store(ctx)
+        page = people.people(here, codebook or [], split(by), only=selection(here, where))
         if json:
             emit(page)
         else:
@@ -220,7 +252,10 @@ def validate(
         return
     if by != "condition":
         raise UsageError(f"--by {by} is for `validate` without a judge, got {judge}")
-    page = validating.validate(_rated_store(ctx), judge, codebook or [], margin=margin, previous=previous)
+    here = _rated_store(ctx)
+    page = validating.validate(
+        here, judge, codebook or [], margin=margin, previous=previous, only=selection(here, where)
+    )
     if json:
         emit(page)
     elif full:

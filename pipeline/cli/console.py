@@ -17,7 +17,8 @@ import typer
 from ...schemas.text import one_line, shortened, visible, visible_json
 from ..errors import UsageError
 from ..ingest.ready import ready
-from ..store import Store, Workspace
+from ..store import Selection, Store, Workspace
+from ..store.queries.groupings import selection_of
 
 if TYPE_CHECKING:
     from ..ingest.result import Progress
@@ -202,6 +203,14 @@ def conditions(options: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
         if not name.strip() or not value.strip():
             raise UsageError(f"--where must be NAME=VALUE, such as task=related_work, got {text!r}")
     return tuple((name.strip(), value.strip()) for _, name, _, value in pairs)
+
+
+def selection(here: Store, where: Sequence[str] | None) -> Selection | None:
+    """The sessions that `--where` names; None without it, for all of them."""
+    if not where:
+        return None
+    with here.reading(synced=True) as connection:
+        return selection_of(connection, conditions(where))
 
 
 def tags(options: list[str]) -> dict[str, str]:

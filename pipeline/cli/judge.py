@@ -252,7 +252,7 @@ def _without_model(store: Store, rater: str, names: list[str], members: str, sco
         return embedded.judge(store, rater, names, scope, say)
     if scope.sample:
         raise UsageError("--sample is no option of a jury, which rates whatever its members have rated")
-    if scope.condition:
+    if scope.only:
         raise UsageError("--where is no option of a jury, which rates whatever its members have rated")
     raters = split(members)
     books = judging.load_codebooks(store, names, jury.rated_codebooks(store, raters, rater))

@@ -13,7 +13,21 @@ from ..analyze import metrics as measuring
 from ..errors import UsageError
 from ..report import interventions as finding
 from ..systems import TimeLimit
-from .console import Json, allowance, emit_rows, number, price, say, split, store, table, tags, tell
+from .console import (
+    Json,
+    Where,
+    allowance,
+    emit_rows,
+    number,
+    price,
+    say,
+    selection,
+    split,
+    store,
+    table,
+    tags,
+    tell,
+)
 
 app = typer.Typer(rich_markup_mode=None)
 NAMED = 3
@@ -25,6 +39,7 @@ def metrics(
     ctx: typer.Context,
     by: Annotated[str, typer.Option(help=f"Comma-separated: {', '.join(FIELDS)}, day, or a tag.")] = "",
     per: Annotated[str | None, typer.Option(help="`trajectory`: one row per trajectory.")] = None,
+    where: Where = None,
     rater: Annotated[
         str | None,
         typer.Option(help="Whose ratings to use; default: gold where complete, else each rater's."),
@@ -48,9 +63,13 @@ def metrics(
 ) -> None:
     """The papers' metrics with their intervals, over all or by group."""
     if serving:
+        if where:
+            raise UsageError("--where is no option of --serving, which is of all sessions that were watched")
         report_serving(ctx, json)
         return
+    here = store(ctx)
     basis: measuring.Basis = {
+        "only": selection(here, where),
         "rater": rater,
         "definition": measuring.checked_definition(definition),
         "penalty": penalty,
@@ -61,11 +80,10 @@ def metrics(
             raise UsageError(
                 "--per trajectory has a row for each trajectory and no groups, so leave out --by"
             )
-        rows: Iterable[Metric] = measuring.trajectory_metrics(store(ctx), **basis)
+        rows: Iterable[Metric] = measuring.trajectory_metrics(here, **basis)
     else:
-        here = store(ctx)
         rows = measuring.metrics(here, by=split(by), **basis)
-        say_systems(measuring.several_systems(here, split(by)), by)
+        say_systems(measuring.several_systems(here, split(by), basis["only"]), by)
     if json:
         emit_rows(row.model_dump(exclude_unset=True) for row in rows)
         return
@@ -87,6 +105,7 @@ def interventions(
     ctx: typer.Context,
     penalty: Annotated[float, typer.Option(help="λ, the price of one human step.", callback=price)] = 0.08,
     top: Annotated[int, typer.Option(min=1, help="Number of states to show.")] = 5,
+    where: Where = None,
     definition: Annotated[
         str,
         typer.Option(
@@ -103,12 +122,14 @@ def interventions(
     json: Json = False,
 ) -> None:
     """ReHAC: where a person's step helped most and where it was wasted."""
+    here = store(ctx)
     documents = finding.interventions(
-        store(ctx),
+        here,
         penalty,
         top,
         definition=measuring.checked_definition(definition),
         longest=longest_state,
+        only=selection(here, where),
     )
     if not documents:
         say("no ReHAC trajectories in the workspace; `coaudit ingest PATH` reads them")

@@ -18,7 +18,7 @@ from ..report.html import html
 from ..report.latex import latex, writable
 from ..report.text import brief, markdown, terminal
 from ..store import disk
-from .console import price, say, store, write_document
+from .console import Where, price, say, selection, store, write_document
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -43,6 +43,7 @@ def report(
     full: Annotated[
         bool, typer.Option("--full", help="With text: all tables in place of the three answers.")
     ] = False,
+    where: Where = None,
 ) -> None:
     """How the team worked, where it failed, how far the judge can be trusted; or all tables.
 
@@ -55,10 +56,13 @@ def report(
     if kind == "text" and not full and not figures:
         _check_used(ctx)
         here = store(ctx)
-        text = brief(answers.answers(here), methods.facts(here), shutil.get_terminal_size().columns)
+        only = selection(here, where)
+        facts = methods.facts_of_report(here, only)
+        text = brief(answers.answers(here, only), facts, shutil.get_terminal_size().columns)
         _put(text, out, for_people=True)
         return
-    document = reporting.build(store(ctx), rater=rater, penalty=penalty)
+    here = store(ctx)
+    document = reporting.build(here, only=selection(here, where), rater=rater, penalty=penalty)
     if kind == "html":
         text = html(document)
     elif kind == "md":

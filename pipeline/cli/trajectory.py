@@ -9,7 +9,7 @@ import typer
 from ...schemas import Trajectory
 from ...schemas.text import count_of
 from ..store.queries import trajectories
-from .console import Json, emit, emit_rows, number, store, table, tell
+from .console import Json, Where, emit, emit_rows, number, selection, store, table, tell
 
 app = typer.Typer(rich_markup_mode=None)
 trajectory_app = typer.Typer(
@@ -19,9 +19,10 @@ app.add_typer(trajectory_app, name="trajectory")
 
 
 @trajectory_app.command("list")
-def list_trajectories(ctx: typer.Context, json: Json = False) -> None:
+def list_trajectories(ctx: typer.Context, where: Where = None, json: Json = False) -> None:
     """List the trajectories in the workspace, one per line."""
-    heads = trajectories.heads(store(ctx))
+    here = store(ctx)
+    heads = trajectories.heads(here, selection(here, where))
     if json:
         emit_rows(heads)
         return

@@ -293,6 +293,7 @@ class Intake:
             self._note(connection, note_end)
             self._derive(connection, ids, last=self._derives and position is None)
             release_memory(connection)
+        self.result.stored = self.result.trajectories, self.result.events
         self.result.quarantined.extend(item for item, _ in self._wrong)
         self._wrong = []
         self._n_released, self._n_noted = release_end, note_end
@@ -355,10 +356,12 @@ class Intake:
         fresh: dict[str, Summary] = {}
         clean: list[Parcel] = []
         late: list[tuple[Parcel, dict[str, Head]]] = []
+        late_ids: set[str] = set()
         blocks, self._blocks = self._blocks, []
         self._sizes.clear()
         for block in blocks:
-            same, again = self._sort(block, fresh, existing, heard_names)
+            same, again = self._sort(block, fresh, existing, heard_names, late_ids)
+            late_ids.update(again)
             self._remark(block, {*same, *again})
             if again:
                 late.append((block.parcel.copy(), again))
@@ -375,16 +378,18 @@ class Intake:
         fresh: dict[str, Summary],
         existing: Mapping[str, Summary],
         heard_names: Collection[str],
+        late_ids: Collection[str],
     ) -> tuple[set[str], dict[str, Head]]:
         """The trajectories of a block that the store has just so, and those that have to be compared with
-        what it has. All others are new: they are added to `fresh`, and counted."""
+        what it has, or with what an earlier block has under the same id (`late_ids`). All others are new:
+        they are added to `fresh`, and counted."""
         same: set[str] = set()
         again: dict[str, Head] = {}
         for head in block.heads:
             entry, reading = head.summary, self._expected[head.source]
             condition = reading.source.options.condition
             before = fresh.get(head.id) or existing.get(head.id)
-            if head.id in reading.suffixed_ids:
+            if head.id in reading.suffixed_ids or head.id in late_ids:
                 again[head.id] = head
             elif before and before.digest == entry.digest and condition in (None, before.condition):
                 # A line that stands twice in one file is no second trajectory.

@@ -27,6 +27,8 @@ class IngestResult:
     unchanged: int = 0
     again: int = 0
     """Records that repeated a new trajectory; what they added or changed is part of it."""
+    stored: tuple[int, int] = (0, 0)
+    """How many of these trajectories and events have been committed so far."""
     quarantined: list[Quarantined] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     remarks: Remarks = field(default_factory=Remarks)

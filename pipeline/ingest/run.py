@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...schemas import Quarantined, Trajectory
 from ...schemas.text import count_of
-from ..errors import SourceError
+from ..errors import SourceError, StoreError
 from ..store import Store
 from ..systems import ReadOptions
 from . import forgetting
@@ -75,7 +76,7 @@ def ingest(
     refusals = Refusals()
     for item in paths:
         refusals.look(os.path.abspath(item))
-    with Readers() as readers:
+    with _naming_what_is_stored(result), Readers() as readers:
         for item in _with_archives(paths, system):
             path = Path(os.path.abspath(item))
             if not path.exists():
@@ -92,6 +93,18 @@ def ingest(
     refusals.keep(store)
     result.notes += result.exclusions()
     return result
+
+
+@contextmanager
+def _naming_what_is_stored(result: IngestResult) -> Iterator[None]:
+    """Add to an error of the store what the run had stored by then."""
+    try:
+        yield
+    except StoreError as error:
+        trajectories, events = result.stored
+        before = count_of(trajectories, "trajectory", "trajectories")
+        before += f" with {count_of(events, 'event', 'events')}"
+        raise type(error)(f"{error}; this run had stored {before} before; run it again to go on") from error
 
 
 def preview(

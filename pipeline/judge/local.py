@@ -131,7 +131,8 @@ def units_of(book: Codebook, maker: RaterVersion, scope: Scope) -> tuple[str, li
 
     One that it failed to rate is left only where errors are to be retried.
     """
-    among = scope.condition
+    where, choices = scope.only.where()
+    among = f"AND u.trajectory_id IN (SELECT id FROM trajectories t WHERE {where})" if scope.only else ""
     query = f"""
         SELECT u.trajectory_id, u.event, u.hash, r.unit_hash IS NULL AS is_left
         FROM codebook_units u
@@ -147,11 +148,11 @@ def units_of(book: Codebook, maker: RaterVersion, scope: Scope) -> tuple[str, li
                 WHERE s.sample = ? AND s.codebook = ? AND s.trajectory_id = u.trajectory_id
                     AND s.event IS NOT DISTINCT FROM u.event
             ))
-            {f"AND u.trajectory_id IN (SELECT id FROM trajectories t WHERE {among.sql})" if among else ""}
+            {among}
     """
     by_rater = [book.name, book.version, *maker, scope.retry_errors]
     within = [book.name, scope.include_query, scope.sample, scope.sample, book.name]
-    return query, [*by_rater, *within, *among.parameters]
+    return query, [*by_rater, *within, *choices]
 
 
 def _load_unrated(

@@ -97,8 +97,9 @@ def open_work(store: Store, maker: Maker, scope: Scope, secret: bytes) -> OpenWo
     with store.reading(synced=True) as connection:
         references = content_hash(*itertools.chain.from_iterable(reference_rows(connection)))
         asking = content_hash(*by_maker, scope.include_query, secret.hex(), references)
-        query = _UNITS.format(condition=scope.condition.sql)
-        values = [*by_rater, *enough, *within, asking, *scope.condition.parameters]
+        where, choices = scope.only.where()
+        query = _UNITS.format(condition=where)
+        values = [*by_rater, *enough, *within, asking, *choices]
         rows = execute(connection, query, values).fetchall()
     open_rows = [row for row in rows if row[4] or not row[5]]
     return OpenWork(

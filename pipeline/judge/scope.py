@@ -14,10 +14,9 @@ from typing import Any
 from ...schemas import Codebook, Rating, Trajectory, Unit, canonical_json
 from ...schemas.codebook import ContextKind
 from .. import codebooks
-from ..errors import UsageError
-from ..store import Store, constants, dictionaries, first_row
+from ..store import Selection, Store, constants, dictionaries
 from ..store.ledgers import samples
-from ..store.queries.groupings import Condition, condition_of
+from ..store.queries.groupings import selection_of
 from ..units import cut
 
 REST = ("code", "cites", "quote", "error_source", "rationale", "probability", "model", "seed", "error")
@@ -46,7 +45,7 @@ class Scope:
     """Only units of this sample."""
     sample_units: Mapping[str, frozenset[tuple[str, int | None]]] = field(default_factory=dict)
     """Its units (trajectory, event), by codebook."""
-    condition: Condition = field(default_factory=Condition)
+    only: Selection = field(default_factory=Selection)
     """Only units of these trajectories."""
 
     def of_sample(self, store: Store, name: str | None) -> Scope:
@@ -65,12 +64,7 @@ class Scope:
         if not conditions:
             return self
         with store.reading(synced=True) as connection:
-            condition = condition_of(connection, conditions)
-            query = f"SELECT 1 FROM trajectories t WHERE {condition.sql} LIMIT 1"
-            if first_row(connection, query, list(condition.parameters)) is None:
-                wish = " and ".join(f"{name}={value}" for name, value in conditions)
-                raise UsageError(f"no session has {wish}, expected values that the logs have")
-        return replace(self, condition=condition)
+            return replace(self, only=selection_of(connection, conditions))
 
     def on(self, books: tuple[Codebook, ...]) -> Scope:
         """The same for these codebooks."""

@@ -37,8 +37,8 @@ UNSAID = "the log does not say"
 DELIVERED = "Where no success is logged, a run that delivered reached the goal."
 SHARES = frozenset(name for names in HEADLINES.values() for name in names)
 Arm = dict[str, Metric]
-UNFILTERED = "This is of all trajectories, whatever the filters leave out."
 BARE = "A share without an interval rests on too few independent runs: those of one instance count as one."
+WITHOUT_OTHERS = "Labels of trajectories that the filters leave out do not count here."
 UNFIT = "No trajectory fits the filters."
 ALL_MODES = "coaudit judge --codebook failures --model MODEL"
 """Asks a judge that can find every mode."""
@@ -49,9 +49,9 @@ SUBSTANTIAL = 0.6
 def answers(store: Store, only: Selection | None = None) -> tuple[Answer, Answer, Answer]:
     """How the team worked, where it failed, and how far the judge can be trusted."""
     with store.hold_state():
-        verdict = trust(agreement.of_workspace(store), rates.rates(store))
-        if only:
-            verdict = replace(verdict, sentences=(*verdict.sentences, UNFILTERED))
+        verdict = trust(agreement.of_workspace(store, only=only), rates.rates(store, only=only))
+        if only and verdict.table is None:
+            verdict = replace(verdict, sentences=(*verdict.sentences, WITHOUT_OTHERS))
         return teamwork(store, only), failure(store, only), verdict
 
 

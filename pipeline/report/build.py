@@ -56,13 +56,14 @@ def build(
     """Everything that a report shows, at `penalty` as ReHAC's λ; a table without data says what to run."""
     with store.hold_state():
         audit, raters = collaboration(store, only, rater, penalty)
-        table_4, corrected, books = modes.failures(store, only), rates.rates(store), trust.agreements(store)
+        table_4, corrected = modes.failures(store, only), rates.rates(store, only=only)
+        books = trust.agreements(store, only)
         verdict = answers.trust([row for _, rows in books for row in rows], corrected)
         questions = (answers.teamwork(store, only), answers.failure(store, only), verdict)
         return Report(
             created=ledger.now(),
             workspace=str(store.workspace.remote or store.workspace.path.resolve().name),
-            facts=methods.facts(store, only),
+            facts=methods.facts_of_report(store, only),
             tables=(
                 methods.contents(store, only),
                 *audit,

@@ -60,6 +60,11 @@ def facts(store: Store, only: Selection | None = None) -> tuple[tuple[str, str],
     )
 
 
+def facts_of_report(store: Store, only: Selection | None = None) -> tuple[tuple[str, str], ...]:
+    """The same, and for a selection what it is: a report shows no filters."""
+    return (*((("Only", only.words()),) if only else ()), *facts(store, only))
+
+
 def contents(store: Store, only: Selection | None = None) -> Table:
     """What is in the workspace, by system, setting, condition and task."""
     where, values = (only or Selection()).where()
@@ -191,6 +196,7 @@ def paragraphs(
     basis = f"use ratings by {who}; raters are never mixed within a number" if who else "have no ratings yet"
     return (
         _data(store, only),
+        *([ONLY.format(only.words())] if only else []),
         *(_judge(row) for row in judges if row["kind"] != "human"),
         *([_people(people)] if people else []),
         *_pace(progress.pace(store)),
@@ -216,6 +222,10 @@ def paragraphs(
     )
 
 
+ONLY = (
+    "All of this is of trajectories with {}; samples and their designs, and the counts of answers, of "
+    "ratings left out and of lines not read, are of the whole workspace."
+)
 DRAWN = {
     "simple": "simple random",
     "stratified": "stratified in proportion",

@@ -12,7 +12,7 @@ from ...schemas import GOLD, Agreement, Codebook, Rate
 from .. import codebooks
 from ..analyze import agreement
 from ..analyze.matrix import chosen_books
-from ..store import Store
+from ..store import Selection, Store
 from .tables import Cell, Number, Table, count
 
 COEFFICIENTS = {
@@ -56,9 +56,10 @@ Agreements = Sequence[tuple[Codebook, list[Agreement]]]
 """Codebooks, each with its coefficients."""
 
 
-def agreements(store: Store) -> Agreements:
+def agreements(store: Store, only: Selection | None = None) -> Agreements:
     """Every coefficient of every codebook that has ratings."""
-    return [(book, agreement.of_workspace(store, [book.name])) for book in chosen_books(store, ())]
+    books = chosen_books(store, ())
+    return [(book, agreement.of_workspace(store, [book.name], only=only)) for book in books]
 
 
 def tables(store: Store, books: Agreements, corrected: Iterable[Rate]) -> tuple[Table, ...]:

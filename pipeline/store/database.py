@@ -313,7 +313,8 @@ class Store:
         """Why a disk or a catalog refuses a write; None for any other error."""
         if isinstance(self.tables, File) and is_damage(error, self.tables.path):
             return None
-        if isinstance(error, duckdb.IOException | duckdb.TransactionException):
+        # A FatalException is what a checkpoint that finds the disk full ends with.
+        if isinstance(error, duckdb.IOException | duckdb.TransactionException | duckdb.FatalException):
             return reason(error)
         if isinstance(error, OSError) and not error.filename:
             return error.strerror or str(error)

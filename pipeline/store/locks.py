@@ -86,8 +86,17 @@ def without_password(text: str) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """What an error says, on one line and without any password."""
-    return without_password(" ".join(str(error).split()))
+    """What an error says, on one line and without any password, nor the query that a catalog did not answer,
+    which may be kilobytes long."""
+    text = " ".join(str(error).split())
+    if query := _QUERY.match(text):
+        text = text[query.end() :] or "the connection is lost"
+    return without_password(_HINT.split(text)[0])
+
+
+_QUERY = re.compile(r'.*(?:execute query|prepare COPY|read from Postgres|Postgres at) ".*":\s*')
+_HINT = re.compile(r" (?:Is the server running|This probably means|LINE \d)")
+"""Where Postgres, or DuckDB, begins to guess or to show the query."""
 
 
 def lock_key(name: str) -> int:

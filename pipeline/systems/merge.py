@@ -200,11 +200,14 @@ def _likeness(event: Event) -> tuple[object, ...]:
 
 
 def _asides(events: Sequence[Event], places: dict[int, int]) -> list[Event]:
-    """The live_only events, each after the log's counterpart of the event that it followed."""
+    """The live_only events, each after the log's counterpart of the event that it followed; behind a log that
+    still grows, where that counterpart will be."""
+    end = max(places, default=0)
     result, last = [], 0
     for event in events:
         if event.live_only:
-            result.append(event.model_copy(update={"seq": last}))
+            ahead = max(0, event.seq - end)
+            result.append(event.model_copy(update={"seq": last + ahead}))
         else:
             last = places.get(event.seq, last)
     return result

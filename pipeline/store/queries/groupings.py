@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Container, Iterable
 from typing import Any
 
 import duckdb
 
 from ....schemas import FIELDS
 from ...errors import UsageError
-from ..connection import constant, texts
-from .selection import NONE, among, day_of, tag_path
+from ..connection import constant, first_row
+from .selection import NONE, Selection, day_of, tag_path
 
 DAY = "day"
 """The day on which a trajectory began."""
-
-
-@dataclass(frozen=True)
-class Condition:
-    """SQL on `trajectories t`, with its parameters."""
-
-    sql: str = "true"
-    parameters: tuple[Any, ...] = ()
-
-    def __bool__(self) -> bool:
-        """Whether it leaves anything out."""
-        return self != Condition()
 
 
 def keys_of(connection: duckdb.DuckDBPyConnection, by: Iterable[str]) -> list[tuple[str, str]]:
@@ -45,37 +32,35 @@ def keys_of(connection: duckdb.DuckDBPyConnection, by: Iterable[str]) -> list[tu
     return keys
 
 
-def condition_of(connection: duckdb.DuckDBPyConnection, wishes: Iterable[tuple[str, str]]) -> Condition:
+def selection_of(connection: duckdb.DuckDBPyConnection, wishes: Collection[tuple[str, str]]) -> Selection:
     """Sessions with one of the values asked for under each name: of a field, a tag, the day or an outcome.
 
-    NONE asks for those without one. Outcomes that are numbers are compared as numbers (`success=0`).
-    UsageError for a name that no session has.
+    NONE asks for those without one. UsageError for a name that no session has, or where no session has all
+    that is asked for.
     """
+    tags, outcomes = _tags(connection), _outcomes(connection)
     values: dict[str, list[str]] = {}
     for name, value in wishes:
-        values.setdefault(name, []).append(value)
-    tags = _tags(connection)
-    terms: list[str] = []
-    parameters: list[Any] = []
-    for name, some in values.items():
-        if expression := _expression(name, tags):
-            terms.append(among(expression, some))
-            parameters.append(texts(some))
-        elif name in (outcomes := _outcomes(connection)):
-            terms.append(among(_OUTCOME, some))
-            parameters += [name, texts({*some, *map(_as_number, some)})]
+        if name in FIELDS:
+            values.setdefault(name, []).append(value)
+        elif name in tags:
+            values.setdefault("tags", []).append(f"{name}={value}")
+        elif name == DAY:
+            values.setdefault("days", []).append(value)
+        elif name in outcomes:
+            values.setdefault("outcomes", []).append(f"{name}={value}")
         else:
             choices = ", ".join([*FIELDS, DAY, *sorted(tags | outcomes)])
             raise UsageError(
                 f"no trajectory has a field, a tag or an outcome {name!r}, expected one of {choices}"
             )
-    return Condition(" AND ".join(terms) or "true", tuple(parameters))
-
-
-_OUTCOME = """(
-    SELECT any_value(coalesce(o.found.text, o.found.value::VARCHAR)) FROM outcome_values o
-    WHERE o.trajectory_id = t.id AND o.name = ? AND o.baseline IS NULL
-)"""
+    choices_by_field: dict[str, Any] = {name: tuple(some) for name, some in values.items()}
+    only = Selection(**choices_by_field)
+    where, parameters = only.where()
+    if first_row(connection, f"SELECT 1 FROM trajectories t WHERE {where} LIMIT 1", parameters) is None:
+        wish = " and ".join(f"{name}={value}" for name, value in wishes)
+        raise UsageError(f"no session has {wish}, expected values that the logs have")
+    return only
 
 
 def _expression(name: str, tags: Container[str]) -> str | None:
@@ -94,11 +79,3 @@ def _tags(connection: duckdb.DuckDBPyConnection) -> set[str]:
 
 def _outcomes(connection: duckdb.DuckDBPyConnection) -> set[str]:
     return {row[0] for row in connection.execute("SELECT DISTINCT name FROM outcomes").fetchall()}
-
-
-def _as_number(value: str) -> str:
-    """A number as DuckDB writes it, and any other text as it is."""
-    try:
-        return repr(float(value))
-    except ValueError:
-        return value

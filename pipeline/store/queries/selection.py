@@ -1,15 +1,16 @@
-"""Which trajectories are looked at: the filters that dashboard pages and reports share."""
+"""Which trajectories are looked at: what pages filter by and `--where` names."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ....schemas import FIELDS
 from ..connection import AMONG, texts
 
 COLUMNS = ("system", "setting", "condition", "task", "agent", "agent_model")
-"""Columns of `trajectories` that a selection can name values of."""
+"""Columns of `trajectories` that pages filter by; a selection can name values of any of FIELDS."""
 NONE = "–"
 """Name of the group of those whose logs do not say what is grouped by; also asked for by it."""
 
@@ -32,20 +33,23 @@ def tag_path(key: str) -> str:
 
 @dataclass(frozen=True)
 class Selection:
-    """Values for each column (none: all), a span of days, and tags as `key=value`, of which any of one key
-    may hold.
+    """Values for each field (none: all), days, tags and outcomes as `key=value`; any of one name may hold.
 
-    `–` (NONE) stands for trajectories without a value of the column or tag. A day is an ISO date; `until` is
-    included. Trajectories without a time are left out where a day is asked for.
+    `–` (NONE) stands for trajectories without such a value. A day is an ISO date; `until` is included.
+    Trajectories without a time are left out where a day is asked for. Outcomes that are numbers are compared
+    as numbers (`success=0`).
     """
 
     system: tuple[str, ...] = ()
     setting: tuple[str, ...] = ()
     condition: tuple[str, ...] = ()
     task: tuple[str, ...] = ()
+    instance: tuple[str, ...] = ()
     agent: tuple[str, ...] = ()
     agent_model: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    outcomes: tuple[str, ...] = ()
+    days: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     since: str | None = None
     until: str | None = None
@@ -54,24 +58,36 @@ class Selection:
         """A condition on `trajectories` named `table`, with its parameters."""
         terms: list[tuple[str, list[Any]]] = [
             (among(f"{table}.{column}", choices), [texts(choices)])
-            for column in COLUMNS
+            for column in FIELDS
             if (choices := getattr(self, column))
         ]
+        day = day_of(f"{table}.started")
+        if self.days:
+            terms.append((among(day, self.days), [texts(self.days)]))
         if self.ids:
             terms.append((f"{table}.id {AMONG}", [texts(self.ids)]))
         if self.since:
-            terms.append((f"{day_of(f'{table}.started')} >= ?", [self.since]))
+            terms.append((f"{day} >= ?", [self.since]))
         if self.until:
-            terms.append((f"{day_of(f'{table}.started')} <= ?", [self.until]))
-        values: dict[str, list[str]] = {}
-        for tag in self.tags:
-            key, _, value = tag.partition("=")
-            values.setdefault(key, []).append(value)
-        for key, some in values.items():
+            terms.append((f"{day} <= ?", [self.until]))
+        for key, some in _values_by_key(self.tags).items():
             tag = f"json_extract_string({table}.tags, ?)"
             terms.append((among(tag, some), [tag_path(key), texts(some)]))
+        for key, some in _values_by_key(self.outcomes).items():
+            spellings = texts({*some, *map(_as_number, some)})
+            terms.append((among(_OUTCOME.format(table=table), some), [key, spellings]))
         condition = " AND ".join(term for term, _ in terms) or "true"
         return condition, [parameter for _, parameters in terms for parameter in parameters]
+
+    def words(self) -> str:
+        """The selection as a text: `condition = collab or solo, success = 0`; empty for everything."""
+        values = {name: list(getattr(self, name)) for name in FIELDS}
+        values |= _values_by_key(self.tags) | _values_by_key(self.outcomes)
+        values |= {"day": list(self.days), "id": list(self.ids)}
+        parts = [f"{name} = {' or '.join(some)}" for name, some in values.items() if some]
+        parts += [f"from {self.since}"] if self.since else []
+        parts += [f"until {self.until}"] if self.until else []
+        return ", ".join(parts)
 
     def __bool__(self) -> bool:
         """Whether it leaves anything out."""
@@ -81,3 +97,25 @@ class Selection:
 def among(value: str, choices: Collection[str]) -> str:
     """SQL: whether a value is one of a parameter's."""
     return f"coalesce({value}, '{NONE}') {AMONG}" if NONE in choices else f"{value} {AMONG}"
+
+
+_OUTCOME = """(
+    SELECT any_value(coalesce(o.found.text, o.found.value::VARCHAR)) FROM outcome_values o
+    WHERE o.trajectory_id = {table}.id AND o.name = ? AND o.baseline IS NULL
+)"""
+
+
+def _values_by_key(pairs: Iterable[str]) -> dict[str, list[str]]:
+    values: dict[str, list[str]] = {}
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        values.setdefault(key, []).append(value)
+    return values
+
+
+def _as_number(value: str) -> str:
+    """A number as DuckDB writes it, and any other text as it is."""
+    try:
+        return repr(float(value))
+    except ValueError:
+        return value

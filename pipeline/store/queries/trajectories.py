@@ -12,6 +12,7 @@ from ....schemas.text import shortened
 from ...errors import UsageError
 from ..connection import dictionaries, execute
 from ..database import Store
+from .selection import Selection
 
 LINE = 160
 """Characters of an event's text that are shown on its line."""
@@ -23,10 +24,12 @@ HEAD = (
 )
 
 
-def heads(store: Store) -> list[dict[str, Any]]:
-    """Every trajectory without its events, in the order they began."""
+def heads(store: Store, only: Selection | None = None) -> list[dict[str, Any]]:
+    """Every trajectory of a selection without its events, in the order they began."""
+    where, values = (only or Selection()).where()
+    query = f"SELECT {HEAD} FROM trajectories t WHERE {where} ORDER BY started, native_id, id"
     with store.reading() as connection:
-        rows = dictionaries(connection, f"SELECT {HEAD} FROM trajectories ORDER BY started, native_id, id")
+        rows = dictionaries(connection, query, values)
     return [{**row, "tags": json.loads(row["tags"] or "{}")} for row in rows]
 
 

@@ -100,6 +100,41 @@ def test_a_session_that_has_grown_is_updated_also_where_it_was_moved(tmp_path: P
     assert (found["source"], found["condition"]) == (str(tmp_path / "logs" / NAME), "logs")
 
 
+def test_of_two_exports_of_one_session_the_last_counts_also_where_their_folder_was_renamed(
+    tmp_path: Path, store: Store
+) -> None:
+    (tmp_path / "before").mkdir()
+    head = {"type": "trajectory", "native_id": "s1", "participants": [{"name": "Ada", "kind": "human"}]}
+    said = {"type": "event", "trajectory": "s1", "actor": "Ada", "kind": "message", "text": "Done."}
+    for name, model in (("a", None), ("b", "m-1")):
+        lines = [{**head, "agent_model": model}, said]
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        (tmp_path / "before" / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    take(store, tmp_path / "before")
+    first = rows(store, "SELECT id, agent_model FROM trajectories")
+    (tmp_path / "before").rename(tmp_path / "after")
+    take(store, tmp_path / "after")
+    assert rows(store, "SELECT id, agent_model FROM trajectories") == first
+    assert first[0]["agent_model"] == "m-1"
+
+
+def test_an_ingest_that_the_store_ends_says_what_it_had_stored(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session(tmp_path / "a" / NAME)
+    session(tmp_path / "b" / NAME)
+    commits: list[object] = []
+
+    def fault(what: str, *_: object) -> None:
+        commits.extend([what] * (what == "commit"))
+        if len(commits) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(disk, "fault", fault)
+    with pytest.raises(WriteError, match=r"No space .*; this run had stored 1 trajectory with \d+ events"):
+        take(store, tmp_path / "a", tmp_path / "b")
+
+
 def test_an_older_copy_of_a_session_takes_nothing_away(tmp_path: Path, store: Store) -> None:
     log = Log().say(AGENT, "One")
     log.folder(tmp_path / "old" / NAME)

@@ -81,9 +81,9 @@ def test_the_answers_hold_the_numbers_of_metrics_and_rates(store: Store) -> None
     assert isinstance(line[3], Number) and line[3].value == own.judge_rate == 0.5
     assert "do not print it" in trust.sentences[-1] and CODE in trust.sentences[-1]
     assert [cell for cell in failed.table.rows[0][:2]] == [CODE, "Silent start"]
-    assert answers.UNFILTERED not in trust.sentences
-    filtered = answers.answers(store, Selection(condition=("good",)))[2]
-    assert filtered.sentences == (*trust.sentences, answers.UNFILTERED)
+    assert answers.answers(store, Selection(setting=("simulated", "real", "–")))[2] == trust
+    other = answers.answers(store, Selection(condition=("none",)))[2]
+    assert other.table is None and other.sentences[-1] == answers.WITHOUT_OTHERS
 
 
 def test_where_more_rates_are_off_than_are_named_that_is_told() -> None:

@@ -578,6 +578,12 @@ def test_a_database_with_a_damaged_block_is_named_and_a_rebuild_makes_a_new_one(
     assert document(store) == before
 
 
+def test_a_checkpoint_that_finds_the_disk_full_is_a_write_that_is_refused(store: Store) -> None:
+    full = duckdb.FatalException("FATAL Error: Failed to create checkpoint: No space left on device")
+    with pytest.raises(WriteError, match=r"coaudit\.duckdb: cannot store: .*No space left"), store.writing():
+        raise full
+
+
 def test_another_file_that_is_cut_off_does_not_make_the_database_damaged(
     tmp_path: Path, store: Store
 ) -> None:

@@ -148,3 +148,20 @@ def test_a_second_log_that_shares_half_of_what_was_heard_does_not_replace_the_fi
     joined = merge.combine_readings(story.heard, story.log)
     assert joined is not None
     assert merge.combine_readings(joined, other.log) is None
+
+
+def test_what_was_heard_ahead_of_a_log_stands_where_the_whole_log_has_it(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.say("First")
+    logs = [story.log]
+    for text in ("Second", "Third"):
+        story.say(text)
+        logs.append(story.log)
+    whole = merge.combine_readings(story.heard, logs[-1])
+    growing: Trajectory | None = story.heard
+    for log in logs:
+        assert growing
+        growing = merge.combine_readings(growing, log)
+    assert whole
+    assert growing
+    assert [(e.seq, e.sub, e.kind) for e in growing.events] == [(e.seq, e.sub, e.kind) for e in whole.events]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from coaudit.pipeline.errors import UsageError
-from coaudit.pipeline.store import Store
-from coaudit.pipeline.store.queries.groupings import condition_of
+from coaudit.pipeline.store import Store, execute
+from coaudit.pipeline.store.queries.groupings import selection_of
 from coaudit.pipeline.store.queries.selection import NONE
 from coaudit.schemas import Outcome
 from tests.judges.teams import team
@@ -36,10 +36,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 def chosen(store: Store, *wishes: tuple[str, str]) -> str:
     """The sessions that have what is asked for."""
     with store.reading() as connection:
-        condition = condition_of(connection, wishes)
-        query = f"SELECT string_agg(t.id, '' ORDER BY t.id) FROM trajectories t WHERE {condition.sql}"
-        ((ids,),) = connection.execute(query, list(condition.parameters)).fetchall()
-    return ids or ""
+        where, values = selection_of(connection, wishes).where()
+        query = f"SELECT string_agg(t.id, '' ORDER BY t.id) FROM trajectories t WHERE {where}"
+        ((ids,),) = execute(connection, query, values).fetchall()
+    return str(ids)
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,8 @@ def chosen(store: Store, *wishes: tuple[str, str]) -> str:
         ([("end", "time out"), ("end", NONE)], "abce"),
         ([("end", "0")], "d"),
         ([("delivered", "0.5"), ("task", "trip")], "c"),
-        ([("task", "other")], ""),
         ([("arm", "x")], "d"),
-        ([("arm", "7")], ""),
+        ([("instance", NONE), ("delivered", "1")], "b"),
     ],
 )
 def test_any_value_of_one_name_and_one_of_each_is_wanted_of_fields_then_tags_then_outcomes(
@@ -69,3 +68,16 @@ def test_a_name_that_no_session_has_is_an_error_with_those_there_are(store: Stor
         UsageError, match=r"an outcome 'colour', expected one of .*, day, arm, delivered, end"
     ):
         chosen(store, ("colour", "red"))
+
+
+@pytest.mark.parametrize("wish", [("task", "other"), ("arm", "7"), ("delivered", "2"), ("day", "2026-01-01")])
+def test_values_that_no_session_has_are_an_error_that_names_them(store: Store, wish: tuple[str, str]) -> None:
+    with pytest.raises(UsageError, match=f" and {'='.join(wish)}, expected values that the logs have"):
+        chosen(store, ("setting", NONE), wish)
+
+
+def test_a_selection_says_in_words_what_it_is_of(store: Store) -> None:
+    wishes = [("task", "trip"), ("task", NONE), ("delivered", "0.5"), ("delivered", NONE)]
+    with store.reading() as connection:
+        only = selection_of(connection, wishes)
+    assert only.words() == f"task = trip or {NONE}, delivered = 0.5 or {NONE}"

@@ -1,0 +1,32 @@
+"""What is said of a catalog that fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from coaudit.pipeline.store.locks import reason
+
+LOST = "server closed the connection unexpectedly"
+REFUSED = 'connection to server at "127.0.0.1", port 9 failed: Connection refused'
+FULL = 'IO Error: Could not write file "/data/a": No space left'
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (
+            f"Failed to commit: Failed to execute query \"INSERT INTO t VALUES ('{'x' * 9000}')\": {LOST}\n\t"
+            "This probably means the server terminated abnormally\n",
+            LOST,
+        ),
+        (
+            f'Unable to connect to Postgres at "password=hush": {REFUSED}\n\tIs the server running there?\n'
+            "\nLINE 2: SELECT 1\n        ^",
+            REFUSED,
+        ),
+        ('Failed to commit: Failed to execute query "ROLLBACK":', "the connection is lost"),
+        (FULL, FULL),
+    ],
+)
+def test_a_catalog_that_fails_is_said_without_the_query_that_met_it(error: str, text: str) -> None:
+    assert reason(RuntimeError(error)) == text
