@@ -123,7 +123,8 @@ class Coefficient:
     `n_units` counts the units that `value` compares raters on: with two ratings, of the pair for Cohen's
     kappa and of one of the pairs for their mean; `n_ratings` counts theirs. With margins of all units Fleiss'
     kappa and AC1 count those too. `value` is None where it is undefined, with the `reason`; AC1 and PABAK
-    carry one also where they are 1 because only one label was used. The interval covers 95 %;
+    carry one also where they are 1 because only one label was used, and so does Fleiss' kappa where margins
+    of all units hold others. The interval covers 95 %;
     `undefined_resamples` of the draws had no value.
     """
 
@@ -362,16 +363,22 @@ def measure(
     result = patterns(*units, ordered=ordered, seed=seed)
     tally = Tally.of(result.cells, n_labels)
     draws = result.draw(resamples, seed) if result.independent > 1 else None
-    one_label = _ONE_LABEL if len(np.setdiff1d(matrix[paired], MISSING)) == 1 else None
+    is_constant = _is_constant(matrix[is_used])
+    elsewhere = "" if is_constant else " on units with two ratings"  # margins of all units hold others
+    one_label = _ONE_LABEL + elsewhere if _is_constant(matrix[paired]) else None
     rows = {}
     for name, compute in formulas.items():
         value = float(compute(result.counts[None], tally)[0])
-        if not np.isfinite(value) or (one_label and name not in _DEFINED_ON_ONE_LABEL):
+        if not np.isfinite(value) or (is_constant and name not in _DEFINED_ON_ONE_LABEL):
             rows[name] = row(name, None, Interval(None, None), one_label or "nothing to compare")
         else:
             interval = _NO_INTERVAL if draws is None else interval_around(value, compute(draws, tally))
             rows[name] = row(name, value, interval, one_label or interval.reason)
     return rows
+
+
+def _is_constant(matrix: Ints) -> bool:
+    return len(np.setdiff1d(matrix, MISSING)) == 1
 
 
 def _select(values: NDArray[Any] | None, units: NDArray[np.bool_]) -> NDArray[Any] | None:

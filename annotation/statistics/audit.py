@@ -99,6 +99,28 @@ class Audit:
         return len(strata) > 1 and np.array_equal(strata, np.unique(self.design[self.labelled]))
 
     @property
+    def sized_strata(self) -> tuple[Ints, Floats]:
+        """(N,) strata of known sizes, numbered from 0, and (labelled,) weights within them: the judge's
+        labels, or without a judge those that the sample took fixed numbers of.
+
+        One label tells nothing of how units of a stratum differ: strata with no more of several units are
+        joined (Cochran 1977, 5A.12), a single such with that of the fewest labels, and count as apart by
+        their weights.
+        """
+        labelled, weights = self.labelled, self.weights
+        if self.judge is not None or self.design is None or not self.stratified:
+            return np.unique(self.strata, return_inverse=True)[1], weights
+        _, strata, sizes = np.unique(self.design, return_inverse=True, return_counts=True)
+        of_unit = strata[labelled]
+        counts = np.bincount(of_unit)
+        few = (counts == 1) & (sizes > 1)
+        if few.sum() == 1:
+            few[np.argmin(np.where(few, len(self.human), counts))] = True
+        expanded = weights * (sizes / np.bincount(of_unit, weights=weights))[of_unit]
+        _, joined = np.unique(np.where(few[strata], -1, strata), return_inverse=True)
+        return joined, np.where(few[of_unit], expanded, weights)
+
+    @property
     def even_within_strata(self) -> bool:
         """Whether units with the same judge label were equally likely to be drawn, so far as that is known of
         them: those that were drawn may be equally likely by chance."""

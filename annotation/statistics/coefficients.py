@@ -114,7 +114,7 @@ def ordinal_alpha(counts: Floats, tally: Tally, distance: Floats) -> Floats:
     own = 1 - (values.sum(1) - 1) * _over((counts * apart) @ unit, expected)
     both = np.isfinite(own) & np.isfinite(alpha)
     centred: Floats = own + (alpha[both].mean() - own[both].mean() if both.any() else 0.0)
-    return centred
+    return np.minimum(centred, 1.0)
 
 
 def ordinal_distance(values: Floats) -> Floats:

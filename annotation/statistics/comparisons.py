@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimate import UNIT, Estimate, Totals, difference, joint_error
+from .estimate import LEAST_SHARE, UNIT, Estimate, Totals, difference, joint_error
 from .intervals import Floats, Interval, Z
 from .permutation import Arms, Test, arms, constant_test, permutation_test
 
@@ -136,6 +136,9 @@ def contrast(first: Totals, second: Totals, *, draws: int = DRAWS[0], seed: int 
     )
     if result.least >= LEVEL:
         row = replace(row, p_value=None, reason=_undecided_reason(sample, result.least))
+    elif min(count + sample.pairs for count in sample.alone) < LEAST_SHARE:
+        # One value against ten is the most extreme, and mid-p .045, in one sample of eleven.
+        row = replace(row, p_value=None, reason=f"too few to decide: 1 independent, {LEAST_SHARE} needed")
     if row.low is None or row.high is None or (row.p_value is not None and row.p_value < LEVEL):
         return row
     return replace(row, low=min(row.low, 0.0), high=max(row.high, 0.0))

@@ -5,7 +5,8 @@ between them. Both forms are written as one value a unit whose mean is the rate 
 is its variance, over the units that the judge saw as a sample of the condition:
 
 * `post_stratified`: the weighted mean label f_h of the judge's label, plus N_h/Ŵ_h·w(y − f_h) where people
-  labelled (Särndal, Swensson and Wretman 1992, 7.6).
+  labelled (Särndal, Swensson and Wretman 1992, 7.6). Without a judge h are the `Audit.sized_strata`, whatever
+  the form.
 * `ppi`: λf + ē, plus N/Ŵ·w(e − ē) with e = y − λf where people labelled, λ the slope of y on the judge's
   score (Angelopoulos et al. 2023).
 
@@ -136,14 +137,13 @@ def arm(audit: Audit, names: NDArray[Any], form: str) -> Arm:
 
 def values(audit: Audit, form: str) -> Floats:
     """(N,) values with the mean and, linearised, the variance of the corrected rate."""
-    labelled, weights = audit.labelled, audit.weights
+    labelled, (group, weights) = audit.labelled, audit.sized_strata
     labels = audit.labels
-    if form == "ppi":
+    if form == "ppi" and audit.judge is not None:
         score = (audit.strata == 1).astype(np.float64) if audit.score is None else audit.score
-        _, group = np.unique(np.zeros(len(score)), return_inverse=True)
+        group = np.zeros_like(group)
         predicted = _slope(score[labelled], labels, weights) * score
     else:
-        _, group = np.unique(audit.strata, return_inverse=True)
         predicted = np.zeros(len(group))
     weight_sums = np.bincount(group[labelled], weights=weights)
     residual = labels - predicted[labelled]
@@ -163,8 +163,8 @@ def _slope(score: Floats, labels: Floats, weights: Floats) -> float:
 
 def _smoothing_variance(audit: Audit) -> tuple[float, float]:
     """What the added labels add to the variance, and Satterthwaite's degrees of freedom over the strata."""
-    _, group = np.unique(audit.strata, return_inverse=True)
-    of_unit, weights, labels = group[audit.labelled], audit.weights, audit.labels
+    group, weights = audit.sized_strata
+    of_unit, labels = group[audit.labelled], audit.labels
     weight_sums = np.bincount(of_unit, weights=weights)
     size = weight_sums**2 / np.bincount(of_unit, weights=weights**2)
     mean = np.bincount(of_unit, weights=weights * labels) / weight_sums

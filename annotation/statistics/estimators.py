@@ -53,7 +53,7 @@ def human_only(audit: Audit, resamples: int, seed: int) -> Estimate:
 def difference(audit: Audit, resamples: int, seed: int) -> Estimate:
     """(Σ ŷ + Σ_s w(y − ŷ))/N with ŷ the weighted mean of the judge's label: Σ W_h·ȳ_h (Särndal et al. 1992).
 
-    The interval is that of `shares`; deviations shrink by √(1 − n_h/N_h).
+    The interval is that of `shares`; deviations shrink by √(1 − n_h/N_h), of n_h even units by Kish.
     """
     if (unchecked := audit.unchecked).any():
         return with_unanswered(difference(audit.where(~unchecked), resamples, seed), float(unchecked.mean()))
@@ -73,13 +73,12 @@ def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
     It took fixed numbers of each, and all their units are known, so that W_h = N_h/N.
 
     Two priors of ½ and ½ are spread over the strata by their labels, one in each at the most: that in each
-    would outweigh the data where there are many. One label tells nothing of how units of a stratum differ:
-    strata with no more of several units are joined (Cochran 1977, 5A.12).
+    would outweigh the data where there are many.
     """
     alone = replace(audit, judge=None)
-    if not audit.stratified or audit.design is None:
+    if not audit.stratified:
         return difference(alone, resamples, seed)
-    labels, (strata, weights) = alone.labels, _joined_strata(alone, audit.design)
+    labels, (strata, weights) = alone.labels, alone.sized_strata
     sizes, of_unit = np.bincount(strata), strata[audit.labelled]
     share = sizes / sizes.sum()
     prior = np.minimum(1.0, 2 * np.bincount(of_unit, minlength=len(sizes)) / len(labels))
@@ -88,20 +87,6 @@ def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
         labels, weights, of_unit, _clusters(alone), share, prior, every=_every(alone), typical=typical
     )
     return _stratified_estimate(audit, sums, share, resamples, seed)
-
-
-def _joined_strata(audit: Audit, design: Ints) -> tuple[Ints, Floats]:
-    """(N,) strata numbered from 0, those with one label of several units as one (a single such with that of
-    the fewest labels), and (labelled,) weights by which the joined ones count as apart."""
-    _, strata, sizes = np.unique(design, return_inverse=True, return_counts=True)
-    of_unit, weights = strata[audit.labelled], audit.weights
-    counts = np.bincount(of_unit)
-    few = (counts == 1) & (sizes > 1)
-    if few.sum() == 1:
-        few[np.argmin(np.where(few, len(audit.human), counts))] = True
-    expanded = weights * (sizes / np.bincount(of_unit, weights=weights))[of_unit]
-    _, joined = np.unique(np.where(few[strata], -1, strata), return_inverse=True)
-    return joined, np.where(few[of_unit], expanded, weights)
 
 
 def _stratified_estimate(audit: Audit, sums: Shares, share: Floats, resamples: int, seed: int) -> Estimate:
@@ -202,10 +187,13 @@ def _independent(audit: Audit) -> Interval | None:
 
 
 def _unseen(audit: Audit, result: Shares, share: Floats, theta: Floats) -> Floats:
-    """(resamples,) rates from draws (G, resamples) of strata's shares, closer by what is known of them."""
-    part = (
-        0.0 if audit.divided else result.counts / np.maximum(np.rint(share * len(audit.human)), result.counts)
-    )
+    """(resamples,) rates from draws (G, resamples) of strata's shares, closer by what is known of them.
+
+    The variance of a sample without replacement is Σ(1 − π)/π²·r² over its units, of Σr²/π² with: less by
+    Σ(1/π)/Σ(1/π²), which is n/N where π is even, and Kish's number over N. Units that were drawn for certain
+    know themselves, not the others."""
+    even = result.even
+    part = 0.0 if audit.divided else even / np.maximum(np.rint(share * len(audit.human)), even)
     shrinkage = np.sqrt(1 - part) * np.ones(len(share))
     rates: Floats = share @ (result.means[:, None] + shrinkage[:, None] * (theta - result.means[:, None]))
     return rates

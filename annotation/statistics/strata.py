@@ -19,11 +19,12 @@ _ALIKE = 0.5  # of a cluster
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """`means` (G,) weighted shares by stratum, of `counts` (G,) units; the posteriors' `centres` and
-    `sizes`."""
+    """`means` (G,) weighted shares by stratum, of `counts` (G,) units that tell as much as `even` (G,) ones
+    of one weight (Kish 1965); the posteriors' `centres` and `sizes`."""
 
     means: Floats
     counts: Ints
+    even: Floats
     centres: Floats
     sizes: Floats
 
@@ -75,7 +76,7 @@ def shares(
     # A Beta of size m has the variance p(1 − p)/(m + 1): it takes n − 2 where no prior adds to them.
     unbiased = np.maximum(0.0, 1 - 2 * (1 - np.minimum(prior, 1.0)) / counts)
     sizes = (np.minimum(effective, most) - prior) * unbiased / effect + prior
-    return Shares(means, counts, centres, np.maximum(sizes, prior))
+    return Shares(means, counts, sums**2 / squared, centres, np.maximum(sizes, prior))
 
 
 def typical_weights(chances: Floats, strata: Ints, in_sample: NDArray[np.bool_], size: int) -> Floats:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from ...annotation.statistics import Coefficient, Ratings
 from ...annotation.statistics import agreement as measuring
 from ...annotation.statistics import confusion as confusing
-from ...annotation.statistics.agreement import COEFFICIENTS, Margins
+from ...annotation.statistics.agreement import COEFFICIENTS, PAIRWISE, Margins
+from ...annotation.statistics.crowds import CROWD
 from ...annotation.statistics.intervals import MISSING, Floats, Ints
 from ...annotation.statistics.sets import set_alpha
 from ...annotation.statistics.strata import typical_weights
@@ -229,8 +230,7 @@ def of_codes(code: Rated, margins: Margins = "paired") -> Iterator[Agreement]:
     with judges that share no vote with it (`voices`): with its members it agrees by construction. So do two
     judges, or versions of one, where one has the other's answers.
     """
-    for part in code.populations:
-        yield from _people(code, part, margins)
+    yield from _people(code, margins)
     for judge in code.judges:
         judge_view = code.seen_by(judge)
         for part in _shared_populations(judge_view, judge):
@@ -308,9 +308,19 @@ def _kappas(rows: Iterable[Agreement]) -> list[Agreement]:
     return [row for row in own if row.coefficient in ON_A_SCALE] or own
 
 
-def _people(code: Rated, part: Population, margins: Margins) -> Iterator[Agreement]:
+def _people(code: Rated, margins: Margins) -> Iterator[Agreement]:
     if len(code.humans) > 1 or (code.humans and not code.judges):
-        yield from _agreement(code, code.humans, _with_units(part, PEOPLE), margins)
+        parts = code.populations if margins == "all" else code.populations_of(asked_twice([code]))
+        for part in parts:
+            yield from _agreement(code, code.humans, _with_units(part, PEOPLE), margins, apart=True)
+
+
+def asked_twice(codes: Sequence[Rated]) -> NDArray[np.bool_]:
+    """(units,) whether two people were asked about the same code."""
+    columns = ([code.raters.index(rater) for rater in code.humans] for code in codes)
+    counts = [(code.matrix[:, own] != MISSING).sum(1) for code, own in zip(codes, columns, strict=True)]
+    is_twice: NDArray[np.bool_] = np.stack(counts).max(0) > 1
+    return is_twice
 
 
 def _shared_populations(code: Rated, judge: str, people: Rated | None = None) -> Iterator[Population]:
@@ -330,7 +340,7 @@ def _judge_and_people(code: Rated, judge: str, part: Population, margins: Margin
         where = _with_units(
             part, "units that two of the judge and people rated; kappas: the judge and a person"
         )
-        for row in _agreement(code, (judge, *code.humans), where, margins, pairs):
+        for row in _agreement(code, (judge, *code.humans), where, margins, pairs, apart=True):
             coefficient = row.coefficient.replace("mean_cohen_kappa", JUDGE_MEAN)
             yield row.model_copy(update={"coefficient": coefficient})
     if code.gold:
@@ -374,7 +384,10 @@ def _agreement(
     part: Population,
     margins: Margins,
     pairs: list[tuple[int, int]] | None = None,
+    *,
+    apart: bool = False,
 ) -> list[Agreement]:
+    """The rows of `raters` in a population; `apart` gives each pair's kappas the weights of what it rated."""
     columns = [code.raters.index(rater) for rater in raters]
     matrix = np.where(code.matrix[:, columns] < 0, MISSING, code.matrix[:, columns])
     numbers = (matrix != MISSING).sum(1)
@@ -390,7 +403,55 @@ def _agreement(
         positive=code.book.positive if code.book.binary else None,
     )
     outcome = measuring.agreement(ratings, _coefficients(code.book.level), pairs=pairs, margins=margins)
-    return [_row(code.book.name, code.code, one, part.name) for one in outcome]
+    rows = [_row(code.book.name, code.code, one, part.name) for one in outcome]
+    if apart and len(code.samples) > 1 and not part.name.endswith(OUTSIDE) and len(raters) <= CROWD:
+        return _pairs_apart(code, raters, part, margins, rows)
+    return rows
+
+
+def _pairs_apart(
+    code: Rated, raters: tuple[str, ...], part: Population, margins: Margins, rows: list[Agreement]
+) -> list[Agreement]:
+    """The rows with each pair's kappas on the weights of the samples that it rated, where these are not those
+    of the population; the mean of such kappas has no interval."""
+    among = code.of(raters[0]) != MISSING if raters[0] in code.judges else None
+    own: dict[tuple[str, ...], dict[str, Agreement]] = {}
+    for one, other in {row.raters for row in rows if row.coefficient in PAIRWISE}:
+        both = (code.of(one) != MISSING) & (code.of(other) != MISSING)
+        population = code.populations_of(both, among)[0]
+        if not _weighs_alike(population, part, both):
+            where = _with_units(population, part.name.partition("; units of the samples")[0])
+            pair_rows = _agreement(code, (one, other), where, margins)
+            own[one, other] = {row.coefficient: row for row in pair_rows if row.coefficient in PAIRWISE}
+    rows = [own.get(row.raters, {}).get(row.coefficient, row) for row in rows]
+    if not own:
+        return rows
+    means = {f"mean_{name}": name for name in PAIRWISE}
+    return [
+        _mean_apart(row, [r for r in rows if r.coefficient == means[row.coefficient]])
+        if row.coefficient in means
+        else row
+        for row in rows
+    ]
+
+
+def _weighs_alike(one: Population, other: Population, units: NDArray[np.bool_]) -> bool:
+    """Whether two populations hold the same of the units (units,), with the same weights up to a factor."""
+    if (one.units[units] != other.units[units]).any():
+        return False
+    weights = [np.ones(len(units)) if part.weights is None else part.weights for part in (one, other)]
+    ratio = (weights[0] / weights[1])[units & one.units]
+    return bool(len(ratio) == 0 or np.ptp(ratio) <= 1e-9 * ratio.max())
+
+
+def _mean_apart(row: Agreement, kappas: Sequence[Agreement]) -> Agreement:
+    defined = [kappa.value for kappa in kappas if kappa.value is not None]
+    if row.value is None or not defined:
+        return row
+    reason = "no interval: pairs rated units of different samples"
+    return row.model_copy(
+        update={"value": sum(defined) / len(defined), "low": None, "high": None, "reason": reason}
+    )
 
 
 def _row(codebook: str | None, code: str, result: Coefficient, population: str | None = None) -> Agreement:
@@ -405,7 +466,7 @@ def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement
         return
     book = codes[0].book
     if book.binary and (people := _rating_most(codes, least=2)):
-        for part in joined_codes(codes).populations:
+        for part in joined_codes(codes).populations_of(asked_twice(codes)):
             yield _sets(codes, people, part)
     for judge in sorted({judge for code in codes for judge in code.judges}) if book.binary else ():
         own_codes = [code for code in codes if judge in code.judges]

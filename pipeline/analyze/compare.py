@@ -127,30 +127,17 @@ def ungrouped(store: Store, by: str, *, only: Selection | None = None) -> tuple[
     return without, total
 
 
-def uncompared_codebooks(store: Store, *, only: Selection | None = None) -> list[str]:
-    """Codebooks on parts of trajectories, such as utterances, whose ratings are neither compared nor behind a
-    metric: on a scale, with more than two labels, or without a label by people."""
-    where, values = (only or Selection()).where()
-    query = f"""
-        SELECT codebook, bool_or(rater_kind = 'human' OR rater = ?) FROM counted_ratings
-        WHERE unit_kind <> 'trajectory'
-            AND trajectory_id IN (SELECT t.id FROM trajectories t WHERE {where})
-        GROUP BY codebook
-    """
-    with store.reading() as connection:
-        has_people = dict(execute(connection, query, [GOLD, *values]).fetchall())
-    books = {book.name: book for book in chosen_books(store, ())}
-    rest = (has_people.keys() & books.keys()) - set(CODEBOOKS.values())
-    return sorted(name for name in rest if not (books[name].binary and has_people[name]))
-
-
-def crowd_metrics(store: Store) -> dict[str, int]:
-    """Metric -> size of the crowd that rated for it: by one of these people it is compared only if asked
-    for."""
+def crowd_questions(store: Store) -> dict[str, int]:
+    """Metric, or codebook of more than two labels -> size of the crowd that rated for it: by one of these
+    people it is compared only if asked for."""
     with store.reading() as connection:
         crowd_sizes = crowds(connection)
+    metrics = {codebook: metric for metric, codebook in CODEBOOKS.items()}
+    books = chosen_books(store, sorted(crowd_sizes)) if crowd_sizes else []
     return {
-        metric: crowd_sizes[codebook] for metric, codebook in CODEBOOKS.items() if codebook in crowd_sizes
+        metrics.get(book.name, book.name): crowd_sizes[book.name]
+        for book in books
+        if book.name in metrics or not book.binary
     }
 
 
@@ -364,24 +351,31 @@ def _system(by: str, values: Sequence[str | None]) -> str | None:
 def _code_questions(
     store: Store, connection: duckdb.DuckDBPyConnection, by: str, expression: str, rater: str | None
 ) -> Iterator[Question]:
-    """Every code that people labelled, of a judge corrected by their labels, and others of trajectories."""
-    query = "SELECT DISTINCT codebook, code, rater, rater_kind, unit_kind FROM counted_ratings"
-    every = connection.execute(query).fetchall()
-    labelled = {(book, code) for book, code, name, kind, _ in every if kind == "human" or name == GOLD}
-    rows = [row[:4] for row in every if row[4] == "trajectory"]
+    """Every code that people labelled, of a judge corrected by their labels, and others by each rater's own;
+    those of a crowd's people only where one is asked for."""
+    query = "SELECT DISTINCT codebook, code, rater, rater_kind FROM counted_ratings WHERE NOT opening"
+    rows = connection.execute(query).fetchall()
+    labelled = {(book, code) for book, code, name, kind in rows if kind == "human" or name == GOLD}
     names = sorted({book for book, _ in labelled})
     books = [book for book in chosen_books(store, names) if book.binary] if names else []
     people = {(book.name, code.code) for book in books for code in book.codes} & labelled
     kinds = {name: kind for _, _, name, kind in rows}
-    weighted = _weigh(connection, {(book, name) for book, _, name, _ in rows}, by, expression)
     disputes = only_settled(connection) if rater is None and GOLD in kinds else set()
+    crowd_sizes = crowds(connection) if rater is None else {}
+    own = {
+        (book, name)
+        for book, _, name, kind in rows
+        if rater in (None, name)
+        and book not in (disputes if name == GOLD else crowd_sizes if kind == "human" else ())
+    }
+    weighted = _weigh(connection, own, by, expression)
     for question in list(_rater_questions(store, connection, by, expression, weighted)):
-        if question.rater == GOLD and question.family in disputes:
+        if (question.family, question.rater) not in own:
             continue
         by_people = (question.family, question.name) in people
         corrects = by_people and kinds[question.rater or ""] != "human"
         alone = by_people and rater != question.rater
-        if rater in (None, question.rater) and not corrects and not alone:
+        if not corrects and not alone:
             basis = OWN_LABELS if kinds[question.rater or ""] == "human" else JUDGE_ONLY
             if (question.family, question.rater) in weighted:
                 basis += f"; {WEIGHTED}"
@@ -398,29 +392,29 @@ def _code_questions(
 def _weigh(
     connection: duckdb.DuckDBPyConnection, raters: Collection[tuple[str, str]], by: str, expression: str
 ) -> set[tuple[str, str]]:
-    """Make `weights`, those of the answers of raters (codebook, rater) that samples took unevenly; returns
-    these raters. An answer without weight stands for none: no sample took its unit.
+    """Make `weights`, of the units of raters (codebook, rater) that samples took unevenly; returns these
+    raters. An answer without weight stands for none: no sample took its unit.
 
     They are 1 on average in each group, so that they are 1 in groups that were drawn evenly.
     """
-    fields = "codebook VARCHAR, rater VARCHAR, trajectory_id VARCHAR, weight DOUBLE"
+    fields = "codebook VARCHAR, rater VARCHAR, trajectory_id VARCHAR, event INTEGER, weight DOUBLE"
     connection.execute(f"CREATE TEMP TABLE design_weights ({fields})")
     designs, weighted = Designs(connection), set[tuple[str, str]]()
     for codebook, rater in sorted(raters):  # a codebook's units are numbered once
         weights = uneven_weights(designs, rater, codebook)
         if weights is None:
             continue
-        ids = connection.execute("SELECT trajectory_id FROM rated_units ORDER BY place").fetchall()
+        units = connection.execute("SELECT trajectory_id, event FROM rated_units ORDER BY place").fetchall()
         rows = [
-            {"codebook": codebook, "rater": rater, "trajectory_id": key, "weight": weight}
-            for (key,), weight in zip(ids, weights.tolist(), strict=True)
+            {"codebook": codebook, "rater": rater, "trajectory_id": key, "event": event, "weight": weight}
+            for (key, event), weight in zip(units, weights.tolist(), strict=True)
             if weight
         ]
         insert(connection, "design_weights", rows)
         weighted.add((codebook, rater))
     connection.execute(f"""
         CREATE TEMP TABLE weights AS
-        SELECT codebook, rater, trajectory_id,
+        SELECT codebook, rater, trajectory_id, event,
             CASE WHEN min(weight) OVER g = max(weight) OVER g THEN 1.0 ELSE weight / avg(weight) OVER g END
                 AS weight
         FROM design_weights LEFT JOIN selected t ON t.id = trajectory_id
@@ -467,22 +461,23 @@ def _rater_questions(
     expression: str,
     weighted: Collection[tuple[str, str]],
 ) -> Iterator[Question]:
-    """For each rater of trajectories the share with each code, or label, and on a scale the mean: of what it
-    rated, or where that has `weights`, of all that it stands for."""
+    """For each rater the share of units with each code, or label, and on a scale the mean: of what it rated,
+    or where that has `weights`, of all that it stands for."""
     connection.execute(
         "CREATE TEMP TABLE answers (codebook VARCHAR, labels VARCHAR[], answer VARCHAR, named VARCHAR)"
     )
     bounds = {book.name: _answers(connection, book) for book in chosen_books(store, ())}
     connection.execute("""
         CREATE TEMP VIEW coded AS
-        SELECT codebook || chr(31) || code || a.named AS metric, trajectory_id,
+        SELECT c.codebook || chr(31) || code || a.named AS metric, c.trajectory_id,
             CASE WHEN a.answer IS NULL THEN label::DOUBLE ELSE (label = a.answer)::DOUBLE END AS value,
-            coalesce(w.weight, 1.0) AS weight, NULL::VARCHAR AS reason, NULL::VARCHAR AS participant, rater,
+            coalesce(w.weight, 1.0) AS weight, NULL::VARCHAR AS reason, NULL::VARCHAR AS participant, c.rater,
             NULL::VARCHAR AS scoring, NULL::VARCHAR AS definition
-        FROM counted_ratings JOIN answers a USING (codebook)
-        LEFT JOIN weights w USING (codebook, rater, trajectory_id)
-        WHERE unit_kind = 'trajectory' AND list_contains(a.labels, label)
-            AND (w.weight IS NOT NULL OR (codebook, rater) NOT IN (SELECT (codebook, rater) FROM weights))
+        FROM counted_ratings c JOIN answers a ON a.codebook = c.codebook
+        LEFT JOIN weights w ON (w.codebook, w.rater, w.trajectory_id) = (c.codebook, c.rater, c.trajectory_id)
+            AND w.event IS NOT DISTINCT FROM c.event
+        WHERE NOT c.opening AND list_contains(a.labels, label)
+            AND (w.weight IS NOT NULL OR (c.codebook, c.rater) NOT IN (SELECT (codebook, rater) FROM weights))
     """)
     by_question: dict[tuple[str, str | None, str | None], dict[str, Totals]] = {}
     instances = has_clusters(connection, [by])
@@ -490,7 +485,7 @@ def _rater_questions(
     for group in groups(connection, keys, table="coded", instances=instances, bounds=limits):
         if group.keys[-1] is not None and group.totals.n:
             name, rater, sample = group.head[0] or "", group.head[2], group.totals
-            if (name.partition(SEPARATOR)[0], rater) in weighted:
+            if (name.partition(SEPARATOR)[0], rater) in weighted and not sample.yes_no:
                 sample = replace(sample, size=effective_number(sample.denominator))
             place = name, rater, _system(by, group.keys)
             by_question.setdefault(place, {})[str(group.keys[-1])] = sample

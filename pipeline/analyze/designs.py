@@ -48,6 +48,11 @@ class Drawing:
     frame: Bools | None
     strata: Ints
 
+    def where(self, units: Bools) -> Drawing:
+        """The same for some of the units."""
+        frame = None if self.frame is None else self.frame[units]
+        return Drawing(self.in_sample[units], self.chance[units], frame, self.strata[units])
+
 
 @dataclass(frozen=True, eq=False)
 class Design:
@@ -88,7 +93,8 @@ def design(drawings: Sequence[Drawing], is_asked: Bools, among: Bools | None = N
     Samples are independent: 1 − Π(1 − π), for two π₁ + π₂ − π₁π₂. Of several, one that is not finished counts
     by the share that was asked of what it alone drew, for people are asked in random order; one that nobody
     has begun does not count, unless none is begun. The share is taken `among` the units (units,) that both
-    raters could be asked about.
+    raters could be asked about. Units of all samples alone, such as those of two raters of whom each was
+    asked what one sample drew, have the chance to be in all: Π π.
     """
     n = len(is_asked)
     none, everywhere = np.full(n, -1, dtype=np.int64), np.ones(n, dtype=bool)
@@ -101,6 +107,9 @@ def design(drawings: Sequence[Drawing], is_asked: Bools, among: Bools | None = N
     part = [share for share in shares if share > 0] if len(active) > 1 else [1.0] * len(samples)
     exclusion = np.prod([1 - one.chance * share for one, share in zip(samples, part, strict=True)], axis=0)
     in_sample = np.any([one.in_sample for one in samples], axis=0)
+    if not active and (is_asked & in_sample).any():
+        exclusion = 1 - np.prod([one.chance for one in samples], axis=0)
+        in_sample = np.all([one.in_sample for one in samples], axis=0)
     frames = [one.frame for one in active if one.frame is not None]
     return Design(
         inclusion=np.where(in_sample, 1 - exclusion, np.nan),

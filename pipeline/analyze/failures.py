@@ -11,7 +11,7 @@ import numpy as np
 from ...annotation.statistics.estimate import UNIT, Estimate, Totals, estimate
 from ...annotation.statistics.intervals import Floats
 from ...schemas import GOLD
-from ..store import Selection, Store, dictionaries, rows_with_arrays
+from ..store import Selection, Store, dictionaries, execute, rows_with_arrays
 from ..store.queries.groupings import keys_of
 from .designs import Designs, follows_samples
 from .totals import CLUSTER
@@ -145,13 +145,17 @@ def uneven_weights(designs: Designs, rater: str, codebook: str) -> Floats | None
     if of_rater is None:
         return None
     design, is_asked = of_rater
-    if not follows_samples(is_asked, design, np.arange(len(is_asked))):
+    trajectories = execute(designs.connection, _TRAJECTORIES, []).fetchnumpy()["trajectory"]
+    if not follows_samples(is_asked, design, trajectories):
         return None
     in_sample = ~np.isnan(design.inclusion)
     chances = design.inclusion[is_asked & in_sample]
     if not len(chances) or chances.max() <= UNEVEN * chances.min():
         return None
     return np.where(in_sample, 1 / np.where(in_sample, design.inclusion, 1.0), 0.0)
+
+
+_TRAJECTORIES = "SELECT trajectory FROM rated_units ORDER BY place"
 
 
 def code_pairs(

@@ -94,6 +94,7 @@ def _rated_codes(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Itera
             matrix=matrix,
             probability=probability,
             design=people,
+            samples=tuple(samples),
             own_designs=designs,
             followers={
                 name for name, one in designs.items() if follows_samples(judges[name], one, trajectory)

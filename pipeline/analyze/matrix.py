@@ -17,7 +17,7 @@ from .. import codebooks
 from ..errors import UsageError
 from ..store import Store
 from ..store.queries.groupings import keys_of
-from .designs import Design
+from .designs import Design, Drawing, design
 
 Unit = tuple[str, int | None]
 T = TypeVar("T", bound=Hashable)
@@ -42,7 +42,8 @@ class Rated:
     has the same shape and holds what a rater gave its label, nan where it gave none. A unit is the `event`
     (units,) of a `trajectory` (units,), a place in `ids`; −1 is all of a trajectory. `instance` (ids,)
     numbers what trajectories are runs of: an instance of a task, else each its own. `design` tells how units
-    were drawn for people, and `own_designs` by judge how those were drawn that it and people rated.
+    were drawn for people, by which `samples`, and `own_designs` by judge how those were drawn that it and
+    people rated.
     `followers` are judges that were asked about units because samples held them. `juries` maps a judge that
     gives the majority of others to those, in whichever version. `taken_over` are the units (units,) on which
     a judge's answer stands under another judge or version as well, one of its `owners`: the model was asked
@@ -60,6 +61,7 @@ class Rated:
     matrix: Ints
     probability: Floats
     design: Design
+    samples: tuple[Drawing, ...]
     own_designs: Mapping[str, Design]
     followers: Collection[str]
     juries: Mapping[str, frozenset[str]]
@@ -120,6 +122,7 @@ class Rated:
             matrix=self.matrix[units],
             probability=self.probability[units],
             design=self.design.where(units),
+            samples=tuple(sample.where(units) for sample in self.samples),
             own_designs={name: own.where(units) for name, own in self.own_designs.items()},
             taken_over={name: places[units] for name, places in self.taken_over.items()},
         )
@@ -177,16 +180,18 @@ class Rated:
     @property
     def populations(self) -> tuple[Population, ...]:
         """The units that people labelled: those of the samples, and apart from them any others."""
-        in_sample, everything = ~np.isnan(self.design.inclusion), np.ones(len(self.event), dtype=bool)
-        if not (self.is_asked & in_sample).any():
-            return (Population("", everything, None),)
-        beyond = self.is_asked & ~in_sample
-        if np.ptp(self.design.inclusion[in_sample]) > 1e-9:
-            weights = 1 / np.where(in_sample, self.design.inclusion, 1.0)
-            within = Population("units of the samples, weighted by 1/π", in_sample, weights)
-        else:
-            within = Population("units of the samples", ~beyond, None)
-        return (within, Population(OUTSIDE, beyond, None)) if beyond.any() else (within,)
+        return _populations(self.design, self.is_asked)
+
+    def populations_of(
+        self, units: NDArray[np.bool_], among: NDArray[np.bool_] | None = None
+    ) -> tuple[Population, ...]:
+        """Those of `units` (units,) that raters were asked about in common, of several samples by what each
+        brought of them (`among` those that could be): who joined late has rated the last alone, and where few
+        units of one were asked twice, it tells little of agreement."""
+        if len(self.samples) < 2:
+            return self.populations
+        own = design(self.samples, units, among)
+        return _populations(own, units) if own.has_answers else self.populations
 
     def votes(self) -> Floats:
         """(units, labels) the label of a unit: gold, else the shares of its annotators; 0 without one."""
@@ -212,6 +217,20 @@ class Rated:
             gold = self.of(GOLD)
             answer = np.where(gold >= 0, gold, answer)
         return answer.astype(np.int64)
+
+
+def _populations(design: Design, is_asked: NDArray[np.bool_]) -> tuple[Population, ...]:
+    """The units that were asked about (units,): those of the samples, and apart from them any others."""
+    in_sample, everything = ~np.isnan(design.inclusion), np.ones(len(is_asked), dtype=bool)
+    if not (is_asked & in_sample).any():
+        return (Population("", everything, None),)
+    beyond = is_asked & ~in_sample
+    if np.ptp(design.inclusion[in_sample]) > 1e-9:
+        weights = 1 / np.where(in_sample, design.inclusion, 1.0)
+        within = Population("units of the samples, weighted by 1/π", in_sample, weights)
+    else:
+        within = Population("units of the samples", ~beyond, None)
+    return (within, Population(OUTSIDE, beyond, None)) if beyond.any() else (within,)
 
 
 def clusters_of(

@@ -20,7 +20,7 @@ from ...schemas import Agreement
 from ...schemas.text import count_of
 from ..errors import UsageError
 from ..store import Selection, Store
-from .agreement import joined_codes, of_codes
+from .agreement import asked_twice, joined_codes, of_codes
 from .matrices import rated_codes
 from .matrix import Population, Rated, chosen_books, group_name, groups, unit_groups
 
@@ -88,7 +88,7 @@ def _joint_rows(
     if len(raters) < 2:
         return
     names, places = unit_groups(codes[0], (group_name(group_of.get(key, {})) for key in codes[0].ids))
-    for part in joined_codes(codes).populations:
+    for part in joined_codes(codes).populations_of(asked_twice(codes)):
         yield from _rows(codes, raters, part, part.units, None)
         for name in sorted(names) if len(names) > 1 else ():
             yield from _rows(codes, raters, part, part.units & (places == names.index(name)), name)
@@ -102,10 +102,12 @@ def _rows(
     group: str | None,
 ) -> Iterator[dict[str, Any]]:
     cells = np.concatenate([_cells(code, raters)[units] for code in codes])
-    clusters = np.concatenate([code.trajectory[units] for code in codes])
     some = (cells != MISSING).sum(1) > 1
     if not some.any():
         return
+    own = codes[0].where(units)
+    instances = own.clusters(some.reshape(len(codes), -1).any(0))
+    clusters = np.tile(own.trajectory if instances is None else instances, len(codes))[some]
     weights = None if part.weights is None else np.tile(part.weights[units], len(codes))[some]
     book = codes[0].book
     ratings = Ratings(
@@ -114,13 +116,14 @@ def _rows(
         raters=raters,
         level=book.level,
         weights=weights,
-        clusters=clusters[some],
+        clusters=clusters,
     )
     coefficients = (
         ("cohen_kappa", "mean_cohen_kappa", "fleiss_kappa") if book.level == "nominal" else ON_A_SCALE
     )
+    n_traces = len(np.unique(np.tile(own.trajectory, len(codes))[some]))
     for coefficient in measuring.agreement(ratings, coefficients):
-        size = {"n_traces": len(np.unique(clusters[some])), "population": part.name or None}
+        size = {"n_traces": n_traces, "population": part.name or None}
         yield {"group": group, **size, **_row(coefficient)}
 
 

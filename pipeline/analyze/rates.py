@@ -68,6 +68,12 @@ def rates(
     return rows
 
 
+def without_rates(store: Store, names: Sequence[str] = ()) -> list[str]:
+    """The codebooks of these names, or all that have ratings, of which `rates` has no row: they have more
+    than two labels."""
+    return [book.name for book in chosen_books(store, names) if not book.binary]
+
+
 def _group_rows(
     code: Rated,
     group_of: dict[str, dict[str, str | None]],

@@ -18,9 +18,11 @@ from ..analyze import compare as comparing
 from ..analyze import people
 from ..analyze import rates as estimating
 from ..analyze import validate as validating
-from ..analyze.matrix import chosen_books, group_name
+from ..analyze.matrix import group_name
 from ..errors import UsageError
+from ..ingest import imports
 from ..report.trust import open_answers
+from ..store import Store
 from .console import (
     Json,
     Where,
@@ -41,6 +43,16 @@ app = typer.Typer(rich_markup_mode=None)
 
 _FIRST = "`coaudit judge` asks a judge, `coaudit sample --codebook NAME` draws units for people"
 Codebooks = Annotated[list[str] | None, typer.Option(help="Codebook; repeatable. Default: all with ratings.")]
+
+
+def _rated_store(ctx: typer.Context) -> Store:
+    """The store, after saying which ratings are in none of its figures since their codebook has changed."""
+    here = store(ctx)
+    for name, n in imports.outdated(here).items():
+        ratings = count_of(n, "rating", "ratings")
+        count = "does" if n == 1 else "do"
+        say(f"{name}: {ratings} on another version of it {count} not count (`coaudit ratings uncounted`)")
+    return here
 
 
 @app.command("agreement")
@@ -67,7 +79,7 @@ def agreement(
     """How far raters agree: people with people, judges with people, judges with judges."""
     names, population = codebook or [], measuring.margins_named(margins)
     if disagreements:
-        here = store(ctx)
+        here = _rated_store(ctx)
         _report_disagreements(measuring.disagreements(here, names, only=selection(here, where)), json)
         return
     if ratings is None and (labels or level != "nominal"):
@@ -80,7 +92,7 @@ def agreement(
             raise UsageError("--where is no option of --ratings FILE, whose units are no sessions")
         rows = measuring.of_csv(ratings, split(labels), level, population)
     else:
-        here = store(ctx)
+        here = _rated_store(ctx)
         only = selection(here, where)
         rows = measuring.of_workspace(here, names, population, only=only)
         confusions = measuring.confusions(here, names, only=only) if json else []
@@ -115,7 +127,7 @@ def rates(
     json: Json = False,
 ) -> None:
     """How common each code is: the judge's own rate beside the one corrected by people's labels."""
-    here = store(ctx)
+    here = _rated_store(ctx)
     rows = estimating.rates(
         here,
         codebook or [],
@@ -128,14 +140,11 @@ def rates(
     if json:
         emit_rows(row.model_dump() for row in rows)
         return
-    scales = [book.name for book in chosen_books(store(ctx), codebook or []) if not book.binary]
-    if scales and (codebook or not rows):
-        say(
-            f"no rates for {', '.join(scales)}: they are of codebooks with two labels (of other codebooks on "
-            "whole trajectories, `compare` has shares and means)"
-        )
+    if others := estimating.without_rates(here, codebook or []):
+        why = f"{', '.join(others)}: no rates, since there are more than two labels"
+        say(f"{why}; `coaudit compare --by FIELD` has their shares and means")
     if not rows:
-        if not scales:
+        if not others:
             say(f"no codebook with two labels is rated yet: {_FIRST}")
         return
     open_ = open_answers(rows)
@@ -168,7 +177,7 @@ def compare(
     json: Json = False,
 ) -> None:
     """Differences between groups of a system: shared instances paired, judges corrected by people."""
-    here = store(ctx)
+    here = _rated_store(ctx)
     only = selection(here, where)
     rows = comparing.compare(
         here,
@@ -189,12 +198,7 @@ def compare(
         tell(row["statement"])
     if without:
         say(f"{without} of {every} trajectories have no {by}: they are in no group")
-    if names := comparing.uncompared_codebooks(here, only=only):
-        say(
-            f"not compared: {', '.join(names)}. Of codebooks on parts of trajectories, only those with two "
-            "labels and labels by people are"
-        )
-    crowds = comparing.crowd_metrics(here) if rater is None else {}
+    crowds = comparing.crowd_questions(here) if rater is None else {}
     for name, count in crowds.items():
         say(f"{name}: {count} people rated a few units each: `--rater NAME` compares by one of them")
     if not rows:
@@ -239,7 +243,7 @@ def validate(
     if judge is None:
         if previous or full:
             raise UsageError(f"{'--previous' if previous else '--full'} needs a judge, and none is named")
-        here = store(ctx)
+        here = _rated_store(ctx)
         page = people.people(here, codebook or [], split(by), only=selection(here, where))
         if json:
             emit(page)
@@ -248,7 +252,7 @@ def validate(
         return
     if by != "condition":
         raise UsageError(f"--by {by} is for `validate` without a judge, got {judge}")
-    here = store(ctx)
+    here = _rated_store(ctx)
     page = validating.validate(
         here, judge, codebook or [], margin=margin, previous=previous, only=selection(here, where)
     )

@@ -465,6 +465,16 @@ def uncounted_rows(store: Store) -> list[dict[str, Any]]:
         return dictionaries(connection, query)
 
 
+def outdated(store: Store) -> dict[str, int]:
+    """Codebook -> the ratings that do not count since they were made on another version of it."""
+    query = """
+        SELECT codebook, count(*) FROM uncounted_ratings WHERE reason = 'its codebook has changed since'
+        GROUP BY codebook ORDER BY codebook
+    """
+    with store.reading() as connection:
+        return dict(connection.execute(query).fetchall())
+
+
 def _append(store: Store, fresh: Iterable[bytes]) -> None:
     """Write down what is new, all or nothing; an import of nothing new makes no file."""
     lines = list(fresh)

@@ -11,6 +11,7 @@ from ...annotation.statistics.crowds import CROWD
 from ...annotation.statistics.estimate import LEAST, LEAST_SHARE, WIDEST
 from ...schemas import GOLD, UNCLEAR, Rate
 from ...schemas.text import count_of
+from ..ingest.forgetting import Exclusions, read_exclusions
 from ..store import Selection, Store, day_of, dictionaries, execute
 from . import progress
 from .tables import Number, Table, count
@@ -215,6 +216,7 @@ def paragraphs(
         "one); it is 0 if a member takes no initiative, or nobody does.",
         *([AGREEMENT_METHOD] if agreement else []),
         *((RATES_METHOD, *_estimators(corrected)) if people else ()),
+        *_excluded(read_exclusions(store.workspace)),
         *(f"Left out: {_of(row['n'], 'rating')}, because {row['reason']}." for row in left_out),
         *_not_read(bad),
     )
@@ -257,6 +259,16 @@ _RATERS = f"""
         USING (codebook, codebook_version, code)
     GROUP BY rater ORDER BY kind, rater
 """
+
+
+def _excluded(outside: Exclusions) -> tuple[str, ...]:
+    """What somebody took out after it was read."""
+    numbers = (
+        (len(outside.trajectories), "trajectory", "trajectories"),
+        (len(outside.sources), "source", "sources"),
+    )
+    parts = [count_of(*number) for number in numbers if number[0]]
+    return (f"Left out on request (`coaudit forget`): {' and '.join(parts)}.",) if parts else ()
 
 
 def _not_read(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:

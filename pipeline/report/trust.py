@@ -34,8 +34,8 @@ SHORT = ("Cohen's κ (mean over pairs)", "Fleiss' κ, all raters", "κ of people
 AGREEMENT_METHOD = (
     "Agreement is measured on the units that two raters rated, Cohen's κ on those that both of its raters "
     "did: observed agreement and margins come from the same units, weighted by 1/π where samples took some "
-    "with a higher probability π. Cohen (1960), Fleiss (1971) for any number of ratings, Krippendorff "
-    "(2011), Gwet's AC1 (2008). Intervals are from the "
+    "with a higher probability π, of several samples by those on which these raters met. Cohen (1960), "
+    "Fleiss (1971) for any number of ratings, Krippendorff (2011), Gwet's AC1 (2008). Intervals are from the "
     "posterior of the rating patterns (Dirichlet), or, for units within trajectories and runs of one "
     "instance of a task, from a Bayesian bootstrap of trajectories or instances (Rubin 1981); "
     f"{DRAWS_OF_AGREEMENT:,} draws each."

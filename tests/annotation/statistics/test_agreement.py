@@ -495,6 +495,29 @@ def test_constant_data_says_so_also_where_ratings_lack(name: str, value: float |
     assert (row.value, row.reason, row.n_units) == (value, "one label only", 4)
 
 
+def test_no_interval_of_alpha_on_a_scale_reaches_beyond_perfect_agreement() -> None:
+    """Draws are moved to where those with the sample's ranks lie: 12 grades, of which two differ by one, had
+    alpha up to 1.02."""
+    grades = np.array([0, 1, 2, 2, 3, 3, 1, 0, 4, 4, 2, 1])
+    matrix = np.stack([grades, grades + np.isin(np.arange(12), (1, 2))], axis=1)
+    own = Ratings(matrix, ("1", "2", "3", "4", "5"), ("a", "b"), "ordinal", clusters=np.arange(12) // 4)
+    (row,) = agreement(own, ["krippendorff_alpha"])
+    assert row.value is not None and row.high is not None and row.value < row.high <= 1
+
+
+def test_gwets_convention_defines_kappa_where_units_that_one_rater_has_seen_have_another_label() -> None:
+    """10 units on which both say yes, 5 of one's no: chance is (2/3)² + (1/3)², and 1 − 0/(4/9) is 1."""
+    own = Ratings(np.array([[0, 0]] * 10 + [[1, -1]] * 5), ("yes", "no"), ("a", "b"))
+    (paired,) = agreement(own, ["fleiss_kappa"])
+    assert (paired.value, paired.reason) == (None, "one label only")
+    (row,) = agreement(own, ["fleiss_kappa"], margins="all")
+    assert (row.value, row.reason) == (1, "one label only on units with two ratings")
+    assert row.low is not None and row.low < 0.7 and row.n_units == 15
+    constant = Ratings(np.zeros((10, 2), dtype=np.int64), ("yes", "no"), ("a", "b"))
+    (row,) = agreement(constant, ["fleiss_kappa"], margins="all")
+    assert (row.value, row.reason) == (None, "one label only")
+
+
 def test_margins_change_nothing_that_does_not_rest_on_them() -> None:
     """Four units of weight 1 labelled twice, sixty of weight 20 labelled once: alpha was 2.35."""
     matrix = [[0, 0], [0, 1], [1, 1], [1, 0], *[[0, NAN]] * 60]

@@ -651,3 +651,12 @@ def test_single_values_some_of_them_paired_have_the_statistic_of_any_samples(
     assert sample.single
     expected = permutation._of_arms(sample, labels.astype(np.float64))
     np.testing.assert_allclose(statistics(sample, labels), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("bounds", [ANY, (0.0, np.inf), UNIT])
+def test_a_single_value_is_not_tested_against_others(bounds: tuple[float, float]) -> None:
+    """The most extreme of eleven had mid-p 1/22, which happens in one sample of eleven."""
+    others = totals(np.linspace(0.1, 0.5, 10), clusters=np.arange(1, 11), bounds=bounds)
+    row = contrast(totals(np.array([0.9]), clusters=np.array([0]), bounds=bounds), others)
+    assert (row.p_value, row.reason) == (None, "too few to decide: 1 independent, 2 needed")
+    assert row.effect == pytest.approx(0.6) and row.low is None

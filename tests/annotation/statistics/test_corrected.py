@@ -6,6 +6,7 @@ import pytest
 from coaudit.annotation.statistics.audit import UNCLEAR, Audit
 from coaudit.annotation.statistics.corrected import arm, corrected
 from coaudit.annotation.statistics.intervals import MISSING
+from coaudit.annotation.statistics.rates import rate
 
 
 def audit(flagged: int, clear: int, yes_flagged: int, yes_clear: int, labelled: int) -> Audit:
@@ -133,3 +134,19 @@ def test_a_few_units_that_judge_and_people_left_open_may_be_anything_in_either_a
 def test_an_unknown_form_names_the_choices() -> None:
     with pytest.raises(ValueError, match="expected one of post_stratified, ppi"):
         corrected(audit(9, 9, 1, 1, 5), audit(9, 9, 1, 1, 5), (names(18), names(18)), form="best")
+
+
+def test_a_stratified_sample_has_one_rate_in_comparisons_and_in_rates() -> None:
+    """.6 of 300 units and .1 of 100, of each of which 20 were drawn; by 1/π of both arms together the arm's
+    strata would weigh as the sample holds them, not as they are."""
+    strata = np.repeat([0, 1], [300, 100])
+    human = np.full(400, MISSING)
+    human[:20], human[300:320] = np.arange(20) < 12, np.arange(20) < 2
+    inclusion = np.where(strata == 0, 0.08, 0.15)
+    one = Audit(human, inclusion=inclusion, design=strata)
+    row = corrected(one, one, (names(400), names(400, 400)))
+    assert row.first == pytest.approx(0.75 * 0.6 + 0.25 * 0.1)
+    assert row.first == pytest.approx(rate(one, resamples=2).rate)
+    assert row.low is not None and row.high is not None and row.low < 0 < row.high
+    by_ppi = corrected(one, one, (names(400), names(400, 400)), form="ppi")
+    assert by_ppi == row, "without a judge there is but one form"

@@ -510,3 +510,15 @@ def test_units_that_were_hardly_ever_drawn_count_for_no_more_than_they_are(heavy
     assert found.estimator == "difference" and found.low is not None and found.high is not None
     assert found.high - found.low < widest
     assert heavy < 50 or (found.low < 0.09 and found.high > 0.13)  # they may all lack the code, or have it
+
+
+def test_units_drawn_for_certain_do_not_make_the_others_better_known() -> None:
+    """500 of 2,000 units were all labelled, of the rest .2: its variance is Σ(1 − π)/π²·r², 300·20·¼ where
+    half have the code. It shrank by 800/2,000 in place of 500/2,000, and .88 to .93 of intervals held the
+    rate."""
+    human = np.full(2000, MISSING)
+    human[:800] = np.arange(800) % 2
+    inclusion = np.where(np.arange(2000) < 500, 1.0, 0.2)
+    value, interval = ESTIMATORS["hajek"](Audit(human, None, inclusion), 20_000, 0)
+    assert value == 0.5 and interval.low is not None and interval.high is not None
+    assert (interval.high - interval.low) / 2 == pytest.approx(1.96 * (300 * 20 / 4) ** 0.5 / 2000, rel=0.03)

@@ -24,7 +24,7 @@ from coaudit.pipeline.report import trust
 from coaudit.pipeline.store import Selection, Store
 from coaudit.pipeline.store.ledgers import samples
 from coaudit.schemas import Agreement
-from tests.pipeline.stores import made, rate, rows, take, verdict
+from tests.pipeline.stores import made, rate, rows, take, verdict, write_lines
 from tests.pipeline.systems.cogym.folders import AGENT, BEGAN, USER, Log, performance
 
 NAME = "env_0"
@@ -1355,3 +1355,51 @@ def test_sessions_without_a_group_are_a_group_of_their_own_on_peoples_page(tmp_p
         "x": (pytest.approx(1), 4),
         "no condition": (pytest.approx(0), 4),
     }
+
+
+def test_who_joined_late_is_compared_on_the_sample_that_they_rated(tmp_path: Path) -> None:
+    """Ann and Bob rated the first sample, Ann and Cy the second: each pair's units counted by the chance to
+    be in either, so that kappa of a judge with Cy was .37 where it is .53."""
+    store = made(tmp_path / "workspace")
+    talk: dict[str, Any] = {"type": "event", "actor": "Bot", "kind": "message", "text": "Done."}
+    lines: list[dict[str, Any]] = []
+    for n in range(60):
+        head = {"type": "trajectory", "native_id": f"s{n:02d}"}
+        lines += [
+            head | {"participants": [{"name": "Bot", "kind": "agent"}]},
+            talk | {"trajectory": f"s{n:02d}"},
+        ]
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    first = {n: 0.8 if n < 20 else 0.25 for n in range(60)}
+    second = {n: 0.5 if n % 2 else 0.2 for n in range(60)}
+    drawn = {"w1": (*range(16), *range(20, 30)), "w2": (*range(10, 25), *range(40, 50))}
+    raters = {"ann": {*drawn["w1"], *drawn["w2"]}, "bob": {*drawn["w1"]}, "cy": {*drawn["w2"]}}
+    labels = {
+        r: {n: (n * k) % 5 < 2 for n in own} for (r, own), k in zip(raters.items(), (7, 3, 4), strict=True)
+    }
+    given = [
+        verdict(f"s{n:02d}", None, "failures", "present" if yes else "absent", rater=r, code="C.1")
+        for r, own in labels.items()
+        for n, yes in own.items()
+    ]
+    assert rate(store, [line | {"rater_kind": "human"} for line in given]).imported == len(given)
+    sampled(store, "w1", {n: first[n] for n in drawn["w1"]}, first, "failures", "trajectory")
+    sampled(store, "w2", {n: second[n] for n in drawn["w2"]}, second, "failures", "trajectory")
+    chances = {
+        ("ann", "bob"): first,
+        ("ann", "cy"): second,
+        ("bob", "cy"): {n: first[n] * second[n] for n in range(60)},
+    }
+    found = [row for row in agreement.of_workspace(store, ["failures"]) if row.code == "C.1"]
+    kappas = {row.raters: row.value for row in found if row.coefficient == "cohen_kappa"}
+    for (one, other), own in chances.items():
+        units = sorted(labels[one].keys() & labels[other].keys())
+        w = np.array([1 / own[n] for n in units])
+        a, b = (np.array([labels[rater][n] for n in units]) for rater in (one, other))
+        pa, pb = np.average(a, weights=w), np.average(b, weights=w)
+        chance = pa * pb + (1 - pa) * (1 - pb)
+        expected = (np.average(a == b, weights=w) - chance) / (1 - chance)
+        assert kappas[one, other] == pytest.approx(expected), (one, other)
+    (mean,) = [row for row in found if row.coefficient == "mean_cohen_kappa"]
+    assert mean.value == pytest.approx(np.mean(list(kappas.values()))) and mean.low is None
+    assert mean.reason == "no interval: pairs rated units of different samples"

@@ -57,7 +57,7 @@ def test_a_rate_has_one_name_in_metrics_and_comparisons(store: Store) -> None:
 
 
 def test_a_code_of_utterances_that_people_labelled_is_compared_as_rates_tells_it(store: Store) -> None:
-    """What the judge alone rated is not: only whole trajectories are compared without people."""
+    """What the judge alone rated is compared by its own labels, those of a run together."""
     kinds = {"ann": "human", "bot": "llm"}
     words = {"y": "yes", "n": "no"}
     lines = [
@@ -66,33 +66,16 @@ def test_a_code_of_utterances_that_people_labelled_is_compared_as_rates_tells_it
         for number, label in enumerate(said)
     ]
     rate(store, lines[:8])
-    assert "initiative" not in {row["metric"] for row in compare.compare(store, "condition")}
+    (alone,) = compare.compare(store, "condition", metrics=["initiative"])
+    assert (alone["rater"], alone["basis"]) == ("bot", compare.JUDGE_ONLY)
+    assert (alone["first"], alone["second"], alone["sizes"]) == (0.5, 0.75, (4, 4))
     rate(store, lines)
+    (own,) = compare.compare(store, "condition", metrics=["initiative"], rater="ann")
+    assert (own["basis"], own["first"], own["second"]) == (compare.OWN_LABELS, 0.5, 0.5)
     (row,) = compare.compare(store, "condition", metrics=["initiative"])
     told = {(r.group or {}).get("condition"): r for r in rates.rates(store, ["initiative"], by=["condition"])}
     assert (row["rater"], row["basis"], row["sizes"]) == ("bot", compare.CORRECTED, (4, 4))
     assert (row["first"], row["second"]) == (told["a"].rate, told["b"].rate) == (0.5, 0.5)
-
-
-def test_codebooks_on_parts_of_trajectories_that_are_not_compared_are_named(
-    coaudit: Coaudit, workspace: Path, tmp_path: Path
-) -> None:
-    lines = [line for number in range(4) for line in session(number, "ab"[number % 2], {})]
-    coaudit("ingest", write_lines(tmp_path / "log.jsonl", lines))
-    (workspace / "codebooks").mkdir()
-    for name, unit in (("tone", "utterance"), ("grade", "trajectory")):
-        text = GRADE.replace('"grade"', f'"{name}"').replace('"trajectory"', f'"{unit}"')
-        (workspace / "codebooks" / f"{name}.toml").write_text(text, encoding="utf-8")
-    labels = [
-        verdict(f"s{number}", event, book, "2", rater_kind="human")
-        for number in range(4)
-        for book, event in (("tone", 0), ("grade", None))
-    ]
-    ratings = write_lines(tmp_path / "labels.jsonl", labels)
-    coaudit("ratings", "import", ratings)
-    assert "not compared: tone." in coaudit("compare", "--by", "condition").err
-    said = coaudit("rates", "--codebook", "tone").err
-    assert said.startswith("no rates for tone: they are of codebooks with two labels")
 
 
 def test_no_label_of_a_scale_is_a_finding(tmp_path: Path) -> None:
@@ -110,6 +93,69 @@ def test_no_label_of_a_scale_is_a_finding(tmp_path: Path) -> None:
     with store.reading() as connection:
         rows = connection.execute("SELECT code, label, present FROM findings ORDER BY ALL").fetchall()
     assert rows == [("C.1", "absent", 0), ("C.1", "present", 1), ("grade", "1", None), ("grade", "4", None)]
+
+
+@pytest.mark.parametrize("rater", ["ann", "bot"])
+def test_units_within_sessions_are_compared_on_any_scale_by_what_a_rater_said_of_them(
+    tmp_path: Path, rater: str
+) -> None:
+    """Where people had not labelled a code with two labels, small units had no row, and nothing said why. 6
+    utterances of each session in the first group, one of each in the second: sessions are the clusters."""
+    store = made(tmp_path / "workspace")
+    store.workspace.codebooks.mkdir(parents=True)
+    text = GRADE.replace('"trajectory"', '"utterance"')
+    (store.workspace.codebooks / "grade.toml").write_text(text, encoding="utf-8")
+    lines, given = [], []
+    for number in range(8):
+        head, said, *_ = session(number, "ab"[number // 4], {})
+        count = 6 if number < 4 else 1
+        lines += [head, *[said] * count]
+        kind = {"rater": rater, "rater_kind": "human" if rater == "ann" else "llm", "code": "grade"}
+        labels = "444444" if number < 2 else "123412" if number < 4 else str(number - 3)
+        given += [verdict(f"s{number}", n, "grade", labels[n], **kind) for n in range(count)]
+    take(store, write_lines(tmp_path / "log.jsonl", lines))
+    assert rate(store, given).imported == 28
+    (row,) = compare.compare(store, "condition", metrics=["grade (mean)"])
+    assert row["first"] == pytest.approx((12 * 4 + 2 * 13) / 24) and row["second"] == 2.5
+    assert (row["rater"], row["sizes"], row["pairs"]) == (rater, (24, 4), 0)
+    # s²/n of 4 clusters' means, which are of 6 units each and of one: 4, 4, 13/6, 13/6 and 1 to 4.
+    error = (4 * (11 / 12) ** 2 / 3 / 4 + 5 / 3 / 4) ** 0.5
+    assert row["p_value"] is not None and row["p_value"] > 0.05
+    assert row["low"] < row["effect"] - error < row["effect"] + error < row["high"]
+
+
+def test_rates_say_which_codebooks_have_none(coaudit: Coaudit, tmp_path: Path) -> None:
+    """A codebook with a scale was in no row, and no word said so."""
+    store = made(tmp_path / "workspace")
+    store.workspace.codebooks.mkdir(parents=True)
+    (store.workspace.codebooks / "grade.toml").write_text(GRADE, encoding="utf-8")
+    take(store, write_lines(tmp_path / "log.jsonl", session(0, "a", {})))
+    code = {"code": "grade", "rater_kind": "human"}
+    failure = {"code": "C.1", "rater_kind": "human"}
+    rate(
+        store,
+        [verdict("s0", None, "grade", "2", **code), verdict("s0", None, "failures", "absent", **failure)],
+    )
+    said = coaudit("rates")
+    assert "grade: no rates, since there are more than two labels" in said.err and "failures:" not in said.err
+
+
+@pytest.mark.parametrize("command", ["agreement", "rates", "validate", "compare --by condition"])
+def test_ratings_on_another_version_of_a_codebook_are_told_where_they_do_not_count(
+    coaudit: Coaudit, tmp_path: Path, command: str
+) -> None:
+    """Nothing was rated yet, so it said, of a codebook that was corrected between two waves."""
+    store = made(tmp_path / "workspace")
+    store.workspace.codebooks.mkdir(parents=True)
+    path = store.workspace.codebooks / "grade.toml"
+    path.write_text(GRADE, encoding="utf-8")
+    take(store, write_lines(tmp_path / "log.jsonl", session(0, "a", {}) + session(1, "b", {})))
+    given = [verdict(f"s{n}", None, "grade", "2", code="grade", rater_kind="human") for n in range(2)]
+    assert rate(store, given).imported == 2
+    expected = "grade: 2 ratings on another version of it do not count (`coaudit ratings uncounted`)"
+    assert expected not in coaudit(*command.split(), status=None).err
+    path.write_text(GRADE.replace("the result is.", "the result is, all in all."), encoding="utf-8")
+    assert expected in coaudit(*command.split(), status=None).err
 
 
 def test_statements_of_a_code_that_two_codebooks_have_say_of_which_they_are(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from coaudit.pipeline.analyze import rates
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.annotate import draw
+from coaudit.pipeline.ingest import forgetting
 from coaudit.pipeline.report import build, methods, progress
 from coaudit.pipeline.report.tables import count
 from coaudit.pipeline.report.trust import AGREEMENT_METHOD, RATES_METHOD
@@ -179,6 +180,18 @@ def test_a_sample_s_design_is_told_in_words(tmp_path: Path) -> None:
         "Sample for people (some): 1 of 2 units of failures, simple random, only system = cogym, seed 0, "
         "inclusion probability 0.5; 1 to be labelled by several people.",
     ]
+
+
+def test_sessions_that_were_taken_out_are_told(tmp_path: Path) -> None:
+    """A report on what was left said nothing of them, but of their ratings."""
+    one = {"system": "lab", "source": "log", "participants": (), "events": ()}
+    runs = [Trajectory.model_validate(one | {"id": name, "native_id": name}) for name in ("a", "b", "c")]
+    store = holding(tmp_path / "workspace", runs)
+    assert not [text for text in methods.paragraphs(store, ()) if "forget" in text]
+    for name in ("a", "b"):
+        forgetting.forget(store, name)
+    expected = "Left out on request (`coaudit forget`): 2 trajectories."
+    assert expected in methods.paragraphs(store, ())
 
 
 def test_what_was_not_read_is_counted_for_whatever_reason() -> None:
