@@ -195,8 +195,8 @@ def _joint_ways(
 
 def _holds(drawings: Sequence[Drawing], way: Way) -> Bools:
     """(units,) whether all samples of a way took a unit."""
-    held: Bools = np.all([drawings[number].in_sample for number in way], axis=0)
-    return held
+    has_all: Bools = np.all([drawings[number].in_sample for number in way], axis=0)
+    return has_all
 
 
 def _chance(drawings: Sequence[Drawing], ways: Mapping[Way, float]) -> Floats:

@@ -1432,13 +1432,13 @@ def test_units_that_two_of_three_samples_brought_to_a_pair_weigh_by_the_chance_o
     assert not [row for row in found if "outside" in (row.population or "")]
     kappas = {row.raters: row for row in found if row.coefficient == "cohen_kappa"}
     for (one, other), pi, n_units in ((("ann", "bob"), third, 50), (("bob", "cy"), both, 20)):
-        units = sorted(labels[one].keys() & labels[other].keys())
-        w = np.array([1 / pi[n] for n in units])
-        a, b = (np.array([labels[rater][n] for n in units]) for rater in (one, other))
+        shared = sorted(labels[one].keys() & labels[other].keys())
+        w = np.array([1 / pi[n] for n in shared])
+        a, b = (np.array([labels[rater][n] for n in shared]) for rater in (one, other))
         pa, pb = np.average(a, weights=w), np.average(b, weights=w)
         chance = pa * pb + (1 - pa) * (1 - pb)
         expected = (np.average(a == b, weights=w) - chance) / (1 - chance)
-        assert (kappas[one, other].value, kappas[one, other].n_units) == (pytest.approx(expected), n_units)
+        assert kappas[one, other].value == pytest.approx(expected) and kappas[one, other].n_units == n_units
 
 
 def _numbered(count: int) -> list[Any]:
