@@ -208,7 +208,7 @@ def _chance(drawings: Sequence[Drawing], ways: Mapping[Way, float]) -> Floats:
 
 def _any_open(ways: frozenset[Way], chances: Sequence[Floats]) -> Floats:
     """(units,) the chance that all members of one of the ways are open, each of which is so by its own:
-    Shannon's expansion by a member that several of them share."""
+    Shannon's expansion by a member that several of them share. Each has one of its own: its share."""
     counts = Counter(member for way in ways for member in way)
     shared = [member for member, count in counts.items() if count > 1]
     if not shared:
