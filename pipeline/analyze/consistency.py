@@ -32,7 +32,7 @@ def consistency(
         return
     answers: dict[tuple[str, str, str], Answers] = {}
     where, values = (only or Selection()).where()
-    for row in dictionaries(connection, _REPEATS.format(where=where), [book.name, book.name, *values]):
+    for row in dictionaries(connection, _REPEATS.format(where=where), [*values, book.name, book.name]):
         if row["label"] in book.labels:
             key = (row["code"], row["rater"], row["rater_version"] or "–")
             unit = (row["trajectory_id"], row["event"])
@@ -100,13 +100,14 @@ def _row(
 
 _ANY = "SELECT 1 FROM ratings WHERE codebook = ? AND repeat > 0 LIMIT 1"
 _REPEATS = """
+    WITH sessions AS (SELECT t.id FROM trajectories t WHERE {where})
     SELECT trajectory_id, event, code, rater, rater_version, repeat, label
     FROM answered_ratings
     WHERE codebook = ? AND NOT opening AND label IS NOT NULL
         AND (rater, rater_version, code) IN (
             SELECT (rater, rater_version, code) FROM current_ratings
-            WHERE codebook = ? AND repeat > 0 AND NOT retracted
+            WHERE codebook = ? AND repeat > 0 AND NOT retracted AND trajectory_id IN (FROM sessions)
         )
-        AND trajectory_id IN (SELECT t.id FROM trajectories t WHERE {where})
+        AND trajectory_id IN (FROM sessions)
     ORDER BY trajectory_id, event
 """

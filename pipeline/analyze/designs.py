@@ -5,7 +5,8 @@ A rater may have seen the units of some samples alone, so that raters' designs m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -19,6 +20,8 @@ from ...schemas import FIELDS
 from ..store import dictionaries, execute
 
 Bools = NDArray[np.bool_]
+Way = frozenset[int]
+"""Places of samples that together brought a unit to somebody."""
 BOUND = 3.0
 """A rater follows the samples where it was asked about drawn units more often than chance would have it, by
 more than so many standard errors."""
@@ -93,8 +96,8 @@ def design(drawings: Sequence[Drawing], is_asked: Bools, among: Bools | None = N
     Samples are independent: 1 − Π(1 − π), for two π₁ + π₂ − π₁π₂. Of several, one that is not finished counts
     by the share that was asked of what it alone drew, for people are asked in random order; one that nobody
     has begun does not count, unless none is begun. The share is taken `among` the units (units,) that both
-    raters could be asked about. Units of all samples alone, such as those of two raters of whom each was
-    asked what one sample drew, have the chance to be in all: Π π.
+    raters could be asked about. Others that were asked lie in several samples, as where each of two raters
+    was asked what one sample drew: the fewest samples that hold such are a way to be asked, too, by Π π.
     """
     n = len(is_asked)
     none, everywhere = np.full(n, -1, dtype=np.int64), np.ones(n, dtype=bool)
@@ -102,18 +105,17 @@ def design(drawings: Sequence[Drawing], is_asked: Bools, among: Bools | None = N
     if not drawings:
         return nowhere
     shares = [_share(drawings, number, is_asked, among) for number in range(len(drawings))]
-    active = [one for one, share in zip(drawings, shares, strict=True) if share > 0]
+    ways: dict[Way, float] = {frozenset({k}): share for k, share in enumerate(shares) if share > 0}
+    ways |= _joint_ways(drawings, is_asked, among, ways)
+    active = [drawings[number] for number in sorted(frozenset().union(*ways))]
+    ways = ways or {frozenset({number}): 1.0 for number in range(len(drawings))}
+    chance = _chance(drawings, ways if len(ways) > 1 else dict.fromkeys(ways, 1.0))
+    in_sample = np.any([_holds(drawings, way) for way in ways], axis=0)
     samples = active or list(drawings)
-    part = [share for share in shares if share > 0] if len(active) > 1 else [1.0] * len(samples)
-    exclusion = np.prod([1 - one.chance * share for one, share in zip(samples, part, strict=True)], axis=0)
-    in_sample = np.any([one.in_sample for one in samples], axis=0)
-    if not active and (is_asked & in_sample).any():
-        exclusion = 1 - np.prod([one.chance for one in samples], axis=0)
-        in_sample = np.all([one.in_sample for one in samples], axis=0)
     frames = [one.frame for one in active if one.frame is not None]
     return Design(
-        inclusion=np.where(in_sample, 1 - exclusion, np.nan),
-        chance=1 - exclusion,
+        inclusion=np.where(in_sample, chance, np.nan),
+        chance=chance,
         strata=samples[0].strata if len(samples) == 1 else nowhere.strata,
         framed=np.any(frames, axis=0) if active and len(frames) == len(active) else nowhere.framed,
         has_answers=bool((is_asked & in_sample).any()),
@@ -173,6 +175,51 @@ def follows_samples(has_answer: Bools, sample_design: Design, clusters: Ints) ->
     variances = np.bincount(clusters[in_sample], weights=weights * (1 - sample_design.inclusion[in_sample]))
     error = sqrt(float(sums @ variances))
     return more > BOUND * error > 0
+
+
+def _joint_ways(
+    drawings: Sequence[Drawing], is_asked: Bools, among: Bools | None, ways: Collection[Way]
+) -> dict[Way, float]:
+    """The least sets of samples that hold units that were asked (units,) beside the `ways`, with the share
+    asked of what just these drew."""
+    in_sample = np.array([one.in_sample for one in drawings])
+    rest = is_asked & in_sample.any(0) & ~np.any([_holds(drawings, way) for way in ways], axis=0)
+    patterns = {frozenset(np.flatnonzero(own).tolist()) for own in np.unique(in_sample[:, rest].T, axis=0)}
+    joint: dict[Way, float] = {}
+    for way in patterns:
+        if not any(other < way for other in patterns):
+            just_these = (in_sample == np.isin(range(len(drawings)), list(way))[:, None]).all(0)
+            joint[way] = float(is_asked[just_these if among is None else just_these & among].mean())
+    return joint
+
+
+def _holds(drawings: Sequence[Drawing], way: Way) -> Bools:
+    """(units,) whether all samples of a way took a unit."""
+    has_all: Bools = np.all([drawings[number].in_sample for number in way], axis=0)
+    return has_all
+
+
+def _chance(drawings: Sequence[Drawing], ways: Mapping[Way, float]) -> Floats:
+    """(units,) the chance of one of the ways, each by the share that was asked of what it brought."""
+    chances = [one.chance for one in drawings]
+    chances += [np.full(len(chances[0]), share) for share in ways.values()]
+    return _any_open(frozenset(way | {len(drawings) + k} for k, way in enumerate(ways)), chances)
+
+
+def _any_open(ways: frozenset[Way], chances: Sequence[Floats]) -> Floats:
+    """(units,) the chance that all members of one of the ways are open, each of which is so by its own:
+    Shannon's expansion by a member that several of them share. Each has one of its own: its share."""
+    counts = Counter(member for way in ways for member in way)
+    shared = [member for member, count in counts.items() if count > 1]
+    if not shared:
+        closed = [1 - np.prod([chances[member] for member in way], axis=0) for way in ways]
+        result: Floats = 1 - np.prod(closed, axis=0)
+        return result
+    member = min(shared)
+    without = frozenset(way for way in ways if member not in way)
+    within = frozenset(way - {member} for way in ways)
+    own = chances[member]
+    return own * _any_open(within, chances) + (1 - own) * _any_open(without, chances)
 
 
 def _share(drawings: Sequence[Drawing], number: int, is_asked: Bools, among: Bools | None) -> float:

@@ -30,8 +30,15 @@ def drifts(
         return [None] * len(codes)
     pairs = [[_answers_of(connection, code, name) for name in (previous, judge)] for code in codes]
     if previous == judge or all(old is None for old, _ in pairs):
-        choices = ", ".join(sorted(set(_names(connection, codes)) - {judge})) or "none yet"
-        raise UsageError(f"--previous: {previous!r} is no other judge of these, expected one of {choices}")
+        names = {name for name in _names(connection, codes) if name not in (judge, previous)}
+        choices = ", ".join(
+            name
+            for name in sorted(names)
+            if any(_answers_of(connection, code, name) is not None for code in codes)
+        )
+        raise UsageError(
+            f"--previous: {previous!r} is no other judge of these, expected one of {choices or 'none yet'}"
+        )
     results = [
         None
         if old is None or new is None
@@ -71,23 +78,30 @@ def lines(document: dict[str, Any] | None) -> Iterator[str]:
 
 
 def _answers_of(connection: duckdb.DuckDBPyConnection, code: Rated, name: str) -> Ints | None:
-    """(units,) what a rater, or one version of it, said; None where it said nothing."""
+    """(units,) what a rater, or one version of it, said; None where it said nothing of these units."""
     rows = execute(connection, _ANSWERS, [code.book.name, code.code, name]).fetchall()
     if not rows:
         return code.of(name) if name in code.raters else None
     of_unit = {(trajectory, event): answer(code.book, label) for trajectory, event, label in rows}
-    return np.array([of_unit.get(unit, MISSING) for unit in code.units], dtype=np.int64)
+    answers = np.array([of_unit.get(unit, MISSING) for unit in code.units], dtype=np.int64)
+    return answers if (answers != MISSING).any() else None
 
 
 def _copies(connection: duckdb.DuckDBPyConnection, code: Rated, judge: str, previous: str) -> int:
     """On how many units one of two took over what the other had answered: there, none can have changed."""
     rows = execute(connection, _COPIES, [code.book.name, code.code, judge, previous]).fetchall()
-    return int(rows[0][0])
+    return len(set(rows) & set(code.units))
 
 
 def _names(connection: duckdb.DuckDBPyConnection, codes: Sequence[Rated]) -> Iterator[str]:
     for book in {code.book.name for code in codes}:
-        yield from (str(row[0]) for row in execute(connection, _VERSIONS, [book]).fetchall())
+        names = (str(name) for (name,) in execute(connection, _VERSIONS, [book]).fetchall())
+        own = [code for code in codes if code.book.name == book]
+        yield from (name for name in names if any(_has_answers(connection, code, name) for code in own))
+
+
+def _has_answers(connection: duckdb.DuckDBPyConnection, code: Rated, name: str) -> bool:
+    return _answers_of(connection, code, name) is not None
 
 
 def _document(code: Rated, one: Drift, judge: str, previous: str) -> dict[str, Any]:
@@ -115,7 +129,7 @@ _ANSWERS = (
     + "SELECT trajectory_id, event, label FROM whole WHERE code = ? AND shown = ? ORDER BY ledger, line"
 )
 _COPIES = f"""{_WHOLE}
-    SELECT count(DISTINCT (new.trajectory_id, new.event)) FROM whole new JOIN whole old
+    SELECT DISTINCT new.trajectory_id, new.event FROM whole new JOIN whole old
         ON (old.code, old.trajectory_id, old.prompt_hash, old.parameters)
             = (new.code, new.trajectory_id, new.prompt_hash, new.parameters)
         AND old.event IS NOT DISTINCT FROM new.event

@@ -69,7 +69,7 @@ def build(
                 *audit,
                 table_4,
                 *trust.tables(store, books, corrected),
-                methods.raters_table(store),
+                methods.raters_table(store, only),
                 methods.prompts(store),
             ),
             methods=methods.paragraphs(

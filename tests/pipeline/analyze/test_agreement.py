@@ -24,7 +24,8 @@ from coaudit.pipeline.report import trust
 from coaudit.pipeline.store import Selection, Store
 from coaudit.pipeline.store.ledgers import samples
 from coaudit.schemas import Agreement
-from tests.pipeline.stores import made, rate, rows, take, verdict, write_lines
+from tests.judges.teams import team
+from tests.pipeline.stores import holding, made, rate, rows, take, verdict, write_lines
 from tests.pipeline.systems.cogym.folders import AGENT, BEGAN, USER, Log, performance
 
 NAME = "env_0"
@@ -1403,3 +1404,44 @@ def test_who_joined_late_is_compared_on_the_sample_that_they_rated(tmp_path: Pat
     (mean,) = [row for row in found if row.coefficient == "mean_cohen_kappa"]
     assert mean.value == pytest.approx(np.mean(list(kappas.values()))) and mean.low is None
     assert mean.reason == "no interval: pairs rated units of different samples"
+
+
+def test_units_that_two_of_three_samples_brought_to_a_pair_weigh_by_the_chance_of_both(
+    tmp_path: Path,
+) -> None:
+    """Ann rated the first and the third sample, Bob the second and the third. What the first two both drew
+    was told of as outside the samples, unweighted, and of Bob and Cy as if the third had brought it."""
+    store = holding(tmp_path / "workspace", _numbered(80))
+    chances = [{n: own[n % 2] for n in range(80)} for own in ((0.5, 0.3), (0.4, 0.6), (0.25, 0.35))]
+    drawn = [range(40), range(20, 60), range(50, 80)]
+    raters = {"ann": {*drawn[0], *drawn[2]}, "bob": {*drawn[1], *drawn[2]}, "cy": {*drawn[0]}}
+    labels = {
+        r: {n: n * k % 7 < 3 for n in own} for (r, own), k in zip(raters.items(), (3, 5, 2), strict=True)
+    }
+    given = [
+        verdict(f"s{n:02d}", None, "failures", "present" if yes else "absent", rater=r, code="C.1")
+        for r, own in labels.items()
+        for n, yes in own.items()
+    ]
+    assert rate(store, [line | {"rater_kind": "human"} for line in given]).imported == len(given)
+    for number, (own, units) in enumerate(zip(chances, drawn, strict=True)):
+        sampled(store, f"w{number}", {n: own[n] for n in units}, own, "failures", "trajectory")
+    both = {n: chances[0][n] * chances[1][n] for n in range(80)}
+    third = {n: 1 - (1 - both[n]) * (1 - chances[2][n]) for n in range(80)}
+    found = [row for row in agreement.of_workspace(store, ["failures"]) if row.code == "C.1"]
+    assert not [row for row in found if "outside" in (row.population or "")]
+    kappas = {row.raters: row for row in found if row.coefficient == "cohen_kappa"}
+    for (one, other), pi, n_units in ((("ann", "bob"), third, 50), (("bob", "cy"), both, 20)):
+        shared = sorted(labels[one].keys() & labels[other].keys())
+        w = np.array([1 / pi[n] for n in shared])
+        a, b = (np.array([labels[rater][n] for n in shared]) for rater in (one, other))
+        pa, pb = np.average(a, weights=w), np.average(b, weights=w)
+        chance = pa * pb + (1 - pa) * (1 - pb)
+        expected = (np.average(a == b, weights=w) - chance) / (1 - chance)
+        assert kappas[one, other].value == pytest.approx(expected) and kappas[one, other].n_units == n_units
+
+
+def _numbered(count: int) -> list[Any]:
+    talk = team(("human", "Hi"), ("agent", "Ho"))
+    names = [f"s{number:02d}" for number in range(count)]
+    return [talk.model_copy(update={"id": name, "native_id": name}) for name in names]

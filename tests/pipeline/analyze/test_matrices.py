@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from coaudit.pipeline.analyze import agreement, compare, metrics, people, rates, validate
+from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.store import Selection, Store
 from tests.judges.teams import team
 from tests.pipeline.stores import holding, rate, verdict
@@ -82,3 +83,21 @@ def test_a_selection_in_which_nobody_rated_has_no_figures(tmp_path: Path) -> Non
     rate(store, _lines(SEEN, ("ann", "bob")))
     alone = Selection(condition=("out",))
     assert not agreement.of_workspace(store, only=alone) and not rates.rates(store, only=alone)
+
+
+def test_repeats_and_versions_elsewhere_are_not_those_of_a_selection(tmp_path: Path) -> None:
+    """The judge was asked again only outside, and its first version only there: within there were rows of
+    agreement with itself over one answer, copies that lay outside, and drift over no unit."""
+    store = holding(tmp_path / "ws", [*_sessions(SEEN, "in"), *_sessions(("o1", "o2"), "out")])
+    judge = {"rater": "judge", "rater_kind": "llm", "code": "C.1"}
+    said = [verdict(name, None, "failures", "absent", **judge) for name in (*SEEN, "o1", "o2")]
+    outside = [line for line in said if line["trajectory"] in ("o1", "o2")]
+    rate(store, [{**line, "rater_version": "1"} for line in outside])
+    rate(store, [{**line, "rater_version": "2"} for line in said])
+    rate(store, [{**line, "rater_version": "2", "repeat": 1} for line in outside])
+    whole = [row.coefficient for row in agreement.of_workspace(store)]
+    within = [row.coefficient for row in agreement.of_workspace(store, only=HALVES)]
+    assert "flip_rate" in whole and "flip_rate" not in within
+    assert validate.validate(store, "judge", previous="judge (1)")["codes"][0]["drift"]["n"] == 2
+    with pytest.raises(UsageError, match="is no other judge of these, expected one of none yet"):
+        validate.validate(store, "judge", previous="judge (1)", only=HALVES)
