@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
-from ...schemas import Codebook, Event, Verdict
+from ...schemas import UNCLEAR, Codebook, Event, Verdict
 from ...schemas.base import repeated
 from ...schemas.codebook import ErrorSource
 from ..clients import Reply
@@ -151,7 +151,7 @@ class Findings:
         except ValueError as error:
             raise BadAnswer(f"{code}: {error}") from error
         positive = self.codebook.finding
-        if label != positive and (positive or not finding.get("events")):
+        if label != positive and (positive or label == UNCLEAR or not finding.get("events")):
             return Verdict(code, label)
         cites = _cites(code, finding.get("events") or [])
         text = str(finding.get("quote") or "").strip()[:QUOTE_LENGTH]

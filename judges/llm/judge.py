@@ -259,7 +259,8 @@ def united_verdict(verdicts: Sequence[Verdict], positive: str | None) -> Verdict
     """One code over the windows: present wins with all that it cites, then an error, then unclear.
 
     Without a label that says that something is there (`positive` None: a scale, more than two names), a whole
-    has the label on which all its windows agree; labels that differ make none, which is an error.
+    has the label on which all its windows agree, `unclear` where one is; labels that differ make none, which
+    is an error.
     """
     present = [v for v in verdicts if v.label == positive] if positive is not None else []
     if present:
@@ -268,7 +269,7 @@ def united_verdict(verdicts: Sequence[Verdict], positive: str | None) -> Verdict
         return Verdict(first.code, positive, None, cites, first.quote, first.error_source)
     errors = [v for v in verdicts if v.error is not None]
     unclear = [v for v in verdicts if v.label == UNCLEAR]
-    labels = dict.fromkeys(v.label for v in verdicts)
+    labels = dict.fromkeys(v.label for v in verdicts if v.label != UNCLEAR)
     if positive is None and not errors and len(labels) > 1:
         parts = (
             f"its {len(verdicts)} windows were given {', '.join(map(str, labels))}, which make no one label"

@@ -260,6 +260,9 @@ def test_labels_of_a_scale_that_differ_between_windows_make_no_label_of_the_whol
         "too long for one question: its 2 windows were given 4, 1, which make no one label"
     )
     assert united_verdict([high, Verdict("clear", error="broken")], None).error == "broken"
+    unclear = Verdict("clear", "unclear")
+    assert united_verdict([high, unclear], None) == unclear
+    assert united_verdict([high, unclear, low], None).error
 
 
 def scale_verdict(**finding: object) -> Verdict:
@@ -278,6 +281,10 @@ def test_no_label_of_a_scale_needs_evidence_more_than_another(label: str) -> Non
     assert scale_verdict(answer=label, events=[]) == Verdict("b", label)
     assert scale_verdict(answer=label, events=[3], quote="See you").cites == (3,)
     assert scale_verdict(answer=label, events=[9]).error is not None
+
+
+def test_unclear_on_a_scale_needs_no_evidence() -> None:
+    assert scale_verdict(answer="unclear", events=[9]) == Verdict("b", "unclear")
 
 
 def test_one_code_is_a_choice_and_several_are_findings() -> None:

@@ -33,6 +33,8 @@ ROLES: dict[str, ParticipantKind] = {
     ),
 }
 """What roles mean unless the mapping says otherwise."""
+OF_MESSAGE = {"role", "content", "name", "tool", "json"}
+"""First keys of the paths of `[[roles]]` and `[[results]]` that look at a message, and not at a record."""
 ANY = "*"
 """In `[roles]` and `[statuses]`, any that is not named."""
 
@@ -304,9 +306,8 @@ class Mapping(Model):
     @cached_property
     def record_keys(self) -> set[str]:
         """Keys of a record that paths in `[event]` begin with, beside the list of events."""
-        if self.messages is not None or self.spans is not None or self.events_at is None:
-            return set()
-        return {str(steps(path)[0]) for _, path in self.event_paths() if not self.is_inside(path)}
+        paths = {path for key, path in self.event_paths() if not is_of_message(key, path)}
+        return {str(steps(path)[0]) for path in paths if self.is_beside(path)}
 
     @property
     def columns_of_names(self) -> set[str]:
@@ -377,6 +378,11 @@ class Mapping(Model):
         """Whether a path leads into an event, and not elsewhere in its record."""
         return self.events_at is None or path.startswith(f"{self.events_at}[]")
 
+    def is_beside(self, path: str) -> bool:
+        """Whether a path in `[event]` leads into the record where the event has nothing there."""
+        has_list = self.events_at is not None and self.messages is None and self.spans is None
+        return has_list and not self.is_inside(path)
+
     def _check_parts(self) -> None:
         has_fields = bool(self.event.model_dump(exclude_none=True))
         if self.messages is not None and self.messages.at is None and not self.messages.each:
@@ -446,6 +452,11 @@ class Mapping(Model):
         yield from (rule.where for rule in rules)
         yield from (*self.filter.keep, *self.filter.skip)
         yield from [] if self.scores is None else [self.scores.skip]
+
+
+def is_of_message(key: str, path: str) -> bool:
+    """Whether a path at a key of the mapping is a rule's that looks at a message, and not at a record."""
+    return key.startswith(("roles", "results")) and steps(path)[0] in OF_MESSAGE
 
 
 def text_of(name: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ that holds JSON where a path goes on is read as what it holds.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -122,10 +122,9 @@ def as_list(path: str | Sequence[str] | None) -> list[str]:
     return [path] if isinstance(path, str) else list(path or ())
 
 
-def first_of(paths: Sequence[str] | None, inside: str = "") -> Getter:
-    """A getter of the first value at one of the paths that is neither null nor an empty text; paths go on
-    from `inside`."""
-    getters = [getter(path.removeprefix(inside)) for path in paths or ()]
+def first_of(many: Iterable[Getter]) -> Getter:
+    """A getter of the first value of several that is neither null nor an empty text."""
+    getters = list(many)
 
     def get_first(value: Any) -> Any:
         return next((one for at in getters if (one := at(value)) not in (None, "")), None)

@@ -45,7 +45,7 @@ from ..files.inputs import Record
 from ..messages import chat, dialects, turns
 from ..messages.turns import Place
 from . import chats, spans
-from .reading import MappedSessions, Numbered
+from .reading import RECORD, MappedSessions, Numbered
 from .session import MappedSession
 
 SYSTEM = "mapped"
@@ -170,7 +170,7 @@ def _sessions_of_record(
         yield Quarantined(source=sessions.source, line=number, reason=reason)
         return
     if beside := {key: record[key] for key in sessions.mapping.record_keys & record.keys()}:
-        events = [{**beside, **event} if isinstance(event, dict) else event for event in events]
+        events = [{**event, RECORD: beside} if isinstance(event, dict) else event for event in events]
     items = list(enumerate(events))
     if sessions.mapping.messages is not None:
         items = sessions.select(items)

@@ -14,7 +14,7 @@ from .....schemas import Action, JsonValue
 from .....schemas.event import EventKind
 from ...base import ReadOptions, expect, json_value, python_literal, without_halves
 from ..fields import marks
-from ..fields.mapping import ANY, Mapping, RoleRule
+from ..fields.mapping import ANY, Mapping, RoleRule, is_of_message
 from ..fields.paths import (
     Column,
     Condition,
@@ -40,6 +40,8 @@ HEAD = ("condition", "task", "instance", "agent", "agent_model", "setting")
 PLACES = ("$file", "$folder", "$folder2", "$folder3")
 """In `native_id`, the name of the file, of its folder, of the folder around that ..."""
 _PARAMETER = re.compile(r"<parameter=([^>\s]+)>\n?([\s\S]*?)\n?</parameter>")
+RECORD = "\0record"
+"""The key at which an event in a list has what paths beside the list lead to in its record."""
 MOST_TRAITS = 4096
 """Most different traits that are cached."""
 Numbered = tuple[int | None, dict[str, Any]]
@@ -88,14 +90,16 @@ class MappedSessions:
         self.system = mapping.constants.system
         inside = f"{mapping.events_at}[]." if mapping.events_at is not None else ""
 
+        def at_one(path: str | None) -> Getter:
+            one = getter(path.removeprefix(inside) if path else None)
+            return _getter_beside(one) if path and mapping.is_beside(path) else one
+
         def at(path: str | list[str] | None) -> Getter:
-            if isinstance(path, list):
-                return first_of(path, inside)
-            return getter(path.removeprefix(inside) if path else None)
+            return first_of(map(at_one, path)) if isinstance(path, list) else at_one(path)
 
         def column(path: str | list[str] | None) -> Column:
-            if isinstance(path, list):
-                one = first_of(path, inside)
+            if isinstance(path, list) or (path and mapping.is_beside(path)):
+                one = at(path)
                 return lambda events: [one(event) for event in events]
             return values_at(path.removeprefix(inside) if path else None)
 
@@ -146,6 +150,8 @@ class MappedSessions:
         more = [rule.where for rule in mapping.role_rules] + [rule.where for rule in mapping.results]
         more += [rule.where for rule in mapping.actions]
         self.where_paths = {path: at(path) for condition in more for path in condition}
+        of_messages = {path for key, path in mapping.event_paths() if is_of_message(key, path)}
+        self.where_paths |= {path: getter(path) for path in of_messages}
 
     def outcome_values(self, record: dict[str, Any]) -> dict[str, Any]:
         """Outcome -> its value in a record; of several scores of a name the last one's."""
@@ -388,12 +394,22 @@ def _file_name_getter(path: str, source: str) -> Getter | None:
     return lambda record: name
 
 
+def _getter_beside(at: Getter) -> Getter:
+    """A getter of a path beside the list of events: what the event has there, else what its record has."""
+
+    def get(event: Any) -> Any:
+        value = at(event)
+        return at(event.get(RECORD, {})) if value is None else value
+
+    return get
+
+
 def _scores_getter(mapping: Mapping) -> Callable[[Any], dict[str, Any]]:
     """A getter of the scores in a record, by name, without those of no value."""
     scores = mapping.scores
     if scores is None:
         return lambda record: {}
-    at, name, value = getter(scores.at), getter(scores.name), first_of(as_list(scores.value))
+    at, name, value = getter(scores.at), getter(scores.name), first_of(map(getter, as_list(scores.value)))
     paths = {path: getter(path) for path in scores.skip}
 
     def is_read(item: Any) -> bool:

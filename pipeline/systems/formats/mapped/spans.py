@@ -14,7 +14,7 @@ from typing import Any, Literal
 from .....schemas import Quarantined, Trajectory
 from ...base import json_value
 from ..fields.mapping import Spans
-from ..fields.paths import Getter, as_list, first_of
+from ..fields.paths import Getter, as_list, first_of, getter
 from ..fields.rules import rules
 from ..fields.values import MICROSECONDS, seconds_of
 from ..messages.turns import Place
@@ -81,7 +81,7 @@ class _Paths:
         inside = f"{spans.at}[]." if spans.at else ""
 
         def at(path: str | list[str] | None) -> Getter:
-            return first_of(as_list(path), inside)
+            return first_of(getter(one.removeprefix(inside)) for one in as_list(path))
 
         self.kinds = spans.kinds
         self.id, self.parent, self.kind, self.name = map(at, (spans.id, spans.parent, spans.kind, spans.name))

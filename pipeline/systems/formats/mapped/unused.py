@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .....schemas.text import count_of
-from ..fields.mapping import Mapping, parse
+from ..fields.mapping import Mapping, is_of_message, parse
 from ..fields.paths import decode_json, steps
 from ..files import inputs
 from ..messages import turns
@@ -22,8 +22,6 @@ NAMED = 8
 """At most so many paths are named."""
 JOINED = ("trajectory.native_id", "event.arguments", "scores.skip")
 """Keys whose paths are all read; of the others the first that has a value."""
-OF_RESULTS = {"role", "content", "name", "tool", "json"}
-"""First keys of the paths of rules that look at a message, and not at a record."""
 Paths = set[tuple[str, str]]
 """(key of the mapping, path)"""
 
@@ -34,7 +32,8 @@ def unused_paths(files: Iterable[Path], text: str | None) -> str | None:
     mapping = parse(text or "")
     at = mapping.events_at
     of_records = {(key, path) for key, path in mapping.head_paths() if path not in PLACES}
-    of_scores, of_events = set(mapping.score_paths()), {*filter(_is_of_events, mapping.event_paths())}
+    of_scores = set(mapping.score_paths())
+    of_events = {one for one in mapping.event_paths() if not is_of_message(*one)}
     every = of_records | of_scores | of_events
     unused = set(every)
     count = 0
@@ -56,11 +55,6 @@ def unused_paths(files: Iterable[Path], text: str | None) -> str | None:
     records = f"the {'' if count < LOOK else 'first '}{count_of(count, 'record', 'records')}"
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return f"none of {records} has a field where the mapping looks for {', '.join(names[:NAMED])}{more}"
-
-
-def _is_of_events(one: tuple[str, str]) -> bool:
-    key, path = one
-    return not key.startswith(("roles", "results")) or steps(path)[0] not in OF_RESULTS
 
 
 def _use(unused: Paths, paths: Paths, items: Any, inside: str = "") -> None:

@@ -233,6 +233,35 @@ def test_a_list_or_object_is_a_tag_as_json_has_it(tmp_path: Path) -> None:
     assert found.tags == {"group": '["b",true,{"c":null}]'}
 
 
+def test_what_a_record_has_beside_its_events_is_no_part_of_an_event_that_lacks_it(tmp_path: Path) -> None:
+    steps = [
+        {"who": "user", "text": "Ulm?"},
+        {"who": "agent", "content": "Looking.", "name": "search", "out": "Not found"},
+        {"who": "agent", "name": "book"},
+    ]
+    record = {"id": "a", "name": "A trip", "content": "The task.", "team": "red", "steps": steps}
+    path = write_lines(tmp_path / "a.jsonl", record)
+    text = """
+[event]
+role = "steps[].who"
+text = ["steps[].text", "steps[].content"]
+action = "steps[].name"
+result = "steps[].out"
+[[results]]
+where = { content = "The task." }
+status = "failed"
+[[kinds]]
+where = { name = "A trip", team = "red" }
+kind = "note"
+"""
+    events = one("mapped", path, map=text).events
+    actions = [event.action and event.action.name for event in events]
+    assert [e.text for e in events] == ["Ulm?", "Looking.", None]
+    assert actions == [None, "search", "book"]
+    assert [e.kind for e in events] == ["note", "action", "action"]
+    assert [e.status for e in events] == [None, None, None]
+
+
 def test_without_a_number_events_are_ordered_by_time(tmp_path: Path) -> None:
     late = [lines()[0], lines()[2], lines()[1], lines()[3]]
     found = one("mapped", write_lines(tmp_path / "a.jsonl", *late), map=FLAT.replace('seq = "n"', ""))
