@@ -58,8 +58,7 @@ def build(
         audit, raters = collaboration(store, only, rater, penalty)
         table_4, corrected = modes.failures(store, only), rates.rates(store, only=only)
         books = trust.agreements(store, only)
-        verdict = answers.trust([row for _, rows in books for row in rows], corrected)
-        questions = (answers.teamwork(store, only), answers.failure(store, only), verdict)
+        questions = answers.of_rows(store, [row for _, rows in books for row in rows], corrected, only)
         return Report(
             created=ledger.now(),
             workspace=str(store.workspace.remote or store.workspace.path.resolve().name),
