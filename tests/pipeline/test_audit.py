@@ -155,7 +155,7 @@ def test_where_takes_any_collection_and_what_stands_for_no_value_but_never_none_
     assert sessions({"task": {"trip"}}) == sessions({"task": pl.Series(["trip"])}) == ["b"]
     with pytest.raises(UsageError, match="where must have a value for each name, got none for task"):
         sessions({"success": 1, "task": []})
-    with pytest.raises(UsageError, match="where must be a dictionary such as .*, got 'task=trip'"):
+    with pytest.raises(UsageError, match=r"where must be a dictionary such as .*, got 'task=trip'"):
         sessions("task=trip")
 
 
