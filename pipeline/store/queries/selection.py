@@ -76,7 +76,7 @@ class Selection:
             terms.append((among(tag, some), [tag_path(key), texts(some)]))
         for key, some in _values_by_key(self.outcomes).items():
             spellings = texts({*some, *map(_as_number, some)})
-            terms.append((among(_OUTCOME.format(table=table), some), [key, spellings]))
+            terms.append((among(OUTCOME.format(table=table), some), [key, spellings]))
         condition = " AND ".join(term for term, _ in terms) or "true"
         return condition, [parameter for _, parameters in terms for parameter in parameters]
 
@@ -111,10 +111,11 @@ def among(value: str, choices: Collection[str]) -> str:
     return f"coalesce({value}, '{NONE}') {AMONG}" if NONE in choices else f"{value} {AMONG}"
 
 
-_OUTCOME = """(
+OUTCOME = """(
     SELECT any_value(coalesce(o.found.text, o.found.value::VARCHAR)) FROM outcome_values o
     WHERE o.trajectory_id = {table}.id AND o.name = ? AND o.baseline IS NULL
 )"""
+"""SQL: the outcome of a name, as a text; `table` is that of the trajectories."""
 
 
 def _values_by_key(pairs: Iterable[str]) -> dict[str, list[str]]:
@@ -126,7 +127,8 @@ def _values_by_key(pairs: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _as_number(value: str) -> str:
-    """A number as DuckDB writes it, and any other text as it is."""
+    """A number as DuckDB writes it, of `true` and `false` 1 and 0, and any other text as it is."""
+    value = {"true": "1", "false": "0"}.get(value.lower(), value)
     try:
         return repr(float(value))
     except ValueError:
