@@ -11,7 +11,8 @@ from coaudit.pipeline.store import Store, dictionaries
 
 RATERS = {"ann_a": "human", "ann_b": "human", "judge-large": "llm", "rules": "rule"}
 UNITS = """
-    SELECT u.trajectory_id, u.event, b.name AS codebook, b.code, b.positive, b.labels, t.n_events,
+    SELECT u.trajectory_id, u.event, b.name AS codebook, b.code,
+        coalesce(b.positive, b.labels[1]) AS positive, b.labels, t.n_events,
         (SELECT list(e.seq ORDER BY e.seq) FROM events e JOIN participants p
             ON p.trajectory_id = e.trajectory_id AND p.name = e.actor AND p.kind = 'agent'
          WHERE e.trajectory_id = t.id) AS agent_events
