@@ -26,6 +26,7 @@ from .store import Selection, Store, Workspace, constant
 from .store.connection import frame
 from .store.queries.aside import parts
 from .store.queries.groupings import selection_of
+from .store.queries.selection import NONE
 
 if TYPE_CHECKING:
     from .ingest.imports import ImportResult
@@ -35,9 +36,10 @@ if TYPE_CHECKING:
 AT_ONCE = 10_000
 """Rows that become a part of a frame at a time."""
 Frame = pl.DataFrame
-Value = str | float
-Where = Mapping[str, Value | Sequence[Value]]
-"""Field, tag or outcome -> the value that sessions have, or several of which any will do."""
+Value = str | float | None
+Where = Mapping[str, Value | Iterable[Value]]
+"""Field, tag, `day` or outcome -> the value that sessions have (None: no value), or several of which any will
+do."""
 Schema = Mapping[str, pl.DataType | type[pl.DataType]]
 TEXT, WHOLE, NUMBER = pl.String, pl.Int64, pl.Float64
 TRAJECTORIES: Schema = {
@@ -259,11 +261,7 @@ class Audit:
 
     def _selection(self, where: Where | None) -> Selection | None:
         """The sessions with these values of a field, tag or outcome; UsageError where there are none."""
-        pairs = [
-            (name, str(value))
-            for name, some in (where or {}).items()
-            for value in (some if isinstance(some, (list, tuple)) else [some])
-        ]
+        pairs = _wishes({} if where is None else where)
         if not pairs:
             return None
         with self.store.reading(synced=True) as connection:
@@ -284,6 +282,27 @@ class Audit:
 
 def _frame(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pl.DataFrame:
     return pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema, strict=False)
+
+
+def _wishes(where: Where) -> list[tuple[str, str]]:
+    """(name, value) of all that is asked for; UsageError where a name has no value, which is no session and
+    not all of them."""
+    if not isinstance(where, Mapping):
+        raise UsageError(f"where must be a dictionary such as {{'system': 'cogym'}}, got {where!r}")
+    pairs = [
+        (name, [some] if isinstance(some, str) or not isinstance(some, Iterable) else list(some))
+        for name, some in where.items()
+    ]
+    if empty := [name for name, values in pairs if not values]:
+        raise UsageError(f"where must have a value for each name, got none for {', '.join(empty)}")
+    return [(name, _text(value)) for name, values in pairs for value in values]
+
+
+def _text(value: object) -> str:
+    """A value as logs have it; None is a session's without one, True and False are an outcome's 1 and 0."""
+    if value is None:
+        return NONE
+    return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def _group_names(by: Iterable[str]) -> list[str]:

@@ -27,7 +27,7 @@ def show(only: Selection) -> None:
     st.html(markup.facts(ask(methods.facts, only)))
     for answer, page in zip(ask(answers.answers, only), PAGES, strict=True):
         _answer(answer, page)
-    todo = progress.to_do(ask(progress.coverage, only))
+    todo = progress.to_do(ask(progress.coverage, only), only)
     figures.table(replace(todo, rows=tuple(row for row in todo.rows if row[-1])), links=False)
 
 

@@ -62,8 +62,9 @@ def people(
             )
     if not books:
         raise UsageError(
-            "no labels by people on these codebooks (gold is not a person's); `coaudit ratings import` "
-            "imports labels, `coaudit validate JUDGE` compares a judge with gold"
+            f"no labels by people on these codebooks{' in these sessions' if only else ''} (gold is not a "
+            "person's); `coaudit ratings import` imports labels, `coaudit validate JUDGE` compares a judge "
+            "with gold"
         )
     return {"judge": None, "people": books}
 

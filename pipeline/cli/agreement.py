@@ -22,7 +22,7 @@ from ..analyze.matrix import group_name
 from ..errors import UsageError
 from ..ingest import imports
 from ..report.trust import open_answers
-from ..store import Store
+from ..store import Selection, Store
 from .console import (
     Json,
     Where,
@@ -41,8 +41,16 @@ from .console import (
 
 app = typer.Typer(rich_markup_mode=None)
 
-_FIRST = "`coaudit judge` asks a judge, `coaudit sample --codebook NAME` draws units for people"
 Codebooks = Annotated[list[str] | None, typer.Option(help="Codebook; repeatable. Default: all with ratings.")]
+
+
+def _first(only: Selection | None) -> str:
+    """What to run where nothing is rated, in the sessions that count."""
+    options = only.options() if only else ""
+    return (
+        f"{' in these sessions' if only else ''} yet: `coaudit judge{options}` asks a judge, "
+        f"`coaudit sample --codebook NAME{options}` draws units for people"
+    )
 
 
 def _rated_store(ctx: typer.Context) -> Store:
@@ -87,6 +95,7 @@ def agreement(
             "--labels and --level are for --ratings FILE; in a workspace, the codebooks define them"
         )
     confusions: list[dict[str, Any]] = []
+    only = None
     if ratings is not None:
         if where:
             raise UsageError("--where is no option of --ratings FILE, whose units are no sessions")
@@ -100,7 +109,7 @@ def agreement(
         emit({"rows": [row.model_dump() for row in rows], "confusions": confusions})
         return
     if not rows:
-        say(f"no unit has been rated by two raters yet: {_FIRST}")
+        say(f"no unit has been rated by two raters{_first(only)}")
         return
     columns = ["code", "coefficient", "raters", "value", "95 %", "units", "ratings", "note"]
     titles = codebooks.titles((row.codebook, row.code) for row in rows)
@@ -128,6 +137,7 @@ def rates(
 ) -> None:
     """How common each code is: the judge's own rate beside the one corrected by people's labels."""
     here = _rated_store(ctx)
+    only = selection(here, where)
     rows = estimating.rates(
         here,
         codebook or [],
@@ -135,7 +145,7 @@ def rates(
         judge=judge,
         estimator=estimator,
         labels=labels,
-        only=selection(here, where),
+        only=only,
     )
     if json:
         emit_rows(row.model_dump() for row in rows)
@@ -145,7 +155,7 @@ def rates(
         say(f"{why}; `coaudit compare --by FIELD` has their shares and means")
     if not rows:
         if not others:
-            say(f"no codebook with two labels is rated yet: {_FIRST}")
+            say(f"no codebook with two labels is rated{_first(only)}")
         return
     open_ = open_answers(rows)
     columns = ["code", "of", "judge", "judge's", "rate", "95 %", "estimator"]
@@ -202,7 +212,8 @@ def compare(
     for name, count in crowds.items():
         say(f"{name}: {count} people rated a few units each: `--rater NAME` compares by one of them")
     if not rows:
-        say(f"nothing to compare: within each system, all trajectories have one {by}; try another --by")
+        which = "trajectories" if only is None else "these trajectories"
+        say(f"nothing to compare: within each system, all {which} have one {by}; try another --by")
 
 
 def _pair(groups: str) -> tuple[str, str] | None:

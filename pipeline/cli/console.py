@@ -42,7 +42,9 @@ MaxSteps = Annotated[
 Where = Annotated[
     list[str] | None,
     typer.Option(
-        "--where", help="NAME=VALUE: only sessions with this field, tag or outcome (success=0); repeatable."
+        "--where",
+        help="NAME=VALUE: only sessions with this field, tag, day or outcome (success=0; – for none); "
+        "repeatable: any value of one name, and one of each name.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else.")]

@@ -123,16 +123,18 @@ def interventions(
 ) -> None:
     """ReHAC: where a person's step helped most and where it was wasted."""
     here = store(ctx)
+    only = selection(here, where)
     documents = finding.interventions(
         here,
         penalty,
         top,
         definition=measuring.checked_definition(definition),
         longest=longest_state,
-        only=selection(here, where),
+        only=only,
     )
     if not documents:
-        say("no ReHAC trajectories in the workspace; `coaudit ingest PATH` reads them")
+        whole = "no ReHAC trajectories in the workspace; `coaudit ingest PATH` reads them"
+        say("none of these sessions is of ReHAC" if only else whole)
     if json:
         emit_rows(documents)
         return

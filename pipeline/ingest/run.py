@@ -105,7 +105,7 @@ def _naming_what_is_stored(result: IngestResult) -> Iterator[None]:
         trajectories, events = result.stored
         before = count_of(trajectories, "trajectory", "trajectories")
         before += f" with {count_of(events, 'event', 'events')}"
-        raise type(error)(f"{error}; this run had stored {before} before; run it again to go on") from error
+        raise type(error)(f"{error}; this run had stored {before} before, which stay") from error
 
 
 def preview(

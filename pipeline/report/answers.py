@@ -49,10 +49,22 @@ SUBSTANTIAL = 0.6
 def answers(store: Store, only: Selection | None = None) -> tuple[Answer, Answer, Answer]:
     """How the team worked, where it failed, and how far the judge can be trusted."""
     with store.hold_state():
-        verdict = trust(agreement.of_workspace(store, only=only), rates.rates(store, only=only))
-        if only and verdict.table is None:
-            verdict = replace(verdict, sentences=(*verdict.sentences, WITHOUT_OTHERS))
-        return teamwork(store, only), failure(store, only), verdict
+        return of_rows(store, agreement.of_workspace(store, only=only), rates.rates(store, only=only), only)
+
+
+def of_rows(
+    store: Store, rows: Sequence[Agreement], corrected: Sequence[Rate], only: Selection | None = None
+) -> tuple[Answer, Answer, Answer]:
+    """The same, where agreement and rates are already known; what to run next is of the same sessions."""
+    verdict = trust(rows, corrected)
+    if only and verdict.table is None:
+        verdict = replace(verdict, sentences=(*verdict.sentences, WITHOUT_OTHERS))
+    options = only.options() if only else ""
+    one, two, three = (
+        replace(answer, further=f"{answer.further}{options}" if answer.further else "")
+        for answer in (teamwork(store, only), failure(store, only), verdict)
+    )
+    return one, two, three
 
 
 def teamwork(store: Store, only: Selection | None = None) -> Answer:
@@ -311,7 +323,7 @@ def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
     sentences = _judgement(kappas, corrected, list(labels))
     if len(ranked) > CODES:
         sentences += (f"The table has {CODES} of these {len(ranked)}, those with the most labels first.",)
-    return Answer(question, sentences, table, f"coaudit validate {ranked[0][1]}")
+    return Answer(question, sentences, table, f"coaudit validate {shlex.quote(ranked[0][1])}")
 
 
 def _rates(row: Rate | None) -> tuple[Number, Number]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import compress
 from typing import Any
 
 from ...annotation.statistics import Comparison
 from ...schemas import GOLD, Metric
+from ...schemas.text import shortened
 from ..analyze import compare, metrics, rates
 from ..analyze import failures as findings
 from ..store import Selection, Store
@@ -47,6 +49,7 @@ MANY = 8
 """With more tasks and conditions than this they are rows, not columns."""
 AUTONOMOUS = "autonomous"
 """The condition of Co-Gym's agents that work alone."""
+WHOLE = "Of the whole workspace."
 AUDIT = ("system", "setting", "condition", "task", "agent_model")
 
 
@@ -58,27 +61,38 @@ def build(
         audit, raters = collaboration(store, only, rater, penalty)
         table_4, corrected = modes.failures(store, only), rates.rates(store, only=only)
         books = trust.agreements(store, only)
-        verdict = answers.trust([row for _, rows in books for row in rows], corrected)
-        questions = (answers.teamwork(store, only), answers.failure(store, only), verdict)
+        questions = answers.of_rows(store, [row for _, rows in books for row in rows], corrected, only)
+        of_some = partial(_of_some, only=only)
+        verdicts = [replace(one, table=one.table and of_some(one.table)) for one in questions]
+        tables = (methods.contents(store, only), *audit, table_4, *trust.tables(store, books, corrected))
+        tables_of_all = (methods.raters_table(store), methods.prompts(store))
         return Report(
             created=ledger.now(),
             workspace=str(store.workspace.remote or store.workspace.path.resolve().name),
             facts=methods.facts_of_report(store, only),
-            tables=(
-                methods.contents(store, only),
-                *audit,
-                table_4,
-                *trust.tables(store, books, corrected),
-                methods.raters_table(store, only),
-                methods.prompts(store),
-            ),
+            tables=(*map(of_some, tables), *(_of_all(table, only) for table in tables_of_all)),
             methods=methods.paragraphs(
                 store, raters, corrected, only, agreement=any(rows for _, rows in books)
             ),
-            answers=questions,
-            figures=drawing.figures(questions, table_4),
+            answers=tuple(verdicts),
+            figures=drawing.figures(verdicts, of_some(table_4)),
             excerpts=_excerpts(store, questions[1], only),
         )
+
+
+def _of_some(table: Table, only: Selection | None) -> Table:
+    """A table of a selection, which says so wherever it is printed, and where it has no rows does not speak
+    of the workspace."""
+    if not only:
+        return table
+    words = shortened(only.words(), 300).replace("`", "'")  # what stands between ticks is a command
+    which = f"Only trajectories with {words}."
+    return replace(table, caption=f"{table.caption} {which}", empty="Nothing of it is in these trajectories.")
+
+
+def _of_all(table: Table, only: Selection | None) -> Table:
+    """A table of the whole workspace, which says so in the report of a selection."""
+    return replace(table, caption=f"{table.caption} {WHOLE}") if only else table
 
 
 def _excerpts(store: Store, answer: Answer, only: Selection | None) -> tuple[excerpts.Excerpt, ...]:

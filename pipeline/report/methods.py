@@ -89,15 +89,14 @@ def contents(store: Store, only: Selection | None = None) -> Table:
     )
 
 
-def raters_table(store: Store, only: Selection | None = None) -> Table:
-    """Who rated what, with which version, model and prompts; of a selection, too, in the whole workspace."""
+def raters_table(store: Store) -> Table:
+    """Who rated what, with which version, model and prompts."""
     with store.reading() as connection:
         rows = dictionaries(connection, "SELECT * FROM rater_provenance ORDER BY codebook, rater")
     return Table(
         name="raters",
         title="Who judged, with what",
-        caption="Versions are content hashes: equal versions mean equal texts. An error is never a “no”."
-        + (" Answers, errors and costs are of the whole workspace." if only else ""),
+        caption="Versions are content hashes: equal versions mean equal texts. An error is never a “no”.",
         columns=(
             "Codebook",
             "Version",

@@ -15,6 +15,7 @@ from .tables import Cell, Table, count
 Row = dict[str, Any]
 WHOLE = lexical.NAME
 """The embedded rater that answers every unit; detectors answer only what a log can show."""
+UNDATED = " The commands here know no days: they go beyond the filters From and Until."
 FORMER = re.compile(r" \(.+\)$")
 """Ends the name of an earlier version of a rater, which nobody asks any more."""
 _RATERS = """
@@ -97,18 +98,22 @@ def coverage(store: Store, only: Selection | None = None) -> list[Row]:
     return [{**nothing, **by_codebook.get(row["codebook"], {}), **row} for row in rows]
 
 
-def to_do(rows: Sequence[Row]) -> Table:
-    """A line for each codebook and judge, and one for its people, with the command for what is left."""
+def to_do(rows: Sequence[Row], only: Selection | None = None) -> Table:
+    """A line for each codebook and judge, and one for its people, with the command for what is left.
+
+    Of a selection, commands ask about its sessions alone, as the numbers do.
+    """
+    options = only.options() if only else ""
     books: dict[str, list[Row]] = {}
     for row in rows:
         books.setdefault(row["codebook"], []).append(row)
-    lines = [line for book in sorted(books.values(), key=_is_untouched) for line in _book(book)]
+    lines = [line for book in sorted(books.values(), key=_is_untouched) for line in _book(book, options)]
     return Table(
         name="to_do",
         title="What is left to do",
         caption="A question is one code of one unit; the opening query is not a unit. Detectors answer "
         "only what a log can show. People are asked about a sample, never about all units; where several are "
-        "to label a unit, as many labels are left.",
+        f"to label a unit, as many labels are left.{UNDATED if only and (only.since or only.until) else ''}",
         columns=("Codebook", "Rater", "Kind", "Answered", "Errors", "Left", "What to run"),
         rows=tuple(lines),
         heads=3,
@@ -120,47 +125,48 @@ def _is_untouched(book: Sequence[Row]) -> bool:
     return all(row["rater"] is None for row in book)
 
 
-def _book(rows: Sequence[Row]) -> list[tuple[Cell, ...]]:
+def _book(rows: Sequence[Row], options: str) -> list[tuple[Cell, ...]]:
     judges = [row for row in rows if row["rater"] and row["kind"] != "human"]
     people = [row for row in rows if row["kind"] == "human"]
     first = rows[0]
-    lines = [_judge(row) for row in judges] or [_nobody(first)]
-    return lines if _is_untouched(rows) and not first["drawn"] else [*lines, _people(first, people)]
+    lines = [_judge(row, options) for row in judges] or [_nobody(first, options)]
+    return lines if _is_untouched(rows) and not first["drawn"] else [*lines, _people(first, people, options)]
 
 
-def _nobody(row: Row) -> tuple[Cell, ...]:
+def _nobody(row: Row, options: str) -> tuple[Cell, ...]:
     model = "" if row["codebook"] in lexical.CODEBOOKS else " --model MODEL"
-    command = f"coaudit judge --codebook {row['codebook']}{model}"
+    command = f"coaudit judge --codebook {row['codebook']}{model}{options}"
     return (row["title"], "no judge yet", "–", count(0), count(0), count(row["questions"]), command)
 
 
-def _judge(row: Row) -> tuple[Cell, ...]:
+def _judge(row: Row, options: str) -> tuple[Cell, ...]:
     open_count = row["questions"] - row["answers"] - row["errors"]
     partial = (row["kind"] == "rule" and row["rater"] != WHOLE) or bool(FORMER.search(row["rater"]))
     again = bool(row["errors"]) and not FORMER.search(row["rater"])
-    what = "" if (open_count <= 0 or partial) and not again else _command(row, again=again)
+    what = "" if (open_count <= 0 or partial) and not again else _command(row, options, again=again)
     rest: Cell = "" if partial else count(max(0, open_count))
     return (row["title"], row["rater"], row["kind"], count(row["answers"]), count(row["errors"]), rest, what)
 
 
-def _command(row: Row, *, again: bool) -> str:
+def _command(row: Row, options: str, *, again: bool) -> str:
     """The command that continues a rater's work, under its name and with its model."""
     rater, model = row["rater"], row["model"]
     rater_option = "" if model and model == rater else f" --rater {shlex.quote(rater)}"
     model_option = f" --model {shlex.quote(model) if model else 'MODEL'}" if row["kind"] == "llm" else ""
-    members = " --members RATERS" if rater == "jury" else ""
+    # A jury takes no --where: it rates whatever its members have rated.
+    rest = f" --members RATERS{model_option}" if rater == "jury" else f"{model_option}{options}"
     retry = " --retry-errors" * again
-    return f"coaudit judge --codebook {row['codebook']}{rater_option}{members}{model_option}{retry}"
+    return f"coaudit judge --codebook {row['codebook']}{rater_option}{rest}{retry}"
 
 
-def _people(book: Row, people: Sequence[Row]) -> tuple[Cell, ...]:
+def _people(book: Row, people: Sequence[Row], options: str) -> tuple[Cell, ...]:
     open_count = book["drawn"] - book["labelled"]
     what = ""
     if open_count:
         what = "label in Label Studio, then coaudit labelstudio pull"
         what = what if people else f"coaudit labelstudio push, {what}"
     elif not people:
-        what = f"coaudit sample --codebook {book['codebook']}"
+        what = f"coaudit sample --codebook {book['codebook']}{options}"
     names = rater_names([row["rater"] for row in people], ", ") if people else "nobody yet"
     answers = sum(row["answers"] for row in people)
     return (

@@ -15,7 +15,10 @@ import coaudit as face
 from coaudit.pipeline.audit import EVENTS, OUTCOMES, RATINGS, TRAJECTORIES
 from coaudit.pipeline.errors import SourceError, UsageError
 from coaudit.pipeline.store import Store, Workspace
+from coaudit.schemas import Outcome
 from tests.conftest import ROOT, Coaudit
+from tests.judges.teams import team
+from tests.pipeline.stores import holding
 
 TURNS = """conversation_id,turn,speaker,text,rating
 c1,0,customer,"To Ulm, please.",
@@ -133,6 +136,27 @@ def test_what_a_method_cannot_do_it_refuses(ran: dict[str, Any]) -> None:
         ws.rate([{"trajectory": "c1"}])
     with pytest.raises(UsageError, match="unknown codebook 'nope', expected one of"):
         ws.ratings("nope")
+
+
+def test_where_takes_any_collection_and_what_stands_for_no_value_but_never_none_for_all(
+    tmp_path: Path,
+) -> None:
+    here = {"outcomes": (Outcome(name="success", value=1.0),), "task": None}
+    talk = team(("human", "Hi"), ("agent", "Ho"))
+    runs = [talk.model_copy(update={"id": "a", "native_id": "a", **here})]
+    runs.append(talk.model_copy(update={"id": "b", "native_id": "b", "task": "trip"}))
+    holding(tmp_path / "study", runs)
+    ws = face.open(tmp_path / "study")
+
+    def sessions(where: Any) -> list[str]:
+        return sorted(set(ws.metrics(per_trajectory=True, where=where)["trajectory"]))
+
+    assert sessions({"task": None}) == sessions({"success": True}) == ["a"]
+    assert sessions({"task": {"trip"}}) == sessions({"task": pl.Series(["trip"])}) == ["b"]
+    with pytest.raises(UsageError, match="where must have a value for each name, got none for task"):
+        sessions({"success": 1, "task": []})
+    with pytest.raises(UsageError, match=r"where must be a dictionary such as .*, got 'task=trip'"):
+        sessions("task=trip")
 
 
 def test_a_workspace_in_an_object_store_is_shown_by_its_url() -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import duckdb
 
 from ....schemas import FIELDS
+from ....schemas.text import shortened
 from ...errors import UsageError
-from ..connection import constant, first_row
-from .selection import NONE, Selection, day_of, tag_path
+from ..connection import constant, execute, first_row
+from .selection import NONE, OUTCOME, Selection, day_of, tag_path
 
 DAY = "day"
 """The day on which a trajectory began."""
@@ -35,10 +36,28 @@ def keys_of(connection: duckdb.DuckDBPyConnection, by: Iterable[str]) -> list[tu
 def selection_of(connection: duckdb.DuckDBPyConnection, wishes: Collection[tuple[str, str]]) -> Selection:
     """Sessions with one of the values asked for under each name: of a field, a tag, the day or an outcome.
 
-    NONE asks for those without one. UsageError for a name that no session has, or where no session has all
-    that is asked for.
+    NONE asks for those without one. UsageError for a name or a value that no session has, or where no session
+    has all that is asked for.
     """
     tags, outcomes = _tags(connection), _outcomes(connection)
+    for name, value in wishes:
+        if name not in (*FIELDS, DAY, *tags, *outcomes):
+            choices = ", ".join([*FIELDS, DAY, *sorted(tags | outcomes)])
+            raise UsageError(
+                f"no trajectory has a field, a tag or an outcome {name!r}, expected one of {choices}"
+            )
+        if not _any(connection, _selection([(name, value)], tags)):
+            values = _values(connection, name, tags)
+            raise UsageError(f"no session has {name}={value}, expected one of {values}")
+    only = _selection(wishes, tags)
+    if not _any(connection, only):
+        wish = " and ".join(f"{name}={value}" for name, value in wishes)
+        raise UsageError(f"no session has {wish}, though each of these some have")
+    return only
+
+
+def _selection(wishes: Iterable[tuple[str, str]], tags: Container[str]) -> Selection:
+    """A field comes before a tag of its name, and this before the day or an outcome."""
     values: dict[str, list[str]] = {}
     for name, value in wishes:
         if name in FIELDS:
@@ -47,20 +66,33 @@ def selection_of(connection: duckdb.DuckDBPyConnection, wishes: Collection[tuple
             values.setdefault("tags", []).append(f"{name}={value}")
         elif name == DAY:
             values.setdefault("days", []).append(value)
-        elif name in outcomes:
-            values.setdefault("outcomes", []).append(f"{name}={value}")
         else:
-            choices = ", ".join([*FIELDS, DAY, *sorted(tags | outcomes)])
-            raise UsageError(
-                f"no trajectory has a field, a tag or an outcome {name!r}, expected one of {choices}"
-            )
-    choices_by_field: dict[str, Any] = {name: tuple(some) for name, some in values.items()}
-    only = Selection(**choices_by_field)
+            values.setdefault("outcomes", []).append(f"{name}={value}")
+    choices: dict[str, Any] = {name: tuple(dict.fromkeys(some)) for name, some in values.items()}
+    return Selection(**choices)
+
+
+def _any(connection: duckdb.DuckDBPyConnection, only: Selection) -> bool:
     where, parameters = only.where()
-    if first_row(connection, f"SELECT 1 FROM trajectories t WHERE {where} LIMIT 1", parameters) is None:
-        wish = " and ".join(f"{name}={value}" for name, value in wishes)
-        raise UsageError(f"no session has {wish}, expected values that the logs have")
-    return only
+    query = f"SELECT 1 FROM trajectories t WHERE {where} LIMIT 1"
+    return first_row(connection, query, parameters) is not None
+
+
+VALUES = 10
+"""Most values of a name that an error lists: those of most sessions."""
+
+
+def _values(connection: duckdb.DuckDBPyConnection, name: str, tags: Container[str]) -> str:
+    """What sessions have under a name, the commonest in front."""
+    expression = _expression(name, tags)
+    parameters = [] if expression else [name]
+    expression = expression or OUTCOME.format(table="t")
+    query = (
+        f"SELECT {expression} FROM trajectories t GROUP BY ALL ORDER BY count(*) DESC, 1 LIMIT {VALUES + 1}"
+    )
+    rows = execute(connection, query, parameters).fetchall()
+    values = [NONE if value is None else shortened(value, 80) for (value,) in rows]
+    return ", ".join(values if len(values) <= VALUES else [*values[:VALUES], "…"])
 
 
 def _expression(name: str, tags: Container[str]) -> str | None:

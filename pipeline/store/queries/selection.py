@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -75,19 +76,30 @@ class Selection:
             terms.append((among(tag, some), [tag_path(key), texts(some)]))
         for key, some in _values_by_key(self.outcomes).items():
             spellings = texts({*some, *map(_as_number, some)})
-            terms.append((among(_OUTCOME.format(table=table), some), [key, spellings]))
+            terms.append((among(OUTCOME.format(table=table), some), [key, spellings]))
         condition = " AND ".join(term for term, _ in terms) or "true"
         return condition, [parameter for _, parameters in terms for parameter in parameters]
 
     def words(self) -> str:
         """The selection as a text: `condition = collab or solo, success = 0`; empty for everything."""
-        values = {name: list(getattr(self, name)) for name in FIELDS}
-        values |= _values_by_key(self.tags) | _values_by_key(self.outcomes)
-        values |= {"day": list(self.days), "id": list(self.ids)}
-        parts = [f"{name} = {' or '.join(some)}" for name, some in values.items() if some]
+        values = self._values() | {"id": list(self.ids)}
+        parts = [f"{name} = {' or '.join(dict.fromkeys(some))}" for name, some in values.items() if some]
         parts += [f"from {self.since}"] if self.since else []
         parts += [f"until {self.until}"] if self.until else []
         return ", ".join(parts)
+
+    def options(self) -> str:
+        """The selection as the options of a command: ` --where system=cogym`; empty for everything.
+
+        A span of days and ids are no such option and are left out.
+        """
+        pairs = (f"{name}={value}" for name, some in self._values().items() for value in dict.fromkeys(some))
+        return "".join(f" --where {shlex.quote(pair)}" for pair in pairs)
+
+    def _values(self) -> dict[str, list[str]]:
+        values = {name: list(getattr(self, name)) for name in FIELDS}
+        values |= _values_by_key(self.tags) | _values_by_key(self.outcomes)
+        return values | {"day": list(self.days)}
 
     def __bool__(self) -> bool:
         """Whether it leaves anything out."""
@@ -99,10 +111,11 @@ def among(value: str, choices: Collection[str]) -> str:
     return f"coalesce({value}, '{NONE}') {AMONG}" if NONE in choices else f"{value} {AMONG}"
 
 
-_OUTCOME = """(
+OUTCOME = """(
     SELECT any_value(coalesce(o.found.text, o.found.value::VARCHAR)) FROM outcome_values o
     WHERE o.trajectory_id = {table}.id AND o.name = ? AND o.baseline IS NULL
 )"""
+"""SQL: the outcome of a name, as a text; `table` is that of the trajectories."""
 
 
 def _values_by_key(pairs: Iterable[str]) -> dict[str, list[str]]:
@@ -114,7 +127,8 @@ def _values_by_key(pairs: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _as_number(value: str) -> str:
-    """A number as DuckDB writes it, and any other text as it is."""
+    """A number as DuckDB writes it, of `true` and `false` 1 and 0, and any other text as it is."""
+    value = {"true": "1", "false": "0"}.get(value.lower(), value)
     try:
         return repr(float(value))
     except ValueError:

@@ -11,7 +11,7 @@ import pytest
 
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.analyze import agreement, metrics, rates, validate
-from coaudit.pipeline.report import answers, methods, modes
+from coaudit.pipeline.report import answers, build, methods, modes
 from coaudit.pipeline.report.tables import Answer, Number, plain
 from coaudit.pipeline.report.text import brief
 from coaudit.pipeline.store import Selection, Store
@@ -81,9 +81,24 @@ def test_the_answers_hold_the_numbers_of_metrics_and_rates(store: Store) -> None
     assert isinstance(line[3], Number) and line[3].value == own.judge_rate == 0.5
     assert "do not print it" in trust.sentences[-1] and CODE in trust.sentences[-1]
     assert [cell for cell in failed.table.rows[0][:2]] == [CODE, "Silent start"]
-    assert answers.answers(store, Selection(setting=("simulated", "real", "–")))[2] == trust
+    every = answers.answers(store, Selection(setting=("simulated", "real", "–")))[2]
+    assert (every.sentences, every.table) == (trust.sentences, trust.table)
     other = answers.answers(store, Selection(condition=("none",)))[2]
     assert other.table is None and other.sentences[-1] == answers.WITHOUT_OTHERS
+
+
+def test_what_to_run_after_answers_of_some_sessions_is_of_these_in_every_format(store: Store) -> None:
+    only = Selection(condition=("bad", "none of"), outcomes=("delivered=0",))
+    where = " --where condition=bad --where 'condition=none of' --where delivered=0"
+    further = [answer.further for answer in answers.answers(store, only)]
+    assert [text.removesuffix(where) for text in further] == [
+        "coaudit metrics --by system,condition",
+        "coaudit sample --codebook failures",
+        "coaudit validate bot",
+    ] and all(text.endswith(where) for text in further)
+    assert [answer.further for answer in build.build(store, only=only).answers] == further
+    nobody = Selection(condition=("none",))
+    assert build.build(store, only=nobody).answers[2].sentences[-1] == answers.WITHOUT_OTHERS
 
 
 def test_where_more_rates_are_off_than_are_named_that_is_told() -> None:

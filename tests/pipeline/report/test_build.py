@@ -15,6 +15,7 @@ from coaudit.pipeline.analyze import failures, metrics, rates
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.report import Number, Report, Table, build, modes
 from coaudit.pipeline.report.html import html, interval
+from coaudit.pipeline.report.latex import latex
 from coaudit.pipeline.report.names import group_name
 from coaudit.pipeline.report.tables import Answer, column_names, figure, split_commands
 from coaudit.pipeline.report.text import brief, escaped, markdown, terminal
@@ -44,6 +45,28 @@ def test_every_table_stands_in_every_format(audited: Store) -> None:
         assert f'id="{table.name}"' in page
         assert f"## {escaped(table.title)}" in text
         assert table.title in words
+
+
+def test_every_caption_of_a_report_on_some_sessions_says_of_which(tmp_path: Path) -> None:
+    """In LaTeX nothing else does, and a table without rows spoke of the workspace."""
+    talk = Participant(name="Ann", kind="human"), Participant(name="Bot", kind="agent")
+    events = tuple(Event(seq=n, actor=who, kind="action", status="succeeded") for n, who in [(0, "Bot")])
+    one = Trajectory(id="a", native_id="a", source="log", system="cogym", participants=talk, events=events)
+    runs = [one, one.model_copy(update={"id": "b", "native_id": "b", "system": "my_lab & co"})]
+    made = build.build(stores.holding(tmp_path / "workspace", runs), only=Selection(system=("my_lab & co",)))
+    captions = [table.caption for table in made.tables]
+    captions += [answer.table.caption for answer in made.answers if answer.table]
+    of_all = [text for text in captions if text.endswith(build.WHOLE)]
+    assert len(of_all) == 2 and captions
+    assert all(
+        text.endswith("Only trajectories with system = my_lab & co.") or text in of_all for text in captions
+    )
+    assert {
+        table.empty for table in made.tables if not table.rows and table.name not in ("raters", "prompts")
+    } == {"Nothing of it is in these trajectories."}
+    assert latex(made).count(r"Only trajectories with system = my\_lab \& co.") == latex(made).count(
+        r"\caption"
+    )
 
 
 def test_what_our_sentences_have_between_ticks_is_a_command(audited: Store) -> None:

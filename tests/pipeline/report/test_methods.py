@@ -156,19 +156,6 @@ def test_facts_have_the_ratings_that_count_of_the_trajectories_that_are_selected
     assert "Sources" in whole and "Sources" not in some
 
 
-def test_answers_of_raters_are_said_to_be_of_the_whole_workspace_where_a_report_is_of_some(
-    tmp_path: Path,
-) -> None:
-    """Only a sentence of the methods said so, below a table with more answers than the report's facts."""
-    store = audited(tmp_path)
-    words = "Answers, errors and costs are of the whole workspace."
-    captions = [
-        next(table.caption for table in build.build(store, only=only).tables if table.name == "raters")
-        for only in (None, Selection(system=("rehac",)))
-    ]
-    assert [words in caption for caption in captions] == [False, True]
-
-
 def test_of_a_judge_that_was_asked_again_about_some_units_methods_say_how_many(tmp_path: Path) -> None:
     """Each of its questions had been asked three times, by the words."""
     store = audited(tmp_path)

@@ -10,7 +10,7 @@ import pytest
 from coaudit.pipeline import codebooks
 from coaudit.pipeline.annotate import draw
 from coaudit.pipeline.report import Number, progress
-from coaudit.pipeline.store import Store
+from coaudit.pipeline.store import Selection, Store
 from tests.conftest import Coaudit
 from tests.pipeline.report.test_answers import run
 from tests.pipeline.stores import holding, rate, verdict
@@ -46,6 +46,22 @@ def test_what_the_rules_can_rate_needs_no_model() -> None:
     nobody = {"rater": None, "kind": None, "answers": 0}
     assert commands(row(**nobody, codebook="initiative")) == ["coaudit judge --codebook initiative"]
     assert commands(row(**nobody)) == ["coaudit judge --codebook failures --model MODEL"]
+
+
+def test_what_to_run_of_some_sessions_asks_about_these_alone() -> None:
+    """Beside numbers of a filtered page stood commands that would have asked about the whole workspace."""
+    only, where = Selection(system=("my system",), until="2026-01-01"), " --where 'system=my system'"
+    judge = row(rater="m", kind="llm", model="m", answers=60, errors=1, drawn=0)
+    nobody = row(rater=None, kind=None, answers=0, codebook="initiative")
+    jury = row(rater="jury", kind="model", model=None, answers=60)
+    table = progress.to_do([judge, jury, nobody], only)
+    assert [line[-1] for line in table.rows] == [
+        f"coaudit judge --codebook failures --model m{where} --retry-errors",
+        "coaudit judge --codebook failures --rater jury --members RATERS",
+        f"coaudit sample --codebook failures{where}",
+        f"coaudit judge --codebook initiative{where}",
+    ]
+    assert table.caption.endswith(progress.UNDATED)
 
 
 def test_errors_of_a_judge_who_is_through_are_asked_again() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coaudit.pipeline.errors import UsageError
-from coaudit.pipeline.store import Store, execute
+from coaudit.pipeline.store import Selection, Store, execute
 from coaudit.pipeline.store.queries.groupings import selection_of
 from coaudit.pipeline.store.queries.selection import NONE
 from coaudit.schemas import Outcome
@@ -49,6 +49,7 @@ def chosen(store: Store, *wishes: tuple[str, str]) -> str:
         ([("delivered", "0")], "a"),
         ([("delivered", "0.0"), ("delivered", "1")], "ab"),
         ([("delivered", ".5")], "c"),
+        ([("delivered", "true"), ("delivered", "FALSE")], "ab"),
         ([("delivered", NONE)], "de"),
         ([("end", "time out"), ("end", NONE)], "abce"),
         ([("end", "0")], "d"),
@@ -70,14 +71,41 @@ def test_a_name_that_no_session_has_is_an_error_with_those_there_are(store: Stor
         chosen(store, ("colour", "red"))
 
 
-@pytest.mark.parametrize("wish", [("task", "other"), ("arm", "7"), ("delivered", "2"), ("day", "2026-01-01")])
-def test_values_that_no_session_has_are_an_error_that_names_them(store: Store, wish: tuple[str, str]) -> None:
-    with pytest.raises(UsageError, match=f" and {'='.join(wish)}, expected values that the logs have"):
-        chosen(store, ("setting", NONE), wish)
+@pytest.mark.parametrize(
+    ("wish", "values"),
+    [
+        (("task", "other"), "travel_planning, trip"),
+        (("arm", "7"), "–, x"),
+        (("delivered", "2"), "–, 0.0, 0.5, 1.0"),
+        (("end", "time"), "–, 0, time out"),
+        (("day", "2026-01-01"), "–"),
+    ],
+)
+def test_a_value_that_no_session_has_is_an_error_with_those_there_are(
+    store: Store, wish: tuple[str, str], values: str
+) -> None:
+    """A second value of one name, too: a misspelt one would leave its sessions out without a word."""
+    for beside in (("setting", NONE), (wish[0], "travel_planning" if wish[0] == "task" else NONE)):
+        with pytest.raises(UsageError) as error:
+            chosen(store, beside, wish)
+        assert str(error.value) == f"no session has {'='.join(wish)}, expected one of {values}"
+
+
+def test_values_that_no_session_has_together_are_told_from_such_that_none_has(store: Store) -> None:
+    with pytest.raises(UsageError, match=r"^no session has arm=x and delivered=1, though each of these some"):
+        chosen(store, ("arm", "x"), ("delivered", "1"))
 
 
 def test_a_selection_says_in_words_what_it_is_of(store: Store) -> None:
-    wishes = [("task", "trip"), ("task", NONE), ("delivered", "0.5"), ("delivered", NONE)]
+    wishes = [("task", "trip"), ("task", "travel_planning"), ("delivered", "0.5"), ("delivered", NONE)]
     with store.reading() as connection:
         only = selection_of(connection, wishes)
-    assert only.words() == f"task = trip or {NONE}, delivered = 0.5 or {NONE}"
+    assert only.words() == f"task = trip or travel_planning, delivered = 0.5 or {NONE}"
+
+
+def test_a_selection_is_written_as_the_options_that_choose_it_again(store: Store) -> None:
+    only = Selection(task=("a b", "a b"), tags=("arm=x=1",), outcomes=("end=time out",), days=("2026-01-01",))
+    assert (
+        only.options() == " --where 'task=a b' --where arm=x=1 --where 'end=time out' --where day=2026-01-01"
+    )
+    assert not Selection().options() and not Selection(since="2026-01-01", ids=("a",)).options()

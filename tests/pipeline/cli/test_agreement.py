@@ -1,0 +1,29 @@
+"""What commands say where the sessions that `--where` names have nothing of what is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Coaudit
+from tests.judges.teams import team
+from tests.pipeline.stores import holding
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "words"),
+    [
+        (["agreement"], 0, "by two raters in these sessions yet: `coaudit judge --where 'task=a b'` asks"),
+        (["rates"], 0, "`coaudit sample --codebook NAME --where 'task=a b'` draws"),
+        (["compare", "--by", "condition"], 0, "all these trajectories have one condition"),
+        (["validate"], 2, "no labels by people on these codebooks in these sessions (gold"),
+        (["interventions"], 0, "none of these sessions is of ReHAC"),
+    ],
+)
+def test_what_some_sessions_lack_is_not_said_of_the_workspace(
+    workspace: Path, coaudit: Coaudit, command: list[str], status: int, words: str
+) -> None:
+    talk = team(("human", "Hi"), ("agent", "Ho"))
+    holding(workspace, [talk.model_copy(update={"id": "a", "native_id": "a", "task": "a b"})])
+    assert words in coaudit(*command, "--where", "task=a b", status=status).err
