@@ -30,15 +30,8 @@ def drifts(
         return [None] * len(codes)
     pairs = [[_answers_of(connection, code, name) for name in (previous, judge)] for code in codes]
     if previous == judge or all(old is None for old, _ in pairs):
-        names = {name for name in _names(connection, codes) if name not in (judge, previous)}
-        choices = ", ".join(
-            name
-            for name in sorted(names)
-            if any(_answers_of(connection, code, name) is not None for code in codes)
-        )
-        raise UsageError(
-            f"--previous: {previous!r} is no other judge of these, expected one of {choices or 'none yet'}"
-        )
+        choices = ", ".join(sorted(set(_names(connection, codes)) - {judge, previous})) or "none yet"
+        raise UsageError(f"--previous: {previous!r} is no other judge of these, expected one of {choices}")
     results = [
         None
         if old is None or new is None

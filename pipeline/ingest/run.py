@@ -103,6 +103,8 @@ def _naming_what_is_stored(result: IngestResult) -> Iterator[None]:
         yield
     except StoreError as error:
         trajectories, events = result.stored
+        if not trajectories:
+            raise
         before = count_of(trajectories, "trajectory", "trajectories")
         before += f" with {count_of(events, 'event', 'events')}"
         raise type(error)(f"{error}; this run had stored {before} before, which stay") from error
