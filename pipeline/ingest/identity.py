@@ -182,6 +182,7 @@ def resolve_identity(
             continue
         if before.digest == digest(trajectory):
             if options.condition in (None, before.condition):
+                result.note_whole(trajectory.source, trajectory.id)
                 return trajectory.id, None
             if not before.has_times and _apart(sessions.connection, before.source, trajectory, contents):
                 arm = content_hash(options.condition)[:6]
