@@ -83,7 +83,7 @@ class Selection:
     def words(self) -> str:
         """The selection as a text: `condition = collab or solo, success = 0`; empty for everything."""
         values = self._values() | {"id": list(self.ids)}
-        parts = [f"{name} = {' or '.join(dict.fromkeys(some))}" for name, some in values.items() if some]
+        parts = [f"{name} = {' or '.join(some)}" for name, some in values.items() if some]
         parts += [f"from {self.since}"] if self.since else []
         parts += [f"until {self.until}"] if self.until else []
         return ", ".join(parts)
@@ -93,13 +93,14 @@ class Selection:
 
         A span of days and ids are no such option and are left out.
         """
-        pairs = (f"{name}={value}" for name, some in self._values().items() for value in dict.fromkeys(some))
+        pairs = (f"{name}={value}" for name, some in self._values().items() for value in some)
         return "".join(f" --where {shlex.quote(pair)}" for pair in pairs)
 
     def _values(self) -> dict[str, list[str]]:
         values = {name: list(getattr(self, name)) for name in FIELDS}
         values |= _values_by_key(self.tags) | _values_by_key(self.outcomes)
-        return values | {"day": list(self.days)}
+        values |= {"day": list(self.days)}
+        return {name: list(dict.fromkeys(some)) for name, some in values.items()}
 
     def __bool__(self) -> bool:
         """Whether it leaves anything out."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -1394,12 +1394,7 @@ def test_who_joined_late_is_compared_on_the_sample_that_they_rated(tmp_path: Pat
     found = [row for row in agreement.of_workspace(store, ["failures"]) if row.code == "C.1"]
     kappas = {row.raters: row.value for row in found if row.coefficient == "cohen_kappa"}
     for (one, other), own in chances.items():
-        units = sorted(labels[one].keys() & labels[other].keys())
-        w = np.array([1 / own[n] for n in units])
-        a, b = (np.array([labels[rater][n] for n in units]) for rater in (one, other))
-        pa, pb = np.average(a, weights=w), np.average(b, weights=w)
-        chance = pa * pb + (1 - pa) * (1 - pb)
-        expected = (np.average(a == b, weights=w) - chance) / (1 - chance)
+        expected = _weighted_kappa(labels[one], labels[other], own)
         assert kappas[one, other] == pytest.approx(expected), (one, other)
     (mean,) = [row for row in found if row.coefficient == "mean_cohen_kappa"]
     assert mean.value == pytest.approx(np.mean(list(kappas.values()))) and mean.low is None
@@ -1432,13 +1427,49 @@ def test_units_that_two_of_three_samples_brought_to_a_pair_weigh_by_the_chance_o
     assert not [row for row in found if "outside" in (row.population or "")]
     kappas = {row.raters: row for row in found if row.coefficient == "cohen_kappa"}
     for (one, other), pi, n_units in ((("ann", "bob"), third, 50), (("bob", "cy"), both, 20)):
-        shared = sorted(labels[one].keys() & labels[other].keys())
-        w = np.array([1 / pi[n] for n in shared])
-        a, b = (np.array([labels[rater][n] for n in shared]) for rater in (one, other))
-        pa, pb = np.average(a, weights=w), np.average(b, weights=w)
-        chance = pa * pb + (1 - pa) * (1 - pb)
-        expected = (np.average(a == b, weights=w) - chance) / (1 - chance)
+        expected = _weighted_kappa(labels[one], labels[other], pi)
         assert kappas[one, other].value == pytest.approx(expected) and kappas[one, other].n_units == n_units
+
+
+def test_of_some_sessions_of_a_sample_units_keep_the_weights_that_they_have_in_the_whole(
+    tmp_path: Path,
+) -> None:
+    runs = [run.model_copy(update={"condition": "ab"[n % 2]}) for n, run in enumerate(_numbered(60))]
+    store = holding(tmp_path / "workspace", runs)
+    chances = {n: 0.8 if n % 3 else 0.25 for n in range(60)}
+    drawn = {n: chances[n] for n in range(60) if n % 3 or n % 4 == 0}
+    said = {
+        "ann": {n: n * 3 % 7 < 3 for n in drawn},
+        "bob": {n: n * 5 % 11 < 5 for n in drawn},
+        "judge": {n: n * 2 % 5 < 2 for n in range(60)},
+    }
+    given = [
+        verdict(f"s{n:02d}", None, "failures", "present" if yes else "absent", code="C.1")
+        | {"rater": rater, "rater_kind": _kind(rater)}
+        for rater, own in said.items()
+        for n, yes in own.items()
+    ]
+    assert rate(store, given).imported == len(given)
+    sampled(store, "w", drawn, chances, "failures", "trajectory")
+    only = Selection(condition=("b",))
+    found = agreement.of_workspace(store, ["failures"], only=only)
+    own = {rater: {n: yes for n, yes in labels.items() if n % 2} for rater, labels in said.items()}
+    expected = _weighted_kappa(own["ann"], own["bob"], chances)
+    assert value(found, "cohen_kappa", "ann", "bob") == pytest.approx(expected)
+    some = [row.model_copy(update={"group": None}) for row in rates.rates(store, by=["condition"])[1:]]
+    assert rates.rates(store, only=only) == some and some[0].n_human == len(own["ann"])
+
+
+def _weighted_kappa(
+    one: Mapping[int, bool], other: Mapping[int, bool], chances: Mapping[int, float]
+) -> float:
+    """Cohen's kappa by hand, of what two said of the units that both rated, by 1/π."""
+    shared = sorted(one.keys() & other.keys())
+    w = np.array([1 / chances[n] for n in shared])
+    a, b = (np.array([labels[n] for n in shared]) for labels in (one, other))
+    pa, pb = np.average(a, weights=w), np.average(b, weights=w)
+    chance = pa * pb + (1 - pa) * (1 - pb)
+    return float((np.average(a == b, weights=w) - chance) / (1 - chance))
 
 
 def _numbered(count: int) -> list[Any]:
