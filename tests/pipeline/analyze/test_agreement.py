@@ -1437,7 +1437,7 @@ def test_of_some_sessions_of_a_sample_units_keep_the_weights_that_they_have_in_t
     runs = [run.model_copy(update={"condition": "ab"[n % 2]}) for n, run in enumerate(_numbered(60))]
     store = holding(tmp_path / "workspace", runs)
     chances = {n: 0.8 if n % 3 else 0.25 for n in range(60)}
-    drawn = {n: chances[n] for n in range(60) if n % 3 or n % 4 == 0}
+    drawn = {n: chances[n] for n in range(60) if n % 3 or n % 4 < 2}
     said = {
         "ann": {n: n * 3 % 7 < 3 for n in drawn},
         "bob": {n: n * 5 % 11 < 5 for n in drawn},
