@@ -144,7 +144,7 @@ def coded(
         name="compared_codes",
         title="Failure modes and other codes",
         caption="The difference is A minus B with its 95 % interval, for shares in percentage points; where "
-        "people labelled a code that is there or not, it is between corrected rates, and its n counts their "
+        "people labelled a code, it is between corrected rates (on a scale, means), and its n counts their "
         "labels. p is adjusted by Holm's method, over one codebook. Click a share of sessions for these, a "
         "difference for those of both groups; shares of utterances and steps have none. " + HOLDS,
         columns=("Code", "Name", "Found by", *_heads(rows), "Adjusted p"),
