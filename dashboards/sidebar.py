@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from ..pipeline.store import Selection
+from ..pipeline.store.queries.selection import span
 from ..schemas.text import visible
 from . import queries
 from .cache import age, ask, behind, place, state
@@ -40,7 +41,7 @@ def chosen() -> Selection:
         until = right.date_input("Until", value=None, key="until", bind="query-params")
         _freshness()
     first, last = (day.isoformat() if day else None for day in (since, until))
-    return Selection(**values, since=first, until=last)
+    return Selection(**values, days=(span(first, last),) if first or last else ())
 
 
 def refused(query: Mapping[str, list[str]]) -> str:

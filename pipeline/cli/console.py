@@ -43,8 +43,8 @@ Where = Annotated[
     list[str] | None,
     typer.Option(
         "--where",
-        help="NAME=VALUE: only sessions with this field, tag, day or outcome (success=0; – for none); "
-        "repeatable: any value of one name, and one of each name.",
+        help="NAME=VALUE: only sessions with this field, tag, day (or FIRST..LAST) or outcome (success=0; – "
+        "for none); repeatable: any value of one name, and one of each name.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else.")]

@@ -15,7 +15,6 @@ from .tables import Cell, Table, count
 Row = dict[str, Any]
 WHOLE = lexical.NAME
 """The embedded rater that answers every unit; detectors answer only what a log can show."""
-UNDATED = " The commands here know no days: they go beyond the filters From and Until."
 FORMER = re.compile(r" \(.+\)$")
 """Ends the name of an earlier version of a rater, which nobody asks any more."""
 _RATERS = """
@@ -113,7 +112,7 @@ def to_do(rows: Sequence[Row], only: Selection | None = None) -> Table:
         title="What is left to do",
         caption="A question is one code of one unit; the opening query is not a unit. Detectors answer "
         "only what a log can show. People are asked about a sample, never about all units; where several are "
-        f"to label a unit, as many labels are left.{UNDATED if only and (only.since or only.until) else ''}",
+        "to label a unit, as many labels are left.",
         columns=("Codebook", "Rater", "Kind", "Answered", "Errors", "Left", "What to run"),
         rows=tuple(lines),
         heads=3,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable
+from datetime import date
 from typing import Any
 
 import duckdb
@@ -11,7 +12,7 @@ from ....schemas import FIELDS
 from ....schemas.text import shortened
 from ...errors import UsageError
 from ..connection import constant, execute, first_row
-from .selection import NONE, OUTCOME, Selection, day_of, tag_path
+from .selection import NONE, OUTCOME, SPAN, Selection, day_of, tag_path
 
 DAY = "day"
 """The day on which a trajectory began."""
@@ -41,6 +42,8 @@ def selection_of(connection: duckdb.DuckDBPyConnection, wishes: Collection[tuple
     """
     tags, outcomes = _tags(connection), _outcomes(connection)
     for name, value in wishes:
+        if name == DAY and DAY not in tags and SPAN in value:
+            _check_span(value)
         if name not in (*FIELDS, DAY, *tags, *outcomes):
             choices = ", ".join([*FIELDS, DAY, *sorted(tags | outcomes)])
             raise UsageError(
@@ -54,6 +57,17 @@ def selection_of(connection: duckdb.DuckDBPyConnection, wishes: Collection[tuple
         wish = " and ".join(f"{name}={value}" for name, value in wishes)
         raise UsageError(f"no session has {wish}, though each of these some have")
     return only
+
+
+def _check_span(days: str) -> None:
+    """UsageError for a span of days without a date, or with an end that is none."""
+    ends = [end for end in days.split(SPAN, 1) if end]
+    try:
+        dates = [date.fromisoformat(end).isoformat() for end in ends]
+    except ValueError:
+        dates = []
+    if not ends or dates != ends:
+        raise UsageError(f"day must be a date or two with {SPAN} between them (2026-03-01..), got {days!r}")
 
 
 def _selection(wishes: Iterable[tuple[str, str]], tags: Container[str]) -> Selection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,9 @@ from ..connection import AMONG, texts
 
 COLUMNS = ("system", "setting", "condition", "task", "agent", "agent_model")
 """Columns of `trajectories` that pages filter by; a selection can name values of any of FIELDS."""
+SPAN = ".."
+"""Stands between the first and the last day of several."""
+LAST_DAY = "9999-12-31"
 NONE = "–"
 """Name of the group of those whose logs do not say what is grouped by; also asked for by it."""
 
@@ -36,9 +39,9 @@ def tag_path(key: str) -> str:
 class Selection:
     """Values for each field (none: all), days, tags and outcomes as `key=value`; any of one name may hold.
 
-    `–` (NONE) stands for trajectories without such a value. A day is an ISO date; `until` is included.
-    Trajectories without a time are left out where a day is asked for. Outcomes that are numbers are compared
-    as numbers (`success=0`).
+    `–` (NONE) stands for trajectories without such a value. A day is an ISO date, or a `span` of days: two
+    with `..` between them, either of which may lack; the last is included. Trajectories without a time are
+    left out where a day is asked for. Outcomes that are numbers are compared as numbers (`success=0`).
     """
 
     system: tuple[str, ...] = ()
@@ -52,8 +55,6 @@ class Selection:
     outcomes: tuple[str, ...] = ()
     days: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
-    since: str | None = None
-    until: str | None = None
 
     def where(self, table: str = "t") -> tuple[str, list[Any]]:
         """A condition on `trajectories` named `table`, with its parameters."""
@@ -64,13 +65,9 @@ class Selection:
         ]
         day = day_of(f"{table}.started")
         if self.days:
-            terms.append((among(day, self.days), [texts(self.days)]))
+            terms.append(_on_days(day, self.days))
         if self.ids:
             terms.append((f"{table}.id {AMONG}", [texts(self.ids)]))
-        if self.since:
-            terms.append((f"{day} >= ?", [self.since]))
-        if self.until:
-            terms.append((f"{day} <= ?", [self.until]))
         for key, some in _values_by_key(self.tags).items():
             tag = f"json_extract_string({table}.tags, ?)"
             terms.append((among(tag, some), [tag_path(key), texts(some)]))
@@ -82,16 +79,14 @@ class Selection:
 
     def words(self) -> str:
         """The selection as a text: `condition = collab or solo, success = 0`; empty for everything."""
-        values = self._values() | {"id": list(self.ids)}
+        values = self._values() | {"day": list(map(_days, self.days)), "id": list(self.ids)}
         parts = [f"{name} = {' or '.join(some)}" for name, some in values.items() if some]
-        parts += [f"from {self.since}"] if self.since else []
-        parts += [f"until {self.until}"] if self.until else []
         return ", ".join(parts)
 
     def options(self) -> str:
         """The selection as the options of a command: ` --where system=cogym`; empty for everything.
 
-        A span of days and ids are no such option and are left out.
+        Ids are no such option and are left out.
         """
         pairs = (f"{name}={value}" for name, some in self._values().items() for value in some)
         return "".join(f" --where {shlex.quote(pair)}" for pair in pairs)
@@ -105,6 +100,28 @@ class Selection:
     def __bool__(self) -> bool:
         """Whether it leaves anything out."""
         return self != Selection()
+
+
+def span(first: str | None, last: str | None) -> str:
+    """Days from the first to the last one, as one choice of days; None: without end."""
+    return f"{first or ''}{SPAN}{last or ''}"
+
+
+def _days(choice: str) -> str:
+    """A choice of days in words."""
+    first, dots, last = choice.partition(SPAN)
+    if not dots:
+        return choice
+    return f"{first} to {last}" if first and last else f"from {first}" if first else f"until {last}"
+
+
+def _on_days(day: str, choices: Sequence[str]) -> tuple[str, list[Any]]:
+    """SQL: whether a day is one of the choices or within one of their spans, with its parameters."""
+    single = [choice for choice in choices if SPAN not in choice]
+    spans = [choice.partition(SPAN) for choice in choices if SPAN in choice]
+    terms = [f"{day} BETWEEN ? AND ?" for _ in spans] + [among(day, single)] * bool(single)
+    bounds: list[Any] = [bound for first, _, last in spans for bound in (first, last or LAST_DAY)]
+    return f"({' OR '.join(terms)})", bounds + [texts(single)] * bool(single)
 
 
 def among(value: str, choices: Collection[str]) -> str:

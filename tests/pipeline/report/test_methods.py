@@ -236,7 +236,7 @@ def test_sessions_lie_between_days_whatever_else_logs_give_as_a_time(tmp_path: P
     assert (
         "; 2 of the trajectories, whose logs have a date, took place from 2026-02-03 to 2026-02-05." in said
     )
-    assert dict(methods.facts(store, Selection(since="2026-02-04")))["Trajectories"] == "1"
+    assert dict(methods.facts(store, Selection(days=("2026-02-04..",))))["Trajectories"] == "1"
     days = {row.group["day"] for row in metrics(store, by=("day",)) if row.group}
     assert days == {None, "2026-02-03", "2026-02-05"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,4 +109,39 @@ def test_a_selection_is_written_as_the_options_that_choose_it_again(store: Store
     assert (
         only.options() == " --where 'task=a b' --where arm=x=1 --where 'end=time out' --where day=2026-01-01"
     )
-    assert not Selection().options() and not Selection(since="2026-01-01", ids=("a",)).options()
+    assert not Selection().options() and not Selection(ids=("a",)).options()
+
+
+@pytest.mark.parametrize(
+    ("days", "sessions", "words"),
+    [
+        (["2026-03-01..2026-03-02"], "ab", "2026-03-01 to 2026-03-02"),
+        (["2026-03-02.."], "bc", "from 2026-03-02"),
+        (["..2026-03-01"], "a", "until 2026-03-01"),
+        (["..2026-03-01", "2026-03-04"], "ac", "until 2026-03-01 or 2026-03-04"),
+        ([NONE, "2026-03-04"], "cd", f"{NONE} or 2026-03-04"),
+    ],
+)
+def test_days_are_single_ones_or_spans_with_both_ends(
+    tmp_path: Path, days: list[str], sessions: str, words: str
+) -> None:
+    """Commands beside a page that was filtered by From and Until went beyond them."""
+    talk = team(("human", "Hi"))
+    began = {"a": "2026-03-01T23:59:59Z", "b": "2026-03-02T00:00:00Z", "c": "2026-03-04T12:00:00Z", "d": None}
+    runs = [
+        talk.model_copy(
+            update={"id": name, "events": tuple(e.model_copy(update={"time": time}) for e in talk.events)}
+        )
+        for name, time in began.items()
+    ]
+    store = holding(tmp_path / "workspace", runs)
+    wishes = [("day", day) for day in days]
+    assert chosen(store, *wishes) == sessions
+    with store.reading() as connection:
+        assert selection_of(connection, wishes).words() == f"day = {words}"
+
+
+@pytest.mark.parametrize("day", ["2026-3-1..", "2026-02-30..2026-03-01", "..yesterday", ".."])
+def test_a_span_of_days_has_dates_for_its_ends(store: Store, day: str) -> None:
+    with pytest.raises(UsageError, match=r"day must be a date .*, got"):
+        chosen(store, ("day", day))
