@@ -144,6 +144,8 @@ def records(
         whole = gather_turns(value, layout.numbered) if layout.numbered else value
         sides = split_sides(whole, layout.sides, number or place) if layout.sides else [whole]
         for side in sides:
+            # What is numbered may also be a side's: `message_1_a`, `message_2_a`.
+            side = gather_turns(side, layout.numbered) if layout.numbered and layout.sides else side
             if not layout.rounds:
                 yield number, side
             for role, turn in _turns_of_round(side, layout.rounds, number or place):

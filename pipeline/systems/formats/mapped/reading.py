@@ -31,6 +31,7 @@ from ..fields.paths import (
 )
 from ..fields.rules import rules
 from ..fields.values import expect_text, is_name, iso_of, seconds_of
+from ..files.inputs import SAID
 from ..files.tables import plain_value
 from ..messages.turns import Place
 
@@ -116,7 +117,7 @@ class MappedSessions:
         self.has_implied_actions = bool(event.command or mapping.actions)
         self.result, self.command = at(event.result), at(event.command)
         self.error = at(event.error)
-        self.seq = _integer_getter(at(event.seq)) if event.seq else None
+        self.seq = _in_rounds(_integer_getter(at(event.seq)), mapping) if event.seq else None
         self.id = at(event.id) if event.id else None
         paths = [event.arguments] if isinstance(event.arguments, str) else event.arguments or []
         self.arguments = [(path.rpartition(".")[2].strip("[]"), at(path)) for path in paths]
@@ -449,6 +450,20 @@ def _integer_getter(at: Getter) -> Getter:
             with suppress(ValueError):
                 return expect(value, int, "seq")
         return value
+
+    return get_integer
+
+
+def _in_rounds(seq: Getter, mapping: Mapping) -> Getter:
+    """A getter of numbers that also tells apart those who speak in a round, which has one number for all."""
+    roles = list(mapping.input.rounds or (mapping.turns.fields if mapping.turns else ()))
+    if not roles:
+        return seq
+    role = getter(f"{SAID}.role" if mapping.input.rounds else "role")
+
+    def get_integer(event: Any) -> Any:
+        number = seq(event)
+        return number * len(roles) + roles.index(role(event)) if type(number) is int else number
 
     return get_integer
 

@@ -858,3 +858,46 @@ def test_a_value_that_is_no_list_of_messages_costs_its_own_call_alone(tmp_path: 
     found, wrong = read("mapped", write_lines(tmp_path / "a.jsonl", *calls), map=way)
     assert [event.text for session in found for event in session.events] == ["Go."]
     assert wrong[0].reason == "log[0]: message: expected an object, got a whole number"
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        '[input]\nrounds = {user = "question", assistant = "answer"}\n'
+        '[event]\nrole = "said.role"\ntext = "said.text"\nseq = "n"\n',
+        '[input]\nrounds = {user = "question", assistant = "answer"}\n'
+        '[event]\nrole = "said.role"\ntext = "said.text"\nid = "said.id"\nseq = "n"\n',
+    ],
+)
+def test_a_number_of_a_round_orders_all_who_speak_in_it(tmp_path: Path, layout: str) -> None:
+    rows = [
+        {"s": "a", "n": 2, "question": "By when?", "answer": "At noon."},
+        {"s": "a", "n": 1, "question": "To Ulm?", "answer": "Yes."},
+    ]
+    path = write_lines(tmp_path / "rounds.jsonl", *rows)
+    talk = one("mapped", path, map=f'[trajectory]\nnative_id = "s"\n{layout}')
+    assert [event.text for event in talk.events] == ["To Ulm?", "Yes.", "By when?", "At noon."]
+
+
+def test_a_number_in_a_list_of_rounds_orders_question_and_answer(tmp_path: Path) -> None:
+    rounds = [{"n": n, "q": f"Question {n}", "a": f"Answer {n}"} for n in (1, 0)]
+    path = write_lines(tmp_path / "rounds.jsonl", {"rounds": rounds})
+    layout = (
+        '[event]\nrole = "turns[].role"\ntext = "turns[].text"\nseq = "turns[].n"\n[turns]\nat = "turns"\n'
+    )
+    layout += '[turns.fields]\nuser = "rounds[].q"\nassistant = "rounds[].a"\n'
+    talk = one("mapped", path, map=layout)
+    assert [event.text for event in talk.events] == ["Question 0", "Answer 0", "Question 1", "Answer 1"]
+
+
+def test_each_side_may_have_its_own_numbered_turns(tmp_path: Path) -> None:
+    record = {"id": 1, "m1_a": "To Ulm?", "m2_a": "Yes.", "m1_b": "To Ulm?", "m2_b": "No.", "m3_b": "Why?"}
+    path = write_lines(tmp_path / "sides.jsonl", record | {"m3_a": None})
+    layout = '[input]\nsides = ["a", "b"]\nnumbered = "m"\n[trajectory]\nnative_id = ["id", "side"]\n'
+    layout += '[constants]\nrole = ["user", "agent"]\n[event]\ntext = "m[].text"\n'
+    talks, wrong = read("mapped", path, map=layout)
+    assert not wrong
+    assert [outline(talk.events) for talk in talks] == [
+        [("user", "message", "To Ulm?"), ("agent", "message", "Yes.")],
+        [("user", "message", "To Ulm?"), ("agent", "message", "No."), ("user", "message", "Why?")],
+    ]
