@@ -401,7 +401,7 @@ def test_a_folder_of_an_arm_within_the_orders_is_the_condition_and_no_model(tmp_
 
 
 def test_what_the_log_says_of_its_players_comes_before_the_folder(tmp_path: Path) -> None:
-    players = [
+    players: list[dict[str, Any]] = [
         {"player": "P1", "role": "assistant", "model": "model-9b", "agent_type": "plain"},
         {"player": "P0", "role": "chef", "model": "model-7b", "agent_type": "mirror"},
     ]

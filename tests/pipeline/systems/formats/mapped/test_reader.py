@@ -901,3 +901,44 @@ def test_each_side_may_have_its_own_numbered_turns(tmp_path: Path) -> None:
         [("user", "message", "To Ulm?"), ("agent", "message", "Yes.")],
         [("user", "message", "To Ulm?"), ("agent", "message", "No."), ("user", "message", "Why?")],
     ]
+
+
+def test_a_record_without_sides_is_told_and_not_read_twice(tmp_path: Path) -> None:
+    talk = [{"role": "user", "content": "To Ulm?"}]
+    rows = [{"id": 1, "talk_a": talk, "talk_b": talk}, {"id": 2, "talk": talk}, {"id": 3, "talk_a": talk}]
+    path = write_lines(tmp_path / "sides.jsonl", *rows)
+    layout = (
+        '[input]\nsides = ["a", "b"]\n[trajectory]\nnative_id = ["id", "side"]\n[messages]\nat = "talk"\n'
+    )
+    talks, wrong = read("mapped", path, map=layout)
+    assert [talk.native_id for talk in talks] == ["1/a", "1/b"]
+    assert [(one.line, one.reason) for one in wrong] == [
+        (line, "input.sides: no fields differ only in that they end in a or b") for line in (2, 3)
+    ]
+
+
+CUT = '[event]\nrole = "text[].who"\ntext = "text[].text"\n[roles]\n"*" = "human"\n[turns]\nat = "text"\n'
+
+
+def test_a_pattern_that_fits_nowhere_is_told(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "talks.jsonl", {"text": "Ada: hi"}, {"text": ["Ada: hi", "Cy: yo"]})
+    talks, wrong = read("mapped", path, map=f"{CUT}pattern = '^(?P<who>Ben): '\n")
+    assert [len(talk.events) for talk in talks] == [1, 2]
+    reason = "text: turns.pattern fits nowhere in it, so that all of it is said by 'environment'"
+    assert [(one.line, one.reason) for one in wrong] == [(1, reason), (2, reason)]
+    assert read("mapped", path, map=f"{CUT}pattern = '^(?P<who>Ada): '\n")[1] == []
+
+
+def test_lines_behind_the_group_text_of_a_turn_are_told(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "talks.jsonl", {"text": "Ada: hi\nthere\n\nBen: yo\n"})
+    (talk,), (wrong,) = read("mapped", path, map=f"{CUT}pattern = '^(?P<who>\\w+): (?P<text>.*)$'\n")
+    assert [event.text for event in talk.events] == ["hi", "yo"]
+    assert wrong.reason.startswith("text: turns.pattern: 'there' stands behind the group `text` of its turn")
+    (talk,), () = read("mapped", path, map=f"{CUT}pattern = '^(?P<who>\\w+): '\n")
+    assert [event.text for event in talk.events] == ["hi\nthere", "yo"]
+
+
+def test_of_a_list_of_texts_the_group_text_and_what_follows_are_read(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "talks.jsonl", {"text": ["Ada: hi\nthere", "Ben: yo"]})
+    talk = one("mapped", path, map=f"{CUT}pattern = '^(?P<who>\\w+): (?P<text>.*)'\n")
+    assert [event.text for event in talk.events] == ["hi\nthere", "yo"]
