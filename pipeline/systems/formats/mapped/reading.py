@@ -39,7 +39,7 @@ HEAD = ("condition", "task", "instance", "agent", "agent_model", "setting")
 
 
 PLACES = ("$file", "$folder", "$folder2", "$folder3")
-"""In `native_id`, the name of the file, of its folder, of the folder around that ..."""
+"""In place of a record's path, the name of the file, of its folder, of the folder around that ..."""
 _PARAMETER = re.compile(r"<parameter=([^>\s]+)>\n?([\s\S]*?)\n?</parameter>")
 RECORD = "\0record"
 """The key at which an event in a list has what paths beside the list lead to in its record."""
@@ -123,17 +123,21 @@ class MappedSessions:
         self.arguments = [(path.rpartition(".")[2].strip("[]"), at(path)) for path in paths]
         self.roles = mapping.role_table
         native_id = mapping.trajectory.native_id
-        self.id_getters = [_file_name_getter(path, source) or getter(path) for path in as_list(native_id)]
+
+        def at_record(path: str | None) -> Getter:
+            return _file_name_getter(path, source) or getter(path)
+
+        self.id_getters = [at_record(path) for path in as_list(native_id)]
         self.strip = expression(mapping.names["strip"]) if "strip" in mapping.names else None
         self.action_patterns = [(rule, expression(rule.pattern)) for rule in mapping.actions]
         self.heads = {
-            name: getter(getattr(mapping.trajectory, name)) for name in (*HEAD, "hidden", "request")
+            name: at_record(getattr(mapping.trajectory, name)) for name in (*HEAD, "hidden", "request")
         }
         self.overrides = {name: getattr(options, name, None) for name in HEAD}
         """Fields of the head that the command line sets for all sessions."""
-        self.tags = {name: getter(path) for name, path in mapping.tags.items()}
+        self.tags = {name: at_record(path) for name, path in mapping.tags.items()}
         self.outcomes = {
-            name: _number_getter(getter(path), mapping.values.get(name, {}))
+            name: _number_getter(at_record(path), mapping.values.get(name, {}))
             for name, path in mapping.outcomes.items()
         }
         self.scores = _scores_getter(mapping)
@@ -179,14 +183,15 @@ class MappedSessions:
         rest = iter(records)
         first = dict(next(rest))
         fields = self.mapping.trajectory.model_dump(exclude_none=True).values()
-        paths = [one for path in fields for one in as_list(path) if one not in PLACES]
-        missing = [(path, getter(path)) for path in (*paths, *self.mapping.tags.values())]
+        paths = [*itertools.chain(*map(as_list, fields)), *self.mapping.tags.values()]
+        missing = [(path, getter(path)) for path in paths if path not in PLACES]
         missing = [(path, at) for path, at in missing if at(first) is None]
         return _with_later_values(first, missing, rest)
 
     def tail(self, records: Iterable[dict[str, Any]], head: dict[str, Any] | None = None) -> dict[str, Any]:
         """The session's `head` with the last value that its records have for each outcome."""
-        missing = [(path, getter(path)) for path in self.mapping.outcomes.values()]
+        paths = self.mapping.outcomes.values()
+        missing = [(path, getter(path)) for path in paths if path not in PLACES]
         return _with_later_values(head or {}, missing, reversed(list(records))) if missing else head or {}
 
     def read_batch(self, events: Sequence[dict[str, Any]]) -> EventBatch:
@@ -385,7 +390,7 @@ def _object(text: str) -> dict[str, JsonValue] | None:
     return value if isinstance(value, dict) else None
 
 
-def _file_name_getter(path: str, source: str) -> Getter | None:
+def _file_name_getter(path: str | None, source: str) -> Getter | None:
     """A getter of the file's name, or of a folder's that it is in; None where `path` is a field's."""
     if path not in PLACES:
         return None

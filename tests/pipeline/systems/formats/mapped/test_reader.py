@@ -942,3 +942,17 @@ def test_of_a_list_of_texts_the_group_text_and_what_follows_are_read(tmp_path: P
     path = write_lines(tmp_path / "talks.jsonl", {"text": ["Ada: hi\nthere", "Ben: yo"]})
     talk = one("mapped", path, map=f"{CUT}pattern = '^(?P<who>\\w+): (?P<text>.*)'\n")
     assert [event.text for event in talk.events] == ["hi\nthere", "yo"]
+
+
+@pytest.mark.parametrize("lists", [True, False])
+def test_the_arm_a_tag_and_an_outcome_may_be_names_of_folders(tmp_path: Path, lists: bool) -> None:
+    folder = tmp_path / "helpful" / "passed"
+    folder.mkdir(parents=True)
+    turns = [{"role": "user", "text": "To Ulm?"}, {"role": "agent", "text": "Yes."}]
+    path = write_lines(folder / "s1.jsonl", *([{"log": turns}] if lists else turns))
+    inside = "log[]." if lists else ""
+    layout = '[trajectory]\ncondition = "$folder2"\ntask = "$file"\n[tags]\nplace = "$folder"\n[outcomes]\n'
+    layout += 'success = "$folder"\n[values.success]\npassed = 1\n[event]\n'
+    talk = one("mapped", path, map=f'{layout}role = "{inside}role"\ntext = "{inside}text"\n')
+    assert (talk.condition, talk.task, talk.tags) == ("helpful", "s1", {"place": "passed"})
+    assert [(outcome.name, outcome.value) for outcome in talk.outcomes] == [("success", 1.0)]
