@@ -77,7 +77,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 
 def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
     order = _order(path, log)
-    folder, arm = _folders(path, order)
+    condition, folder = _folders(path, order)
     models = _models(path, order, folder, log)
     events, states = _events(log, order)
     first = min(log.turns, key=lambda turn: turn.timestep, default=None)
@@ -88,7 +88,7 @@ def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
         source=str(path),
         system=SYSTEM,
         setting=options.setting or ("real" if HUMAN in models else None),
-        condition=options.condition or arm or folder,
+        condition=options.condition or condition,
         task=order,
         instance=order,
         agent=options.agent or log.scaffolding,
@@ -113,20 +113,22 @@ def _order(path: Path, log: Log) -> str | None:
 
 
 def _folders(path: Path, order: str | None) -> tuple[str | None, str | None]:
-    """The folder above the order's (right below `src/data` the one or two folders there, since a model's name
-    may hold a slash), and that of an arm, where the order's has one for each."""
+    """What the folders say of the condition and of the model: both are the folder above the order's (right
+    below `src/data` the one or two folders there, since a model's name may hold a slash). Where the order's
+    folder has one for each arm, that is the condition, and only below `src/data` it is sure that the model's
+    is above."""
     above = list(folder_of(path.resolve()).parts[1:])
-    arm = None
     while above and _RUN.fullmatch(above[-1]):
         above.pop()
-    if len(above) > 1 and order == above[-2] != above[-1]:
-        arm = above.pop()
+    arm = above.pop() if len(above) > 1 and order == above[-2] != above[-1] else None
     if above and above[-1] == order:
         above.pop()
-    for place in range(len(above) - 2, 0, -1):
-        if above[place - 1 : place + 1] == ["src", "data"] and 1 < len(above) - place <= 3:
-            return "/".join(above[place + 1 :]), arm
-    return (above[-1] if above else None), arm
+    places = (n for n in range(len(above) - 2, 0, -1) if above[n - 1 : n + 1] == ["src", "data"])
+    named = next(("/".join(above[n + 1 :]) for n in places if len(above) - n <= 3), None)
+    if arm is not None:
+        return arm, arm if _player(arm) == HUMAN else named
+    folder = named or (above[-1] if above else None)
+    return folder, folder
 
 
 def _models(path: Path, order: str | None, folder: str | None, log: Log) -> tuple[str | None, str | None]:

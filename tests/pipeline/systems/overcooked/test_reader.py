@@ -391,13 +391,23 @@ def test_a_run_of_three_is_refused_whole_for_its_words_and_parties_would_be_lost
     assert bad.reason.endswith("content: the team has 3 agents, only teams of two can be read")
 
 
-def test_a_folder_of_an_arm_within_the_orders_is_the_condition_and_no_model(tmp_path: Path) -> None:
-    for place in ("src/data/model-7b/poached_pear/always", "runs/model-7b/poached_pear/always"):
-        folder = tmp_path / place
-        folder.mkdir(parents=True)
-        trajectory = read(changed(folder, lambda log: None))
-        assert (trajectory.condition, trajectory.agent_model) == ("always", "model-7b")
-        assert trajectory.id == read(GOOD).id
+@pytest.mark.parametrize(
+    ("place", "arm", "model"),
+    [
+        ("src/data/model-7b/poached_pear/always", "always", "model-7b"),
+        ("src/data/maker/model-7b/poached_pear/always", "always", "maker/model-7b"),
+        ("runs/poached_pear/always", "always", None),
+        ("src/data/poached_pear/human", "human", None),
+    ],
+)
+def test_a_folder_of_an_arm_within_the_orders_is_the_condition_and_no_model(
+    tmp_path: Path, place: str, arm: str, model: str | None
+) -> None:
+    (tmp_path / place).mkdir(parents=True)
+    trajectory = read(changed(tmp_path / place, lambda log: None))
+    assert (trajectory.condition, trajectory.agent_model) == (arm, model)
+    assert {p.kind for p in trajectory.team()} == {"human" if arm == "human" else "agent"}
+    assert trajectory.id == read(GOOD).id
 
 
 def test_what_the_log_says_of_its_players_comes_before_the_folder(tmp_path: Path) -> None:
