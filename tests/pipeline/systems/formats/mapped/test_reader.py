@@ -956,3 +956,15 @@ def test_the_arm_a_tag_and_an_outcome_may_be_names_of_folders(tmp_path: Path, li
     talk = one("mapped", path, map=f'{layout}role = "{inside}role"\ntext = "{inside}text"\n')
     assert (talk.condition, talk.task, talk.tags) == ("helpful", "s1", {"place": "passed"})
     assert [(outcome.name, outcome.value) for outcome in talk.outcomes] == [("success", 1.0)]
+
+
+@pytest.mark.parametrize(("table", "status"), [("", "failed"), ('"" = "succeeded"\n', "succeeded")])
+def test_an_empty_status_is_none_unless_the_table_has_it(tmp_path: Path, table: str, status: str) -> None:
+    record = {"log": [{"role": "agent", "do": "run", "how": "", "out": "exit code 1"}]}
+    layout = '[event]\nrole = "log[].role"\naction = "log[].do"\nstatus = "log[].how"\nresult = "log[].out"\n'
+    talk = one(
+        "mapped",
+        write_lines(tmp_path / "a.jsonl", record),
+        map=f'{layout}[statuses]\nok = "succeeded"\n{table}',
+    )
+    assert [event.status for event in talk.events] == [status]
