@@ -124,10 +124,10 @@ def _folders(path: Path, order: str | None) -> tuple[str | None, str | None]:
     if above and above[-1] == order:
         above.pop()
     places = (n for n in range(len(above) - 2, 0, -1) if above[n - 1 : n + 1] == ["src", "data"])
-    named = next(("/".join(above[n + 1 :]) for n in places if len(above) - n <= 3), None)
+    model = next(("/".join(above[n + 1 :]) for n in places if len(above) - n <= 3), None)
     if arm is not None:
-        return arm, arm if _player(arm) == HUMAN else named
-    folder = named or (above[-1] if above else None)
+        return arm, arm if _player(arm) == HUMAN else model
+    folder = model or (above[-1] if above else None)
     return folder, folder
 
 

@@ -174,9 +174,9 @@ def _sessions_of_record(
     if (
         cuts is not None
         and cuts.pattern is not None
-        and (unread := turns.unread_in(turns.decode_value(getter(at)(record)), cuts))
+        and (problem := turns.unread_in(turns.decode_value(getter(at)(record)), cuts))
     ):
-        yield Quarantined(source=sessions.source, line=number, reason=f"{at}: {unread}")
+        yield Quarantined(source=sessions.source, line=number, reason=f"{at}: {problem}")
     if beside := {key: record[key] for key in sessions.mapping.record_keys & record.keys()}:
         events = [{**event, RECORD: beside} if isinstance(event, dict) else event for event in events]
     items = list(enumerate(events))
