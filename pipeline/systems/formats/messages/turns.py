@@ -258,12 +258,17 @@ def turns_of_text(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
 
 def unread_in(value: Any, turns: Turns) -> str | None:
     """Why a text, or a list of texts, is not cut as its pattern means to; None where it is."""
-    texts = [one for one in value if isinstance(one, str)] if isinstance(value, list) else [value]
-    marks = [_marks(one, turns) for one in texts if isinstance(one, str)]
-    if not any(matches for _, matches in marks):
+    patterns = _patterns(turns)
+    if isinstance(value, str):
+        fits = not value.strip() or any(one.search(value) for one in patterns)
+    else:
+        fits = not is_texts(value) or any(one.match(text) for text in value for one in patterns)
+    if not fits:
         return f"turns.pattern fits nowhere in it, so that all of it is said by {turns.first!r}"
-    pattern, matches = marks[0]
-    if isinstance(value, list) or "text" not in pattern.groupindex:
+    if not isinstance(value, str) or not any("text" in one.groupindex for one in patterns):
+        return None
+    pattern, matches = _marks(value, turns)
+    if "text" not in pattern.groupindex:
         return None
     ends = [match.start() for match in matches[1:]] + [len(value)]
     # Where something closes the text, such as a fence, what follows is outside of it.
