@@ -101,6 +101,10 @@ class Log:
     score: float | None
     last_timestep: int | None
     """The last timestep, also where its turn could not be read."""
+    models: tuple[str | None, str | None] = (None, None)
+    """What the log itself says of the models that played, as versions of the system do."""
+    scaffolding: str | None = None
+    """What it says of the agents' kind."""
     bad: list[str] = dataclass_field(default_factory=list)
 
     @property
@@ -123,7 +127,28 @@ def parse(log: Json) -> Log:
     completions = tuple(_completions(field(log, "total_action_list", list), bad))
     orders = tuple(str(order) for order in field(log, "total_order_finished", list))
     steps = [turn.timestep for turn in turns] + _steps(log.get("total_timestamp"))
-    return Log(turns, completions, orders, _score(log.get("total_score")), max(steps, default=None), bad)
+    players = _players(content)
+    models = [_text(player.get("model")) for player in players]
+    kinds = dict.fromkeys(kind for player in players if (kind := _text(player.get("agent_type"))))
+    return Log(
+        turns, completions, orders, _score(log.get("total_score")), max(steps, default=None),
+        models=(models[0], models[1]), scaffolding=", ".join(kinds) or None, bad=bad,
+    )  # fmt: skip
+
+
+def _players(content: Iterable[JsonValue]) -> tuple[Json, Json]:
+    """What the first turn with `agent_models` says of the chef and of the assistant; empty where none has."""
+    for turn in content:
+        models = turn.get("agent_models") if isinstance(turn, dict) else None
+        if isinstance(models, list):
+            players = [player for player in models if isinstance(player, dict)]
+            roles = {str(player.get("role")).casefold(): player for player in players}
+            return roles.get("chef", {}), roles.get("assistant", {})
+    return {}, {}
+
+
+def _text(value: JsonValue) -> str | None:
+    return value if isinstance(value, str) and value else None
 
 
 def _team_size(content: Iterable[JsonValue]) -> int:

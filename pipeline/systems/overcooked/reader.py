@@ -8,7 +8,8 @@ last event; a prompt is a state that only its agent sees.
 
 Identity: of the file's name (the experiment's time and order) and of what was shown and said in the
 first timestep, which later ones leave as it is. The condition is the model's folder, or what a folder of
-one run lies in. Where two models (or a person and one) play, the file's name says who is who.
+one run lies in, or that of an arm within the order's. Where two models (or a person and one) play, the log or
+else the file's name says who is who.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ LOOK = 64 * 1024
 MAX_ERROR = 500
 """Characters; a format error quotes the whole prompt."""
 _TIME = r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_"
-_NAME = re.compile(rf"experiment_{_TIME}(.+)")
+_NAME = re.compile(rf"experiment_{_TIME}(.*)")
 _RUN = re.compile(rf"{_TIME}.+")
 """A folder that holds one run, and says nothing of its model."""
 _SEATS = re.compile(r"chef_(.+)_assistant_(.+)")
@@ -76,8 +77,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 
 def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
     order = _order(path, log)
-    condition = _condition(path, order)
-    models = _models(path, order, condition)
+    condition, folder = _folders(path, order)
+    models = _models(path, order, folder, log)
     events, states = _events(log, order)
     first = min(log.turns, key=lambda turn: turn.timestep, default=None)
     opening = first and (first.map, [(e.speaker, e.say, e.plan or "") for e in first.entries])
@@ -90,7 +91,7 @@ def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
         condition=options.condition or condition,
         task=order,
         instance=order,
-        agent=options.agent,
+        agent=options.agent or log.scaffolding,
         agent_model=next((model for model in models if model not in (None, HUMAN)), None),
         tags=options.tags,
         participants=_participants(models),
@@ -101,34 +102,44 @@ def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
 
 
 def _order(path: Path, log: Log) -> str | None:
-    orders = [order for turn in log.turns for order in turn.orders] or list(log.finished_orders)
+    """The order that was served first, since the run ends with it, or else the first that was listed."""
+    orders = [*log.finished_orders, *(order for turn in log.turns for order in turn.orders)]
     if orders:
         return orders[0]
     name, folder = _NAME.fullmatch(path.stem), folder_of(path.resolve()).name
     if name and _SEATS.fullmatch(name[1]):
         return folder if name[1].endswith(f"_{folder}") else None
-    return name and name[1]
+    return name and (name[1] or None)
 
 
-def _condition(path: Path, order: str | None) -> str | None:
-    """The folder above the order's; right below `src/data` the one or two folders there, since a model's name
-    may hold a slash."""
+def _folders(path: Path, order: str | None) -> tuple[str | None, str | None]:
+    """What the folders say of the condition and of the model: both are the folder above the order's (right
+    below `src/data` the one or two folders there, since a model's name may hold a slash). Where the order's
+    folder has one for each arm, that is the condition, and only below `src/data` it is sure that the model's
+    is above."""
     above = list(folder_of(path.resolve()).parts[1:])
-    if above and (above[-1] == order or _RUN.fullmatch(above[-1])):
+    while above and _RUN.fullmatch(above[-1]):
         above.pop()
-    for place in range(len(above) - 2, 0, -1):
-        if above[place - 1 : place + 1] == ["src", "data"] and 1 < len(above) - place <= 3:
-            return "/".join(above[place + 1 :])
-    return above[-1] if above else None
+    arm = above.pop() if len(above) > 1 and order == above[-2] != above[-1] else None
+    if above and above[-1] == order:
+        above.pop()
+    places = (n for n in range(len(above) - 2, 0, -1) if above[n - 1 : n + 1] == ["src", "data"])
+    model = next(("/".join(above[n + 1 :]) for n in places if len(above) - n <= 3), None)
+    if arm is not None:
+        return arm, arm if _player(arm) == HUMAN else model
+    folder = model or (above[-1] if above else None)
+    return folder, folder
 
 
-def _models(path: Path, order: str | None, condition: str | None) -> tuple[str | None, str | None]:
+def _models(path: Path, order: str | None, folder: str | None, log: Log) -> tuple[str | None, str | None]:
     """The model of the chef and of the assistant, HUMAN where a person plays, None where nothing says."""
+    if any(log.models):
+        return _player(log.models[0]), _player(log.models[1])
     name = _NAME.fullmatch(path.stem)
     seats = _SEATS.fullmatch(name[1].removesuffix(f"_{order}")) if name else None
     if seats:
         return _player(seats[1]), _player(seats[2])
-    model = _player(condition)
+    model = _player(folder)
     # The folder around folders of single runs, or around files of names that the system does not write, may
     # have any name; only `human` tells who played.
     is_named_by_model = name is not None and not _RUN.fullmatch(folder_of(path.resolve()).name)

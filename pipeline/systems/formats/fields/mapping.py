@@ -401,7 +401,9 @@ class Mapping(Model):
         if self.trajectory.request and (not has_fields or self.events_at is None):
             raise ValueError("trajectory.request: only if one record holds a list of events")
         if self.turns is not None and self.turns.at != self.events_at:
-            raise ValueError(f"turns.at: events are in {self.events_at!r}, got {self.turns.at!r}")
+            place = "no list" if self.events_at is None else repr(self.events_at)
+            paths = f"paths to them begin with '{self.turns.at}[].'"
+            raise ValueError(f"turns.at: events are in {place}, got {self.turns.at!r}, where {paths}")
 
     def _patterns(self) -> Iterator[str]:
         yield from self.names.values()

@@ -142,8 +142,15 @@ def records(
             yield number, value
             continue
         whole = gather_turns(value, layout.numbered) if layout.numbered else value
-        sides = split_sides(whole, layout.sides, number or place) if layout.sides else [whole]
+        sides = list(split_sides(whole, layout.sides, number or place)) if layout.sides else [whole]
+        if not sides:
+            reason = (
+                f"input.sides: no fields differ only in that they end in {' or '.join(layout.sides or ())}"
+            )
+            yield number, Quarantined(source=str(path), line=number, reason=reason)
         for side in sides:
+            # What is numbered may also be a side's: `message_1_a`, `message_2_a`.
+            side = gather_turns(side, layout.numbered) if layout.numbered and layout.sides else side
             if not layout.rounds:
                 yield number, side
             for role, turn in _turns_of_round(side, layout.rounds, number or place):

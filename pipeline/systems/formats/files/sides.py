@@ -41,11 +41,11 @@ def sides_in(records: Sequence[Record]) -> list[str] | None:
 
 
 def split_sides(record: Record, sides: Sequence[str], number: int | None) -> Iterator[Record]:
-    """A record for each side."""
+    """A record for each side; none of a record that has no sides."""
     stems = _stems(record, sides)
     own = {f"{stem}{side}" for stem in stems for side in sides}
     rest = {key: value for key, value in record.items() if key not in own}
-    for side in sides:
+    for side in sides if stems else ():
         fields = {stem.rstrip("_-. ") or side: record[f"{stem}{side}"] for stem in stems}
         session = {**rest, **fields, "side": side, "record": number}
         yield {**session, "won": won} if (won := _has_won(record, side, sides)) is not None else session

@@ -127,11 +127,26 @@ def growing_sessions(
 ) -> Iterator[tuple[int | None, dict[str, Any], list[Place]]]:
     """(number of the first record, head, messages) of each session of the records' calls that continue each
     other; the outcomes in the head and the messages are the last call's."""
-    pairs = (([item for _, item in many], [item for _, item in reply]) for many, reply in calls)
-    for one in growing.sessions_of(pairs):
-        head = sessions.tail([records[one.last][1]], sessions.head([records[one.first][1]]))
-        many, reply = calls[one.last]
-        yield records[one.first][0], head, many + reply
+    for places in _places_by_session([record for _, record in records], sessions):
+        some = (calls[place] for place in places)
+        pairs = (([item for _, item in many], [item for _, item in reply]) for many, reply in some)
+        for one in growing.sessions_of(pairs):
+            first, last = records[places[one.first]], places[one.last]
+            head = sessions.tail([records[last][1]], sessions.head([first[1]]))
+            many, reply = calls[last]
+            yield first[0], head, many + reply
+
+
+def _places_by_session(records: list[dict[str, Any]], sessions: MappedSessions) -> list[list[int]]:
+    """The places of the records that may continue each other: those of one `native_id`, or all where no two
+    records share one, since it then names calls and not sessions."""
+    names = [sessions.native_id(record) for record in records]
+    if len(set(names)) == len(names):
+        return [list(range(len(names)))]
+    groups: dict[str | None, list[int]] = {}
+    for place, name in enumerate(names):
+        groups.setdefault(name, []).append(place)
+    return list(groups.values())
 
 
 def call(record: dict[str, Any], sessions: MappedSessions) -> ModelCall:

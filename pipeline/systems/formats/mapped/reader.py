@@ -38,6 +38,7 @@ from ...base import (
     quarantine_failure,
 )
 from ..fields.mapping import Input, parse
+from ..fields.paths import getter
 from ..fields.values import describe
 from ..files import inputs, interleaved
 from ..files.event_files import event_files
@@ -169,6 +170,13 @@ def _sessions_of_record(
         reason = f"{at}: expected a list of events, got {describe(events)}"
         yield Quarantined(source=sessions.source, line=number, reason=reason)
         return
+    cuts = sessions.mapping.turns
+    if (
+        cuts is not None
+        and cuts.pattern is not None
+        and (problem := turns.unread_in(turns.decode_value(getter(at)(record)), cuts))
+    ):
+        yield Quarantined(source=sessions.source, line=number, reason=f"{at}: {problem}")
     if beside := {key: record[key] for key in sessions.mapping.record_keys & record.keys()}:
         events = [{**event, RECORD: beside} if isinstance(event, dict) else event for event in events]
     items = list(enumerate(events))

@@ -31,6 +31,7 @@ from ..fields.paths import (
 )
 from ..fields.rules import rules
 from ..fields.values import expect_text, is_name, iso_of, seconds_of
+from ..files.inputs import SAID
 from ..files.tables import plain_value
 from ..messages.turns import Place
 
@@ -38,7 +39,7 @@ HEAD = ("condition", "task", "instance", "agent", "agent_model", "setting")
 
 
 PLACES = ("$file", "$folder", "$folder2", "$folder3")
-"""In `native_id`, the name of the file, of its folder, of the folder around that ..."""
+"""In place of a record's path, the name of the file, of its folder, of the folder around that ..."""
 _PARAMETER = re.compile(r"<parameter=([^>\s]+)>\n?([\s\S]*?)\n?</parameter>")
 RECORD = "\0record"
 """The key at which an event in a list has what paths beside the list lead to in its record."""
@@ -116,23 +117,27 @@ class MappedSessions:
         self.has_implied_actions = bool(event.command or mapping.actions)
         self.result, self.command = at(event.result), at(event.command)
         self.error = at(event.error)
-        self.seq = _integer_getter(at(event.seq)) if event.seq else None
+        self.seq = _in_rounds(_integer_getter(at(event.seq)), mapping) if event.seq else None
         self.id = at(event.id) if event.id else None
         paths = [event.arguments] if isinstance(event.arguments, str) else event.arguments or []
         self.arguments = [(path.rpartition(".")[2].strip("[]"), at(path)) for path in paths]
         self.roles = mapping.role_table
         native_id = mapping.trajectory.native_id
-        self.id_getters = [_file_name_getter(path, source) or getter(path) for path in as_list(native_id)]
+
+        def at_record(path: str | None) -> Getter:
+            return _file_name_getter(path, source) or getter(path)
+
+        self.id_getters = [at_record(path) for path in as_list(native_id)]
         self.strip = expression(mapping.names["strip"]) if "strip" in mapping.names else None
         self.action_patterns = [(rule, expression(rule.pattern)) for rule in mapping.actions]
         self.heads = {
-            name: getter(getattr(mapping.trajectory, name)) for name in (*HEAD, "hidden", "request")
+            name: at_record(getattr(mapping.trajectory, name)) for name in (*HEAD, "hidden", "request")
         }
         self.overrides = {name: getattr(options, name, None) for name in HEAD}
         """Fields of the head that the command line sets for all sessions."""
-        self.tags = {name: getter(path) for name, path in mapping.tags.items()}
+        self.tags = {name: at_record(path) for name, path in mapping.tags.items()}
         self.outcomes = {
-            name: _number_getter(getter(path), mapping.values.get(name, {}))
+            name: _number_getter(at_record(path), mapping.values.get(name, {}))
             for name, path in mapping.outcomes.items()
         }
         self.scores = _scores_getter(mapping)
@@ -178,14 +183,15 @@ class MappedSessions:
         rest = iter(records)
         first = dict(next(rest))
         fields = self.mapping.trajectory.model_dump(exclude_none=True).values()
-        paths = [one for path in fields for one in as_list(path) if one not in PLACES]
-        missing = [(path, getter(path)) for path in (*paths, *self.mapping.tags.values())]
+        paths = [*itertools.chain(*map(as_list, fields)), *self.mapping.tags.values()]
+        missing = [(path, getter(path)) for path in paths if path not in PLACES]
         missing = [(path, at) for path, at in missing if at(first) is None]
         return _with_later_values(first, missing, rest)
 
     def tail(self, records: Iterable[dict[str, Any]], head: dict[str, Any] | None = None) -> dict[str, Any]:
         """The session's `head` with the last value that its records have for each outcome."""
-        missing = [(path, getter(path)) for path in self.mapping.outcomes.values()]
+        paths = self.mapping.outcomes.values()
+        missing = [(path, getter(path)) for path in paths if path not in PLACES]
         return _with_later_values(head or {}, missing, reversed(list(records))) if missing else head or {}
 
     def read_batch(self, events: Sequence[dict[str, Any]]) -> EventBatch:
@@ -235,6 +241,8 @@ class MappedSessions:
 
     def _make_traits(self, values: tuple[Any, ...]) -> Traits:
         action, status, *ruling = values
+        if status == "" and status not in self.mapping.statuses:
+            status = None  # a table's empty cell
         at = dict(zip(self.rule_paths, ruling, strict=True)).__getitem__
         if not self._takes(at):
             return Traits(is_taken=False)
@@ -384,7 +392,7 @@ def _object(text: str) -> dict[str, JsonValue] | None:
     return value if isinstance(value, dict) else None
 
 
-def _file_name_getter(path: str, source: str) -> Getter | None:
+def _file_name_getter(path: str | None, source: str) -> Getter | None:
     """A getter of the file's name, or of a folder's that it is in; None where `path` is a field's."""
     if path not in PLACES:
         return None
@@ -449,6 +457,20 @@ def _integer_getter(at: Getter) -> Getter:
             with suppress(ValueError):
                 return expect(value, int, "seq")
         return value
+
+    return get_integer
+
+
+def _in_rounds(seq: Getter, mapping: Mapping) -> Getter:
+    """A getter of numbers that also tells apart those who speak in a round, which has one number for all."""
+    roles = list(mapping.input.rounds or (mapping.turns.fields if mapping.turns else ()))
+    if not roles:
+        return seq
+    role = getter(f"{SAID}.role" if mapping.input.rounds else "role")
+
+    def get_integer(event: Any) -> Any:
+        number = seq(event)
+        return number * len(roles) + roles.index(role(event)) if type(number) is int else number
 
     return get_integer
 

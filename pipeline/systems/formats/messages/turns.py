@@ -87,7 +87,8 @@ def turns_of_texts(texts: list[str], turns: Turns) -> Iterator[dict[str, Any]]:
         if match is not None:
             groups = _groups(match, turns)
         body = text.strip() if match is None else _without_end_tag(match[0], text[match.end() :].strip())
-        yield {**groups, "text": body}
+        own = (match.groupdict().get("text") if match else None) or ""
+        yield {**groups, "text": "\n".join(part for part in (own, body) if part)}
 
 
 def oldest_first(many: list[Place], seconds: Callable[[dict[str, Any]], float | None]) -> list[Place]:
@@ -233,9 +234,7 @@ _VOICE = re.compile(r"(?:</v>)?\s*<v(?:\.[\w.]+)*[ \t]+([^<>\n]+)>")
 def turns_of_text(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
     """The turns of a text: the groups of the mark that begins each, and what follows as `text`. What stands
     before the first mark is a turn of `turns.first`."""
-    patterns = _patterns(turns)
-    fitting = [(pattern, pattern.matches(text)) for pattern in patterns]
-    pattern, matches = next((one for one in fitting if len(one[1]) >= TWICE), fitting[0])
+    pattern, matches = _marks(text, turns)
     before = text[: matches[0].start()] if matches else text
     captions = bool(matches) and _CUE.search(matches[0][0]) is not None
     if captions:
@@ -255,6 +254,37 @@ def turns_of_text(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
         yield {**groups, "text": match["text"] if "text" in pattern.groupindex else voices[0]}
         for name, words in zip(voices[1::2], voices[2::2], strict=True):
             yield {**groups, SPEAKER: name.strip(), "text": words.strip()}
+
+
+def unread_in(value: Any, turns: Turns) -> str | None:
+    """Why a text, or a list of texts, is not cut as its pattern means to; None where it is."""
+    patterns = _patterns(turns)
+    if isinstance(value, str):
+        fits = not value.strip() or any(one.search(value) for one in patterns)
+    else:
+        fits = not is_texts(value) or any(one.match(text) for text in value for one in patterns)
+    if not fits:
+        return f"turns.pattern fits nowhere in it, so that all of it is said by {turns.first!r}"
+    if not isinstance(value, str) or not any("text" in one.groupindex for one in patterns):
+        return None
+    pattern, matches = _marks(value, turns)
+    if "text" not in pattern.groupindex:
+        return None
+    ends = [match.start() for match in matches[1:]] + [len(value)]
+    # Where something closes the text, such as a fence, what follows is outside of it.
+    pairs = [(m.end(), end) for m, end in zip(matches, ends, strict=True) if m.end("text") == m.end()]
+    between = (value[start:end].strip() for start, end in pairs)
+    words = next(filter(None, between), None)
+    return words and (
+        f"turns.pattern: {words[:40]!r} stands behind the group `text` of its turn and is not read; "
+        "without that group all up to the next turn is its text"
+    )
+
+
+def _marks(text: str, turns: Turns) -> tuple[Expression, list[re.Match[str]]]:
+    """The pattern that cuts a text, and where it fits."""
+    fitting = [(pattern, pattern.matches(text)) for pattern in _patterns(turns)]
+    return next((one for one in fitting if len(one[1]) >= TWICE), fitting[0])
 
 
 def _caption_text(text: str) -> str:

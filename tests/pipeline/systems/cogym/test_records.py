@@ -328,6 +328,7 @@ def test_a_copy_of_a_log_keeps_who_did_what_though_the_rest_was_left_out(
         (USER, "finish", None),
     ]
     assert {p.name for p in found.team()} == {AGENT, USER}
+    assert found.agent == AGENT
 
 
 def test_of_what_is_told_to_be_no_message_only_what_did_not_fail_is_one(tmp_path: Path) -> None:

@@ -389,3 +389,64 @@ def test_a_run_of_three_is_refused_whole_for_its_words_and_parties_would_be_lost
     (bad,) = reader.read(changed(tmp_path, join), ReadOptions())
     assert isinstance(bad, Quarantined)
     assert bad.reason.endswith("content: the team has 3 agents, only teams of two can be read")
+
+
+@pytest.mark.parametrize(
+    ("place", "arm", "model"),
+    [
+        ("src/data/model-7b/poached_pear/always", "always", "model-7b"),
+        ("src/data/maker/model-7b/poached_pear/always", "always", "maker/model-7b"),
+        ("runs/poached_pear/always", "always", None),
+        ("src/data/poached_pear/human", "human", None),
+    ],
+)
+def test_a_folder_of_an_arm_within_the_orders_is_the_condition_and_no_model(
+    tmp_path: Path, place: str, arm: str, model: str | None
+) -> None:
+    (tmp_path / place).mkdir(parents=True)
+    trajectory = read(changed(tmp_path / place, lambda log: None))
+    assert (trajectory.condition, trajectory.agent_model) == (arm, model)
+    assert {p.kind for p in trajectory.team()} == {"human" if arm == "human" else "agent"}
+    assert trajectory.id == read(GOOD).id
+
+
+def test_what_the_log_says_of_its_players_comes_before_the_folder(tmp_path: Path) -> None:
+    players: list[dict[str, Any]] = [
+        {"player": "P1", "role": "assistant", "model": "model-9b", "agent_type": "plain"},
+        {"player": "P0", "role": "chef", "model": "model-7b", "agent_type": "mirror"},
+    ]
+
+    def name_players(log: Any) -> None:
+        for turn in log["content"]:
+            turn["agent_models"] = players
+
+    folder = tmp_path / "mirror_model-7b__plain_model-9b" / "poached_pear"
+    folder.mkdir(parents=True)
+    trajectory = read(changed(folder, name_players))
+    assert [p.model for p in trajectory.team()] == ["model-7b", "model-9b"]
+    assert (trajectory.agent_model, trajectory.agent) == ("model-7b", "mirror, plain")
+    assert trajectory.condition == "mirror_model-7b__plain_model-9b"
+    players[0]["model"] = "human"
+    kinds = [p.kind for p in read(changed(folder, name_players)).team()]
+    assert kinds == ["agent", "human"]
+    players[:] = [{"model": 7}]
+    assert read(changed(folder, name_players)).agent_model == folder.parent.name
+
+
+def test_of_several_orders_the_one_that_was_served_is_the_task(tmp_path: Path) -> None:
+    def add_an_order(log: Any) -> None:
+        for turn in log["content"]:
+            turn["order_list"] = ["baked_plum", "poached_pear"]
+
+    trajectory = read(changed(tmp_path, add_an_order))
+    assert trajectory.task == "poached_pear"
+    assert trajectory.id == read(GOOD).id
+
+
+def test_a_file_without_an_order_in_its_name_lies_in_its_models_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "src" / "data" / "model-7b"
+    folder.mkdir(parents=True)
+    path = changed(folder, lambda log: None).rename(folder / "experiment_2026-01-12_10-00-00_.json")
+    assert read(path).agent_model == "model-7b"
+    untold = changed(folder, lambda log: log.update(content=[], total_order_finished=[]))
+    assert read(untold.rename(path)).task is None

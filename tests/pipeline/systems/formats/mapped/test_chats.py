@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.pipeline.systems.formats.draft.test_drafting import read_by_draft
-from tests.pipeline.systems.formats.logs import outline
+from tests.pipeline.systems.formats.logs import one, outline, read, write_lines
 from tests.pipeline.systems.formats.shapes import as_json, as_lines, sentence
 
 
@@ -138,3 +138,30 @@ def test_artifacts_beside_messages_of_another_protocol_are_not_the_agents_words(
     rows = [{"id": n, "messages": messages, "artifacts": [slides]} for n in range(2)]
     for run in read_by_draft(as_json(tmp_path / "a.json", rows)):
         assert [event.text for event in run.events] == [sentence(0), sentence(1)]
+
+
+CALLS = '[trajectory]\nnative_id = "id"\n[messages]\nat = "in"\nreply = "out"\ngrowing = true\n'
+
+
+def test_calls_of_another_session_continue_none_though_they_begin_alike(tmp_path: Path) -> None:
+    hello, more = {"role": "user", "content": "Hello"}, {"role": "user", "content": "To Ulm?"}
+    calls = [
+        {"id": "a", "in": [hello], "out": "Hi!"},
+        {"id": "b", "in": [hello], "out": "Hi!"},
+        {"id": "b", "in": [hello, {"role": "assistant", "content": "Hi!"}, more], "out": "Yes."},
+    ]
+    path = write_lines(tmp_path / "calls.jsonl", *calls)
+    talks, wrong = read("mapped", path, map=CALLS)
+    assert not wrong
+    assert [(talk.native_id, [event.text for event in talk.events]) for talk in talks] == [
+        ("a", ["Hello", "Hi!"]),
+        ("b", ["Hello", "Hi!", "To Ulm?", "Yes."]),
+    ]
+
+
+def test_calls_continue_each_other_where_each_has_an_id_of_its_own(tmp_path: Path) -> None:
+    hello = {"role": "user", "content": "Hello"}
+    longer = [hello, {"role": "assistant", "content": "Hi!"}, {"role": "user", "content": "To Ulm?"}]
+    calls = [{"id": "c1", "in": [hello], "out": "Hi!"}, {"id": "c2", "in": longer, "out": "Yes."}]
+    talk = one("mapped", write_lines(tmp_path / "calls.jsonl", *calls), map=CALLS)
+    assert [event.text for event in talk.events] == ["Hello", "Hi!", "To Ulm?", "Yes."]

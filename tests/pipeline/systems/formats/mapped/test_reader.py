@@ -858,3 +858,113 @@ def test_a_value_that_is_no_list_of_messages_costs_its_own_call_alone(tmp_path: 
     found, wrong = read("mapped", write_lines(tmp_path / "a.jsonl", *calls), map=way)
     assert [event.text for session in found for event in session.events] == ["Go."]
     assert wrong[0].reason == "log[0]: message: expected an object, got a whole number"
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        '[input]\nrounds = {user = "question", assistant = "answer"}\n'
+        '[event]\nrole = "said.role"\ntext = "said.text"\nseq = "n"\n',
+        '[input]\nrounds = {user = "question", assistant = "answer"}\n'
+        '[event]\nrole = "said.role"\ntext = "said.text"\nid = "said.id"\nseq = "n"\n',
+    ],
+)
+def test_a_number_of_a_round_orders_all_who_speak_in_it(tmp_path: Path, layout: str) -> None:
+    rows = [
+        {"s": "a", "n": 2, "question": "By when?", "answer": "At noon."},
+        {"s": "a", "n": 1, "question": "To Ulm?", "answer": "Yes."},
+    ]
+    path = write_lines(tmp_path / "rounds.jsonl", *rows)
+    talk = one("mapped", path, map=f'[trajectory]\nnative_id = "s"\n{layout}')
+    assert [event.text for event in talk.events] == ["To Ulm?", "Yes.", "By when?", "At noon."]
+
+
+def test_a_number_in_a_list_of_rounds_orders_question_and_answer(tmp_path: Path) -> None:
+    rounds = [{"n": n, "q": f"Question {n}", "a": f"Answer {n}"} for n in (1, 0)]
+    path = write_lines(tmp_path / "rounds.jsonl", {"rounds": rounds})
+    layout = (
+        '[event]\nrole = "turns[].role"\ntext = "turns[].text"\nseq = "turns[].n"\n[turns]\nat = "turns"\n'
+    )
+    layout += '[turns.fields]\nuser = "rounds[].q"\nassistant = "rounds[].a"\n'
+    talk = one("mapped", path, map=layout)
+    assert [event.text for event in talk.events] == ["Question 0", "Answer 0", "Question 1", "Answer 1"]
+
+
+def test_each_side_may_have_its_own_numbered_turns(tmp_path: Path) -> None:
+    record = {"id": 1, "m1_a": "To Ulm?", "m2_a": "Yes.", "m1_b": "To Ulm?", "m2_b": "No.", "m3_b": "Why?"}
+    path = write_lines(tmp_path / "sides.jsonl", record | {"m3_a": None})
+    layout = '[input]\nsides = ["a", "b"]\nnumbered = "m"\n[trajectory]\nnative_id = ["id", "side"]\n'
+    layout += '[constants]\nrole = ["user", "agent"]\n[event]\ntext = "m[].text"\n'
+    talks, wrong = read("mapped", path, map=layout)
+    assert not wrong
+    assert [outline(talk.events) for talk in talks] == [
+        [("user", "message", "To Ulm?"), ("agent", "message", "Yes.")],
+        [("user", "message", "To Ulm?"), ("agent", "message", "No."), ("user", "message", "Why?")],
+    ]
+
+
+def test_a_record_without_sides_is_told_and_not_read_twice(tmp_path: Path) -> None:
+    talk = [{"role": "user", "content": "To Ulm?"}]
+    rows = [{"id": 1, "talk_a": talk, "talk_b": talk}, {"id": 2, "talk": talk}, {"id": 3, "talk_a": talk}]
+    path = write_lines(tmp_path / "sides.jsonl", *rows)
+    layout = (
+        '[input]\nsides = ["a", "b"]\n[trajectory]\nnative_id = ["id", "side"]\n[messages]\nat = "talk"\n'
+    )
+    talks, wrong = read("mapped", path, map=layout)
+    assert [talk.native_id for talk in talks] == ["1/a", "1/b"]
+    assert [(one.line, one.reason) for one in wrong] == [
+        (line, "input.sides: no fields differ only in that they end in a or b") for line in (2, 3)
+    ]
+
+
+CUT = '[event]\nrole = "text[].who"\ntext = "text[].text"\n[roles]\n"*" = "human"\n[turns]\nat = "text"\n'
+
+
+def test_a_pattern_that_fits_nowhere_is_told(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "talks.jsonl", {"text": "Ada: hi"}, {"text": ["Ada: hi", "Cy: yo"]})
+    talks, wrong = read("mapped", path, map=f"{CUT}pattern = '^(?P<who>Ben): '\n")
+    assert [len(talk.events) for talk in talks] == [1, 2]
+    reason = "text: turns.pattern fits nowhere in it, so that all of it is said by 'environment'"
+    assert [(one.line, one.reason) for one in wrong] == [(1, reason), (2, reason)]
+    assert read("mapped", path, map=f"{CUT}pattern = '^(?P<who>Ada): '\n")[1] == []
+
+
+def test_lines_behind_the_group_text_of_a_turn_are_told(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "talks.jsonl", {"text": "Ada: hi\nthere\n\nBen: yo\n"})
+    (talk,), (wrong,) = read("mapped", path, map=f"{CUT}pattern = '^(?P<who>\\w+): (?P<text>.*)$'\n")
+    assert [event.text for event in talk.events] == ["hi", "yo"]
+    assert wrong.reason.startswith("text: turns.pattern: 'there' stands behind the group `text` of its turn")
+    (talk,), () = read("mapped", path, map=f"{CUT}pattern = '^(?P<who>\\w+): '\n")
+    assert [event.text for event in talk.events] == ["hi\nthere", "yo"]
+
+
+def test_of_a_list_of_texts_the_group_text_and_what_follows_are_read(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "talks.jsonl", {"text": ["Ada: hi\nthere", "Ben: yo"]})
+    talk = one("mapped", path, map=f"{CUT}pattern = '^(?P<who>\\w+): (?P<text>.*)'\n")
+    assert [event.text for event in talk.events] == ["hi\nthere", "yo"]
+
+
+@pytest.mark.parametrize("lists", [True, False])
+def test_the_arm_a_tag_and_an_outcome_may_be_names_of_folders(tmp_path: Path, lists: bool) -> None:
+    folder = tmp_path / "helpful" / "passed"
+    folder.mkdir(parents=True)
+    turns = [{"role": "user", "text": "To Ulm?"}, {"role": "agent", "text": "Yes."}]
+    path = write_lines(folder / "s1.jsonl", *([{"log": turns}] if lists else turns))
+    inside = "log[]." if lists else ""
+    layout = '[trajectory]\ncondition = "$folder2"\ntask = "$file"\n[tags]\nplace = "$folder"\n[outcomes]\n'
+    layout += 'success = "$folder"\n[values.success]\npassed = 1\n[event]\n'
+    talk = one("mapped", path, map=f'{layout}role = "{inside}role"\ntext = "{inside}text"\n')
+    assert (talk.condition, talk.task, talk.tags) == ("helpful", "s1", {"place": "passed"})
+    assert [(outcome.name, outcome.value) for outcome in talk.outcomes] == [("success", 1.0)]
+
+
+@pytest.mark.parametrize(("table", "status"), [("", "failed"), ('"" = "succeeded"\n', "succeeded")])
+def test_an_empty_status_is_none_unless_the_table_has_it(tmp_path: Path, table: str, status: str) -> None:
+    record = {"log": [{"role": "agent", "do": "run", "how": "", "out": "exit code 1"}]}
+    layout = '[event]\nrole = "log[].role"\naction = "log[].do"\nstatus = "log[].how"\nresult = "log[].out"\n'
+    talk = one(
+        "mapped",
+        write_lines(tmp_path / "a.jsonl", record),
+        map=f'{layout}[statuses]\nok = "succeeded"\n{table}',
+    )
+    assert [event.status for event in talk.events] == [status]
