@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .audit import Audit
+from .audit import ERROR, UNCLEAR, Audit
 from .comparisons import LEVEL, Comparison
 from .estimate import UNIT, Estimate, Moments, effective_number, mover_limits, totals, with_interval
 from .intervals import Floats, student
@@ -83,13 +83,16 @@ def corrected(
     test = "rates by people's labels, t" if alone else f"corrected rates ({form}), t"
     counts = int(first.labelled.sum()), int(second.labelled.sum())
     n = sum(counts)
+    left_out = _open_units(first), _open_units(second)
     sides, unknown = [], []
     for place, audit, names in zip(("first", "second"), (first, second), clusters, strict=True):
         unchecked = audit.unchecked
         audit = audit.where(~unchecked)
         if audit.empty_stratum:
             why = f"{place} sample: {audit.empty_stratum}"
-            return Comparison(test, None, None, None, None, None, None, n, why, sizes=counts)
+            return Comparison(
+                test, None, None, None, None, None, None, n, why, sizes=counts, left_out=left_out
+            )
         unknown.append(float(unchecked.mean()))
         sides.append(arm(audit, names[~unchecked], form).part(1 - unknown[-1]))
     one, other = sides
@@ -125,7 +128,13 @@ def corrected(
         pairs=len(here),
         alone=unpaired,
         sizes=counts,
+        left_out=left_out,
     )
+
+
+def _open_units(audit: Audit) -> int:
+    """The units that people were asked about and gave no label."""
+    return int(np.isin(audit.human, (UNCLEAR, ERROR)).sum())
 
 
 def arm(audit: Audit, names: NDArray[Any], form: str) -> Arm:

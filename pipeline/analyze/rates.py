@@ -101,7 +101,7 @@ def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str
     alone tells nothing of the corpus, since the samples' design decided what it saw: then people's labels
     stand alone, in all units.
     """
-    human, of_people = presence(code)
+    human = presence(code)
     answers = None if judge is None else code.of(judge)
     if answers is not None and not (answers != MISSING).any():
         return None
@@ -128,13 +128,15 @@ def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str
         assumed += f"; of the {int(in_frame.sum())} units that the samples could take, not of {beyond} others"
         human, inclusion = human[in_frame], None if inclusion is None else inclusion[in_frame]
         corpus[corpus] = in_frame
+    is_labelled = corpus.copy()
+    is_labelled[corpus] = human >= 0
     clusters = None if code.trajectories is None else code.trajectories[corpus]
     strata = None if answers is None else _presence(answers[corpus])
     return (
         Audit(human, strata, inclusion, clusters, design=code.design.strata[corpus]),
         corpus,
         assumed,
-        of_people,
+        _of_people(code.where(is_labelled)),
     )
 
 
@@ -151,6 +153,7 @@ def _rate(
         return None
     own, corpus, assumed, of_people = result
     outcome = rate(own, estimator)
+    left_open = _left_open(outcome)
     if labels != MEAN:
         outcome, of_people = _with_model(own, code.where(corpus), labels, outcome), ""
     return Rate(
@@ -163,7 +166,7 @@ def _rate(
         low=outcome.low,
         high=outcome.high,
         estimator=outcome.estimator,
-        design=outcome.design + assumed + of_people,
+        design=outcome.design + left_open + assumed + of_people,
         n_units=outcome.n_units,
         n_human=outcome.n_human,
         n_judged=outcome.n_judged if own.judge is not None else _answer_count(code, judge),
@@ -204,22 +207,39 @@ def _with_model(own: Audit, code: Rated, labels: str, estimate: Estimated) -> Es
     )
 
 
-def presence(code: Rated) -> tuple[Floats, str]:
+def presence(code: Rated) -> Floats:
     """(units,) gold's label, else the mean of the annotators' (1: present), else UNCLEAR where one of them
-    said so, ERROR where all skipped it, or MISSING; and in words.
+    said so, ERROR where all skipped it, or MISSING.
 
     What is estimated is the label that a person of these gives on average. Dropping the units on which two
     disagree would leave out most of the positive ones where a code is rare.
     """
     votes = code.votes()
-    usable = votes.sum(1) > 0
-    human = np.where(usable, votes[:, 0], code.missing_labels)
-    split_count = int(((votes[:, 0] > 0) & (votes[:, 0] < 1)).sum())
+    return np.where(votes.sum(1) > 0, votes[:, 0], code.missing_labels).astype(np.float64)
+
+
+def _of_people(code: Rated) -> str:
+    """What the labels of units that people labelled are, in words."""
+    share = code.votes()[:, 0]
+    split_count = int(((share > 0) & (share < 1)).sum())
     gold_count = int((code.of(GOLD) >= 0).sum()) if code.gold else 0
     words = f"; {count_of(gold_count, 'unit', 'units')} as settled by gold" if gold_count else ""
     if split_count:
         words += f"; {split_count} on which people differ count as the mean of their labels"
-    return human.astype(np.float64), words
+    return words
+
+
+def _left_open(estimate: Estimated) -> str:
+    """The units that people were asked about and that have no label, in words, with the rates that the
+    unclear ones could make of it: who finds a unit unclear may do so for what it is."""
+    skipped = f"; {estimate.n_skipped:,} that people skipped left out" if estimate.n_skipped else ""
+    if not estimate.n_unclear:
+        return skipped
+    words = f"; {estimate.n_unclear:,} that people found unclear left out"
+    absent, present = estimate.rate_if_unclear_absent, estimate.rate_if_unclear_present
+    if absent is not None and present is not None:
+        words += f" (rate {absent:.3f} if none of them has the code, {present:.3f} if all)"
+    return words + skipped
 
 
 def _with_inclusion(human: Floats, design: Design) -> tuple[Floats, Floats | None, str]:

@@ -21,7 +21,7 @@ from ..analyze import validate as validating
 from ..analyze.matrix import group_name
 from ..errors import UsageError
 from ..ingest import imports
-from ..report.trust import open_answers
+from ..report.trust import open_answers, with_left_out
 from ..store import Selection, Store
 from .console import (
     Json,
@@ -304,7 +304,8 @@ def _labels_text(labels: dict[str, str]) -> str:
 
 def _agreement_cells(row: Agreement, code: str) -> list[str]:
     values = [rater_names(row.raters, ", "), number(row.value), interval(row.low, row.high)]
-    note = "; ".join(text for text in (row.reason, row.population) if text)
+    where = with_left_out(row.population or "", row.n_left_out).removeprefix("; ")
+    note = "; ".join(text for text in (row.reason, where) if text)
     return [code, row.coefficient, *values, str(row.n_units), str(row.n_ratings), note]
 
 

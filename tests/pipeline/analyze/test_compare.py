@@ -76,6 +76,11 @@ def test_a_code_of_utterances_that_people_labelled_is_compared_as_rates_tells_it
     told = {(r.group or {}).get("condition"): r for r in rates.rates(store, ["initiative"], by=["condition"])}
     assert (row["rater"], row["basis"], row["sizes"]) == ("bot", compare.CORRECTED, (4, 4))
     assert (row["first"], row["second"]) == (told["a"].rate, told["b"].rate) == (0.5, 0.5)
+    assert "unclear or skipped" not in row["statement"]
+    rate(store, [{**lines[-1], "label": "unclear"}, {**lines[-5], "label": None, "error": "skipped"}])
+    (row,) = compare.compare(store, "condition", metrics=["initiative"])
+    assert (row["sizes"], row["left_out"]) == ((3, 3), (1, 1))
+    assert "n=3 + 3 labelled units (1 + 1 unclear or skipped left out)" in row["statement"]
 
 
 def test_no_label_of_a_scale_is_a_finding(tmp_path: Path) -> None:
