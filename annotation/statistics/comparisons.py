@@ -66,8 +66,11 @@ class Comparison:
     def statement(self, what: str, first: str, second: str, *, noun: str = "") -> str:
         """The result in a sentence, for instance of `delivery_rate` between two conditions; `noun` says
         what n counts, if not values."""
+        reason = (
+            (self.reason or "").replace("first sample:", f"{first}:").replace("second sample:", f"{second}:")
+        )
         if self.effect is None or self.first is None or self.second is None:
-            return f"{what}: {first} and {second} can't be compared: {self.reason}."
+            return f"{what}: {first} and {second} can't be compared: {reason}."
         interval = ""
         if self.low is not None and self.high is not None:
             interval = f" [{_number(self.low)}, {_number(self.high)}]"
@@ -78,7 +81,7 @@ class Comparison:
             f"{self._design}"
         )
         if self.p_value is None:
-            return f"{result}: no test, {self.reason}."
+            return f"{result}: no test, {reason}."
         result += f", {self.test}"
         p = self.p_value if self.p_adjusted is None else self.p_adjusted
         scope = "" if self.family is None else f" for {self.family} {'test' if self.family == 1 else 'tests'}"
@@ -89,8 +92,8 @@ class Comparison:
         if self._interval_holds_zero:
             unseen = " (the interval, which allows for values that were not seen, holds 0)"
             verdict += unseen if p < LEVEL else ""
-        elif self.low is None and self.reason:
-            verdict += f" ({self.reason})"
+        elif self.low is None and reason:
+            verdict += f" ({reason})"
         elif self.low is not None and self.p_value < LEVEL <= p:
             verdict += " (the interval is that of this test alone)"
         return f"{result}, {significance}: {verdict}."

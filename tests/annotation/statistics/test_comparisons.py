@@ -473,7 +473,7 @@ def test_the_statement_says_also_what_was_not_shown() -> None:
     alone = mcnemar(*outcomes(10, 9, 0, 10)).statement("delivery_rate", "A", "B")
     assert alone.endswith("p=0.00391: significant at .05.")
     none = contrast(*apart([], [1.0])).statement("tes", "A", "B")
-    assert none == "tes: A and B can't be compared: first sample: no value."
+    assert none == "tes: A and B can't be compared: A: no value."
 
 
 def test_families_are_corrected_apart() -> None:
