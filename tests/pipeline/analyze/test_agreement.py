@@ -555,6 +555,7 @@ def test_a_unit_that_one_of_several_people_skipped_is_not_called_unclear(tmp_pat
     assert row.population == (
         "settled units: 1 by gold, 2 on which people agree (1 disputed and 1 unclear ones left out)"
     )
+    assert row.n_left_out == 0, "those are told of"
 
 
 def test_a_jury_changes_no_agreement_of_judges_and_is_held_against_those_it_did_not_hear(
