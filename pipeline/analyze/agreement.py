@@ -352,9 +352,10 @@ def _with_units(part: Population, units: str) -> Population:
 
 
 def _with_settled(code: Rated) -> Rated:
-    """The code with gold filled up by what people agree on: gold itself holds only what was disputed."""
+    """The code with gold filled up by what people agree on, nothing where that is not settled: gold itself
+    holds only what was disputed."""
     matrix = code.matrix.copy()
-    matrix[:, code.raters.index(GOLD)] = np.maximum(code.consensus(), MISSING)  # gold is asked of settled units alone
+    matrix[:, code.raters.index(GOLD)] = np.maximum(code.consensus(), MISSING)
     return replace(code, matrix=matrix)
 
 
