@@ -54,12 +54,12 @@ def _first(only: Selection | None) -> str:
 
 
 def _rated_store(ctx: typer.Context) -> Store:
-    """The store, after saying which ratings are in none of its figures since their codebook has changed."""
+    """The store, after saying which ratings are in none of its figures for their codebook's sake."""
     here = store(ctx)
-    for name, n in imports.outdated(here).items():
+    for name, which, n in imports.out_of_book(here):
         ratings = count_of(n, "rating", "ratings")
         count = "does" if n == 1 else "do"
-        say(f"{name}: {ratings} on another version of it {count} not count (`coaudit ratings uncounted`)")
+        say(f"{name}: {ratings} {which} {count} not count (`coaudit ratings uncounted`)")
     return here
 
 

@@ -163,6 +163,19 @@ def test_ratings_on_another_version_of_a_codebook_are_told_where_they_do_not_cou
     assert expected in coaudit(*command.split(), status=None).err
 
 
+def test_ratings_on_sessions_that_a_codebook_is_not_for_are_told_where_they_do_not_count(
+    coaudit: Coaudit, tmp_path: Path
+) -> None:
+    """`ratings import` takes them, for sessions may get the task that they lack; nothing was rated yet, so it
+    said."""
+    store = made(tmp_path / "workspace")
+    take(store, write_lines(tmp_path / "log.jsonl", session(0, "a", {}) + session(1, "b", {})))
+    given = [verdict(f"s{n}", None, "related_work_quality", "2", code="quality") for n in range(2)]
+    assert rate(store, given).imported == 2
+    expected = "related_work_quality: 2 ratings on sessions that it is not for (applies_to) do not count"
+    assert expected in coaudit("agreement", status=None).err
+
+
 def test_statements_of_a_code_that_two_codebooks_have_say_of_which_they_are(tmp_path: Path) -> None:
     """Both read alike, down to the rater."""
     store = made(tmp_path / "workspace")
