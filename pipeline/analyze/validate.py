@@ -305,7 +305,7 @@ def _undefined(codes: Sequence[dict[str, Any]]) -> Iterator[str]:
 def _without_answer(codes: Sequence[dict[str, Any]]) -> Iterator[str]:
     """How often the judge gave no label, which all other figures leave out."""
     lacking = {code["code"]: (code["n_unclear"] + code["n_errors"], code["n_judged"]) for code in codes}
-    parts = [f"{code} {n:,} of {n + judged:,}" for code, (n, judged) in lacking.items() if n]
+    parts = [f"{code} {n:,} of {n + others:,}" for code, (n, others) in lacking.items() if n]
     if parts:
         yield (
             f"units that the judge found unclear or failed on: {', '.join(parts)}; all figures are of the "
