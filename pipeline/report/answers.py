@@ -284,15 +284,16 @@ def _corrected_rates(store: Store, judge: str, only: Selection | None) -> dict[s
 
 
 def _rate(row: Rate) -> Number:
-    return Number(row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=True)
+    return Number(row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=not row.is_mean)
 
 
 def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
     """How far each judge agrees with people, and its rates before and after their labels correct them."""
     question = "How far can the judge be trusted?"
     codes = {(row.codebook, row.code) for row in rows}  # categories have rates but no agreement
-    labelled = [r for r in every if r.n_human and r.judge and (r.codebook, r.code) in codes]
-    places = {(r.codebook, r.code) for r in every}  # codes with more than two labels have no rate
+    whole = [row for row in every if row.label is None]  # codes with more than two labels have no one rate
+    labelled = [r for r in whole if r.n_human and r.judge and (r.codebook, r.code) in codes]
+    places = {(r.codebook, r.code) for r in whole}
     others = {place: row for place, row in agreement.judge_kappas(rows).items() if place[:2] not in places}
     titles = codebooks.titles([*((r.codebook, r.code) for r in labelled), *(place[:2] for place in others)])
     corrected = {(titles[r.codebook, r.code], r.judge or ""): r for r in labelled}
@@ -307,7 +308,7 @@ def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
         name="trust",
         title=question,
         caption="Cohen's kappa of the judge and people (the mean over people, or settled labels; on a scale "
-        "with quadratic weights), and the rate of the code, corrected by their labels.",
+        "with quadratic weights), and the rate of the code (on a scale the mean), corrected by their labels.",
         columns=("Code", "Judge", "Kappa", "Judge's rate", "Corrected rate", "Labels"),
         rows=tuple(
             (
@@ -331,7 +332,8 @@ def _rates(row: Rate | None) -> tuple[Number, Number]:
     if row is None:
         several = Number(None, reason="with several labels there is no single rate")
         return several, several
-    return Number(row.judge_rate, percent=True, reason=no_rate(row)), replace(_rate(row), n=None)
+    own = Number(row.judge_rate, percent=not row.is_mean, reason=no_rate(row))
+    return own, replace(_rate(row), n=None)
 
 
 def _kappa(rows: Sequence[Agreement], rate: Rate) -> Agreement | None:
