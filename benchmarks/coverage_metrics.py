@@ -23,7 +23,7 @@ from coaudit.annotation.statistics.audit import Audit
 from coaudit.annotation.statistics.comparisons import Comparison, contrast, contrast_all
 from coaudit.annotation.statistics.corrected import corrected
 from coaudit.annotation.statistics.estimate import ANY, UNIT, Bounds, Estimate, Totals, estimate, totals
-from coaudit.annotation.statistics.intervals import MISSING, Floats
+from coaudit.annotation.statistics.intervals import MISSING, Floats, Ints
 from coaudit.pipeline.analyze.counts import BY_SAMPLE, BY_SHARE, Counts, Process, standing_of
 from coaudit.pipeline.analyze.entropy import entropy, expected
 from coaudit.pipeline.analyze.process import events
@@ -363,6 +363,37 @@ def corrections(samples: int) -> Iterator[tuple[str, ...]]:
             yield (f"{n} units, {labels} labelled, rate {p:g}", *cells)
 
 
+RATES = ((0.05, 0.05), (0.05, 0.0), (0.1, 0.02), (0.2, 0.05), (0.5, 0.5))
+"""The rates of two conditions that people alone labelled."""
+
+
+def labelled(rng: Rng, labels: int, p: float, size: int) -> tuple[Audit, Ints]:
+    """A condition of 1,000 units, `size` to a trajectory (intraclass correlation .2 within), of which people
+    labelled some, and the trajectory of each."""
+    clusters = np.arange(1000) // size
+    chance = np.full(1000, p) if size == 1 else (rng.beta(4 * p, 4 * (1 - p), 1000) if p else np.zeros(1000))
+    true = rng.random(1000) < (chance if size == 1 else chance[clusters])
+    human = np.full(1000, MISSING)
+    units = rng.permutation(1000)[:labels]
+    human[units] = true[units]
+    return Audit(human, clusters=None if size == 1 else clusters), clusters
+
+
+def unjudged(samples: int) -> Iterator[tuple[str, ...]]:
+    """Rows of the sixth table: people's labels alone, rates alike or not."""
+    for size in (1, 10):
+        for labels in (30, 60, 100):
+            rng, cells = np.random.default_rng(labels + size), list[str]()
+            for one, other in RATES:
+                rows = []
+                for _ in range(samples):
+                    (first, here), (second, there) = (labelled(rng, labels, p, size) for p in (one, other))
+                    rows.append(corrected(first, second, (here, there + 1000)))
+                cells.append(covered(rows, one - other))
+                cells += [rejected(rows)] if one == other else []
+            yield (f"{labels} labels each" + (f", {size} units to a trajectory" if size > 1 else ""), *cells)
+
+
 def sessions(rng: Rng, n: int, alike: float) -> Counts:
     """Sessions of an agent and a person with 1 to 8 utterances each, all rated."""
     units = rng.integers(1, 9, (n, 2)).astype(np.float64)
@@ -565,6 +596,13 @@ TABLES: tuple[tuple[str, str, tuple[str, ...], Callable[[int], Iterator[tuple[st
             "ppi",
         ),
         corrections,
+    ),
+    (
+        "Comparisons of rates by people's labels alone",
+        "Coverage of the 95 % interval of a difference (median width), and how often p < .05 where there is "
+        "none, by the rates of the two groups.",
+        ("labels", ".05, .05", "p < .05", ".05, 0", ".1, .02", ".2, .05", ".5, .5", "p < .05"),
+        unjudged,
     ),
     (
         "Process metrics that are rated in part",

@@ -80,6 +80,9 @@ class Agreement(Model):
     high: float | None = None
     n_units: int
     n_ratings: int
+    n_left_out: int = 0
+    """More units that two of them were asked about and fewer than two gave a label: unclear, or no answer.
+    Where that depends on what is so, agreement on the others is not that on all."""
     population: str | None = None
     """Which units these are, where not simply all that they rated."""
     reason: str | None = None

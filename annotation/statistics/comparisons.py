@@ -33,10 +33,10 @@ class Comparison:
     """`effect` is the first value minus the second; None with a `reason` where there is none.
 
     `test` is the one whose p-value counts. `n` counts the values of both samples (of corrected rates
-    people's labels), `sizes` those of each (None where both are of the same units), `pairs` the clusters
-    (instances) that both hold and `alone` those that only the first and only the second does. `p_value` is
-    two-sided, None with a `reason` where the data can't decide; `p_adjusted` is that within its family of
-    `family` tests, once `adjust` has seen it.
+    people's labels), `sizes` those of each (None where both are of the same units), `left_out` the units that
+    people found unclear or skipped in each, `pairs` the clusters (instances) that both hold and `alone` those
+    that only the first and only the second does. `p_value` is two-sided, None with a `reason` where the data
+    can't decide; `p_adjusted` is that within its family of `family` tests, once `adjust` has seen it.
     """
 
     test: str
@@ -55,6 +55,7 @@ class Comparison:
     family: int | None = None
     draws: int = 0
     """Random arrangements that were looked at, also where another test's p-value is larger and counts."""
+    left_out: tuple[int, int] = (0, 0)
 
     @property
     def better(self) -> bool:
@@ -65,18 +66,22 @@ class Comparison:
     def statement(self, what: str, first: str, second: str, *, noun: str = "") -> str:
         """The result in a sentence, for instance of `delivery_rate` between two conditions; `noun` says
         what n counts, if not values."""
+        reason = (
+            (self.reason or "").replace("first sample:", f"{first}:").replace("second sample:", f"{second}:")
+        )
         if self.effect is None or self.first is None or self.second is None:
-            return f"{what}: {first} and {second} can't be compared: {self.reason}."
+            return f"{what}: {first} and {second} can't be compared: {reason}."
         interval = ""
         if self.low is not None and self.high is not None:
             interval = f" [{_number(self.low)}, {_number(self.high)}]"
         n = self.n if self.sizes is None else f"{self.sizes[0]} + {self.sizes[1]}"
         result = (
             f"{what}: {_number(self.first)} ({first}) against {_number(self.second)} ({second}), "
-            f"difference {_number(self.effect, '+')}{interval}, n={n}{noun and f' {noun}'}{self._design}"
+            f"difference {_number(self.effect, '+')}{interval}, n={n}{noun and f' {noun}'}{self._omission}"
+            f"{self._design}"
         )
         if self.p_value is None:
-            return f"{result}: no test, {self.reason}."
+            return f"{result}: no test, {reason}."
         result += f", {self.test}"
         p = self.p_value if self.p_adjusted is None else self.p_adjusted
         scope = "" if self.family is None else f" for {self.family} {'test' if self.family == 1 else 'tests'}"
@@ -87,8 +92,8 @@ class Comparison:
         if self._interval_holds_zero:
             unseen = " (the interval, which allows for values that were not seen, holds 0)"
             verdict += unseen if p < LEVEL else ""
-        elif self.low is None and self.reason:
-            verdict += f" ({self.reason})"
+        elif self.low is None and reason:
+            verdict += f" ({reason})"
         elif self.low is not None and self.p_value < LEVEL <= p:
             verdict += " (the interval is that of this test alone)"
         return f"{result}, {significance}: {verdict}."
@@ -99,6 +104,12 @@ class Comparison:
         if self.p_value is None or self.low is None or self.high is None:
             return False
         return self.p_value < LEVEL and self.low <= 0 <= self.high
+
+    @property
+    def _omission(self) -> str:
+        if not any(self.left_out):
+            return ""
+        return f" ({self.left_out[0]:,} + {self.left_out[1]:,} unclear or skipped left out)"
 
     @property
     def _design(self) -> str:

@@ -14,6 +14,10 @@ A stratum in which people and judge never differed has no variance of its own: �
 added to each. Where people labelled units of L clusters alone, what these tell of the judge's errors is a
 jackknife over L of them. Student's t with Satterthwaite's degrees of freedom, L' − 1 at the most with Kish's
 effective number L' = (Σm)²/Σm² of clusters of m labelled units.
+
+Without a judge the interval joins those of the two rates, as of any two shares (`estimate.mover_limits`): of
+30 labels and 30, none of them positive, t reaches .03 to either side, and contained a difference of .05 and 0
+in .77 of samples.
 """
 
 from __future__ import annotations
@@ -25,9 +29,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .audit import Audit
-from .comparisons import Comparison
-from .estimate import totals
+from .audit import ERROR, UNCLEAR, Audit
+from .comparisons import LEVEL, Comparison
+from .estimate import UNIT, Estimate, Moments, effective_number, mover_limits, totals, with_interval
 from .intervals import Floats, student
 
 FORMS = ("post_stratified", "ppi")
@@ -45,6 +49,8 @@ class Arm:
     df: float
     checked: int
     """Clusters in which people labelled a unit."""
+    own: Estimate
+    """The rate with an interval of its own, as that of a share of labelled units alone."""
     share: float = 1.0
     """Of the condition's units, those that this is of."""
 
@@ -77,6 +83,7 @@ def corrected(
     test = "rates by people's labels, t" if alone else f"corrected rates ({form}), t"
     counts = int(first.labelled.sum()), int(second.labelled.sum())
     n = sum(counts)
+    left_out = _open_units(first), _open_units(second)
     sides, unknown = [], []
     for place, audit, names in zip(("first", "second"), (first, second), clusters, strict=True):
         unchecked = audit.unchecked
@@ -86,12 +93,15 @@ def corrected(
             why = why or "ppi needs a number from the judge for every unit"
         if why:
             why = f"{place} sample: {why}"
-            return Comparison(test, None, None, None, None, None, None, n, why, sizes=counts)
+            return Comparison(
+                test, None, None, None, None, None, None, n, why, sizes=counts, left_out=left_out
+            )
         unknown.append(float(unchecked.mean()))
         sides.append(arm(audit, names[~unchecked], form).part(1 - unknown[-1]))
     one, other = sides
     _, here, there = np.intersect1d(one.names, other.names, assume_unique=True, return_indices=True)
-    variance = one.variance + other.variance - 2 * float(one.pull[here] @ other.pull[there])
+    covariance = float(one.pull[here] @ other.pull[there])
+    variance = one.variance + other.variance - 2 * covariance
     least = one.known_rate - other.known_rate - unknown[1]
     most = one.known_rate + unknown[0] - other.known_rate
     reason = _too_few(one, other, variance)
@@ -103,6 +113,9 @@ def corrected(
         reach = student(df) * error
         low, high = max(-1.0, least - reach), min(1.0, most + reach)
         p = _two_sided(max(least, -most, 0.0) / error, df)
+        if alone:
+            low, high = _joined_limits(one, other, covariance, p)
+            reason = one.own.reason or other.own.reason
     effect = one.rate - other.rate
     unpaired = len(one.names) - len(here), len(other.names) - len(here)
     return Comparison(
@@ -118,7 +131,13 @@ def corrected(
         pairs=len(here),
         alone=unpaired,
         sizes=counts,
+        left_out=left_out,
     )
+
+
+def _open_units(audit: Audit) -> int:
+    """The units that people were asked about and gave no label."""
+    return int(np.isin(audit.human, (UNCLEAR, ERROR)).sum())
 
 
 def arm(audit: Audit, names: NDArray[Any], form: str) -> Arm:
@@ -131,11 +150,32 @@ def arm(audit: Audit, names: NDArray[Any], form: str) -> Arm:
         pull[checked] *= sqrt(n_checked / (n_checked - 1) * (n_clusters - 1) / n_clusters)
     extra, df = _smoothing_variance(audit)
     rate = float(sums.numerator.sum() / sums.denominator.sum())
-    variance = float((pull**2).sum()) + extra
+    rate, between = min(1.0, max(0.0, rate)), float((pull**2).sum())
     _, of_unit = np.unique(names[audit.labelled], return_inverse=True)
-    sizes = np.bincount(of_unit, weights=audit.weights)
-    df = max(1.0, min(df, float(sizes.sum() ** 2 / (sizes**2).sum()) - 1))
-    return Arm(min(1.0, max(0.0, rate)), sums.names, pull, variance, df, n_checked)
+    df = max(1.0, min(df, effective_number(np.bincount(of_unit, audit.weights).astype(np.float64)) - 1))
+    own = with_interval(
+        Moments(
+            value=rate,
+            error=sqrt(between),
+            df=df,
+            n=len(of_unit),
+            clusters=n_checked,
+            size=effective_number(audit.weights),
+            yes_no=bool(np.isin(audit.labels, (0, 1)).all()),
+            plain=False,
+            bounds=UNIT,
+        )
+    )
+    return Arm(rate, sums.names, pull, between + extra, df, n_checked, own)
+
+
+def _joined_limits(one: Arm, other: Arm, covariance: float, p: float) -> tuple[float | None, float | None]:
+    """The intervals of the two rates joined; it holds 0 wherever the test shows no difference."""
+    alike = covariance / sqrt(one.variance * other.variance)
+    low, high = mover_limits(one.own, other.own, max(-1.0, min(1.0, alike)))
+    if low is None or high is None or p < LEVEL:
+        return low, high
+    return min(low, 0.0), max(high, 0.0)
 
 
 def values(audit: Audit, form: str) -> Floats:

@@ -383,7 +383,7 @@ def difference(first: Totals, second: Totals) -> Estimate:
             float((pull**2).sum()) + side.extra for pull, side in zip(pulls, (first, second), strict=True)
         ]
         alike = covariance / sqrt(_with_pseudo(variances[0], first) * _with_pseudo(variances[1], second))
-        low, high = _mover_limits(one, other, max(-1.0, min(1.0, alike)))
+        low, high = mover_limits(one, other, max(-1.0, min(1.0, alike)))
         reason = one.reason or other.reason
     elif reason is None and error <= _ROUNDING * max(map(_largest, (first, second))):
         reason = "no interval: all differences are equal"
@@ -447,8 +447,9 @@ def _with_pseudo(variance: float, sample: Totals) -> float:
     return variance + 2 * _PSEUDO * ((sample.bounds[1] - sample.bounds[0]) / len(sample.names)) ** 2
 
 
-def _mover_limits(one: Estimate, other: Estimate, alike: float) -> tuple[float | None, float | None]:
-    """MOVER: the distances to the opposite limits, joined by the law of cosines."""
+def mover_limits(one: Estimate, other: Estimate, alike: float) -> tuple[float | None, float | None]:
+    """MOVER: the distances to the opposite limits, joined by the law of cosines; `alike` is the correlation
+    of the two values."""
     if None in (one.value, one.low, one.high, other.value, other.low, other.high):
         return None, None
     assert one.value is not None and one.low is not None and one.high is not None

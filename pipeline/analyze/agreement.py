@@ -352,9 +352,10 @@ def _with_units(part: Population, units: str) -> Population:
 
 
 def _with_settled(code: Rated) -> Rated:
-    """The code with gold filled up by what people agree on: gold itself holds only what was disputed."""
+    """The code with gold filled up by what people agree on, nothing where that is not settled: gold itself
+    holds only what was disputed."""
     matrix = code.matrix.copy()
-    matrix[:, code.raters.index(GOLD)] = code.consensus()
+    matrix[:, code.raters.index(GOLD)] = np.maximum(code.consensus(), MISSING)
     return replace(code, matrix=matrix)
 
 
@@ -403,10 +404,21 @@ def _agreement(
         positive=code.book.positive if code.book.binary else None,
     )
     outcome = measuring.agreement(ratings, _coefficients(code.book.level), pairs=pairs, margins=margins)
-    rows = [_row(code.book.name, code.code, one, part.name) for one in outcome]
+    rows = [
+        _row(code.book.name, code.code, one, part.name).model_copy(
+            update={"n_left_out": _left_out(code, one.raters, part)}
+        )
+        for one in outcome
+    ]
     if apart and len(code.samples) > 1 and not part.name.endswith(OUTSIDE) and len(raters) <= CROWD:
         return _pairs_apart(code, raters, part, margins, rows)
     return rows
+
+
+def _left_out(code: Rated, raters: Sequence[str], part: Population) -> int:
+    """The units of a population that two of the raters were asked about and fewer than two gave a label."""
+    answers = code.matrix[:, [code.raters.index(rater) for rater in raters]]
+    return int((((answers != MISSING).sum(1) > 1) & ((answers >= 0).sum(1) < 2) & part.units).sum())
 
 
 def _pairs_apart(
@@ -487,6 +499,7 @@ def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement
             value=sum(values) / len(values) if values else None,
             n_units=max(row.n_units for row in pair_rows),
             n_ratings=max(row.n_ratings for row in pair_rows),
+            n_left_out=max(row.n_left_out for row in pair_rows),
             population=pair_rows[0].population
             if GOLD not in pair
             else _uncounted(pair_rows[0].population or ""),

@@ -156,7 +156,10 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
             selection = [row for row in rows if row["coefficient"] in names and row["coefficient"] in JOINT]
             selection = selection or [row for row in rows if row["coefficient"] == "cohen_kappa"]
             figures = map(_coefficient_text, selection) if selection else ["one person labelled it"]
-            yield f"  {count['code']}: {'; '.join([*figures, _count_text(count, to_find, all_raters)])}"
+            left_out = max((row["n_left_out"] for row in rows), default=0)
+            omission = [f"{left_out:,} more left out: unclear, or no answer"] if left_out else []
+            texts = [*figures, _count_text(count, to_find, all_raters), *omission]
+            yield f"  {count['code']}: {'; '.join(texts)}"
         joint = [row for row in book["pooled"] if row["coefficient"] in JOINT]
         for row in joint or book["pooled"]:
             parts = (row["group"], count_of(row["n_traces"], "trajectory", "trajectories"), row["population"])

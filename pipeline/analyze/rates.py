@@ -100,7 +100,7 @@ def audit(
     alone tells nothing of the corpus, since the samples' design decided what it saw: then people's labels
     stand alone, in all units.
     """
-    human, split, of_people = human_labels(code, quantity)
+    human, split = human_labels(code, quantity)
     answers = None if judge is None else code.of(judge)
     if answers is not None and not (answers != MISSING).any():
         return None
@@ -127,6 +127,8 @@ def audit(
         assumed += f"; of the {int(in_frame.sum())} units that the samples could take, not of {beyond} others"
         human, inclusion = human[in_frame], None if inclusion is None else inclusion[in_frame]
         corpus[corpus] = in_frame
+    is_labelled = corpus.copy()
+    is_labelled[corpus] = human >= 0
     own = Audit(
         human,
         inclusion=inclusion,
@@ -136,7 +138,7 @@ def audit(
     )
     if answers is not None:
         own = quantity.judged(own, answers[corpus])
-    return own, corpus, assumed, of_people
+    return own, corpus, assumed, _of_people(code, is_labelled, split)
 
 
 def _rate(
@@ -153,6 +155,7 @@ def _rate(
         return None
     own, corpus, assumed, of_people = result
     outcome = rate(own, estimator)
+    left_open = _left_open(outcome, quantity)
     if labels != MEAN:
         outcome, of_people = _with_model(own, code.where(corpus), quantity, labels, outcome), ""
     return Rate(
@@ -167,7 +170,7 @@ def _rate(
         low=quantity.value(outcome.low),
         high=quantity.value(outcome.high),
         estimator=outcome.estimator,
-        design=outcome.design + assumed + of_people,
+        design=outcome.design + left_open + assumed + of_people,
         n_units=outcome.n_units,
         n_human=outcome.n_human,
         n_judged=outcome.n_judged if own.judge is not None else _answer_count(code, judge),
@@ -205,9 +208,9 @@ def _with_model(own: Audit, code: Rated, quantity: Quantity, labels: str, estima
     )
 
 
-def human_labels(code: Rated, quantity: Quantity) -> tuple[Floats, NDArray[np.bool_], str]:
+def human_labels(code: Rated, quantity: Quantity) -> tuple[Floats, NDArray[np.bool_]]:
     """(units,) the place from 0 to 1 of gold's label, else the mean of the annotators', else UNCLEAR where
-    one of them said so, ERROR where all skipped it, or MISSING; (units,) where people differ; and in words.
+    one of them said so, ERROR where all skipped it, or MISSING; (units,) where people differ.
 
     What is estimated is the label that a person of these gives on average. Dropping the units on which two
     disagree would leave out most of the positive ones where a code is rare.
@@ -216,12 +219,34 @@ def human_labels(code: Rated, quantity: Quantity) -> tuple[Floats, NDArray[np.bo
     usable = votes.sum(1) > 0
     means = votes @ quantity.places
     human = np.where(usable, np.clip(means, 0, 1), code.missing_labels)
-    split = votes @ quantity.places**2 - means**2 > _ROUNDING
-    gold_count = int((code.of(GOLD) >= 0).sum()) if code.gold else 0
+    return human.astype(np.float64), votes @ quantity.places**2 - means**2 > _ROUNDING
+
+
+def _of_people(code: Rated, is_labelled: NDArray[np.bool_], split: NDArray[np.bool_]) -> str:
+    """What the labels of the units that count are, in words."""
+    gold_count = int((code.of(GOLD) >= 0)[is_labelled].sum()) if code.gold else 0
     words = f"; {count_of(gold_count, 'unit', 'units')} as settled by gold" if gold_count else ""
-    if split.any():
-        words += f"; {split.sum()} on which people differ count as the mean of their labels"
-    return human.astype(np.float64), split, words
+    if split_count := int(split[is_labelled].sum()):
+        words += f"; {split_count} on which people differ count as the mean of their labels"
+    return words
+
+
+def _left_open(estimate: Estimated, quantity: Quantity) -> str:
+    """The units that people were asked about and that have no label, in words, with the rates that the
+    unclear ones could make of it: who finds a unit unclear may do so for what it is."""
+    skipped = f"; {estimate.n_skipped:,} that people skipped left out" if estimate.n_skipped else ""
+    if not estimate.n_unclear:
+        return skipped
+    words = f"; {estimate.n_unclear:,} that people found unclear left out"
+    ends = quantity.value(estimate.rate_if_unclear_absent), quantity.value(estimate.rate_if_unclear_present)
+    if ends[0] is not None and ends[1] is not None:
+        extremes = (
+            ("all are at the lowest", "at the highest")
+            if quantity.is_mean
+            else ("none of them has the code", "all")
+        )
+        words += f" (rate {ends[0]:.3f} if {extremes[0]}, {ends[1]:.3f} if {extremes[1]})"
+    return words + skipped
 
 
 def _with_inclusion(

@@ -269,6 +269,7 @@ def summary(page: dict[str, Any]) -> Summary:
             f"two ({', '.join(codes)}); of each label: --full."
         )
     foot += _undefined(labelled)
+    foot += _without_answer(labelled)
     if bare:
         some = f"{len(bare)} codes have no unit that" if len(bare) > 1 else "one code has no unit that"
         foot.insert(
@@ -299,6 +300,17 @@ def _undefined(codes: Sequence[dict[str, Any]]) -> Iterator[str]:
                 )
         for reason, names in lacking.items():
             yield f"{name} – ({', '.join(names)}): {reason}"
+
+
+def _without_answer(codes: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """How often the judge gave no label, which all other figures leave out."""
+    lacking = {code["code"]: (code["n_unclear"] + code["n_errors"], code["n_judged"]) for code in codes}
+    parts = [f"{code} {n:,} of {n + others:,}" for code, (n, others) in lacking.items() if n]
+    if parts:
+        yield (
+            f"units that the judge found unclear or failed on: {', '.join(parts)}; all figures are of the "
+            "others, and hold for these only if they are alike."
+        )
 
 
 def _one_of_many(codes: Sequence[dict[str, Any]]) -> dict[str, list[str]]:

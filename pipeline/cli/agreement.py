@@ -21,7 +21,7 @@ from ..analyze import validate as validating
 from ..analyze.matrix import group_name
 from ..errors import UsageError
 from ..ingest import imports
-from ..report.trust import open_answers
+from ..report.trust import open_answers, with_left_out
 from ..store import Selection, Store
 from .console import (
     Json,
@@ -54,12 +54,12 @@ def _first(only: Selection | None) -> str:
 
 
 def _rated_store(ctx: typer.Context) -> Store:
-    """The store, after saying which ratings are in none of its figures since their codebook has changed."""
+    """The store, after saying which ratings are in none of its figures for their codebook's sake."""
     here = store(ctx)
-    for name, n in imports.outdated(here).items():
+    for name, which, n in imports.out_of_book(here):
         ratings = count_of(n, "rating", "ratings")
         count = "does" if n == 1 else "do"
-        say(f"{name}: {ratings} on another version of it {count} not count (`coaudit ratings uncounted`)")
+        say(f"{name}: {ratings} {which} {count} not count (`coaudit ratings uncounted`)")
     return here
 
 
@@ -300,7 +300,8 @@ def _labels_text(labels: dict[str, str]) -> str:
 
 def _agreement_cells(row: Agreement, code: str) -> list[str]:
     values = [rater_names(row.raters, ", "), number(row.value), interval(row.low, row.high)]
-    note = "; ".join(text for text in (row.reason, row.population) if text)
+    where = with_left_out(row.population or "", row.n_left_out).removeprefix("; ")
+    note = "; ".join(text for text in (row.reason, where) if text)
     return [code, row.coefficient, *values, str(row.n_units), str(row.n_ratings), note]
 
 

@@ -18,7 +18,7 @@ from ...schemas.base import repeated
 from ...schemas.text import count_of, rule_of, shortened, visible_json
 from ...schemas.trajectory import GivenOutcome, outcome_name
 from ..errors import SourceError
-from ..store import Store, dictionaries
+from ..store import AMONG, Store, dictionaries, execute, texts
 from ..store.ledgers import ledger
 from ..store.queries.aside import parts, rows_aside
 from ..store.tables import rows
@@ -465,14 +465,23 @@ def uncounted_rows(store: Store) -> list[dict[str, Any]]:
         return dictionaries(connection, query)
 
 
-def outdated(store: Store) -> dict[str, int]:
-    """Codebook -> the ratings that do not count since they were made on another version of it."""
-    query = """
-        SELECT codebook, count(*) FROM uncounted_ratings WHERE reason = 'its codebook has changed since'
-        GROUP BY codebook ORDER BY codebook
+OUT_OF_BOOK = {
+    "its codebook has changed since": "on another version of it",
+    "its codebook is not for this trajectory (applies_to)": "on sessions that it is not for (applies_to)",
+}
+"""Why ratings do not count, and which ones these are of a codebook, in words."""
+
+
+def out_of_book(store: Store) -> list[tuple[str, str, int]]:
+    """(Codebook, which, how many): the ratings that do not count since the codebook is not, or no longer,
+    the one that they fit."""
+    query = f"""
+        SELECT codebook, reason, count(*) FROM uncounted_ratings WHERE reason {AMONG}
+        GROUP BY ALL ORDER BY ALL
     """
     with store.reading() as connection:
-        return dict(connection.execute(query).fetchall())
+        counts = execute(connection, query, [texts(OUT_OF_BOOK)]).fetchall()
+    return [(codebook, OUT_OF_BOOK[reason], n) for codebook, reason, n in counts]
 
 
 def _append(store: Store, fresh: Iterable[bytes]) -> None:

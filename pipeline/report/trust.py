@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...annotation.statistics.agreement import RESAMPLES as DRAWS_OF_AGREEMENT
 from ...annotation.statistics.crowds import rater_names
 from ...annotation.statistics.rates import RESAMPLES as DRAWS_OF_RATES
-from ...schemas import GOLD, Agreement, Codebook, Rate
+from ...schemas import GOLD, UNCLEAR, Agreement, Codebook, Rate
 from .. import codebooks
 from ..analyze import agreement
 from ..analyze.matrix import chosen_books
@@ -50,6 +50,11 @@ RATES_METHOD = (
     "out of rates and reported separately elsewhere."
 )
 """How rates are estimated, in sentences with their sources; above, how agreement is."""
+RANGE = "Range with unclear"
+UNCLEAR_APART = (
+    "Units that people found unclear are left out, as if they were like the others; the last column has the "
+    "corrected rate if none of them had the code, and if all had."
+)
 
 
 Agreements = Sequence[tuple[Codebook, list[Agreement]]]
@@ -166,7 +171,7 @@ def agreement_table(rows: Iterable[Agreement]) -> Table:
             rater_names(raters, " · "),
             *(_coefficient(row.get(n)) for n in COEFFICIENTS),
             _units(row),
-            population,
+            with_left_out(population, max(one.n_left_out for one in row.values())),
         )
         for (code, raters, population), row in sets.items()
     ]
@@ -185,6 +190,11 @@ def agreement_table(rows: Iterable[Agreement]) -> Table:
         heads=2,
         empty="No unit was rated by two raters: `coaudit judge`, then labels by people.",
     )
+
+
+def with_left_out(population: str, number: int) -> str:
+    """Which units a coefficient is of, and how many more the raters were asked about."""
+    return f"{population}; {number:,} more left out: unclear, or no answer" if number else population
 
 
 def _coefficient(row: Agreement | None) -> Cell:
@@ -211,10 +221,11 @@ def rate_table(rows: Iterable[Rate]) -> Table:
         "units. Of more than two labels each has a row, and of a scale the mean. Units are all that the "
         "corrected rate is of: those that the judge was asked about and that the samples could take. Of "
         "these, Judged have a usable answer of the judge, and Labelled one of people. Categories are unions "
-        "of their codes.",
+        "of their codes." + (" " + UNCLEAR_APART if UNCLEAR in open_ else ""),
         columns=(
             *("Code", "Judge", "Judge's rate", "Corrected rate", "Estimator", "Units", "Judged", "Labelled"),
             *(name.capitalize() for name in open_),
+            *([RANGE] if UNCLEAR in open_ else []),
         ),
         rows=labelled,
         heads=2,
@@ -227,7 +238,7 @@ def open_answers(rows: Iterable[Rate]) -> dict[str, Callable[[Rate], int]]:
     occur in no rate are left out."""
     every = list(rows)
     ways: dict[str, Callable[[Rate], int]] = {
-        "unclear": lambda row: row.n_unclear,
+        UNCLEAR: lambda row: row.n_unclear,
         "skipped": lambda row: row.n_skipped,
     }
     return {word: units for word, units in ways.items() if any(map(units, every))}
@@ -254,4 +265,11 @@ def _rate(row: Rate, code: str, open_: Mapping[str, Callable[[Rate], int]]) -> t
         count(row.n_judged),
         count(row.n_human),
         *(count(units(row)) for units in open_.values()),
+        *([_range(row)] if UNCLEAR in open_ else []),
     )
+
+
+def _range(row: Rate) -> str:
+    """The rates that unclear units could make of it, as an interval."""
+    ends = Number(row.rate, row.rate_if_unclear_absent, row.rate_if_unclear_present, percent=not row.is_mean)
+    return ends.interval if row.n_unclear else ""

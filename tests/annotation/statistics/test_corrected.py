@@ -5,6 +5,7 @@ import pytest
 
 from coaudit.annotation.statistics.audit import UNCLEAR, Audit
 from coaudit.annotation.statistics.corrected import arm, corrected
+from coaudit.annotation.statistics.estimate import UNIT, difference, totals
 from coaudit.annotation.statistics.intervals import MISSING
 from coaudit.annotation.statistics.rates import rate
 
@@ -150,3 +151,40 @@ def test_a_stratified_sample_has_one_rate_in_comparisons_and_in_rates() -> None:
     assert row.low is not None and row.high is not None and row.low < 0 < row.high
     by_ppi = corrected(one, one, (names(400), names(400, 400)), form="ppi")
     assert by_ppi == row, "without a judge there is but one form"
+
+
+def alone(n: int, labelled: int, yes: int) -> Audit:
+    """`n` units of which people found `yes` of the `labelled`; no judge."""
+    human = np.full(n, MISSING)
+    human[:labelled] = np.arange(labelled) < yes
+    return Audit(human)
+
+
+@pytest.mark.parametrize(
+    ("yes", "effect", "least"), [((0, 0), 0.0, 0.1), ((3, 0), 0.1, 0.2), ((0, 3), -0.1, 0.2)]
+)
+def test_without_a_judge_the_interval_allows_for_positives_that_were_not_seen(
+    yes: tuple[int, int], effect: float, least: float
+) -> None:
+    """By t alone 0 of 30 and 0 of 30 differed by .03 at the most, where Newcombe's limits are at .11."""
+    row = corrected(alone(200, 30, yes[0]), alone(200, 30, yes[1]), (names(200), names(200, 200)))
+    assert row.effect == pytest.approx(effect) and row.low is not None and row.high is not None
+    assert row.low <= 0 <= row.high and max(-row.low, row.high) > least
+    shares = (
+        totals(np.arange(30) < count, clusters=names(30, start), bounds=UNIT)
+        for count, start in zip(yes, (0, 30), strict=True)
+    )
+    other = difference(*shares)
+    assert other.low is not None and other.high is not None
+    assert row.low == pytest.approx(other.low, abs=0.02) and row.high == pytest.approx(other.high, abs=0.02)
+
+
+@pytest.mark.slow
+def test_without_a_judge_intervals_contain_a_difference_of_rare_codes() -> None:
+    rng, found = np.random.default_rng(2), []
+    for _ in range(300):
+        arms = [alone(200, 30, rng.binomial(30, rate)) for rate in (0.05, 0.005)]
+        row = corrected(arms[0], arms[1], (names(200), names(200, 200)))
+        assert row.low is not None and row.high is not None
+        found.append(row.low <= 0.045 <= row.high)
+    assert np.mean(found) > 0.95

@@ -555,6 +555,7 @@ def test_a_unit_that_one_of_several_people_skipped_is_not_called_unclear(tmp_pat
     assert row.population == (
         "settled units: 1 by gold, 2 on which people agree (1 disputed and 1 unclear ones left out)"
     )
+    assert row.n_left_out == 0, "those are told of"
 
 
 def test_a_jury_changes_no_agreement_of_judges_and_is_held_against_those_it_did_not_hear(
@@ -1241,6 +1242,42 @@ def test_who_skips_a_unit_has_not_called_it_unclear(tmp_path: Path) -> None:
     assert (row.n_human, row.n_unclear, row.n_skipped) == (5, 2, 1)
     assert row.rate == pytest.approx(2 / 5)
     assert (row.rate_if_unclear_absent, row.rate_if_unclear_present) == pytest.approx((2 / 7, 4 / 7))
+    assert (
+        row.design is not None
+        and (
+            "; 2 that people found unclear left out (rate 0.286 if none of them has the code, 0.571 if all)"
+            "; 1 that people skipped left out"
+        )
+        in row.design
+    )
+
+
+def test_units_that_two_were_asked_about_and_not_both_labelled_are_counted_beside_agreement(
+    tmp_path: Path,
+) -> None:
+    """Two who leave open what one finds agree wholly on the rest: 1.00, and nothing told of the others."""
+    store = labelled(tmp_path, {"ann": "ynnuuysn–", "bob": "ynnyuu–nn", "judge": "ynyyuynnn"})
+    found = agreement.of_workspace(store)
+    shown = {row.raters: (row.n_units, row.n_left_out) for row in found if row.coefficient == "cohen_kappa"}
+    # Of ann and bob units 3 to 5; of the judge with ann 3, 4 and 6, with bob 4 and 5.
+    assert shown == {("ann", "bob"): (4, 3), ("judge", "ann"): (5, 3), ("judge", "bob"): (6, 2)}
+    (joint,) = people(found, "fleiss_kappa", "judge", "ann", "bob")
+    assert (joint.n_units, joint.n_left_out) == (7, 2)
+    page = validate_people(store)
+    assert any(line.endswith("; 3 more left out: unclear, or no answer") for line in people_lines(page))
+    foot = validate.summary(validate.validate(store, "judge")).foot
+    assert any(
+        line.startswith("units that the judge found unclear or failed on: initiative 1 of 9;")
+        for line in foot
+    )
+
+
+def test_a_rate_says_of_its_own_labels_alone_what_they_are(tmp_path: Path) -> None:
+    """The judge was asked about half of what people labelled, and of all of these was told who differ."""
+    said = {"ann": "yyyynnnn", "bob": "ynynynnn", "gold": "–––y–n––", "judge": "yyn–––––"}
+    (row,) = rates.rates(labelled(tmp_path, said))
+    assert row.n_human == 3 and row.design is not None
+    assert "; 1 on which people differ count as the mean" in row.design and "gold" not in row.design
 
 
 def test_units_on_which_a_person_was_unclear_are_not_said_to_be_labelled(tmp_path: Path) -> None:

@@ -76,6 +76,11 @@ def test_a_code_of_utterances_that_people_labelled_is_compared_as_rates_tells_it
     told = {(r.group or {}).get("condition"): r for r in rates.rates(store, ["initiative"], by=["condition"])}
     assert (row["rater"], row["basis"], row["sizes"]) == ("bot", compare.CORRECTED, (4, 4))
     assert (row["first"], row["second"]) == (told["a"].rate, told["b"].rate) == (0.5, 0.5)
+    assert "unclear or skipped" not in row["statement"]
+    rate(store, [{**lines[-1], "label": "unclear"}, {**lines[-5], "label": None, "error": "skipped"}])
+    (row,) = compare.compare(store, "condition", metrics=["initiative"])
+    assert (row["sizes"], row["left_out"]) == ((3, 3), (1, 1))
+    assert "n=3 + 3 labelled units (1 + 1 unclear or skipped left out)" in row["statement"]
 
 
 def test_no_label_of_a_scale_is_a_finding(tmp_path: Path) -> None:
@@ -140,6 +145,19 @@ def test_ratings_on_another_version_of_a_codebook_are_told_where_they_do_not_cou
     assert expected not in coaudit(*command.split(), status=None).err
     path.write_text(GRADE.replace("the result is.", "the result is, all in all."), encoding="utf-8")
     assert expected in coaudit(*command.split(), status=None).err
+
+
+def test_ratings_on_sessions_that_a_codebook_is_not_for_are_told_where_they_do_not_count(
+    coaudit: Coaudit, tmp_path: Path
+) -> None:
+    """`ratings import` takes them, for sessions may get the task that they lack; nothing was rated yet, so it
+    said."""
+    store = made(tmp_path / "workspace")
+    take(store, write_lines(tmp_path / "log.jsonl", session(0, "a", {}) + session(1, "b", {})))
+    given = [verdict(f"s{n}", None, "related_work_quality", "2", code="quality") for n in range(2)]
+    assert rate(store, given).imported == 2
+    expected = "related_work_quality: 2 ratings on sessions that it is not for (applies_to) do not count"
+    assert expected in coaudit("agreement", status=None).err
 
 
 def test_statements_of_a_code_that_two_codebooks_have_say_of_which_they_are(tmp_path: Path) -> None:

@@ -212,6 +212,9 @@ def test_what_people_left_open_stands_beside_what_they_labelled() -> None:
         (count(9), count(0), count(4), count(2)),
         (count(9), count(0), count(4), count(0)),
     ]
-    assert trust.rate_table([of(1, 2)]).columns[5:] == (*sizes, "Unclear", "Skipped")
+    assert trust.rate_table([of(1, 2)]).columns[5:] == (*sizes, "Unclear", "Skipped", trust.RANGE)
+    ranged = of(1, 0).model_copy(update={"rate_if_unclear_absent": 0.4, "rate_if_unclear_present": 0.6})
+    table = trust.rate_table([ranged, of(0, 0)])
+    assert [row[-1] for row in table.rows] == ["40 % – 60 %", ""] and "left out" in table.caption
     named = of(0, 0).model_copy(update={"estimator": "post_stratified"})
     assert trust.rate_table([named]).rows[0][4] == "post stratified", "as the methods have it"
