@@ -13,6 +13,7 @@ from .intervals import Floats, Interval, Ints, interval_around, student
 from .strata import Shares, shares, typical_weights
 
 Estimate = tuple[float | None, Interval]
+_ROUNDING = 1e-9  # of a share
 
 
 def post_stratified(audit: Audit, resamples: int, seed: int) -> Estimate:
@@ -187,7 +188,7 @@ def rogan_gladen(audit: Audit, resamples: int, seed: int) -> Estimate:
         size = weights.sum() ** 2 / (weights**2).sum()
         correct.append(share)
         posteriors.append(rng.beta(share * size + 0.5, (1 - share) * size + 0.5, resamples))
-    if sum(correct) <= 1:
+    if sum(correct) <= 1 + _ROUNDING:
         return None, Interval(None, None, "the judge is no better than chance: Se + Sp ≤ 1")
     value = min(1.0, max(0.0, (judge_rate + correct[0] - 1) / (sum(correct) - 1)))
     informed = posteriors[0] + posteriors[1] > 1

@@ -205,6 +205,18 @@ def test_a_judge_no_better_than_chance_has_no_rogan_gladen_rate() -> None:
     assert found.rate is None and found.reason is not None and "no better than chance" in found.reason
 
 
+@pytest.mark.parametrize("label", [0, 1])
+def test_a_judge_that_says_one_thing_of_all_units_has_no_rogan_gladen_rate_whatever_the_weights(
+    label: int,
+) -> None:
+    """By rounding, Se + Sp was above 1 in some of these, and the rate 1.000 or 0.000."""
+    draw = np.random.default_rng(0)
+    for _ in range(50):
+        human, inclusion = draw.integers(4, size=90) / 3, draw.uniform(0.1, 1, 90)
+        found = rate(Audit(human, np.full(90, label), inclusion), "rogan_gladen", resamples=2)
+        assert found.rate is None and found.reason is not None and "no better than chance" in found.reason
+
+
 @pytest.mark.parametrize(
     ("audit", "estimator", "reason"),
     [
