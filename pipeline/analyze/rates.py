@@ -155,7 +155,6 @@ def _rate(
         return None
     own, corpus, assumed, of_people = result
     outcome = rate(own, estimator)
-    left_open = _left_open(outcome, quantity)
     if labels != MEAN:
         outcome, of_people = _with_model(own, code.where(corpus), quantity, labels, outcome), ""
     return Rate(
@@ -170,7 +169,7 @@ def _rate(
         low=quantity.value(outcome.low),
         high=quantity.value(outcome.high),
         estimator=outcome.estimator,
-        design=outcome.design + left_open + assumed + of_people,
+        design=outcome.design + _left_open(outcome, quantity) + assumed + of_people,
         n_units=outcome.n_units,
         n_human=outcome.n_human,
         n_judged=outcome.n_judged if own.judge is not None else _answer_count(code, judge),
@@ -240,12 +239,12 @@ def _left_open(estimate: Estimated, quantity: Quantity) -> str:
     words = f"; {estimate.n_unclear:,} that people found unclear left out"
     ends = quantity.value(estimate.rate_if_unclear_absent), quantity.value(estimate.rate_if_unclear_present)
     if ends[0] is not None and ends[1] is not None:
-        extremes = (
-            ("all are at the lowest", "at the highest")
-            if quantity.is_mean
-            else ("none of them has the code", "all")
-        )
-        words += f" (rate {ends[0]:.3f} if {extremes[0]}, {ends[1]:.3f} if {extremes[1]})"
+        if quantity.is_mean:
+            what, none, every = "mean", "all are at the lowest", "at the highest"
+        else:
+            noun = "code" if quantity.one_of_several is None else "label"
+            what, none, every = "rate", f"none of them has the {noun}", "all"
+        words += f" ({what} {ends[0]:.3f} if {none}, {ends[1]:.3f} if {every})"
     return words + skipped
 
 

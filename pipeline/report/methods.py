@@ -402,7 +402,8 @@ def _estimators(corrected: Sequence[Rate]) -> tuple[str, ...]:
         if estimator
     )
     return (
-        "Corrected rates in this report (one for each code or category and judge), by estimator: "
+        "Corrected rates in this report (one for each code or category and judge, and for each of more than "
+        "two labels), by estimator: "
         f"{', '.join(clauses)}.",
     )
 
