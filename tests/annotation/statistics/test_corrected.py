@@ -1,10 +1,12 @@
 """Corrected comparisons: by hand, and that a judge that errs more in one condition is no finding."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from coaudit.annotation.statistics.audit import UNCLEAR, Audit
-from coaudit.annotation.statistics.corrected import arm, corrected
+from coaudit.annotation.statistics.corrected import FORMS, arm, corrected
 from coaudit.annotation.statistics.estimate import UNIT, difference, totals
 from coaudit.annotation.statistics.intervals import MISSING
 from coaudit.annotation.statistics.rates import rate
@@ -177,6 +179,19 @@ def test_without_a_judge_the_interval_allows_for_positives_that_were_not_seen(
     other = difference(*shares)
     assert other.low is not None and other.high is not None
     assert row.low == pytest.approx(other.low, abs=0.02) and row.high == pytest.approx(other.high, abs=0.02)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_judge_that_says_one_thing_of_all_units_narrows_no_interval(form: str) -> None:
+    """Beside its labels, which tell nothing, 0 of 30 and 0 of 30 differed by .03 at the most again."""
+    arms = alone(200, 30, 0), alone(200, 30, 0)
+    judged = [replace(arm, judge=np.zeros(200, dtype=np.int64)) for arm in arms]
+    own, beside = (
+        corrected(one, two, (names(200), names(200, 200)), form=form) for one, two in (arms, judged)
+    )
+    assert beside.low is not None and beside.low < -0.1
+    assert (beside.effect, beside.low, beside.high) == pytest.approx((own.effect, own.low, own.high))
+    assert beside.p_value == pytest.approx(own.p_value) and beside.test.startswith("corrected rates")
 
 
 @pytest.mark.slow
