@@ -17,7 +17,8 @@ effective number L' = (Σm)²/Σm² of clusters of m labelled units.
 
 Without a judge, or with one that says one thing of all units, the interval joins those of the two rates, as
 of any two shares (`estimate.mover_limits`): of 30 labels and 30, none of them positive, t reaches .03 to
-either side, and contained a difference of .05 and 0 in .77 of samples.
+either side, and contained a difference of .05 and 0 in .77 of samples. A rate of yes and no from strata of
+known sizes has the interval of `estimators.hajek`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ from numpy.typing import NDArray
 from .audit import ERROR, UNCLEAR, Audit
 from .comparisons import LEVEL, Comparison
 from .estimate import UNIT, Estimate, Moments, effective_number, mover_limits, totals, with_interval
+from .estimators import hajek
 from .intervals import Floats, student
+from .rates import RESAMPLES
 
 FORMS = ("post_stratified", "ppi")
 _PSEUDO = 0.125  # of a label of either kind, in each stratum of the judge's labels
@@ -154,6 +157,7 @@ def arm(audit: Audit, names: NDArray[Any], form: str) -> Arm:
     rate, between = min(1.0, max(0.0, rate)), float((pull**2).sum())
     _, of_unit = np.unique(names[audit.labelled], return_inverse=True)
     df = max(1.0, min(df, effective_number(np.bincount(of_unit, audit.weights).astype(np.float64)) - 1))
+    yes_no = bool(np.isin(audit.labels, (0, 1)).all())
     own = with_interval(
         Moments(
             value=rate,
@@ -162,12 +166,22 @@ def arm(audit: Audit, names: NDArray[Any], form: str) -> Arm:
             n=len(of_unit),
             clusters=n_checked,
             size=effective_number(audit.weights),
-            yes_no=bool(np.isin(audit.labels, (0, 1)).all()),
+            yes_no=yes_no,
             plain=False,
             bounds=UNIT,
         )
     )
+    if yes_no and own.low is not None and audit.judge is None and np.ptp(audit.sized_strata[0]):
+        own = _of_strata(audit, names, own)
     return Arm(rate, sums.names, pull, between + extra, df, n_checked, own)
+
+
+def _of_strata(audit: Audit, names: NDArray[Any], own: Estimate) -> Estimate:
+    """The estimate with the interval of its rate: strata that differ tell more than as many labels of one,
+    however uneven their weights."""
+    clusters = np.unique(names, return_inverse=True)[1]
+    low, high, reason, _ = hajek(replace(audit, clusters=clusters), RESAMPLES, 0)[1]
+    return replace(own, low=low, high=high, reason=reason)
 
 
 def _joined_limits(one: Arm, other: Arm, covariance: float, p: float) -> tuple[float | None, float | None]:

@@ -194,6 +194,25 @@ def test_a_judge_that_says_one_thing_of_all_units_narrows_no_interval(form: str)
     assert beside.p_value == pytest.approx(own.p_value) and beside.test.startswith("corrected rates")
 
 
+def test_of_strata_the_interval_joins_those_of_the_two_rates() -> None:
+    """As of labels with uneven weights it was twice as wide, and held 0 in .9 of samples that differ."""
+    arms = []
+    for yes in (12, 1):
+        human = np.full(1000, float(MISSING))
+        human[:40], human[100:140] = 0, 0
+        human[:yes], human[100 : 100 + yes // 4] = 1, 1
+        design = np.repeat([0, 1], [100, 900])
+        arms.append(Audit(human, inclusion=np.repeat([0.4, 40 / 900], [100, 900]), design=design))
+    row = corrected(arms[0], arms[1], (names(1000), names(1000, 1000)))
+    one, other = rate(arms[0]), rate(arms[1])
+    assert (
+        one.rate and one.low and one.high and other.rate and other.high is not None and other.low is not None
+    )
+    assert row.effect == pytest.approx(one.rate - other.rate) and row.low is not None and row.high is not None
+    assert row.low == pytest.approx(row.effect - np.hypot(one.rate - one.low, other.high - other.rate))
+    assert row.high == pytest.approx(row.effect + np.hypot(one.high - one.rate, other.rate - other.low))
+
+
 @pytest.mark.slow
 def test_without_a_judge_intervals_contain_a_difference_of_rare_codes() -> None:
     rng, found = np.random.default_rng(2), []
