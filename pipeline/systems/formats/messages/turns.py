@@ -86,9 +86,17 @@ def turns_of_texts(texts: list[str], turns: Turns) -> Iterator[dict[str, Any]]:
         match = next((match for one in patterns if (match := one.match(text))), None)
         if match is not None:
             groups = _groups(match, turns)
-        body = text.strip() if match is None else _without_end_tag(match[0], text[match.end() :].strip())
-        own = (match.groupdict().get("text") if match else None) or ""
-        yield {**groups, "text": "\n".join(part for part in (own, body) if part)}
+        yield {**groups, "text": text.strip() if match is None else _said(match, text)}
+
+
+def _said(match: re.Match[str], text: str) -> str:
+    """What a text says that begins with a mark: its group `text`, if it has one, and what follows."""
+    start = match.start("text") if "text" in match.re.groupindex else -1
+    if start >= 0 and match.end("text") == match.end():
+        return text[start:].strip()
+    own = match["text"] if start >= 0 else ""
+    body = _without_end_tag(match[0], text[match.end() :].strip())
+    return "\n".join(part for part in (own, body) if part)
 
 
 def oldest_first(many: list[Place], seconds: Callable[[dict[str, Any]], float | None]) -> list[Place]:

@@ -942,6 +942,8 @@ def test_of_a_list_of_texts_the_group_text_and_what_follows_are_read(tmp_path: P
     path = write_lines(tmp_path / "talks.jsonl", {"text": ["Ada: hi\nthere", "Ben: yo"]})
     talk = one("mapped", path, map=f"{CUT}pattern = '^(?P<who>\\w+): (?P<text>.*)'\n")
     assert [event.text for event in talk.events] == ["hi\nthere", "yo"]
+    talk = one("mapped", path, map=f"{CUT}pattern = '^(?P<who>\\w+): (?P<text>\\w)'\n")
+    assert [event.text for event in talk.events] == ["hi\nthere", "yo"]
 
 
 @pytest.mark.parametrize("lists", [True, False])
