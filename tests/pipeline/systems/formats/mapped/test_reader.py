@@ -890,6 +890,36 @@ def test_a_number_in_a_list_of_rounds_orders_question_and_answer(tmp_path: Path)
     assert [event.text for event in talk.events] == ["Question 0", "Answer 0", "Question 1", "Answer 1"]
 
 
+ROUNDS = '[trajectory]\nnative_id = "s"\n[input]\nrounds = {user = "question", assistant = "answer"}\n'
+ROUNDS += '[event]\nrole = "said.role"\ntext = "said.text"\nseq = "n"\n'
+
+
+def test_numbers_that_no_two_speakers_share_are_those_of_the_log(tmp_path: Path) -> None:
+    rows = [
+        {"s": "a", "n": 1, "question": "To Ulm?"},
+        {"s": "a", "n": 2, "answer": "Yes."},
+        {"s": "b", "n": 1, "question": "To Ulm?", "answer": "No."},
+        {"s": "a", "n": 5, "question": "By when?"},
+    ]
+    talks, wrong = read("mapped", write_lines(tmp_path / "rounds.jsonl", *rows), map=ROUNDS)
+    assert not wrong
+    assert {talk.native_id: [event.seq for event in talk.events] for talk in talks} == {
+        "a": [1, 2, 5],
+        "b": [2, 3],
+    }
+
+
+def test_a_rounds_number_may_be_its_time(tmp_path: Path) -> None:
+    rows = [{"s": "a", "n": 1_700_000_000 + n, "question": f"Q{n}", "answer": f"A{n}"} for n in (5, 0)]
+    talk = one("mapped", write_lines(tmp_path / "rounds.jsonl", *rows), map=ROUNDS)
+    assert [(event.seq, event.text) for event in talk.events] == [
+        (0, "Q0"),
+        (1, "A0"),
+        (10, "Q5"),
+        (11, "A5"),
+    ]
+
+
 def test_each_side_may_have_its_own_numbered_turns(tmp_path: Path) -> None:
     record = {"id": 1, "m1_a": "To Ulm?", "m2_a": "Yes.", "m1_b": "To Ulm?", "m2_b": "No.", "m3_b": "Why?"}
     path = write_lines(tmp_path / "sides.jsonl", record | {"m3_a": None})
