@@ -269,7 +269,7 @@ class MappedSessions:
 
     def _make_traits(self, values: tuple[Any, ...]) -> Traits:
         action, status, *ruling = values
-        if status == "" and status not in self.mapping.statuses:
+        if status == "" and self.mapping.statuses.keys().isdisjoint(("", ANY)):
             status = None  # a table's empty cell
         at = dict(zip(self.rule_paths, ruling, strict=True)).__getitem__
         if not self._takes(at):

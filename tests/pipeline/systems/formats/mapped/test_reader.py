@@ -1000,3 +1000,19 @@ def test_an_empty_status_is_none_unless_the_table_has_it(tmp_path: Path, table: 
         map=f'{layout}[statuses]\nok = "succeeded"\n{table}',
     )
     assert [event.status for event in talk.events] == [status]
+
+
+def test_an_empty_status_is_any_other_where_the_table_has_a_star(tmp_path: Path) -> None:
+    record = {"log": [{"role": "agent", "do": "run", "how": ""}]}
+    layout = '[event]\nrole = "log[].role"\naction = "log[].do"\nstatus = "log[].how"\n'
+    layout += '[statuses]\nok = "succeeded"\n"*" = "failed"\n'
+    talk = one("mapped", write_lines(tmp_path / "a.jsonl", record), map=layout)
+    assert [event.status for event in talk.events] == ["failed"]
+
+
+def test_the_name_of_a_folder_is_no_content_of_a_record(tmp_path: Path) -> None:
+    rows = [{"role": "user", "content": "To Ulm?"}, {"note": "lost"}]
+    path = write_lines(tmp_path / "a.jsonl", *rows)
+    layout = '[trajectory]\nnative_id = "$file"\ncondition = "$folder"\n[messages]\neach = true\n'
+    _, wrong = read("mapped", path, map=layout)
+    assert [one.line for one in wrong] == [2]
