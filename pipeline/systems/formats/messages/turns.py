@@ -267,12 +267,17 @@ def turns_of_text(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
 def unread_in(value: Any, turns: Turns) -> str | None:
     """Why a text, or a list of texts, is not cut as its pattern means to; None where it is."""
     patterns = _patterns(turns)
+    nowhere = "turns.pattern fits nowhere in it"
     if isinstance(value, str):
-        fits = not value.strip() or any(one.search(value) for one in patterns)
+        # Most texts begin a turn as the first pattern says, which is looked up at once.
+        fits = not value.strip() or patterns[0].search(value) is not None
+        if not fits and len(patterns) > 1:
+            fits = bool(_marks(value, turns)[1])
+            nowhere = "turns.pattern: the first one fits nowhere in it, and no other one twice"
     else:
         fits = not is_texts(value) or any(one.match(text) for text in value for one in patterns)
     if not fits:
-        return f"turns.pattern fits nowhere in it, so that all of it is said by {turns.first!r}"
+        return f"{nowhere}, so that all of it is said by {turns.first!r}"
     if not isinstance(value, str) or not any("text" in one.groupindex for one in patterns):
         return None
     pattern, matches = _marks(value, turns)

@@ -959,6 +959,14 @@ def test_a_pattern_that_fits_nowhere_is_told(tmp_path: Path) -> None:
     assert read("mapped", path, map=f"{CUT}pattern = '^(?P<who>Ada): '\n")[1] == []
 
 
+def test_of_several_patterns_one_that_is_not_used_fits_nowhere(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "talks.jsonl", {"text": "Ada: hi"}, {"text": "Ada: hi\nBen: yo"})
+    talks, (wrong,) = read("mapped", path, map=f"{CUT}pattern = ['^<(?P<who>\\w+)>', '^(?P<who>\\w+): ']\n")
+    assert [[event.text for event in talk.events] for talk in talks] == [["Ada: hi"], ["hi", "yo"]]
+    assert wrong.line == 1
+    assert "the first one fits nowhere in it, and no other one twice, so that all" in wrong.reason
+
+
 def test_lines_behind_the_group_text_of_a_turn_are_told(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "talks.jsonl", {"text": "Ada: hi\nthere\n\nBen: yo\n"})
     (talk,), (wrong,) = read("mapped", path, map=f"{CUT}pattern = '^(?P<who>\\w+): (?P<text>.*)$'\n")
