@@ -156,8 +156,9 @@ def _media(content: Any) -> list[Message]:
 
 def _media_names(part: Message) -> list[str]:
     kind = part.get("content_type")
-    is_pointer = isinstance(kind, str) and kind.endswith(POINTER)
-    return [kind] if is_pointer else [name for name in MEDIA if name in part]
+    if isinstance(kind, str) and kind.endswith(POINTER):
+        return [kind]
+    return [name for name in MEDIA if name in part]
 
 
 def of_langchain(item: Message) -> Message:
