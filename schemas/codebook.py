@@ -173,6 +173,16 @@ class Codebook(Model):
     def _code_names(self) -> str:
         return ", ".join(code.code for code in self.codes)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_unclear(cls, data: Any) -> Any:
+        """`unclear` is an answer of every codebook, and no place on a scale."""
+        if isinstance(data, dict) and data.get("level", "nominal") != "nominal":
+            labels = data.get("labels")
+            if isinstance(labels, list | tuple):
+                return {**data, "labels": [label for label in labels if bare(str(label)) != UNCLEAR]}
+        return data
+
     @model_validator(mode="after")
     def _check_consistency(self) -> Codebook:
         names = [code.code for code in self.codes]
@@ -211,12 +221,12 @@ class Codebook(Model):
     def _check_numbers(self) -> None:
         wrong = f"{self.level} labels must be numbers, got {', '.join(self.labels)}"
         try:
-            values = [float(label) for label in self.labels if label != UNCLEAR]
+            values = [float(label) for label in self.labels]
         except ValueError as error:
             raise ValueError(wrong) from error
         if not all(map(isfinite, values)):
             raise ValueError(wrong)
-        if values != sorted(values):
+        if values != sorted(set(values)):
             raise ValueError(f"{self.level} labels must ascend, got {', '.join(self.labels)}")
 
 

@@ -7,6 +7,8 @@ from math import inf
 
 from .base import Model
 
+MEAN = " (mean)"
+"""Ends the name of a code on a scale, of which the mean is estimated."""
 BOUNDS: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("delivered", "success", "won", "exact_match"), (0.0, 1.0)),
     **dict.fromkeys(("task_performance", "collab_score", "initiative_entropy"), (0.0, 1.0)),
@@ -83,12 +85,26 @@ class Agreement(Model):
     reason: str | None = None
 
 
+def suffix(label: str | None, *, is_mean: bool) -> str:
+    """Ends the name of a code of which one of several labels, or the mean of a scale, is estimated."""
+    if is_mean:
+        return MEAN
+    return "" if label is None else f": {label}"
+
+
 class Rate(Model):
-    """How often a code is there: the judge's own rate beside the one corrected by people."""
+    """How often a code is there: the judge's own rate beside the one corrected by people.
+
+    Of a scale, all values are means of the labels' numbers.
+    """
 
     codebook: str
     code: str
     """A code, or a category: then the rate of the union of its codes."""
+    label: str | None = None
+    """Of more than two labels the one whose share this is."""
+    is_mean: bool = False
+    """Whether this is the mean of a scale."""
     group: dict[str, str | None] | None = None
     judge: str | None = None
     judge_rate: float | None
@@ -102,12 +118,18 @@ class Rate(Model):
     n_human: int
     n_judged: int
     n_unclear: int = 0
-    """Human answers left out as unclear; counting all as absent or as present gives the next two."""
+    """Human answers left out as unclear; counting all as absent or as present (on a scale as its least or
+    greatest label) gives the next two."""
     rate_if_unclear_absent: float | None = None
     rate_if_unclear_present: float | None = None
     n_skipped: int = 0
     """Units that people were asked about and gave no answer to."""
     reason: str | None = None
+
+    @property
+    def suffix(self) -> str:
+        """Ends the code's name where the row is of a label, or the mean of a scale."""
+        return suffix(self.label, is_mean=self.is_mean)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """One code over N units.
+    """One code over N units: what is estimated is the share of 1, or the mean place on a scale.
 
     `human` (N,) is the label from 0 to 1 that people give a unit (the mean of its annotators' labels where
     there are several), UNCLEAR, ERROR where all who were asked skipped it, or MISSING where nobody was.
@@ -29,6 +29,11 @@ class Audit:
     one that was not drawn), `clusters` (N,) their trajectories where units are smaller, `score` (N,) the
     judge's probability of 1 where it gives one (for PPI), `design` (N,) the strata that the sample took
     fixed numbers of, negative where they are not known.
+
+    `groups` (N,) are strata to correct the judge by in place of its labels, the same where these are
+    negative: `strata.joined_labels` of a judge with several labels. On a scale a label is its place from the
+    least (0) to the greatest (1), for people and in `score`, and `split` (N,) says on which units people
+    differ; None where labels are 0 or 1.
     """
 
     human: Floats | Ints
@@ -37,10 +42,12 @@ class Audit:
     clusters: Ints | None = None
     score: Floats | None = None
     design: Ints | None = None
+    groups: Ints | None = None
+    split: Bools | None = None
 
     def __post_init__(self) -> None:
         n = len(self.human)
-        for name in ("judge", "inclusion", "clusters", "score", "design"):
+        for name in (field.name for field in fields(self)):
             values = getattr(self, name)
             if values is not None and len(values) != n:
                 raise ValueError(f"`{name}` must have one value for each of {n} units, got {len(values)}")
@@ -69,12 +76,32 @@ class Audit:
     @property
     def divided(self) -> bool:
         """Whether people differ on a unit, so that one's label is not all there is to know of it."""
+        if self.split is not None:
+            return bool(self.split[self.labelled].any())
         return bool(((self.labels > 0) & (self.labels < 1)).any())
 
     @property
+    def predicted(self) -> Floats:
+        """(N,) what the judge says: its score, else 1 for the code and 0 for all else, a missing answer too.
+        All 0 where no judge ran."""
+        if self.score is not None:
+            return self.score
+        if self.judge is None:
+            return np.zeros(len(self.human))
+        is_one: Floats = (self.judge == 1).astype(np.float64)
+        return is_one
+
+    @property
+    def on_scale(self) -> bool:
+        """Whether a label is a place on a scale."""
+        return self.split is not None
+
+    @property
     def strata(self) -> Ints:
-        """(N,) the judge's label; all the same where no judge ran."""
-        return np.zeros(len(self.human), dtype=np.int64) if self.judge is None else self.judge
+        """(N,) the judge's label, or the group of its labels; all the same where no judge ran."""
+        if self.judge is None:
+            return np.zeros(len(self.human), dtype=np.int64)
+        return self.judge if self.groups is None else self.groups
 
     @property
     def weights(self) -> Floats:
@@ -155,7 +182,8 @@ class Audit:
             units = self.strata == stratum
             if not self.labelled[units].any():
                 n = int(units.sum())
-                return f"no human label {'on' if n == 1 else 'among'} the {_units(n)} {_STRATA[int(stratum)]}"
+                which = _STRATA[int(stratum)] if self.groups is None or stratum < 0 else _LABELLED
+                return f"no human label {'on' if n == 1 else 'among'} the {_units(n)} {which}"
         return None
 
 
@@ -166,6 +194,7 @@ _STRATA = {
     ERROR: "on which the judge failed",
     MISSING: "without an answer of the judge",
 }
+_LABELLED = "that the judge labelled"
 
 
 def _units(n: int) -> str:

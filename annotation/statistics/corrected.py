@@ -81,8 +81,11 @@ def corrected(
     for place, audit, names in zip(("first", "second"), (first, second), clusters, strict=True):
         unchecked = audit.unchecked
         audit = audit.where(~unchecked)
-        if audit.empty_stratum:
-            why = f"{place} sample: {audit.empty_stratum}"
+        why = audit.empty_stratum
+        if form == "ppi" and not np.isfinite(audit.predicted).all():
+            why = why or "ppi needs a number from the judge for every unit"
+        if why:
+            why = f"{place} sample: {why}"
             return Comparison(test, None, None, None, None, None, None, n, why, sizes=counts)
         unknown.append(float(unchecked.mean()))
         sides.append(arm(audit, names[~unchecked], form).part(1 - unknown[-1]))
@@ -140,7 +143,7 @@ def values(audit: Audit, form: str) -> Floats:
     labelled, (group, weights) = audit.labelled, audit.sized_strata
     labels = audit.labels
     if form == "ppi" and audit.judge is not None:
-        score = (audit.strata == 1).astype(np.float64) if audit.score is None else audit.score
+        score = audit.predicted
         group = np.zeros_like(group)
         predicted = _slope(score[labelled], labels, weights) * score
     else:
@@ -168,10 +171,12 @@ def _smoothing_variance(audit: Audit) -> tuple[float, float]:
     weight_sums = np.bincount(of_unit, weights=weights)
     size = weight_sums**2 / np.bincount(of_unit, weights=weights**2)
     mean = np.bincount(of_unit, weights=weights * labels) / weight_sums
+    # A label of 0 or 1 is its own square, and each of those on which people differ is one or the other.
+    squares = np.bincount(of_unit, weights=weights * labels**2) / weight_sums if audit.on_scale else mean
     share = np.bincount(group) / len(group)
-    smooth = (size * mean + _PSEUDO) / (size + 2 * _PSEUDO)
-    full = share**2 * smooth * (1 - smooth) / np.maximum(size - 1, 1)
-    extra = np.maximum(full - share**2 * mean * (1 - mean) / size, 0)
+    smooth, smooth_squares = ((size * m + _PSEUDO) / (size + 2 * _PSEUDO) for m in (mean, squares))
+    full = share**2 * (smooth_squares - smooth**2) / np.maximum(size - 1, 1)
+    extra = np.maximum(full - share**2 * (squares - mean**2) / size, 0)
     between = float(share @ (mean - share @ mean) ** 2) / len(group)
     spread = float((full**2 / np.maximum(size - 1, 1)).sum()) + between**2 / len(group)
     return float(extra.sum()), (float(full.sum()) + between) ** 2 / spread if spread > 0 else 1.0

@@ -34,11 +34,11 @@ def post_stratified(audit: Audit, resamples: int, seed: int) -> Estimate:
     rng = np.random.default_rng(seed)
     labels, (_, share, of_unit) = audit.labels, _strata(audit)
     n = len(audit.human)
-    sums = shares(labels, np.ones(len(labels)), of_unit, None, share)
+    sums = shares(labels, np.ones(len(labels)), of_unit, None, share, on_scale=audit.on_scale)
     unknown = np.rint(share * n).astype(np.int64) - sums.counts
     theta = sums.draws(resamples, rng)
-    if audit.divided:
-        draws = share @ theta
+    if audit.divided or audit.on_scale:
+        draws = _unseen(audit, sums, share, theta)
     else:
         draws = (labels.sum() + rng.binomial(unknown[:, None], theta).sum(0)) / n
     value = float(share @ sums.means)
@@ -53,7 +53,8 @@ def human_only(audit: Audit, resamples: int, seed: int) -> Estimate:
 def difference(audit: Audit, resamples: int, seed: int) -> Estimate:
     """(Σ ŷ + Σ_s w(y − ŷ))/N with ŷ the weighted mean of the judge's label: Σ W_h·ȳ_h (Särndal et al. 1992).
 
-    The interval is that of `shares`; deviations shrink by √(1 − n_h/N_h), of n_h even units by Kish.
+    The interval is that of `shares`; deviations shrink by √(1 − n_h/N_h), of n_h even units by Kish. Where h
+    are groups of a judge's labels the prior is that of `_spread_prior`.
     """
     if (unchecked := audit.unchecked).any():
         return with_unanswered(difference(audit.where(~unchecked), resamples, seed), float(unchecked.mean()))
@@ -62,7 +63,15 @@ def difference(audit: Audit, resamples: int, seed: int) -> Estimate:
     _, share, of_unit = _strata(audit)
     typical = _typical(audit, audit.strata)
     sums = shares(
-        audit.labels, audit.weights, of_unit, _clusters(audit), share, every=_every(audit), typical=typical
+        audit.labels,
+        audit.weights,
+        of_unit,
+        _clusters(audit),
+        share,
+        1.0 if audit.groups is None else _spread_prior(of_unit, len(share)),
+        every=_every(audit),
+        typical=typical,
+        on_scale=audit.on_scale,
     )
     return _stratified_estimate(audit, sums, share, resamples, seed)
 
@@ -72,8 +81,7 @@ def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
 
     It took fixed numbers of each, and all their units are known, so that W_h = N_h/N.
 
-    Two priors of ½ and ½ are spread over the strata by their labels, one in each at the most: that in each
-    would outweigh the data where there are many.
+    The prior is that of `_spread_prior`.
     """
     alone = replace(audit, judge=None)
     if not audit.stratified:
@@ -81,10 +89,18 @@ def hajek(audit: Audit, resamples: int, seed: int) -> Estimate:
     labels, (strata, weights) = alone.labels, alone.sized_strata
     sizes, of_unit = np.bincount(strata), strata[audit.labelled]
     share = sizes / sizes.sum()
-    prior = np.minimum(1.0, 2 * np.bincount(of_unit, minlength=len(sizes)) / len(labels))
+    prior = _spread_prior(of_unit, len(sizes))
     typical = _typical(alone, strata)
     sums = shares(
-        labels, weights, of_unit, _clusters(alone), share, prior, every=_every(alone), typical=typical
+        labels,
+        weights,
+        of_unit,
+        _clusters(alone),
+        share,
+        prior,
+        every=_every(alone),
+        typical=typical,
+        on_scale=audit.on_scale,
     )
     return _stratified_estimate(audit, sums, share, resamples, seed)
 
@@ -134,7 +150,9 @@ def ppi(audit: Audit, resamples: int, seed: int) -> Estimate:
     n = int(labelled.sum())
     if n < 3:
         return None, Interval(None, None, f"ppi needs three human labels, got {n}")
-    score = (audit.strata == 1).astype(np.float64) if audit.score is None else audit.score
+    score = audit.predicted
+    if np.isnan(score).any():
+        return None, Interval(None, None, "ppi needs a number from the judge for every unit")
     y, f = audit.labels, score[labelled]
     spread = float(f.var())
     slope = float(np.mean((y - y.mean()) * (f - f.mean()))) / spread if spread else 0.0
@@ -155,6 +173,8 @@ def rogan_gladen(audit: Audit, resamples: int, seed: int) -> Estimate:
     """
     if audit.judge is None:
         return None, Interval(None, None, "rogan_gladen needs a judge")
+    if audit.on_scale:
+        return None, Interval(None, None, "rogan_gladen is of shares: a scale has no sensitivity")
     labels, flagged = audit.labels, audit.judge[audit.labelled] == 1
     if not (labels > 0).any() or not (labels < 1).any():
         return None, Interval(None, None, "rogan_gladen needs human labels of both kinds")
@@ -218,6 +238,13 @@ def _strata(audit: Audit) -> tuple[Ints, Floats, Ints]:
     """The judge's labels, their shares of the corpus, and the index of each labelled unit's."""
     strata, index, sizes = np.unique(audit.strata, return_inverse=True, return_counts=True)
     return strata, sizes / len(index), index[audit.labelled]
+
+
+def _spread_prior(of_unit: Ints, size: int) -> Floats:
+    """(size,) two priors of ½ and ½ spread over strata by their labels (labelled,), one in each at the most:
+    that in each would outweigh the data where there are many."""
+    prior: Floats = np.minimum(1.0, 2 * np.bincount(of_unit, minlength=size) / len(of_unit))
+    return prior
 
 
 def _typical(audit: Audit, strata: Ints) -> Floats | None:

@@ -61,23 +61,31 @@ def rate(audit: Audit, estimator: str | None = None, *, resamples: int = RESAMPL
     design = why if name == default else f"asked for; {default} fits: {why}"
     if name in ("post_stratified", "difference"):
         design += unanswered(audit, (value, interval))
-    judgments = None if audit.judge is None else audit.judge[audit.judge >= 0]
+    judged_count = 0 if audit.judge is None else int((audit.judge >= 0).sum())
     return Rate(
         estimator=name,
         design=design,
-        judge_rate=None if judgments is None or not len(judgments) else float((judgments == 1).mean()),
+        judge_rate=_judge_rate(audit),
         rate=value,
         low=interval.low,
         high=interval.high,
         n_units=len(audit.human),
         n_human=int(audit.labelled.sum()),
-        n_judged=0 if judgments is None else len(judgments),
+        n_judged=judged_count,
         n_unclear=int(unclear.sum()),
         n_skipped=int((audit.human == ERROR).sum()),
         rate_if_unclear_absent=either[0],
         rate_if_unclear_present=either[1],
         reason=interval.reason,
     )
+
+
+def _judge_rate(audit: Audit) -> float | None:
+    """The judge's own rate, on a scale its mean; None without a usable answer."""
+    if audit.judge is None or not (audit.judge >= 0).any():
+        return None
+    numbers = audit.predicted if audit.on_scale else audit.judge == 1
+    return float(numbers[audit.judge >= 0].mean())
 
 
 def unanswered(audit: Audit, estimate: Estimate) -> str:
@@ -105,4 +113,6 @@ def choose(audit: Audit) -> tuple[str, str]:
         return "hajek", "a stratified sample: variance within its strata"
     if audit.judge is None:
         return "human_only", "no judge: human labels of an even sample"
+    if audit.groups is not None:
+        return "difference", "inclusion even within groups of the judge's labels, units independent"
     return "post_stratified", "inclusion even within the judge's labels, units independent"

@@ -7,6 +7,7 @@ sample shows no error of the judge, and below its nominal coverage where it show
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 
 from .intervals import Floats, Ints, Z, student
 
+LEAST_LABELS = 5
+"""Units that people labelled in a stratum of a judge with several labels: fewer tell little of its errors."""
 _ALIKE = 0.5  # of a cluster
 
 
@@ -44,6 +47,7 @@ def shares(
     *,
     every: int | None = None,
     typical: Floats | None = None,
+    on_scale: bool = False,
 ) -> Shares:
     """Shares of `labels` (n,) in strata numbered 0..G−1, each with a unit; `whole` (G,) their true weights.
 
@@ -52,8 +56,9 @@ def shares(
     is at least `typical` (G,), the `typical_weights` of all its units, drawn or not: by the sample's alone,
     one that holds no more than units drawn for certain would speak for those that it lacks. The size of the
     Beta is p(1 − p)/variance of all this, no more than Kish's (Σw)²/Σw² allows, for the sample may lack rare
-    heavy units. Without the prior's units, labels that are means of several would vary less than what was not
-    seen. The data's part is divided by the design effect of `clusters` (n,), which are trajectories, of so
+    heavy units; places `on_scale` vary less than labels of 0 and 1, and may have more. Without the prior's
+    units, labels that are means of several would vary less than what was not seen. The data's part is divided
+    by the design effect of `clusters` (n,), which are trajectories, of so
     many as `every`, and the ratio of t to normal tails. For what lies in other trajectories half a unit of
     each kind is half an independent one, so many units as the design effect: else none positive in 60 units
     of six of 60 trajectories would have the share below .11, though .25 gives such a sample one time in six
@@ -67,7 +72,7 @@ def shares(
     units = np.bincount(strata, weights=(weights * (labels - centres[strata])) ** 2)
     spread = units + usual * weight * (centres**2 + (1 - centres) ** 2) / 2
     effective = centres * (1 - centres) * (sums + usual) ** 2 / spread
-    most = sums**2 / squared * _people_per_unit(labels, strata) + prior
+    most = np.inf if on_scale else sums**2 / squared * _people_per_unit(labels, strata) + prior
     alike = design_effect((weights * (whole / sums)[strata]) * (labels - means[strata]), clusters, every)
     effect = alike * _few(clusters)
     independent = usual * (1 + (alike - 1) * _elsewhere(clusters, every))
@@ -97,6 +102,25 @@ def typical_weights(chances: Floats, strata: Ints, in_sample: NDArray[np.bool_],
     )
     typical: Floats = np.maximum(least, np.minimum(means, heavier))
     return typical
+
+
+def joined_labels(answers: Ints, labelled: NDArray[np.bool_], order: Sequence[int]) -> Ints:
+    """(N,) strata of a judge's labels `answers` (N,), each with LEAST_LABELS units that are `labelled` (N,);
+    answers that are no label stay as they are.
+
+    Labels that have fewer are joined with the next of the `order`, the last with the one before: on a scale
+    neighbours, of names the rare ones.
+    """
+    counts = np.bincount(answers[labelled & (answers >= 0)], minlength=max(order) + 1)
+    stratum, inside, of_label = 0, 0, np.zeros(len(counts), dtype=np.int64)
+    for label in order:
+        if inside >= LEAST_LABELS:
+            stratum, inside = stratum + 1, 0
+        of_label[label] = stratum
+        inside += int(counts[label])
+    if inside < LEAST_LABELS and stratum:
+        of_label[of_label == stratum] = stratum - 1
+    return np.where(answers >= 0, of_label[np.maximum(answers, 0)], answers).astype(np.int64)
 
 
 def design_effect(residuals: Floats, clusters: Ints | None, every: int | None = None) -> float:

@@ -10,7 +10,6 @@ from typing import Any
 import streamlit as st
 
 from ...pipeline.analyze import compare, failures, rates
-from ...pipeline.analyze.compare import MEAN
 from ...pipeline.analyze.totals import OUTCOME
 from ...pipeline.report import Number, Table
 from ...pipeline.report.names import metric_name
@@ -18,6 +17,7 @@ from ...pipeline.report.tables import PERCENT, Cell, filter_of
 from ...pipeline.store import Selection, Store
 from ...pipeline.store.queries.selection import COLUMNS, NONE, name_of
 from ...pipeline.systems import OF_ONE
+from ...schemas.metric import MEAN
 from .. import queries
 from ..cache import ask
 from ..drawing import choices, figures
@@ -103,15 +103,16 @@ def raw(store: Store, by: str, only: Selection, books: Sequence[str]) -> Own:
     keys = (by,) if by == "system" else ("system", by)
     own: dict[tuple[str, str, str, str, str], tuple[float | None, int]] = {}
     for book in books:
-        shares = failures.shares(store, by=keys, codebook=book, only=only)
+        shares = [row for row in failures.shares(store, by=keys, codebook=book, only=only) if row.n]
         for share in shares:
             if share.category != share.code:
                 system = NONE if by == "system" else share.group[0]
                 own[system, book, share.code, share.rater, share.group[-1]] = share.rate, share.n
-        for row in rates.rates(store, [book], by=keys, only=only) if not shares else ():  # of smaller units
+        for row in rates.rates(store, [book], by=keys, only=only) if not shares else ():  # or several labels
             names = [name_of(value) for value in (row.group or {}).values()]
             system = NONE if by == "system" else names[0]
-            own[system, book, row.code, row.judge or "people", names[-1]] = row.judge_rate, row.n_judged
+            place = system, book, row.code + row.suffix, row.judge or "people", names[-1]
+            own[place] = row.judge_rate, row.n_judged
     return own
 
 
@@ -143,7 +144,7 @@ def coded(
         name="compared_codes",
         title="Failure modes and other codes",
         caption="The difference is A minus B with its 95 % interval, for shares in percentage points; where "
-        "people labelled a code that is there or not, it is between corrected rates, and its n counts their "
+        "people labelled a code, it is between corrected rates (on a scale, means), and its n counts their "
         "labels. p is adjusted by Holm's method, over one codebook. Click a share of sessions for these, a "
         "difference for those of both groups; shares of utterances and steps have none. " + HOLDS,
         columns=("Code", "Name", "Found by", *_heads(rows), "Adjusted p"),
@@ -189,8 +190,8 @@ def _code_row(
         if not row["basis"].startswith("corrected"):
             cells.append(_side(value, row["reason"], n=size, percent=share, of=of))
             continue
-        number = Number(value, percent=True)
-        cells.append(_side(rate, "not rated", n=n, percent=True, of=of, mark=" → " + number.text))
+        number = Number(value, percent=share)
+        cells.append(_side(rate, "not rated", n=n, percent=share, of=of, mark=" → " + number.text))
     title, _ = titles.get((book, metric.removesuffix(MEAN).partition(": ")[0]), ("", False))
     is_told = row["basis"].startswith(compare.JUDGE_ONLY) or row["basis"].endswith(compare.WEIGHTED)
     who = f"{rater}, {row['basis']}" if is_told else rater

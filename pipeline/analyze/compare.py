@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import duckdb
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ...annotation.statistics import Comparison, comparisons
 from ...annotation.statistics.corrected import FORMS, corrected
-from ...annotation.statistics.estimate import UNIT, Bounds, Totals, effective_number, totals
+from ...annotation.statistics.estimate import Bounds, Totals, effective_number, totals
 from ...annotation.statistics.intervals import Ints
 from ...schemas import GOLD, Codebook
 from ..errors import UsageError
@@ -33,6 +33,7 @@ from .designs import Designs
 from .failures import uneven_weights
 from .matrices import rated_codes
 from .matrix import Rated, chosen_books, unit_groups
+from .quantities import Quantity, quantities
 from .rates import audit
 from .totals import CLUSTER, HEADS, RATES, bounds_of, groups, has_clusters
 
@@ -48,8 +49,6 @@ WEIGHTED = "weighted by 1/π"
 CORRECTED = "corrected by people's labels"
 PEOPLE = "people's labels"
 SEPARATOR = chr(31)
-MEAN = " (mean)"
-"""Ends the name of a code on a scale, of which the mean is compared."""
 METRICS = "metrics"
 """The question of all that is measured; those of codes are their codebooks."""
 
@@ -59,7 +58,8 @@ class Question:
     """A metric or code of one system whose groups are to be compared, and what its rows rest on.
 
     `samples` are totals by group; of a code that people labelled, `labelled` are a judge's ratings beside
-    theirs, and the cluster (units,) of each unit. `untested` groups say why there is no test of them.
+    theirs, and the cluster (units,) of each unit, and `quantity` is what of it is compared. `untested` groups
+    say why there is no test of them.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Question:
     basis: str
     samples: dict[str, Totals]
     labelled: dict[str, tuple[Rated, Clusters]] | None = None
+    quantity: Quantity | None = None
     untested: Mapping[str, str] = field(default_factory=dict)
     definition: str | None = None
     """What its name leaves open, such as the λ of a reward."""
@@ -128,17 +129,12 @@ def ungrouped(store: Store, by: str, *, only: Selection | None = None) -> tuple[
 
 
 def crowd_questions(store: Store) -> dict[str, int]:
-    """Metric, or codebook of more than two labels -> size of the crowd that rated for it: by one of these
-    people it is compared only if asked for."""
+    """Metric -> size of the crowd that rated for it: by one of these people it is compared only if asked
+    for."""
     with store.reading() as connection:
         crowd_sizes = crowds(connection)
     metrics = {codebook: metric for metric, codebook in CODEBOOKS.items()}
-    books = chosen_books(store, sorted(crowd_sizes)) if crowd_sizes else []
-    return {
-        metrics.get(book.name, book.name): crowd_sizes[book.name]
-        for book in books
-        if book.name in metrics or not book.binary
-    }
+    return {metrics[name]: size for name, size in sorted(crowd_sizes.items()) if name in metrics}
 
 
 def _select(
@@ -208,17 +204,27 @@ def _head(question: Question, by: str, first: str, second: str) -> dict[str, Any
 
 
 def _corrected_comparison(question: Question, first: str, second: str, estimator: str) -> Comparison:
-    assert question.labelled is not None
+    assert question.labelled is not None and question.quantity is not None
+    quantity = question.quantity
     sides = []
     for name in (first, second):
         code, clusters = question.labelled[name]
-        result = audit(code, question.rater)
+        result = audit(code, question.rater, quantity)
         if result is None:
             reason = f"nobody rated {name}"
             return Comparison("corrected rates", None, None, None, None, None, None, 0, reason)
         sides.append((result[0], clusters[result[1]]))
     (one, here), (other, there) = sides
-    return corrected(one, other, (here, there), form=estimator)
+    return _in_units(corrected(one, other, (here, there), form=estimator), quantity)
+
+
+def _in_units(row: Comparison, quantity: Quantity) -> Comparison:
+    """A comparison of places from 0 to 1 in the values of the quantity."""
+    effect, low, high = (
+        None if value is None else value * quantity.reach for value in (row.effect, row.low, row.high)
+    )
+    first, second = quantity.value(row.first), quantity.value(row.second)
+    return replace(row, first=first, second=second, effect=effect, low=low, high=high)
 
 
 def improvements(
@@ -357,8 +363,14 @@ def _code_questions(
     rows = connection.execute(query).fetchall()
     labelled = {(book, code) for book, code, name, kind in rows if kind == "human" or name == GOLD}
     names = sorted({book for book, _ in labelled})
-    books = [book for book in chosen_books(store, names) if book.binary] if names else []
-    people = {(book.name, code.code) for book in books for code in book.codes} & labelled
+    books = chosen_books(store, names) if names else []
+    people = {
+        (book.name, code.code + quantity.suffix)
+        for book in books
+        for code in book.codes
+        for quantity in quantities(book)
+        if (book.name, code.code) in labelled
+    }
     kinds = {name: kind for _, _, name, kind in rows}
     disputes = only_settled(connection) if rater is None and GOLD in kinds else set()
     crowd_sizes = crowds(connection) if rater is None else {}
@@ -385,7 +397,7 @@ def _code_questions(
         grouping: Grouping | None = None
         for code in rated_codes(connection, book):
             grouping = grouping or Grouping.of(code, group_of)  # a codebook's codes have the same units
-            if (book.name, code.code) in people:
+            if (book.name, code.code) in labelled:
                 yield from _label_questions(code, grouping, rater)
 
 
@@ -495,26 +507,20 @@ def _rater_questions(
 
 
 def _answers(connection: duckdb.DuckDBPyConnection, book: Codebook) -> Bounds:
-    """Insert into `answers` what is compared of a codebook; returns the bounds of its values.
+    """Insert into `answers` the `quantities` that are compared of a codebook; returns the bounds of values.
 
-    Of two labels it is the positive one, of several each, on a scale (answer: null) their numbers.
+    Of a scale (answer: null) it is the labels' numbers.
     """
-    kinds: list[tuple[str | None, str]] = [(label, f": {label}") for label in book.labels]
-    if book.binary:
-        kinds = [(book.positive, "")]
-    elif book.level != "nominal":
-        kinds = [(None, MEAN)]
-    for answer, suffix in kinds:
-        values = [book.name, list(book.labels), answer, suffix]
+    of_code = quantities(book)
+    for quantity in of_code:
+        values = [book.name, list(book.labels), quantity.label, quantity.suffix]
         execute(connection, "INSERT INTO answers VALUES (?, ?, ?, ?)", values).fetchall()
-    if kinds[0][0] is not None:
-        return UNIT
-    numbers = [float(label) for label in book.labels]
-    return min(numbers), max(numbers)
+    return of_code[0].bounds
 
 
 def _label_questions(code: Rated, grouping: Grouping, rater: str | None) -> Iterator[Question]:
-    """A code that people labelled: a question a judge, or of people alone where none rated."""
+    """A code that people labelled: for each of its quantities a question a judge, or of people alone where
+    none rated."""
     # Of a judge that saw a sample alone only people's labels count, which are compared once.
     raters: list[str | None] = [
         name for name in code.judges if name not in code.followers and rater in (None, name)
@@ -527,8 +533,8 @@ def _label_questions(code: Rated, grouping: Grouping, rater: str | None) -> Iter
         if name is not None:  # trajectories without a group are not compared
             units = grouping.places == place
             by_name[name] = code.where(units), grouping.clusters[units]
-    for system, by_name in by_system.items():
-        for judge in raters:
-            auditable = {name: own for name, own in by_name.items() if audit(own[0], judge) is not None}
-            basis = PEOPLE if judge is None else CORRECTED
-            yield Question(code.code, system, code.book.name, judge, basis, {}, auditable)
+    for quantity, (system, by_name), judge in product(quantities(code.book), by_system.items(), raters):
+        auditable = {name: own for name, own in by_name.items() if audit(own[0], judge, quantity) is not None}
+        basis = PEOPLE if judge is None else CORRECTED
+        name = code.code + quantity.suffix
+        yield Question(name, system, code.book.name, judge, basis, {}, auditable, quantity)

@@ -12,7 +12,7 @@ from ...annotation.statistics import Audit
 from ...annotation.statistics.annotators import dawid_skene
 from ...annotation.statistics.audit import any_mode
 from ...annotation.statistics.estimators import ESTIMATORS
-from ...annotation.statistics.intervals import MISSING, Floats, Ints
+from ...annotation.statistics.intervals import MISSING, Floats, Interval, Ints
 from ...annotation.statistics.rates import Rate as Estimated
 from ...annotation.statistics.rates import rate, unanswered
 from ...schemas import GOLD, Rate
@@ -22,10 +22,12 @@ from ..store import Selection, Store
 from .designs import Design
 from .matrices import rated_codes
 from .matrix import Rated, chosen_books, groups, unit_groups
+from .quantities import Quantity, quantities
 
 MEAN, MODEL, WITH_JUDGE = "mean", "dawid-skene", "dawid-skene-judge"
 LABELS = (MEAN, MODEL, WITH_JUDGE)
 """What people's label of a unit is."""
+_ROUNDING = 1e-12
 
 
 def rates(
@@ -38,7 +40,8 @@ def rates(
     labels: str = MEAN,
     only: Selection | None = None,
 ) -> list[Rate]:
-    """A row for each code of each two-label codebook with ratings, each judge and each group.
+    """A row for each code of each codebook with ratings, each judge and each group: of more than two labels
+    a row for each label, on a scale one for the mean.
 
     `only` and `by` are domains of whatever was sampled: inclusion probabilities stay those of the draw.
 
@@ -55,27 +58,21 @@ def rates(
     rows: list[Rate] = []
     judges: set[str] = set()
     for book in chosen_books(store, names):
-        if not book.binary:
-            continue
         with store.reading() as connection:
             codes = list(rated_codes(connection, book, only))
             group_of = groups(connection, by)
         judges.update(name for code in codes for name in code.judges)
-        for code in (*codes, *_categories(codes)):
-            rows.extend(_group_rows(code, group_of, by, judge, estimator, labels))
+        for code in (*codes, *(_categories(codes) if book.binary else ())):
+            for quantity in quantities(book):
+                rows.extend(_group_rows(code, quantity, group_of, by, judge, estimator, labels))
     if judge is not None and judge not in judges:
         raise UsageError(f"no judge {judge!r}, expected one of {', '.join(sorted(judges)) or 'none yet'}")
     return rows
 
 
-def without_rates(store: Store, names: Sequence[str] = ()) -> list[str]:
-    """The codebooks of these names, or all that have ratings, of which `rates` has no row: they have more
-    than two labels."""
-    return [book.name for book in chosen_books(store, names) if not book.binary]
-
-
 def _group_rows(
     code: Rated,
+    quantity: Quantity,
     group_of: dict[str, dict[str, str | None]],
     by: Sequence[str],
     judge: str | None,
@@ -88,20 +85,22 @@ def _group_rows(
         group = dict(zip(by, values, strict=True)) if by else None
         judges: list[str | None] = [name for name in subset.judges if judge in (None, name)]
         for name in judges or ([] if judge else [None]):
-            row = _rate(subset, name, group, estimator, labels)
+            row = _rate(subset, quantity, name, group, estimator, labels)
             if row is not None:
                 yield row
 
 
-def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str, str] | None:
-    """The audit of one code (what a judge and people said), the units (units,) it is of, and in words what
-    was assumed of the units, and of people's labels.
+def audit(
+    code: Rated, judge: str | None, quantity: Quantity
+) -> tuple[Audit, NDArray[np.bool_], str, str] | None:
+    """The audit of one quantity of a code (what a judge and people said), the units (units,) it is of, and in
+    words what was assumed of the units, and of people's labels.
 
     None where neither the judge nor people said anything. A judge that was asked about the units of samples
     alone tells nothing of the corpus, since the samples' design decided what it saw: then people's labels
     stand alone, in all units.
     """
-    human, of_people = presence(code)
+    human, split, of_people = human_labels(code, quantity)
     answers = None if judge is None else code.of(judge)
     if answers is not None and not (answers != MISSING).any():
         return None
@@ -113,7 +112,7 @@ def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str
     corpus = np.ones(len(human), dtype=bool) if answers is None else answers != MISSING
     unasked = int((~corpus).sum())
     unused = int(((human != MISSING) & ~corpus).sum())
-    human, inclusion, assumed = _with_inclusion(human[corpus], code.design.where(corpus))
+    human, inclusion, assumed = _with_inclusion(human[corpus], split[corpus], code.design.where(corpus))
     if unasked:
         units = count_of(int(corpus.sum()), "unit", "units")
         assumed += f"; of the {units} that the judge was asked about, not of {unasked} others"
@@ -128,40 +127,45 @@ def audit(code: Rated, judge: str | None) -> tuple[Audit, NDArray[np.bool_], str
         assumed += f"; of the {int(in_frame.sum())} units that the samples could take, not of {beyond} others"
         human, inclusion = human[in_frame], None if inclusion is None else inclusion[in_frame]
         corpus[corpus] = in_frame
-    clusters = None if code.trajectories is None else code.trajectories[corpus]
-    strata = None if answers is None else _presence(answers[corpus])
-    return (
-        Audit(human, strata, inclusion, clusters, design=code.design.strata[corpus]),
-        corpus,
-        assumed,
-        of_people,
+    own = Audit(
+        human,
+        inclusion=inclusion,
+        clusters=None if code.trajectories is None else code.trajectories[corpus],
+        design=code.design.strata[corpus],
+        split=split[corpus] if quantity.is_mean else None,
     )
+    if answers is not None:
+        own = quantity.judged(own, answers[corpus])
+    return own, corpus, assumed, of_people
 
 
 def _rate(
     code: Rated,
+    quantity: Quantity,
     judge: str | None,
     group: dict[str, str | None] | None,
     estimator: str | None,
     labels: str,
 ) -> Rate | None:
     """One row; None where neither the judge nor people said anything in this group."""
-    result = audit(code, judge)
+    result = audit(code, judge, quantity)
     if result is None:
         return None
     own, corpus, assumed, of_people = result
     outcome = rate(own, estimator)
     if labels != MEAN:
-        outcome, of_people = _with_model(own, code.where(corpus), labels, outcome), ""
+        outcome, of_people = _with_model(own, code.where(corpus), quantity, labels, outcome), ""
     return Rate(
         codebook=code.book.name,
         code=code.code,
+        label=quantity.one_of_several,
+        is_mean=quantity.is_mean,
         group=group,
         judge=judge,
-        judge_rate=outcome.judge_rate,
-        rate=outcome.rate,
-        low=outcome.low,
-        high=outcome.high,
+        judge_rate=quantity.value(outcome.judge_rate),
+        rate=quantity.value(outcome.rate),
+        low=quantity.value(outcome.low),
+        high=quantity.value(outcome.high),
         estimator=outcome.estimator,
         design=outcome.design + assumed + of_people,
         n_units=outcome.n_units,
@@ -169,8 +173,8 @@ def _rate(
         n_judged=outcome.n_judged if own.judge is not None else _answer_count(code, judge),
         n_unclear=outcome.n_unclear,
         n_skipped=outcome.n_skipped,
-        rate_if_unclear_absent=outcome.rate_if_unclear_absent,
-        rate_if_unclear_present=outcome.rate_if_unclear_present,
+        rate_if_unclear_absent=quantity.value(outcome.rate_if_unclear_absent),
+        rate_if_unclear_present=quantity.value(outcome.rate_if_unclear_present),
         reason=outcome.reason,
     )
 
@@ -179,17 +183,14 @@ def _answer_count(code: Rated, judge: str | None) -> int:
     return 0 if judge is None else int((code.of(judge) >= 0).sum())
 
 
-def _presence(answers: Ints) -> Ints:
-    """1 for the positive (first) label, 0 for the other, and UNCLEAR, ERROR, MISSING as they are."""
-    return np.where(answers >= 0, (answers == 0).astype(np.int64), answers)
-
-
-def _with_model(own: Audit, code: Rated, labels: str, estimate: Estimated) -> Estimated:
+def _with_model(own: Audit, code: Rated, quantity: Quantity, labels: str, estimate: Estimated) -> Estimated:
     """The row with the rate of the annotator model in place of that of the mean label."""
     columns = [code.raters.index(rater) for rater in code.humans]
-    answers = np.where(own.human[:, None] == MISSING, MISSING, _presence(code.matrix[:, columns]))
+    answers = np.where(own.human[:, None] == MISSING, MISSING, quantity.of(code.matrix[:, columns]))
     with_judge = labels == WITH_JUDGE
-    value, interval = dawid_skene(own, answers, with_judge=with_judge)
+    value, interval = None, Interval(None, None, "the annotator model is of shares, not of places on a scale")
+    if not own.on_scale:
+        value, interval = dawid_skene(own, answers, with_judge=with_judge)
     words = unanswered(own, (value, interval)) if with_judge else ""
     return replace(
         estimate,
@@ -204,25 +205,28 @@ def _with_model(own: Audit, code: Rated, labels: str, estimate: Estimated) -> Es
     )
 
 
-def presence(code: Rated) -> tuple[Floats, str]:
-    """(units,) gold's label, else the mean of the annotators' (1: present), else UNCLEAR where one of them
-    said so, ERROR where all skipped it, or MISSING; and in words.
+def human_labels(code: Rated, quantity: Quantity) -> tuple[Floats, NDArray[np.bool_], str]:
+    """(units,) the place from 0 to 1 of gold's label, else the mean of the annotators', else UNCLEAR where
+    one of them said so, ERROR where all skipped it, or MISSING; (units,) where people differ; and in words.
 
     What is estimated is the label that a person of these gives on average. Dropping the units on which two
     disagree would leave out most of the positive ones where a code is rare.
     """
     votes = code.votes()
     usable = votes.sum(1) > 0
-    human = np.where(usable, votes[:, 0], code.missing_labels)
-    split_count = int(((votes[:, 0] > 0) & (votes[:, 0] < 1)).sum())
+    means = votes @ quantity.places
+    human = np.where(usable, np.clip(means, 0, 1), code.missing_labels)
+    split = votes @ quantity.places**2 - means**2 > _ROUNDING
     gold_count = int((code.of(GOLD) >= 0).sum()) if code.gold else 0
     words = f"; {count_of(gold_count, 'unit', 'units')} as settled by gold" if gold_count else ""
-    if split_count:
-        words += f"; {split_count} on which people differ count as the mean of their labels"
-    return human.astype(np.float64), words
+    if split.any():
+        words += f"; {split.sum()} on which people differ count as the mean of their labels"
+    return human.astype(np.float64), split, words
 
 
-def _with_inclusion(human: Floats, design: Design) -> tuple[Floats, Floats | None, str]:
+def _with_inclusion(
+    human: Floats, split: NDArray[np.bool_], design: Design
+) -> tuple[Floats, Floats | None, str]:
     """The labels that have a design, what is known of the inclusion probabilities, and in words what was
     assumed.
 
@@ -236,8 +240,7 @@ def _with_inclusion(human: Floats, design: Design) -> tuple[Floats, Floats | Non
         if is_asked.all():
             if not (human >= 0).all():
                 return human, None, "; every unit was asked about"
-            differ = bool(((human > 0) & (human < 1)).any())
-            return human, None, f"; every unit was labelled{_DIVIDED if differ else ''}"
+            return human, None, f"; every unit was labelled{_DIVIDED if split.any() else ''}"
         if not design.has_answers:
             return human, None, f"; {_NO_SAMPLE}"
     beyond = int((is_asked & ~in_sample).sum())
@@ -251,24 +254,25 @@ _NO_SAMPLE = "no sample on record, taken as a simple random one"
 
 
 def _categories(codes: list[Rated]) -> Iterator[Rated]:
-    """Each category as a code of its own: the union of its codes, for every rater."""
+    """Each category of two-label codes as a code of its own: the union of its codes, for every rater."""
     if not codes:
         return
+    (quantity,) = quantities(codes[0].book)
     for category in codes[0].book.categories:
         members = {c.code for c in codes[0].book.codes if c.category == category.category}
         member_codes = [code for code in codes if code.code in members]
         if len(member_codes) == len(members):
-            yield _union(category.category, member_codes)
+            yield _union(category.category, member_codes, quantity)
 
 
-def _union(name: str, codes: list[Rated]) -> Rated:
+def _union(name: str, codes: list[Rated], quantity: Quantity) -> Rated:
     raters = tuple(r for r in codes[0].raters if all(r in code.raters for code in codes))
     columns = []
     for rater in raters:
         answers = [code.of(rater) for code in codes]
         if codes[0].kinds[rater] == "human" and rater != GOLD:
             answers = [_with_gold(code, column) for code, column in zip(codes, answers, strict=True)]
-        present = any_mode(np.stack([_presence(column) for column in answers], axis=1))
+        present = any_mode(np.stack([quantity.of(column) for column in answers], axis=1))
         # Back to label indices, of which 0 is the positive one.
         columns.append(np.where(present >= 0, 1 - present, present))
     matrix = np.stack(columns, axis=1) if columns else np.empty((len(codes[0].event), 0), dtype=np.int64)

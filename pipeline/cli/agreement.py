@@ -150,12 +150,8 @@ def rates(
     if json:
         emit_rows(row.model_dump() for row in rows)
         return
-    if others := estimating.without_rates(here, codebook or []):
-        why = f"{', '.join(others)}: no rates, since there are more than two labels"
-        say(f"{why}; `coaudit compare --by FIELD` has their shares and means")
     if not rows:
-        if not others:
-            say(f"no codebook with two labels is rated{_first(only)}")
+        say(f"no codebook is rated{_first(only)}")
         return
     open_ = open_answers(rows)
     columns = ["code", "of", "judge", "judge's", "rate", "95 %", "estimator"]
@@ -313,4 +309,4 @@ def _rate_cells(row: Rate, code: str, open_: Mapping[str, Callable[[Rate], int]]
     values = [number(row.judge_rate), number(row.rate), interval(row.low, row.high), row.estimator or ""]
     sizes = [row.n_human, *(units(row) for units in open_.values()), row.n_judged]
     note = row.reason or row.design or ""
-    return [code, group, row.judge or "", *values, *map(str, sizes), note]
+    return [code + row.suffix, group, row.judge or "", *values, *map(str, sizes), note]

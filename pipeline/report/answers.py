@@ -284,7 +284,7 @@ def _corrected_rates(store: Store, judge: str, only: Selection | None) -> dict[s
 
 
 def _rate(row: Rate) -> Number:
-    return Number(row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=True)
+    return Number(row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=not row.is_mean)
 
 
 def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
@@ -292,9 +292,13 @@ def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
     question = "How far can the judge be trusted?"
     codes = {(row.codebook, row.code) for row in rows}  # categories have rates but no agreement
     labelled = [r for r in every if r.n_human and r.judge and (r.codebook, r.code) in codes]
-    places = {(r.codebook, r.code) for r in every}  # codes with more than two labels have no rate
+    several = [row for row in labelled if row.label is not None]  # of one code, which has no single rate
+    labelled = [row for row in labelled if row.label is None]
+    places = {(r.codebook, r.code) for r in every if r.label is None}
     others = {place: row for place, row in agreement.judge_kappas(rows).items() if place[:2] not in places}
-    titles = codebooks.titles([*((r.codebook, r.code) for r in labelled), *(place[:2] for place in others)])
+    titles = codebooks.titles(
+        [*((r.codebook, r.code) for r in (*labelled, *several)), *(place[:2] for place in others)]
+    )
     corrected = {(titles[r.codebook, r.code], r.judge or ""): r for r in labelled}
     kappas = {key: row for key, rate in corrected.items() if (row := _kappa(rows, rate))}
     kappas |= {(titles[place[:2]], place[2]): row for place, row in others.items()}
@@ -307,7 +311,7 @@ def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
         name="trust",
         title=question,
         caption="Cohen's kappa of the judge and people (the mean over people, or settled labels; on a scale "
-        "with quadratic weights), and the rate of the code, corrected by their labels.",
+        "with quadratic weights), and the rate of the code (on a scale the mean), corrected by their labels.",
         columns=("Code", "Judge", "Kappa", "Judge's rate", "Corrected rate", "Labels"),
         rows=tuple(
             (
@@ -320,7 +324,8 @@ def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
         ),
         heads=2,
     )
-    sentences = _judgement(kappas, corrected, list(labels))
+    off = {titles[r.codebook, r.code] + r.suffix for r in (*labelled, *several) if _is_off(r)}
+    sentences = _judgement(kappas, sorted(off), list(labels))
     if len(ranked) > CODES:
         sentences += (f"The table has {CODES} of these {len(ranked)}, those with the most labels first.",)
     return Answer(question, sentences, table, f"coaudit validate {shlex.quote(ranked[0][1])}")
@@ -331,7 +336,8 @@ def _rates(row: Rate | None) -> tuple[Number, Number]:
     if row is None:
         several = Number(None, reason="with several labels there is no single rate")
         return several, several
-    return Number(row.judge_rate, percent=True, reason=no_rate(row)), replace(_rate(row), n=None)
+    own = Number(row.judge_rate, percent=not row.is_mean, reason=no_rate(row))
+    return own, replace(_rate(row), n=None)
 
 
 def _kappa(rows: Sequence[Agreement], rate: Rate) -> Agreement | None:
@@ -347,28 +353,27 @@ def _coefficient(row: Agreement | None) -> Number:
 
 def _judgement(
     kappas: dict[tuple[str, str], Agreement],
-    corrected: dict[tuple[str, str], Rate],
+    off: Sequence[str],
     labelled: Sequence[tuple[str, str]],
 ) -> tuple[str, ...]:
-    """What people's labels show of each judge; only what the intervals confirm is claimed."""
+    """What people's labels show of each judge, and of which codes its own rate is `off`; only what the
+    intervals confirm is claimed."""
     judges = list(dict.fromkeys(judge for _, judge in labelled))
     sentences = [_agreement_sentence(judge, kappas, labelled, alone=len(judges) == 1) for judge in judges]
-    off = [
-        key
-        for key, row in corrected.items()
-        if row.judge_rate is not None
-        and row.low is not None
-        and row.high is not None
-        and not row.low <= row.judge_rate <= row.high
-    ]
     if off:
-        codes = sorted({code for code, _ in off})
-        listing = ", ".join(codes[:3]) + (" …" if len(codes) > 3 else "")
+        listing = ", ".join(off[:3]) + (" …" if len(off) > 3 else "")
         whose = "its own" if len(judges) == 1 else "a judge's own"
         sentences.append(
-            f"On {len(codes)} {whose} rate lies outside the corrected interval ({listing}): do not print it."
+            f"On {len(off)} {whose} rate lies outside the corrected interval ({listing}): do not print it."
         )
     return tuple(sentences)
+
+
+def _is_off(row: Rate) -> bool:
+    """Whether a judge's own rate lies outside the interval of the corrected one."""
+    if row.judge_rate is None or row.low is None or row.high is None:
+        return False
+    return not row.low <= row.judge_rate <= row.high
 
 
 def _agreement_sentence(

@@ -179,9 +179,12 @@ def _version() -> str:
 
 
 def _numbers(table: Table, names: list[str], at: int) -> dict[str, Number]:
-    """Row -> its number in a column, where it has a value."""
+    """Row -> its number in a column, where it has a value. Beside shares other numbers are left out: they
+    have no place on an axis from 0 to 1."""
     cells = ((name, row[at]) for name, row in zip(names, table.rows, strict=True))
-    return {name: cell for name, cell in cells if isinstance(cell, Number) and cell.value is not None}
+    numbers = {name: cell for name, cell in cells if isinstance(cell, Number) and cell.value is not None}
+    has_shares = any(cell.percent for cell in numbers.values())
+    return {name: cell for name, cell in numbers.items() if cell.percent or not has_shares}
 
 
 def _panel(names: list[str], own: dict[str, Number], name: str, *, first: bool) -> dict[str, Any]:

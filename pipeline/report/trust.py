@@ -208,9 +208,10 @@ def rate_table(rows: Iterable[Rate]) -> Table:
         name="rates",
         title="Corrected rates",
         caption="How common each code is: by the judge's labels, and corrected by people's labels of some "
-        "units. Units are all that the corrected rate is of: those that the judge was asked about and that "
-        "the samples could take. Of these, Judged have a usable answer of the judge, and Labelled one of "
-        "people. Categories are unions of their codes.",
+        "units. Of more than two labels each has a row, and of a scale the mean. Units are all that the "
+        "corrected rate is of: those that the judge was asked about and that the samples could take. Of "
+        "these, Judged have a usable answer of the judge, and Labelled one of people. Categories are unions "
+        "of their codes.",
         columns=(
             *("Code", "Judge", "Judge's rate", "Corrected rate", "Estimator", "Units", "Judged", "Labelled"),
             *(name.capitalize() for name in open_),
@@ -242,11 +243,12 @@ def no_rate(row: Rate) -> str | None:
 
 
 def _rate(row: Rate, code: str, open_: Mapping[str, Callable[[Rate], int]]) -> tuple[Cell, ...]:
+    percent = not row.is_mean
     return (
-        code,
+        code + row.suffix,
         row.judge or "people alone",
-        Number(row.judge_rate, n=row.n_judged, percent=True, reason=no_rate(row)),
-        Number(row.rate, row.low, row.high, reason=row.reason, percent=True),
+        Number(row.judge_rate, n=row.n_judged, percent=percent, reason=no_rate(row)),
+        Number(row.rate, row.low, row.high, reason=row.reason, percent=percent),
         (row.estimator or "–").replace("_", " "),
         count(row.n_units),
         count(row.n_judged),

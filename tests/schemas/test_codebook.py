@@ -282,6 +282,12 @@ def test_the_shipped_codebooks_have_different_versions() -> None:
         ),
         (
             'labels = ["yes", "no"]',
+            'level = "ordinal"\nlabels = ["1", "1.0"]',
+            "codebook",
+            "ordinal labels must ascend, got 1, 1.0",
+        ),
+        (
+            'labels = ["yes", "no"]',
             'level = "interval"\nlabels = ["1", "2", "inf"]',
             "codebook",
             "interval labels must be numbers, got 1, 2, inf",
@@ -299,6 +305,7 @@ def test_the_shipped_codebooks_have_different_versions() -> None:
         "a category that is not declared",
         "an example's label that is not declared",
         "descending ordinal labels",
+        "two ordinal labels of one number",
         "a label without end",
         "two labels that differ in case only",
         "a single label",
@@ -373,3 +380,12 @@ def test_a_label_that_is_a_number_is_meant_however_it_is_written() -> None:
     for answer in ("4.5", "nan", "four", "true", "1,000"):
         with pytest.raises(ValueError, match="label must be one of 1, 2, 3, 4, 5, unclear"):
             book.label(answer)
+
+
+@pytest.mark.parametrize("level", ["ordinal", "interval", "nominal"])
+def test_unclear_is_no_place_on_a_scale_but_may_be_one_of_several_labels(level: str) -> None:
+    """It was a rank above the last, and `compare` ended with a traceback."""
+    content = codebooks.load("related_work_quality").model_dump(exclude={"version"})
+    book = Codebook.model_validate({**content, "level": level, "labels": [*content["labels"], "Unclear"]})
+    assert book.labels == (*content["labels"], *(["Unclear"] if level == "nominal" else []))
+    assert book.label("UNCLEAR") == ("Unclear" if level == "nominal" else UNCLEAR)

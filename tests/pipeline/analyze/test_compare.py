@@ -115,29 +115,13 @@ def test_units_within_sessions_are_compared_on_any_scale_by_what_a_rater_said_of
         given += [verdict(f"s{number}", n, "grade", labels[n], **kind) for n in range(count)]
     take(store, write_lines(tmp_path / "log.jsonl", lines))
     assert rate(store, given).imported == 28
-    (row,) = compare.compare(store, "condition", metrics=["grade (mean)"])
+    (row,) = compare.compare(store, "condition", metrics=["grade (mean)"], rater=rater)
     assert row["first"] == pytest.approx((12 * 4 + 2 * 13) / 24) and row["second"] == 2.5
     assert (row["rater"], row["sizes"], row["pairs"]) == (rater, (24, 4), 0)
     # s²/n of 4 clusters' means, which are of 6 units each and of one: 4, 4, 13/6, 13/6 and 1 to 4.
     error = (4 * (11 / 12) ** 2 / 3 / 4 + 5 / 3 / 4) ** 0.5
     assert row["p_value"] is not None and row["p_value"] > 0.05
     assert row["low"] < row["effect"] - error < row["effect"] + error < row["high"]
-
-
-def test_rates_say_which_codebooks_have_none(coaudit: Coaudit, tmp_path: Path) -> None:
-    """A codebook with a scale was in no row, and no word said so."""
-    store = made(tmp_path / "workspace")
-    store.workspace.codebooks.mkdir(parents=True)
-    (store.workspace.codebooks / "grade.toml").write_text(GRADE, encoding="utf-8")
-    take(store, write_lines(tmp_path / "log.jsonl", session(0, "a", {})))
-    code = {"code": "grade", "rater_kind": "human"}
-    failure = {"code": "C.1", "rater_kind": "human"}
-    rate(
-        store,
-        [verdict("s0", None, "grade", "2", **code), verdict("s0", None, "failures", "absent", **failure)],
-    )
-    said = coaudit("rates")
-    assert "grade: no rates, since there are more than two labels" in said.err and "failures:" not in said.err
 
 
 @pytest.mark.parametrize("command", ["agreement", "rates", "validate", "compare --by condition"])
@@ -170,7 +154,7 @@ def test_statements_of_a_code_that_two_codebooks_have_say_of_which_they_are(tmp_
         (store.workspace.codebooks / f"{name}.toml").write_text(text, encoding="utf-8")
         given = [verdict(f"s{n}", None, name, "2", code="grade", rater_kind="human") for n in range(8)]
         assert rate(store, given).imported == 8
-        rows = compare.compare(store, "condition", metrics=["grade (mean)"])
+        rows = compare.compare(store, "condition", metrics=["grade (mean)"], rater="ann")
         assert [row["statement"].split(" (ann)")[0] for row in rows] == heads
 
 
@@ -217,12 +201,12 @@ def test_own_labels_of_an_uneven_sample_are_weighted_and_gold_that_settled_dispu
         assert rate(store, ratings).imported == len(numbers)
     chances = {n: 0.8 if n < 2 else 0.25 for n in range(8)}
     sampled(store, "drawn", {n: chances[n] for n in (0, 1, 4, 5)}, chances, "grade", "trajectory")
-    rows = compare.compare(store, "condition", metrics=["grade (mean)"])
-    assert {row["rater"]: row["basis"] for row in rows} == {
-        "ann": f"{compare.OWN_LABELS}; {compare.WEIGHTED}",
-        "bob": compare.OWN_LABELS,
-    }
-    (ann,) = (row for row in rows if row["rater"] == "ann")
+    ((ann,), (bob,)) = (
+        compare.compare(store, "condition", metrics=["grade (mean)"], rater=name) for name in ("ann", "bob")
+    )
+    (row,) = compare.compare(store, "condition", metrics=["grade (mean)"])
+    assert (row["rater"], row["basis"]) == (None, compare.PEOPLE)
+    assert (ann["basis"], bob["basis"]) == (f"{compare.OWN_LABELS}; {compare.WEIGHTED}", compare.OWN_LABELS)
     # Of a: 4 with 1/.8 and 2 with 1/.25; unweighted 3 and 2.5.
     assert ann["first"] == pytest.approx((4 * 1.25 + 2 * 4) / 5.25)
     assert ann["second"] == pytest.approx((3 * 1.25 + 2 * 4) / 5.25)
@@ -246,10 +230,10 @@ def test_weights_change_nothing_where_each_group_was_drawn_evenly(tmp_path: Path
     """A sample with as many of the smaller group: its shares had no table any more."""
     drawn = [*range(10), *range(12, 22)]
     store = graded(tmp_path, "a" * 12 + "b" * 48, {n: "4" if n < 7 else "2" for n in drawn})
-    (alone,) = compare.compare(store, "condition", metrics=["grade: 4"])
+    (alone,) = compare.compare(store, "condition", metrics=["grade: 4"], rater="ann")
     chances = {n: 10 / 12 if n < 12 else 10 / 48 for n in range(60)}
     sampled(store, "drawn", {n: chances[n] for n in drawn}, chances, "grade", "trajectory")
-    (weighted,) = compare.compare(store, "condition", metrics=["grade: 4"])
+    (weighted,) = compare.compare(store, "condition", metrics=["grade: 4"], rater="ann")
     assert weighted["basis"] == f"{compare.OWN_LABELS}; {compare.WEIGHTED}"
     assert alone["test"] == "Fisher, mid-p" and (alone["first"], alone["second"]) == (0.7, 0.0)
     figures = ("test", "first", "second", "low", "high", "p_value")
@@ -262,7 +246,7 @@ def test_what_few_heavy_sessions_lack_others_may_have(tmp_path: Path) -> None:
     store = graded(tmp_path, "ab" * 120, labels)
     chances = {n: 1.0 if n < 40 else 0.05 for n in range(240)}
     sampled(store, "drawn", {n: chances[n] for n in labels}, chances, "grade", "trajectory")
-    (row,) = compare.compare(store, "condition", metrics=["grade: 4"])
+    (row,) = compare.compare(store, "condition", metrics=["grade: 4"], rater="ann")
     assert (row["first"], row["second"]) == (0.0, pytest.approx(1 / 120))
     assert row["low"] < -0.3 and row["high"] > 0.3
 
@@ -371,7 +355,7 @@ def test_a_scale_from_0_to_1_is_no_yes_and_no(tmp_path: Path) -> None:
     take(store, write_lines(tmp_path / "log.jsonl", lines))
     label = {"a": "0.5", "b": "0"}
     rate(store, [verdict(f"s{n}", None, "grade", label["ab"[n % 2]]) for n in range(16)])
-    (row,) = compare.compare(store, "condition", metrics=["grade (mean)"])
+    (row,) = compare.compare(store, "condition", metrics=["grade (mean)"], rater="ann")
     assert (row["first"], row["second"]) == (0.5, 0)
     # Each of eight is ½. A share of 4 of 8 would reach to .78 (Agresti and Coull), and so the difference.
     assert row["high"] < 0.6

@@ -102,12 +102,11 @@ def test_what_to_run_after_answers_of_some_sessions_is_of_these_in_every_format(
 
 
 def test_where_more_rates_are_off_than_are_named_that_is_told() -> None:
-    off = Rate(codebook="failures", code="", judge="bot", judge_rate=0.9, rate=0.2, low=0.1, high=0.3,
-               estimator=None, design=None, n_units=9, n_human=9, n_judged=9)  # fmt: skip
-
     def said(many: int, *judges: str) -> str:
-        corrected = {(f"C.{n}", judge): off for n in range(many) for judge in judges or ("bot",)}
-        return answers._judgement({}, corrected, list(corrected))[-1]
+        off = [f"C.{n}" for n in range(many)]
+        return answers._judgement({}, off, [(code, judge) for code in off for judge in judges or ("bot",)])[
+            -1
+        ]
 
     assert "On 3 its own rate lies outside the corrected interval (C.0, C.1, C.2):" in said(3)
     assert "On 5 its own rate lies outside the corrected interval (C.0, C.1, C.2 …):" in said(5)
@@ -444,9 +443,9 @@ def test_a_judge_of_a_scale_is_held_against_people_by_a_kappa_that_knows_it(tmp_
         if row.coefficient == "mean_judge_human_kappa_quadratic"
     ]
     assert (code, judge, kappa.value, labels.value) == ("G", "bot", row.value, 20)
-    assert (
-        own == corrected and own.value is None and own.reason == "with several labels there is no single rate"
-    )
+    assert isinstance(corrected, Number) and not own.percent and not corrected.percent
+    assert [own.value, corrected.value] == pytest.approx([3.25, 2.5])  # means of 2 3 4 4, 1 2 3 4
+    assert any("its own rate lies outside the corrected interval (G (mean))" in x for x in answer.sentences)
     page = validate.validate(store, "bot")["codes"][0]
     assert (page["kappa"]["value"], page["kappa_of_people"]["value"]) == (row.value, 1.0)
     assert page["calibration"]["reason"] == (

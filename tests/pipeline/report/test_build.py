@@ -275,7 +275,7 @@ def test_a_page_begins_with_the_three_answers_and_draws_their_intervals(audited:
     assert markdown(report).index("## How did the team work?") < markdown(report).index("## What was audited")
     assert page.count('class="interval"') >= 5
     assert interval(Number(0.5, 0.25, 1.0, percent=True)) == "--low: 0.2500; --at: 0.5000; --high: 1.0000"
-    assert interval(Number(0.5, 0.0, 1.2)) == "--low: 0.5000; --at: 0.7500; --high: 1.0000", "a kappa"
+    assert interval(Number(0.5, 0.0, 1.0)) == "--low: 0.5000; --at: 0.7500; --high: 1.0000", "a kappa"
     assert interval(Number(0.5)) == interval("word") == interval(Number(None, 0.1, 0.2)) == ""
 
 

@@ -11,6 +11,7 @@ import vl_convert
 
 from coaudit.pipeline.report import Number, Table
 from coaudit.pipeline.report.figures import LEGIBLE, figures, heatmap, intervals, pdf, svg
+from coaudit.pipeline.report.html import interval as line
 from coaudit.pipeline.report.tables import Answer
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -37,6 +38,15 @@ def test_each_column_with_intervals_is_a_panel_and_a_value_without_one_still_has
     ]
     assert [row["row"] for row in panels[1]["data"]["values"]] == ["A"]
     assert figure.caption == "Shares. Lines are 95 % intervals."
+
+
+def test_the_mean_of_a_scale_is_not_drawn_on_an_axis_of_shares() -> None:
+    """On a page its line was a dot at the end, in a figure it was beyond 100 %."""
+    mean = Number(2.97, 2.8, 3.14)
+    figure = intervals(rates(Number(0.5, 0.2, 0.8, percent=True), mean))
+    assert figure is not None
+    assert [row["value"] for row in figure.spec["hconcat"][0]["data"]["values"]] == [0.5]
+    assert line(mean) == "" and line(Number(0.4, -0.1, 0.7)) != ""
 
 
 def _axis(panel: dict[str, Any]) -> dict[str, Any]:
