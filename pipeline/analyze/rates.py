@@ -240,12 +240,10 @@ def _left_open(estimate: Estimated, quantity: Quantity) -> str:
     words = f"; {estimate.n_unclear:,} that people found unclear left out"
     ends = quantity.value(estimate.rate_if_unclear_absent), quantity.value(estimate.rate_if_unclear_present)
     if ends[0] is not None and ends[1] is not None:
-        extremes = (
-            ("all are at the lowest", "at the highest")
-            if quantity.is_mean
-            else ("none of them has the code", "all")
-        )
-        words += f" (rate {ends[0]:.3f} if {extremes[0]}, {ends[1]:.3f} if {extremes[1]})"
+        none, each = "none of them has it", "all have it"
+        if quantity.is_mean:
+            none, each = "all are the least label", "all are the greatest"
+        words += f" ({ends[0]:.3f} if {none}, {ends[1]:.3f} if {each})"
     return words + skipped
 
 

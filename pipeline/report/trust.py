@@ -53,7 +53,8 @@ RATES_METHOD = (
 RANGE = "Range with unclear"
 UNCLEAR_APART = (
     "Units that people found unclear are left out, as if they were like the others; the last column has the "
-    "corrected rate if none of them had the code, and if all had."
+    "corrected rate if none of them had the code, and if all had (on a scale, were its least or greatest "
+    "label)."
 )
 
 
