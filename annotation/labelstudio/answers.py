@@ -21,7 +21,9 @@ SKIPPED = "skipped by the annotator"
 UNKNOWN = "the annotator marked a label of it that is not in the codebook"
 UNREAD = "the annotator did not confirm reading the log to its end"
 QUOTE = 400
-_HEAD = re.compile(r"^\[\d+(?:, [\w ]+ after the start(?: \([\w ]+\))?)?\] ")
+GAP = " … "
+"""Between words that do not stand next to each other in the log."""
+_HEAD = re.compile(r"\[(\d+)(?:, [\w ]+ after the start(?: \([\w ]+\))?)?\] ")
 """Begins the line of an event in a task."""
 
 
@@ -189,7 +191,7 @@ class _Finding:
 
 def _present(code: str, label: str, findings: list[_Finding]) -> Verdict:
     cites = tuple(sorted({seq for finding in findings for seq in finding.cites}))
-    quote = " … ".join(finding.quote for finding in findings if finding.quote) or None
+    quote = GAP.join(finding.quote for finding in findings if finding.quote) or None
     sources = {finding.source for finding in findings if finding.source}
     source: ErrorSource | None = "both" if len(sources) > 1 else next(iter(sources), None)
     return Verdict(code, label=label, cites=cites, quote=quote, error_source=source)
@@ -218,19 +220,41 @@ def _regions(
                 strange.append([name])
                 continue
             error_source = source if source in config.SOURCES else None
-            quote = _HEAD.sub("", str(value.get("text") or ""))[:QUOTE]
+            quote = _quote(value, seqs)[:QUOTE]
             findings.setdefault(codes[name], []).append(_Finding(cites, quote, error_source))  # type: ignore[arg-type]
     return findings
 
 
 def _events(value: dict[str, Any], seqs: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted({*_line_seqs(value, seqs)} - {NO_EVENT}))
+
+
+def _line_seqs(value: dict[str, Any], seqs: Sequence[int]) -> Sequence[int]:
+    """The seqs of the lines that a passage touches; none where it lies outside the transcript."""
     try:
         first, last = int(value["start"]), int(value["end"])
     except (KeyError, OverflowError, TypeError, ValueError):
         return ()
-    if not 0 <= first <= last < len(seqs):
-        return ()
-    return tuple(sorted({*seqs[first : last + 1]} - {NO_EVENT}))
+    return seqs[first : last + 1] if 0 <= first <= last < len(seqs) else ()
+
+
+def _quote(value: dict[str, Any], seqs: Sequence[int]) -> str:
+    """The words of a passage as the log has them, without the heads that its lines have in a task.
+
+    Words of the log may look like a head: only one that a line of the passage must begin with is ours.
+    """
+    heads = [str(seq) for seq in _line_seqs(value, seqs)[1:] if seq != NO_EVENT]
+    first, *lines = str(value.get("text") or "").split("\n")
+    head = None if value.get("startOffset") else _HEAD.match(first)
+    parts = [first[head.end() :] if head else first]
+    for line in lines:
+        head = _HEAD.match(line)
+        if head and head[1] in heads[:1]:
+            heads = heads[1:]
+            parts.append(line[head.end() :])
+        else:
+            parts[-1] += f"\n{line}"
+    return GAP.join(part for part in parts if part)
 
 
 def _ticked_codes(items: list[dict[str, Any]], codes: dict[str, str], strange: list[list[str]]) -> set[str]:

@@ -239,12 +239,10 @@ def _left_open(estimate: Estimated, quantity: Quantity) -> str:
     words = f"; {estimate.n_unclear:,} that people found unclear left out"
     ends = quantity.value(estimate.rate_if_unclear_absent), quantity.value(estimate.rate_if_unclear_present)
     if ends[0] is not None and ends[1] is not None:
+        none, each = "none of them has it", "all have it"
         if quantity.is_mean:
-            what, none, every = "mean", "all are at the lowest", "at the highest"
-        else:
-            noun = "code" if quantity.one_of_several is None else "label"
-            what, none, every = "rate", f"none of them has the {noun}", "all"
-        words += f" ({what} {ends[0]:.3f} if {none}, {ends[1]:.3f} if {every})"
+            none, each = "all are the least label", "all are the greatest"
+        words += f" ({ends[0]:.3f} if {none}, {ends[1]:.3f} if {each})"
     return words + skipped
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import re
 import ssl
@@ -24,6 +25,12 @@ PATIENCE = 30.0
 LONGEST_PAUSE = 0.5
 """The most seconds between two tries: what is published meanwhile is lost."""
 POLL = 1.0
+CHECK = 10.0
+"""Seconds of quiet after which the server is asked whether it is there, with every poll."""
+SILENCE = 20.0
+"""Seconds without any answer after which a connection is in doubt."""
+FAREWELL = 5.0
+"""Seconds for which the answer to unsubscribing is waited for while nothing else comes."""
 _NO_REDIS = re.compile(r"Connection closed by server|Protocol Error|no answer")
 """What is said of a server that closes the connection, or speaks something else."""
 
@@ -57,6 +64,7 @@ class Channel:
     _client: Any = field(default=None, init=False)
     _pubsub: Any = field(default=None, init=False)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _stop_time: float = field(default=math.inf, init=False)
 
     @property
     def name(self) -> str:
@@ -88,7 +96,7 @@ class Channel:
                     yield Subscription(away, await _running(client))
                     gap_start, pause, is_reported = None, 0.1, False
                     last = time.monotonic()
-                    async for message in _messages(pubsub):
+                    async for message in self._listen(pubsub):
                         last = time.monotonic()
                         yield message
             except redis.AuthenticationError as error:
@@ -109,10 +117,55 @@ class Channel:
         if gap_start is not None:
             yield ConnectionLoss(time.monotonic() - gap_start)
 
+    async def _listen(self, pubsub: Any) -> AsyncIterator[RawMessage]:
+        """The messages of one connection, until it is unsubscribed.
+
+        Raises redis.ConnectionError where nothing comes though the server answers others, or once the
+        patience with it is at an end. A server that stands still for less loses nothing: what is published
+        when it goes on comes over the same connection.
+        """
+        import redis.asyncio as redis
+
+        is_doubted = is_reported = False
+        while True:
+            message = await pubsub.get_message(timeout=POLL)
+            if message is not None and message["type"] == "punsubscribe":
+                return
+            if message is not None and message["type"] == "pmessage":
+                # Bytes that are no UTF-8 survive in the recording.
+                texts = (message[key].decode("utf-8", "surrogateescape") for key in ("channel", "data"))
+                yield RawMessage(time.time(), *texts)
+            silence = _silence(pubsub)
+            if min(silence, time.monotonic() - self._stop_time) > FAREWELL:
+                self.say(f"{self.name}: no answer; what was published last may be missing")
+                raise redis.ConnectionError("no answer")
+            if silence <= SILENCE:
+                is_doubted = is_reported = False
+                continue
+            answers_others = await self._answers_others()
+            if (answers_others and is_doubted) or silence > max(SILENCE, self.patience):
+                raise redis.ConnectionError(f"no answer for {silence:.0f} s")
+            is_doubted = answers_others  # what comes at this moment is read first
+            if not (answers_others or is_reported):
+                self.say(f"{self.name}: no answer for {silence:.0f} s; waiting for {self.patience:.0f} s")
+                is_reported = True
+
+    async def _answers_others(self) -> bool:
+        """Whether the server answers over another connection."""
+        import redis.asyncio as redis
+
+        try:
+            async with redis.Redis(**_settings(self.url), socket_timeout=POLL) as client:
+                await client.ping()
+        except (redis.RedisError, OSError):
+            return False
+        return True
+
     async def stop(self) -> None:
         """Have `messages` end: the answer to unsubscribing comes behind all that was published before it."""
         import redis.asyncio as redis
 
+        self._stop_time = time.monotonic()
         self._stopping.set()
         if self._client is not None:
             with contextlib.suppress(redis.RedisError, OSError):
@@ -163,15 +216,10 @@ async def _running(client: Any) -> tuple[tuple[str, str], ...]:
     return tuple(members.items())
 
 
-async def _messages(pubsub: Any) -> AsyncIterator[RawMessage]:
-    while True:
-        message = await pubsub.get_message(timeout=POLL)
-        if message is not None and message["type"] == "punsubscribe":
-            return
-        if message is not None and message["type"] == "pmessage":
-            # Bytes that are no UTF-8 survive in the recording.
-            texts = (message[key].decode("utf-8", "surrogateescape") for key in ("channel", "data"))
-            yield RawMessage(time.time(), *texts)
+def _silence(pubsub: Any) -> float:
+    """Seconds since the server last said anything; up to `CHECK` and a little more it need not."""
+    last: float = pubsub.connection.next_health_check - CHECK
+    return asyncio.get_running_loop().time() - last
 
 
 def _settings(url: str) -> dict[str, Any]:
@@ -188,7 +236,7 @@ def _settings(url: str) -> dict[str, Any]:
         "password": password or None,
         "ssl": parts.scheme == "rediss",
         "socket_connect_timeout": 5.0,
-        "health_check_interval": 10,
+        "health_check_interval": CHECK,
         # With retries the client would reconnect silently, and nobody would know that messages were missed.
         "retry": Retry(NoBackoff(), 0),
     }

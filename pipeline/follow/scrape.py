@@ -1,4 +1,5 @@
-"""The server behind the run: scrapes of vLLM's /metrics, recorded as received, stored beside the events.
+"""The server behind the run: scrapes of vLLM's /metrics, recorded without what
+nothing reads, stored beside the events.
 
 ingest/serving.py says how a scrape becomes a row.
 """
@@ -24,6 +25,7 @@ from ..store import Workspace, insert
 from .sink import Sink
 
 TIMEOUT = 5.0
+_BUCKET = re.compile(r"[\w:]+_bucket\b")
 
 
 class Scraper:
@@ -60,7 +62,7 @@ class Scraper:
             async with session.get(self.url, allow_redirects=False) as answer:
                 answer.raise_for_status()
                 text = (await body_of(answer)).decode("utf-8", "replace")
-            scrape["text"] = "\n".join(line for line in text.split("\n") if line.startswith("vllm:"))
+            scrape["text"] = worth_keeping(text)
             if not scrape["text"]:
                 scrape["error"] = "no vllm: metrics in the answer"
         except TimeoutError:
@@ -82,6 +84,14 @@ class Scraper:
         if state != self._last_state:
             self.say(f"{shown_url(self.url)}: {state or 'answers again'}")
             self._last_state = state
+
+
+def worth_keeping(text: str) -> str:
+    """The samples of vLLM in an answer, without the buckets of its histograms: nothing reads them, and they
+    are most of the text, which is kept every few seconds as long as anybody follows."""
+    return "\n".join(
+        line for line in text.split("\n") if line.startswith("vllm:") and not _BUCKET.match(line)
+    )
 
 
 def _new_place(workspace: Workspace, url: str) -> Path:

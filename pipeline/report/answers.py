@@ -416,7 +416,9 @@ def _alpha_sentence(rows: Sequence[Agreement], population: str, sentence: str) -
     if not alphas:
         return ()
     ranked = sorted(alphas, key=lambda row: (row.value or 0, row.code))
-    least, most = (f"α = {row.value:.2f} ({row.code})" for row in (ranked[0], ranked[-1]))
+    names = codebooks.titles((row.codebook, row.code) for row in alphas)
+    ends = (ranked[0], ranked[-1])
+    least, most = (f"α = {row.value:.2f} ({names[row.codebook, row.code]})" for row in ends)
     return (sentence.format(least if len(ranked) == 1 else f"between {least} and {most}"),)
 
 

@@ -53,8 +53,8 @@ RATES_METHOD = (
 RANGE = "Range with unclear"
 UNCLEAR_APART = (
     "Units that people found unclear are left out, as if they were like the others; the last column has the "
-    "corrected rate if none of them had the code or label, and if all had; the mean if all were at the "
-    "lowest, and at the highest."
+    "corrected rate if none of them had the code, and if all had (on a scale, were its least or greatest "
+    "label)."
 )
 
 

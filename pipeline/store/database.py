@@ -127,7 +127,7 @@ class Store:
         """StoreError where other machines share tables that a newer coaudit made: they would lose them."""
         if isinstance(self.tables, Lake) and self.is_made:
             with self.reading_any_version() as connection:
-                _check_version(connection, str(self.tables), older=True)
+                self._check_version(connection, older=True)
 
     @contextmanager
     def hold_state(self) -> Iterator[None]:
@@ -198,7 +198,8 @@ class Store:
             if not self.workspace.is_writable:
                 if self.is_made:
                     return
-                raise StoreError(f"{self.workspace.path}: the workspace is read-only and has no database")
+                problem = "the workspace is read-only and has no database"
+                raise StoreError(f"{self.workspace.path}: {problem}; {self._remedy}")
             while not run_within(WRITER, self._catch_up):
                 pass
 
@@ -306,8 +307,32 @@ class Store:
     @contextmanager
     def _open(self, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
         with self.tables.open_connection(read_only=read_only, **self._limits()) as connection:
-            _check_version(connection, str(self.tables))
+            self._check_version(connection)
             yield connection
+
+    def _check_version(self, connection: duckdb.DuckDBPyConnection, *, older: bool = False) -> None:
+        """StoreError for tables of another version; with `older`, for those of a newer one alone."""
+        try:
+            number = version(connection)
+        except ValueError as error:
+            if older:
+                return
+            problem = f"the tables' version is not a number ({error})"
+            raise StoreError(f"{self.tables}: {problem}; {self._remedy}") from error
+        if number is None:
+            return
+        if number > VERSION:
+            problem = f"written by a newer coaudit (tables {number}, this one reads {VERSION})"
+            raise StoreError(f"{self.tables}: {problem}; update coaudit")
+        if number < VERSION and not older:
+            problem = f"written by an older coaudit (tables {number})"
+            raise StoreError(f"{self.tables}: {problem}; {self._remedy}")
+
+    @property
+    def _remedy(self) -> str:
+        """Who makes the tables anew, and how."""
+        run = "`coaudit rebuild`"
+        return f"run {run}" if self.workspace.is_writable else f"who may write to the workspace runs {run}"
 
     def _refusal(self, error: BaseException) -> str | None:
         """Why a disk or a catalog refuses a write; None for any other error."""
@@ -336,26 +361,6 @@ def place_of(workspace: Workspace) -> File | Lake:
 def _roll_back(connection: duckdb.DuckDBPyConnection) -> None:
     with suppress(duckdb.Error):  # a commit that failed has ended the transaction already
         connection.rollback()
-
-
-def _check_version(connection: duckdb.DuckDBPyConnection, url: str, *, older: bool = False) -> None:
-    """StoreError for tables of another version; with `older`, for those of a newer one alone."""
-    try:
-        number = version(connection)
-    except ValueError as error:
-        if older:
-            return
-        raise StoreError(
-            f"{url}: the tables' version is not a number ({error}); run `coaudit rebuild`"
-        ) from error
-    if number is None:
-        return
-    if number > VERSION:
-        raise StoreError(
-            f"{url}: written by a newer coaudit (tables {number}, this one reads {VERSION}); update coaudit"
-        )
-    if number < VERSION and not older:
-        raise StoreError(f"{url}: written by an older coaudit (tables {number}); run `coaudit rebuild`")
 
 
 def _save_states(connection: duckdb.DuckDBPyConnection, rows: Iterable[pa.RecordBatch]) -> None:

@@ -142,6 +142,8 @@ def _attached_connection(
     catalog, an extension or a place that is not there.
     """
     kind, _ = kind_of(place.url)
+    # libpq, which DuckDB asks by a text that may be a URL, waits for ever for a server that stands still.
+    os.environ.setdefault("PGCONNECT_TIMEOUT", f"{PATIENCE:.0f}")
     connection = _connection_with_extensions(kind, settings)
     mode = ["READ_ONLY"] if read_only else []
     mode += [] if snapshot is None else [f"SNAPSHOT_VERSION {snapshot}"]

@@ -330,6 +330,27 @@ def test_a_passage_of_another_shape_cites_nothing() -> None:
     assert "cites no event" in read.problems[0]
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "offset", "text", "quote"),
+    [
+        (1, 1, 0, "[4, 2 min after the start] So it is.", "So it is."),
+        (1, 1, 4, "[3] I quote", "[3] I quote"),
+        (1, 2, 0, "[4] So it is.\n[5, 30 s after the start] Then\n[5] g", "So it is. … Then\n[5] g"),
+        (0, 1, 0, "Agent 1\n[4] So it", "Agent 1 … So it"),
+        (1, 1, 0, "[4] one\n[5] two", "one\n[5] two"),
+        (1, 2, 9, "is.\n[5] ", "is."),
+    ],
+)
+def test_a_quotation_has_the_words_of_the_log_and_no_number_that_a_line_begins_with(
+    first: int, last: int, offset: int, text: str, quote: str
+) -> None:
+    mark = {"start": str(first), "end": str(last), "startOffset": offset, "endOffset": 9, "text": text}
+    value = {**mark, "paragraphlabels": [label_config.code_title(FAILURES.codes[0])]}
+    given = {"result": [{"from_name": "evidence", "value": value}]}
+    read = labelstudio_answers.read(FAILURES, given, [NO_EVENT, 4, 5])
+    assert [one.quote for one in read.verdicts if one.label == "present"] == [quote]
+
+
 def test_a_prediction_outside_the_codebook_is_refused_before_it_is_sent() -> None:
     wrong = {
         "from_name": "answer",

@@ -1245,7 +1245,7 @@ def test_who_skips_a_unit_has_not_called_it_unclear(tmp_path: Path) -> None:
     assert (
         row.design is not None
         and (
-            "; 2 that people found unclear left out (rate 0.286 if none of them has the code, 0.571 if all)"
+            "; 2 that people found unclear left out (0.286 if none of them has it, 0.571 if all have it)"
             "; 1 that people skipped left out"
         )
         in row.design

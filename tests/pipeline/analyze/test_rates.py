@@ -76,17 +76,17 @@ def test_unclear_labels_of_a_scale_count_as_its_ends(tmp_path: Path) -> None:
     (row,) = rates.rates(store_with(tmp_path, "scale", {"ann": "1233u–––––––"}), ["scale"])
     assert row.n_unclear == 1 and row.rate == pytest.approx(9 / 4)
     assert (row.rate_if_unclear_absent, row.rate_if_unclear_present) == pytest.approx((10 / 5, 12 / 5))
-    assert row.design and "(mean 2.000 if all are at the lowest, 2.400 if at the highest)" in row.design
+    assert row.design and "(2.000 if all are the least label, 2.400 if all are the greatest)" in row.design
 
 
 def test_what_unclear_units_could_make_of_a_rate_is_told_of_that_rate(tmp_path: Path) -> None:
     """Beside the annotator model's rate stood the range of the mean of people's labels."""
     store = store_with(tmp_path, "kind", {"judge": JUDGE, "ann": "u" + ANN[1:], "bob": "u" + ANN[1:]})
     row = of(rates.rates(store, ["kind"]), "1")
-    assert row.design and "(rate 0.278 if none of them has the label, 0.333 if all)" in row.design
+    assert row.design and "(0.278 if none of them has it, 0.333 if all have it)" in row.design
     model = of(rates.rates(store, ["kind"], labels="dawid-skene-judge"), "1")
     assert (model.n_unclear, model.rate_if_unclear_absent) == (1, None) and model.design
-    assert "1 that people found unclear left out" in model.design and "(rate" not in model.design
+    assert "1 that people found unclear left out" in model.design and " if none" not in model.design
 
 
 @pytest.mark.parametrize("estimator", ["rogan_gladen", "ppi", "hajek", "human_only", "difference"])

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -54,6 +55,26 @@ class Server:
             self.process.kill()
             self.process.wait()
             self.process = None
+
+    def freeze(self) -> None:
+        """Have it stand still, its connections open."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
+    def thaw_when(self, condition: Callable[[], Any]) -> None:
+        """Have it go on once something holds, meanwhile return."""
+
+        def wait() -> None:
+            try:
+                until(condition)
+            finally:
+                self.thaw()
+
+        threading.Thread(target=wait).start()
 
     def publish(self, channel: str, payload: str) -> None:
         with Redis(port=self.port) as client:

@@ -16,11 +16,13 @@ import pytest
 from redis import Redis
 
 from coaudit.pipeline.errors import SourceError, UsageError
-from coaudit.pipeline.follow.redis import PASSWORD, Channel, Subscription, _plain, _settings
+from coaudit.pipeline.follow import redis as redis_module
+from coaudit.pipeline.follow.redis import PASSWORD, Channel, ConnectionLoss, Subscription, _plain, _settings
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.systems import ReadOptions
+from coaudit.pipeline.systems.cogym.messages import RawMessage
 from coaudit.schemas import Event, Outcome, Trajectory
 from tests.pipeline.follow.conftest import Following, Server, until
 from tests.pipeline.follow.emulator import AGENT, USER, Env, play
@@ -193,6 +195,48 @@ async def test_a_stop_while_it_subscribes_ends_it(redis: Server) -> None:
     async with asyncio.timeout(30):
         items = [item async for item in Hasty(redis.url, print).messages()]
     assert items == [Subscription()]
+
+
+async def test_a_server_that_stands_still_is_told_and_loses_nothing(
+    redis: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was said of it, however long, and a stop waited two minutes for its answer."""
+    for name, seconds in {"CHECK": 0.1, "POLL": 0.1, "SILENCE": 0.3, "FAREWELL": 0.3}.items():
+        monkeypatch.setattr(redis_module, name, seconds)
+    said: list[str] = []
+    channel = Channel(redis.url, said.append)
+    stream = channel.messages()
+    assert await anext(stream) == Subscription()
+    redis.freeze()
+    redis.thaw_when(lambda: said)
+    with Redis(port=redis.port, socket_timeout=60) as client:
+        publishing = asyncio.to_thread(client.publish, "env_s/start", "{}")
+        message, _ = await asyncio.gather(anext(stream), publishing)
+    assert isinstance(message, RawMessage) and message.channel == "env_s/start"
+    assert len(said) == 1 and "no answer for" in said[0]
+    redis.freeze()
+    await channel.stop()
+    try:
+        assert [type(one) async for one in stream] == [ConnectionLoss]
+    finally:
+        redis.thaw()
+    assert "what was published last may be missing" in said[-1]
+
+
+async def test_a_connection_that_is_dead_is_made_anew_where_the_server_answers_others(
+    redis: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in {"CHECK": 0.1, "POLL": 0.1, "SILENCE": 0.3}.items():
+        monkeypatch.setattr(redis_module, name, seconds)
+    channel = Channel(redis.url, lambda text: None)
+    stream = channel.messages()
+    assert await anext(stream) == Subscription()
+    monkeypatch.setattr(redis_module, "_silence", lambda pubsub: 9.0)
+    again = await anext(stream)
+    assert isinstance(again, Subscription) and again.away is not None
+    monkeypatch.undo()
+    await channel.stop()
+    assert [one async for one in stream] == []
 
 
 def test_redis_restarted_in_the_middle_loses_nothing_that_the_folder_has(

@@ -16,7 +16,7 @@ from coaudit.pipeline.analyze.load import measures
 from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.follow import Plan
 from coaudit.pipeline.follow import scrape as scrape_module
-from coaudit.pipeline.follow.scrape import Scraper
+from coaudit.pipeline.follow.scrape import Scraper, worth_keeping
 from coaudit.pipeline.follow.sink import Sink
 from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.ingest.run import ingest
@@ -65,6 +65,13 @@ def test_a_sample_has_its_own_value_whatever_stands_in_its_labels_or_behind_it()
         'vllm:generation_tokens_total{model="say \\"}\\" 8"} 5 # {trace_id="z"} 0.67\n'
     )
     assert (parse(text)["running"], parse(text)["generation_tokens"]) == (3.0, 5.0)
+
+
+def test_what_is_recorded_has_all_that_is_read_and_no_buckets() -> None:
+    """Buckets were most of raw/serving, which grew by hundreds of megabytes a day."""
+    text = worth_keeping(SCRAPE)
+    assert parse(text) == parse(SCRAPE)
+    assert "_bucket" not in text and "python_gc" not in text and "vllm:broken" in text
 
 
 def test_engines_in_another_order_have_the_same_sum() -> None:

@@ -394,6 +394,19 @@ def test_labels_of_people_without_a_judge_are_no_word_of_judges(tmp_path: Path) 
     assert judges.sentences[1].startswith("Agreement among judges is α = 0.76 (C.1), which proves little")
 
 
+def test_agreement_on_codes_of_one_name_says_of_which_codebook() -> None:
+    """ "α = -0.26 (A)" was of one of two codebooks with an A, the page of the other showed 0.06."""
+    rows = [
+        Agreement(
+            codebook=book, code="A", coefficient="krippendorff_alpha", raters=(), value=value, low=None,
+            high=None, n_units=9, n_ratings=18, population=agreement.PEOPLE,
+        )
+        for book, value in (("mine", -0.26), ("yours", 0.06))
+    ]  # fmt: skip
+    (_, sentence) = answers.trust(rows, []).sentences
+    assert sentence == "Agreement among people is between α = -0.26 (mine / A) and α = 0.06 (yours / A)."
+
+
 def test_a_judge_of_a_scale_is_held_against_people_by_a_kappa_that_knows_it(tmp_path: Path) -> None:
     runs = [run("one", n, 1) for n in range(20)]
     store = holding(tmp_path / "scale", runs)

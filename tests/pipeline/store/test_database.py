@@ -742,3 +742,20 @@ def test_what_is_no_file_in_place_of_the_database_is_named_and_not_waited_for(
     for connect in (store.reading, store.writing):
         with pytest.raises(StoreError, match=r"coaudit\.duckdb: no file, but a folder, pipe or"), connect():
             pass
+
+
+def test_who_may_not_write_is_told_who_makes_old_or_missing_tables_anew(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were told to run a command that they can't."""
+    with store.writing() as connection:
+        connection.execute("UPDATE meta SET value = '1' WHERE key = 'version'")
+    with pytest.raises(StoreError, match=r"\(tables 1\); run `coaudit rebuild`"), store.reading():
+        pass
+    monkeypatch.setattr(Workspace, "is_writable", False)
+    other = r"who may write to the workspace runs `coaudit rebuild`"
+    with pytest.raises(StoreError, match=rf"\(tables 1\); {other}"), store.reading():
+        pass
+    store.workspace.database.unlink()
+    with pytest.raises(StoreError, match=rf"has no database; {other}"):
+        store.sync()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from coaudit.pipeline.ingest.rebuild import rebuild
 from coaudit.pipeline.ingest.run import ingest
 from coaudit.pipeline.store import Store, Workspace, insert
 from coaudit.pipeline.store import connection as storing
+from coaudit.pipeline.store.lake import attach
 from coaudit.pipeline.store.lake import lake as tables_of_a_lake
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.cogym.generate import generate
@@ -249,3 +251,17 @@ def test_a_catalog_of_another_format_of_ducklake_is_one_sentence_and_stays_as_it
             verb()
         assert "MIGRATION" not in str(error.value)
     assert catalog.read_bytes() == before
+
+
+def test_a_catalog_that_stands_still_is_an_error_and_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("duckdb_extension_postgres_scanner", reason="the extra `lake` is not installed")
+    monkeypatch.setattr(attach, "PATIENCE", 2.0)  # the least that libpq takes
+    monkeypatch.setenv("PGCONNECT_TIMEOUT", "")
+    monkeypatch.delenv("PGCONNECT_TIMEOUT")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"ducklake:postgres:host=127.0.0.1 port={silent.getsockname()[1]} user=u dbname=d"
+        place = attach.Place(url, None, str(tmp_path))
+        with pytest.raises(StoreError, match="timeout expired"):
+            attach._attached_connection(place, read_only=True)
