@@ -362,9 +362,11 @@ def _judgement(
     sentences = [_agreement_sentence(judge, kappas, labelled, alone=len(judges) == 1) for judge in judges]
     if off:
         listing = ", ".join(off[:3]) + (" …" if len(off) > 3 else "")
-        whose = "its own" if len(judges) == 1 else "a judge's own"
+        whose = "its own" if len(judges) == 1 else "judges' own"
+        verb, them = ("lie", "them") if len(off) > 1 else ("lies", "it")
         sentences.append(
-            f"On {len(off)} {whose} rate lies outside the corrected interval ({listing}): do not print it."
+            f"{len(off)} of {whose} rates {verb} outside the corrected interval ({listing}): "
+            f"do not print {them}."
         )
     return tuple(sentences)
 

@@ -74,13 +74,13 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 
 
 def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
-    listed = [order for turn in log.turns for order in turn.orders]
-    order = _order(path, log, listed)
-    orders = {*listed, *log.finished_orders, *([order] if order else [])}
+    menu = [order for turn in log.turns for order in turn.orders]
+    order = _order(path, log, menu)
+    orders = {*menu, *log.finished_orders, *([order] if order else [])}
     condition, folder = _folders(path, orders)
     models = _models(path, orders, folder, log)
     # Which order is served is told at the end: an event says what it said at the beginning.
-    events, states = _events(log, listed[0] if listed else order)
+    events, states = _events(log, menu[0] if menu else order)
     first = min(log.turns, key=lambda turn: turn.timestep, default=None)
     opening = first and (first.map, [(e.speaker, e.say, e.plan or "") for e in first.entries])
     return Trajectory(
@@ -102,9 +102,9 @@ def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
     )
 
 
-def _order(path: Path, log: Log, listed: list[str]) -> str | None:
-    """The order that was served first, since the run ends with it, or else the first that was listed."""
-    if orders := [*log.finished_orders, *listed]:
+def _order(path: Path, log: Log, menu: list[str]) -> str | None:
+    """The order that was served first, since the run ends with it, or else the first of the menu."""
+    if orders := [*log.finished_orders, *menu]:
         return orders[0]
     name, folder = _NAME.fullmatch(path.stem), folder_of(path.resolve()).name
     if name and _SEATS.fullmatch(name[1]):

@@ -108,9 +108,11 @@ def test_where_more_rates_are_off_than_are_named_that_is_told() -> None:
             -1
         ]
 
-    assert "On 3 its own rate lies outside the corrected interval (C.0, C.1, C.2):" in said(3)
-    assert "On 5 its own rate lies outside the corrected interval (C.0, C.1, C.2 …):" in said(5)
-    assert "On 3 a judge's own rate lies outside the corrected interval" in said(3, "bot", "eva")
+    assert (
+        "3 of its own rates lie outside the corrected interval (C.0, C.1, C.2): do not print them." in said(3)
+    )
+    assert "5 of its own rates lie outside the corrected interval (C.0, C.1, C.2 …):" in said(5)
+    assert "3 of judges' own rates lie outside the corrected interval" in said(3, "bot", "eva")
 
 
 def test_an_earlier_version_of_a_judge_stands_behind_the_present_one() -> None:
@@ -445,7 +447,9 @@ def test_a_judge_of_a_scale_is_held_against_people_by_a_kappa_that_knows_it(tmp_
     assert (code, judge, kappa.value, labels.value) == ("G", "bot", row.value, 20)
     assert isinstance(corrected, Number) and not own.percent and not corrected.percent
     assert [own.value, corrected.value] == pytest.approx([3.25, 2.5])  # means of 2 3 4 4, 1 2 3 4
-    assert any("its own rate lies outside the corrected interval (G (mean))" in x for x in answer.sentences)
+    assert any(
+        "1 of its own rate lies outside the corrected interval (G (mean))" in x for x in answer.sentences
+    )
     page = validate.validate(store, "bot")["codes"][0]
     assert (page["kappa"]["value"], page["kappa_of_people"]["value"]) == (row.value, 1.0)
     assert page["calibration"]["reason"] == (

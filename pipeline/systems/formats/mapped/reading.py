@@ -206,11 +206,11 @@ class MappedSessions:
         if seq is None or not places:
             return seq
         numbers = {(number, self._place_in_round(one)) for one in events if type(number := seq(one)) is int}
-        logged = {number for number, _ in numbers}
-        if len(logged) == len(numbers):
+        values = {number for number, _ in numbers}
+        if len(values) == len(numbers):
             return seq
         # Seconds since 1970 would be too large as they are.
-        least = min(logged) if max(logged) * len(places) >= MOST_NUMBERS else 0
+        least = min(values) if max(values) * len(places) >= MOST_NUMBERS else 0
 
         def get_integer(event: Any) -> Any:
             number = seq(event)
