@@ -223,6 +223,28 @@ async def test_a_server_that_stands_still_is_told_and_loses_nothing(
     assert "what was published last may be missing" in said[-1]
 
 
+async def test_whoever_takes_messages_slowly_loses_none_also_after_a_stop(
+    redis: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time until the next was read was taken for the server's silence, and what waited was dropped."""
+    for name, seconds in {"CHECK": 0.1, "POLL": 0.2, "SILENCE": 0.3, "FAREWELL": 0.3}.items():
+        monkeypatch.setattr(redis_module, name, seconds)
+    said: list[str] = []
+    channel = Channel(redis.url, said.append, patience=0.3)
+    stream = channel.messages()
+    assert await anext(stream) == Subscription()
+    for n in range(3):
+        redis.publish(f"env_s{n}/start", "{}")
+    items = [await anext(stream)]
+    await asyncio.sleep(1)
+    items.append(await anext(stream))
+    await channel.stop()
+    await asyncio.sleep(1)
+    items += [one async for one in stream]
+    assert [getattr(one, "channel", one) for one in items] == [f"env_s{n}/start" for n in range(3)]
+    assert said == []
+
+
 async def test_a_connection_that_is_dead_is_made_anew_where_the_server_answers_others(
     redis: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
