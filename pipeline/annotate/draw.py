@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import mean, mode
 from typing import Any
 
 import duckdb
@@ -325,13 +326,20 @@ def _strata(
 def _overall_label(
     book: Codebook, judgments: dict[tuple[str, str, int | None], str], row: dict[str, Any]
 ) -> str:
-    """The judge's label of a unit; with several codes, whether it found any of them."""
+    """The judge's label of a unit; with several codes, whether it found any of them, on a scale about which
+    label it gave, and of other labels which one most often."""
     labels = [judgments.get((code.code, row["trajectory_id"], row["event"]), NONE) for code in book.codes]
     if len(labels) == 1:
         return labels[0]
-    if book.positive in labels:
-        return f"any {book.positive}"
-    return NONE if set(labels) == {NONE} else f"no {book.positive}"
+    if book.binary:
+        how_many = "any" if book.positive in labels else "no"
+        return NONE if set(labels) == {NONE} else f"{how_many} {book.positive}"
+    places = [book.labels.index(label) for label in labels if label in book.labels]
+    if not places:
+        return NONE
+    if book.level == "nominal":
+        return f"mostly {book.labels[mode(sorted(places))]}"
+    return f"about {book.labels[round(mean(places))]}"
 
 
 def _neyman(

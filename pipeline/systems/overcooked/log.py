@@ -28,6 +28,8 @@ INVALID_ACTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ingredient", ("There is no .* in ", "not enough to begin")),
 )
 """Classes of refused plans by patterns in the validator's message; the first that fits."""
+HUMAN = "human"
+"""What stands for a model where a person plays."""
 LONGEST = 10_000
 FIELDS = ("agent", "analysis", "say", "plan")
 """Of a contribution to a dialogue, as the released system logs it."""
@@ -102,7 +104,7 @@ class Log:
     last_timestep: int | None
     """The last timestep, also where its turn could not be read."""
     models: tuple[str | None, str | None] = (None, None)
-    """What the log itself says of the models that played, as versions of the system do."""
+    """What the log says of the models that played, as versions of the system do; HUMAN for a person."""
     scaffolding: str | None = None
     """What it says of the agents' kind."""
     bad: list[str] = dataclass_field(default_factory=list)
@@ -128,8 +130,9 @@ def parse(log: Json) -> Log:
     orders = tuple(str(order) for order in field(log, "total_order_finished", list))
     steps = [turn.timestep for turn in turns] + _steps(log.get("total_timestamp"))
     players = _players(content)
-    models = [_text(player.get("model")) for player in players]
-    kinds = dict.fromkeys(kind for player in players if (kind := _text(player.get("agent_type"))))
+    models = [HUMAN if _is_human(player) else _text(player.get("model")) for player in players]
+    agents = [player for player in players if not _is_human(player)]
+    kinds = dict.fromkeys(kind for agent in agents if (kind := _text(agent.get("agent_type"))))
     return Log(
         turns, completions, orders, _score(log.get("total_score")), max(steps, default=None),
         models=(models[0], models[1]), scaffolding=", ".join(kinds) or None, bad=bad,
@@ -145,6 +148,10 @@ def _players(content: Iterable[JsonValue]) -> tuple[Json, Json]:
             roles = {str(player.get("role")).casefold(): player for player in players}
             return roles.get("chef", {}), roles.get("assistant", {})
     return {}, {}
+
+
+def _is_human(player: Json) -> bool:
+    return (_text(player.get("agent_type")) or "").casefold() == HUMAN
 
 
 def _text(value: JsonValue) -> str | None:

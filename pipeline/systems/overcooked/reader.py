@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from ....schemas import Action, Event, JsonValue, Outcome, Participant, Quarantined, Trajectory, content_hash
 from ..base import ReadOptions, folder_of, json_file, only_object, quarantine_failure
-from .log import Completion, Entry, Log, Refusal, Turn, parse
+from .log import HUMAN, Completion, Entry, Log, Refusal, Turn, parse
 
 SYSTEM = "overcooked"
 AGENTS = ("chef", "assistant")
@@ -33,8 +33,6 @@ LEGEND = (
     "blender, I the dispenser of ingredients, D that of dishes, S where dishes are served."
 )
 """Of the kitchen that the system comes with."""
-HUMAN = "human"
-"""What stands for a model where a person plays."""
 SILENCE = "[NOTHING]"
 LOOK = 64 * 1024
 """Bytes of a file's beginning, and of its end, that are enough to recognise it."""
@@ -76,10 +74,13 @@ def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]
 
 
 def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
-    order = _order(path, log)
-    condition, folder = _folders(path, order)
-    models = _models(path, order, folder, log)
-    events, states = _events(log, order)
+    listed = [order for turn in log.turns for order in turn.orders]
+    order = _order(path, log, listed)
+    orders = {*listed, *log.finished_orders, *([order] if order else [])}
+    condition, folder = _folders(path, orders)
+    models = _models(path, orders, folder, log)
+    # Which order is served is told at the end: an event says what it said at the beginning.
+    events, states = _events(log, listed[0] if listed else order)
     first = min(log.turns, key=lambda turn: turn.timestep, default=None)
     opening = first and (first.map, [(e.speaker, e.say, e.plan or "") for e in first.entries])
     return Trajectory(
@@ -101,10 +102,9 @@ def _trajectory(path: Path, log: Log, options: ReadOptions) -> Trajectory:
     )
 
 
-def _order(path: Path, log: Log) -> str | None:
+def _order(path: Path, log: Log, listed: list[str]) -> str | None:
     """The order that was served first, since the run ends with it, or else the first that was listed."""
-    orders = [*log.finished_orders, *(order for turn in log.turns for order in turn.orders)]
-    if orders:
+    if orders := [*log.finished_orders, *listed]:
         return orders[0]
     name, folder = _NAME.fullmatch(path.stem), folder_of(path.resolve()).name
     if name and _SEATS.fullmatch(name[1]):
@@ -112,7 +112,7 @@ def _order(path: Path, log: Log) -> str | None:
     return name and (name[1] or None)
 
 
-def _folders(path: Path, order: str | None) -> tuple[str | None, str | None]:
+def _folders(path: Path, orders: Collection[str]) -> tuple[str | None, str | None]:
     """What the folders say of the condition and of the model: both are the folder above the order's (right
     below `src/data` the one or two folders there, since a model's name may hold a slash). Where the order's
     folder has one for each arm, that is the condition, and only below `src/data` it is sure that the model's
@@ -120,8 +120,8 @@ def _folders(path: Path, order: str | None) -> tuple[str | None, str | None]:
     above = list(folder_of(path.resolve()).parts[1:])
     while above and _RUN.fullmatch(above[-1]):
         above.pop()
-    arm = above.pop() if len(above) > 1 and order == above[-2] != above[-1] else None
-    if above and above[-1] == order:
+    arm = above.pop() if len(above) > 1 and above[-2] in orders and above[-1] not in orders else None
+    if above and above[-1] in orders:
         above.pop()
     places = (n for n in range(len(above) - 2, 0, -1) if above[n - 1 : n + 1] == ["src", "data"])
     model = next(("/".join(above[n + 1 :]) for n in places if len(above) - n <= 3), None)
@@ -131,19 +131,23 @@ def _folders(path: Path, order: str | None) -> tuple[str | None, str | None]:
     return folder, folder
 
 
-def _models(path: Path, order: str | None, folder: str | None, log: Log) -> tuple[str | None, str | None]:
+def _models(
+    path: Path, orders: Collection[str], folder: str | None, log: Log
+) -> tuple[str | None, str | None]:
     """The model of the chef and of the assistant, HUMAN where a person plays, None where nothing says."""
-    if any(log.models):
-        return _player(log.models[0]), _player(log.models[1])
+    first, second = map(_player, log.models)
     name = _NAME.fullmatch(path.stem)
-    seats = _SEATS.fullmatch(name[1].removesuffix(f"_{order}")) if name else None
+    ends = [f"_{order}" for order in orders if name and name[1].endswith(f"_{order}")]
+    seats = _SEATS.fullmatch(name[1].removesuffix(max(ends, key=len, default=""))) if name else None
     if seats:
-        return _player(seats[1]), _player(seats[2])
+        return first or _player(seats[1]), second or _player(seats[2])
     model = _player(folder)
     # The folder around folders of single runs, or around files of names that the system does not write, may
-    # have any name; only `human` tells who played.
+    # have any name, and where the log names one model, it may be both models'; only `human` tells who played.
     is_named_by_model = name is not None and not _RUN.fullmatch(folder_of(path.resolve()).name)
-    return (model, model) if model == HUMAN or is_named_by_model else (None, None)
+    if model != HUMAN and (first or second or not is_named_by_model):
+        return first, second
+    return first or model, second or model
 
 
 def _player(name: str | None) -> str | None:

@@ -17,6 +17,7 @@ from coaudit.pipeline.errors import UsageError
 from coaudit.pipeline.ingest.measure import save
 from coaudit.pipeline.store import Store, Workspace
 from coaudit.pipeline.store.ledgers import samples
+from coaudit.schemas import Codebook
 from tests.conftest import Coaudit
 from tests.judges.teams import team
 from tests.pipeline.stores import holding, made, rate, rows, verdict
@@ -96,6 +97,35 @@ def test_a_stratified_sample_takes_of_each_stratum_its_share_of_the_corpus(store
     sample = draw.draw(store, draw.Wish(("initiative",), "first", size=20, method="stratified"))
     flagged = [unit for unit in sample.units if unit.stratum == "judge=yes"]
     assert (len(flagged), len(sample.units)) == (5, 20)
+
+
+@pytest.mark.parametrize(
+    ("level", "labels", "expected"),
+    [
+        ("ordinal", ("1", "2"), "about 1"),
+        ("ordinal", ("1", "3"), "about 2"),
+        ("ordinal", ("3", "3"), "about 3"),
+        ("ordinal", ("3", None), "about 3"),
+        ("ordinal", ("error", None), draw.NONE),
+        ("nominal", ("3", "3"), "mostly 3"),
+        ("nominal", ("3", "2"), "mostly 2"),
+        ("binary", ("2", "1"), "any 1"),
+        ("binary", ("2", "error"), "no 1"),
+    ],
+)
+def test_several_codes_of_a_unit_have_one_stratum(
+    level: str, labels: tuple[str | None, ...], expected: str
+) -> None:
+    """Whether any of them had the first label said nothing on a scale."""
+    content = codebooks.load("related_work_quality").model_dump(exclude={"version"})
+    codes = [{"code": name, "name": name, "definition": name} for name in "ab"]
+    choices = ["1", "2"] if level == "binary" else ["1", "2", "3"]
+    kind = "nominal" if level == "binary" else level
+    book = Codebook.model_validate({**content, "level": kind, "labels": choices, "codes": codes})
+    judgments: dict[tuple[str, str, int | None], str] = {
+        (code, "t", 1): label for code, label in zip("ab", labels, strict=True) if label
+    }
+    assert draw._overall_label(book, judgments, {"trajectory_id": "t", "event": 1}) == expected
 
 
 def of_tasks(tmp_path: Path, sessions: int = 12) -> Store:

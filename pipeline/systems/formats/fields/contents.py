@@ -8,7 +8,7 @@ from functools import cache
 from .....schemas import JsonValue, canonical_json
 from ...base import json_value
 
-UNSAID = ("reasoning", "thinking", "thoughts", "redacted_thinking")
+UNSAID = ("reasoning", "thinking", "thoughts", "redacted_thinking", "reasoning_recap")
 """Types of parts that nobody but the model sees."""
 USE, USED = PARTS = "tool_use", "tool_result"
 """Suffixes of the types of parts that are calls and answers."""

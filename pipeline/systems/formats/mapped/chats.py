@@ -127,7 +127,7 @@ def growing_sessions(
 ) -> Iterator[tuple[int | None, dict[str, Any], list[Place]]]:
     """(number of the first record, head, messages) of each session of the records' calls that continue each
     other; the outcomes in the head and the messages are the last call's."""
-    for places in _places_by_session([record for _, record in records], sessions):
+    for places in _places_by_session([record for _, record in records], calls, sessions):
         some = (calls[place] for place in places)
         pairs = (([item for _, item in many], [item for _, item in reply]) for many, reply in some)
         for one in growing.sessions_of(pairs):
@@ -137,16 +137,18 @@ def growing_sessions(
             yield first[0], head, many + reply
 
 
-def _places_by_session(records: list[dict[str, Any]], sessions: MappedSessions) -> list[list[int]]:
-    """The places of the records that may continue each other: those of one `native_id`, or all where no two
-    records share one, since it then names calls and not sessions."""
-    names = [sessions.native_id(record) for record in records]
-    if len(set(names)) == len(names):
-        return [list(range(len(names)))]
-    groups: dict[str | None, list[int]] = {}
-    for place, name in enumerate(names):
-        groups.setdefault(name, []).append(place)
-    return list(groups.values())
+def _places_by_session(
+    records: list[dict[str, Any]], calls: list[ModelCall], sessions: MappedSessions
+) -> list[list[int]]:
+    """The places of the records that may continue each other: those of one `native_id`, or all where it names
+    calls and not sessions, since records that share one asked the same, as one that was tried again does."""
+    places: dict[str | None, list[int]] = {}
+    for place, record in enumerate(records):
+        places.setdefault(sessions.native_id(record), []).append(place)
+    shared = (many for name, many in places.items() if name is not None)
+    if all(calls[place][0] == calls[many[0]][0] for many in shared for place in many):
+        return [list(range(len(records)))]
+    return list(places.values())
 
 
 def call(record: dict[str, Any], sessions: MappedSessions) -> ModelCall:

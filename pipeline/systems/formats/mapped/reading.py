@@ -43,6 +43,8 @@ PLACES = ("$file", "$folder", "$folder2", "$folder3")
 _PARAMETER = re.compile(r"<parameter=([^>\s]+)>\n?([\s\S]*?)\n?</parameter>")
 RECORD = "\0record"
 """The key at which an event in a list has what paths beside the list lead to in its record."""
+MOST_NUMBERS = 2**31
+"""Numbers of events are below it."""
 MOST_TRAITS = 4096
 """Most different traits that are cached."""
 Numbered = tuple[int | None, dict[str, Any]]
@@ -117,7 +119,10 @@ class MappedSessions:
         self.has_implied_actions = bool(event.command or mapping.actions)
         self.result, self.command = at(event.result), at(event.command)
         self.error = at(event.error)
-        self.seq = _in_rounds(_integer_getter(at(event.seq)), mapping) if event.seq else None
+        self.seq = _integer_getter(at(event.seq)) if event.seq else None
+        speakers = mapping.input.rounds or (mapping.turns.fields if mapping.turns else {})
+        self.places_in_round = {role: place for place, role in enumerate(speakers)}
+        self.role_in_round = getter(f"{SAID}.role" if mapping.input.rounds else "role")
         self.id = at(event.id) if event.id else None
         paths = [event.arguments] if isinstance(event.arguments, str) else event.arguments or []
         self.arguments = [(path.rpartition(".")[2].strip("[]"), at(path)) for path in paths]
@@ -194,9 +199,32 @@ class MappedSessions:
         missing = [(path, getter(path)) for path in paths if path not in PLACES]
         return _with_later_values(head or {}, missing, reversed(list(records))) if missing else head or {}
 
-    def read_batch(self, events: Sequence[dict[str, Any]]) -> EventBatch:
-        """The fields that every event is asked for, read column by column."""
-        unique = self.id or self.seq
+    def numbering(self, events: Sequence[dict[str, Any]]) -> Getter | None:
+        """The getter of a session's numbers, None without `seq`: as they are logged, or, where several who
+        speak in a round have one number, such that it tells them apart."""
+        seq, places = self.seq, self.places_in_round
+        if seq is None or not places:
+            return seq
+        numbers = {(number, self._place_in_round(one)) for one in events if type(number := seq(one)) is int}
+        logged = {number for number, _ in numbers}
+        if len(logged) == len(numbers):
+            return seq
+        # Seconds since 1970 would be too large as they are.
+        least = min(logged) if max(logged) * len(places) >= MOST_NUMBERS else 0
+
+        def get_integer(event: Any) -> Any:
+            number = seq(event)
+            is_number = type(number) is int
+            return (number - least) * len(places) + self._place_in_round(event) if is_number else number
+
+        return get_integer
+
+    def _place_in_round(self, event: dict[str, Any]) -> int:
+        return self.places_in_round.get(self.role_in_round(event), 0) if self.places_in_round else 0
+
+    def read_batch(self, events: Sequence[dict[str, Any]], seq: Getter | None) -> EventBatch:
+        """The fields that every event is asked for, read column by column; `seq` is their `numbering`."""
+        unique = self.id or seq
         keys: Sequence[Any] = ()
         differ = True
         if unique is not None:
@@ -241,7 +269,7 @@ class MappedSessions:
 
     def _make_traits(self, values: tuple[Any, ...]) -> Traits:
         action, status, *ruling = values
-        if status == "" and status not in self.mapping.statuses:
+        if status == "" and self.mapping.statuses.keys().isdisjoint(("", ANY)):
             status = None  # a table's empty cell
         at = dict(zip(self.rule_paths, ruling, strict=True)).__getitem__
         if not self._takes(at):
@@ -341,10 +369,10 @@ class MappedSessions:
         except ValueError:
             return None
 
-    def _sort_key(self, numbered: Numbered) -> float:
+    def _sort_key(self, numbered: Numbered) -> tuple[float, int]:
         assert self.seq is not None
         seq = self.seq(numbered[1])
-        return seq if isinstance(seq, (int, float)) else float("inf")
+        return seq if isinstance(seq, (int, float)) else float("inf"), self._place_in_round(numbered[1])
 
 
 def action_of(name: str, match: re.Match[str]) -> Action:
@@ -457,20 +485,6 @@ def _integer_getter(at: Getter) -> Getter:
             with suppress(ValueError):
                 return expect(value, int, "seq")
         return value
-
-    return get_integer
-
-
-def _in_rounds(seq: Getter, mapping: Mapping) -> Getter:
-    """A getter of numbers that also tells apart those who speak in a round, which has one number for all."""
-    roles = list(mapping.input.rounds or (mapping.turns.fields if mapping.turns else ()))
-    if not roles:
-        return seq
-    role = getter(f"{SAID}.role" if mapping.input.rounds else "role")
-
-    def get_integer(event: Any) -> Any:
-        number = seq(event)
-        return number * len(roles) + roles.index(role(event)) if type(number) is int else number
 
     return get_integer
 

@@ -17,7 +17,7 @@ from .....schemas.trajectory import ParticipantKind, number_in
 from ..fields import contents, marks
 from ..fields.paths import decode_json
 from ..fields.values import as_hashable, describe, expect_text, logged_time, tag, utterance, with_offset
-from .reading import HEAD, Fields, MappedSessions
+from .reading import HEAD, MOST_NUMBERS, Fields, MappedSessions
 from .speakers import Speakers
 
 USER = "user"
@@ -77,12 +77,14 @@ class MappedSession:
 
     def __post_init__(self) -> None:
         self.speakers = Speakers(self.sessions)
+        self.seq = self.sessions.seq
 
     def add_events(self, events: Sequence[Any], lines: Iterable[int | None]) -> None:
         """Add all events, each with its line. Repetitions are left out, and events that cannot be read are
         noted."""
         objects = [event if isinstance(event, dict) else {} for event in events]
-        columns = self.sessions.read_batch(objects)
+        self.seq = self.sessions.numbering(objects)
+        columns = self.sessions.read_batch(objects, self.seq)
         are_unique = columns.are_unique
         for place, (event, line, key, fields) in enumerate(
             zip(events, lines, columns.keys, columns.fields, strict=False)
@@ -203,7 +205,7 @@ class MappedSession:
         kind = kind or ("message" if name is None else "action")
         seq = (
             self._seq(event)
-            if sessions.seq
+            if self.seq
             else self.place + self.request_count
             if sessions.has_list
             else len(self.events)
@@ -287,10 +289,12 @@ class MappedSession:
 
     def _seq(self, event: dict[str, Any]) -> int:
         """The logged number of an event; ValueError where it is no number, or another event has it."""
-        assert self.sessions.seq is not None
-        seq = self.sessions.seq(event)
-        if not isinstance(seq, int) or isinstance(seq, bool) or not 0 <= seq < 2**31:
-            raise ValueError(f"seq: expected a whole number from 0 to {2**31 - 1}, got {describe(seq)}")
+        assert self.seq is not None
+        seq = self.seq(event)
+        if not isinstance(seq, int) or isinstance(seq, bool) or not 0 <= seq < MOST_NUMBERS:
+            raise ValueError(
+                f"seq: expected a whole number from 0 to {MOST_NUMBERS - 1}, got {describe(seq)}"
+            )
         if seq in self.numbers:
             raise ValueError(f"seq: another event has number {seq}")
         self.numbers.add(seq)

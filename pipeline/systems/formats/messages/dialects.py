@@ -72,6 +72,8 @@ FINE = (None, 1, "OUTCOME_OK")
 """Outcomes of code that did not fail, as Gemini's API has them."""
 MEDIA = ("inlineData", "inline_data", "fileData", "file_data")
 """Parts that are no words, as Gemini's API has them."""
+POINTER = "_asset_pointer"
+"""How the types of such parts end in ChatGPT's export."""
 RESULTS = ("response", "result", "output", "content")
 IDS = ("id", "toolCallId", "toolUseId", "call_id", "tool_call_id", "source_call_id")
 ASKED, PROMPT = {"task", "task_images"}, "system_prompt"
@@ -146,9 +148,17 @@ def _call_to_recipient(item: Message) -> Message | None:
 
 def _media(content: Any) -> list[Message]:
     """What a content without a word holds, such as an image, by its name: a turn of it alone is one, too."""
-    parts = content if isinstance(content, list) else [content]
-    names = [name for part in parts if isinstance(part, dict) for name in MEDIA if name in part]
+    inside = content.get("parts") if isinstance(content, dict) else content
+    parts = inside if isinstance(inside, list) else [content]
+    names = [name for part in parts if isinstance(part, dict) for name in _media_names(part)]
     return [{"type": "text", "text": f"[{name}]"} for name in names]
+
+
+def _media_names(part: Message) -> list[str]:
+    kind = part.get("content_type")
+    if isinstance(kind, str) and kind.endswith(POINTER):
+        return [kind]
+    return [name for name in MEDIA if name in part]
 
 
 def of_langchain(item: Message) -> Message:

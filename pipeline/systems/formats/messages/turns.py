@@ -86,9 +86,17 @@ def turns_of_texts(texts: list[str], turns: Turns) -> Iterator[dict[str, Any]]:
         match = next((match for one in patterns if (match := one.match(text))), None)
         if match is not None:
             groups = _groups(match, turns)
-        body = text.strip() if match is None else _without_end_tag(match[0], text[match.end() :].strip())
-        own = (match.groupdict().get("text") if match else None) or ""
-        yield {**groups, "text": "\n".join(part for part in (own, body) if part)}
+        yield {**groups, "text": text.strip() if match is None else _said(match, text)}
+
+
+def _said(match: re.Match[str], text: str) -> str:
+    """What a text says that begins with a mark: its group `text`, if it has one, and what follows."""
+    start = match.start("text") if "text" in match.re.groupindex else -1
+    if start >= 0 and match.end("text") == match.end():
+        return text[start:].strip()
+    own = match["text"] if start >= 0 else ""
+    body = _without_end_tag(match[0], text[match.end() :].strip())
+    return "\n".join(part for part in (own, body) if part)
 
 
 def oldest_first(many: list[Place], seconds: Callable[[dict[str, Any]], float | None]) -> list[Place]:
@@ -259,12 +267,17 @@ def turns_of_text(text: str, turns: Turns) -> Iterator[dict[str, Any]]:
 def unread_in(value: Any, turns: Turns) -> str | None:
     """Why a text, or a list of texts, is not cut as its pattern means to; None where it is."""
     patterns = _patterns(turns)
+    nowhere = "turns.pattern fits nowhere in it"
     if isinstance(value, str):
-        fits = not value.strip() or any(one.search(value) for one in patterns)
+        # Most texts begin a turn as the first pattern says, which is looked up at once.
+        fits = not value.strip() or patterns[0].search(value) is not None
+        if not fits and len(patterns) > 1:
+            fits = bool(_marks(value, turns)[1])
+            nowhere = "turns.pattern: the first one fits nowhere in it, and no other one twice"
     else:
         fits = not is_texts(value) or any(one.match(text) for text in value for one in patterns)
     if not fits:
-        return f"turns.pattern fits nowhere in it, so that all of it is said by {turns.first!r}"
+        return f"{nowhere}, so that all of it is said by {turns.first!r}"
     if not isinstance(value, str) or not any("text" in one.groupindex for one in patterns):
         return None
     pattern, matches = _marks(value, turns)

@@ -443,6 +443,49 @@ def test_of_several_orders_the_one_that_was_served_is_the_task(tmp_path: Path) -
     assert trajectory.id == read(GOOD).id
 
 
+@pytest.mark.parametrize("orders", [["baked_plum", "poached_pear"], ["poached_pear", "baked_plum"]])
+def test_of_several_orders_any_may_name_the_folder_and_the_file(tmp_path: Path, orders: list[str]) -> None:
+    def serve_plum(log: Any) -> None:
+        log["total_order_finished"] = ["baked_plum"]
+        for turn in log["content"]:
+            turn["order_list"] = orders
+
+    folder = tmp_path / "model-7b" / "poached_pear"
+    folder.mkdir(parents=True)
+    path = changed(folder, serve_plum)
+    trajectory = read(path)
+    assert (trajectory.task, trajectory.agent_model) == ("baked_plum", "model-7b")
+    assert trajectory.condition == "model-7b"
+    # What was said first does not change at the end, when an order is served.
+    assert trajectory.events[0].text == f"Order: {orders[0]}"
+    name = "experiment_2026-01-12_10-00-00_chef_model-7b_assistant_model-9b_poached_pear.json"
+    assert [p.model for p in read(path.rename(folder / name)).team()] == ["model-7b", "model-9b"]
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "assistant"),
+    [
+        ("any/poached_pear", "chef_model-7b_assistant_human_poached_pear", {}),
+        ("human/poached_pear", "poached_pear", {}),
+        ("model-7b/poached_pear", "poached_pear", {"agent_type": "human", "model": "none"}),
+    ],
+)
+def test_a_person_beside_a_model_that_the_log_names_stays_one(
+    tmp_path: Path, place: str, name: str, assistant: dict[str, str]
+) -> None:
+    def name_players(log: Any) -> None:
+        log["content"][0]["agent_models"] = [
+            {"role": "chef", "model": "model-7b", "agent_type": "plain"},
+            {"role": "assistant", **assistant},
+        ]
+
+    (tmp_path / place).mkdir(parents=True)
+    path = changed(tmp_path / place, name_players)
+    trajectory = read(path.rename(path.with_name(f"experiment_2026-01-12_10-00-00_{name}.json")))
+    assert [(p.kind, p.model) for p in trajectory.team()] == [("agent", "model-7b"), ("human", None)]
+    assert (trajectory.setting, trajectory.agent) == ("real", "plain")
+
+
 def test_a_file_without_an_order_in_its_name_lies_in_its_models_folder(tmp_path: Path) -> None:
     folder = tmp_path / "src" / "data" / "model-7b"
     folder.mkdir(parents=True)

@@ -1804,6 +1804,35 @@ def test_a_message_to_a_tool_is_a_call_and_no_words(tmp_path: Path) -> None:
     assert list(first.states.values()) == [{"observation": {"content_type": "execution_output", "text": "2"}}]
 
 
+def test_an_image_alone_is_a_turn_and_how_long_an_agent_thought_is_none(tmp_path: Path) -> None:
+    image = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-1", "width": 1}
+    contents = [
+        ("user", {"content_type": "text", "parts": [sentence(0)]}),
+        ("assistant", {"content_type": "thoughts", "thoughts": [{"summary": "Ulm", "content": "Hm."}]}),
+        ("assistant", {"content_type": "reasoning_recap", "content": "Thought for 3s"}),
+        ("assistant", {"content_type": "text", "parts": [sentence(1)]}),
+        ("user", {"content_type": "multimodal_text", "parts": [image]}),
+        ("assistant", {"content_type": "text", "parts": [sentence(2)]}),
+        ("user", {"content_type": "multimodal_text", "parts": [image, sentence(3)]}),
+    ]
+    tree = {
+        str(n): {
+            "message": {"author": {"role": role}, "content": content},
+            "parent": str(n - 1) if n else None,
+        }
+        for n, (role, content) in enumerate(contents)
+    }
+    chats = [{"id": f"c{n}", "mapping": tree, "current_node": "6"} for n in range(2)]
+    first = read_by_draft(as_json(tmp_path / "chats.json", chats))[0]
+    assert outline(first.events) == [
+        ("user", "message", sentence(0)),
+        ("assistant", "message", sentence(1)),
+        ("user", "message", "[image_asset_pointer]"),
+        ("assistant", "message", sentence(2)),
+        ("user", "message", sentence(3)),
+    ]
+
+
 def test_a_call_with_the_text_of_its_error_failed(tmp_path: Path) -> None:
     call = {"type": "dynamic-tool", "toolName": "book", "toolCallId": "c", "input": {"city": "Ulm"}}
     failure = {**call, "state": "output-error", "errorText": "No seats."}

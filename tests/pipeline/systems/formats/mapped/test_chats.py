@@ -165,3 +165,20 @@ def test_calls_continue_each_other_where_each_has_an_id_of_its_own(tmp_path: Pat
     calls = [{"id": "c1", "in": [hello], "out": "Hi!"}, {"id": "c2", "in": longer, "out": "Yes."}]
     talk = one("mapped", write_lines(tmp_path / "calls.jsonl", *calls), map=CALLS)
     assert [event.text for event in talk.events] == ["Hello", "Hi!", "To Ulm?", "Yes."]
+
+
+def test_a_call_that_was_tried_again_under_its_id_divides_no_session(tmp_path: Path) -> None:
+    hello = {"role": "user", "content": "Hello"}
+    longer = [hello, {"role": "assistant", "content": "Hi!"}, {"role": "user", "content": "To Ulm?"}]
+    calls = [
+        {"id": "c1", "in": [hello], "out": "Error"},
+        {"id": "c1", "in": [hello], "out": "Hi!"},
+        {"id": "c2", "in": longer, "out": "Yes."},
+    ]
+    path = write_lines(tmp_path / "calls.jsonl", *calls)
+    talks, wrong = read("mapped", path, map=CALLS)
+    assert not wrong
+    assert [[event.text for event in talk.events] for talk in talks] == [
+        ["Hello", "Error"],
+        ["Hello", "Hi!", "To Ulm?", "Yes."],
+    ]

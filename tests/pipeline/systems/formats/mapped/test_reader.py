@@ -890,6 +890,36 @@ def test_a_number_in_a_list_of_rounds_orders_question_and_answer(tmp_path: Path)
     assert [event.text for event in talk.events] == ["Question 0", "Answer 0", "Question 1", "Answer 1"]
 
 
+ROUNDS = '[trajectory]\nnative_id = "s"\n[input]\nrounds = {user = "question", assistant = "answer"}\n'
+ROUNDS += '[event]\nrole = "said.role"\ntext = "said.text"\nseq = "n"\n'
+
+
+def test_numbers_that_no_two_speakers_share_are_those_of_the_log(tmp_path: Path) -> None:
+    rows = [
+        {"s": "a", "n": 1, "question": "To Ulm?"},
+        {"s": "a", "n": 2, "answer": "Yes."},
+        {"s": "b", "n": 1, "question": "To Ulm?", "answer": "No."},
+        {"s": "a", "n": 5, "question": "By when?"},
+    ]
+    talks, wrong = read("mapped", write_lines(tmp_path / "rounds.jsonl", *rows), map=ROUNDS)
+    assert not wrong
+    assert {talk.native_id: [event.seq for event in talk.events] for talk in talks} == {
+        "a": [1, 2, 5],
+        "b": [2, 3],
+    }
+
+
+def test_a_rounds_number_may_be_its_time(tmp_path: Path) -> None:
+    rows = [{"s": "a", "n": 1_700_000_000 + n, "question": f"Q{n}", "answer": f"A{n}"} for n in (5, 0)]
+    talk = one("mapped", write_lines(tmp_path / "rounds.jsonl", *rows), map=ROUNDS)
+    assert [(event.seq, event.text) for event in talk.events] == [
+        (0, "Q0"),
+        (1, "A0"),
+        (10, "Q5"),
+        (11, "A5"),
+    ]
+
+
 def test_each_side_may_have_its_own_numbered_turns(tmp_path: Path) -> None:
     record = {"id": 1, "m1_a": "To Ulm?", "m2_a": "Yes.", "m1_b": "To Ulm?", "m2_b": "No.", "m3_b": "Why?"}
     path = write_lines(tmp_path / "sides.jsonl", record | {"m3_a": None})
@@ -929,6 +959,14 @@ def test_a_pattern_that_fits_nowhere_is_told(tmp_path: Path) -> None:
     assert read("mapped", path, map=f"{CUT}pattern = '^(?P<who>Ada): '\n")[1] == []
 
 
+def test_of_several_patterns_one_that_is_not_used_fits_nowhere(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "talks.jsonl", {"text": "Ada: hi"}, {"text": "Ada: hi\nBen: yo"})
+    talks, (wrong,) = read("mapped", path, map=f"{CUT}pattern = ['^<(?P<who>\\w+)>', '^(?P<who>\\w+): ']\n")
+    assert [[event.text for event in talk.events] for talk in talks] == [["Ada: hi"], ["hi", "yo"]]
+    assert wrong.line == 1
+    assert "the first one fits nowhere in it, and no other one twice, so that all" in wrong.reason
+
+
 def test_lines_behind_the_group_text_of_a_turn_are_told(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "talks.jsonl", {"text": "Ada: hi\nthere\n\nBen: yo\n"})
     (talk,), (wrong,) = read("mapped", path, map=f"{CUT}pattern = '^(?P<who>\\w+): (?P<text>.*)$'\n")
@@ -941,6 +979,8 @@ def test_lines_behind_the_group_text_of_a_turn_are_told(tmp_path: Path) -> None:
 def test_of_a_list_of_texts_the_group_text_and_what_follows_are_read(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "talks.jsonl", {"text": ["Ada: hi\nthere", "Ben: yo"]})
     talk = one("mapped", path, map=f"{CUT}pattern = '^(?P<who>\\w+): (?P<text>.*)'\n")
+    assert [event.text for event in talk.events] == ["hi\nthere", "yo"]
+    talk = one("mapped", path, map=f"{CUT}pattern = '^(?P<who>\\w+): (?P<text>\\w)'\n")
     assert [event.text for event in talk.events] == ["hi\nthere", "yo"]
 
 
@@ -968,3 +1008,19 @@ def test_an_empty_status_is_none_unless_the_table_has_it(tmp_path: Path, table: 
         map=f'{layout}[statuses]\nok = "succeeded"\n{table}',
     )
     assert [event.status for event in talk.events] == [status]
+
+
+def test_an_empty_status_is_any_other_where_the_table_has_a_star(tmp_path: Path) -> None:
+    record = {"log": [{"role": "agent", "do": "run", "how": ""}]}
+    layout = '[event]\nrole = "log[].role"\naction = "log[].do"\nstatus = "log[].how"\n'
+    layout += '[statuses]\nok = "succeeded"\n"*" = "failed"\n'
+    talk = one("mapped", write_lines(tmp_path / "a.jsonl", record), map=layout)
+    assert [event.status for event in talk.events] == ["failed"]
+
+
+def test_the_name_of_a_folder_is_no_content_of_a_record(tmp_path: Path) -> None:
+    rows = [{"role": "user", "content": "To Ulm?"}, {"note": "lost"}]
+    path = write_lines(tmp_path / "a.jsonl", *rows)
+    layout = '[trajectory]\nnative_id = "$file"\ncondition = "$folder"\n[messages]\neach = true\n'
+    _, wrong = read("mapped", path, map=layout)
+    assert [one.line for one in wrong] == [2]
