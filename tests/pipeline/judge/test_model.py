@@ -32,6 +32,9 @@ def test_a_run_that_nothing_has_answered_says_how_to_end_it() -> None:
     state = State(Summary(), Budget(), Limiter(1), expected=9)
     state.tell("status 500: broken")
     assert state.line().endswith("no answer yet; asked again: status 500: broken; Ctrl-C ends the run")
+    state.failed += 1
+    state.count()
+    assert state.line().endswith("Ctrl-C ends the run"), "an error is no answer"
     state.count()
     assert state.line().endswith("asked again: status 500: broken")
 
