@@ -12,6 +12,7 @@ from ..pipeline.analyze.totals import bounds_of
 from ..pipeline.store import Selection, Store, day_of, dictionaries
 from ..pipeline.store.queries.groupings import keys_of
 from ..pipeline.store.queries.selection import COLUMNS, name_of
+from ..schemas import FIELDS
 
 Rows = list[dict[str, Any]]
 PARTS = 10
@@ -20,16 +21,17 @@ CHOICES = 500
 """So many values of a filter are offered; an address may name any."""
 GROUPS = 1000
 """Up to so many groups a page has a row or a column each: of 20,000 one took minutes."""
-_TAGS = """
-    WITH used AS (SELECT DISTINCT tags FROM trajectories WHERE tags <> '{}'),
+_TAGS = f"""
+    WITH used AS (SELECT DISTINCT tags FROM trajectories WHERE tags <> '{{}}'),
     keys AS (SELECT tags, unnest(json_keys(tags)) AS key FROM used),
     named AS (
         SELECT DISTINCT key,
             json_extract_string(tags, '/' || replace(replace(key, '~', '~0'), '/', '~1')) AS value
-        FROM keys WHERE NOT contains(key, '=')
+        FROM keys WHERE NOT contains(key, '=') AND key NOT IN ({", ".join(f"'{name}'" for name in FIELDS)})
     )
 """
-"""Each key of a tag with its values. One that holds `=` can't be named as `key=value`."""
+"""Each key of a tag with its values. One that holds `=` can't be named as `key=value`, nor one that has a
+field's name, which means the field."""
 
 
 def choices(store: Store) -> dict[str, list[str]]:

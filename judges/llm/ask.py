@@ -37,8 +37,8 @@ LONGEST_ANSWER = 4096
 """The most tokens that an answer which was cut off gets when asked again, the thoughts before it included: no
 chat model allows fewer."""
 REJECTIONS = 20
-"""Questions rejected with the same text, before any was answered, after which none will be: the fault is in
-what they have in common."""
+"""Questions rejected with the same text, or given up after all repetitions, before any was answered, after
+which none will be: the fault is in what they have in common."""
 SETTLING = 0.05
 """Seconds between the looks of a request that waits for others to settle their cost."""
 GROWTH = 4
@@ -166,6 +166,8 @@ class Asker:
     """Whether it has answered any question, so that a rejection may concern one question alone."""
     rejections: Counter[str] = field(default_factory=Counter)
     """Questions rejected for good, by the endpoint's text."""
+    failures: int = 0
+    """Questions given up after all repetitions."""
 
     async def ask(self, case: Case) -> Outcome:
         """The outcome of a case; raises Fatal and Stopped only."""
@@ -211,7 +213,10 @@ class Asker:
         except Rejected as error:
             self._reject(error)
             return self._error_verdicts(str(error))
-        except (Refused, Transient) as error:
+        except Transient as error:
+            self._give_up(error)
+            return self._error_verdicts(str(error))
+        except Refused as error:
             return self._error_verdicts(str(error))
         return self._error_verdicts(
             "no usable answer in "
@@ -223,6 +228,12 @@ class Asker:
         self.rejections[str(error)] += 1
         if not self.has_answered and self.rejections[str(error)] >= REJECTIONS:
             raise Fatal(f"{REJECTIONS} questions were rejected and none was answered: {error}") from error
+
+    def _give_up(self, error: Transient) -> None:
+        """Count a question that no repetition helped; Fatal where nothing else is to be had."""
+        self.failures += 1
+        if not self.has_answered and self.failures >= REJECTIONS:
+            raise Fatal(f"{REJECTIONS} questions failed and none was answered: {error}") from error
 
     async def _fitting(self, question: Question, piece: Piece, outcome: Outcome) -> Reply:
         """The reply to a piece's question, or to one that asks it again; what a ContextTooSmall tells of the

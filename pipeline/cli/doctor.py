@@ -17,7 +17,7 @@ import typer
 from ...schemas.extras import pip_command
 from ...schemas.text import count_of
 from ..errors import CoauditError, UsageError
-from ..store import Store, first_row
+from ..store import Store, Workspace, first_row
 from .console import Json, emit_rows, table, workspace
 
 app = typer.Typer(rich_markup_mode=None)
@@ -106,6 +106,16 @@ def _workspace(here: Store) -> Iterator[Finding]:
     free = shutil.disk_usage(above).free
     state = "ok" if free > LITTLE else "missing"
     yield Finding("disk", state, f"{free / 1024**3:.0f} GiB free", "ingest, rebuild")
+    if sizes := [f"{name} {size / 1024**2:,.0f} MiB" for name, size in _recordings(here.workspace)]:
+        yield Finding("recordings", "ok", ", ".join(sizes), "rebuild of what was followed")
+
+
+def _recordings(here: Workspace) -> Iterator[tuple[str, int]]:
+    """The folders that grow as long as somebody follows, with their bytes."""
+    for name in ("live", "serving", "stdin"):
+        sizes = [path.stat().st_size for path in (here.raw / name).rglob("*") if path.is_file()]
+        if sizes:
+            yield f"raw/{name}", sum(sizes)
 
 
 def _extras() -> Iterator[Finding]:

@@ -102,9 +102,9 @@ class Channel:
             except redis.AuthenticationError as error:
                 why = f"{self.name}: the server wants a password, or another one; give it in {PASSWORD}"
                 raise SourceError(why) from error
-            except redis.ResponseError as error:
-                raise SourceError(f"{self.name}: {_plain(error, self.url)}") from error
             except (redis.RedisError, OSError) as error:
+                if isinstance(error, redis.ResponseError) and not _is_busy(error):
+                    raise SourceError(f"{self.name}: {_plain(error, self.url)}") from error
                 if self._client is not None:
                     # A server that cut us off did so some time before it shows: what came since the last
                     # message may be lost.
@@ -127,15 +127,23 @@ class Channel:
         import redis.asyncio as redis
 
         is_doubted = is_reported = False
+        start = time.monotonic()
         while True:
-            message = await pubsub.get_message(timeout=POLL)
+            try:
+                message = await pubsub.get_message(timeout=POLL)
+            except redis.ResponseError as error:
+                if not _is_busy(error):
+                    raise
+                message = None
             if message is not None and message["type"] == "punsubscribe":
                 return
             if message is not None and message["type"] == "pmessage":
                 # Bytes that are no UTF-8 survive in the recording.
                 texts = (message[key].decode("utf-8", "surrogateescape") for key in ("channel", "data"))
                 yield RawMessage(time.time(), *texts)
-            silence = _silence(pubsub)
+                start = time.monotonic()
+            # While whoever takes the messages is slow, more of them wait unread: that is no silence.
+            silence = min(_silence(pubsub), time.monotonic() - start)
             if min(silence, time.monotonic() - self._stop_time) > FAREWELL:
                 self.say(f"{self.name}: no answer; what was published last may be missing")
                 raise redis.ConnectionError("no answer")
@@ -220,6 +228,11 @@ def _silence(pubsub: Any) -> float:
     """Seconds since the server last said anything; up to `CHECK` and a little more it need not."""
     last: float = pubsub.connection.next_health_check - CHECK
     return asyncio.get_running_loop().time() - last
+
+
+def _is_busy(error: Exception) -> bool:
+    """Whether a server only refuses to answer, pings too, until a script of somebody's has ended."""
+    return str(error).startswith("BUSY ")
 
 
 def _settings(url: str) -> dict[str, Any]:

@@ -127,6 +127,7 @@ class State:
         time_left = f"{max(0, self.expected - self.answered) / rate:.0f} s left" if rate else "no answer yet"
         cost = f", ${self.budget.cost:.4f}" if self.budget.price else ""
         trouble = f"; asked again: {shortened(self.trouble, TROUBLE)}" if self.trouble else ""
+        trouble += "; Ctrl-C ends the run" if trouble and self.answered == self.failed else ""
         return (
             f"{self.answered} of {self.expected} answered, {rate:.0f}/s, {self.budget.in_flight} in flight, "
             f"{count_of(self.failed, 'error', 'errors')}{cost}, {time_left}{trouble}"

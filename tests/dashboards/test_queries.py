@@ -52,7 +52,7 @@ def test_a_tag_that_differs_from_session_to_session_leaves_room_for_the_others(
             source="/nowhere",
             system="chat",
             task=f"task {number}",
-            tags={"run": f"{number:03}", "version": f"v{number % 2}", "a=b": "c"},
+            tags={"run": f"{number:03}", "version": f"v{number % 2}", "a=b": "c", "task": "x"},
             participants=(Participant(name="Bot", kind="agent"),),
             events=(Event(seq=0, actor="Bot", kind="message", text="Hello."),),
         )

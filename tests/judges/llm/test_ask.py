@@ -208,6 +208,22 @@ def test_an_endpoint_that_rejects_whatever_it_is_asked_ends_the_run(
     assert len(script.asked) == asked
 
 
+@pytest.mark.parametrize("before", [(), ("yes",)])
+def test_an_endpoint_that_fails_whatever_it_is_asked_ends_the_run(before: tuple[str, ...]) -> None:
+    """It was asked on for hours, with an error for every unit at the end."""
+    script = Script(*before, Transient("status 500"))
+
+    async def all_of_them() -> None:
+        one = asker(script)
+        unit = next(cut(team(("human", "Please add a chart.")), one.judge.codebook))
+        for _ in range(2 * REJECTIONS):
+            await one.ask(Case(unit, "mark"))
+
+    wanted = f"{REJECTIONS} questions failed and none was answered: 11 requests failed; the last: status 500"
+    with contextlib.nullcontext() if before else pytest.raises(Fatal, match=wanted):
+        asyncio.run(all_of_them())
+
+
 def test_a_wrong_key_ends_the_run_at_once() -> None:
     script = Script(Fatal("status 401"))
     with pytest.raises(Fatal, match="401"):

@@ -8,6 +8,7 @@ import pytest
 
 from coaudit.annotation.labelstudio import server
 from coaudit.pipeline.cli import doctor
+from coaudit.pipeline.store import Store, Workspace
 
 
 @pytest.mark.parametrize(
@@ -42,3 +43,17 @@ def test_label_studio_is_looked_for_where_the_command_that_starts_it_puts_it(
     program.parent.mkdir(parents=True)
     program.touch()
     assert doctor._label_studio().detail == str(program)
+
+
+def test_the_doctor_says_how_much_was_recorded_of_what_is_followed(tmp_path: Path) -> None:
+    """Scrapes of a model server grow by tens of megabytes a day, and nothing told of them."""
+    workspace = Workspace(tmp_path)
+    assert list(doctor._recordings(workspace)) == []
+    for name, size in {"live/host-6379-0/1.jsonl": 3 << 20, "serving/1.jsonl": 5, "copies/x": 9}.items():
+        path = workspace.raw / name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b" " * size)
+    assert list(doctor._recordings(workspace)) == [("raw/live", 3 << 20), ("raw/serving", 5)]
+    assert ("recordings", "ok", "raw/live 3 MiB, raw/serving 0 MiB") in [
+        one[:3] for one in doctor._workspace(Store(workspace, read_only=True))
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import resource
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redis import Redis
+from redis import Redis, ResponseError
 
 from coaudit.pipeline.errors import SourceError, UsageError
 from coaudit.pipeline.follow import redis as redis_module
@@ -221,6 +222,67 @@ async def test_a_server_that_stands_still_is_told_and_loses_nothing(
     finally:
         redis.thaw()
     assert "what was published last may be missing" in said[-1]
+
+
+async def test_whoever_takes_messages_slowly_loses_none_also_after_a_stop(
+    redis: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time until the next was read was taken for the server's silence, and what waited was dropped."""
+    for name, seconds in {"CHECK": 0.1, "POLL": 0.2, "SILENCE": 0.3, "FAREWELL": 0.3}.items():
+        monkeypatch.setattr(redis_module, name, seconds)
+    said: list[str] = []
+    channel = Channel(redis.url, said.append, patience=0.3)
+    stream = channel.messages()
+    assert await anext(stream) == Subscription()
+    for n in range(3):
+        redis.publish(f"env_s{n}/start", "{}")
+    items = [await anext(stream)]
+    await asyncio.sleep(1)
+    items.append(await anext(stream))
+    await channel.stop()
+    await asyncio.sleep(1)
+    items += [one async for one in stream]
+    assert [getattr(one, "channel", one) for one in items] == [f"env_s{n}/start" for n in range(3)]
+    assert said == []
+
+
+async def test_a_server_that_a_script_keeps_busy_is_waited_for(
+    redis: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers pings with an error, which ended the following."""
+    for name, seconds in {"CHECK": 0.1, "POLL": 0.1}.items():
+        monkeypatch.setattr(redis_module, name, seconds)
+    channels = [Channel(redis.url, lambda text: None) for _ in range(2)]
+    streams = [channel.messages() for channel in channels]
+    assert await anext(streams[0]) == Subscription()
+    with Redis(port=redis.port) as client, Redis(port=redis.port) as other:
+        client.config_set("lua-time-limit", 50)
+        script = asyncio.create_task(asyncio.to_thread(_loop, other))
+        while not await asyncio.to_thread(_is_busy, client):
+            await asyncio.sleep(0.05)
+        firsts = [asyncio.ensure_future(anext(stream)) for stream in streams]
+        await asyncio.sleep(0.5)
+        client.script_kill()
+        await script
+        assert await firsts[1] == Subscription()
+        client.publish("env_s/start", "{}")
+        message = await firsts[0]
+    assert isinstance(message, RawMessage) and message.channel == "env_s/start"
+    for channel, stream in zip(channels, streams, strict=True):
+        await channel.stop()
+        assert {type(one) async for one in stream} <= {RawMessage}
+
+
+def _loop(client: Redis) -> None:
+    with contextlib.suppress(ResponseError):
+        client.eval("while true do end", 0)
+
+
+def _is_busy(client: Redis) -> bool:
+    try:
+        return not client.ping()
+    except ResponseError:
+        return True
 
 
 async def test_a_connection_that_is_dead_is_made_anew_where_the_server_answers_others(

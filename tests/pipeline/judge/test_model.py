@@ -28,6 +28,17 @@ def test_the_rate_is_of_the_time_since_the_first_answer(monkeypatch: pytest.Monk
     assert "62 s left" in state.line()
 
 
+def test_a_run_that_nothing_has_answered_says_how_to_end_it() -> None:
+    state = State(Summary(), Budget(), Limiter(1), expected=9)
+    state.tell("status 500: broken")
+    assert state.line().endswith("no answer yet; asked again: status 500: broken; Ctrl-C ends the run")
+    state.failed += 1
+    state.count()
+    assert state.line().endswith("Ctrl-C ends the run"), "an error is no answer"
+    state.count()
+    assert state.line().endswith("asked again: status 500: broken")
+
+
 def test_answers_that_come_together_after_a_long_wait_are_no_rate_of_their_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
