@@ -448,7 +448,7 @@ def test_a_judge_of_a_scale_is_held_against_people_by_a_kappa_that_knows_it(tmp_
     assert isinstance(corrected, Number) and not own.percent and not corrected.percent
     assert [own.value, corrected.value] == pytest.approx([3.25, 2.5])  # means of 2 3 4 4, 1 2 3 4
     assert any(
-        "1 of its own rate lies outside the corrected interval (G (mean))" in x for x in answer.sentences
+        "1 of its own rates lies outside the corrected interval (G (mean))" in x for x in answer.sentences
     )
     page = validate.validate(store, "bot")["codes"][0]
     assert (page["kappa"]["value"], page["kappa_of_people"]["value"]) == (row.value, 1.0)
