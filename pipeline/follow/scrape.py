@@ -1,5 +1,5 @@
-"""The server behind the run: scrapes of vLLM's /metrics, recorded without what
-nothing reads, stored beside the events.
+"""The server behind the run: scrapes of vLLM's /metrics, recorded without what nothing reads, stored beside
+the events.
 
 ingest/serving.py says how a scrape becomes a row.
 """
