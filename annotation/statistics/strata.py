@@ -7,7 +7,6 @@ sample shows no error of the judge, and below its nominal coverage where it show
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,11 +57,11 @@ def shares(
     Beta is p(1 − p)/variance of all this, no more than Kish's (Σw)²/Σw² allows, for the sample may lack rare
     heavy units; places `on_scale` vary less than labels of 0 and 1, and may have more. Without the prior's
     units, labels that are means of several would vary less than what was not seen. The data's part is divided
-    by the design effect of `clusters` (n,), which are trajectories, of so
-    many as `every`, and the ratio of t to normal tails. For what lies in other trajectories half a unit of
-    each kind is half an independent one, so many units as the design effect: else none positive in 60 units
-    of six of 60 trajectories would have the share below .11, though .25 gives such a sample one time in six
-    where the units of a trajectory are alike.
+    by the design effect of `clusters` (n,), which are trajectories, of so many as `every`, and the ratio of t
+    to normal tails. For what lies in other trajectories half a unit of each kind is half an independent one,
+    so many units as the design effect: else none positive in 60 units of six of 60 trajectories would have
+    the share below .11, though .25 gives such a sample one time in six where the units of a trajectory are
+    alike.
     """
     sums, squared = np.bincount(strata, weights=weights), np.bincount(strata, weights=weights**2)
     means = np.clip(np.bincount(strata, weights=weights * labels) / sums, 0, 1)
@@ -104,16 +103,16 @@ def typical_weights(chances: Floats, strata: Ints, in_sample: NDArray[np.bool_],
     return typical
 
 
-def joined_labels(answers: Ints, labelled: NDArray[np.bool_], order: Sequence[int]) -> Ints:
-    """(N,) strata of a judge's labels `answers` (N,), each with LEAST_LABELS units that are `labelled` (N,);
-    answers that are no label stay as they are.
+def joined_labels(answers: Ints, labelled: NDArray[np.bool_], size: int, *, on_scale: bool) -> Ints:
+    """(N,) strata of a judge's `answers` (N,), each with LEAST_LABELS units that are `labelled` (N,); answers
+    that are none of the `size` labels stay as they are.
 
-    Labels that have fewer are joined with the next of the `order`, the last with the one before: on a scale
-    neighbours, of names the rare ones.
+    Labels that have fewer are joined with the next, the last with the one before: on a scale, whose labels
+    ascend, with neighbours, else the rare ones.
     """
-    counts = np.bincount(answers[labelled & (answers >= 0)], minlength=max(order) + 1)
-    stratum, inside, of_label = 0, 0, np.zeros(len(counts), dtype=np.int64)
-    for label in order:
+    counts = np.bincount(answers[labelled & (answers >= 0)], minlength=size)
+    stratum, inside, of_label = 0, 0, np.zeros(size, dtype=np.int64)
+    for label in range(size) if on_scale else np.argsort(counts, kind="stable"):
         if inside >= LEAST_LABELS:
             stratum, inside = stratum + 1, 0
         of_label[label] = stratum

@@ -405,10 +405,7 @@ def _agreement(
     )
     outcome = measuring.agreement(ratings, _coefficients(code.book.level), pairs=pairs, margins=margins)
     rows = [
-        _row(code.book.name, code.code, one, part.name).model_copy(
-            update={"n_left_out": _left_out(code, one.raters, part)}
-        )
-        for one in outcome
+        _row(code.book.name, code.code, one, part.name, _left_out(code, one.raters, part)) for one in outcome
     ]
     if apart and len(code.samples) > 1 and not part.name.endswith(OUTSIDE) and len(raters) <= CROWD:
         return _pairs_apart(code, raters, part, margins, rows)
@@ -466,10 +463,13 @@ def _mean_apart(row: Agreement, kappas: Sequence[Agreement]) -> Agreement:
     )
 
 
-def _row(codebook: str | None, code: str, result: Coefficient, population: str | None = None) -> Agreement:
+def _row(
+    codebook: str | None, code: str, result: Coefficient, population: str | None = None, n_left_out: int = 0
+) -> Agreement:
     fields = ("coefficient", "raters", "value", "low", "high", "n_units", "n_ratings", "reason")
     values = {name: getattr(result, name) for name in fields}
-    return Agreement(codebook=codebook, code=code, population=population or None, **values)
+    place = population or None
+    return Agreement(codebook=codebook, code=code, population=place, n_left_out=n_left_out, **values)
 
 
 def _over_codes(codes: list[Rated], rows: list[Agreement]) -> Iterator[Agreement]:

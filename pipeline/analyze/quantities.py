@@ -78,9 +78,7 @@ class Quantity:
         """
         if self.book.binary:
             return replace(audit, judge=self.of(answers))
-        counts = np.bincount(answers[audit.labelled & (answers >= 0)], minlength=len(self.places))
-        ranks = self.places if self.is_mean else counts
-        groups = joined_labels(answers, audit.labelled, np.argsort(ranks, kind="stable").tolist())
+        groups = joined_labels(answers, audit.labelled, len(self.places), on_scale=self.is_mean)
         score = np.where(answers >= 0, self.places[np.maximum(answers, 0)], np.nan) if self.is_mean else None
         return replace(audit, judge=self.of(answers), groups=groups, score=score)
 

@@ -198,12 +198,17 @@ async def test_a_stop_while_it_subscribes_ends_it(redis: Server) -> None:
     assert items == [Subscription()]
 
 
+def hurry(monkeypatch: pytest.MonkeyPatch, poll: float) -> None:
+    """Have a follower look for a server's answer every tenth of a second, and doubt it after three."""
+    for name, seconds in {"CHECK": 0.1, "POLL": poll, "SILENCE": 0.3, "FAREWELL": 0.3}.items():
+        monkeypatch.setattr(redis_module, name, seconds)
+
+
 async def test_a_server_that_stands_still_is_told_and_loses_nothing(
     redis: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing was said of it, however long, and a stop waited two minutes for its answer."""
-    for name, seconds in {"CHECK": 0.1, "POLL": 0.1, "SILENCE": 0.3, "FAREWELL": 0.3}.items():
-        monkeypatch.setattr(redis_module, name, seconds)
+    hurry(monkeypatch, poll=0.1)
     said: list[str] = []
     channel = Channel(redis.url, said.append)
     stream = channel.messages()
@@ -228,8 +233,7 @@ async def test_whoever_takes_messages_slowly_loses_none_also_after_a_stop(
     redis: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time until the next was read was taken for the server's silence, and what waited was dropped."""
-    for name, seconds in {"CHECK": 0.1, "POLL": 0.2, "SILENCE": 0.3, "FAREWELL": 0.3}.items():
-        monkeypatch.setattr(redis_module, name, seconds)
+    hurry(monkeypatch, poll=0.2)
     said: list[str] = []
     channel = Channel(redis.url, said.append, patience=0.3)
     stream = channel.messages()

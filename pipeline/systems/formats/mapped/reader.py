@@ -329,9 +329,5 @@ def _is_unread(record: dict[str, Any], sessions: MappedSessions) -> bool:
     """Whether a record is no message, no event that nobody says, and holds nothing that is mapped."""
     if "role" in record or "type" in record or dialects.messages(record) is not None:
         return False
-    mapping = sessions.mapping
-    heads = mapping.trajectory.model_dump(exclude_none=True, exclude={"native_id"}).values()
-    # A record has nothing at the name of a file or a folder, which holds for all of them.
-    return all(
-        getter(path)(record) is None for path in (*heads, *mapping.outcomes.values(), *mapping.tags.values())
-    )
+    paths = (*sessions.head_paths.values(), *sessions.outcome_paths.values())
+    return all(at(record) is None for at in paths)

@@ -146,6 +146,10 @@ class MappedSessions:
             for name, path in mapping.outcomes.items()
         }
         self.scores = _scores_getter(mapping)
+        fields = mapping.trajectory.model_dump(exclude_none=True, exclude={"native_id"})
+        self.head_paths = _record_paths([*fields.values(), *mapping.tags.values()])
+        """Where records have the head and the tags, the session's name apart; of outcomes below."""
+        self.outcome_paths = _record_paths(mapping.outcomes.values())
         conditions = [rule.where for rule in mapping.kinds] + mapping.filter.keep + mapping.filter.skip
         self.rule_paths = {path: at(path) for condition in conditions for path in condition}
         self.columns = [
@@ -187,16 +191,13 @@ class MappedSessions:
         """The first record; what it lacks of the head and the tags is filled in from later ones."""
         rest = iter(records)
         first = dict(next(rest))
-        fields = self.mapping.trajectory.model_dump(exclude_none=True).values()
-        paths = [*itertools.chain(*map(as_list, fields)), *self.mapping.tags.values()]
-        missing = [(path, getter(path)) for path in paths if path not in PLACES]
-        missing = [(path, at) for path, at in missing if at(first) is None]
+        paths = {**_record_paths(as_list(self.mapping.trajectory.native_id)), **self.head_paths}
+        missing = [(path, at) for path, at in paths.items() if at(first) is None]
         return _with_later_values(first, missing, rest)
 
     def tail(self, records: Iterable[dict[str, Any]], head: dict[str, Any] | None = None) -> dict[str, Any]:
         """The session's `head` with the last value that its records have for each outcome."""
-        paths = self.mapping.outcomes.values()
-        missing = [(path, getter(path)) for path in paths if path not in PLACES]
+        missing = list(self.outcome_paths.items())
         return _with_later_values(head or {}, missing, reversed(list(records))) if missing else head or {}
 
     def numbering(self, events: Sequence[dict[str, Any]]) -> Getter | None:
@@ -428,6 +429,11 @@ def _file_name_getter(path: str | None, source: str) -> Getter | None:
     place = PLACES.index(path)
     name = names[place] if place < len(names) else ""
     return lambda record: name
+
+
+def _record_paths(paths: Iterable[str]) -> dict[str, Getter]:
+    """Path -> its getter, of those that lead into records: the name of a file or folder holds for all."""
+    return {path: getter(path) for path in paths if path not in PLACES}
 
 
 def _getter_beside(at: Getter) -> Getter:
