@@ -284,7 +284,9 @@ def _corrected_rates(store: Store, judge: str, only: Selection | None) -> dict[s
 
 
 def _rate(row: Rate) -> Number:
-    return Number(row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=not row.is_mean)
+    return Number(
+        row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=not row.is_mean, mean=row.is_mean
+    )
 
 
 def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
