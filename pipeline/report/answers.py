@@ -360,8 +360,8 @@ def _judgement(
     off: Sequence[tuple[str, str]],
     labelled: Sequence[tuple[str, str]],
 ) -> tuple[str, ...]:
-    """What people's labels show of each judge, and of which codes its own rate is `off` (the code, the judge); only
-    what the intervals confirm is claimed."""
+    """What people's labels show of each judge, and of which codes its own rate is `off` (code and judge);
+    only what the intervals confirm is claimed."""
     judges = list(dict.fromkeys(judge for _, judge in labelled))
     sentences = [_agreement_sentence(judge, kappas, labelled, alone=len(judges) == 1) for judge in judges]
     if off:
