@@ -141,7 +141,7 @@ Figure = Literal["rate", "mean", "kappa of the judge and people", "kappa of peop
 
 
 class Need(Model):
-    """What one figure needs: its interval is ± `half_width` by `n` units, and ± `target` by `units`."""
+    """What one figure needs: its interval of `n` units is from `low` to `high`, and by `units` ± `target`."""
 
     codebook: str
     code: str
@@ -150,7 +150,8 @@ class Need(Model):
     figure: Figure
     judge: str | None = None
     value: float | None
-    half_width: float | None
+    low: float | None
+    high: float | None
     target: float
     """On the figure's own scale: of a mean, that of the labels."""
     n: int
@@ -159,6 +160,11 @@ class Need(Model):
     n_units: int
     """Units that there are."""
     reason: str | None = None
+
+    @property
+    def more(self) -> int | None:
+        """How many units are left to label."""
+        return None if self.units is None else max(0, self.units - self.n)
 
 
 @dataclass(frozen=True, slots=True)

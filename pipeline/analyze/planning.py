@@ -46,7 +46,7 @@ def needs(
 
 
 def _of_rate(row: Rate, target: float) -> Need:
-    half = None if row.low is None or row.high is None else (row.high - row.low) / 2
+    units = _units(row.n_human, row, target, row.n_units)
     return Need(
         codebook=row.codebook,
         code=row.code,
@@ -54,12 +54,13 @@ def _of_rate(row: Rate, target: float) -> Need:
         figure="mean" if row.is_mean else "rate",
         judge=row.judge,
         value=row.rate,
-        half_width=half,
+        low=row.low,
+        high=row.high,
         target=target,
         n=row.n_human,
-        units=None if half is None else units_as_before(row.n_human, half, target, row.n_units),
+        units=units,
         n_units=row.n_units,
-        reason=None if half is not None else row.reason or NO_INTERVAL,
+        reason=None if units is not None else row.reason or NO_INTERVAL,
     )
 
 
@@ -77,9 +78,8 @@ def _of_kappas(book: Codebook, code: Rated, estimates: Sequence[Rate], target: f
 def _of_kappa(
     book: Codebook, row: Agreement, figure: Figure, target: float, n_units: int, judge: str | None = None
 ) -> Need:
-    half = None if row.low is None or row.high is None else (row.high - row.low) / 2
-    units = None if half is None else units_as_before(row.n_units, half, target)
-    reason = None if half is not None else row.reason or NO_INTERVAL
+    units = _units(row.n_units, row, target)
+    reason = None if units is not None else row.reason or NO_INTERVAL
     if units is not None and units > n_units:
         reason = f"more than the {n_units:,} units that there are"
     return Need(
@@ -88,10 +88,18 @@ def _of_kappa(
         figure=figure,
         judge=judge,
         value=row.value,
-        half_width=half,
+        low=row.low,
+        high=row.high,
         target=target,
         n=row.n_units,
         units=units,
         n_units=n_units,
         reason=reason,
     )
+
+
+def _units(n: int, row: Rate | Agreement, target: float, corpus: int | None = None) -> int | None:
+    """Units for ± `target`; None without an interval."""
+    if row.low is None or row.high is None:
+        return None
+    return units_as_before(n, (row.high - row.low) / 2, target, corpus)

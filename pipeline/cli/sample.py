@@ -15,7 +15,7 @@ from ..analyze.planning import needs
 from ..annotate import draw
 from ..errors import UsageError
 from ..store.ledgers import samples
-from .console import Json, Where, conditions, emit, number, say, selection, split, store, table
+from .console import Json, Where, conditions, emit, interval, number, say, selection, split, store, table
 
 app = typer.Typer(rich_markup_mode=None)
 PREVALENCES = "0.5,0.3,0.1,0.05,0.02"
@@ -180,16 +180,16 @@ def _after_pilot(rows: Sequence[Need], half_width: float, *, json: bool) -> None
             row.figure,
             row.judge or "",
             number(row.value),
-            number(row.half_width),
+            interval(row.low, row.high),
             number(row.target),
             str(row.n),
             "–" if row.units is None else str(row.units),
-            "–" if row.units is None else str(max(0, row.units - row.n)),
+            "–" if row.more is None else str(row.more),
             row.reason or "",
         ]
         for row in rows
     ]
-    columns = ["code", "figure", "judge", "value", "±", "target ±", "labelled", "needed", "more", "note"]
+    columns = ["code", "figure", "judge", "value", "95 %", "target ±", "labelled", "needed", "more", "note"]
     table(f"Units that people must label for 95 % intervals of ± {half_width:g}", columns, cells)
     say("if more are drawn and rated as those before; for kappa of people, two label each unit")
 

@@ -43,9 +43,10 @@ def test_each_figure_needs_what_its_own_interval_says(store: Store) -> None:
     ]
     (mean,) = rates.rates(store, ["scale"])
     assert rows[0].target == pytest.approx(0.1), "of labels from 1 to 3"
-    assert (rows[0].value, rows[0].half_width, rows[0].n) == (mean.rate, half(mean), 36)
+    assert (rows[0].value, rows[0].low, rows[0].high, rows[0].n) == (mean.rate, mean.low, mean.high, 36)
     expected = 1 / (1 / 48 + (1 / 36 - 1 / 48) * (0.1 / half(mean)) ** 2)
     assert rows[0].units == ceil(expected) and 36 < expected < 48
+    assert rows[0].more == ceil(expected) - 36
     kappa = agreement.of_workspace(store, ["kind"])
     (people,) = (r for r in kappa if r.coefficient == "cohen_kappa" and r.raters == ("ann", "bob"))
     assert people.low is not None and people.high is not None
