@@ -452,9 +452,7 @@ def test_a_judge_of_a_scale_is_held_against_people_by_a_kappa_that_knows_it(tmp_
     )
     page = validate.validate(store, "bot")["codes"][0]
     assert (page["kappa"]["value"], page["kappa_of_people"]["value"]) == (row.value, 1.0)
-    assert page["calibration"]["reason"] == (
-        "undefined with several labels: a probability is that of the label given"
-    )
+    assert page["calibration"]["reason"] == "no unit with a probability and a human label"
 
 
 @pytest.mark.parametrize(("low", "high", "n"), [(0.0, 0.2, 0), (-0.1, 0.0, 7)])
