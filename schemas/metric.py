@@ -96,6 +96,11 @@ def suffix(label: str | None, *, is_mean: bool) -> str:
     return "" if label is None else f": {label}"
 
 
+def without_suffix(name: str) -> str:
+    """The code of a name that ends as `suffix` says."""
+    return name.removesuffix(MEAN).partition(": ")[0]
+
+
 class Rate(Model):
     """How often a code is there: the judge's own rate beside the one corrected by people.
 

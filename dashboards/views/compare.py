@@ -9,6 +9,7 @@ from typing import Any
 
 import streamlit as st
 
+from ...pipeline import codebooks
 from ...pipeline.analyze import compare, failures, rates
 from ...pipeline.analyze.totals import OUTCOME
 from ...pipeline.report import Number, Table
@@ -17,7 +18,7 @@ from ...pipeline.report.tables import PERCENT, Cell, filter_of
 from ...pipeline.store import Selection, Store
 from ...pipeline.store.queries.selection import COLUMNS, NONE, name_of
 from ...pipeline.systems import OF_ONE
-from ...schemas.metric import MEAN
+from ...schemas.metric import MEAN, without_suffix
 from .. import queries
 from ..cache import ask
 from ..drawing import choices, figures
@@ -143,6 +144,7 @@ def coded(
 ) -> Table:
     """Modes and other codes; a judge's own share beside the corrected one."""
     ranked = _by_size(rows)
+    codes = codebooks.titles((str(row["question"]), without_suffix(str(row["metric"]))) for row in rows)
     table = Table(
         name="compared_codes",
         title="Failure modes and other codes",
@@ -151,7 +153,7 @@ def coded(
         "labels. p is adjusted by Holm's method, over one codebook. Click a share of sessions for these, a "
         "difference for those of both groups; shares of utterances and steps have none. " + HOLDS,
         columns=("Code", "Name", "Found by", *_heads(rows), "Adjusted p"),
-        rows=tuple(_code_row(row, by, own, titles) for row in ranked),
+        rows=tuple(_code_row(row, by, own, titles, codes) for row in ranked),
         heads=3,
         empty="No code is rated in both: run `coaudit judge --codebook failures`.",
     )
@@ -177,6 +179,7 @@ def _code_row(
     by: str,
     own: Own,
     titles: Mapping[tuple[str, str], tuple[str, bool]],
+    codes: Mapping[tuple[str | None, str], str],
 ) -> tuple[Cell, ...]:
     book, metric, rater = str(row["question"]), str(row["metric"]), row["rater"] or "people"
     name, is_whole = titles.get((book, metric), ("", False))
@@ -195,10 +198,18 @@ def _code_row(
             continue
         number = Number(value, percent=share)
         cells.append(_side(rate, "not rated", n=n, percent=share, of=of, mark=" → " + number.text))
-    title, _ = titles.get((book, metric.removesuffix(MEAN).partition(": ")[0]), ("", False))
+    code = without_suffix(metric)
+    title, _ = titles.get((book, code), ("", False))
     is_told = row["basis"].startswith(compare.JUDGE_ONLY) or row["basis"].endswith(compare.WEIGHTED)
     who = f"{rater}, {row['basis']}" if is_told else rater
-    return (metric, name or title, who, *cells, _difference(row, finding, percent=share), _p(row))
+    return (
+        codes[book, code] + metric.removeprefix(code),
+        name or title,
+        who,
+        *cells,
+        _difference(row, finding, percent=share),
+        _p(row),
+    )
 
 
 def _read(metric: str) -> tuple[str, str, str]:

@@ -22,6 +22,7 @@ from ...annotation.statistics.corrected import FORMS, corrected
 from ...annotation.statistics.estimate import Bounds, Totals, effective_number, totals
 from ...annotation.statistics.intervals import Ints
 from ...schemas import GOLD, Codebook
+from ...schemas.metric import without_suffix
 from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, execute, insert, texts
 from ..store.queries.groupings import keys_of
@@ -185,7 +186,7 @@ def _test(
     rows = comparisons.contrast_all(samples, families, correction, precomputed)  # type: ignore[arg-type]
     families_of: dict[str, set[str]] = {}
     for question in questions:
-        families_of.setdefault(question.name, set()).add(question.family)
+        families_of.setdefault(without_suffix(question.name), set()).add(question.family)
     shared = {name for name, own in families_of.items() if len(own) > 1}
     return [_row(head, row, correction, shared) for head, row in zip(heads, rows, strict=True)]
 
@@ -269,8 +270,8 @@ def _cluster_totals(rows: Sequence[tuple[int, float]], metric: str) -> Totals:
 
 
 def _row(head: dict[str, Any], row: Comparison, correction: str, shared: Collection[str]) -> dict[str, Any]:
-    """A row of the result; the statement of a name that is `shared` by several questions says which it is."""
-    what = head["metric"] + (f" of {head['question']}" if head["metric"] in shared else "")
+    """A row of the result; the statement of a code that is `shared` by several codebooks says whose it is."""
+    what = head["metric"] + (f" of {head['question']}" if without_suffix(head["metric"]) in shared else "")
     what += "".join(f" ({head[key]})" for key in ("definition", "rater") if head[key])
     if head["basis"] != MEASURED:
         what += f" [{head['basis']}]"

@@ -300,7 +300,7 @@ def test_of_a_judges_own_share_that_people_corrected_no_reason_is_said() -> None
     row |= {"question": "failures", "basis": "corrected by people's labels", "effect": -0.25, "reason": None}
     row["system"] = "desk"
     own = {("desk", "failures", "C.1", "judge", "a"): (0.5, 3)}
-    cells = view._code_row(row, "condition", own, {})[3:5]
+    cells = view.coded([row], "condition", own, {}).rows[0][3:5]
     assert [(cell.value, cell.reason) for cell in cells if isinstance(cell, Number)] == [
         (0.5, None),
         (None, "not rated"),
@@ -320,7 +320,7 @@ def test_a_share_that_is_there_does_not_say_why_there_is_no_test() -> None:
     }
     row |= {"first": 1.0, "second": None, "effect": None, "low": None, "high": None}
     row |= {"p_value": None, "p_adjusted": None, "reason": "nothing to test: no pair differs"}
-    own = view._code_row({**row, "question": "failures", "metric": "C.1"}, "condition", {}, {})
+    (own,) = view.coded([{**row, "question": "failures", "metric": "C.1"}], "condition", {}, {}).rows
     (line,) = view.measured([{**row, "question": "metrics", "metric": "success_rate"}], "condition").rows
     for cells in (own[3:5], line[2:4]):
         reasons = [cell.reason for cell in cells if isinstance(cell, Number)]
@@ -369,7 +369,7 @@ def test_a_mean_on_a_scale_is_no_percentage_and_codes_of_two_codebooks_keep_thei
         ("kinds", "tone"): ("Tone", True),
     }
     rows = [row | {"question": book, "metric": metric, "basis": "judge only"} for book, metric in asked]
-    lines = [view._code_row(one, "condition", {}, names) for one in rows]
+    lines = [view.coded([one], "condition", {}, names).rows[0] for one in rows]
     assert [line[1] for line in lines] == ["Silent start", "My own", "Overall quality", "Tone"]
     cells = [(line[3], line[5]) for line in lines]
     assert [cell.n for cell, _ in cells if isinstance(cell, Number)] == [5, 5, 5, 5]

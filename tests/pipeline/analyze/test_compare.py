@@ -11,7 +11,7 @@ from coaudit.pipeline.analyze import compare, rates
 from coaudit.pipeline.analyze.metrics import metrics
 from coaudit.pipeline.store import Store
 from tests.conftest import Coaudit
-from tests.pipeline.analyze.test_agreement import sampled
+from tests.pipeline.analyze.test_agreement import runs, said, sampled
 from tests.pipeline.stores import made, rate, take, verdict, write_lines
 from tests.shared import ROOT
 
@@ -443,3 +443,19 @@ def test_a_run_whose_timesteps_lie_below_0_has_no_number_of_them(coaudit: Coaudi
     reasons = {row["reason"] for row in rows if row["metric"] == "timesteps"}
     assert reasons == {f"timesteps must be 0 or more, got {-14 - number}" for number in range(8)}
     assert coaudit("compare", "--by", "condition").out
+
+
+def test_a_code_of_several_codebooks_says_whose_it_is_whatever_is_estimated_of_it(tmp_path: Path) -> None:
+    """Of `late` in a scale and in two nominal codebooks nothing told which was which, since their names
+    differed by `: 1` and ` (mean)` alone."""
+    store = runs(tmp_path, 12, ["a", "b"] * 6)
+    for book, labels in (("first", "yn"), ("scale", "12"), ("kind", "12")):
+        letters = "".join(labels[n % 3 == 0] for n in range(12))
+        said(store, book, {("ann", "late"): letters})
+    statements = [
+        row["statement"]
+        for row in compare.compare(store, "condition", rater="ann")
+        if row["question"] != "metrics"
+    ]
+    assert {one.split(" (ann)")[0] for one in statements} >= {"late of first", "late: 1 of kind"}
+    assert any("late (mean) of scale" in one for one in statements)
