@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil
 from typing import Any
 
 from ...schemas import Metric
@@ -133,7 +134,8 @@ class Table:
         wide = self.groups or (("", len(self.columns) - self.heads),)
         result, at = [], self.heads
         for name, size in wide:
-            step = width or max(1, size)
+            count = ceil(size / width) if width else 1
+            step = ceil(size / count) if size else 1  # of nine columns three by three, not eight and one
             for start in range(at, at + size, step):
                 end = min(start + step, at + size)
                 result.append((self._part_name(name, start, end), self._part(start, end)))
@@ -148,7 +150,8 @@ class Table:
         return replace(self, caption="", columns=columns, rows=rows, groups=())
 
     def _part_name(self, group: str, start: int, end: int) -> str:
-        return group or f"Columns {start - self.heads + 1} to {end - self.heads}"
+        first, last = start - self.heads + 1, end - self.heads
+        return group or (f"Column {last}" if first == last else f"Columns {first} to {last}")
 
 
 def _is_text(column: tuple[Cell, ...]) -> bool:

@@ -357,6 +357,14 @@ def test_a_table_of_many_conditions_is_cut_up_on_a_terminal() -> None:
     assert sum(line.count("0.000 – 0.500") for line in lines) == 12
 
 
+def test_a_wide_table_is_cut_into_even_parts() -> None:
+    """Nine columns were eight, and one that was called "Columns 9 to 9"."""
+    cells = tuple(Number(n / 10) for n in range(9))
+    table = Table("t", "T", "", ("Metric", *map(str, range(9))), (("Entropy", *cells),))
+    assert [name for name, _ in table.parts(8)] == ["Columns 1 to 5", "Columns 6 to 9"]
+    assert [name for name, _ in table.parts(1)] == [f"Column {n}" for n in range(1, 10)]
+
+
 def test_many_conditions_of_table_3_are_rows() -> None:
     def row(number: int, metric: str, scoring: str | None = None) -> Metric:
         group: dict[str, str | None] = {
