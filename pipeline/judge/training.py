@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 PREFIX = "trained:"
 SUFFIX = ".skops"
+TELLING = 20
+"""Characters of an opening query from which on the same words are the same task, and no greeting."""
 Labels = dict[tuple[str, int | None, str], str]
 """(trajectory, event, code) -> label."""
 
@@ -149,23 +151,32 @@ def load_trained(store: Store, name: str) -> TrainedJudge:
         content = load(path, book)
     except (JudgeError, codebooks.CodebookError) as error:
         raise UsageError(str(error)) from error
-    instances = _instances(store, content.models)
+    groups = set().union(*(model.fold_of for model in content.models.values()))
+    instances = {key: name for key, name in _instances(store).items() if name in groups}
     return TrainedJudge(book, path.stem, content.version, content.models, instances, content.teacher)
 
 
-def _instances(store: Store, by_code: Mapping[str, Model]) -> dict[str, str]:
-    """Trajectory -> instance, of those instances that models have seen a run of."""
-    groups = set().union(*(model.fold_of for model in by_code.values()))
-    query = "SELECT id, system, task, instance FROM trajectories WHERE instance IS NOT NULL"
+def _instances(store: Store) -> dict[str, str]:
+    """Trajectory -> the name of the instance of which it is a run: the one that its log names, else what was
+    asked in the opening query. None of those that have neither."""
     with store.reading(synced=True) as connection:
-        rows = execute(connection, query, []).fetchall()
-    names = {key: _instance(key, *rest) for key, *rest in rows}
-    return {key: name for key, name in names.items() if name in groups}
+        rows = execute(connection, _ASKED, [TELLING]).fetchall()
+    return {
+        key: content_hash("asked", asked) if instance is None else content_hash(system, task, instance)
+        for key, system, task, instance, asked in rows
+    }
 
 
-def _instance(trajectory: str, system: str, task: str | None, instance: str | None) -> str:
-    """The name of the instance of which a trajectory is a run; its own where the log names none."""
-    return trajectory if instance is None else content_hash(system, task, instance)
+_ASKED = r"""
+    WITH asked AS (
+        SELECT u.trajectory_id AS id, lower(regexp_replace(trim(e.text), '\s+', ' ', 'g')) AS text
+        FROM units u JOIN events e ON e.trajectory_id = u.trajectory_id AND e.seq = u.event AND e.sub = 0
+        WHERE u.opening AND u.kind = 'utterance'
+    )
+    SELECT t.id, t.system, t.task, t.instance, md5(asked.text)
+    FROM trajectories t LEFT JOIN asked ON asked.id = t.id AND length(asked.text) >= ?
+    WHERE t.instance IS NOT NULL OR asked.text IS NOT NULL
+"""
 
 
 def _teacher(store: Store, book: Codebook, rater: str | None) -> str:
@@ -202,8 +213,9 @@ def _labels(store: Store, book: Codebook, rater: str) -> Labels:
 def _examples(store: Store, book: Codebook, labels: Labels) -> dict[str, list[Example]]:
     places = {(trajectory, event) for trajectory, event, _ in labels}
     by_name: dict[str, list[Example]] = {}
+    instances = _instances(store)
     for trajectory, unit, unit_features in _feature_rows(store, book, places):
-        instance = _instance(trajectory.id, trajectory.system, trajectory.task, trajectory.instance)
+        instance = instances.get(trajectory.id, trajectory.id)
         for code in book.codes:
             label = labels.get((trajectory.id, unit.event, code.code))
             if label is not None:
