@@ -20,6 +20,7 @@ from .. import codebooks
 from ..errors import CoauditError, UsageError
 from ..store import AMONG, Store, execute, texts
 from ..store.queries.stream import stream
+from ..units import TELLING
 from .scope import HELD, Scope, batches
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 PREFIX = "trained:"
 SUFFIX = ".skops"
-TELLING = 20
-"""Characters of an opening query from which on the same words are the same task, and no greeting."""
 Labels = dict[tuple[str, int | None, str], str]
 """(trajectory, event, code) -> label."""
 
