@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import Literal
 
 from .base import Model
 
@@ -133,6 +134,31 @@ class Rate(Model):
     def suffix(self) -> str:
         """Ends the code's name where the row is of a label, or the mean of a scale."""
         return suffix(self.label, is_mean=self.is_mean)
+
+
+Figure = Literal["rate", "mean", "kappa of the judge and people", "kappa of people"]
+"""What of a code has an interval."""
+
+
+class Need(Model):
+    """What one figure needs: its interval is ± `half_width` by `n` units, and ± `target` by `units`."""
+
+    codebook: str
+    code: str
+    label: str | None = None
+    """Of more than two labels the one whose share it is."""
+    figure: Figure
+    judge: str | None = None
+    value: float | None
+    half_width: float | None
+    target: float
+    """On the figure's own scale: of a mean, that of the labels."""
+    n: int
+    """Units with labels of people; for their kappa, of two of them."""
+    units: int | None
+    n_units: int
+    """Units that there are."""
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

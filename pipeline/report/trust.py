@@ -260,7 +260,7 @@ def _rate(row: Rate, code: str, open_: Mapping[str, Callable[[Rate], int]]) -> t
         code + row.suffix,
         row.judge or "people alone",
         Number(row.judge_rate, n=row.n_judged, percent=percent, reason=no_rate(row)),
-        Number(row.rate, row.low, row.high, reason=row.reason, percent=percent),
+        Number(row.rate, row.low, row.high, reason=row.reason, percent=percent, mean=row.is_mean),
         (row.estimator or "–").replace("_", " "),
         count(row.n_units),
         count(row.n_judged),
