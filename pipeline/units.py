@@ -47,7 +47,7 @@ def opening_query(trajectory: Trajectory) -> int | None:
     return None
 
 
-def asked(trajectory: Trajectory) -> str | None:
+def query_words(trajectory: Trajectory) -> str | None:
     """The words of the opening query, by which runs of a task are known where logs name no instance; None
     where there is none, or hardly more than a greeting."""
     opening = opening_query(trajectory)

@@ -159,22 +159,22 @@ def _instances(store: Store) -> dict[str, str]:
     """Trajectory -> the name of the instance of which it is a run: the one that its log names, else what was
     asked in the opening query. None of those that have neither."""
     with store.reading(synced=True) as connection:
-        rows = execute(connection, _ASKED, [TELLING]).fetchall()
+        rows = execute(connection, _QUERIES, [TELLING]).fetchall()
     return {
-        key: content_hash("asked", asked) if instance is None else content_hash(system, task, instance)
-        for key, system, task, instance, asked in rows
+        key: content_hash("query", query) if instance is None else content_hash(system, task, instance)
+        for key, system, task, instance, query in rows
     }
 
 
-_ASKED = r"""
-    WITH asked AS (
-        SELECT u.trajectory_id AS id, lower(regexp_replace(trim(e.text), '\s+', ' ', 'g')) AS text
+_QUERIES = r"""
+    WITH queries AS (
+        SELECT u.trajectory_id AS id, lower(trim(regexp_replace(e.text, '\s+', ' ', 'g'))) AS text
         FROM units u JOIN events e ON e.trajectory_id = u.trajectory_id AND e.seq = u.event AND e.sub = 0
         WHERE u.opening AND u.kind = 'utterance'
     )
-    SELECT t.id, t.system, t.task, t.instance, md5(asked.text)
-    FROM trajectories t LEFT JOIN asked ON asked.id = t.id AND length(asked.text) >= ?
-    WHERE t.instance IS NOT NULL OR asked.text IS NOT NULL
+    SELECT t.id, t.system, t.task, t.instance, md5(q.text)
+    FROM trajectories t LEFT JOIN queries q ON q.id = t.id AND length(q.text) >= ?
+    WHERE t.instance IS NOT NULL OR q.text IS NOT NULL
 """
 
 
