@@ -27,6 +27,8 @@ UNIT_KINDS: tuple[UnitKind, ...] = (
 ASKS = frozenset("?？؟")
 """Question marks: of Latin and most scripts, full-width, Arabic."""
 _NO_STEPS = ("start", "wait", "control", "note")
+TELLING = 20
+"""Characters of an opening query from which on the same words are the same task, and no greeting."""
 
 
 def opening_query(trajectory: Trajectory) -> int | None:
@@ -43,6 +45,15 @@ def opening_query(trajectory: Trajectory) -> int | None:
         if party != "environment":
             return None
     return None
+
+
+def query_words(trajectory: Trajectory) -> str | None:
+    """The words of the opening query, by which runs of a task are known where logs name no instance; None
+    where there is none, or hardly more than a greeting."""
+    opening = opening_query(trajectory)
+    text = next((event.text or "" for event in trajectory.events if event.seq == opening), "")
+    words = " ".join(text.lower().split())
+    return words if len(words) >= TELLING else None
 
 
 def columns(trajectory: Trajectory) -> EventColumns:

@@ -83,9 +83,12 @@ class Audit:
     @property
     def predicted(self) -> Floats:
         """(N,) what the judge says: its score, else 1 for the code and 0 for all else, a missing answer too.
-        All 0 where no judge ran."""
+        All 0 where no judge ran.
+
+        A missing score is the mean of the others: labels correct the judge whatever number stands there."""
         if self.score is not None:
-            return self.score
+            is_known = ~np.isnan(self.score)
+            return np.where(is_known, self.score, self.score[is_known].mean() if is_known.any() else 0.0)
         if self.judge is None:
             return np.zeros(len(self.human))
         is_one: Floats = (self.judge == 1).astype(np.float64)

@@ -92,8 +92,6 @@ def corrected(
         unchecked = audit.unchecked
         audit = audit.where(~unchecked)
         why = audit.empty_stratum
-        if form == "ppi" and not np.isfinite(audit.predicted).all():
-            why = why or "ppi needs a number from the judge for every unit"
         if why:
             why = f"{place} sample: {why}"
             return Comparison(

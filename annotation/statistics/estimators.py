@@ -152,8 +152,6 @@ def ppi(audit: Audit, resamples: int, seed: int) -> Estimate:
     if n < 3:
         return None, Interval(None, None, f"ppi needs three human labels, got {n}")
     score = audit.predicted
-    if np.isnan(score).any():
-        return None, Interval(None, None, "ppi needs a number from the judge for every unit")
     y, f = audit.labels, score[labelled]
     spread = float(f.var())
     slope = float(np.mean((y - y.mean()) * (f - f.mean()))) / spread if spread else 0.0

@@ -93,7 +93,7 @@ def _groups(examples: Sequence[Example]) -> tuple[str, list[str]]:
         [getattr(one, kind) for one in examples] for kind in ("instance", "trajectory")
     )
     if len(set(instances)) > 1:
-        return "trajectory" if instances == trajectories else "instance", instances
+        return "instance" if len(set(instances)) < len(set(trajectories)) else "trajectory", instances
     if len(set(trajectories)) > 1:
         return "trajectory", trajectories
     return "unit", [one.unit for one in examples]

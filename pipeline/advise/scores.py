@@ -119,12 +119,15 @@ class Score:
     def effective(self) -> float:
         """The effective number of questions, (Σw)²/Σw² of their support (Kish 1965).
 
-        A question counts once, in however many conditions it was asked.
+        A question counts once, in however many conditions it was asked. Importance weights sum to the number
+        of episodes on average. What they lack of it is taken for one question more that was not logged: a
+        policy's rarest episodes weigh most, and without them the others' weights look even.
         """
         _, positions = np.unique(np.asarray(self.clusters), return_inverse=True)
         weights = np.bincount(positions, self.support)
-        squares = float((weights**2).sum())
-        return float(weights.sum()) ** 2 / squares if squares else 0.0
+        lacking = max(0.0, float(self.weight.sum() - weights.sum()))
+        squares = float((weights**2).sum()) + lacking**2
+        return float(weights.sum() + lacking) ** 2 / squares if weights.any() else 0.0
 
 
 def _estimate(sample: Totals, effective: float) -> Estimate:

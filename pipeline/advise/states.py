@@ -16,7 +16,7 @@ from ...schemas.text import count_of
 from ...schemas.trajectory import recorded_outcome
 from ..errors import CoauditError
 from ..systems.rehac.dilemmas import observation
-from ..units import opening_query
+from ..units import opening_query, query_words
 
 OUTCOMES = ("task_reward", "task_performance", "success", "delivered")
 """Outcomes between 0 and 1 that can be the reward; it is the first of those that most trajectories have."""
@@ -70,7 +70,8 @@ class Episode:
     experiment: str
     """The condition; paths of one experiment and question form a tree."""
     question: str
-    """Key of the question: its index or instance, or the trajectory's id where it has neither."""
+    """Key of the question: its index or instance, else what the opening query asks, else the trajectory's
+    id."""
     text: str
     steps: tuple[Step, ...]
     reward: float
@@ -200,6 +201,6 @@ def _episode(trajectory: Trajectory, name: str) -> Episode | None:
         return None
     if not 0 <= reward <= 1:
         raise CoauditError(f"{trajectory.native_id}: {name} must lie between 0 and 1, got {reward:g}")
-    which = trajectory.tags.get("idx") or trajectory.instance or trajectory.id
+    which = trajectory.tags.get("idx") or trajectory.instance or query_words(trajectory) or trajectory.id
     key = f"{trajectory.task or ''}/{which}"
     return Episode(trajectory.native_id, trajectory.condition or "", key, question(trajectory), path, reward)

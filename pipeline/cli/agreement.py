@@ -20,9 +20,8 @@ from ..analyze import rates as estimating
 from ..analyze import validate as validating
 from ..analyze.matrix import group_name
 from ..errors import UsageError
-from ..ingest import imports
 from ..report.trust import open_answers, with_left_out
-from ..store import Selection, Store
+from ..store import Selection
 from .console import (
     Json,
     Where,
@@ -34,10 +33,10 @@ from .console import (
     say,
     selection,
     split,
-    store,
     table,
     tell,
 )
+from .rated import rated_store
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -51,16 +50,6 @@ def _first(only: Selection | None) -> str:
         f"{' in these sessions' if only else ''} yet: `coaudit judge{options}` asks a judge, "
         f"`coaudit sample --codebook NAME{options}` draws units for people"
     )
-
-
-def _rated_store(ctx: typer.Context) -> Store:
-    """The store, after saying which ratings are in none of its figures for their codebook's sake."""
-    here = store(ctx)
-    for name, which, n in imports.out_of_book(here):
-        ratings = count_of(n, "rating", "ratings")
-        count = "does" if n == 1 else "do"
-        say(f"{name}: {ratings} {which} {count} not count (`coaudit ratings uncounted`)")
-    return here
 
 
 @app.command("agreement")
@@ -87,7 +76,7 @@ def agreement(
     """How far raters agree: people with people, judges with people, judges with judges."""
     names, population = codebook or [], measuring.margins_named(margins)
     if disagreements:
-        here = _rated_store(ctx)
+        here = rated_store(ctx)
         _report_disagreements(measuring.disagreements(here, names, only=selection(here, where)), json)
         return
     if ratings is None and (labels or level != "nominal"):
@@ -101,7 +90,7 @@ def agreement(
             raise UsageError("--where is no option of --ratings FILE, whose units are no sessions")
         rows = measuring.of_csv(ratings, split(labels), level, population)
     else:
-        here = _rated_store(ctx)
+        here = rated_store(ctx)
         only = selection(here, where)
         rows = measuring.of_workspace(here, names, population, only=only)
         confusions = measuring.confusions(here, names, only=only) if json else []
@@ -136,7 +125,7 @@ def rates(
     json: Json = False,
 ) -> None:
     """How common each code is: the judge's own rate beside the one corrected by people's labels."""
-    here = _rated_store(ctx)
+    here = rated_store(ctx)
     only = selection(here, where)
     rows = estimating.rates(
         here,
@@ -183,7 +172,7 @@ def compare(
     json: Json = False,
 ) -> None:
     """Differences between groups of a system: shared instances paired, judges corrected by people."""
-    here = _rated_store(ctx)
+    here = rated_store(ctx)
     only = selection(here, where)
     rows = comparing.compare(
         here,
@@ -250,7 +239,7 @@ def validate(
     if judge is None:
         if previous or full:
             raise UsageError(f"{'--previous' if previous else '--full'} needs a judge, and none is named")
-        here = _rated_store(ctx)
+        here = rated_store(ctx)
         page = people.people(here, codebook or [], split(by), only=selection(here, where))
         if json:
             emit(page)
@@ -259,7 +248,7 @@ def validate(
         return
     if by != "condition":
         raise UsageError(f"--by {by} is for `validate` without a judge, got {judge}")
-    here = _rated_store(ctx)
+    here = rated_store(ctx)
     page = validating.validate(
         here, judge, codebook or [], margin=margin, previous=previous, only=selection(here, where)
     )

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from ..judge import scope, training
-from .console import Json, emit, interval, number, say, store, table
+from .console import Json, emit, interval, number, say, table
+from .rated import rated_store
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -31,9 +32,9 @@ def train(
     """Train a judge on existing ratings, and measure its agreement on what it has not seen."""
     from dataclasses import asdict
 
-    workspace_store = store(ctx)
-    (book,) = scope.load_codebooks(workspace_store, [codebook])
-    result = training.train(workspace_store, book, rater, out)
+    here = rated_store(ctx, [codebook])
+    (book,) = scope.load_codebooks(here, [codebook])
+    result = training.train(here, book, rater, out)
     if json:
         rows = [asdict(row) for row in result.rows]
         emit({"codebook": result.codebook, "rater": result.rater, "file": str(result.file), "rows": rows})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...judges import jury
 from ...schemas import GOLD, Codebook, Maker, Rating, Verdict, content_hash
 from ...schemas.rating import RaterKind
+from ..codebooks import load
 from ..errors import UsageError
 from ..store import AMONG, Store, dictionaries, execute, texts
 from ..store.queries.copies import IS_COPY, QUESTION
@@ -51,20 +52,62 @@ def judge(store: Store, scope: Scope, members: Sequence[str], rater: str = NAME)
     store.admit_writes()
     kinds = _kinds(store, members, rater)
     kind: RaterKind = kinds.pop() if len(kinds) == 1 else "rule"
-    version = content_hash("jury", 1, sorted(members))[:12]
     result = JuryResult(Summary())
     with store.workspace.new_ratings() as ledger:
         for book in scope.books:
-            maker = Maker(rater, kind, version, book, {"parameters": {"members": sorted(members)}})
-            ledger.append(_new_ratings(store, book, members, maker, result))
+            ledger.append(_new_ratings(store, members, _maker(rater, kind, book, members), result))
     store.sync()
     result.summary.seconds = round(time.monotonic() - began, 3)
     return result
 
 
-def _new_ratings(
-    store: Store, book: Codebook, members: Sequence[str], maker: Maker, result: JuryResult
-) -> list[Rating]:
+@dataclass(frozen=True)
+class Backlog:
+    """What a jury has not said yet: on `n` units and codes its label is not what its members say by now."""
+
+    rater: str
+    codebook: str
+    members: tuple[str, ...]
+    n: int
+
+
+def backlogs(store: Store) -> Iterator[Backlog]:
+    """Of the juries that would vote otherwise, since their members judged again or judged more."""
+    with store.reading() as connection:
+        rows = connection.execute(_HEARD_BEFORE).fetchall()
+    for rater, kind, name, names in rows:
+        members, book = tuple(names), load(name, store.workspace.codebooks)
+        votes = _new_ratings(store, members, _maker(rater, kind, book, members), JuryResult(Summary()))
+        if votes:
+            yield Backlog(rater, name, members, len(votes))
+
+
+_HEARD_BEFORE = """
+    WITH juries AS (
+        SELECT rater, rater_kind, codebook,
+            arg_max(TRY_CAST(parameters->'$.members' AS VARCHAR[]), (ledger, line)) AS members,
+            max(ledger) AS ledger, max(created) AS created
+        FROM counted_ratings
+        WHERE rater = asked AND rater_kind <> 'human' AND contains(parameters, '"members"')
+        GROUP BY ALL
+    ),
+    said AS (SELECT codebook, rater, max(ledger) AS ledger, max(created) AS created FROM ratings GROUP BY ALL)
+    SELECT rater, rater_kind, codebook, members FROM juries j
+    WHERE EXISTS (
+        FROM said s WHERE s.codebook = j.codebook AND list_contains(j.members, s.rater)
+            AND (s.ledger > j.ledger OR s.created > j.created)
+    ) ORDER BY ALL
+"""
+"""The juries of which a member rated something, or took it back, after they last voted."""
+
+
+def _maker(rater: str, kind: RaterKind, book: Codebook, members: Sequence[str]) -> Maker:
+    version = content_hash("jury", 1, sorted(members))[:12]
+    return Maker(rater, kind, version, book, {"parameters": {"members": sorted(members)}})
+
+
+def _new_ratings(store: Store, members: Sequence[str], maker: Maker, result: JuryResult) -> list[Rating]:
+    """What a jury has to say by now and has not said yet; `result` counts it."""
     query = f"""
         SELECT trajectory_id, event, unit_hash, code, rater, rater_version, label, asked = ? AS own,
             {IS_COPY} AND row_number() OVER (
@@ -75,7 +118,7 @@ def _new_ratings(
         ORDER BY trajectory_id, event, code, rater
     """
     with store.reading(synced=True) as connection:
-        rows = dictionaries(connection, query, [maker.rater, book.name, texts(members), maker.rater])
+        rows = dictionaries(connection, query, [maker.rater, maker.book.name, texts(members), maker.rater])
     labels: dict[tuple[str, int | None, str, str], dict[str, str]] = {}
     before: dict[tuple[str, int | None, str, str], tuple[str, str]] = {}
     for row in rows:
@@ -86,7 +129,7 @@ def _new_ratings(
             result.shared += 1
         else:
             labels.setdefault(key, {})[row["rater"]] = row["label"]
-    for pair, (same, n) in jury.agreement(list(labels.values()), book.labels).items():
+    for pair, (same, n) in jury.agreement(list(labels.values()), maker.book.labels).items():
         old = result.agreement.get(pair, (0, 0))
         result.agreement[pair] = (old[0] + same, old[1] + n)
     fresh, units, already, lapses = [], set(), set(), set()

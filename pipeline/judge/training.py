@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from .. import codebooks
 from ..errors import CoauditError, UsageError
 from ..store import AMONG, Store, execute, texts
 from ..store.queries.stream import stream
+from ..units import TELLING
 from .scope import HELD, Scope, batches
 
 if TYPE_CHECKING:
@@ -149,23 +150,32 @@ def load_trained(store: Store, name: str) -> TrainedJudge:
         content = load(path, book)
     except (JudgeError, codebooks.CodebookError) as error:
         raise UsageError(str(error)) from error
-    instances = _instances(store, content.models)
+    groups = set().union(*(model.fold_of for model in content.models.values()))
+    instances = {key: name for key, name in _instances(store).items() if name in groups}
     return TrainedJudge(book, path.stem, content.version, content.models, instances, content.teacher)
 
 
-def _instances(store: Store, by_code: Mapping[str, Model]) -> dict[str, str]:
-    """Trajectory -> instance, of those instances that models have seen a run of."""
-    groups = set().union(*(model.fold_of for model in by_code.values()))
-    query = "SELECT id, system, task, instance FROM trajectories WHERE instance IS NOT NULL"
+def _instances(store: Store) -> dict[str, str]:
+    """Trajectory -> the name of the instance of which it is a run: the one that its log names, else what was
+    asked in the opening query. None of those that have neither."""
     with store.reading(synced=True) as connection:
-        rows = execute(connection, query, []).fetchall()
-    names = {key: _instance(key, *rest) for key, *rest in rows}
-    return {key: name for key, name in names.items() if name in groups}
+        rows = execute(connection, _QUERIES, [TELLING]).fetchall()
+    return {
+        key: content_hash("query", query) if instance is None else content_hash(system, task, instance)
+        for key, system, task, instance, query in rows
+    }
 
 
-def _instance(trajectory: str, system: str, task: str | None, instance: str | None) -> str:
-    """The name of the instance of which a trajectory is a run; its own where the log names none."""
-    return trajectory if instance is None else content_hash(system, task, instance)
+_QUERIES = r"""
+    WITH queries AS (
+        SELECT u.trajectory_id AS id, lower(trim(regexp_replace(e.text, '\s+', ' ', 'g'))) AS text
+        FROM units u JOIN events e ON e.trajectory_id = u.trajectory_id AND e.seq = u.event AND e.sub = 0
+        WHERE u.opening AND u.kind = 'utterance'
+    )
+    SELECT t.id, t.system, t.task, t.instance, md5(q.text)
+    FROM trajectories t LEFT JOIN queries q ON q.id = t.id AND length(q.text) >= ?
+    WHERE t.instance IS NOT NULL OR q.text IS NOT NULL
+"""
 
 
 def _teacher(store: Store, book: Codebook, rater: str | None) -> str:
@@ -202,8 +212,9 @@ def _labels(store: Store, book: Codebook, rater: str) -> Labels:
 def _examples(store: Store, book: Codebook, labels: Labels) -> dict[str, list[Example]]:
     places = {(trajectory, event) for trajectory, event, _ in labels}
     by_name: dict[str, list[Example]] = {}
+    instances = _instances(store)
     for trajectory, unit, unit_features in _feature_rows(store, book, places):
-        instance = _instance(trajectory.id, trajectory.system, trajectory.task, trajectory.instance)
+        instance = instances.get(trajectory.id, trajectory.id)
         for code in book.codes:
             label = labels.get((trajectory.id, unit.event, code.code))
             if label is not None:

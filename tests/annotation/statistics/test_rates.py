@@ -385,6 +385,22 @@ def test_ppi_is_that_of_ppi_py_but_for_its_variance_of_the_score() -> None:
     assert rate(Audit(human, judge), "ppi").rate == pytest.approx(0.192214, abs=1e-3)
 
 
+def test_ppi_of_a_scale_takes_a_missing_number_of_the_judge_for_the_mean_of_the_others() -> None:
+    """One unclear answer among a thousand, and there was no mean at all."""
+    rng = np.random.default_rng(3)
+    truth = rng.choice(5, 200) / 4
+    score = np.clip(truth + rng.choice([-0.25, 0, 0.25], 200), 0, 1)
+    score[[5, 150]] = np.nan
+    judge = np.where(np.isnan(score), UNCLEAR, np.nan_to_num(4 * score)).astype(np.int64)
+    human, labelled = np.where(np.arange(200) < 40, truth, MISSING), np.arange(200) < 40
+    found = rate(Audit(human, judge, score=score, split=np.zeros(200, dtype=bool)), "ppi")
+    filled = np.where(np.isnan(score), np.nanmean(score), score)
+    slope, level = np.polyfit(filled[labelled], truth[labelled], 1)
+    assert found.rate == pytest.approx(slope * filled.mean() + level)
+    assert found.low is not None and found.high is not None and found.low < truth.mean() < found.high
+    assert found.judge_rate == pytest.approx(np.nanmean(score))
+
+
 def test_half_a_trajectory_whose_units_are_alike_is_added_to_those_drawn() -> None:
     residuals, clusters = np.array([1, 1, -1, -1, 0.5, -0.5, 0, 0]), np.repeat(np.arange(4), 2)
     # Sums of 2, −2, 0, 0 are 8 · 4/3 by trajectory, 4.5 by unit.

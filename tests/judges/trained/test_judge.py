@@ -98,7 +98,7 @@ def test_a_log_that_is_read_again_with_another_instance_is_not_known_by_heart() 
     asked, labels = noise()
     items = [replace(one, instance=f"of {one.trajectory}") for one in examples(asked, labels)]
     learnt = learn(items)
-    assert learnt.held_out == "instance"
+    assert learnt.held_out == "trajectory"
     judge = TrainedJudge(BOOK, "chance", "1", {"initiative": learnt.model}, {})
     assert answers(judge, asked) == learnt.answers
     others = {one.trajectory: other.instance for one, other in zip(items, items[-1::-1], strict=True)}

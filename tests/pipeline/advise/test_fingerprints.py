@@ -6,8 +6,12 @@ import random
 from dataclasses import replace
 from itertools import product
 
+import pytest
+
 from coaudit.pipeline.advise.fingerprints import fingerprints, training_questions
-from coaudit.pipeline.advise.states import Episode
+from coaudit.pipeline.advise.states import Episode, episodes
+from coaudit.schemas import Outcome, Trajectory
+from tests.judges.teams import team
 from tests.pipeline.advise.test_trees import episode
 
 
@@ -71,3 +75,34 @@ def test_fingerprints_are_the_same_in_whatever_order_episodes_come() -> None:
     """A file that was learnt from the store had another version than one that was learnt from the logs."""
     several = [*question("1", "Is it?"), *question("2", "Was it?", "b"), *question("3", said="c")]
     assert fingerprints(several) == fingerprints(several[::-1])
+
+
+@pytest.mark.parametrize(
+    ("query", "instance", "is_one"),
+    [
+        ("Please plan a trip to Rome for me.", None, True),
+        ("Please plan a trip to Rome for me.", "by its number", False),
+        ("Hello!", None, False),
+    ],
+)
+def test_runs_that_begin_with_the_same_words_are_of_one_question_where_logs_name_none(
+    query: str, instance: str | None, is_one: bool
+) -> None:
+    """Each was a question of its own: runs of a task were held out from each other, and of tasks that an
+    advisor had learnt from `evaluate` knew none, since their text was that of several questions."""
+
+    def run(number: int) -> Trajectory:
+        made = team(("human", query + " " * number), ("agent", f"LOOK(at {number})"), key=f"t{number}")
+        start, asked, *later = made.events
+        return made.model_copy(
+            update={
+                "instance": instance and f"{instance} {number}",
+                "events": (start, asked.model_copy(update={"status": None}), *later),
+                "outcomes": (Outcome(name="success", value=1.0),),
+            }
+        )
+
+    paths, left_out = episodes([run(number) for number in range(4)])
+    assert left_out == 0 and len({path.question for path in paths}) == (1 if is_one else 4)
+    if is_one:
+        assert len(training_questions(paths[2:], fingerprints(paths[:2]))) == 1

@@ -129,11 +129,14 @@ def test_units_within_sessions_are_compared_on_any_scale_by_what_a_rater_said_of
     assert row["low"] < row["effect"] - error < row["effect"] + error < row["high"]
 
 
-@pytest.mark.parametrize("command", ["agreement", "rates", "validate", "compare --by condition"])
+@pytest.mark.parametrize(
+    "command", ["agreement", "rates", "validate", "compare --by condition", "train --codebook grade"]
+)
 def test_ratings_on_another_version_of_a_codebook_are_told_where_they_do_not_count(
     coaudit: Coaudit, tmp_path: Path, command: str
 ) -> None:
-    """Nothing was rated yet, so it said, of a codebook that was corrected between two waves."""
+    """Nothing was rated yet, so it said, of a codebook that was corrected between two waves; or that there
+    was nothing to learn from."""
     store = made(tmp_path / "workspace")
     store.workspace.codebooks.mkdir(parents=True)
     path = store.workspace.codebooks / "grade.toml"

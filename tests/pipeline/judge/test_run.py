@@ -660,6 +660,37 @@ def test_a_jury_whose_members_no_longer_have_labels_has_none(
     assert tried() == (0, 0, 1)
 
 
+@pytest.mark.parametrize(
+    ("change", "backlog"),
+    [
+        ({"label": "absent"}, "1 label is"),
+        ({"label": None, "retracted": True}, "1 label is"),
+        ({"label": "present", "rater_version": "2"}, None),
+        ({"label": "absent", "rater": "c"}, None),
+    ],
+)
+def test_figures_of_a_jury_say_that_its_members_say_something_else_by_now(
+    coaudit: Coaudit, workspace: Path, tmp_path: Path, change: dict[str, Any], backlog: str | None
+) -> None:
+    """It went on voting as its members had before they judged again, and nothing told of it."""
+    fill(workspace, *chatter(1))
+
+    def said(**line: Any) -> None:
+        rating = verdict("t0", None, "failures", "present", code="C.1", rater_kind="llm") | line
+        coaudit("ratings", "import", str(write_lines(tmp_path / "said.jsonl", [rating])))
+
+    vote = "judge --rater jury --members a,b --codebook failures"
+    expected = f"failures: {backlog} not what the members of jury say by now: `coaudit {vote}`"
+    said(rater="a")
+    said(rater="b")
+    coaudit(*vote.split())
+    assert "by now" not in coaudit("rates").err
+    said(**{"rater": "b"} | change)
+    assert (expected in coaudit("rates").err) == (backlog is not None)
+    coaudit(*vote.split(), status=None)
+    assert "by now" not in coaudit("rates").err
+
+
 @pytest.mark.long
 def test_a_jury_of_other_members_that_rated_some_units_rates_them_once(
     coaudit: Coaudit, workspace: Path, tmp_path: Path

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from coaudit.pipeline.ingest.measure import save
-from coaudit.schemas import Trajectory
+from coaudit.schemas import Event, Trajectory
 from tests.conftest import Coaudit
 from tests.judges.teams import team
 from tests.pipeline.stores import made, verdict, write_lines
@@ -17,34 +17,49 @@ from tests.pipeline.stores import made, verdict, write_lines
 pytestmark = pytest.mark.library
 
 
-def run(instance: int, number: int) -> Trajectory:
-    """Words by chance that only runs of the same instance share."""
+def run(instance: int, number: int, *, is_named: bool) -> Trajectory:
+    """Words by chance that only runs of the same instance share, which their log names, or which begin with
+    the same question."""
     draw = np.random.default_rng(instance)
     said = [(actor, " ".join(draw.choice([f"w{instance}x{k}" for k in range(9)], 6))) for actor in KINDS]
-    return team(*said, key=f"t{instance}-{number}").model_copy(update={"instance": f"i{instance}"})
+    result = team(*said, key=f"t{instance}-{number}")
+    if is_named:
+        return result.model_copy(update={"instance": f"i{instance}"})
+    query = f"{' ' * number}Plan trip {instance}{' ' * number} to Rome for me"
+    start, *events = result.events
+    asked = Event(seq=1, actor="human", kind="message", text=query)
+    later = [event.model_copy(update={"seq": event.seq + 1}) for event in events]
+    return result.model_copy(update={"events": (start, asked, *later)})
 
 
 KINDS = ("human", "agent") * 2
 
 
 @pytest.mark.slow
-def test_runs_of_an_instance_that_it_learnt_from_are_all_new_to_it(coaudit: Coaudit, workspace: Path) -> None:
+@pytest.mark.parametrize("is_named", [True, False])
+def test_runs_of_an_instance_that_it_learnt_from_are_all_new_to_it(
+    coaudit: Coaudit, workspace: Path, is_named: bool
+) -> None:
     """It knew of the other runs what it had learnt by heart: kappa with people who labelled these was twice
-    what it was on other instances. Those that came after it had learnt are no exception."""
+    what it was on other instances. Those that came after it had learnt are no exception. Where logs name no
+    instance, runs that begin with the same question are of one: `train` gave a kappa of .81 of 12 tasks with
+    five runs each, where it was .02 on other tasks."""
     store, numbers = made(workspace), range(10)
+    places = (1, 2, 3, 4) if is_named else (2, 3, 4, 5)
     with store.writing() as connection:
-        save(store, [run(i, 0) for i in numbers], connection)
+        save(store, [run(i, n, is_named=is_named) for i in numbers for n in (0, 2)], connection)
     labels = dict(zip(numbers, np.random.default_rng(0).permutation(["yes", "no"] * 5), strict=True))
     lines = [
-        verdict(f"t{i}-0", e, "initiative", str(labels[i]), rater="ann", rater_kind="human")
+        verdict(f"t{i}-{n}", e, "initiative", str(labels[i]), rater="ann", rater_kind="human")
         for i in numbers
-        for e in (1, 2, 3, 4)
+        for n in (0, 2)
+        for e in places
     ]
     coaudit("ratings", "import", write_lines(workspace / "votes.jsonl", lines))
     (row,) = coaudit("train", "--codebook", "initiative", "--json").json["rows"]
     assert row["held_out"] == "instance" and row["low"] <= row["kappa"] <= row["high"] and row["kappa"] < 0.5
     with store.writing() as connection:
-        save(store, [run(i, 1) for i in numbers], connection)
+        save(store, [run(i, 1, is_named=is_named) for i in numbers], connection)
     coaudit("judge", "--rater", "trained:initiative")
     exported = coaudit("ratings", "export").out.splitlines()
     said = {
@@ -52,8 +67,8 @@ def test_runs_of_an_instance_that_it_learnt_from_are_all_new_to_it(coaudit: Coau
         for rating in map(json.loads, exported)
         if rating["rater"] == "trained:initiative"
     }
-    assert len(said) == 80
+    assert len(said) == 120
     assert '"learnt_from":"ann"' in exported[-1]
-    assert all(said[f"t{i}-0", e] == said[f"t{i}-1", e] for i in numbers for e in (1, 2, 3, 4))
-    right = [said[f"t{i}-0", e] == labels[i] for i in numbers for e in (1, 2, 3, 4)]
+    assert all(said[f"t{i}-0", e] == said[f"t{i}-1", e] for i in numbers for e in places)
+    right = [said[f"t{i}-0", e] == labels[i] for i in numbers for e in places]
     assert np.mean(right) == pytest.approx((row["kappa"] + 1) / 2, abs=0.05)
