@@ -36,7 +36,8 @@ from ..files.tables import plain_value
 from ..messages.turns import Place
 
 HEAD = ("condition", "task", "instance", "agent", "agent_model", "setting")
-
+APART = ("hidden", "request", "requester")
+"""What else holds for a whole session, and is not a field of the same name."""
 
 PLACES = ("$file", "$folder", "$folder2", "$folder3")
 """In place of a record's path, the name of the file, of its folder, of the folder around that ..."""
@@ -135,9 +136,7 @@ class MappedSessions:
         self.id_getters = [at_record(path) for path in as_list(native_id)]
         self.strip = expression(mapping.names["strip"]) if "strip" in mapping.names else None
         self.action_patterns = [(rule, expression(rule.pattern)) for rule in mapping.actions]
-        self.heads = {
-            name: at_record(getattr(mapping.trajectory, name)) for name in (*HEAD, "hidden", "request")
-        }
+        self.heads = {name: at_record(getattr(mapping.trajectory, name)) for name in (*HEAD, *APART)}
         self.overrides = {name: getattr(options, name, None) for name in HEAD}
         """Fields of the head that the command line sets for all sessions."""
         self.tags = {name: at_record(path) for name, path in mapping.tags.items()}

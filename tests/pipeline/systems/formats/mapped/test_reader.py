@@ -104,6 +104,24 @@ def test_both_forms_give_the_same_trajectory(tmp_path: Path, form: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("who", "name"),
+    [
+        ("", "user"),
+        ('requester = "user.name"\n', "Ada"),
+        ('requester = "nobody"\n[constants]\nrequester = "Ada"\n', "Ada"),
+    ],
+)
+def test_who_asks_is_who_the_mapping_says(tmp_path: Path, who: str, name: str) -> None:
+    """The same person says the rest, and was two."""
+    steps = [{"role": "agent", "say": "By train?"}, {"role": "user", "name": "Ada", "say": "Yes."}]
+    path = write_lines(tmp_path / "a.jsonl", {"asks": "To Ulm.", "user": {"name": "Ada"}, "log": steps})
+    events = '[event]\nrole = "log[].role"\nactor = "log[].name"\ntext = "log[].say"\n'
+    found = one("mapped", path, map=f'[trajectory]\nrequest = "asks"\n{who}{events}')
+    assert outline(found.events)[0] == (name, "message", "To Ulm.")
+    assert {p.name: p.kind for p in found.participants} == {name: "human", "agent": "agent", "Ada": "human"}
+
+
+@pytest.mark.parametrize(
     ("said", "value"),
     [("ja", 1.0), (" Nein", 0.0), ("halb", 0.5), ("vielleicht", None), (True, 1.0), (None, None)],
 )
