@@ -57,6 +57,8 @@ from .times import set_seq_field
 
 MARKED = 0.8
 """Share of a list's texts that must begin with a speaker's mark, and of the records that must be events."""
+CUSTOM_INSTRUCTIONS = "user_editable_context"
+"""The type of a content that holds what a person set for all talks, in ChatGPT's exports."""
 STEP = {"step_number", "model_output", "tool_calls"}
 """Keys of a step of an agent, whose records are read as steps and not as a table."""
 HELPER = "agentId"
@@ -129,12 +131,20 @@ def set_list_shape(guess: Guess, survey: Survey, path: str) -> None:
         guess.kinds_from_roles = {
             who: "human" for who in several_users(senders) if who not in guess.kinds_from_names
         }
+        guess.preset = _preset(survey, inside)
         calls.set_reply(guess, survey)
         if guess.reply and roles is not None:
             guess.roles = roles_of([*roles.values.items(), ("assistant", 0)])
     guess.fence = acts.fence(guess, survey, inside)
     guess.observation_prefix = acts.observation_prefix(guess, survey) if guess.fence else None
     guess.call_patterns = acts.call_patterns(guess, survey, inside) if guess.fence is None else []
+
+
+def _preset(survey: Survey, inside: str) -> str | None:
+    """How a user's turn begins that holds a person's instructions for all talks, in ChatGPT's exports."""
+    content = survey.paths.get(f"{inside}message.content.content_type")
+    has_any = content is not None and CUSTOM_INSTRUCTIONS in content.values
+    return f'{{"content_type":"{CUSTOM_INSTRUCTIONS}"' if has_any else None
 
 
 def _with_kind_beside(role: Role, survey: Survey) -> Role:

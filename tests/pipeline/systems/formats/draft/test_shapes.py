@@ -1833,6 +1833,29 @@ def test_an_image_alone_is_a_turn_and_how_long_an_agent_thought_is_none(tmp_path
     ]
 
 
+def test_what_a_person_set_for_all_talks_is_no_message_of_theirs(tmp_path: Path) -> None:
+    """As ChatGPT exports custom instructions: each talk began with them, as the user's words."""
+    told = {"content_type": "user_editable_context", "user_profile": "", "user_instructions": sentence(9)}
+    talk = [{"content_type": "text", "parts": [sentence(n)]} for n in range(3)]
+    contents = zip(("user", "user", "assistant", "critic"), (told, *talk), strict=True)
+    tree = {
+        str(n): {
+            "message": {"author": {"role": role}, "content": content},
+            "parent": str(n - 1) if n else None,
+        }
+        for n, (role, content) in enumerate(contents)
+    }
+    chats = [{"id": f"c{n}", "mapping": tree, "current_node": "3"} for n in range(2)]
+    first = read_by_draft(as_json(tmp_path / "chats.json", chats))[0]
+    assert [(e.seq, e.actor, e.kind) for e in first.events] == [
+        (0, "environment", "note"),
+        (1, "user", "message"),
+        (2, "assistant", "message"),
+        (3, "critic", "message"),
+    ]
+    assert sentence(9) in (first.events[0].text or "")
+
+
 def test_a_call_with_the_text_of_its_error_failed(tmp_path: Path) -> None:
     call = {"type": "dynamic-tool", "toolName": "book", "toolCallId": "c", "input": {"city": "Ulm"}}
     failure = {**call, "state": "output-error", "errorText": "No seats."}
