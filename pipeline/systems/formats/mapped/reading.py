@@ -170,6 +170,10 @@ class MappedSessions:
         """Outcome -> its value in a record; of several scores of a name the last one's."""
         return {**{name: at(record) for name, at in self.outcomes.items()}, **self.scores(record)}
 
+    def says_outcome(self, record: dict[str, Any]) -> bool:
+        """Whether a record says how its session ended."""
+        return any(value is not None for value in self.outcome_values(record).values())
+
     def native_id(self, record: dict[str, Any]) -> str | None:
         """The session of a record: the value of the mapping's field, None where the record has none; without
         such a field the file's name."""

@@ -122,6 +122,15 @@ class MappedSession:
             self.events.append((0, None, actor, "message", request, None, None, None, None, None, {}))
             self.origins.append((0, self.line))
 
+    def add_start(self) -> None:
+        """Add a start of which the log says nothing, where there is nothing else that the session begins
+        with."""
+        if not self.events:
+            actor = self.speakers.add(None, "environment")
+            self.events.append((0, None, actor, "start", None, None, None, None, None, None, {}))
+            self.origins.append((0, self.line))
+        self.request_count = 0
+
     def finish(self, tail: dict[str, Any]) -> Iterator[Trajectory | Quarantined]:
         """Yield what was wrong, then the trajectory if any events are left."""
         result: Trajectory | Quarantined | None = None
