@@ -41,6 +41,7 @@ from .names import (
 )
 from .records import events_of, items_in, repeats, survey_with, value_at
 from .result import Guess
+from .rounds import rounds_in
 from .sessions import (
     DIFFERENT,
     are_different,
@@ -320,7 +321,7 @@ def set_pair_shape(guess: Guess, survey: Survey) -> bool:
     they are none."""
     table = [one for one in fields_named(survey.paths, NAMES["role"]) if is_speaker(one)]
     whose = [one for one in table if snake_case(one.key) in {*PEOPLE, *SUBJECTS} and not has_both_sides(one)]
-    guess.fields = _rounds(survey)
+    guess.fields = {**rounds_in(survey.records)}
     rounds = bool(guess.fields)
     for names, role in () if rounds else PAIRS:
         text_field = first_field(
@@ -473,21 +474,6 @@ def _pair_fields(survey: Survey) -> dict[str, str]:
     kinds = sorted(kind for kind, _ in candidates)
     paths = dict(candidates)
     return {"user": paths["human"], "assistant": paths["agent"]} if kinds == ["agent", "human"] else {}
-
-
-def _rounds(survey: Survey) -> dict[str, str | list[str]]:
-    """Role -> its numbered fields in order, the human's first, where a human and an agent have two or more
-    each; else empty."""
-    by_stem: dict[str, dict[int, str]] = {}
-    for path, one in survey.paths.items():
-        match = re.fullmatch(r"([A-Za-z][A-Za-z_-]*?)[_-]?(\d{1,3})", path)
-        if match and one.kinds["text"] and role_of(match[1]).is_known:
-            by_stem.setdefault(match[1], {})[int(match[2])] = path
-    rounds = {stem: [own[n] for n in sorted(own)] for stem, own in by_stem.items() if len(own) > 1}
-    kinds = {stem: role_of(stem).kind for stem in rounds}
-    if sorted(kinds.values()) != ["agent", "human"]:
-        return {}
-    return {stem: rounds[stem] for stem in sorted(rounds, key=lambda stem: kinds[stem] != "human")}
 
 
 def set_event_shape(guess: Guess, survey: Survey) -> bool:
