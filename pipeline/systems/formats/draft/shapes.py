@@ -495,7 +495,7 @@ def set_message_shape(guess: Guess, survey: Survey) -> bool:
     records are none."""
     for inside in ("", *(f"{path}." for path in survey.paths if "[]" not in path and path.count(".") < 2)):
         role = survey.paths.get(f"{inside}role")
-        content = survey.paths.get(f"{inside}content")
+        content = survey.paths.get(f"{inside}content") or survey.paths.get(f"{inside}parts")
         if role is None or content is None or not set(role.values) <= CHAT or not role.values:
             continue
         if _is_numbered(role, survey) or (not inside and _has_action_field(survey, inside)):

@@ -1894,6 +1894,27 @@ def test_a_questionnaire_and_a_comparison_are_no_rounds(questions: list[tuple[in
     assert not rounds_in(rows)
 
 
+def test_rows_of_messages_in_parts_are_read(tmp_path: Path) -> None:
+    """As the database of Vercel's chatbot has them: where nobody called a tool, nothing was read."""
+    rows = [
+        {
+            "id": f"m{n}{s}",
+            "chatId": f"c{s}",
+            "role": ("user", "assistant")[n],
+            "parts": [{"type": "text", "text": sentence(2 * s + n)}],
+            "attachments": [],
+            "createdAt": f"2026-01-02T03:0{n}:00Z",
+        }
+        for s in (0, 1)
+        for n in (0, 1)
+    ]
+    sessions = read_by_draft(as_lines(tmp_path / "messages.jsonl", rows))
+    assert [(one.native_id, outline(one.events)) for one in sessions] == [
+        (f"c{s}", [("user", "message", sentence(2 * s)), ("assistant", "message", sentence(2 * s + 1))])
+        for s in (0, 1)
+    ]
+
+
 def test_a_call_with_the_text_of_its_error_failed(tmp_path: Path) -> None:
     call = {"type": "dynamic-tool", "toolName": "book", "toolCallId": "c", "input": {"city": "Ulm"}}
     failure = {**call, "state": "output-error", "errorText": "No seats."}
