@@ -273,8 +273,9 @@ class Conversation:
         instructions = span.instructions()
         history = ([instructions] if instructions else []) + span.messages("input")
         for message in history:
-            if message.name is not None and self.talk.kinds.get(message.name) == "agent":
-                message.role = "assistant"  # In a model's history others are users, agents too.
+            # In a model's history other agents are users, too.
+            if ROLES.get(message.role) == "human" and self.talk.kinds.get(message.name or "") == "agent":
+                message.role = "assistant"
         self.calls.note_history(history)
         for message in self._new_messages(history):
             fresh = self.calls.without_known(message)
