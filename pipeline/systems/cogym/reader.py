@@ -25,6 +25,8 @@ from ..base import (
     only_object,
     parse_json,
 )
+from ..formats.fields.mapping import Input
+from ..formats.files import inputs
 from . import replay
 from .actions import start_arguments
 from .outcomes import SessionFiles, outcomes, rated_outcomes
@@ -48,7 +50,9 @@ from .records import (
     task_of,
 )
 
-RELEASED = (".json", ".jsonl")
+TABLES = (".parquet", ".csv")
+"""Extensions of a table with a released trajectory in each row."""
+RELEASED = (".json", ".jsonl", *TABLES)
 """Extensions of a released trajectory, or of a file with many of them."""
 _RELEASED_KEYS = ("modelName", "outcomeRating")
 _LOOK = 1 << 20
@@ -63,11 +67,29 @@ def recognises(path: Path) -> bool:
         return True
     if path.suffix not in RELEASED or not path.is_file():
         return False
+    if path.suffix in TABLES:
+        names = _columns(path)
+        return "event_log" in names and not names.isdisjoint(_RELEASED_KEYS)
     with path.open("rb") as file:
         look = file.read(_LOOK)
         file.seek(max(file.tell(), path.stat().st_size - _LOOK))  # the keys may stand behind a long log
         look += file.read(_LOOK)
     return b'"event_log"' in look and any(f'"{key}"'.encode() in look for key in _RELEASED_KEYS)
+
+
+def _columns(path: Path) -> set[str]:
+    """The names of a table's columns; none where they cannot be read."""
+    if path.suffix == ".csv":
+        with path.open("rb") as file:
+            header = file.readline(_LOOK).decode("utf-8-sig", "replace")
+        return {name.strip(' "\r\n') for name in header.split(",")}
+    import pyarrow
+    from pyarrow import parquet  # a tenth of a second
+
+    try:
+        return {*parquet.read_schema(path).names}
+    except (pyarrow.ArrowException, OSError, ValueError):
+        return set()
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Trajectory | Quarantined]:
@@ -160,6 +182,10 @@ def _read_run(
 
 def _release_entries(path: Path) -> Iterator[tuple[str, int | None, JsonValue | Quarantined]]:
     """The name, line and content of each released trajectory in a file: one, a list, or one a line."""
+    if path.suffix in TABLES:
+        for number, (line, value) in enumerate(inputs.records(path, Input()), start=1):
+            yield f"{path.stem}/{number}", line, _with_text(value, str(path), line)
+        return
     if path.suffix == ".jsonl":
         rows: Iterable[tuple[int, JsonValue | Quarantined]] = json_lines(path)
     else:
@@ -170,6 +196,15 @@ def _release_entries(path: Path) -> Iterator[tuple[str, int | None, JsonValue | 
         rows = enumerate(value, start=1)
     for number, row in rows:
         yield f"{path.stem}/{number}", number, row
+
+
+def _with_text(value: JsonValue | Quarantined, source: str, row: int | None) -> JsonValue | Quarantined:
+    """A table's row, refused where its log is no text: records that are a column's have null in each field
+    that another session's have, and a result that is null is another one than none."""
+    if isinstance(value, dict) and isinstance(value.get("event_log"), list):
+        reason = "event_log must be the text of a JSON list: in a column of records, each has all fields"
+        return Quarantined(source=source, line=row, reason=reason)
+    return value
 
 
 def _read_released(

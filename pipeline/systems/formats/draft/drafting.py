@@ -423,12 +423,21 @@ def _roles(guess: Guess) -> Iterator[str]:
         yield "\n# a tool call belongs to the agent that made it"
         yield from _role_rules(guess)
         return
+    roles = [role for role in guess.roles if guess.shape != "messages" or not role.is_builtin]
+    if guess.preset:
+        yield "\n[[roles]]    # what a person set once for all talks, and did not say in this one"
+        yield f'where = {{ role = "user", content = {_literal(f"~^{re.escape(guess.preset)}")} }}'
+        yield 'kind = "environment"'
     if guess.shape == "messages" and guess.kinds_from_names:
         yield "\n# these names contradict their roles"
         for name, kind in guess.kinds_from_names.items():
             yield f'[[roles]]\nwhere = {{ name = {toml_string(name)} }}\nkind = "{kind}"'
+        if not guess.preset:
+            return
+    if guess.preset:
+        for role in roles:
+            yield f'[[roles]]\nwhere = {{ role = {toml_string(role.name)} }}\nkind = "{role.kind}"'
         return
-    roles = [role for role in guess.roles if guess.shape != "messages" or not role.is_builtin]
     if not roles or guess.is_alternating:
         return
     unknown = sum(not role.is_known for role in roles)

@@ -175,7 +175,16 @@ SESSION = (
     ),
 )
 HEAD: dict[str, tuple[str, ...]] = {
-    "agent_model": ("model", "model_name", "llm_name", "agent_model", "llm", "engine", "model_id"),
+    "agent_model": (
+        "model",
+        "model_name",
+        "llm_name",
+        "agent_model",
+        "llm",
+        "engine",
+        "model_id",
+        "default_model_slug",
+    ),
     "agent": ("agent", "mas_name", "scaffold", "framework", "agent_name", "agent_class", "system_name"),
     "condition": ("condition", "arm", "variant", "group", "experiment", "treatment", "split"),
     "task": ("task", "domain", "env", "benchmark_name", "benchmark", "task_name", "category", "dataset"),

@@ -57,6 +57,8 @@ class Guess:
     """Path and values by which events are notes, such as records that only say that something begins."""
     observation_prefix: str | None = None
     """How a user's turn begins that a scaffold fills with the output of a command."""
+    preset: str | None = None
+    """How a user's turn begins in which nobody speaks: what a person set once for all talks."""
     by_values: dict[str, str] = field(default_factory=dict)
     """Field of the mapping -> its path, where it was guessed by its values and not by its name."""
     has_opaque_names: bool = False

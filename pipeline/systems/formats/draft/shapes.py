@@ -41,6 +41,7 @@ from .names import (
 )
 from .records import events_of, items_in, repeats, survey_with, value_at
 from .result import Guess
+from .rounds import rounds_in
 from .sessions import (
     DIFFERENT,
     are_different,
@@ -57,6 +58,8 @@ from .times import set_seq_field
 
 MARKED = 0.8
 """Share of a list's texts that must begin with a speaker's mark, and of the records that must be events."""
+CUSTOM_INSTRUCTIONS = "user_editable_context"
+"""The type of a content that holds what a person set for all talks, in ChatGPT's exports."""
 STEP = {"step_number", "model_output", "tool_calls"}
 """Keys of a step of an agent, whose records are read as steps and not as a table."""
 HELPER = "agentId"
@@ -129,12 +132,20 @@ def set_list_shape(guess: Guess, survey: Survey, path: str) -> None:
         guess.kinds_from_roles = {
             who: "human" for who in several_users(senders) if who not in guess.kinds_from_names
         }
+        guess.preset = _preset(survey, inside)
         calls.set_reply(guess, survey)
         if guess.reply and roles is not None:
             guess.roles = roles_of([*roles.values.items(), ("assistant", 0)])
     guess.fence = acts.fence(guess, survey, inside)
     guess.observation_prefix = acts.observation_prefix(guess, survey) if guess.fence else None
     guess.call_patterns = acts.call_patterns(guess, survey, inside) if guess.fence is None else []
+
+
+def _preset(survey: Survey, inside: str) -> str | None:
+    """How a user's turn begins that holds a person's instructions for all talks, in ChatGPT's exports."""
+    content = survey.paths.get(f"{inside}message.content.content_type")
+    has_any = content is not None and CUSTOM_INSTRUCTIONS in content.values
+    return f'{{"content_type":"{CUSTOM_INSTRUCTIONS}"' if has_any else None
 
 
 def _with_kind_beside(role: Role, survey: Survey) -> Role:
@@ -310,7 +321,7 @@ def set_pair_shape(guess: Guess, survey: Survey) -> bool:
     they are none."""
     table = [one for one in fields_named(survey.paths, NAMES["role"]) if is_speaker(one)]
     whose = [one for one in table if snake_case(one.key) in {*PEOPLE, *SUBJECTS} and not has_both_sides(one)]
-    guess.fields = _rounds(survey)
+    guess.fields = {**rounds_in(survey.records)}
     rounds = bool(guess.fields)
     for names, role in () if rounds else PAIRS:
         text_field = first_field(
@@ -465,21 +476,6 @@ def _pair_fields(survey: Survey) -> dict[str, str]:
     return {"user": paths["human"], "assistant": paths["agent"]} if kinds == ["agent", "human"] else {}
 
 
-def _rounds(survey: Survey) -> dict[str, str | list[str]]:
-    """Role -> its numbered fields in order, the human's first, where a human and an agent have two or more
-    each; else empty."""
-    by_stem: dict[str, dict[int, str]] = {}
-    for path, one in survey.paths.items():
-        match = re.fullmatch(r"([A-Za-z][A-Za-z_-]*?)[_-]?(\d{1,3})", path)
-        if match and one.kinds["text"] and role_of(match[1]).is_known:
-            by_stem.setdefault(match[1], {})[int(match[2])] = path
-    rounds = {stem: [own[n] for n in sorted(own)] for stem, own in by_stem.items() if len(own) > 1}
-    kinds = {stem: role_of(stem).kind for stem in rounds}
-    if sorted(kinds.values()) != ["agent", "human"]:
-        return {}
-    return {stem: rounds[stem] for stem in sorted(rounds, key=lambda stem: kinds[stem] != "human")}
-
-
 def set_event_shape(guess: Guess, survey: Survey) -> bool:
     """Shape the guess as one event of an agent's log per record; False where less than MARKED of the records
     are such events."""
@@ -499,7 +495,7 @@ def set_message_shape(guess: Guess, survey: Survey) -> bool:
     records are none."""
     for inside in ("", *(f"{path}." for path in survey.paths if "[]" not in path and path.count(".") < 2)):
         role = survey.paths.get(f"{inside}role")
-        content = survey.paths.get(f"{inside}content")
+        content = survey.paths.get(f"{inside}content") or survey.paths.get(f"{inside}parts")
         if role is None or content is None or not set(role.values) <= CHAT or not role.values:
             continue
         if _is_numbered(role, survey) or (not inside and _has_action_field(survey, inside)):

@@ -21,6 +21,7 @@ from ..files.event_files import event_files
 from ..files.numbered import gather_turns, stem_in
 from ..files.sides import sides_in, split_sides
 from ..messages import dialects, turns
+from .rounds import rounds_in
 
 FILES = 200
 """Most files of a folder that are looked into."""
@@ -165,10 +166,11 @@ def survey_logs(root: Path) -> Survey:
         logs.origins += [number] * len(some)
     whole = main_group.form in ("json", "text")
     logs.per_file = whole and len(set(logs.origins)) == len(logs.origins) and logs.sessions is None
-    logs.numbered = stem = stem_in(logs.records)
+    has_rounds = bool(rounds_in(logs.records))
+    logs.numbered = stem = None if has_rounds else stem_in(logs.records)
     if stem:
         logs.records = [gather_turns(record, stem) for record in logs.records]
-    logs.sides = sides_in(logs.records)
+    logs.sides = None if has_rounds else sides_in(logs.records)
     if logs.sides:
         parts = [list(split_sides(record, logs.sides, n)) for n, record in enumerate(logs.records, 1)]
         logs.origins = [file for file, many in zip(logs.origins, parts, strict=True) for _ in many]

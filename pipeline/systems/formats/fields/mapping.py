@@ -167,6 +167,8 @@ class Constants(Model):
     instance: str | None = None
     agent: str | None = None
     agent_model: str | None = None
+    requester: str | None = Field(default=None, min_length=1)
+    """Who says the session's request; without it `user`."""
     status: Literal["succeeded", "failed"] | None = None
     """The status of an action on whose result no field and no rule decides; without it that is unknown."""
     role: str | list[str] | None = Field(default=None, min_length=1)
@@ -191,7 +193,9 @@ class HeadFields(Model):
     agent_model: str | None = None
     hidden: str | None = None
     request: str | None = None
-    """The session's request, where no event has it: it becomes the first message, of `user`."""
+    """The session's request, where no event has it: it becomes the first message."""
+    requester: str | None = None
+    """Who says the request."""
 
 
 class EventFields(Model):
@@ -400,6 +404,8 @@ class Mapping(Model):
             raise ValueError("event: needs actor or role")
         if self.trajectory.request and (not has_fields or self.events_at is None):
             raise ValueError("trajectory.request: only if one record holds a list of events")
+        if not self.trajectory.request and (self.trajectory.requester or self.constants.requester):
+            raise ValueError("requester: only with `request` in [trajectory]")
         if self.turns is not None and self.turns.at != self.events_at:
             place = "no list" if self.events_at is None else repr(self.events_at)
             paths = f"paths to them begin with '{self.turns.at}[].'"

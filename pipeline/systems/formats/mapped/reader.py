@@ -186,6 +186,9 @@ def _sessions_of_record(
         seconds = chat.seconds if sessions.mapping.messages else sessions.seconds
         items = turns.oldest_first(items, seconds)
     items += enumerate(chats.reply_in(record, sessions.mapping.messages), len(events))
+    if not items and not events and sessions.says_outcome(record):
+        yield from _session_without_events(record, number, sessions)
+        return
     read_session = _session_of_list if sessions.mapping.messages is None else chats.session_of
     read_session = read_session if sessions.mapping.spans is None else spans.session_of
     yield from read_session(items, record, number, sessions)
@@ -235,6 +238,18 @@ def _session_of_list(
     session.add_request(sessions.heads["request"](value))
     session.add_events([event for _, event in many], itertools.repeat(number))
     yield from session.finish(value)
+
+
+def _session_without_events(
+    record: dict[str, Any], number: int | None, sessions: MappedSessions
+) -> Iterator[Trajectory | Quarantined]:
+    """A session that came to something before anything was said or done in it, which counts in rates, too."""
+    reason = f"{sessions.mapping.events_at}: empty, so that the session has nothing but its outcomes"
+    yield Quarantined(source=sessions.source, line=number, reason=reason)
+    session = MappedSession(sessions, record, number)
+    session.add_request(sessions.heads["request"](record))
+    session.add_start()
+    yield from session.finish(record)
 
 
 def _head(records: list[dict[str, Any]], sessions: MappedSessions) -> dict[str, Any]:

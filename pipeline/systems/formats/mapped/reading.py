@@ -36,7 +36,8 @@ from ..files.tables import plain_value
 from ..messages.turns import Place
 
 HEAD = ("condition", "task", "instance", "agent", "agent_model", "setting")
-
+APART = ("hidden", "request", "requester")
+"""What else holds for a whole session, and is not a field of the same name."""
 
 PLACES = ("$file", "$folder", "$folder2", "$folder3")
 """In place of a record's path, the name of the file, of its folder, of the folder around that ..."""
@@ -135,9 +136,7 @@ class MappedSessions:
         self.id_getters = [at_record(path) for path in as_list(native_id)]
         self.strip = expression(mapping.names["strip"]) if "strip" in mapping.names else None
         self.action_patterns = [(rule, expression(rule.pattern)) for rule in mapping.actions]
-        self.heads = {
-            name: at_record(getattr(mapping.trajectory, name)) for name in (*HEAD, "hidden", "request")
-        }
+        self.heads = {name: at_record(getattr(mapping.trajectory, name)) for name in (*HEAD, *APART)}
         self.overrides = {name: getattr(options, name, None) for name in HEAD}
         """Fields of the head that the command line sets for all sessions."""
         self.tags = {name: at_record(path) for name, path in mapping.tags.items()}
@@ -170,6 +169,10 @@ class MappedSessions:
     def outcome_values(self, record: dict[str, Any]) -> dict[str, Any]:
         """Outcome -> its value in a record; of several scores of a name the last one's."""
         return {**{name: at(record) for name, at in self.outcomes.items()}, **self.scores(record)}
+
+    def says_outcome(self, record: dict[str, Any]) -> bool:
+        """Whether a record says how its session ended."""
+        return any(value is not None for value in self.outcome_values(record).values())
 
     def native_id(self, record: dict[str, Any]) -> str | None:
         """The session of a record: the value of the mapping's field, None where the record has none; without

@@ -16,12 +16,21 @@ from .....schemas.text import rule_of
 from .....schemas.trajectory import ParticipantKind, number_in
 from ..fields import contents, marks
 from ..fields.paths import decode_json
-from ..fields.values import as_hashable, describe, expect_text, logged_time, tag, utterance, with_offset
+from ..fields.values import (
+    as_hashable,
+    describe,
+    expect_text,
+    is_name,
+    logged_time,
+    tag,
+    utterance,
+    with_offset,
+)
 from .reading import HEAD, MOST_NUMBERS, Fields, MappedSessions
 from .speakers import Speakers
 
 USER = "user"
-"""Who asks, where only the request is logged."""
+"""Who asks, where the log does not say."""
 ActionFields = tuple[str | None, dict[str, JsonValue] | None, str | None]
 """(name, arguments, their text as logged) of an action."""
 NO_ACTION: ActionFields = (None, None, None)
@@ -101,15 +110,26 @@ class MappedSession:
                 self._refuse(place, f"{type(error).__name__}: {error}", line)
 
     def add_request(self, request: Any) -> None:
-        """Add the session's request, a text or a content in parts, as a user's first message."""
+        """Add the session's request, a text or a content in parts, as the first message of who asks."""
         if isinstance(request, list) and all(map(contents.is_message_part, request)):
             request = contents.plain_text(request)
         if isinstance(request, str) and request:
-            actor = self.speakers.add(USER, "human")
+            asks = self.sessions.heads["requester"](self.head)
+            name = asks if is_name(asks) else self.sessions.mapping.constants.requester or USER
+            actor = self.speakers.add(self.sessions.strip_name(str(name)), "human")
             self.request_count = 1
             self.numbers.add(0)
             self.events.append((0, None, actor, "message", request, None, None, None, None, None, {}))
             self.origins.append((0, self.line))
+
+    def add_start(self) -> None:
+        """Add a start of which the log says nothing, where there is nothing else that the session begins
+        with."""
+        if not self.events:
+            actor = self.speakers.add(None, "environment")
+            self.events.append((0, None, actor, "start", None, None, None, None, None, None, {}))
+            self.origins.append((0, self.line))
+        self.request_count = 0
 
     def finish(self, tail: dict[str, Any]) -> Iterator[Trajectory | Quarantined]:
         """Yield what was wrong, then the trajectory if any events are left."""

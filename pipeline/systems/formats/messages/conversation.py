@@ -83,6 +83,8 @@ class ChatMessage:
     """Whether calls of ids that the log had before, and their results, are no new ones."""
     call_errors: list[str] = field(default_factory=list)
     """What is wrong with the calls that could not be read, which are left out."""
+    id_name: str | None = None
+    """The name in the session's id, which stays as it was before the log's own name was read."""
 
     def key(self) -> str:
         """A hash that is the same for a message and its repetition in a later history, which has no names and
@@ -105,6 +107,8 @@ class Talk:
     events: list[Event] = field(default_factory=list)
     states: dict[str, JsonValue] = field(default_factory=dict)
     kinds: dict[str, ParticipantKind] = field(default_factory=dict)
+    id_names: dict[str, str] = field(default_factory=dict)
+    """Participant -> the name in the session's id, where that is another."""
     models: dict[str, str] = field(default_factory=dict)
     tokens: dict[str, dict[str, int]] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
@@ -144,7 +148,9 @@ class Talk:
         elif (
             message.text or message.calls or not (message.answers or message.call_errors or message.approvals)
         ):
+            id_name = None if actor else message.id_name
             actor = self.add_participant(actor or message.name or message.role, kind, message.model)
+            self.id_names.setdefault(actor, id_name or actor)
             if message.text:
                 self._add_event(actor, "message", message.time, text=message.text)
             if message.calls and not (len(self.messages) > 1 and self.messages[-2].calls):
@@ -278,7 +284,8 @@ class Talk:
     ) -> Trajectory:
         """The trajectory; `has_native_id` says whether the log itself gave the id."""
         first = self.events[0]
-        mark: object = (native_id, first.actor, first.kind, first.text)
+        actor = self.id_names.get(first.actor, first.actor)
+        mark: object = (native_id, actor, first.kind, first.text)
         if not has_native_id:
             mark = [message.key() for message in self.messages]
         setting = options.setting or setting

@@ -268,18 +268,22 @@ class Conversation:
         return [span for span in self.mute if id(span) not in around and not in_speech(span)]
 
     def _add_model_call(self, span: Span) -> None:
-        name = span.agents[0] if span.agents else None
         self.agent = self.agent or (span.agents[-1] if span.agents else None)
         model = span.attributes.get("gen_ai.response.model") or span.attributes.get("gen_ai.request.model")
         instructions = span.instructions()
         history = ([instructions] if instructions else []) + span.messages("input")
+        for message in history:
+            # In a model's history other agents are users, too.
+            if ROLES.get(message.role) == "human" and self.talk.kinds.get(message.name or "") == "agent":
+                message.role = "assistant"
         self.calls.note_history(history)
         for message in self._new_messages(history):
             fresh = self.calls.without_known(message)
             if fresh is not None and not self._is_repeated_answer(fresh):
                 self._add_message(fresh, span, moment_of(span.start))
-        actor = self.talk.add_participant(name or "assistant", "agent", str(model) if model else None)
         answers = span.messages("output")
+        name = span.agents[0] if span.agents else next((one.name for one in answers if one.name), None)
+        actor = self.talk.add_participant(name or "assistant", "agent", str(model) if model else None)
         if history or answers:
             self.speaking[id(span)] = span
         elif span.operation in MODEL_CALLS and not span.failure:
@@ -301,7 +305,7 @@ class Conversation:
                 self.message_counts[message.key()] = max(1, self.message_counts[message.key()])
                 continue
             self.message_counts[message.key()] += 1
-            message.name = name
+            message.name, message.id_name = name, span.agents[0] if span.agents else message.role
             self._add_message(message, span, moment_of(span.end))
             self.calls.note_output(message)
 
@@ -329,9 +333,10 @@ class Conversation:
         message.time = message.time or time
         if ROLES.get(message.role) == "human" and len(span.agents) > 1:
             # Inside an agent that another one called, the "user" is the one that called.
-            message.role, message.name = "assistant", span.agents[1]
-        elif ROLES.get(message.role) == "agent" and message.name is None and span.agents:
-            message.name = span.agents[0]
+            message.role, message.name, message.id_name = "assistant", span.agents[1], None
+        elif ROLES.get(message.role) == "agent" and span.agents:
+            message.name = message.name or span.agents[0]
+            message.id_name = message.id_name and span.agents[0]
         self.talk.add_message(message)
 
     def _new_messages(self, history: list[ChatMessage]) -> Iterator[ChatMessage]:

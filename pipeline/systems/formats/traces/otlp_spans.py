@@ -24,6 +24,8 @@ _INDEXED = re.compile(r"gen_ai\.(prompt|completion)\.(\d+)\.(.+)")
 _MESSAGE = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
 _WRONG = (TypeError, ValueError, OverflowError)
 SERVED, SERVED_BACK = "server_tool_call", "server_tool_call_response"
+TOOLS = ("tool", "function")
+"""Roles whose name is a tool's, and nobody's who speaks."""
 """Types of the parts of a message in which the model's provider calls its own tool, and in which that
 answers."""
 MODEL_CALLS = ("chat", "generate_content", "text_completion")
@@ -360,7 +362,10 @@ def _read_message(value: JsonValue) -> Iterator[ChatMessage]:
         yield from map(chat.message, chat.split_message(item))
         return
     role = str(item.get("role", "user"))
-    message, texts, is_server_answer = ChatMessage(role), list[JsonValue](), False
+    head: dict[str, Any] = {"role": role}
+    if role not in TOOLS and isinstance(name := item.get("name"), str) and name:
+        head |= {"name": name, "id_name": role}
+    message, texts, is_server_answer = ChatMessage(**head), list[JsonValue](), False
     for part in expect(item["parts"], list, "parts"):
         inner = expect(part, dict, "parts[]")
         kind, call = inner.get("type"), inner.get("id")
@@ -378,7 +383,7 @@ def _read_message(value: JsonValue) -> Iterator[ChatMessage]:
             if is_server_answer:
                 message.text = contents.plain_text(texts) or None
                 yield message
-                message, texts, is_server_answer = ChatMessage(role), [], False
+                message, texts, is_server_answer = ChatMessage(**head), [], False
             texts.append(part)
     message.text = contents.plain_text(texts) or None
     yield message

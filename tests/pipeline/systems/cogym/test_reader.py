@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from pathlib import Path
 
+import polars
 import pytest
 
 from coaudit.pipeline.ingest.discover import discover
@@ -130,6 +132,32 @@ def test_a_released_file_is_recognised_wherever_its_keys_stand(tmp_path: Path) -
     other = tmp_path / "other.json"
     other.write_text('{"event_log": [], "model": "gpt-4o"}')
     assert not reader.recognises(other)
+
+
+@pytest.mark.parametrize("extension", [".parquet", ".csv"])
+def test_a_released_trajectory_may_be_the_row_of_a_table(tmp_path: Path, extension: str) -> None:
+    """Drafts of mappings lost all words of such tables."""
+    log = Log(team=("agent", "user_7")).say("agent", "Hello")
+    single = read(log.released(tmp_path / "a" / "one.json", modelName="gpt-4o", outcomeRating=3))
+    row = {"modelName": "gpt-4o", "outcomeRating": 3, "event_log": json.dumps(log.records)}
+    path = tmp_path / f"train{extension}"
+    table = polars.DataFrame([row, {**row, "event_log": "[]"}])
+    (table.write_csv if extension == ".csv" else table.write_parquet)(path)
+    assert list(discover(path)) == [(path, "cogym")]
+    (found,), (wrong,) = pieces(path)
+    assert (found.id, found.events, found.agent_model) == (single.id, single.events, "gpt-4o")
+    assert outcome(found, "outcome_rating").value == 3
+    assert wrong.reason == "no record of a session in it"
+
+
+def test_a_column_of_records_is_refused(tmp_path: Path) -> None:
+    """Each has the fields of all: a session whose result was null in them counted as not delivered."""
+    log = Log(team=("agent", "user_7")).say("agent", "Hello")
+    path = tmp_path / "train.parquet"
+    records = [{key: record[key] for key in ("role", "action")} for record in log.records]
+    polars.DataFrame([{"modelName": "gpt-4o", "event_log": records}]).write_parquet(path)
+    nothing, (wrong,) = pieces(path)
+    assert not nothing and wrong.reason.startswith("event_log must be the text of a JSON list")
 
 
 def test_sessions_are_found_below_any_folder_and_evaluation_files_are_none(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from coaudit.pipeline.ingest.run import preview
 from coaudit.pipeline.systems import ReadOptions
 from coaudit.pipeline.systems.formats.draft.drafting import draft
 from coaudit.pipeline.systems.formats.draft.guess import guess_mapping
+from coaudit.pipeline.systems.formats.draft.rounds import rounds_in
 from coaudit.pipeline.systems.formats.draft.survey import survey_logs
 from coaudit.pipeline.systems.formats.draft.unclear import open_questions
 from coaudit.pipeline.systems.formats.fields.mapping import Turns
@@ -1830,6 +1831,87 @@ def test_an_image_alone_is_a_turn_and_how_long_an_agent_thought_is_none(tmp_path
         ("user", "message", "[image_asset_pointer]"),
         ("assistant", "message", sentence(2)),
         ("user", "message", sentence(3)),
+    ]
+
+
+def test_what_a_person_set_for_all_talks_is_no_message_of_theirs(tmp_path: Path) -> None:
+    """As ChatGPT exports custom instructions: each talk began with them, as the user's words."""
+    told = {"content_type": "user_editable_context", "user_profile": "", "user_instructions": sentence(9)}
+    talk = [{"content_type": "text", "parts": [sentence(n)]} for n in range(3)]
+    contents = zip(("user", "user", "assistant", "critic"), (told, *talk), strict=True)
+    tree = {
+        str(n): {
+            "message": {"author": {"role": role}, "content": content},
+            "parent": str(n - 1) if n else None,
+        }
+        for n, (role, content) in enumerate(contents)
+    }
+    chats = [{"id": f"c{n}", "mapping": tree, "current_node": "3"} for n in range(2)]
+    first = read_by_draft(as_json(tmp_path / "chats.json", chats))[0]
+    assert [(e.seq, e.actor, e.kind) for e in first.events] == [
+        (0, "environment", "note"),
+        (1, "user", "message"),
+        (2, "assistant", "message"),
+        (3, "critic", "message"),
+    ]
+    assert sentence(9) in (first.events[0].text or "")
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize(
+    ("user", "agent"),
+    [
+        *(("user_{}", "bot_{}"), ("prompt{}", "response{}"), ("chat_{}_user", "chat_{}_bot")),
+        ("GPT_{}_prompt", "GPT_{}_answer"),
+    ],
+)
+def test_rounds_have_their_number_anywhere_in_the_name(
+    tmp_path: Path, user: str, agent: str, count: int
+) -> None:
+    """Of three rounds the answers alone were read, as what two say in turn; the second of two became a tag or
+    a session of its own."""
+    names = [name.format(n) for n in range(count) for name in (user, agent)]
+    rows = [{"id": f"s{s}", **{name: sentence(6 * s + n) for n, name in enumerate(names)}} for s in (0, 1)]
+    sessions = read_by_draft(as_lines(tmp_path / "rows.jsonl", rows))
+    assert [one.native_id for one in sessions] == ["s0", "s1"]
+    for number, session in enumerate(sessions):
+        kinds = {p.name: p.kind for p in session.participants}
+        assert [(kinds[e.actor], e.text) for e in session.events] == [
+            (("human", "agent")[n % 2], sentence(6 * number + n)) for n in range(2 * count)
+        ]
+
+
+@pytest.mark.parametrize(
+    "questions",
+    [
+        pytest.param([(0, 1)] * 4, id="questionnaire"),
+        pytest.param([(n, n) for n in range(4)], id="comparison"),
+    ],
+)
+def test_a_questionnaire_and_a_comparison_are_no_rounds(questions: list[tuple[int, int]]) -> None:
+    answers = {"answer_1": sentence(8), "answer_2": sentence(9)}
+    rows = [{"question_1": sentence(a), "question_2": sentence(b), **answers} for a, b in questions]
+    assert not rounds_in(rows)
+
+
+def test_rows_of_messages_in_parts_are_read(tmp_path: Path) -> None:
+    """As the database of Vercel's chatbot has them: where nobody called a tool, nothing was read."""
+    rows = [
+        {
+            "id": f"m{n}{s}",
+            "chatId": f"c{s}",
+            "role": ("user", "assistant")[n],
+            "parts": [{"type": "text", "text": sentence(2 * s + n)}],
+            "attachments": [],
+            "createdAt": f"2026-01-02T03:0{n}:00Z",
+        }
+        for s in (0, 1)
+        for n in (0, 1)
+    ]
+    sessions = read_by_draft(as_lines(tmp_path / "messages.jsonl", rows))
+    assert [(one.native_id, outline(one.events)) for one in sessions] == [
+        (f"c{s}", [("user", "message", sentence(2 * s)), ("assistant", "message", sentence(2 * s + 1))])
+        for s in (0, 1)
     ]
 
 

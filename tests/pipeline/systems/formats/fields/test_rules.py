@@ -187,6 +187,7 @@ def test_in_a_mapped_log_what_came_back_gives_status_error_and_state(tmp_path: P
         ('[[results]]\nwhere = { content = "~a{99999999999}" }\nstatus = "failed"', "no regular expression"),
         ('[[roles]]\nwhere = { role = "x" }\nkind = "robot"', "roles.0.kind"),
         ("", "event: needs actor or role"),
+        ('[constants]\nrequester = "Ada"\n[event]\nrole = "a"', "requester: only with `request`"),
     ],
 )
 def test_a_rule_that_is_none_is_refused_with_its_place(text: str, said: str) -> None:

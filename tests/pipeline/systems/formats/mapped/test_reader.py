@@ -104,6 +104,51 @@ def test_both_forms_give_the_same_trajectory(tmp_path: Path, form: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("who", "name"),
+    [
+        ("", "user"),
+        ('requester = "user.name"\n', "Ada"),
+        ('requester = "nobody"\n[constants]\nrequester = "Ada"\n', "Ada"),
+    ],
+)
+def test_who_asks_is_who_the_mapping_says(tmp_path: Path, who: str, name: str) -> None:
+    """The same person says the rest, and was two."""
+    steps = [{"role": "agent", "say": "By train?"}, {"role": "user", "name": "Ada", "say": "Yes."}]
+    path = write_lines(tmp_path / "a.jsonl", {"asks": "To Ulm.", "user": {"name": "Ada"}, "log": steps})
+    events = '[event]\nrole = "log[].role"\nactor = "log[].name"\ntext = "log[].say"\n'
+    found = one("mapped", path, map=f'[trajectory]\nrequest = "asks"\n{who}{events}')
+    assert outline(found.events)[0] == (name, "message", "To Ulm.")
+    assert {p.name: p.kind for p in found.participants} == {name: "human", "agent": "agent", "Ada": "human"}
+
+
+EMPTY = "[outcomes]\nsuccess = 'ok'\nexit = 'exit'\n"
+
+
+@pytest.mark.parametrize(
+    ("fields", "actor", "kind"),
+    [
+        (f"{EMPTY}[messages]\nat = 'log'\n", "environment", "start"),
+        (f"{EMPTY}[event]\nrole = 'log[].role'\n", "environment", "start"),
+        (f"{EMPTY}[event]\nrole = 'log[].role'\n[trajectory]\nrequest = 'asks'\n", "user", "message"),
+    ],
+)
+def test_a_session_that_failed_before_its_first_step_counts(
+    tmp_path: Path, fields: str, actor: str, kind: str
+) -> None:
+    """It was quarantined, and so missing from the rate of success; one without an outcome still is."""
+    failed = {"asks": "To Ulm.", "ok": 0, "exit": "exit_api", "log": []}
+    silent = {"asks": "To Ulm.", "ok": None, "log": list[object]()}
+    found, wrong = read("mapped", write_lines(tmp_path / "a.jsonl", failed, silent), map=fields)
+    assert [(e.seq, e.actor, e.kind) for e in found[0].events] == [(0, actor, kind)]
+    assert [(o.name, o.value, o.text) for o in found[0].outcomes] == [
+        ("success", 0, None),
+        ("exit", None, "exit_api"),
+    ]
+    assert [q.line for q in wrong] == [1, 2] and len(found) == 1
+    assert wrong[0].reason == "log: empty, so that the session has nothing but its outcomes"
+
+
+@pytest.mark.parametrize(
     ("said", "value"),
     [("ja", 1.0), (" Nein", 0.0), ("halb", 0.5), ("vielleicht", None), (True, 1.0), (None, None)],
 )

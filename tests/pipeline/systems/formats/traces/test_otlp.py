@@ -92,6 +92,34 @@ def test_no_message_comes_twice_though_every_call_repeats_the_history(tmp_path: 
     assert found.participant("assistant").tokens == {"prompt_tokens": 9}
 
 
+def test_people_and_agents_that_a_message_names_are_told_apart(tmp_path: Path) -> None:
+    """The id is as it was when all of them were `user` and `assistant`. Other agents are users in
+    the history of a model."""
+    ada, plans = {**USER, "name": "Ada"}, {**SAYS, "name": "Planner"}
+    bob = {"role": "user", "name": "Bob", "parts": [{"type": "text", "content": "And in Rome?"}]}
+    told = {**plans, "role": "user"}
+    answer = {"role": "assistant", "name": "Writer", "parts": [{"type": "text", "content": "It is dry."}]}
+    spans = [
+        span(1, "chat", input__messages=[ada], output__messages=[plans], request__model="m-1"),
+        span(3, "chat", input__messages=[ada, told, bob], output__messages=[answer], request__model="m-2"),
+    ]
+    found = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*spans)))
+    assert outline(found.events) == [
+        ("Ada", "message", "Weather in Paris?"),
+        ("Planner", "message", "It rains."),
+        ("Bob", "message", "And in Rome?"),
+        ("Writer", "message", "It is dry."),
+    ]
+    assert [(p.name, p.kind, p.model) for p in found.participants] == [
+        ("Ada", "human", None),
+        ("Planner", "agent", "m-1"),
+        ("Bob", "human", None),
+        ("Writer", "agent", "m-2"),
+    ]
+    unnamed = span(1, "chat", input__messages=[USER], output__messages=[SAYS])
+    assert found.id == one("otlp", write_lines(tmp_path / "b.jsonl", traced(unnamed))).id
+
+
 def test_a_refusal_that_the_history_repeats_without_the_id_of_its_call_stands_once(tmp_path: Path) -> None:
     refusal = "The user denied this operation."
     asks = {"role": "assistant", "parts": [{"type": "tool_call", "name": "weather", "arguments": {}}]}
