@@ -10,6 +10,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,6 +26,12 @@ def fault(point: str, path: Path) -> None:
     """Called before each `write`, `sync`, `rename` and `commit`; does nothing."""
 
 
+def mode_in(folder: Path) -> int:
+    """The mode of a new file in a folder, of which the process's umask still takes bits: logs are
+    confidential, so it is its owner's alone, unless the folder is there for a group to write to."""
+    return 0o660 if folder.stat().st_mode & stat.S_IWGRP else 0o600
+
+
 class AppendOnly:
     """A file that only grows, by whole lines. WriteError names the file that the disk refuses.
 
@@ -35,7 +42,7 @@ class AppendOnly:
         self.path = path
         fresh = not path.exists()
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode_in(path.parent))
         except OSError as error:
             raise _write_error(path, error) from error
         if alone:
