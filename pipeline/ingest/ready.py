@@ -39,7 +39,10 @@ def ready(workspace: Workspace, say: Say, progress: ShowProgress, *, for_ingest:
     except WriteError as error:
         if standing is None or for_ingest:
             raise
-        say(f"{error}; until there is room, figures are without what the ledgers hold beyond the tables")
+        say(
+            f"{error}; until there is room, nothing is written, and figures are without what the ledgers "
+            "hold beyond the tables"
+        )
         return Store(workspace, read_only=True)
     return store
 

@@ -18,6 +18,7 @@ from typing import TextIO
 
 from ..errors import StoreError, WriteError
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _TAIL = 4096
 """Bytes at a file's end by which it is told from another."""
 
@@ -171,6 +172,17 @@ def put(path: Path, content: bytes) -> None:
 
 
 @contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Have an OSError of a full disk name what was to be written: that of a write names no file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            error.filename = error.filename or str(path)
+        raise
+
+
+@contextmanager
 def replace_file(path: Path) -> Iterator[TextIO]:
     """A text file for content too long to be held: it takes the place of what was there once it is complete.
 
@@ -180,10 +192,14 @@ def replace_file(path: Path) -> Iterator[TextIO]:
     """
     target = Path(os.path.realpath(path))  # a link stays one
     if not _is_replaceable(path) or not _has_room_beside(target):
-        with path.open("w", encoding="utf-8") as file:
+        with named(path), path.open("w", encoding="utf-8") as file:
             yield file
         return
-    with _aside(target, _rename_or_copy) as part, part.open("w", encoding="utf-8") as file:
+    with (
+        named(path),
+        _aside(target, _rename_or_copy) as part,
+        part.open("w", encoding="utf-8") as file,
+    ):
         if target.exists():
             if (group := target.stat().st_gid) != part.stat().st_gid:
                 os.chown(part, -1, group)
@@ -262,7 +278,7 @@ def copy(path: Path, target: Path) -> Path:
         fault("write", target)
         return Path(shutil.copy2(path, target))
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.errno in _FULL:
             raise _write_error(target, error) from error
         raise
 

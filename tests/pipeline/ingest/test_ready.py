@@ -31,7 +31,10 @@ def test_on_a_full_disk_commands_that_read_show_what_the_tables_have_and_say_so(
     with monkeypatch.context() as patch:
         patch.setattr(disk, "fault", full)
         done = coaudit("metrics", "--json")
-        assert "No space left on device; until there is room, figures are without what" in done.err
+        assert (
+            "No space left on device; until there is room, nothing is written, and figures are without what"
+            in done.err
+        )
         assert done.json == before
         refused = coaudit("judge", "--codebook", "halting", status=1)
         assert "No space left on device" in refused.err and "nothing is written to it" in refused.err

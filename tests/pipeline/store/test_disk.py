@@ -17,6 +17,7 @@ from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.store import disk
 from coaudit.pipeline.store.ledgers import ledger
 from coaudit.schemas import Rating
+from tests.conftest import Coaudit
 
 Fault = Callable[[str, Path], None]
 
@@ -385,3 +386,14 @@ def test_a_lock_is_held_though_the_disk_has_no_room_for_the_name_of_its_holder(t
             with FolderLocks(Path(sys.argv[1])).attempt("turn") as holder:
                 sys.exit(0 if holder == "unknown" else 9)"""
     assert subprocess.run([sys.executable, "-P", "-c", code, str(tmp_path)], check=False).returncode == 0
+
+
+def test_a_full_disk_is_said_with_the_name_of_what_was_to_be_written(
+    coaudit: Coaudit, tmp_path: Path
+) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("the system has no device that is full")
+    (tmp_path / "log.jsonl").write_text('{"who": "user", "what": "Hello"}\n')
+    told = coaudit("map", tmp_path / "log.jsonl", "--out", full, status=1).err
+    assert "coaudit: /dev/full: No space left on device" in told
