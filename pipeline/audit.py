@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ..schemas import Model
-from ..schemas.metric import Agreement, Metric, Rate
+from ..schemas.metric import Agreement, Metric, Need, Rate
 from ..schemas.text import visible
 from ..schemas.trajectory import Setting
 from .errors import SourceError, UsageError
@@ -248,6 +248,22 @@ class Audit:
             return _models([], Rate, by)
         only = self._selection(where)
         return _models(rates(self.store, codebooks, by=by, judge=judge, only=only), Rate, by)
+
+    def plan(
+        self,
+        *codebooks: str,
+        half_width: float = 0.1,
+        judge: str | None = None,
+        where: Where | None = None,
+    ) -> pl.DataFrame:
+        """A row a figure (rate, mean, kappa): how many units people must label for ± `half_width`, from the
+        labels there are. As `coaudit plan --codebook`."""
+        from .analyze.planning import needs
+
+        if not self.workspace.exists():
+            return _models([], Need)
+        only = self._selection(where)
+        return _models(needs(self.store, codebooks, half_width, judge=judge, only=only), Need)
 
     def validate(
         self, judge: str | None = None, *codebooks: str, where: Where | None = None

@@ -3,7 +3,7 @@
 from .base import JsonValue, Model, canonical_json, content_hash, text_hash
 from .codebook import UNCLEAR, Code, Codebook
 from .event import Action, Event, Events
-from .metric import Agreement, Measure, Metric, Rate
+from .metric import Agreement, Measure, Metric, Need, Rate
 from .rating import GOLD, Maker, Rating, Verdict
 from .trajectory import FIELDS, Finding, Outcome, Participant, Quarantined, Trajectory
 from .unit import Unit
@@ -24,6 +24,7 @@ __all__ = [
     "Measure",
     "Metric",
     "Model",
+    "Need",
     "Outcome",
     "Participant",
     "Quarantined",

@@ -97,6 +97,8 @@ class Codebook(Model):
     """A judge's instructions in place of the ones made from this codebook."""
     applies_to: dict[str, str] = Field(default_factory=dict)
     """Which trajectories it is for: field of a trajectory or tag -> the value it must have; none: all."""
+    made_for: tuple[str, ...] = ()
+    """Systems whose sessions it was made for; none: any. It can rate all, and is proposed for these."""
     origin: str | None = None
     """The publication that the definitions follow."""
     categories: tuple[Category, ...] = ()
@@ -112,7 +114,8 @@ class Codebook(Model):
         Of whom it is asked and what raters are shown is no part of it: ratings stay what they were when that
         changes.
         """
-        return content_hash(self.model_dump(exclude={"version", "applies_to", "views"}))[:12]
+        beside = {"version", "applies_to", "made_for", "views"}
+        return content_hash(self.model_dump(exclude=beside))[:12]
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Codebook:
         """As pydantic's, but that a copy has a version of its own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import Literal
 
 from .base import Model
 
@@ -133,6 +134,37 @@ class Rate(Model):
     def suffix(self) -> str:
         """Ends the code's name where the row is of a label, or the mean of a scale."""
         return suffix(self.label, is_mean=self.is_mean)
+
+
+Figure = Literal["rate", "mean", "kappa of the judge and people", "kappa of people"]
+"""What of a code has an interval."""
+
+
+class Need(Model):
+    """What one figure needs: its interval of `n` units is from `low` to `high`, and by `units` ± `target`."""
+
+    codebook: str
+    code: str
+    label: str | None = None
+    """Of more than two labels the one whose share it is."""
+    figure: Figure
+    judge: str | None = None
+    value: float | None
+    low: float | None
+    high: float | None
+    target: float
+    """On the figure's own scale: of a mean, that of the labels."""
+    n: int
+    """Units with labels of people; for their kappa, of two of them."""
+    units: int | None
+    n_units: int
+    """Units that there are."""
+    reason: str | None = None
+
+    @property
+    def more(self) -> int | None:
+        """How many units are left to label."""
+        return None if self.units is None else max(0, self.units - self.n)
 
 
 @dataclass(frozen=True, slots=True)

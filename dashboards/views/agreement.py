@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
 import altair as alt
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ...annotation.statistics.crowds import rater_names
 from ...annotation.statistics.planning import kappa_half_width, units_for_kappa, units_for_rate
-from ...pipeline.analyze import agreement, validate
+from ...pipeline.analyze import agreement, planning, validate
 from ...pipeline.analyze.agreement import is_outside_samples
 from ...pipeline.report import Number, Table, progress, trust
 from ...pipeline.report.tables import figure
 from ...pipeline.store import Selection
-from ...schemas import Agreement
+from ...schemas import Agreement, Need
 from ...schemas.text import count_of
 from ..cache import ask
 from ..drawing import choices, figures, groups, lists, markup
@@ -49,24 +51,24 @@ def show(only: Selection) -> None:
     left, right = st.columns(2)
     book = choices.one(left, "Codebook", books, key="codebook")
     answers = sum(row["answers"] or 0 for row in rows if row["codebook"] == book)
-    if answers > QUICK and not right.toggle(
-        f"Compute from {answers:,} ratings (minutes)", key="go", bind="query-params"
-    ):
+    slow = f"Compute from {answers:,} ratings (minutes)"
+    if answers > QUICK and not right.toggle(slow, key="go", bind="query-params"):
         st.info(
             "This codebook has many ratings; switch the computation on above, or run `coaudit agreement`."
         )
-    else:
-        result = ask(agreement.of_workspace, [book], only=only)
-        coefficient = choices.one(
-            right, "Coefficient", list(SHOWN), key="coefficient", title_of=SHOWN.__getitem__
-        )
-        _forest(result, coefficient)
-        _table(result)
-        judges = [row["rater"] for row in rows if row["codebook"] == book and row["kind"] != "human"]
-        if judges:
-            _judge(book, judges, only)
-        _queue(book, only)
-    _plan([row["seconds"] for row in ask(progress.pace) if row["codebook"] == book])
+        _plan(book, None)
+        return
+    result = ask(agreement.of_workspace, [book], only=only)
+    coefficient = choices.one(
+        right, "Coefficient", list(SHOWN), key="coefficient", title_of=SHOWN.__getitem__
+    )
+    _forest(result, coefficient)
+    _table(result)
+    judges = [row["rater"] for row in rows if row["codebook"] == book and row["kind"] != "human"]
+    if judges:
+        _judge(book, judges, only)
+    _plan(book, only)
+    _queue(book, only)
 
 
 def _weight(rows: list[dict[str, Any]], book: str) -> tuple[bool, int]:
@@ -264,13 +266,34 @@ def _disagreement(row: dict[str, Any]) -> str:
     return f"<tr>{columns}</tr>"
 
 
-def _plan(pace: list[float]) -> None:
-    """How many units it takes, and hours where `pace` has each person's median seconds for one."""
+def _plan(book: str, only: Selection | None) -> None:
+    """How many units people must label: by the labels of a selection, without any or without a selection for
+    a code as common as somebody expects."""
     st.header("How many more labels")
-    a, b, c = st.columns(3)
-    width = a.number_input("Wanted half-width", 0.01, 0.5, 0.1, 0.01, key="width")
-    common = b.number_input("How common the code is", 0.01, 0.99, 0.2, 0.01, key="common")
-    kappa = c.number_input("Expected κ", 0.0, 0.99, 0.6, 0.05, key="kappa")
+    pace = [row["seconds"] for row in ask(progress.pace) if row["codebook"] == book]
+    columns = st.columns(3)
+    width = columns[0].number_input("Wanted half-width", 0.01, 0.5, 0.1, 0.01, key="width")
+    if only is not None and (needs := ask(planning.needs, [book], width, only=only)):
+        _after_labels(needs, pace)
+    else:
+        _before_labels(columns, width, pace)
+
+
+def _after_labels(needs: Sequence[Need], pace: list[float]) -> None:
+    """How many units it takes by the labels there are; `pace` has each person's median seconds for one."""
+    open_needs = [row for row in needs if row.more != 0]
+    if open_needs:
+        st.html(markup.drawn(trust.needs_table(open_needs), lambda cell: None))
+    table = trust.needs_table(needs)
+    enough = f"{len(needs) - len(open_needs)} of {len(needs)} figures need no more."
+    note = f"{enough} {table.caption} {_pace(pace)}"
+    figures.below(note, table.name, lambda: figures.to_csv(figures.records(table)))
+
+
+def _before_labels(columns: Sequence[DeltaGenerator], width: float, pace: list[float]) -> None:
+    """The same for a code as common as somebody expects, with hours."""
+    common = columns[1].number_input("How common the code is", 0.01, 0.99, 0.2, 0.01, key="common")
+    kappa = columns[2].number_input("Expected κ", 0.0, 0.99, 0.6, 0.05, key="kappa")
     both, alone = units_for_kappa(width, common, kappa), units_for_rate(width, common)
     st.text(
         f"κ ± {width:g} takes {both:,} units labelled by two raters "
@@ -281,6 +304,13 @@ def _plan(pace: list[float]) -> None:
     if pace:
         each = median(pace)
         st.text(
-            f"People take {each:.0f} s per unit (median of {len(pace)}, as measured in the browser): that is "
-            f"{2 * both * each / 3600:.1f} hours for κ by two, {alone * each / 3600:.1f} for the rate."
+            f"{_pace(pace)} That is {2 * both * each / 3600:.1f} hours for κ by two, "
+            f"{alone * each / 3600:.1f} for the rate."
         )
+
+
+def _pace(pace: list[float]) -> str:
+    """How long people take for a unit, where that was measured."""
+    if not pace:
+        return ""
+    return f"People take {median(pace):.0f} s per unit (median of {len(pace)}, as measured in the browser)."

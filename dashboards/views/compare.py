@@ -1,4 +1,4 @@
-"""Compare: two groups on every mode and metric, the largest difference in front."""
+"""Compare: two groups on every mode and metric, the largest difference of its kind in front."""
 
 from __future__ import annotations
 
@@ -125,11 +125,14 @@ def names(store: Store) -> dict[tuple[str, str], tuple[str, bool]]:
 
 
 def _by_size(rows: Sequence[Row]) -> list[Row]:
-    """The largest differences first, those with an interval before those of too few sessions for one."""
-    return sorted(
-        rows,
-        key=lambda row: (row["effect"] is None, row["low"] is None, -abs(row["effect"] or 0), row["metric"]),
-    )
+    """The largest differences first, those with an interval before those of too few sessions for one, and
+    those of shares before those of means, each of which has a scale of its own."""
+
+    def order(row: Row) -> tuple[Any, ...]:
+        effect, metric = row["effect"], row["metric"]
+        return metric.endswith(MEAN), effect is None, row["low"] is None, -abs(effect or 0), metric
+
+    return sorted(rows, key=order)
 
 
 def coded(
@@ -260,7 +263,8 @@ def _side(value: float | None, reason: str | None, **more: Any) -> Number:
 def _difference(row: Row, of: tuple[tuple[str, str], ...], *, percent: bool) -> Number:
     """A minus B, with its interval; `of` says which sessions show it."""
     own = Number(row["effect"], row["low"], row["high"], row["n"], reason=row["reason"])
-    return replace(own, percent=percent, signed=True, of=of)
+    mean = row["metric"].endswith(MEAN)
+    return replace(own, percent=percent, mean=mean, signed=True, of=of)
 
 
 def _p(row: Row) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import duckdb
@@ -157,17 +157,19 @@ def _quote(connection: duckdb.DuckDBPyConnection, examples: Sequence[dict[str, A
 
 
 def _calibration(code: Rated, judge: str) -> dict[str, Any]:
-    """Of the probability of the positive label; a rater gives the probability of the label that it chose."""
+    """Of the probability of the positive label; with more than two labels of that of the label given (Guo et
+    al. 2017). A rater gives the probability of the label that it chose."""
     human, answers = code.consensus(), code.of(judge)
     probabilities = code.probability[:, code.raters.index(judge)]
-    usable = (human >= 0) & (answers >= 0) & ~np.isnan(probabilities) & (len(code.book.labels) == 2)
-    positive = np.where(answers == 0, probabilities, 1 - probabilities)[usable]
+    usable = (human >= 0) & (answers >= 0) & ~np.isnan(probabilities)
+    if len(code.book.labels) == 2:
+        probabilities = np.where(answers == 0, probabilities, 1 - probabilities)
+        outcomes = human == 0
+    else:
+        outcomes = human == answers
     clusters = code.clusters(usable)
     within = None if clusters is None else clusters[usable]
-    result = calibration(positive, (human[usable] == 0).astype(np.int64), clusters=within)
-    if len(code.book.labels) > 2:
-        why = "undefined with several labels: a probability is that of the label given"
-        result = replace(result, reason=why)
+    result = calibration(probabilities[usable], outcomes[usable].astype(np.int64), clusters=within)
     return {**asdict(result), "note": _evenly(code.seen_by(judge))}
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
 from ...annotation.statistics import planning
+from ...schemas import Need
 from ...schemas.text import count_of
+from .. import codebooks
+from ..analyze.planning import needs
 from ..annotate import draw
 from ..errors import UsageError
 from ..store.ledgers import samples
-from .console import Json, Where, conditions, emit, say, split, store, table
+from .console import Json, Where, conditions, emit, interval, number, say, selection, split, store, table
 
 app = typer.Typer(rich_markup_mode=None)
+PREVALENCES = "0.5,0.3,0.1,0.05,0.02"
+KAPPA = 0.6
 
 
 @app.command("sample")
@@ -108,23 +114,90 @@ def _tell_difference(row: dict[str, Any], wish: draw.Wish) -> None:
 
 @app.command("plan")
 def plan(
+    ctx: typer.Context,
     half_width: Annotated[
-        float, typer.Option(min=0.001, max=0.5, help="Half the width of the interval.")
+        float,
+        typer.Option(
+            min=0.001, max=0.5, help="Half the width of the interval; of a mean, as a share of its scale."
+        ),
     ] = 0.1,
     prevalence: Annotated[
-        str, typer.Option(help="How common the code is; several values, comma-separated.")
-    ] = ("0.5,0.3,0.1,0.05,0.02"),
-    kappa: Annotated[float, typer.Option(min=-1, max=1, help="Expected kappa.")] = 0.6,
+        str | None,
+        typer.Option(
+            help=f"How common the code is; several values, comma-separated. [default: {PREVALENCES}]"
+        ),
+    ] = None,
+    kappa: Annotated[
+        float | None, typer.Option(min=-1, max=1, help=f"Expected kappa. [default: {KAPPA}]")
+    ] = None,
     corpus: Annotated[
         int | None, typer.Option(min=1, help="Number of units in the corpus; default: without limit.")
     ] = None,
+    codebook: Annotated[
+        list[str] | None,
+        typer.Option(help="Go by the labels that this codebook has in the workspace; repeatable."),
+    ] = None,
+    judge: Annotated[str | None, typer.Option(help="With --codebook: this judge alone.")] = None,
+    where: Where = None,
     json: Json = False,
 ) -> None:
     """How many units people must label for an interval of the wanted width.
 
-    For a code with two labels and units drawn one by one; for kappa, two people label each unit. If m units
-    of each trajectory are drawn and their labels correlate by ρ, a rate needs 1 + (m - 1)ρ times as many.
+    Without labels, for a code with two labels and units drawn one by one; for kappa, two people label each
+    unit. If m units of each trajectory are drawn and their labels correlate by ρ, a rate needs 1 + (m - 1)ρ
+    times as many. A judge that agrees with people by kappa κ leaves about 1 - κ² of the units for the rate.
+
+    With --codebook, after a pilot: by each code's own interval, so judge, strata and clusters are in it.
     """
+    if codebook:
+        for option, value in (("prevalence", prevalence), ("kappa", kappa), ("corpus", corpus)):
+            if value is not None:
+                raise UsageError(f"--{option} is for a plan without labels, got --codebook {codebook[0]}")
+        here = store(ctx)
+        rows = needs(here, codebook, half_width, judge=judge, only=selection(here, where))
+        _after_pilot(rows, half_width, json=json)
+        return
+    for option, wish in (("judge", judge), ("where", where)):
+        if wish:
+            raise UsageError(f"--{option} is for a plan by labels: name their --codebook, too")
+    _without_labels(
+        half_width, prevalence or PREVALENCES, KAPPA if kappa is None else kappa, corpus, json=json
+    )
+
+
+def _after_pilot(rows: Sequence[Need], half_width: float, *, json: bool) -> None:
+    """What each figure needs, from the labels that there are."""
+    if json:
+        emit({"half_width": half_width, "rows": [row.model_dump() for row in rows]})
+        return
+    if not rows:
+        say("people have labelled nothing that a sample asks about: `coaudit sample` draws a pilot")
+        return
+    titles = codebooks.titles((row.codebook, row.code) for row in rows)
+    cells = [
+        [
+            titles[row.codebook, row.code] + ("" if row.label is None else f": {row.label}"),
+            row.figure,
+            row.judge or "",
+            number(row.value),
+            interval(row.low, row.high),
+            number(row.target),
+            str(row.n),
+            "–" if row.units is None else str(row.units),
+            "–" if row.more is None else str(row.more),
+            row.reason or "",
+        ]
+        for row in rows
+    ]
+    columns = ["code", "figure", "judge", "value", "95 %", "target ±", "labelled", "needed", "more", "note"]
+    table(f"Units that people must label for 95 % intervals of ± {half_width:g}", columns, cells)
+    say("if more are drawn and rated as those before; for kappa of people, two label each unit")
+
+
+def _without_labels(
+    half_width: float, prevalence: str, kappa: float, corpus: int | None, *, json: bool
+) -> None:
+    """What a code of such a prevalence needs."""
     rows = []
     few = False
     if not (texts := split(prevalence)):

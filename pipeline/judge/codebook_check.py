@@ -25,6 +25,7 @@ _HELP = {
     "labels": 'a list of two texts or more, such as ["yes", "no"]',
     "question": "one sentence that asks about a unit",
     "applies_to": 'which sessions it is for, such as {task = "lesson"}: fields or tags with their values',
+    "made_for": 'systems whose sessions it is proposed for, such as ["rehac"]',
     "codes": "one [[codes]] table or more, each with code, name and definition",
 }
 _LONG = 20_000

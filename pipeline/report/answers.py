@@ -284,7 +284,9 @@ def _corrected_rates(store: Store, judge: str, only: Selection | None) -> dict[s
 
 
 def _rate(row: Rate) -> Number:
-    return Number(row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=not row.is_mean)
+    return Number(
+        row.rate, row.low, row.high, row.n_human, reason=row.reason, percent=not row.is_mean, mean=row.is_mean
+    )
 
 
 def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
@@ -324,7 +326,9 @@ def trust(rows: Sequence[Agreement], every: Sequence[Rate]) -> Answer:
         ),
         heads=2,
     )
-    off = {titles[r.codebook, r.code] + r.suffix for r in (*labelled, *several) if _is_off(r)}
+    off = {
+        (titles[r.codebook, r.code] + r.suffix, r.judge or "") for r in (*labelled, *several) if _is_off(r)
+    }
     sentences = _judgement(kappas, sorted(off), list(labels))
     if len(ranked) > CODES:
         sentences += (f"The table has {CODES} of these {len(ranked)}, those with the most labels first.",)
@@ -353,15 +357,16 @@ def _coefficient(row: Agreement | None) -> Number:
 
 def _judgement(
     kappas: dict[tuple[str, str], Agreement],
-    off: Sequence[str],
+    off: Sequence[tuple[str, str]],
     labelled: Sequence[tuple[str, str]],
 ) -> tuple[str, ...]:
-    """What people's labels show of each judge, and of which codes its own rate is `off`; only what the
-    intervals confirm is claimed."""
+    """What people's labels show of each judge, and of which codes its own rate is `off` (code and judge);
+    only what the intervals confirm is claimed."""
     judges = list(dict.fromkeys(judge for _, judge in labelled))
     sentences = [_agreement_sentence(judge, kappas, labelled, alone=len(judges) == 1) for judge in judges]
     if off:
-        listing = ", ".join(off[:3]) + (" …" if len(off) > 3 else "")
+        items = [title if len(judges) == 1 else f"{title} of {judge}" for title, judge in off]
+        listing = ", ".join(items[:3]) + (" …" if len(off) > 3 else "")
         whose = "its own" if len(judges) == 1 else "judges' own"
         verb, them = ("lie", "them") if len(off) > 1 else ("lies", "it")
         sentences.append(

@@ -93,10 +93,10 @@ def _longest_word(cell: Cell) -> int:
 def interval(cell: Cell) -> str:
     """Where value and ends of an interval lie on its scale, as CSS values; nothing without an interval.
 
-    The scale is 0 to 1 for shares, −1 to 1 for coefficients and differences; what goes beyond, such as the
-    mean of labels from 1 to 5, is not drawn.
+    The scale is 0 to 1 for shares, −1 to 1 for coefficients and differences; what goes beyond, and the mean
+    of labels, is not drawn.
     """
-    if isinstance(cell, str) or cell.value is None or cell.low is None or cell.high is None:
+    if isinstance(cell, str) or cell.mean or cell.value is None or cell.low is None or cell.high is None:
         return ""
     least = 0.0 if cell.percent and not cell.signed else -1.0
     if not cell.percent and max(abs(cell.low), abs(cell.high)) > 1:

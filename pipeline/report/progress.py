@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from ...annotation.statistics.crowds import rater_names
 from ...judges.rules import lexical
-from ..store import Selection, Store, dictionaries
+from .. import codebooks
+from ..store import Selection, Store, dictionaries, execute
 from .tables import Cell, Table, count
 
 Row = dict[str, Any]
@@ -86,15 +87,29 @@ def coverage(store: Store, only: Selection | None = None) -> list[Row]:
 
     `drawn` and `labelled` are of the codebook: the labels that samples want of people, several of a question
     that several are to answer, and those of them that there are. What people dispute wants gold besides,
-    on the codes in dispute alone: no other is settled.
+    on the codes in dispute alone: no other is settled. A codebook that was made for other systems is in it
+    once somebody has used it.
     """
     where, values = (only or Selection()).where()
     with store.reading() as connection:
-        rows = dictionaries(connection, _RATERS.replace("{where}", where), values)
+        raters = dictionaries(connection, _RATERS.replace("{where}", where), values)
         samples = dictionaries(connection, _SAMPLED.replace("{where}", where), values)
+        query = f"SELECT DISTINCT system FROM trajectories t WHERE {where}"
+        systems = {system for (system,) in execute(connection, query, values).fetchall()}
     by_codebook = {row["codebook"]: row for row in samples}
     nothing = {"drawn": 0, "labelled": 0}
-    return [{**nothing, **by_codebook.get(row["codebook"], {}), **row} for row in rows]
+    rows = [{**nothing, **by_codebook.get(row["codebook"], {}), **row} for row in raters]
+    return [row for row in rows if row["rater"] or row["drawn"] or _is_for(store, row["codebook"], systems)]
+
+
+def _is_for(store: Store, codebook: str, systems: Set[str]) -> bool:
+    try:
+        made_for = codebooks.load(codebook, store.workspace.codebooks).made_for
+    except (
+        codebooks.CodebookError
+    ):  # its file has changed since it was loaded, and is told of when loaded again
+        return True
+    return not made_for or not systems.isdisjoint(made_for)
 
 
 def to_do(rows: Sequence[Row], only: Selection | None = None) -> Table:

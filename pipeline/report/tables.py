@@ -35,6 +35,8 @@ class Number:
     missing: int = 0
     reason: str | None = None
     percent: bool = False
+    mean: bool = False
+    """A mean of labels, on a scale of its own."""
     plain: bool = False
     """A plain count: no interval, no n."""
     signed: bool = False

@@ -8,12 +8,13 @@ from dataclasses import replace
 from ...annotation.statistics.agreement import RESAMPLES as DRAWS_OF_AGREEMENT
 from ...annotation.statistics.crowds import rater_names
 from ...annotation.statistics.rates import RESAMPLES as DRAWS_OF_RATES
-from ...schemas import GOLD, UNCLEAR, Agreement, Codebook, Rate
+from ...schemas import GOLD, UNCLEAR, Agreement, Codebook, Need, Rate
+from ...schemas.metric import suffix
 from .. import codebooks
 from ..analyze import agreement
 from ..analyze.matrix import chosen_books
 from ..store import Selection, Store
-from .tables import Cell, Number, Table, count
+from .tables import Cell, Number, Table, count, figure
 
 COEFFICIENTS = {
     "percent_agreement": "Agreement",
@@ -234,6 +235,35 @@ def rate_table(rows: Iterable[Rate]) -> Table:
     )
 
 
+def needs_table(rows: Sequence[Need]) -> Table:
+    """How many units people must label for each figure of some codes."""
+    titles = codebooks.titles((row.codebook, row.code) for row in rows)
+    return Table(
+        name="needs",
+        title="How many more labels",
+        caption="By each figure's own interval, so judge, strata and clusters are in it: if more units are "
+        "drawn and rated as those before. For kappa of people, two label each unit.",
+        columns=("Code", "Figure", "Judge", "Value", "Target", "Labelled", "Needed", "More"),
+        rows=tuple(_need(row, titles[row.codebook, row.code]) for row in rows),
+        heads=3,
+        empty="Nobody has labelled a unit of a sample yet: `coaudit sample`.",
+    )
+
+
+def _need(row: Need, code: str) -> tuple[Cell, ...]:
+    is_mean, is_share = row.figure == "mean", row.figure == "rate"
+    return (
+        code + suffix(row.label, is_mean=False),
+        row.figure,
+        row.judge or "–",
+        Number(row.value, row.low, row.high, reason=row.reason, percent=is_share, mean=is_mean),
+        f"± {figure(row.target, percent=is_share)}",
+        count(row.n),
+        Number(row.units, plain=True, reason=row.reason),
+        count(row.more),
+    )
+
+
 def open_answers(rows: Iterable[Rate]) -> dict[str, Callable[[Rate], int]]:
     """How people left units open (`unclear`, `skipped`) -> the number of such units of a rate. Ways that
     occur in no rate are left out."""
@@ -260,7 +290,7 @@ def _rate(row: Rate, code: str, open_: Mapping[str, Callable[[Rate], int]]) -> t
         code + row.suffix,
         row.judge or "people alone",
         Number(row.judge_rate, n=row.n_judged, percent=percent, reason=no_rate(row)),
-        Number(row.rate, row.low, row.high, reason=row.reason, percent=percent),
+        Number(row.rate, row.low, row.high, reason=row.reason, percent=percent, mean=row.is_mean),
         (row.estimator or "–").replace("_", " "),
         count(row.n_units),
         count(row.n_judged),

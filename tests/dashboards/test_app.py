@@ -853,6 +853,22 @@ def test_a_note_is_as_dark_as_all_others(here: Path) -> None:
     assert not page.caption and re.search("[0-9,]+ of [0-9,]+ shown", _html(page))
 
 
+@pytest.mark.slow
+def test_labels_that_are_left_are_planned_by_those_there_are(here: Path) -> None:
+    """The page asked how common the code is and what kappa will be, of a codebook that has both."""
+    page = _run("agreement")
+    assert "figures need no more." in _html(page) and not [n for n in page.number_input if n.key == "common"]
+    counts = [_needed(page.number_input(key="width").set_value(width).run()) for width in (0.5, 0.02)]
+    assert counts[0] < counts[1] > 0
+
+
+def _needed(page: AppTest) -> int:
+    """How many figures need more labels."""
+    match = re.search(r"(\d+) of (\d+) figures need no more", _html(page))
+    assert match
+    return int(match[2]) - int(match[1])
+
+
 def test_in_a_csv_a_group_that_is_called_as_a_limit_of_another_has_columns_of_its_own() -> None:
     cells = (Number(0.5, 0.25, 0.75, 8), Number(0.1, 0.0, 0.2, 9))
     (line,) = records(Table("t", "T", "", ("Metric", "effort", "effort low"), (("success", *cells),)))

@@ -7,6 +7,7 @@ import re
 import time
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import pytest
@@ -20,6 +21,7 @@ from coaudit.pipeline.analyze import compare as comparing
 from coaudit.pipeline.analyze.counts import CODEBOOKS
 from coaudit.pipeline.analyze.metrics import metrics, trajectory_metrics
 from coaudit.pipeline.report import Number
+from coaudit.pipeline.report.html import interval
 from coaudit.pipeline.store import Selection, Store, Workspace
 from coaudit.schemas import Action, Event, Outcome, Participant, Trajectory
 from tests.pipeline.stores import holding, made, rate, take, verdict
@@ -162,6 +164,25 @@ def test_a_code_of_utterances_is_compared_beside_the_judges_own_share_and_leads_
     cells = [cell for cell in line[3:5] if isinstance(cell, Number)]
     assert [cell.text for cell in cells] == ["67 % → 50 %", "33 % → 33 %"]
     assert dict(cells[0].of) == {"condition": "a", "system": "desk"} and line[1] == "Takes initiative"
+
+
+def test_differences_of_means_come_after_those_of_shares_and_are_not_drawn() -> None:
+    """A mean of labels from 0 to 100 was in front of every share, and one that is small was drawn on the
+    shares' axis."""
+    row: dict[str, Any] = {
+        "system": "desk",
+        "question": "effort",
+        "rater": "judge",
+        "basis": "all",
+        "groups": ("a", "b"),
+    }
+    row |= {"first": 0.4, "second": 0.2, "sizes": (9, 9), "n": 18, "low": 0.1, "high": 0.3, "reason": None}
+    row |= {"p_value": 0.2, "p_adjusted": 0.2}
+    rows = [row | {"metric": "h (mean)", "effect": 0.9}, row | {"metric": "t", "effect": 0.2}]
+    share, mean = compare.coded(rows, "condition", {}, {}).rows
+    assert (share[0], mean[0]) == ("t", "h (mean)")
+    shapes = [interval(cell) for cell in (share[-2], mean[-2])]
+    assert shapes[0] and not shapes[1]
 
 
 def test_a_chart_has_a_row_for_each_system_that_has_a_group_of_one_name(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Sampling and planning: exact inclusion probabilities, determinism, the published sample sizes."""
+"""Sampling: exact inclusion probabilities, determinism."""
 
 from typing import Any
 
@@ -7,9 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coaudit.annotation.statistics.agreement import Ratings, agreement
-from coaudit.annotation.statistics.intervals import wilson
-from coaudit.annotation.statistics.planning import kappa_half_width, units_for_kappa, units_for_rate
 from coaudit.annotation.statistics.sampling import (
     draw,
     for_codes,
@@ -140,54 +137,3 @@ def test_a_share_of_units_is_labelled_twice_and_loads_are_even() -> None:
 def test_a_design_that_cannot_be_carried_out_is_refused(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
-
-
-@pytest.mark.parametrize(("kappa", "prevalence"), [(1.0, 0.5), (-0.2, 0.05), (-0.06, 0.95), (-1.0, 0.4)])
-def test_a_kappa_that_raters_cannot_have_is_refused(kappa: float, prevalence: float) -> None:
-    with pytest.raises(ValueError, match="kappa must lie between"):
-        units_for_kappa(0.1, prevalence, kappa)
-
-
-def test_units_for_kappa_are_those_of_bloch_and_kraemer() -> None:
-    assert [units_for_kappa(0.1, p) for p in (0.5, 0.3, 0.1, 0.05, 0.02)] == [246, 296, 705, 1347, 3281]
-    assert kappa_half_width(60, 0.5) == pytest.approx(0.20, abs=0.005)
-
-
-@pytest.mark.parametrize(
-    ("half_width", "prevalence", "kappa"),
-    [(0.1, 0.5, 0.97), (0.1, 0.1, 0.97), (0.2, 0.3, 0.9), (0.3, 0.02, 0.0), (0.1, 0.3, 0.6)],
-)
-def test_units_for_kappa_give_an_interval_of_that_width_where_raters_hardly_differ(
-    half_width: float, prevalence: float, kappa: float
-) -> None:
-    """By the large-sample variance alone the intervals were ± .16, ± .18, ± .23 and ± .38."""
-    n = units_for_kappa(half_width, prevalence, kappa)
-    both = prevalence * (1 - prevalence)
-    shares = [prevalence**2 + kappa * both, both * (1 - kappa), both * (1 - kappa)]
-    rng, found = np.random.default_rng(0), []
-    for _ in range(40):
-        pattern = rng.choice(4, size=n, p=[*shares, 1 - sum(shares)])
-        ratings = Ratings(np.stack([pattern // 2, pattern % 2], axis=1), ("yes", "no"), ("a", "b"))
-        (row,) = agreement(ratings, ["cohen_kappa"], resamples=500)
-        if row.low is not None and row.high is not None:
-            found.append((row.high - row.low) / 2)
-    assert len(found) > 30
-    assert 0.75 * half_width < np.mean(found) < 1.07 * half_width
-
-
-@pytest.mark.parametrize(("prevalence", "half_width"), [(0.02, 0.1), (0.05, 0.05), (0.01, 0.02)])
-def test_units_for_a_rate_give_an_interval_of_that_width_where_a_code_is_rare(
-    prevalence: float, half_width: float
-) -> None:
-    n = units_for_rate(half_width, prevalence)
-    found = wilson(n * prevalence, n)
-    assert found.low is not None and found.high is not None
-    assert 0.95 * half_width < (found.high - found.low) / 2 <= half_width
-    assert units_for_rate(0.5, prevalence) == 1
-
-
-def test_units_for_a_rate_are_fewer_in_a_small_corpus() -> None:
-    assert units_for_rate(0.05, 0.5) == 385
-    assert units_for_rate(0.05, 0.5, corpus=1000) == 278
-    with pytest.raises(ValueError, match="between 0 and 1, got 0"):
-        units_for_rate(0.05, 0)

@@ -101,3 +101,29 @@ def test_who_labels_what_the_judge_marked_alone_finds_nothing_that_it_missed(tmp
     said(found, "first", {("ann", "late"): "––––––ynnnnn"})
     (code,) = (code for code in validate.validate(found, "judge")["codes"] if code["n_both"])
     assert code["confusion"]["classes"][0]["sensitivity"]["value"] == pytest.approx(4 / 5)
+
+
+@pytest.mark.parametrize("book", ["kind", "scale"])
+def test_of_several_labels_the_probability_of_the_label_given_is_held_against_people(
+    tmp_path: Path, book: str
+) -> None:
+    """It was undefined, though judges say how sure they are of each label."""
+    judge, ann = "1122233311", "1123233121"
+    sure = [0.9, 0.9, 0.9, 0.6, 0.6, 0.6, 0.9, 0.6, 0.6, 0.9]
+    store = runs(tmp_path, 10)
+    said(store, book, {("ann", "late"): ann})
+    lines = [
+        verdict(
+            f"env_{place}", None, book, label, code="late", rater="judge", rater_kind="llm", probability=p
+        )
+        for place, (label, p) in enumerate(zip(judge, sure, strict=True))
+    ]
+    assert rate(store, lines).imported == 10
+    (code,) = validate.validate(store, "judge", [book])["codes"]
+    bins = {round(row["predicted"], 3): row for row in code["calibration"]["bins"] if row["n"]}
+    right = [one == other for one, other in zip(judge, ann, strict=True)]
+    for p, row in bins.items():
+        own = [ok for ok, chance in zip(right, sure, strict=True) if chance == p]
+        assert (row["n"], row["observed"]) == (5, pytest.approx(sum(own) / 5))
+    errors = [(p - ok) ** 2 for p, ok in zip(sure, right, strict=True)]
+    assert code["calibration"]["brier"] == pytest.approx(sum(errors) / 10)

@@ -103,16 +103,16 @@ def test_what_to_run_after_answers_of_some_sessions_is_of_these_in_every_format(
 
 def test_where_more_rates_are_off_than_are_named_that_is_told() -> None:
     def said(many: int, *judges: str) -> str:
-        off = [f"C.{n}" for n in range(many)]
-        return answers._judgement({}, off, [(code, judge) for code in off for judge in judges or ("bot",)])[
-            -1
-        ]
+        off = [(f"C.{n}", judges[-1] if judges else "bot") for n in range(many)]
+        every = [(code, judge) for code, _ in off for judge in judges or ("bot",)]
+        return answers._judgement({}, off, every)[-1]
 
     assert (
         "3 of its own rates lie outside the corrected interval (C.0, C.1, C.2): do not print them." in said(3)
     )
     assert "5 of its own rates lie outside the corrected interval (C.0, C.1, C.2 …):" in said(5)
-    assert "3 of judges' own rates lie outside the corrected interval" in said(3, "bot", "eva")
+    several = "3 of judges' own rates lie outside the corrected interval (C.0 of eva, C.1 of eva, C.2 of eva)"
+    assert several in said(3, "bot", "eva"), "of which judge, was not told"
 
 
 def test_an_earlier_version_of_a_judge_stands_behind_the_present_one() -> None:
@@ -452,9 +452,7 @@ def test_a_judge_of_a_scale_is_held_against_people_by_a_kappa_that_knows_it(tmp_
     )
     page = validate.validate(store, "bot")["codes"][0]
     assert (page["kappa"]["value"], page["kappa_of_people"]["value"]) == (row.value, 1.0)
-    assert page["calibration"]["reason"] == (
-        "undefined with several labels: a probability is that of the label given"
-    )
+    assert page["calibration"]["reason"] == "no unit with a probability and a human label"
 
 
 @pytest.mark.parametrize(("low", "high", "n"), [(0.0, 0.2, 0), (-0.1, 0.0, 7)])

@@ -276,6 +276,8 @@ def test_a_page_begins_with_the_three_answers_and_draws_their_intervals(audited:
     assert page.count('class="interval"') >= 5
     assert interval(Number(0.5, 0.25, 1.0, percent=True)) == "--low: 0.2500; --at: 0.5000; --high: 1.0000"
     assert interval(Number(0.5, 0.0, 1.0)) == "--low: 0.5000; --at: 0.7500; --high: 1.0000", "a kappa"
+    mean = Number(0.5, 0.2, 0.8, mean=True)
+    assert interval(mean) == "", "a mean of labels has a scale of its own"
     assert interval(Number(0.5)) == interval("word") == interval(Number(None, 0.1, 0.2)) == ""
 
 

@@ -185,3 +185,21 @@ def test_what_somebody_could_not_tell_is_not_left_to_settle(store: Store) -> Non
     draw.draw(store, draw.Wish(("failures",), "disputes", method="disagreements"))
     book = {row["codebook"]: row for row in progress.coverage(store)}["failures"]
     assert (book["drawn"], book["labelled"]) == (1, 0), "C.1"
+
+
+def test_a_codebook_made_for_another_system_is_left_to_do_once_somebody_has_used_it(store: Store) -> None:
+    """Whoever audited one system was told to judge with the codebooks of seven others."""
+    shown = {row["codebook"] for row in progress.coverage(store)}
+    assert "failures" in shown
+    assert not shown & {"dilemmas", "collaborative_errors", "team_faults", "mast", "trail", "decisive_step"}
+    rate(store, [verdict("arm-0", None, "dilemmas", "absent", code="ambiguity", rater="eva")])
+    assert "dilemmas" in {row["codebook"] for row in progress.coverage(store)}
+
+
+def test_a_codebook_made_for_a_system_is_left_to_do_where_its_sessions_are(tmp_path: Path) -> None:
+    mixed = [run("arm", 0, 1), run("arm", 1, 1).model_copy(update={"system": "rehac"})]
+    store = holding(tmp_path / "mixed", mixed)
+    assert "dilemmas" in {row["codebook"] for row in progress.coverage(store)}
+    assert "dilemmas" not in {
+        row["codebook"] for row in progress.coverage(store, Selection(system=("cogym",)))
+    }
