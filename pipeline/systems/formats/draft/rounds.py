@@ -33,9 +33,9 @@ def rounds_in(records: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
     kinds = {stem: role_of(stem).kind for stem in rounds if role_of(stem).is_known}
     if sorted(kinds.values()) == ["agent", "human"]:
         sides = {stem: rounds[stem] for stem in sorted(kinds, key=lambda stem: kinds[stem] != "human")}
-        asked, answered = sides.values()
-        are_plain = all(name[-1].isdigit() for name in (*asked, *answered))
-        return sides if _are_said(records, answered) or (are_plain and _are_alone(records, sides)) else {}
+        questions, replies = sides.values()
+        are_plain = all(name[-1].isdigit() for name in (*questions, *replies))
+        return sides if _are_said(records, replies) or (are_plain and _are_alone(records, sides)) else {}
     asks = [stem for stem in rounds if _last_word(stem) in ASKS]
     answers = [stem for stem in rounds if _last_word(stem) in ANSWERS]
     if len(asks) != 1 or len(answers) != 1:
@@ -70,10 +70,10 @@ def _are_alone(records: Sequence[dict[str, Any]], sides: Mapping[str, Sequence[s
 def _are_alike(records: Sequence[dict[str, Any]], fields: Sequence[str]) -> bool:
     """Whether most records begin with a question that another has, too, as those of a questionnaire do, or
     ask the same in each of their fields, as those of a comparison do."""
-    asked = [{str(record.get(field)) for field in fields} for record in records]
-    counts = Counter(itertools.chain(*asked))
-    shared = sum(counts[str(record.get(fields[0]))] > 1 for record in records)
-    return max(shared, sum(len(one) == 1 for one in asked)) >= DIFFERENT * len(records)
+    questions = [{str(record.get(field)) for field in fields} for record in records]
+    counts = Counter(itertools.chain(*questions))
+    repeats = sum(counts[str(record.get(fields[0]))] > 1 for record in records)
+    return max(repeats, sum(len(one) == 1 for one in questions)) >= DIFFERENT * len(records)
 
 
 def _is_text(value: object) -> bool:
