@@ -303,8 +303,9 @@ def export(
         with disk.replace_file(tasks) as file:
             lacking += _write(tasks_of(store, sample, book, units, context), file)
         config, instruction = folder / f"{stem}.config.xml", folder / f"{stem}.instruction.html"
-        config.write_text(label_config.label_config(book, adjudication=adjudicates(sample)), "utf-8")
-        instruction.write_text(label_config.instruction(book), "utf-8")
+        with disk.named(folder):
+            config.write_text(label_config.label_config(book, adjudication=adjudicates(sample)), "utf-8")
+            instruction.write_text(label_config.instruction(book), "utf-8")
         paths += [tasks, config, instruction]
     return paths, lacking
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ...schemas.text import count_of
+from ..store import disk
 from ..systems.cogym import generate as generating
 from .console import Json, emit, progress, tell
 
@@ -22,7 +23,7 @@ def generate(
     json: Json = False,
 ) -> None:
     """Generate Co-Gym result folders, with the correct labels in truth.jsonl (for `ratings import`)."""
-    with progress("generating") as report:
+    with disk.named(folder), progress("generating") as report:
         counts = generating.generate(folder, sessions, seed, report)
     if json:
         emit(counts)

@@ -181,6 +181,8 @@ class Follower:
             await self._run_watcher(ending())
         await self._flush()
         await asyncio.to_thread(self.sink.derive, now=True)
+        await asyncio.to_thread(self.sink.compare, last=True)
+        self._report_notes()
         await asyncio.to_thread(self.sink.share_logs)
         self._report_unsettled()
 
@@ -342,6 +344,7 @@ class Follower:
             else:
                 await self._flush()
                 await asyncio.to_thread(self.sink.derive)
+                await asyncio.to_thread(self.sink.compare)
             await self._pause(min(0.1, self.sink.due()) or 0.1)
 
     async def _pause(self, seconds: float) -> None:
@@ -353,8 +356,7 @@ class Follower:
             listener.hand_over()
             listener.sync()
         trajectories = await asyncio.to_thread(self.sink.flush)
-        while self.sink.notes:
-            self.say(one_line(self.sink.notes.pop(0)))
+        self._report_notes()
         self.stored_ids.update(trajectory.id for trajectory in trajectories)
         self.stored_ids -= self.sink.gone_ids
         self.unsettled_ids -= self.sink.gone_ids | {trajectory.id for trajectory in trajectories}
@@ -362,6 +364,10 @@ class Follower:
         for listener in self.listeners:
             listener.forget_stored()
         await self._watch(trajectories)
+
+    def _report_notes(self) -> None:
+        while self.sink.notes:
+            self.say(one_line(self.sink.notes.pop(0)))
 
     async def _watch(self, trajectories: Sequence[Trajectory]) -> None:
         for watcher in tuple(self.watchers):

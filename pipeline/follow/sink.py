@@ -20,9 +20,11 @@ import duckdb
 from ...schemas import Quarantined, Trajectory
 from ..errors import WriteError
 from ..ingest.blocks import Summary
+from ..ingest.copies import copy_notes
 from ..ingest.forgetting import Exclusions, read_exclusions
 from ..ingest.identity import Sessions, names_heard, resolve_identity, summaries_by_id, with_suffixes
 from ..ingest.measure import save
+from ..ingest.pieces import piece_notes, pieces
 from ..ingest.refusals import refusal_of
 from ..ingest.result import IngestResult
 from ..ingest.sources import Source, ids_by_path, keep, read_ledger, with_copy
@@ -118,6 +120,12 @@ class Sink:
         self._reported_notes: set[str] = set()
         self._shorter: set[tuple[str, str]] = set()
         """Sources and trajectories that were reported to be shorter than they were."""
+        self._read_sources: dict[str, Source] = {}
+        """Path -> source of all that was read and stored."""
+        self._new_sources: dict[str, Source] = {}
+        """Those of them that have had new trajectories since they were last compared with others."""
+        self._reported_pieces: set[tuple[str, str]] = set()
+        """Pairs of sources that were reported to share sessions."""
 
     def put(self, trajectory: Trajectory, options: ReadOptions) -> None:
         """Store this trajectory in the next transaction, in place of what waits under its id."""
@@ -213,6 +221,20 @@ class Sink:
             self.store.catch_up(connection)
         self._derive_at = math.inf
 
+    def compare(self, *, last: bool = False) -> None:
+        """Note which logs go on with sessions of others, as rotated ones do, once all is derived; at the
+        `last` also which repeat another one."""
+        if self._derive_at < math.inf or not (self._new_sources or (last and self._read_sources)):
+            return
+        with self.store.reading(synced=True) as connection:
+            pairs = pieces(connection, self._new_sources.values())
+            if last:
+                self.notes += copy_notes(connection, self._read_sources.values())
+        pairs = [one for one in pairs if (one.source, one.before) not in self._reported_pieces]
+        self._reported_pieces |= {(one.source, one.before) for one in pairs}
+        self._new_sources.clear()
+        self.notes += piece_notes(pairs)
+
     def share_logs(self) -> None:
         """Copy the logs that were followed into the study, so that other machines can read them again."""
         if not self.store.is_shared:
@@ -249,6 +271,8 @@ class Sink:
                 source.model_copy(update={"trajectory_ids": ids_by_source[path]})
                 for path, (source, _) in changes.read_sources.items()
             ]
+            self._read_sources |= {source.path: source for source in now}
+            self._new_sources |= {one.path: one for one in now if self.new_ids & {*one.trajectory_ids}}
             superseded_ids = set().union(*find_superseded(connection, now, before).values())
             self.notes += loss_notes(missing_ids(connection, now, before, superseded_ids))
             self.gone_ids = {*changes.replaced_ids, *superseded_ids} - {t.id for t in trajectories}

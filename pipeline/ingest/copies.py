@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 import duckdb
 
 from ..store import AMONG, execute, texts
+from .sources import Source
 
+NAMED = 5
+"""At most so many pairs of files are named."""
 _CONTENTS = """
     SELECT t.source, t.system, min(t.condition) AS condition, count(*) AS n,
         sum(hash(u.hash, t.started, t.ended)) AS mark
@@ -45,3 +48,23 @@ def copies(connection: duckdb.DuckDBPyConnection, sources: Iterable[str]) -> lis
     names = texts(sources)
     rows: list[tuple[str, str, bool]] = execute(connection, query, [names, names]).fetchall()
     return rows
+
+
+def copy_notes(connection: duckdb.DuckDBPyConnection, sources: Collection[Source]) -> Iterator[str]:
+    """A sentence for each of the `sources` that repeats a log of another name, and counts beside it; of more
+    than NAMED, one for the rest."""
+    if not sources:
+        return
+    apart = {one.path for one in sources if one.options.condition is not None}
+    pairs = [
+        (path, other)
+        for path, other, alike in copies(connection, [one.path for one in sources])
+        if alike or path not in apart
+    ]
+    for path, other in pairs[:NAMED]:
+        yield (
+            f"{path}: says to the word what {other} says, and counts beside it; if it is a copy, "
+            "`coaudit forget` it"
+        )
+    if len(pairs) > NAMED:
+        yield f"{len(pairs) - NAMED} more files have exactly the same content as others"

@@ -24,7 +24,7 @@ from ..systems import References, Span
 from . import forgetting
 from . import sources as provenance
 from .blocks import Block, Head, Reading, Summary
-from .copies import copies
+from .copies import copy_notes
 from .identity import (
     LATE_EVENTS,
     Sessions,
@@ -35,7 +35,7 @@ from .identity import (
     with_suffixes,
 )
 from .measure import references, save_parcels
-from .pieces import pieces
+from .pieces import piece_notes, pieces
 from .refusals import refusal_of
 from .remarks import Remarks
 from .result import IngestResult, Progress
@@ -54,8 +54,6 @@ LATE = 100
 """Trajectories that are compared with stored ones at a time."""
 NAMED = 5
 """At most so many pairs of files are named in notes of one kind."""
-CUT = ("mapped", "otlp", "openinference")
-"""Systems whose logs may be cut into files anywhere."""
 
 
 @dataclass
@@ -151,8 +149,7 @@ class Intake:
             self._forgive_growing()
             self.result.notes += self.result.losses()
             self._tell_alike()
-            self._tell_copies()
-            self._tell_pieces()
+            self._tell_others()
 
     def leave_out(self, ids: Iterable[str]) -> None:
         """Take trajectories out of the counts that were read and are forgotten."""
@@ -172,47 +169,14 @@ class Intake:
         }
         self.result.shorter = {k: one for k, one in self.result.shorter.items() if k[0] not in growing}
 
-    def _tell_copies(self) -> None:
-        """Note the logs that repeat a log of another name word for word, and count beside it."""
+    def _tell_others(self) -> None:
+        """Note the logs that repeat a log of another name word for word, and those that go on with sessions
+        that another log began: they count beside it."""
         sources = [self._expected[number].source for number in self._news_sources]
-        if not sources:
-            return
-        apart = {one.path for one in sources if one.options.condition is not None}
-        with self.store.reading(synced=True) as connection:
-            pairs = [
-                (path, other)
-                for path, other, alike in copies(connection, [one.path for one in sources])
-                if alike or path not in apart
-            ]
-        for path, other in pairs[:NAMED]:
-            self.result.notes.append(
-                f"{path}: says to the word what {other} says, and counts beside it; if it is a copy, "
-                "`coaudit forget` it"
-            )
-        if len(pairs) > NAMED:
-            self.result.notes.append(
-                f"{len(pairs) - NAMED} more files have exactly the same content as others"
-            )
-
-    def _tell_pieces(self) -> None:
-        """Note the logs that go on with sessions that another log began, where the log itself names its
-        sessions."""
-        sources = [self._expected[number].source for number in self._news_sources]
-        paths = [one.path for one in sources if one.system in CUT]
-        if not paths:
-            return
-        with self.store.reading(synced=True) as connection:
-            parts = pieces(connection, paths)
-        for one in parts[:NAMED]:
-            more = f" and {one.sessions - 1} more" if one.sessions > 1 else ""
-            self.result.notes.append(
-                f"{one.source}: sessions have the names of those of {one.before} ({one.name}{more}), begin "
-                "after these ended, and count beside them; if they go on with them, join the files into one"
-            )
-        if len(parts) > NAMED:
-            self.result.notes.append(
-                f"{len(parts) - NAMED} more pairs of files have sessions of the same names"
-            )
+        if sources:
+            with self.store.reading(synced=True) as connection:
+                self.result.notes += copy_notes(connection, sources)
+                self.result.notes += piece_notes(pieces(connection, sources))
 
     def _tell_alike(self) -> None:
         """Note the sources that have the same as others, without times: they may be other runs of the

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
 
 from ..store import AMONG, execute, texts
+from .sources import Source
 
+CUT = ("mapped", "otlp", "openinference")
+"""Systems whose logs may be cut into files anywhere."""
+NAMED = 5
+"""At most so many pairs of files are named."""
 _FOLLOWING = """
     SELECT native_id, source, lag(source) OVER session AS before, started >= lag(ended) OVER session AS later
     FROM trajectories
@@ -34,20 +39,34 @@ class Pieces(NamedTuple):
     """The name of the first of them."""
 
 
-def pieces(connection: duckdb.DuckDBPyConnection, sources: Iterable[str]) -> list[Pieces]:
+def pieces(connection: duckdb.DuckDBPyConnection, sources: Iterable[Source]) -> list[Pieces]:
     """The pairs of files, one of them among the `sources`, of which the later goes on with sessions of the
-    earlier."""
+    earlier; of logs that themselves name their sessions."""
+    paths = [source.path for source in sources if source.system in CUT]
+    if not paths:
+        return []
     query = f"""
         SELECT source, before, list(native_id ORDER BY native_id) FROM ({_FOLLOWING})
         WHERE later AND source <> before AND (source {AMONG} OR before {AMONG})
         GROUP BY ALL ORDER BY ALL
     """
-    paths = texts(sources)
     result = list[Pieces]()
-    for source, before, names in execute(connection, query, [paths, paths]).fetchall():
+    for source, before, names in execute(connection, query, [texts(paths)] * 2).fetchall():
         if common := [name for name in names if not _is_of_place(name, Path(source))]:
             result.append(Pieces(source, before, len(common), common[0]))
     return result
+
+
+def piece_notes(pairs: Sequence[Pieces]) -> Iterator[str]:
+    """A sentence for each pair of files; of more than NAMED, one for the rest."""
+    for one in pairs[:NAMED]:
+        more = f" and {one.sessions - 1} more" if one.sessions > 1 else ""
+        yield (
+            f"{one.source}: sessions have the names of those of {one.before} ({one.name}{more}), begin "
+            "after these ended, and count beside them; if they go on with them, join the files into one"
+        )
+    if len(pairs) > NAMED:
+        yield f"{len(pairs) - NAMED} more pairs of files have sessions of the same names"
 
 
 def _is_of_place(name: str, path: Path) -> bool:

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from ...schemas.text import count_of
+from ..errors import WriteError
 from ..store import Store, Workspace
 from ..store.ledgers.sync import Standing, ledger_offsets, note_offsets
 
@@ -22,7 +23,10 @@ ShowProgress = Callable[[str], "AbstractContextManager[Progress]"]
 
 
 def ready(workspace: Workspace, say: Say, progress: ShowProgress, *, for_ingest: bool = False) -> Store:
-    """The store of a workspace. A database that was deleted is made again from the ledgers first."""
+    """The store of a workspace. A database that was deleted is made again from the ledgers first.
+
+    Where the disk has no room for what the ledgers hold beyond it, the store only shows what it has.
+    """
     workspace.pull()
     store = Store(workspace)
     standing = store.standing()
@@ -30,6 +34,24 @@ def ready(workspace: Workspace, say: Say, progress: ShowProgress, *, for_ingest:
         if not for_ingest:  # which is refused where it begins to write
             _show_as_it_is(store, standing, say)
         return store
+    try:
+        _bring_up(store, standing, say, progress, for_ingest=for_ingest)
+    except WriteError as error:
+        if standing is None or for_ingest:
+            raise
+        say(
+            f"{error}; until there is room, nothing is written, and figures are without what the ledgers "
+            "hold beyond the tables"
+        )
+        return Store(workspace, read_only=True)
+    return store
+
+
+def _bring_up(
+    store: Store, standing: Standing | None, say: Say, progress: ShowProgress, *, for_ingest: bool
+) -> None:
+    """Have the tables hold what the ledgers do, and report what in these is damaged."""
+    workspace = store.workspace
     forgotten = standing and not store.only_looks and workspace.forgotten.exists()
     if standing is None and workspace.sources.exists():
         from .rebuild import rebuild
@@ -51,7 +73,6 @@ def ready(workspace: Workspace, say: Say, progress: ShowProgress, *, for_ingest:
         standing = store.standing()
     for line in standing.notes if standing else ():
         say(line)
-    return store
 
 
 def _show_as_it_is(store: Store, standing: Standing | None, say: Say) -> None:

@@ -17,7 +17,7 @@ from ...judges.trained.learning import Fit, learn, why_nothing
 from ...judges.trained.model import Model
 from ...schemas import GOLD, UNCLEAR, Codebook, Trajectory, Unit, content_hash
 from .. import codebooks
-from ..errors import CoauditError, UsageError
+from ..errors import CoauditError, UsageError, WriteError
 from ..store import AMONG, Store, execute, texts
 from ..store.queries.stream import stream
 from ..units import TELLING
@@ -89,7 +89,10 @@ def train(store: Store, book: Codebook, rater: str | None, out: Path | None) -> 
         reasons = "; ".join(f"{row.code}: {row.reason}" for row in rows[:5])
         raise CoauditError(f"rater {teacher!r} teaches nothing about codebook {book.name!r}: {reasons}")
     path = out or models(store) / f"{book.name}{SUFFIX}"
-    save(path, book, by_name, teacher)
+    try:
+        save(path, book, by_name, teacher)
+    except OSError as error:
+        raise WriteError(f"{path}: cannot be written: {error.strerror}") from error
     return Training(book.name, teacher, path, rows)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from . import disk
 from .locks import lock_key
 
 
@@ -36,7 +37,7 @@ class FolderClaims:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(folder / "claims", os.O_RDWR | os.O_CREAT, 0o600)
+        self._file = os.open(folder / "claims", os.O_RDWR | os.O_CREAT, disk.mode_in(folder))
 
     def take(self, names: Sequence[str]) -> set[str]:
         return {name for name in names if self._lock(name, fcntl.F_WRLCK)}

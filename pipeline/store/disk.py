@@ -10,6 +10,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,12 +18,19 @@ from typing import TextIO
 
 from ..errors import StoreError, WriteError
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _TAIL = 4096
 """Bytes at a file's end by which it is told from another."""
 
 
 def fault(point: str, path: Path) -> None:
     """Called before each `write`, `sync`, `rename` and `commit`; does nothing."""
+
+
+def mode_in(folder: Path) -> int:
+    """The mode of a new file in a folder, of which the process's umask still takes bits: logs are
+    confidential, so it is its owner's alone, unless the folder is there for a group to write to."""
+    return 0o660 if folder.stat().st_mode & stat.S_IWGRP else 0o600
 
 
 class AppendOnly:
@@ -35,7 +43,7 @@ class AppendOnly:
         self.path = path
         fresh = not path.exists()
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode_in(path.parent))
         except OSError as error:
             raise _write_error(path, error) from error
         if alone:
@@ -164,6 +172,17 @@ def put(path: Path, content: bytes) -> None:
 
 
 @contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Have an OSError of a full disk name what was to be written: that of a write names no file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            error.filename = error.filename or str(path)
+        raise
+
+
+@contextmanager
 def replace_file(path: Path) -> Iterator[TextIO]:
     """A text file for content too long to be held: it takes the place of what was there once it is complete.
 
@@ -173,10 +192,14 @@ def replace_file(path: Path) -> Iterator[TextIO]:
     """
     target = Path(os.path.realpath(path))  # a link stays one
     if not _is_replaceable(path) or not _has_room_beside(target):
-        with path.open("w", encoding="utf-8") as file:
+        with named(path), path.open("w", encoding="utf-8") as file:
             yield file
         return
-    with _aside(target, _rename_or_copy) as part, part.open("w", encoding="utf-8") as file:
+    with (
+        named(path),
+        _aside(target, _rename_or_copy) as part,
+        part.open("w", encoding="utf-8") as file,
+    ):
         if target.exists():
             if (group := target.stat().st_gid) != part.stat().st_gid:
                 os.chown(part, -1, group)
@@ -255,7 +278,7 @@ def copy(path: Path, target: Path) -> Path:
         fault("write", target)
         return Path(shutil.copy2(path, target))
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.errno in _FULL:
             raise _write_error(target, error) from error
         raise
 

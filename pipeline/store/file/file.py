@@ -68,7 +68,7 @@ class File:
             with closing(connect(str(self.path), read_only=read_only, **settings)) as connection:
                 release()
                 if not exists:
-                    self.path.chmod(0o600)
+                    self.path.chmod(self.path.stat().st_mode & disk.mode_in(self.path.parent))
                 with refuse_damage(self.path):
                     limit_threads(connection, read_only=read_only)
                     yield connection

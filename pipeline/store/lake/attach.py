@@ -22,6 +22,7 @@ from ...errors import StoreError
 from ..connection import PATIENCE, constant, cores, first_row, hide_progress_bar
 from ..locks import reason, without_password
 from .extensions import load
+from .postgres import with_liveness
 
 PREFIX = "ducklake:"
 _CATALOGS = {"sqlite": "sqlite_scanner", "postgres": "postgres_scanner"}
@@ -233,6 +234,9 @@ _IDENTITY = """
 
 
 def _attach(connection: duckdb.DuckDBPyConnection, url: str, options: list[str]) -> None:
+    kind, place = kind_of(url)
+    if kind == "postgres":
+        url = f"{PREFIX}{kind}:{with_liveness(place)}"
     connection.execute(f"ATTACH {constant(url)} AS lake ({', '.join(options)})")
 
 

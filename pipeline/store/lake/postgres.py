@@ -55,14 +55,47 @@ class CatalogLocks:
         return connect(self.conninfo)
 
 
-def connect(conninfo: str) -> psycopg.Connection[tuple[object, ...]]:
-    """A connection to Postgres that says who it is; StoreError without a password in it."""
+LIVENESS = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+"""How libpq finds out, in a minute, that the server's machine or the network is gone: by a system's own
+settings an answer is waited for for hours. A server that only takes its time is still waited for."""
+
+
+_SERVER_LIVENESS = """
+    SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3;
+    SET tcp_user_timeout = 60000
+"""
+"""The same for the server, which else keeps the locks of a machine that is gone for hours."""
+
+
+def with_liveness(conninfo: str) -> str:
+    """A connection string, or URL, with `LIVENESS` where it does not say otherwise."""
     try:
-        import psycopg
+        from psycopg import ProgrammingError
+        from psycopg.conninfo import conninfo_to_dict, make_conninfo
     except ImportError as error:
         raise StoreError(f"a catalog in Postgres needs the extra `lake`: {pip_command('lake')}") from error
     try:
-        return psycopg.connect(conninfo, autocommit=True, application_name=process_name(), connect_timeout=30)
+        return str(make_conninfo("", **{**LIVENESS, **conninfo_to_dict(conninfo)}))
+    except ProgrammingError:  # connecting says what is wrong with it
+        return conninfo
+
+
+def connect(conninfo: str) -> psycopg.Connection[tuple[object, ...]]:
+    """A connection to Postgres that says who it is; StoreError without a password in it."""
+    conninfo = with_liveness(conninfo)
+    import psycopg
+
+    try:
+        connection = psycopg.connect(
+            conninfo, autocommit=True, application_name=process_name(), connect_timeout=30
+        )
+        connection.execute(_SERVER_LIVENESS)
+        return connection
     except psycopg.Error as error:
         raise StoreError(f"the catalog in Postgres cannot be reached: {reason(error)}") from error
 

@@ -222,7 +222,7 @@ def _line(file: Path, line: int, value: object) -> RawMessage | Note | Quarantin
 def _lock_folder(folder: Path) -> int:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
         raise WriteError(f"{folder}: cannot record here: {error.strerror}") from error
     try:

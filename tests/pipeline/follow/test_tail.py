@@ -695,6 +695,26 @@ def test_logs_of_any_shape_are_followed_by_a_mapping(tmp_path: Path, coaudit: Co
     assert (again["trajectories"], again["unchanged"]) == (0, 1)
 
 
+def test_logs_that_go_on_with_or_repeat_another_one_are_told_as_ingest_does(
+    tmp_path: Path, coaudit: Coaudit
+) -> None:
+    said = {"session": "s", "who": "user", "text": "so"}
+    mapping = '[trajectory]\nnative_id = "session"\n[event]\nrole = "who"\ntext = "text"\ntime = "at"\n'
+    (tmp_path / "map.toml").write_text(mapping)
+    (tmp_path / "logs").mkdir()
+    for name, hours in (("app.jsonl.1", (8, 9)), ("app.jsonl", (10, 11))):
+        lines = [json.dumps({**said, "at": f"2026-01-02T{hour:02}:00:00Z"}) for hour in hours]
+        (tmp_path / "logs" / name).write_text("\n".join(lines) + "\n")
+    arguments = (tmp_path / "logs", "--map", tmp_path / "map.toml")
+    told = coaudit("follow", *arguments, "--stop-when-idle", 0.2).err
+    assert told.count("app.jsonl: sessions have the names of those of") == 1
+    shutil.copy(tmp_path / "logs" / "app.jsonl", tmp_path / "logs" / "backup.jsonl")
+    (tmp_path / "map.toml").write_text(mapping.removeprefix('[trajectory]\nnative_id = "session"\n'))
+    other = {"COAUDIT_WORKSPACE": str(tmp_path / "other")}
+    told = coaudit("follow", *arguments, "--stop-when-idle", 0.2, **other).err
+    assert f"backup.jsonl: says to the word what {tmp_path / 'logs' / 'app.jsonl'} says" in told
+
+
 def test_files_of_a_folder_that_are_no_logs_are_named_once(tmp_path: Path, coaudit: Coaudit) -> None:
     (tmp_path / "logs").mkdir()
     talk("x", "one", log=tmp_path / "logs" / "own.jsonl")

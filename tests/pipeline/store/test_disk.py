@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ from coaudit.pipeline.errors import StoreError
 from coaudit.pipeline.store import disk
 from coaudit.pipeline.store.ledgers import ledger
 from coaudit.schemas import Rating
+from tests.conftest import Coaudit
 
 Fault = Callable[[str, Path], None]
 
@@ -301,6 +303,30 @@ def test_what_a_workspace_holds_is_its_owners_alone(tmp_path: Path) -> None:
     assert modes["coaudit.duckdb"] == modes[noted.name] == 0o600
 
 
+@pytest.mark.parametrize(("umask", "mode"), [(0o002, 0o660), (0o022, 0o640), (0o077, 0o600)])
+def test_what_lies_in_a_folder_of_a_group_is_its_too_as_far_as_the_umask_says(
+    tmp_path: Path, umask: int, mode: int
+) -> None:
+    from coaudit.pipeline.store import Store, Workspace
+
+    folder = tmp_path / "w"
+    folder.mkdir()
+    folder.chmod(0o2770)
+    before = os.umask(umask)
+    try:
+        store = Store(Workspace(folder))
+        with store.writing(), closing(store.claims()):
+            store.workspace.secret()
+        store.workspace.sources.append(["{}"])
+    finally:
+        os.umask(before)
+    (noted,) = store.workspace.sources.files()
+    files = [folder / "coaudit.duckdb", folder / "secret", folder / "locks" / "claims", noted]
+    own = 0o660 if umask == 0o002 else 0o600  # a folder that the group cannot write to is the owner's
+    modes = [file.stat().st_mode & 0o777 for file in files]
+    assert modes == [mode, mode, own, own]
+
+
 def test_a_run_of_a_day_leaves_some_hundreds_of_objects_and_a_short_one_publishes_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,3 +386,14 @@ def test_a_lock_is_held_though_the_disk_has_no_room_for_the_name_of_its_holder(t
             with FolderLocks(Path(sys.argv[1])).attempt("turn") as holder:
                 sys.exit(0 if holder == "unknown" else 9)"""
     assert subprocess.run([sys.executable, "-P", "-c", code, str(tmp_path)], check=False).returncode == 0
+
+
+def test_a_full_disk_is_said_with_the_name_of_what_was_to_be_written(
+    coaudit: Coaudit, tmp_path: Path
+) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("the system has no device that is full")
+    (tmp_path / "log.jsonl").write_text('{"who": "user", "what": "Hello"}\n')
+    told = coaudit("map", tmp_path / "log.jsonl", "--out", full, status=1).err
+    assert "coaudit: /dev/full: No space left on device" in told
