@@ -49,7 +49,11 @@ def opening_query(trajectory: Trajectory) -> int | None:
 
 def query_words(trajectory: Trajectory) -> str | None:
     """The words of the opening query, by which runs of a task are known where logs name no instance; None
-    where there is none, or hardly more than a greeting."""
+    where there is none, or hardly more than a greeting.
+
+    Words that more than half of the sessions begin with are a form, or the one task there is, and tell none
+    apart: whoever goes by words leaves these out.
+    """
     opening = opening_query(trajectory)
     text = next((event.text or "" for event in trajectory.events if event.seq == opening), "")
     words = " ".join(text.lower().split())

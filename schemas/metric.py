@@ -133,6 +133,8 @@ class Rate(Model):
     rate_if_unclear_present: float | None = None
     n_skipped: int = 0
     """Units that people were asked about and gave no answer to."""
+    n_divided: int = 0
+    """Labelled units on which people differ: these count as the mean of their labels."""
     reason: str | None = None
 
     @property

@@ -74,11 +74,16 @@ class Audit:
         return self.human[self.labelled].astype(np.float64)
 
     @property
-    def divided(self) -> bool:
-        """Whether people differ on a unit, so that one's label is not all there is to know of it."""
+    def n_divided(self) -> int:
+        """Labelled units on which people differ, so that one's label is not all there is to know of them."""
         if self.split is not None:
-            return bool(self.split[self.labelled].any())
-        return bool(((self.labels > 0) & (self.labels < 1)).any())
+            return int(self.split[self.labelled].sum())
+        return int(((self.labels > 0) & (self.labels < 1)).sum())
+
+    @property
+    def divided(self) -> bool:
+        """Whether people differ on any unit."""
+        return self.n_divided > 0
 
     @property
     def predicted(self) -> Floats:

@@ -37,6 +37,8 @@ QUICK = 300_000
 QUEUE = 100
 DRAWN = 40
 """Lines of a chart that a reader can follow."""
+LONG = 20
+"""Rows of a table beyond which it is folded away."""
 
 
 def show(only: Selection) -> None:
@@ -149,11 +151,13 @@ def _table(rows: list[Agreement]) -> None:
     """Table 5; folded away where the codebook has many codes."""
     table = trust.agreement_table(rows)
     metrics = ("cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "gwet_ac1")
-    if len(table.rows) <= 20:
+    with _fold("All coefficients of every code", len(table.rows)):
         figures.table(table, metrics=metrics, links=False)
-        return
-    with st.expander(f"All coefficients of every code ({count_of(len(table.rows), 'row', 'rows')})"):
-        figures.table(table, metrics=metrics, links=False)
+
+
+def _fold(title: str, rows: int) -> DeltaGenerator:
+    """What holds a table, closed where that is long."""
+    return st.container() if rows <= LONG else st.expander(f"{title} ({count_of(rows, 'row', 'rows')})")
 
 
 def _judge(book: str, judges: list[str], only: Selection) -> None:
@@ -283,7 +287,8 @@ def _after_labels(needs: Sequence[Need], pace: list[float]) -> None:
     """How many units it takes by the labels there are; `pace` has each person's median seconds for one."""
     open_needs = [row for row in needs if row.more != 0]
     if open_needs:
-        st.html(markup.drawn(trust.needs_table(open_needs), lambda cell: None))
+        with _fold("Figures that need more", len(open_needs)):
+            st.html(markup.drawn(trust.needs_table(open_needs), lambda cell: None))
     table = trust.needs_table(needs)
     enough = f"{len(needs) - len(open_needs)} of {len(needs)} figures need no more."
     note = f"{enough} {table.caption} {_pace(pace)}"

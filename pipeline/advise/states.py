@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...schemas import Event, Trajectory
 from ...schemas.text import count_of
@@ -70,8 +70,8 @@ class Episode:
     experiment: str
     """The condition; paths of one experiment and question form a tree."""
     question: str
-    """Key of the question: its index or instance, else what the opening query asks, else the trajectory's
-    id."""
+    """Key of the question: its index or instance, else what the opening query asks, else (also where more
+    than half ask the same) the trajectory's id."""
     text: str
     steps: tuple[Step, ...]
     reward: float
@@ -175,8 +175,13 @@ def rewarded_episodes(trajectories: Iterable[Trajectory], outcome: str) -> list[
 
     CoauditError where a value does not lie between 0 and 1.
     """
-    candidates = (_episode(trajectory, outcome) for trajectory in trajectories)
-    return [episode for episode in candidates if episode is not None]
+    candidates = ((_episode(trajectory, outcome), _key_by_words(trajectory)) for trajectory in trajectories)
+    pairs = [(episode, key) for episode, key in candidates if episode is not None]
+    often = Counter(key for _, key in pairs if key)
+    return [
+        replace(episode, question=key) if key and 2 * often[key] <= often.total() else episode
+        for episode, key in pairs
+    ]
 
 
 def _reasons(trajectories: Iterable[Trajectory]) -> list[str]:
@@ -201,6 +206,20 @@ def _episode(trajectory: Trajectory, name: str) -> Episode | None:
         return None
     if not 0 <= reward <= 1:
         raise CoauditError(f"{trajectory.native_id}: {name} must lie between 0 and 1, got {reward:g}")
-    which = trajectory.tags.get("idx") or trajectory.instance or query_words(trajectory) or trajectory.id
-    key = f"{trajectory.task or ''}/{which}"
+    key = _key(trajectory, _name(trajectory) or trajectory.id)
     return Episode(trajectory.native_id, trajectory.condition or "", key, question(trajectory), path, reward)
+
+
+def _name(trajectory: Trajectory) -> str | None:
+    """What the log calls its question."""
+    return trajectory.tags.get("idx") or trajectory.instance
+
+
+def _key_by_words(trajectory: Trajectory) -> str | None:
+    """Key of a question that the log asks and does not name."""
+    words = None if _name(trajectory) else query_words(trajectory)
+    return words and _key(trajectory, words)
+
+
+def _key(trajectory: Trajectory, which: str) -> str:
+    return f"{trajectory.task or ''}/{which}"

@@ -46,7 +46,8 @@ def needs(
 
 
 def _of_rate(row: Rate, target: float) -> Need:
-    units = _units(row.n_human, row, target, row.n_units)
+    # Where people differ on units, no number of labels settles the corpus: the interval says so.
+    units = _units(row.n_human, row, target, None if row.n_divided else row.n_units)
     return Need(
         codebook=row.codebook,
         code=row.code,
@@ -60,7 +61,7 @@ def _of_rate(row: Rate, target: float) -> Need:
         n=row.n_human,
         units=units,
         n_units=row.n_units,
-        reason=None if units is not None else row.reason or NO_INTERVAL,
+        reason=_reason(row, units, row.n_units - row.n_unclear - row.n_skipped),
     )
 
 
@@ -79,9 +80,6 @@ def _of_kappa(
     book: Codebook, row: Agreement, figure: Figure, target: float, n_units: int, judge: str | None = None
 ) -> Need:
     units = _units(row.n_units, row, target)
-    reason = None if units is not None else row.reason or NO_INTERVAL
-    if units is not None and units > n_units:
-        reason = f"more than the {n_units:,} units that there are"
     return Need(
         codebook=book.name,
         code=row.code,
@@ -94,8 +92,15 @@ def _of_kappa(
         n=row.n_units,
         units=units,
         n_units=n_units,
-        reason=reason,
+        reason=_reason(row, units, n_units),
     )
+
+
+def _reason(row: Rate | Agreement, units: int | None, most: int) -> str | None:
+    """Why a figure has no number of `units`, or one that is out of reach: `most` can have a label."""
+    if units is None:
+        return row.reason or NO_INTERVAL
+    return f"more than the {most:,} units that can have a label" if units > most else None
 
 
 def _units(n: int, row: Rate | Agreement, target: float, corpus: int | None = None) -> int | None:

@@ -175,6 +175,7 @@ def _rate(
         n_judged=outcome.n_judged if own.judge is not None else _answer_count(code, judge),
         n_unclear=outcome.n_unclear,
         n_skipped=outcome.n_skipped,
+        n_divided=own.n_divided,
         rate_if_unclear_absent=quantity.value(outcome.rate_if_unclear_absent),
         rate_if_unclear_present=quantity.value(outcome.rate_if_unclear_present),
         reason=outcome.reason,

@@ -130,7 +130,7 @@ def _ratings(book: Codebook, examples: list[Example], fit: Fit) -> Ratings:
     pairs = [
         (place[answer], place[one.label]) for (answer, _), one in zip(fit.answers, examples, strict=True)
     ]
-    names = [one.instance for one in examples]
+    names = [one.instance if fit.held_out == "instance" else one.trajectory for one in examples]
     is_alone = book.unit == "trajectory" and len(set(names)) == len(names)
     return Ratings(
         matrix=np.array(pairs, dtype=np.int64),
@@ -160,7 +160,8 @@ def load_trained(store: Store, name: str) -> TrainedJudge:
 
 def _instances(store: Store) -> dict[str, str]:
     """Trajectory -> the name of the instance of which it is a run: the one that its log names, else what was
-    asked in the opening query. None of those that have neither."""
+    asked in the opening query, unless more than half of those of its system ask the same. None of those that
+    have neither."""
     with store.reading(synced=True) as connection:
         rows = execute(connection, _QUERIES, [TELLING]).fetchall()
     return {
@@ -174,10 +175,15 @@ _QUERIES = r"""
         SELECT u.trajectory_id AS id, lower(trim(regexp_replace(e.text, '\s+', ' ', 'g'))) AS text
         FROM units u JOIN events e ON e.trajectory_id = u.trajectory_id AND e.seq = u.event AND e.sub = 0
         WHERE u.opening AND u.kind = 'utterance'
+    ),
+    runs AS (
+        SELECT t.id, t.system, t.task, t.instance, q.text,
+            count(*) OVER (PARTITION BY t.system, t.instance IS NULL, q.text) AS alike,
+            count(q.text) OVER (PARTITION BY t.system, t.instance IS NULL) AS every
+        FROM trajectories t LEFT JOIN queries q ON q.id = t.id AND length(q.text) >= ?
     )
-    SELECT t.id, t.system, t.task, t.instance, md5(q.text)
-    FROM trajectories t LEFT JOIN queries q ON q.id = t.id AND length(q.text) >= ?
-    WHERE t.instance IS NOT NULL OR q.text IS NOT NULL
+    SELECT id, system, task, instance, md5(text) FROM runs
+    WHERE instance IS NOT NULL OR text IS NOT NULL AND 2 * alike <= every
 """
 
 

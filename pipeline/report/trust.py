@@ -243,7 +243,7 @@ def needs_table(rows: Sequence[Need]) -> Table:
         title="How many more labels",
         caption="By each figure's own interval, so judge, strata and clusters are in it: if more units are "
         "drawn and rated as those before. For kappa of people, two label each unit.",
-        columns=("Code", "Figure", "Judge", "Value", "Target", "Labelled", "Needed", "More"),
+        columns=("Code", "Figure", "Judge", "Value", "Target", "Labelled", "Needed", "More", "Note"),
         rows=tuple(_need(row, titles[row.codebook, row.code]) for row in rows),
         heads=3,
         empty="Nobody has labelled a unit of a sample yet: `coaudit sample`.",
@@ -256,11 +256,12 @@ def _need(row: Need, code: str) -> tuple[Cell, ...]:
         code + suffix(row.label, is_mean=False),
         row.figure,
         row.judge or "–",
-        Number(row.value, row.low, row.high, reason=row.reason, percent=is_share, mean=is_mean),
+        Number(row.value, row.low, row.high, percent=is_share, mean=is_mean),
         f"± {figure(row.target, percent=is_share)}",
         count(row.n),
-        Number(row.units, plain=True, reason=row.reason),
+        Number(row.units, plain=True),
         count(row.more),
+        row.reason or "",
     )
 
 

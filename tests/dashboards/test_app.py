@@ -860,6 +860,8 @@ def test_labels_that_are_left_are_planned_by_those_there_are(here: Path) -> None
     assert "figures need no more." in _html(page) and not [n for n in page.number_input if n.key == "common"]
     counts = [_needed(page.number_input(key="width").set_value(width).run()) for width in (0.5, 0.02)]
     assert counts[0] < counts[1] > 0
+    folded = [one.label for one in page.expander if one.label.startswith("Figures that need more")]
+    assert bool(folded) == (counts[1] > 20), "of 26 codes they pushed what is to be discussed out of sight"
 
 
 def _needed(page: AppTest) -> int:

@@ -78,21 +78,24 @@ def test_fingerprints_are_the_same_in_whatever_order_episodes_come() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "instance", "is_one"),
+    ("query", "instance", "others", "is_one"),
     [
-        ("Please plan a trip to Rome for me.", None, True),
-        ("Please plan a trip to Rome for me.", "by its number", False),
-        ("Hello!", None, False),
+        ("Please plan a trip to Rome for me.", None, 4, True),
+        ("Please plan a trip to Rome for me.", "by its number", 4, False),
+        ("Please solve the task in the file.", None, 3, False),
+        ("Hello!", None, 4, False),
     ],
 )
 def test_runs_that_begin_with_the_same_words_are_of_one_question_where_logs_name_none(
-    query: str, instance: str | None, is_one: bool
+    query: str, instance: str | None, others: int, is_one: bool
 ) -> None:
     """Each was a question of its own: runs of a task were held out from each other, and of tasks that an
-    advisor had learnt from `evaluate` knew none, since their text was that of several questions."""
+    advisor had learnt from `evaluate` knew none, since their text was that of several questions. Words with
+    which more than half begin are a form: a study of 60 sessions was one question, and taught nothing."""
 
     def run(number: int) -> Trajectory:
-        made = team(("human", query + " " * number), ("agent", f"LOOK(at {number})"), key=f"t{number}")
+        asks = query + " " * number if number < 4 else f"Please write poem number {number}."
+        made = team(("human", asks), ("agent", f"LOOK(at {number})"), key=f"t{number}")
         start, asked, *later = made.events
         return made.model_copy(
             update={
@@ -102,7 +105,8 @@ def test_runs_that_begin_with_the_same_words_are_of_one_question_where_logs_name
             }
         )
 
-    paths, left_out = episodes([run(number) for number in range(4)])
+    paths, left_out = episodes([run(number) for number in range(4 + others)])
+    paths = paths[:4]
     assert left_out == 0 and len({path.question for path in paths}) == (1 if is_one else 4)
     if is_one:
         assert len(training_questions(paths[2:], fingerprints(paths[:2]))) == 1

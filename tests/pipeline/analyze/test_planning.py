@@ -44,14 +44,26 @@ def test_each_figure_needs_what_its_own_interval_says(store: Store) -> None:
     (mean,) = rates.rates(store, ["scale"])
     assert rows[0].target == pytest.approx(0.1), "of labels from 1 to 3"
     assert (rows[0].value, rows[0].low, rows[0].high, rows[0].n) == (mean.rate, mean.low, mean.high, 36)
-    expected = 1 / (1 / 48 + (1 / 36 - 1 / 48) * (0.1 / half(mean)) ** 2)
-    assert rows[0].units == ceil(expected) and 36 < expected < 48
-    assert rows[0].more == ceil(expected) - 36
+    expected = ceil(36 * (half(mean) / 0.1) ** 2)
+    assert mean.n_divided == 4 and rows[0].units == expected, "no number of labels settles the corpus"
+    assert rows[0].more == max(0, expected - 36)
     kappa = agreement.of_workspace(store, ["kind"])
     (people,) = (r for r in kappa if r.coefficient == "cohen_kappa" and r.raters == ("ann", "bob"))
     assert people.low is not None and people.high is not None
     assert rows[-1].units == ceil(36 * ((people.high - people.low) / 2 / 0.05) ** 2)
-    assert rows[-1].reason == "more than the 48 units that there are"
+    assert rows[-1].reason == "more than the 48 units that can have a label"
+
+
+@pytest.mark.parametrize("eva", ["", "u" * 13])
+def test_a_corpus_whose_units_people_agree_on_is_settled_by_labels(tmp_path: Path, eva: str) -> None:
+    store = runs(tmp_path, 48)
+    said(store, "first", {("eva", "late"): "yn" * 12 + eva})
+    (need,) = (row for row in planning.needs(store, ["first"], 0.05) if row.figure == "rate")
+    (rate,) = rates.rates(store, ["first"])
+    expected = ceil(1 / (1 / 48 + (1 / 24 - 1 / 48) * (0.05 / half(rate)) ** 2))
+    assert rate.n_divided == 0 and need.units == expected and 35 < expected < 48
+    reason = "more than the 35 units that can have a label" if eva else None
+    assert need.reason == reason, "13 were found unclear"
 
 
 def test_the_command_tells_each_label_and_kappa(store: Store, coaudit: Coaudit) -> None:

@@ -72,3 +72,41 @@ def test_runs_of_an_instance_that_it_learnt_from_are_all_new_to_it(
     assert all(said[f"t{i}-0", e] == said[f"t{i}-1", e] for i in numbers for e in places)
     right = [said[f"t{i}-0", e] == labels[i] for i in numbers for e in places]
     assert np.mean(right) == pytest.approx((row["kappa"] + 1) / 2, abs=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_form_of_words_that_most_sessions_begin_with_names_no_instance(
+    coaudit: Coaudit, workspace: Path, others: int
+) -> None:
+    """One of 60 sessions was all that was learnt from when 59 were held out: kappa was 0. Where all began
+    alike it had no interval."""
+    store, said = made(workspace), {True: "sorry late delay", False: "fine great ready"}
+    runs = [
+        team(
+            (
+                "human",
+                "Please solve the task in the file." if n >= others else f"Write poem {n}, please: sea.",
+            ),
+            ("agent", f"{said[n % 3 == 0]} {'abcdefg'[n % 7] * 4}"),
+            key=f"t{n}",
+        )
+        for n in range(24)
+    ]
+    asked = [one.events[1].model_copy(update={"status": None}) for one in runs]
+    with store.writing() as connection:
+        save(
+            store,
+            [
+                one.model_copy(update={"events": (one.events[0], query, *one.events[2:])})
+                for one, query in zip(runs, asked, strict=True)
+            ],
+            connection,
+        )
+    lines = [
+        verdict(f"t{n}", 2, "initiative", "yes" if n % 3 == 0 else "no", rater="ann", rater_kind="human")
+        for n in range(24)
+    ]
+    coaudit("ratings", "import", write_lines(workspace / "votes.jsonl", lines))
+    (row,) = coaudit("train", "--codebook", "initiative", "--json").json["rows"]
+    assert row["held_out"] == "trajectory" and row["kappa"] > 0.9 and row["low"] > 0.5
