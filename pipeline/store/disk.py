@@ -294,6 +294,15 @@ def copy(path: Path, target: Path) -> Path:
         raise
 
 
+def share(folder: Path) -> None:
+    """Have a group that may write to a folder read and replace what was copied into it: copies have the
+    modes of what they were made from."""
+    if mode_in(folder) == 0o600:
+        return
+    for path in folder.rglob("*"):
+        path.chmod(stat.S_IMODE(path.stat().st_mode) | (0o2070 if path.is_dir() else 0o060))
+
+
 def unique_part() -> str:
     """A part of a name that no other process uses, on any machine: process ids alone repeat."""
     return f"{os.getpid()}.{secrets.token_hex(4)}"
