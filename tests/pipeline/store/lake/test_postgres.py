@@ -31,14 +31,18 @@ def test_what_a_connection_string_says_itself_stays_and_a_wrong_one_too() -> Non
 
 
 def test_a_server_that_knows_no_such_setting_is_used_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Refusing:
-        def execute(self, query: str) -> None:
-            raise error("no such setting")
+    class Server:
+        def __init__(self, refusal: type[Exception]) -> None:
+            self.refusal = refusal
 
-    monkeypatch.setattr(psycopg, "connect", lambda *_, **__: Refusing())
-    for error in (psycopg.errors.UndefinedObject, psycopg.errors.InsufficientPrivilege):
-        assert isinstance(connect("host=db"), Refusing)
-    error = psycopg.errors.AdminShutdown
+        def execute(self, query: str) -> None:
+            raise self.refusal("no such setting")
+
+    for refusal in (psycopg.errors.UndefinedObject, psycopg.errors.InsufficientPrivilege):
+        server = Server(refusal)
+        monkeypatch.setattr(psycopg, "connect", lambda *_, one=server, **__: one)
+        assert connect("host=db") is server
+    monkeypatch.setattr(psycopg, "connect", lambda *_, **__: Server(psycopg.errors.AdminShutdown))
     with pytest.raises(StoreError, match="cannot be reached"):
         connect("host=db")
 
