@@ -53,8 +53,9 @@ class AppendOnly:
     def __init__(self, path: Path, *, alone: bool = False) -> None:
         self.path = path
         fresh = not path.exists()
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode_in(path.parent))
+            self._file = os.open(path, flags, mode_in(path.parent))
         except OSError as error:
             raise write_error(path, error) from error
         if alone:

@@ -339,6 +339,13 @@ def test_a_folder_that_all_may_write_to_or_whose_group_files_do_not_get_shares_n
     assert disk.mode_in(tmp_path) == 0o600
 
 
+def test_nothing_is_appended_to_what_a_link_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "next.jsonl").symlink_to(tmp_path / "own")
+    with pytest.raises(StoreError, match="it is a link"):
+        disk.AppendOnly(tmp_path / "next.jsonl")
+    assert not (tmp_path / "own").exists()
+
+
 def test_what_another_person_forbids_is_said_with_who_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
