@@ -56,9 +56,11 @@ _GROWN = f"""{_SIDES},
             row_number() OVER (PARTITION BY trajectory_id, what) AS nth
         FROM events
         WHERE trajectory_id IN (SELECT id FROM pairs UNION SELECT later FROM pairs) AND NOT live_only
+            AND (kind != 'start' OR coalesce(time, text, action, arguments) IS NOT NULL)
     )
     {_HELD}
 """
+"""A start that says nothing is no act: a session whose list was empty has such a one alone."""
 _TOLD_ANEW = f"""{_SIDES},
     acts AS (
         SELECT trajectory_id AS id, seq, time, hash(row(text, action)) AS what,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from coaudit.pipeline.advise import Advisor
 from coaudit.pipeline.advise.advisor import PolicySet
 from coaudit.pipeline.advise.features import View
 from coaudit.pipeline.advise.policies import Condition, Linear, Rule
+from coaudit.pipeline.advise.states import Episode
+from tests.pipeline.advise.test_trees import episode
 
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "glade", "harbor", "iris", "jade", "kelp")
 Game = Callable[[random.Random, float, bool, bool], tuple[float, bool]]
@@ -83,3 +86,26 @@ def write(path: Path, nodes: dict[str, str]) -> Path:
     """The tree as a file."""
     path.write_text(json.dumps(nodes), encoding="utf-8")
     return path
+
+
+KINDS: Mapping[str, Sequence[str]] = {"hard": ("hard",), "easy": ("easy",)}
+"""Kind of question -> the words of which one says that it is of this kind."""
+
+
+def confounded(
+    count: int, odds: Mapping[str, float], seed: int = 5, words: Mapping[str, Sequence[str]] = KINDS
+) -> list[Episode]:
+    """One path of two steps a question: a person is called by `odds`, and helps where the question is hard.
+
+    Agents alone earn .2 where it is hard and .8 where it is easy.
+    """
+    draw = np.random.default_rng(seed)
+    paths = []
+    for number in range(count):
+        kind = ("hard", "easy")[number % 2]
+        bits = "".join(str(int(draw.random() < odds[kind])) for _ in range(2))
+        chance = 0.2 + 0.35 * bits.count("1") if kind == "hard" else 0.8
+        path = episode(bits, float(draw.random() < chance), f"q{number}", ["a", "b"])
+        word = words[kind][number // 2 % len(words[kind])]
+        paths.append(replace(path, text=f"question {number}, a {word} one"))
+    return paths

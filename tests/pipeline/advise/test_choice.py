@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +15,7 @@ from coaudit.pipeline.advise.policies import NEVER
 from coaudit.pipeline.advise.scores import Bench, Score, bench, is_sampled, score_of
 from coaudit.pipeline.advise.states import Episode
 from coaudit.pipeline.advise.trees import Forest, counts, forest
+from tests.pipeline.advise.games import confounded
 from tests.pipeline.advise.test_trees import episode
 
 
@@ -140,22 +140,6 @@ def test_a_question_that_several_conditions_asked_is_one() -> None:
     always = on.score(np.ones(len(woods.states)))
     assert always.effective == pytest.approx(120**2 / (3 * 12**2 + (120 - 36) ** 2)) and on.is_thin(always)
     assert counts(woods)["questions"] == counts(woods)["incomplete_questions"] == 40
-
-
-def confounded(count: int, odds: Mapping[str, float], seed: int = 5) -> list[Episode]:
-    """One path of two steps a question: a person is called by `odds`, and helps where the question is hard.
-
-    Agents alone earn .2 where it is hard and .8 where it is easy.
-    """
-    draw = np.random.default_rng(seed)
-    paths = []
-    for number in range(count):
-        kind = ("hard", "easy")[number % 2]
-        bits = "".join(str(int(draw.random() < odds[kind])) for _ in range(2))
-        chance = 0.2 + 0.35 * bits.count("1") if kind == "hard" else 0.8
-        path = episode(bits, float(draw.random() < chance), f"q{number}", ["a", "b"])
-        paths.append(replace(path, text=f"question {number}, a {kind} one"))
-    return paths
 
 
 @pytest.mark.parametrize(("hard", "easy"), [(0.45, 0.45), (0.75, 0.25)])

@@ -179,6 +179,39 @@ def test_a_chat_without_an_id_that_grows_is_one(take: Take, store: Store, tmp_pa
     assert as_fresh(store, log.parent, tmp_path / "other")
 
 
+MAPPED = """
+[trajectory]
+native_id = "id"
+[outcomes]
+success = "ok"
+[event]
+role = "log[].role"
+text = "log[].say"
+"""
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_a_session_that_was_empty_and_has_events_now_is_one(
+    store: Store, tmp_path: Path, follows: bool
+) -> None:
+    """It was stored twice, once as a failure, and so in rates of success."""
+    log = tmp_path / "logs" / "runs.jsonl"
+    options, said = ReadOptions(map=MAPPED), [{"role": "user", "say": "To Ulm."}]
+    tail = Tail(Sink(store), options, "mapped")
+    tail.roots.append(log.parent)
+    for lines in ([("a", 0, []), ("b", 1, said)], [("a", 1, said), ("b", 1, said)]):
+        runs = [json.dumps({"id": name, "ok": ok, "log": events}) for name, ok, events in lines]
+        log.write_text("".join(f"{run}\n" for run in runs))
+        if follows:
+            tail.look()
+            tail.sink.flush()
+        else:
+            ingest(store, [log.parent], options, system="mapped")
+    _, events, outcomes, _ = tables(store)
+    assert [one["text"] for one in events] == ["To Ulm."] * 2
+    assert [one["value"] for one in outcomes] == [1, 1]
+
+
 def test_another_chat_that_was_written_over_one_stands_beside_it(
     take: Take, store: Store, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ from ..fields.values import describe
 from ..files import inputs, signatures
 from ..files.event_files import event_files
 from ..files.numbered import gather_turns, stem_in
-from ..files.sides import sides_in, split_sides
+from ..files.sides import name_winners, sides_in, split_sides
 from ..messages import dialects, turns
 from .rounds import rounds_in
 
@@ -166,7 +166,9 @@ def survey_logs(root: Path) -> Survey:
         logs.origins += [number] * len(some)
     whole = main_group.form in ("json", "text")
     logs.per_file = whole and len(set(logs.origins)) == len(logs.origins) and logs.sessions is None
-    has_rounds = bool(rounds_in(logs.records))
+    sides = sides_in(logs.records)
+    is_comparison = sides is not None and name_winners(logs.records, sides)
+    has_rounds = bool(rounds_in(logs.records)) and not is_comparison
     logs.numbered = stem = None if has_rounds else stem_in(logs.records)
     if stem:
         logs.records = [gather_turns(record, stem) for record in logs.records]

@@ -57,7 +57,7 @@ def _stems(record: dict[str, Any]) -> list[str]:
 def _is_run(record: dict[str, Any], stem: str) -> bool:
     places = _places(record, stem)
     numbers = [number for number, _ in places]
-    talk = all(isinstance(record[key], dict) or _is_said(record[key]) for _, key in places)
+    talk = all(isinstance(record[key], dict) or is_said(record[key]) for _, key in places)
     return (
         len(places) >= LEAST
         and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
@@ -65,6 +65,6 @@ def _is_run(record: dict[str, Any], stem: str) -> bool:
     )
 
 
-def _is_said(value: object) -> bool:
+def is_said(value: object) -> bool:
     """Whether a value may be a turn: a text of several words."""
     return isinstance(value, str) and len(value.split()) > 2

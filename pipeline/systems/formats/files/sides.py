@@ -40,6 +40,11 @@ def sides_in(records: Sequence[Record]) -> list[str] | None:
     return None
 
 
+def name_winners(records: Sequence[Record], sides: Sequence[str]) -> bool:
+    """Whether most records say which of their sides was liked more."""
+    return sum(_has_won(record, sides[0], sides) is not None for record in records) > len(records) / 2
+
+
 def split_sides(record: Record, sides: Sequence[str], number: int | None) -> Iterator[Record]:
     """A record for each side; none of a record that has no sides."""
     stems = _stems(record, sides)

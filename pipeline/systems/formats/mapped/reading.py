@@ -172,7 +172,7 @@ class MappedSessions:
 
     def says_outcome(self, record: dict[str, Any]) -> bool:
         """Whether a record says how its session ended."""
-        return any(value is not None for value in self.outcome_values(record).values())
+        return any(value not in (None, "", [], {}) for value in self.outcome_values(record).values())
 
     def native_id(self, record: dict[str, Any]) -> str | None:
         """The session of a record: the value of the mapping's field, None where the record has none; without

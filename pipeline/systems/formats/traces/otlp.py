@@ -19,7 +19,7 @@ import itertools
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -272,17 +272,16 @@ class Conversation:
         model = span.attributes.get("gen_ai.response.model") or span.attributes.get("gen_ai.request.model")
         instructions = span.instructions()
         history = ([instructions] if instructions else []) + span.messages("input")
+        answers = span.messages("output")
+        name = span.agents[0] if span.agents else next((one.name for one in answers if one.name), None)
         for message in history:
-            # In a model's history other agents are users, too.
-            if ROLES.get(message.role) == "human" and self.talk.kinds.get(message.name or "") == "agent":
+            if self._is_from_agent(message, name):
                 message.role = "assistant"
         self.calls.note_history(history)
         for message in self._new_messages(history):
             fresh = self.calls.without_known(message)
             if fresh is not None and not self._is_repeated_answer(fresh):
                 self._add_message(fresh, span, moment_of(span.start))
-        answers = span.messages("output")
-        name = span.agents[0] if span.agents else next((one.name for one in answers if one.name), None)
         actor = self.talk.add_participant(name or "assistant", "agent", str(model) if model else None)
         if history or answers:
             self.speaking[id(span)] = span
@@ -293,6 +292,13 @@ class Conversation:
         if span.failure:
             failure = Answer(f"{span.operation} failed", call="", has_failed=True, error=span.failure)
             self.talk.add_answer(failure, moment_of(span.end))
+
+    def _is_from_agent(self, message: ChatMessage, own: str | None) -> bool:
+        """Whether a user in the history of the model called `own` is an agent: another one, or that with what
+        it answered. With other words it is a person of its name."""
+        if ROLES.get(message.role) != "human" or self.talk.kinds.get(message.name or "") != "agent":
+            return False
+        return message.name != own or replace(message, role="assistant").key() in self.message_counts
 
     def _add_answers(self, answers: list[ChatMessage], span: Span, name: str | None) -> None:
         """Add what a model answered, but for what another library's span told of the same call."""
@@ -336,7 +342,7 @@ class Conversation:
             message.role, message.name, message.id_name = "assistant", span.agents[1], None
         elif ROLES.get(message.role) == "agent" and span.agents:
             message.name = message.name or span.agents[0]
-            message.id_name = message.id_name and span.agents[0]
+            message.id_name = span.agents[0] if message.id_name == message.role else message.id_name
         self.talk.add_message(message)
 
     def _new_messages(self, history: list[ChatMessage]) -> Iterator[ChatMessage]:

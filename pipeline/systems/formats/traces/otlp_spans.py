@@ -24,10 +24,10 @@ _INDEXED = re.compile(r"gen_ai\.(prompt|completion)\.(\d+)\.(.+)")
 _MESSAGE = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
 _WRONG = (TypeError, ValueError, OverflowError)
 SERVED, SERVED_BACK = "server_tool_call", "server_tool_call_response"
-TOOLS = ("tool", "function")
-"""Roles whose name is a tool's, and nobody's who speaks."""
 """Types of the parts of a message in which the model's provider calls its own tool, and in which that
 answers."""
+TOOLS = ("tool", "function")
+"""Roles whose name is a tool's, and nobody's who speaks."""
 MODEL_CALLS = ("chat", "generate_content", "text_completion")
 """Operations that are a model's call."""
 AGENTS = 64
@@ -363,7 +363,7 @@ def _read_message(value: JsonValue) -> Iterator[ChatMessage]:
         return
     role = str(item.get("role", "user"))
     head: dict[str, Any] = {"role": role}
-    if role not in TOOLS and isinstance(name := item.get("name"), str) and name:
+    if role not in TOOLS and isinstance(name := item.get("name"), str) and name.strip():
         head |= {"name": name, "id_name": role}
     message, texts, is_server_answer = ChatMessage(**head), list[JsonValue](), False
     for part in expect(item["parts"], list, "parts"):

@@ -1885,6 +1885,7 @@ def test_rounds_have_their_number_anywhere_in_the_name(
     "questions",
     [
         pytest.param([(0, 1)] * 4, id="questionnaire"),
+        pytest.param([(0, 1), (2, 0), (1, 2), (2, 1)], id="questionnaire in any order"),
         pytest.param([(n, n) for n in range(4)], id="comparison"),
     ],
 )
@@ -1892,6 +1893,43 @@ def test_a_questionnaire_and_a_comparison_are_no_rounds(questions: list[tuple[in
     answers = {"answer_1": sentence(8), "answer_2": sentence(9)}
     rows = [{"question_1": sentence(a), "question_2": sentence(b), **answers} for a, b in questions]
     assert not rounds_in(rows)
+
+
+@pytest.mark.parametrize(
+    ("numbered", "talk"),
+    [
+        ({"user_{}_name": "Ada", "bot_{}_name": "m-1"}, [f"message_{n}" for n in range(1, 5)]),
+        ({"human_{}": "Ada", "ai_{}": "m-1"}, [f"turn_{n}" for n in range(1, 5)]),
+        ({"annotator_{}_question": "Is it good?", "annotator_{}_answer": "yes"}, ["prompt", "response"]),
+    ],
+)
+def test_names_and_marks_under_numbers_are_no_rounds(
+    tmp_path: Path, numbered: dict[str, str], talk: list[str]
+) -> None:
+    """The talk beside them was lost."""
+    rows = [
+        {
+            **{name.format(n): f"{text} {s}{n}" for n in (1, 2) for name, text in numbered.items()},
+            **{name: sentence(6 * s + n) for n, name in enumerate(talk)},
+        }
+        for s in range(3)
+    ]
+    sessions = read_by_draft(as_lines(tmp_path / "rows.jsonl", rows))
+    assert [[e.text for e in one.events] for one in sessions] == [
+        [sentence(6 * s + n) for n in range(len(talk))] for s in range(3)
+    ]
+
+
+def test_two_talks_of_which_one_won_are_no_rounds(tmp_path: Path) -> None:
+    names = ("prompt_1", "response_1", "prompt_2", "response_2")
+    rows = [
+        {**{name: sentence(4 * s + n) for n, name in enumerate(names)}, "winner": f"model_{s + 1}"}
+        for s in (0, 1)
+    ]
+    sessions = read_by_draft(as_lines(tmp_path / "rows.jsonl", rows))
+    assert [[e.text for e in one.events] for one in sessions] == [
+        [sentence(n), sentence(n + 1)] for n in (0, 2, 4, 6)
+    ]
 
 
 def test_rows_of_messages_in_parts_are_read(tmp_path: Path) -> None:

@@ -137,14 +137,15 @@ def test_a_session_that_failed_before_its_first_step_counts(
 ) -> None:
     """It was quarantined, and so missing from the rate of success; one without an outcome still is."""
     failed = {"asks": "To Ulm.", "ok": 0, "exit": "exit_api", "log": []}
-    silent = {"asks": "To Ulm.", "ok": None, "log": list[object]()}
-    found, wrong = read("mapped", write_lines(tmp_path / "a.jsonl", failed, silent), map=fields)
+    blank: tuple[object, ...] = (None, "", {})
+    silent = [{"asks": "To Ulm.", "ok": ok, "log": list[object]()} for ok in blank]
+    found, wrong = read("mapped", write_lines(tmp_path / "a.jsonl", failed, *silent), map=fields)
     assert [(e.seq, e.actor, e.kind) for e in found[0].events] == [(0, actor, kind)]
     assert [(o.name, o.value, o.text) for o in found[0].outcomes] == [
         ("success", 0, None),
         ("exit", None, "exit_api"),
     ]
-    assert [q.line for q in wrong] == [1, 2] and len(found) == 1
+    assert [q.line for q in wrong] == [1, 2, 3, 4] and len(found) == 1
     assert wrong[0].reason == "log: empty, so that the session has nothing but its outcomes"
 
 

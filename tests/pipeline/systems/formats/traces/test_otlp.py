@@ -120,6 +120,35 @@ def test_people_and_agents_that_a_message_names_are_told_apart(tmp_path: Path) -
     assert found.id == one("otlp", write_lines(tmp_path / "b.jsonl", traced(unnamed))).id
 
 
+def test_a_person_may_be_called_like_the_agent_they_talk_with(tmp_path: Path) -> None:
+    """Where the agent spoke first, their words became its own, and nobody was a human."""
+    says, asks = {**SAYS, "name": "Ada"}, {**USER, "name": "Ada"}
+    spans = [
+        span(1, "chat", output__messages=[says]),
+        span(3, "chat", input__messages=[says, asks], output__messages=[{**SAYS, "name": "Ada"}]),
+        span(5, "chat", input__messages=[{**says, "role": "user"}, asks], output__messages=[says]),
+    ]
+    found = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*spans)))
+    assert {p.name: p.kind for p in found.participants} == {"Ada": "agent", "Ada (human)": "human"}
+    assert [e.text for e in found.events if e.actor == "Ada (human)"] == ["Weather in Paris?"]
+
+
+@pytest.mark.parametrize("agent", [{}, {"agent__name": "writer"}])
+def test_an_id_is_as_it_was_before_names_were_read(tmp_path: Path, agent: dict[str, str]) -> None:
+    told = [span(1, "chat", agent__name="planner"), span(3, "chat", input__messages=[USER], **agent)]
+    named = [told[0], span(3, "chat", input__messages=[{**USER, "name": "planner"}], **agent)]
+    ids = {read("otlp", write_lines(tmp_path / "a.jsonl", traced(*some)))[0][0].id for some in (told, named)}
+    assert len(ids) == 1
+
+
+def test_a_blank_name_is_nobodys(tmp_path: Path) -> None:
+    spans = [
+        span(1, "chat", input__messages=[{**USER, "name": " "}], output__messages=[{**SAYS, "name": ""}])
+    ]
+    found = one("otlp", write_lines(tmp_path / "a.jsonl", traced(*spans)))
+    assert [p.name for p in found.participants] == ["user", "assistant"]
+
+
 def test_a_refusal_that_the_history_repeats_without_the_id_of_its_call_stands_once(tmp_path: Path) -> None:
     refusal = "The user denied this operation."
     asks = {"role": "assistant", "parts": [{"type": "tool_call", "name": "weather", "arguments": {}}]}
