@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -223,7 +224,12 @@ def _print_message(message: str) -> None:
 def unexpected_message(error: Exception) -> str:
     """One message for an error that nobody foresaw; those of files and databases speak for themselves."""
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        if not error.filename:
+            return error.strerror
+        from ..store import disk
+
+        whose = disk.foreign(Path(str(error.filename)), error)
+        return f"{error.filename}: {error.strerror}" + (f"; {whose}" if whose else "")
     text = (str(error).strip() or "no message").splitlines()[0]
     if type(error).__module__.partition(".")[0] in ("duckdb", "_duckdb", "sqlite3"):
         return f"the database: {text}"

@@ -190,8 +190,11 @@ class Channel:
     async def _wait(self, error: Exception, start: float, pause: float, is_reported: bool) -> None:
         why = _plain(error, self.url)
         if time.monotonic() - start > self.patience:
-            for_so_long = f"no Redis answered for {self.patience:.0f} s"
-            raise SourceError(f"{self.name}: {for_so_long}: {why}{_hint(error, self.url)}") from error
+            for_so_long = f"no Redis answered for {self.patience:.0f} s (--patience)"
+            raise SourceError(
+                f"{self.name}: {for_so_long}: {why}{_hint(error, self.url)}; once it answers, run "
+                "`coaudit follow` again to continue"
+            ) from error
         if not is_reported:
             self.say(f"{self.name}: {why}; trying again for {self.patience:.0f} s")
         with contextlib.suppress(TimeoutError):

@@ -15,10 +15,10 @@ CUT = ("mapped", "otlp", "openinference")
 """Systems whose logs may be cut into files anywhere."""
 NAMED = 5
 """At most so many pairs of files are named."""
-_FOLLOWING = """
+_FOLLOWING = f"""
     SELECT native_id, source, lag(source) OVER session AS before, started >= lag(ended) OVER session AS later
     FROM trajectories
-    WHERE started IS NOT NULL
+    WHERE started IS NOT NULL AND native_id IN (SELECT native_id FROM trajectories WHERE source {AMONG})
     WINDOW session AS (
         PARTITION BY system, native_id, setting, condition, task, instance, tags,
             CASE WHEN system NOT IN ('otlp', 'openinference') THEN agent_model END
@@ -26,7 +26,7 @@ _FOLLOWING = """
     )
 """
 """For each session, the one before it in time that has the same name and is alike in what is said once of a
-session. In a conversation of traces the model may change."""
+session of the sources. In a conversation of traces the model may change."""
 
 
 class Pieces(NamedTuple):
@@ -51,7 +51,7 @@ def pieces(connection: duckdb.DuckDBPyConnection, sources: Iterable[Source]) -> 
         GROUP BY ALL ORDER BY ALL
     """
     result = list[Pieces]()
-    for source, before, names in execute(connection, query, [texts(paths)] * 2).fetchall():
+    for source, before, names in execute(connection, query, [texts(paths)] * 3).fetchall():
         if common := [name for name in names if not _is_of_place(name, Path(source))]:
             result.append(Pieces(source, before, len(common), common[0]))
     return result

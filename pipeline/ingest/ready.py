@@ -17,6 +17,7 @@ from ..store.ledgers.sync import Standing, ledger_offsets, note_offsets
 if TYPE_CHECKING:
     from .result import IngestResult, Progress
 
+_LATE = "the tables could not be brought up to the ledgers"
 Say = Callable[[str], None]
 ShowProgress = Callable[[str], "AbstractContextManager[Progress]"]
 """Shows how far something is, under a title."""
@@ -25,7 +26,7 @@ ShowProgress = Callable[[str], "AbstractContextManager[Progress]"]
 def ready(workspace: Workspace, say: Say, progress: ShowProgress, *, for_ingest: bool = False) -> Store:
     """The store of a workspace. A database that was deleted is made again from the ledgers first.
 
-    Where the disk has no room for what the ledgers hold beyond it, the store only shows what it has.
+    Where what the ledgers hold beyond it cannot be written, the store only shows what it has.
     """
     workspace.pull()
     store = Store(workspace)
@@ -40,10 +41,10 @@ def ready(workspace: Workspace, say: Say, progress: ShowProgress, *, for_ingest:
         if standing is None or for_ingest:
             raise
         say(
-            f"{error}; until there is room, nothing is written, and figures are without what the ledgers "
+            f"{error}; until that is mended, nothing is written, and figures are without what the ledgers "
             "hold beyond the tables"
         )
-        return Store(workspace, read_only=True)
+        return Store(workspace.read_only_copy(_LATE), read_only=True)
     return store
 
 

@@ -120,6 +120,7 @@ def copy_source(workspace: Workspace, place: Place, content: str) -> str:
         part = final.with_name(f"{content}.{disk.unique_part()}.part")
         try:
             _copy(place, part, tail)
+            disk.share(part)
             part.rename(final)
         except OSError:
             if not final.exists():  # else another process was faster

@@ -61,8 +61,12 @@ def facts(store: Store, only: Selection | None = None) -> tuple[tuple[str, str],
 
 
 def facts_of_report(store: Store, only: Selection | None = None) -> tuple[tuple[str, str], ...]:
-    """The same, and for a selection what it is: a report shows no filters."""
-    return (*((("Only", only.words()),) if only else ()), *facts(store, only))
+    """The same, and for a selection what it is: a report shows no filters. Where the tables could not be
+    brought up to the ledgers, that: who reads a report has not seen what the command said."""
+    is_late = not store.may_write and store.is_behind()
+    late = (("Without", "what the ledgers hold beyond the tables, to which nothing could be written"),)
+    selected = (("Only", only.words()),) if only else ()
+    return (*selected, *facts(store, only), *(late if is_late else ()))
 
 
 def contents(store: Store, only: Selection | None = None) -> Table:

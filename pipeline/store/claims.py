@@ -37,7 +37,11 @@ class FolderClaims:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(folder / "claims", os.O_RDWR | os.O_CREAT, disk.mode_in(folder))
+        path, flags = folder / "claims", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+        try:
+            self._file = os.open(path, flags, disk.mode_in(folder))
+        except OSError as error:
+            raise disk.write_error(path, error) from error
 
     def take(self, names: Sequence[str]) -> set[str]:
         return {name for name in names if self._lock(name, fcntl.F_WRLCK)}

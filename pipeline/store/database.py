@@ -66,7 +66,8 @@ class Store:
     def __init__(
         self, workspace: Workspace, *, read_only: bool = False, tables: File | Lake | None = None
     ) -> None:
-        self.workspace = workspace.read_only_copy() if read_only else workspace
+        is_kept = workspace.read_only or not read_only
+        self.workspace = workspace if is_kept else workspace.read_only_copy()
         self.tables = tables or place_of(workspace)
         """The file or lake that has the tables."""
         self._local = threading.local()
@@ -94,6 +95,11 @@ class Store:
         """Whether nothing may be written: opened read-only, or a workspace without ledgers beside another's
         lake."""
         return self.read_only or not (isinstance(self.tables, File) or self.workspace.has_begun)
+
+    @property
+    def may_write(self) -> bool:
+        """Whether the tables are brought up to the ledgers before they are read."""
+        return not self.only_looks and self.workspace.is_writable
 
     @contextmanager
     def reading(self, *, synced: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import pwd
 import secrets
 import shutil
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,8 +31,17 @@ def fault(point: str, path: Path) -> None:
 
 def mode_in(folder: Path) -> int:
     """The mode of a new file in a folder, of which the process's umask still takes bits: logs are
-    confidential, so it is its owner's alone, unless the folder is there for a group to write to."""
-    return 0o660 if folder.stat().st_mode & stat.S_IWGRP else 0o600
+    confidential, so it is its owner's alone, unless the folder is there for a group to write to, and that
+    group is the file's. In a folder that all may write to, as for temporary files, nobody was chosen."""
+    status = folder.stat()
+    is_group_writable = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) == stat.S_IWGRP
+    return 0o660 if is_group_writable and _gives_its_group(status) else 0o600
+
+
+def _gives_its_group(folder: os.stat_result) -> bool:
+    """Whether a new file in a folder is of the folder's group: in Linux it is of its writer's by default."""
+    is_inherited = folder.st_mode & stat.S_ISGID or not sys.platform.startswith("linux")
+    return bool(is_inherited) or folder.st_gid == os.getegid()
 
 
 class AppendOnly:
@@ -42,10 +53,11 @@ class AppendOnly:
     def __init__(self, path: Path, *, alone: bool = False) -> None:
         self.path = path
         fresh = not path.exists()
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode_in(path.parent))
+            self._file = os.open(path, flags, mode_in(path.parent))
         except OSError as error:
-            raise _write_error(path, error) from error
+            raise write_error(path, error) from error
         if alone:
             fcntl.flock(self._file, fcntl.LOCK_EX)
         if fresh:
@@ -80,7 +92,7 @@ class AppendOnly:
                 rest = rest[os.write(self._file, rest) :]
         except OSError as error:
             self._take_back(end)
-            raise _write_error(self.path, error) from error
+            raise write_error(self.path, error) from error
         self._cut = False
         self._end = os.fstat(self._file).st_size
 
@@ -95,7 +107,7 @@ class AppendOnly:
             fault("sync", self.path)
             os.fsync(self._file)
         except OSError as error:
-            raise _write_error(self.path, error) from error
+            raise write_error(self.path, error) from error
         if not self._is_read():
             raise self._loss()
 
@@ -268,7 +280,7 @@ def write_blocks(path: Path, blocks: Iterable[bytes]) -> int:
             fault("write", path)
             return sum(file.write(block) for block in blocks)
     except OSError as error:
-        raise _write_error(path, error) from error
+        raise write_error(path, error) from error
 
 
 def copy(path: Path, target: Path) -> Path:
@@ -279,8 +291,17 @@ def copy(path: Path, target: Path) -> Path:
         return Path(shutil.copy2(path, target))
     except OSError as error:
         if error.errno in _FULL:
-            raise _write_error(target, error) from error
+            raise write_error(target, error) from error
         raise
+
+
+def share(folder: Path) -> None:
+    """Have a group that may write to a folder read and replace what was copied into it: copies have the
+    modes of what they were made from."""
+    if mode_in(folder) == 0o600:
+        return
+    for path in folder.rglob("*"):
+        path.chmod(stat.S_IMODE(path.stat().st_mode) | (0o2070 if path.is_dir() else 0o060))
 
 
 def unique_part() -> str:
@@ -295,7 +316,7 @@ def rename(path: Path, target: Path) -> None:
         path.rename(target)
         _sync_folder(target.parent)
     except OSError as error:
-        raise _write_error(target, error) from error
+        raise write_error(target, error) from error
 
 
 def _sync_folder(folder: Path) -> None:
@@ -303,5 +324,29 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
 
 
-def _write_error(path: Path, error: OSError) -> WriteError:
-    return WriteError(f"{path}: cannot write: {error.strerror or error}")
+def write_error(path: Path, error: OSError) -> WriteError:
+    """Why a file cannot be written; where another person's file or folder forbids it, with what they do."""
+    why = error.strerror or str(error)
+    if error.errno == errno.ELOOP and path.is_symlink():
+        why = "it is a link, which another person may have put there; remove it"
+    elif whose := foreign(path, error):
+        why += f"; {whose}, and a workspace of several people needs `chmod g+rwX` and `umask 002` of each"
+    return WriteError(f"{path}: cannot write: {why}")
+
+
+def foreign(path: Path, error: OSError) -> str | None:
+    """Whose the file is, or else its folder, where another person's permission is missing."""
+    if error.errno != errno.EACCES:
+        return None
+    with suppress(OSError):
+        kind, place = ("it", path) if path.exists() else ("its folder", path.parent)
+        if (owner := place.stat().st_uid) != os.geteuid():
+            return f"{kind} belongs to {_user(owner)}"
+    return None
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"

@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Protocol, TextIO
 
 from ...schemas import content_hash
+from . import disk
 
+_LOCK_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
 Waiting = Callable[[str], None]
 """Called once with who holds the lock that is waited for."""
 
@@ -69,7 +71,11 @@ class FolderLocks:
     def _open_file(self, name: str) -> TextIO:
         self.folder.mkdir(parents=True, exist_ok=True)
         readable = re.sub(r"[^\w.-]+", "-", name)[:60]
-        return (self.folder / f"{readable}-{content_hash(name)[:8]}.lock").open("a+", encoding="utf-8")
+        path = self.folder / f"{readable}-{content_hash(name)[:8]}.lock"
+        try:  # its holder's name takes the place of what a link leads to
+            return os.fdopen(os.open(path, _LOCK_FLAGS, 0o666), "a+", encoding="utf-8")
+        except OSError as error:
+            raise disk.write_error(path, error) from error
 
 
 def process_name() -> str:

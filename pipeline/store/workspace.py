@@ -26,10 +26,11 @@ VARIABLE = "COAUDIT_WORKSPACE"
 class Workspace:
     """Paths and settings of a workspace; nothing is created before it is needed."""
 
-    def __init__(self, path: Path, *, remote: Remote | None = None, read_only: bool = False) -> None:
+    def __init__(self, path: Path, *, remote: Remote | None = None, read_only: str = "") -> None:
         # DuckDB takes ~ at the beginning for the home folder, Python for a name.
         self.path = path = path.absolute() if str(path).startswith("~") else path
         self.read_only = read_only
+        """Why nothing may be written to it; "" where something may."""
         self.database = path / "coaudit.duckdb"
         self.remote = remote
         """Where the ledgers lie, where that is not the folder itself: then it is their mirror."""
@@ -65,9 +66,9 @@ class Workspace:
                 "name; rename the folder, or name another with --workspace"
             )
 
-    def read_only_copy(self) -> Workspace:
+    def read_only_copy(self, why: str = "opened read-only") -> Workspace:
         """The same workspace, to which nothing may be written."""
-        return Workspace(self.path, remote=self.remote, read_only=True)
+        return Workspace(self.path, remote=self.remote, read_only=why)
 
     def pull(self, *, at_once: bool = False) -> None:
         """Bring here what other machines wrote, where the ledgers lie in an object store."""
@@ -191,7 +192,7 @@ class Workspace:
         StoreError where it can't be made, or nothing may be written.
         """
         if self.read_only:
-            raise StoreError(f"{self.home}: opened read-only, so nothing is written to it")
+            raise StoreError(f"{self.home}: {self.read_only}, so nothing is written to it")
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:

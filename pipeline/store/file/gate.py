@@ -57,7 +57,7 @@ class Gate:
 
 @contextmanager
 def _open_file(path: Path, flags: int) -> Iterator[int]:
-    with closing(os.fdopen(os.open(path, flags, 0o666))) as file:
+    with closing(os.fdopen(os.open(path, flags | os.O_NOFOLLOW, 0o666))) as file:
         yield file.fileno()
 
 

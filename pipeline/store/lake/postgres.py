@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from ....schemas.extras import pip_command
@@ -94,7 +94,8 @@ def connect(conninfo: str) -> psycopg.Connection[tuple[object, ...]]:
         connection = psycopg.connect(
             conninfo, autocommit=True, application_name=process_name(), connect_timeout=30
         )
-        connection.execute(_SERVER_LIVENESS)
+        with suppress(psycopg.ProgrammingError, psycopg.DataError, psycopg.NotSupportedError):
+            connection.execute(_SERVER_LIVENESS)  # a server, or a pool before it, may not know or allow it
         return connection
     except psycopg.Error as error:
         raise StoreError(f"the catalog in Postgres cannot be reached: {reason(error)}") from error

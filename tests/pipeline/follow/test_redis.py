@@ -482,7 +482,8 @@ def test_two_followers_of_two_servers_fill_one_workspace_side_by_side(
 def test_a_server_that_is_not_there_is_tried_for_a_while_and_named(follow: Follow, workspace: Path) -> None:
     follower = follow("redis://127.0.0.1:1/0", "--patience", "1")
     follower.finish(status=1)
-    assert "redis://127.0.0.1:1/0: no Redis answered for 1 s" in follower.said
+    assert "redis://127.0.0.1:1/0: no Redis answered for 1 s (--patience)" in follower.said
+    assert "once it answers, run `coaudit follow` again to continue" in follower.said
     assert "TLS" not in follower.said
 
 

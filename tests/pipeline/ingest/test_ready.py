@@ -32,10 +32,16 @@ def test_on_a_full_disk_commands_that_read_show_what_the_tables_have_and_say_so(
         patch.setattr(disk, "fault", full)
         done = coaudit("metrics", "--json")
         assert (
-            "No space left on device; until there is room, nothing is written, and figures are without what"
+            "No space left on device; until that is mended, nothing is written, and figures are without what"
             in done.err
         )
         assert done.json == before
+        facts = coaudit("report", "--full", "--format", "json").json["facts"]
+        assert facts["Without"].startswith("what the ledgers hold beyond the tables")
         refused = coaudit("judge", "--codebook", "halting", status=1)
-        assert "No space left on device" in refused.err and "nothing is written to it" in refused.err
+        assert "No space left on device" in refused.err
+        assert refused.err.endswith(
+            "the tables could not be brought up to the ledgers, so nothing is written to it\n"
+        )
     assert coaudit("ratings", "import", truth).out.startswith("0 imported")
+    assert "Without" not in coaudit("report", "--full", "--format", "json").json["facts"]

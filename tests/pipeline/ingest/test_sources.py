@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from coaudit.pipeline.ingest.sources import Place, Source, content, locate, size
+from coaudit.pipeline.ingest.sources import Place, Source, content, copy_source, locate, size
 from coaudit.pipeline.store import Workspace
 from coaudit.pipeline.systems import ReadOptions
 
@@ -62,3 +62,24 @@ def test_a_ledger_names_no_copy_outside_the_workspace(tmp_path: Path, outside: s
     outside = outside.format(tmp_path)
     assert locate(workspace, source.model_copy(update={"copied": outside})) is None
     assert locate(workspace, source.model_copy(update={"content_hash": outside})) is None
+
+
+@pytest.mark.parametrize(("mode", "file"), [(0o2770, 0o660), (0o700, 0o600)])
+def test_copies_of_private_logs_are_the_groups_where_the_workspace_is(
+    tmp_path: Path, mode: int, file: int
+) -> None:
+    log = tmp_path / "env_x" / "a" / "log.jsonl"
+    log.parent.mkdir(parents=True, mode=0o700)
+    log.write_text("{}")
+    log.chmod(0o600)
+    workspace = Workspace(tmp_path / "w")
+    workspace.path.mkdir()
+    workspace.path.chmod(mode)
+    place = Place(tmp_path / "env_x", str(tmp_path / "env_x"), "cogym")
+    before = os.umask(0o002 if mode == 0o2770 else 0o022)
+    try:
+        copy = workspace.path / copy_source(workspace, place, "h") / "a"
+    finally:
+        os.umask(before)
+    assert (copy / "log.jsonl").stat().st_mode & 0o777 == file
+    assert copy.stat().st_mode & 0o070 == (0o070 if mode == 0o2770 else 0)

@@ -327,6 +327,38 @@ def test_what_lies_in_a_folder_of_a_group_is_its_too_as_far_as_the_umask_says(
     assert modes == [mode, mode, own, own]
 
 
+@pytest.mark.parametrize(("folder", "group"), [(0o1777, 0), (0o2777, 0), (0o770, 1)])
+def test_a_folder_that_all_may_write_to_or_whose_group_files_do_not_get_shares_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: int, group: int
+) -> None:
+    if group and not sys.platform.startswith("linux"):
+        pytest.skip("files get the group of their folder")
+    tmp_path.chmod(folder)
+    own = tmp_path.stat().st_gid
+    monkeypatch.setattr(os, "getegid", lambda: own + group)
+    assert disk.mode_in(tmp_path) == 0o600
+
+
+def test_nothing_is_appended_to_what_a_link_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "next.jsonl").symlink_to(tmp_path / "own")
+    with pytest.raises(StoreError, match="it is a link"):
+        disk.AppendOnly(tmp_path / "next.jsonl")
+    assert not (tmp_path / "own").exists()
+
+
+def test_what_another_person_forbids_is_said_with_who_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    refusal = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    for path, whose in ((tmp_path / "new", "its folder belongs to "), (tmp_path, "it belongs to ")):
+        text = str(disk.write_error(path, refusal))
+        assert text.startswith(f"{path}: cannot write: Permission denied; {whose}")
+        assert "`chmod g+rwX`" in text
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert str(disk.write_error(tmp_path, full)) == f"{tmp_path}: cannot write: {os.strerror(errno.ENOSPC)}"
+
+
 def test_a_run_of_a_day_leaves_some_hundreds_of_objects_and_a_short_one_publishes_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ psycopg = pytest.importorskip("psycopg", reason="the extra `lake` is not install
 
 from psycopg.conninfo import conninfo_to_dict  # noqa: E402
 
+from coaudit.pipeline.errors import StoreError  # noqa: E402
 from coaudit.pipeline.store.lake.postgres import LIVENESS, connect, with_liveness  # noqa: E402
 
 
@@ -27,6 +28,23 @@ def test_a_connection_string_gets_what_it_does_not_say_itself(conninfo: str) -> 
 def test_what_a_connection_string_says_itself_stays_and_a_wrong_one_too() -> None:
     assert conninfo_to_dict(with_liveness("keepalives_idle=7"))["keepalives_idle"] == "7"
     assert with_liveness("no connection string") == "no connection string"
+
+
+def test_a_server_that_knows_no_such_setting_is_used_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Server:
+        def __init__(self, refusal: type[Exception]) -> None:
+            self.refusal = refusal
+
+        def execute(self, query: str) -> None:
+            raise self.refusal("no such setting")
+
+    for refusal in (psycopg.errors.UndefinedObject, psycopg.errors.InsufficientPrivilege):
+        server = Server(refusal)
+        monkeypatch.setattr(psycopg, "connect", lambda *_, one=server, **__: one)
+        assert connect("host=db") is server
+    monkeypatch.setattr(psycopg, "connect", lambda *_, **__: Server(psycopg.errors.AdminShutdown))
+    with pytest.raises(StoreError, match="cannot be reached"):
+        connect("host=db")
 
 
 @pytest.mark.long
