@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
+from pydantic import computed_field
+
 from .base import Model
 
 MEAN = " (mean)"
@@ -168,6 +170,7 @@ class Need(Model):
     """Units that there are."""
     reason: str | None = None
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def more(self) -> int | None:
         """How many units are left to label."""

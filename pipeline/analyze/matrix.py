@@ -263,7 +263,7 @@ def chosen_books(store: Store, names: Sequence[str]) -> list[Codebook]:
         if name not in choices:
             raise UsageError(f"unknown codebook {name!r}, expected one of {', '.join(choices)}")
     if names:
-        return [codebooks.load(name, custom) for name in names]
+        return [codebooks.load(name, custom) for name in dict.fromkeys(names)]
     with store.reading() as connection:
         rows = connection.execute("SELECT DISTINCT codebook FROM counted_ratings ORDER BY 1").fetchall()
     return [codebooks.load(name, custom) for (name,) in rows if name in choices]

@@ -71,6 +71,9 @@ def test_the_command_tells_each_label_and_kappa(store: Store, coaudit: Coaudit) 
     told = coaudit("--workspace", place, "plan", "--codebook", "kind", "--half-width", "0.2", "--json").json
     assert [row["label"] for row in told["rows"]] == ["1", "2", "3", None, None]
     assert all(row["target"] == 0.2 for row in told["rows"])
+    assert all(row["more"] == max(0, row["units"] - row["n"]) for row in told["rows"])
+    twice = coaudit("--workspace", place, "plan", "--codebook", "kind", "--codebook", "kind", "--json").json
+    assert len(twice["rows"]) == 5
     shown = coaudit("--workspace", place, "plan", "--codebook", "kind").out
     assert "late: 1" in shown and "kappa of people" in shown
 
