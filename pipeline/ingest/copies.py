@@ -7,10 +7,9 @@ from collections.abc import Collection, Iterable, Iterator
 import duckdb
 
 from ..store import AMONG, execute, texts
+from .result import NAMED
 from .sources import Source
 
-NAMED = 5
-"""At most so many pairs of files are named."""
 _CONTENTS = """
     SELECT t.source, t.system, min(t.condition) AS condition, count(*) AS n,
         sum(hash(u.hash, t.started, t.ended)) AS mark

@@ -38,7 +38,7 @@ from .measure import references, save_parcels
 from .pieces import piece_notes, pieces
 from .refusals import refusal_of
 from .remarks import Remarks
-from .result import IngestResult, Progress
+from .result import NAMED, IngestResult, Progress
 from .sources import Place, Source
 from .succession import find_superseded, loss_notes, missing_ids
 from .workers import Readers
@@ -52,8 +52,6 @@ HELD_BYTES = 32 * 1024 * 1024
 """Bytes of waiting tables that are kept in memory: beyond that they go into files."""
 LATE = 100
 """Trajectories that are compared with stored ones at a time."""
-NAMED = 5
-"""At most so many pairs of files are named in notes of one kind."""
 
 
 @dataclass

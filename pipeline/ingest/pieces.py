@@ -9,12 +9,11 @@ from typing import NamedTuple
 import duckdb
 
 from ..store import AMONG, execute, texts
+from .result import NAMED
 from .sources import Source
 
 CUT = ("mapped", "otlp", "openinference")
 """Systems whose logs may be cut into files anywhere."""
-NAMED = 5
-"""At most so many pairs of files are named."""
 _FOLLOWING = f"""
     SELECT native_id, source, lag(source) OVER session AS before, started >= lag(ended) OVER session AS later
     FROM trajectories

@@ -13,7 +13,7 @@ KEPT = "what is stored stays, and a rebuild has only what logs and their copies 
 """What happens to what a log held before and does not hold any more."""
 FORGOTTEN = "forgotten; `coaudit forget --undo` brings {} back"
 NAMED = 5
-"""At most so many of the files that hold less than before are named."""
+"""At most so many files, or pairs of them, are named in notes of one kind."""
 Progress = Callable[[str, int, int], None]
 """Called with what is being read, how many sources are done, and of how many."""
 

@@ -65,10 +65,9 @@ LIVENESS = {
 settings an answer is waited for for hours. A server that only takes its time is still waited for."""
 
 
-_SERVER_LIVENESS = """
-    SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3;
-    SET tcp_user_timeout = 60000
-"""
+_SERVER_LIVENESS = "; ".join(
+    f"SET tcp_{name.removeprefix('tcp_')} = {value}" for name, value in LIVENESS.items()
+)
 """The same for the server, which else keeps the locks of a machine that is gone for hours."""
 
 
