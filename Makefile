@@ -15,11 +15,13 @@ setup: .venv/.stamp
 	@mkdir -p .typecheck/coaudit
 	@for p in $(LINKS); do ln -sfn ../../$$p .typecheck/coaudit/$$p; done
 	@ln -sfn ../../coaudit/__init__.py .typecheck/coaudit/__init__.py
+	-@$(if $(PYTHONDONTWRITEBYTECODE),$(PY) -m compileall -q -j 0 .venv/lib coaudit $(filter-out data,$(LINKS)))
 	@touch $@
 
 # One thread a process: the statistics work on small matrices, over which more threads only fight.
 export OPENBLAS_NUM_THREADS := 1
-# Bytecode is kept whatever the shell says: without it, each process compiles for seconds all that it imports.
+# Bytecode is kept whatever the shell says: without it, each process compiles for seconds all that it imports. A
+# shell that has none written is given all of it by `setup`, for commands that are run without make.
 unexport PYTHONDONTWRITEBYTECODE
 
 test: setup lint
