@@ -16,6 +16,7 @@ from ...annotation.statistics.intervals import Floats, Ints
 from .features import StateFeatures
 from .learners import WORDS, Rows, mean_and_scale, select_words
 from .policies import BLOCKS, standardise
+from .states import AGENT, HUMAN
 from .trees import Forest, folds
 
 FOLDS = 5
@@ -106,9 +107,10 @@ def _chance(table: Floats, rows: Ints, leaves: Floats, strength: float) -> Float
     totals = leaves[rows].sum(axis=0)
     if not totals.all():
         return np.full(len(table), float(totals[1] > 0))
-    design = np.vstack([table[rows], table[rows]])
-    weight = np.concatenate([leaves[rows, 0], leaves[rows, 1]])
-    labels = np.repeat([0, 1], len(rows))
+    agent, human = (rows[leaves[rows, actor] > 0] for actor in (AGENT, HUMAN))
+    design = table[np.concatenate([agent, human])]
+    weight = np.concatenate([leaves[agent, AGENT], leaves[human, HUMAN]])
+    labels = np.repeat([AGENT, HUMAN], [len(agent), len(human)])
     model = LogisticRegression(C=strength, max_iter=2000)
-    model.fit(design[weight > 0], labels[weight > 0], weight[weight > 0])
+    model.fit(design, labels, weight)
     return np.asarray(model.predict_proba(table)[:, 1], dtype=np.float64)

@@ -150,7 +150,9 @@ Model = Linear | BoostedTrees | Ensemble
 
 def standardise(table: Floats, mean: Floats, scale: Floats) -> Floats:
     """Standardised features, clipped at ±4: what lies further out is as good as unseen."""
-    return np.asarray(np.clip((table - mean) / scale, -FARTHEST, FARTHEST))
+    result: Floats = table - mean
+    result /= scale
+    return np.asarray(np.clip(result, -FARTHEST, FARTHEST, out=result))
 
 
 def dense_features(features: StateFeatures, indices: Ints) -> Floats:
