@@ -244,8 +244,9 @@ def _check_amounts(rating: Rating) -> None:
 
 
 def _look(name: str) -> str:
-    """A name as it looks: without characters that are not seen, an accented letter as one character."""
-    return nfc("".join(one for one in name if unicodedata.category(one) != "Cf"))
+    """A name as it looks: without characters that are not seen, an accented letter as one character, in any
+    case."""
+    return nfc("".join(one for one in name if unicodedata.category(one) != "Cf")).casefold()
 
 
 def _places(at: Iterable[tuple[str, int | None]]) -> Any:

@@ -407,7 +407,8 @@ def test_a_name_is_of_one_kind_until_what_it_said_is_taken_back(store: Store) ->
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("name", "other"), [("ann", "a\u200bnn"), ("\u202eann", "ann"), ("Andr\u00e9", "Andre\u0301")]
+    ("name", "other"),
+    [("ann", "a\u200bnn"), ("\u202eann", "ann"), ("Andr\u00e9", "Andre\u0301"), ("Ann", "ann")],
 )
 def test_a_name_that_only_looks_like_another_raters_is_no_rater(store: Store, name: str, other: str) -> None:
     line = verdict(NAME, 2, "initiative", "yes", rater=name)
@@ -420,8 +421,9 @@ def test_a_name_that_only_looks_like_another_raters_is_no_rater(store: Store, na
 
 def test_nobody_looks_like_a_reserved_name(store: Store) -> None:
     line = verdict(NAME, 2, "initiative", "yes", rater="gold\u200b")
-    (left,) = rate(store, [line]).quarantined
+    (left, other) = rate(store, [line, line | {"rater": "Gold"}]).quarantined
     assert left.reason == r"rater: 'gold\u200b' looks like 'gold'; use one of them"
+    assert other.reason == "rater: 'Gold' looks like 'gold'; use one of them"
     assert rate(store, [line | {"rater": "gold"}]).imported == 1
 
 
