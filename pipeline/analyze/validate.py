@@ -14,7 +14,7 @@ from ...annotation.statistics.confusion import calibration, confusion
 from ...annotation.statistics.crowds import rater_names
 from ...annotation.statistics.intervals import MISSING
 from ...annotation.statistics.validation import alternative_annotator_test
-from ...schemas import Agreement
+from ...schemas import GOLD, Agreement
 from ...schemas.text import count_of
 from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, texts
@@ -262,8 +262,8 @@ def summary(page: dict[str, Any]) -> Summary:
     labelled = [code for code in page["codes"] if code["n_both"]]
     bare = [code["code"] for code in page["codes"] if not code["n_both"]]
     foot = [
-        "kappa: Cohen's, of the judge and a person (the mean over people, or settled labels by gold), "
-        "on a scale with quadratic weights; intervals of 95 %. All coefficients and errors: --full.",
+        f"kappa: Cohen's, of the judge and {_partners(labelled)}, on a scale with quadratic weights; "
+        "intervals of 95 %. All coefficients and errors: --full.",
     ]
     for label, codes in _one_of_many(labelled).items():
         foot.append(
@@ -284,6 +284,16 @@ def summary(page: dict[str, Any]) -> Summary:
         rows=tuple(_summary_row(code) for code in labelled),
         foot=(*(f"{c['code']}, {line}" for c in page["codes"] for line in drift.lines(c["drift"])), *foot),
     )
+
+
+def _partners(codes: Sequence[dict[str, Any]]) -> str:
+    """With what the kappas of the short page compare the judge."""
+    settled = [code["code"] for code in codes if code["kappa"] and GOLD in code["kappa"]["raters"]]
+    people = "a person (the mean over people)"
+    if not settled:
+        return people
+    labels = "what gold or the agreement of people settles"
+    return labels if len(settled) == len(codes) else f"{people}, of {', '.join(settled)} {labels}"
 
 
 def _undefined(codes: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -127,3 +127,20 @@ def test_of_several_labels_the_probability_of_the_label_given_is_held_against_pe
         assert (row["n"], row["observed"]) == (5, pytest.approx(sum(own) / 5))
     errors = [(p - ok) ** 2 for p, ok in zip(sure, right, strict=True)]
     assert code["calibration"]["brier"] == pytest.approx(sum(errors) / 10)
+
+
+@pytest.mark.parametrize(
+    ("partners", "words"),
+    [
+        ("pp", "a person (the mean over people)"),
+        ("gg", "what gold or the agreement of people settles"),
+        ("pg", "a person (the mean over people), of B what gold or the agreement of people settles"),
+    ],
+)
+def test_the_short_page_says_which_kappas_are_with_settled_labels(partners: str, words: str) -> None:
+    raters = {"p": ("judge", "ann", "bob"), "g": ("judge", "gold")}
+    codes = [
+        {"code": name, "kappa": {"raters": raters[partner]}}
+        for name, partner in zip("AB", partners, strict=True)
+    ]
+    assert validate._partners(codes) == words
