@@ -144,3 +144,17 @@ def test_the_short_page_says_which_kappas_are_with_settled_labels(partners: str,
         for name, partner in zip("AB", partners, strict=True)
     ]
     assert validate._partners(codes) == words
+
+
+def test_labels_that_began_from_one_that_was_shown_are_told(store: Store) -> None:
+    """Whoever is shown a judge's label agrees with it: its page took such labels for blind ones."""
+    assert not any("shown" in line for line in validate.summary(validate.validate(store, "judge")).foot)
+    external = {"labelstudio": {"parent_prediction": 7}}
+    rate(store, [verdict("env_0", 2, "initiative", "no", rater="ann", external=external)])
+    page = validate.validate(store, "judge")
+    told = (
+        "labels that people began from a judge's, which they were shown: initiative 1 of 8; not blind to "
+        "whoever made it, they agree with it more than others would."
+    )
+    assert told in validate.summary(page).foot
+    assert f"  {told}" in validate.lines(page)
