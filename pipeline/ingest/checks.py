@@ -73,7 +73,8 @@ class Names:
         self.by_name |= {key: [key] for key, _ in pairs}
 
     def resolve(self, name: str) -> str:
-        result = self.by_name.get(name) or self.by_look.get(nfc(name), [])
+        bare_name = name.strip()
+        result = self.by_name.get(name) or self.by_name.get(bare_name) or self.by_look.get(nfc(bare_name), [])
         if len(result) == 1:
             return result[0]
         if result:

@@ -372,6 +372,14 @@ def test_what_a_refused_line_may_have_marked_is_not_taken_for_unmarked(store: St
     ]
 
 
+def test_a_session_is_known_whatever_the_space_around_its_name(store: Store) -> None:
+    """Whole rows of a table saved by hand were refused for a space that nobody sees."""
+    (row,) = rows(store, f"SELECT id FROM trajectories WHERE native_id = '{NAME}'")
+    names = (f" {NAME}", f"{row['id']}\t")
+    lines = [verdict(name, 2, "initiative", "yes", rater=f"r{n}") for n, name in enumerate(names)]
+    assert rate(store, lines).imported == 2
+
+
 def test_a_label_is_taken_whatever_its_case_and_surrounding_space(store: Store) -> None:
     assert rate(store, [verdict(NAME, 2, "initiative", " YES\n")]).imported == 1
     assert rows(store, "SELECT label FROM ratings") == [{"label": "yes"}]
