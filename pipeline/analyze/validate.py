@@ -292,7 +292,13 @@ def summary(page: dict[str, Any]) -> Summary:
         foot.insert(
             0, f"{some} people and the judge both labelled: {', '.join(bare)}; `coaudit sample` draws some."
         )
-    if any(code["alternative_annotator_test"]["passed"] for code in labelled):
+    tests = [code["alternative_annotator_test"] for code in labelled]
+    if any(not test["passed"] and not test["reason"] for test in tests):
+        foot.append(
+            "may stand in: for a person, by the alternative annotator test (in brackets its winning rate, of "
+            "0.5 or more where it passes); open says nothing against the judge where units are few."
+        )
+    if any(test["passed"] for test in tests):
         foot.append(f"may stand in: for a person, worse by less than ε. {TRAP}")
     return Summary(
         head=(f"Judge {page['judge']}: version {', '.join(versions)}", *locating.lines(page["located"])),
@@ -366,7 +372,7 @@ def _summary_row(code: dict[str, Any]) -> tuple[str, ...]:
         _short_number(code["kappa_of_people"]),
         _short_number(positive["sensitivity"]),
         _short_number(positive["specificity"]),
-        "–" if test["reason"] else f"{'yes' if test['passed'] else 'not shown'} ({test['winning_rate']:.2f})",
+        "–" if test["reason"] else f"{'yes' if test['passed'] else 'open'} ({test['winning_rate']:.2f})",
     )
 
 
