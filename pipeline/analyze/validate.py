@@ -309,12 +309,12 @@ def summary(page: dict[str, Any]) -> Summary:
 
 def _partners(codes: Sequence[dict[str, Any]]) -> str:
     """With what the kappas of the short page compare the judge."""
-    settled = [code["code"] for code in codes if code["kappa"] and GOLD in code["kappa"]["raters"]]
+    by_gold = [code["code"] for code in codes if code["kappa"] and GOLD in code["kappa"]["raters"]]
     people = "a person (the mean over people)"
-    if not settled:
+    if not by_gold:
         return people
     labels = "what gold or the agreement of people settles"
-    return labels if len(settled) == len(codes) else f"{people}, of {', '.join(settled)} {labels}"
+    return labels if len(by_gold) == len(codes) else f"{people}, of {', '.join(by_gold)} {labels}"
 
 
 def _undefined(codes: Sequence[dict[str, Any]]) -> Iterator[str]:

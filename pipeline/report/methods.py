@@ -349,8 +349,8 @@ def _people(rows: Sequence[dict[str, Any]]) -> str:
         books = ", ".join(sorted({name for row in crowd for name in row["books"]}))
         each = _span(f"{min(answers):,}", f"{max(answers):,}")
         clauses.insert(0, f"{len(crowd):,} people gave {sum(answers):,} on {books}, {each} each")
-    shown = sum(row["shown"] for row in rows)
-    note = f" {shown:,} of them began from a judge's label that was shown: {BIAS}." if shown else ""
+    n_shown = sum(row["shown"] for row in rows)
+    note = f" {n_shown:,} of them began from a judge's label that was shown: {BIAS}." if n_shown else ""
     return f"Labels by people: {'; '.join(clauses)}.{note}"
 
 
