@@ -86,6 +86,8 @@ class Agreement(Model):
     n_left_out: int = 0
     """More units that two of them were asked about and fewer than two gave a label: unclear, or no answer.
     Where that depends on what is so, agreement on the others is not that on all."""
+    n_disputed: int = 0
+    """More units, where these are settled ones, on which people differ and that gold does not settle."""
     population: str | None = None
     """Which units these are, where not simply all that they rated."""
     reason: str | None = None

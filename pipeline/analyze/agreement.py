@@ -271,10 +271,13 @@ def _sample_population(code: Rated, judge: str) -> Population:
 
 
 def with_people(rows: Iterable[Agreement], judge: str) -> Agreement | None:
-    """Of one code's rows, Cohen's kappa of a judge with people: with gold where that has settled any label,
-    else the mean over people; on a scale the quadratic one."""
+    """Of one code's rows, Cohen's kappa of a judge with people: with gold where that has settled all that
+    people dispute, else the mean over people; on a scale the quadratic one.
+
+    What is still disputed is harder than the rest: without it a judge seems to agree better than people do.
+    """
     kappas = _kappas(row for row in rows if row.raters[:1] == (judge,))
-    with_gold = [row for row in kappas if row.raters[1:] == (GOLD,)]
+    with_gold = [row for row in kappas if row.raters[1:] == (GOLD,) and not row.n_disputed]
     means = [row for row in kappas if row.coefficient.startswith(JUDGE_MEAN)]
     return next(iter((*with_gold, *means, *kappas)), None)
 
@@ -344,7 +347,9 @@ def _judge_and_people(code: Rated, judge: str, part: Population, margins: Margin
             coefficient = row.coefficient.replace("mean_cohen_kappa", JUDGE_MEAN)
             yield row.model_copy(update={"coefficient": coefficient})
     if code.gold:
-        yield from _agreement(_with_settled(code), (judge, GOLD), _settled_units(code, part), margins)
+        where, n_disputed = _settled_units(code, part)
+        for row in _agreement(_with_settled(code), (judge, GOLD), where, margins):
+            yield row.model_copy(update={"n_disputed": n_disputed})
 
 
 def _with_units(part: Population, units: str) -> Population:
@@ -359,7 +364,8 @@ def _with_settled(code: Rated) -> Rated:
     return replace(code, matrix=matrix)
 
 
-def _settled_units(code: Rated, part: Population) -> Population:
+def _settled_units(code: Rated, part: Population) -> tuple[Population, int]:
+    """The units of a population that are settled, and how many of the others people dispute."""
     subset = code.where(part.units)
     consensus, gold = subset.consensus(), subset.of(GOLD) >= 0
     answers = subset.matrix[:, [subset.raters.index(rater) for rater in subset.humans]]
@@ -376,7 +382,8 @@ def _settled_units(code: Rated, part: Population) -> Population:
     omissions = {"disputed": is_undecided & (labels > 0), "unclear": is_undecided & (labels == 0)}
     exceptions = [f"{int(units.sum())} {kind}" for kind, units in omissions.items() if units.any()]
     name = f"settled units: {', '.join(parts) or 'none'}"
-    return _with_units(part, name + (f" ({' and '.join(exceptions)} ones left out)" if exceptions else ""))
+    name += f" ({' and '.join(exceptions)} ones left out)" if exceptions else ""
+    return _with_units(part, name), int(omissions["disputed"].sum())
 
 
 def _agreement(

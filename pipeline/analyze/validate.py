@@ -14,7 +14,7 @@ from ...annotation.statistics.confusion import calibration, confusion
 from ...annotation.statistics.crowds import rater_names
 from ...annotation.statistics.intervals import MISSING
 from ...annotation.statistics.validation import alternative_annotator_test
-from ...schemas import Agreement
+from ...schemas import GOLD, Agreement
 from ...schemas.text import count_of
 from ..errors import UsageError
 from ..store import AMONG, Selection, Store, dictionaries, texts
@@ -34,6 +34,10 @@ TRAP = (
     "A judge that never finds a code passes this test where the code is rare: read it only together with "
     "the sensitivity beside it."
 )
+
+SHOWN = "(external->>'$.labelstudio.parent_prediction') IS NOT NULL"
+"""Of a rating: whether its annotator began from a label that Label Studio showed."""
+BIAS = "not blind to whoever made it, they agree with it more than others would"
 
 
 def validate(
@@ -73,6 +77,7 @@ def validate(
         drifts = drift.drifts(connection, codes, judge, previous)
         where, values = (only or Selection()).where()
         versions = dictionaries(connection, _VERSIONS.format(where=where), [judge, judge, *values])
+        labels = dictionaries(connection, _LABELS.format(where=where), values)
         _quote(connection, [example for kinds in errors for kind in kinds for example in kind["examples"]])
     return {
         "judge": judge,
@@ -81,6 +86,7 @@ def validate(
         "codes": [
             {
                 **_code(code, judge, margin, kinds),
+                **_label_counts(labels, code),
                 "drift": shift and {**shift, "note": _evenly(code.seen_by(judge))},
                 "consistency": [
                     row.model_dump()
@@ -118,6 +124,13 @@ def _code(code: Rated, judge: str, margin: float, errors: list[dict[str, Any]]) 
         "calibration": _calibration(code, judge),
         "alternative_annotator_test": _alternative(code, judge, margin, confused),
     }
+
+
+def _label_counts(rows: Sequence[dict[str, Any]], code: Rated) -> dict[str, int]:
+    """How many labels people gave of a code, and how many of them began from one that they were shown."""
+    place = (code.book.name, code.code)
+    own = [row for row in rows if (row["codebook"], row["code"]) == place]
+    return {name: sum(row[name] for row in own) for name in ("n_labels", "n_shown")}
 
 
 def _document(row: Agreement | None) -> dict[str, Any] | None:
@@ -219,6 +232,7 @@ def lines(page: dict[str, Any]) -> Iterator[str]:
         yield from locating.lines([r for r in page["located"] if (r["codebook"], r["code"]) == same])
         counts = (f"{name} {code[f'n_{name}']}" for name in ("judged", "unclear", "errors", "both"))
         yield f"  {', '.join(counts)}"
+        yield from (f"  {line}" for line in _shown_first([code]))
         for row in (*code["agreement"], *code["consistency"]):
             where = f"; {row['population']}" if row["population"] else ""
             yield f"  {row['coefficient']} ({rater_names(row['raters'], ', ')}): {_number(row)}{where}"
@@ -262,8 +276,8 @@ def summary(page: dict[str, Any]) -> Summary:
     labelled = [code for code in page["codes"] if code["n_both"]]
     bare = [code["code"] for code in page["codes"] if not code["n_both"]]
     foot = [
-        "kappa: Cohen's, of the judge and a person (the mean over people, or settled labels by gold), "
-        "on a scale with quadratic weights; intervals of 95 %. All coefficients and errors: --full.",
+        f"kappa: Cohen's, of the judge and {_partners(labelled)}, on a scale with quadratic weights; "
+        "intervals of 95 %. All coefficients and errors: --full.",
     ]
     for label, codes in _one_of_many(labelled).items():
         foot.append(
@@ -272,18 +286,35 @@ def summary(page: dict[str, Any]) -> Summary:
         )
     foot += _undefined(labelled)
     foot += _without_answer(labelled)
+    foot += _shown_first(labelled)
     if bare:
         some = f"{len(bare)} codes have no unit that" if len(bare) > 1 else "one code has no unit that"
         foot.insert(
             0, f"{some} people and the judge both labelled: {', '.join(bare)}; `coaudit sample` draws some."
         )
-    if any(code["alternative_annotator_test"]["passed"] for code in labelled):
+    tests = [code["alternative_annotator_test"] for code in labelled]
+    if any(not test["passed"] and not test["reason"] for test in tests):
+        foot.append(
+            "may stand in: for a person, by the alternative annotator test (in brackets its winning rate, of "
+            "0.5 or more where it passes); open says nothing against the judge where units are few."
+        )
+    if any(test["passed"] for test in tests):
         foot.append(f"may stand in: for a person, worse by less than ε. {TRAP}")
     return Summary(
         head=(f"Judge {page['judge']}: version {', '.join(versions)}", *locating.lines(page["located"])),
         rows=tuple(_summary_row(code) for code in labelled),
         foot=(*(f"{c['code']}, {line}" for c in page["codes"] for line in drift.lines(c["drift"])), *foot),
     )
+
+
+def _partners(codes: Sequence[dict[str, Any]]) -> str:
+    """With what the kappas of the short page compare the judge."""
+    by_gold = [code["code"] for code in codes if code["kappa"] and GOLD in code["kappa"]["raters"]]
+    people = "a person (the mean over people)"
+    if not by_gold:
+        return people
+    labels = "what gold or the agreement of people settles"
+    return labels if len(by_gold) == len(codes) else f"{people}, of {', '.join(by_gold)} {labels}"
 
 
 def _undefined(codes: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -315,6 +346,13 @@ def _without_answer(codes: Sequence[dict[str, Any]]) -> Iterator[str]:
         )
 
 
+def _shown_first(codes: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """How many labels of people began from one that they were shown."""
+    parts = [f"{code['code']} {code['n_shown']} of {code['n_labels']}" for code in codes if code["n_shown"]]
+    if parts:
+        yield f"labels that people began from a judge's, which they were shown: {', '.join(parts)}; {BIAS}."
+
+
 def _one_of_many(codes: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
     """Label -> the codes with more than two labels of which the short page shows this one alone."""
     by_label: dict[str, list[str]] = {}
@@ -334,7 +372,7 @@ def _summary_row(code: dict[str, Any]) -> tuple[str, ...]:
         _short_number(code["kappa_of_people"]),
         _short_number(positive["sensitivity"]),
         _short_number(positive["specificity"]),
-        "–" if test["reason"] else f"{'yes' if test['passed'] else 'not shown'} ({test['winning_rate']:.2f})",
+        "–" if test["reason"] else f"{'yes' if test['passed'] else 'open'} ({test['winning_rate']:.2f})",
     )
 
 
@@ -358,6 +396,13 @@ _VERSIONS = """
     FROM counted_ratings
     WHERE (asked = ? OR rater = ?) AND trajectory_id IN (SELECT t.id FROM trajectories t WHERE {where})
     GROUP BY ALL ORDER BY first
+"""
+_LABELS = f"""
+    SELECT codebook, code, count(*) AS n_labels, count(*) FILTER (WHERE {SHOWN}) AS n_shown
+    FROM counted_ratings
+    WHERE rater_kind = 'human' AND label IS NOT NULL
+        AND trajectory_id IN (SELECT t.id FROM trajectories t WHERE {{where}})
+    GROUP BY ALL
 """
 _TEXTS = f"""
     SELECT trajectory_id, seq AS event, left(text, 400) AS text FROM events

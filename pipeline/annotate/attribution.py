@@ -7,11 +7,15 @@ seen when it was given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .project import Mark
+
+_AUTHOR = re.compile(r"(?:.* )?(\S+@\S+), (\d+)")
+"""How an annotation has its author: their name, if they gave one, their address and their number."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,12 @@ def name(users: Mapping[int, str], user: Any) -> str:
         return str(user["email"])
     number = person(user)
     return users.get(number, str(number)) if number is not None else "unknown"
+
+
+def authors(annotations: Iterable[Mapping[str, Any]]) -> dict[int, str]:
+    """E-mail addresses by number as annotations have them: of who left, the list of people has none."""
+    matches = (_AUTHOR.fullmatch(str(one.get("created_username"))) for one in annotations)
+    return {int(match[2]): match[1] for match in matches if match}
 
 
 def changed_by(annotation: Mapping[str, Any]) -> Any:

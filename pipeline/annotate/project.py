@@ -167,7 +167,7 @@ def _check_same(project: Project, before: Mark, mark: Mark) -> None:
             f"project {project.id} was pushed with --context {before.context}: what annotators see must not "
             "change on the way; draw a new sample for another context"
         )
-    if mark.person and before.person not in ("", mark.person):
+    if mark.person and before.person.lower() not in ("", mark.person):
         raise UsageError(
             f"project {project.id} is that of {before.person}: it can't become that of {mark.person}; give "
             "--annotator in the order of the first push"

@@ -78,6 +78,7 @@ def push(
     """
     store.admit_writes()
     check_context(context)
+    people = [address.lower() for address in people]  # as Label Studio keeps it
     _check_people(sample, people)
     with coaudit_errors():
         server.check()

@@ -21,7 +21,7 @@ from ..store.ledgers import ledger
 from ..store.ledgers.ledger import Ledger
 from ..store.ledgers.samples import ADJUDICATION, Sample
 from . import project as project_module
-from .attribution import Refusal, changed_by, name, origin_of, person, refusals
+from .attribution import Refusal, authors, changed_by, name, origin_of, person, refusals
 from .dispute import Dispute, disputes
 from .dispute import Place as Disputed
 from .project import Mark
@@ -128,7 +128,7 @@ class ProjectPull:
     def _former_members(
         self, existing: dict[Key, _LastRating], tasks: Sequence[ListedTask]
     ) -> dict[int, str]:
-        """Names by number from the ledger: the server forgets who is no member any more."""
+        """Names by number of who is no member any more: as their annotations have them, or the ledger."""
         raters = {
             before.origin.get("annotation"): before.rating.rater.removeprefix("ls:")
             for before in existing.values()
@@ -136,7 +136,8 @@ class ProjectPull:
         }
         items = [annotation for task in tasks for annotation in task.annotations]
         people = [(person(one.get("completed_by")), raters.get(one.get("id"))) for one in items]
-        return {number: rater for number, rater in people if number is not None and rater}
+        names = {number: rater for number, rater in people if number is not None and rater}
+        return names | authors(items)
 
     def _report_predictions(self, tasks: Sequence[ListedTask]) -> None:
         """Say how many answers somebody began from one that the page showed them."""

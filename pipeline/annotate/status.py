@@ -15,8 +15,8 @@ from ..store.ledgers.samples import Sample
 from . import project as project_module
 from . import pull
 from .assign import annotator_shares
+from .attribution import authors, refusals
 from .attribution import name as person_name
-from .attribution import refusals
 from .project import Mark
 
 
@@ -39,6 +39,7 @@ def _row(
     tasks = list(server.tasks(project.id))
     task_keys = _task_keys(sample, name, mark)
     keys = Counter(task.key for task in tasks)
+    users = {**authors(a for task in tasks for a in task.annotations), **users}
     refused = {t.id: refusals(project.id, mark, t.id, t.annotations, users) for t in tasks}
     answers = [
         [a for n, a in enumerate(t.annotations) if not a.get("was_cancelled") and n not in refused[t.id]]

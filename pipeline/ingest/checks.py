@@ -73,7 +73,8 @@ class Names:
         self.by_name |= {key: [key] for key, _ in pairs}
 
     def resolve(self, name: str) -> str:
-        result = self.by_name.get(name) or self.by_look.get(nfc(name), [])
+        bare_name = name.strip()
+        result = self.by_name.get(name) or self.by_name.get(bare_name) or self.by_look.get(nfc(bare_name), [])
         if len(result) == 1:
             return result[0]
         if result:
@@ -244,8 +245,9 @@ def _check_amounts(rating: Rating) -> None:
 
 
 def _look(name: str) -> str:
-    """A name as it looks: without characters that are not seen, an accented letter as one character."""
-    return nfc("".join(one for one in name if unicodedata.category(one) != "Cf"))
+    """A name as it looks: without characters that are not seen, an accented letter as one character, in any
+    case."""
+    return nfc("".join(one for one in name if unicodedata.category(one) != "Cf")).casefold()
 
 
 def _places(at: Iterable[tuple[str, int | None]]) -> Any:

@@ -174,6 +174,15 @@ def _ties_text(cell: Number, numbers: Sequence[tuple[Number, str]]) -> str:
     return f" and {count_of(others, 'other', 'others')}" if others else ""
 
 
+def _other_codebooks(store: Store) -> list[str]:
+    """The codebooks with ratings of whole trajectories."""
+    query = """
+        SELECT DISTINCT codebook FROM counted_ratings WHERE event IS NULL AND label IS NOT NULL ORDER BY ALL
+    """
+    with store.reading() as connection:
+        return [name for (name,) in connection.execute(query).fetchall()]
+
+
 def failure(store: Store, only: Selection | None = None) -> Answer:
     """Where the team failed: the modes that were found in most trajectories."""
     question = "Where did it fail?"
@@ -181,6 +190,11 @@ def failure(store: Store, only: Selection | None = None) -> Answer:
     if not who:
         if only and findings.raters(store):
             return Answer(question, ("No failure is rated in what the filters leave.",), None, "")
+        if others := _other_codebooks(store):
+            name = findings.FAILURES
+            sentence = f"This is answered by the codebook {name}, with which nothing is rated yet."
+            rest = f"Sessions are rated with {', '.join(others)}, whose codes have rates."
+            return Answer(question, (sentence, rest), None, "coaudit rates")
         sentence = "No failure is rated yet."
         return Answer(question, (sentence,), None, "coaudit judge --codebook failures --rater detectors")
     rater, kind = who[0]["rater"], who[0]["kind"]

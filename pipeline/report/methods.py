@@ -11,6 +11,7 @@ from ...annotation.statistics.crowds import CROWD
 from ...annotation.statistics.estimate import LEAST, LEAST_SHARE, WIDEST
 from ...schemas import GOLD, UNCLEAR, Rate
 from ...schemas.text import count_of
+from ..analyze.validate import BIAS, SHOWN
 from ..ingest.forgetting import Exclusions, read_exclusions
 from ..store import Selection, Store, day_of, dictionaries, execute
 from . import progress
@@ -253,7 +254,7 @@ _RATERS = f"""
         list_sort(list_distinct(list(nullif(parameters, '{{}}')))) AS parameters,
         list_sort(list_distinct(list(seed)))::VARCHAR[] AS seeds,
         count(label) FILTER (WHERE repeat = 0) AS answers, count(error) FILTER (WHERE repeat = 0) AS errors,
-        max(repeat) AS repeats,
+        max(repeat) AS repeats, count(label) FILTER (WHERE repeat = 0 AND {SHOWN}) AS shown,
         count(label) FILTER (
             WHERE repeat = 0 AND coalesce(NOT list_contains(labels, label), label = '{UNCLEAR}')
         ) AS unclear,
@@ -348,7 +349,9 @@ def _people(rows: Sequence[dict[str, Any]]) -> str:
         books = ", ".join(sorted({name for row in crowd for name in row["books"]}))
         each = _span(f"{min(answers):,}", f"{max(answers):,}")
         clauses.insert(0, f"{len(crowd):,} people gave {sum(answers):,} on {books}, {each} each")
-    return f"Labels by people: {'; '.join(clauses)}."
+    n_shown = sum(row["shown"] for row in rows)
+    note = f" {n_shown:,} of them began from a judge's label that was shown: {BIAS}." if n_shown else ""
+    return f"Labels by people: {'; '.join(clauses)}.{note}"
 
 
 def _pace(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:

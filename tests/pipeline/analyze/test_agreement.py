@@ -534,8 +534,26 @@ def test_a_judge_is_held_against_gold_and_where_there_is_none_against_what_peopl
     (row,) = people(found, "percent_agreement", "judge", "gold")
     assert row.n_units == 9 and row.value == pytest.approx(7 / 9)
     assert row.population == "settled units: 2 by gold, 7 on which people agree (1 disputed ones left out)"
+    assert row.n_disputed == 1
     (between,) = people(found, "percent_agreement", "ann", "bob")
     assert between.population == "units that two people labelled"
+
+
+@pytest.mark.parametrize(
+    ("gold", "coefficient"),
+    [("––yn", "mean_judge_human_kappa"), ("––yny", "cohen_kappa"), ("", "mean_judge")],
+)
+def test_a_judge_is_held_against_settled_labels_once_nothing_is_disputed(
+    tmp_path: Path, gold: str, coefficient: str
+) -> None:
+    """With one dispute of many settled, the kappa was of the easy units, and far above people's own."""
+    said = {"ann": "yyyyynnnnn", "bob": "yynnnnnnnn", "judge": "yynynnnnnn"} | (
+        {"gold": gold} if gold else {}
+    )
+    rows = agreement.of_workspace(labelled(tmp_path, said))
+    kappa = agreement.with_people(rows, "judge")
+    assert kappa is not None and kappa.coefficient.startswith(coefficient)
+    assert agreement.judge_kappas(rows) == {("initiative", "initiative", "judge"): kappa}
 
 
 def test_settled_units_are_told_apart_by_how_many_people_said_so(tmp_path: Path) -> None:

@@ -67,7 +67,10 @@ def pair(tmp_path: Path) -> Store:
 def test_two_units_show_nothing_and_an_unclear_judge_is_not_called_a_lack_of_labels(pair: Store) -> None:
     summary = validate.summary(validate.validate(pair, "judge"))
     assert [row[0] for row in summary.rows] == ["1.1"]
-    assert summary.rows[0][-1] == "not shown (0.00)"
+    assert summary.rows[0][-1] == "open (0.00)"
+    assert any(
+        line.endswith("open says nothing against the judge where units are few.") for line in summary.foot
+    )
     assert summary.foot[0].startswith("one code has no unit that people and the judge both labelled: 1.2;")
 
 
@@ -127,3 +130,34 @@ def test_of_several_labels_the_probability_of_the_label_given_is_held_against_pe
         assert (row["n"], row["observed"]) == (5, pytest.approx(sum(own) / 5))
     errors = [(p - ok) ** 2 for p, ok in zip(sure, right, strict=True)]
     assert code["calibration"]["brier"] == pytest.approx(sum(errors) / 10)
+
+
+@pytest.mark.parametrize(
+    ("partners", "words"),
+    [
+        ("pp", "a person (the mean over people)"),
+        ("gg", "what gold or the agreement of people settles"),
+        ("pg", "a person (the mean over people), of B what gold or the agreement of people settles"),
+    ],
+)
+def test_the_short_page_says_which_kappas_are_with_settled_labels(partners: str, words: str) -> None:
+    raters = {"p": ("judge", "ann", "bob"), "g": ("judge", "gold")}
+    codes = [
+        {"code": name, "kappa": {"raters": raters[partner]}}
+        for name, partner in zip("AB", partners, strict=True)
+    ]
+    assert validate._partners(codes) == words
+
+
+def test_labels_that_began_from_one_that_was_shown_are_told(store: Store) -> None:
+    """Whoever is shown a judge's label agrees with it: its page took such labels for blind ones."""
+    assert not any("shown" in line for line in validate.summary(validate.validate(store, "judge")).foot)
+    external = {"labelstudio": {"parent_prediction": 7}}
+    rate(store, [verdict("env_0", 2, "initiative", "no", rater="ann", external=external)])
+    page = validate.validate(store, "judge")
+    told = (
+        "labels that people began from a judge's, which they were shown: initiative 1 of 8; not blind to "
+        "whoever made it, they agree with it more than others would."
+    )
+    assert told in validate.summary(page).foot
+    assert f"  {told}" in validate.lines(page)

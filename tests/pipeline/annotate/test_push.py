@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -90,7 +91,8 @@ def test_a_sample_that_was_pushed_as_one_project_stays_one_and_it_is_said(store:
 
 def test_annotators_are_named_once_each_and_as_many_as_the_sample_was_drawn_for(store: Store) -> None:
     sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
-    for people in (["ann@example.org"], ["ann@example.org", "ann@example.org"], ["ann", "bob"]):
+    ann = "ann@example.org"
+    for people in ([ann], [ann, ann], [ann, "Ann@Example.org"], ["ann", "bob"]):
         with pytest.raises(UsageError, match="--annotator"):
             push.push(store, Remembering(), sample, people=people)  # type: ignore[arg-type]
 
@@ -101,6 +103,19 @@ def test_a_project_named_after_one_person_never_becomes_anothers(store: Store) -
     push.push(store, server, sample, people=["ann@example.org", "bob@example.org"])
     with pytest.raises(UsageError, match=r"is that of ann@example.org: it can't become that of bob@"):
         push.push(store, server, sample, people=["bob@example.org", "ann@example.org"])
+
+
+def test_an_address_in_another_case_is_the_same_person(store: Store) -> None:
+    """Label Studio has one account for both, so that they can't be two people."""
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
+    server: Any = Remembering()
+    push.push(store, server, sample, people=["ann@example.org", "bob@example.org"])
+    server.made[:] = [
+        replace(one, description=one.description.replace("person=ann", "person=Ann")) for one in server.made
+    ]
+    done = push.push(store, server, sample, people=["Ann@Example.org", "BOB@example.org"])
+    assert [one.annotator for one in done] == ["ann@example.org", "bob@example.org"]
+    assert len(server.made) == 2
 
 
 def test_a_project_with_an_earlier_layout_keeps_it_and_says_so_until_asked(

@@ -418,6 +418,23 @@ def test_who_left_the_organisation_keeps_their_name_and_nobody_takes_it(store: S
 
 
 @pytest.mark.long
+def test_who_left_before_the_first_pull_keeps_their_answers(store: Store) -> None:
+    """They were refused: the server's list of people had no address to tell that the project is theirs."""
+    server: Any = Listing()
+    sample = draw.draw(store, draw.Wish(("initiative",), "one", size=41))
+    server.add(store, sample)
+    (project,) = server.made
+    mark = f"{project.description} annotator=1 person=Dora@example.org"
+    server.made[:] = [replace(project, description=mark)]
+    server.answer(1, said(1, "yes", 0, completed_by=5, created_username=" dora@example.org, 5"))
+    done = pull.pull(store, server, sample)
+    assert (done.rated, done.refused) == (1, [])
+    with store.reading() as connection:
+        raters = connection.execute("SELECT rater FROM counted_ratings WHERE rater <> 'gold'").fetchall()
+    assert raters == [("ls:dora@example.org",)]
+
+
+@pytest.mark.long
 def test_an_answer_that_was_taken_back_by_an_import_stays_so_until_it_is_changed(store: Store) -> None:
     """The next pull read the whole project for it, and the answer counted again."""
     server: Any = Listing()

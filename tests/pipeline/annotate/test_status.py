@@ -60,6 +60,19 @@ def test_whoever_left_and_whoever_is_told_with_an_address_is_counted_by_name(sto
     assert row["annotators"] == {"5": 1, "eva": 2}
 
 
+def test_who_left_is_known_by_what_their_annotations_say(store: Any) -> None:
+    """Their answers in their own project were said to be a stranger's, and not to be counted."""
+    sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
+    server: Any = Answering()
+    push.push(store, server, sample, people=["dora@example.org", "bob@example.org"])
+    author = {"completed_by": 5, "created_username": "Dora D. dora@example.org, 5"}
+    server.given = [{"id": 1, "result": [], **author}]
+    first, second = status.status(store, server, sample)
+    assert (first["annotators"], first["refused"], first["notes"]) == ({"dora@example.org": 1}, 0, [])
+    assert (second["annotators"], second["refused"]) == ({}, 1)
+    assert "by dora@example.org: this is the project of bob@example.org" in second["notes"][0]
+
+
 def test_a_codebook_without_a_project_has_a_dash_for_it(store: Any) -> None:
     sample = draw.draw(store, draw.Wish(("initiative",), "pilot", size=20))
     server: Any = Answering()

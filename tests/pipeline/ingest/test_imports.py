@@ -372,6 +372,14 @@ def test_what_a_refused_line_may_have_marked_is_not_taken_for_unmarked(store: St
     ]
 
 
+def test_a_session_is_known_whatever_the_space_around_its_name(store: Store) -> None:
+    """Whole rows of a table saved by hand were refused for a space that nobody sees."""
+    (row,) = rows(store, f"SELECT id FROM trajectories WHERE native_id = '{NAME}'")
+    names = (f" {NAME}", f"{row['id']}\t")
+    lines = [verdict(name, 2, "initiative", "yes", rater=f"r{n}") for n, name in enumerate(names)]
+    assert rate(store, lines).imported == 2
+
+
 def test_a_label_is_taken_whatever_its_case_and_surrounding_space(store: Store) -> None:
     assert rate(store, [verdict(NAME, 2, "initiative", " YES\n")]).imported == 1
     assert rows(store, "SELECT label FROM ratings") == [{"label": "yes"}]
@@ -407,7 +415,8 @@ def test_a_name_is_of_one_kind_until_what_it_said_is_taken_back(store: Store) ->
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("name", "other"), [("ann", "a\u200bnn"), ("\u202eann", "ann"), ("Andr\u00e9", "Andre\u0301")]
+    ("name", "other"),
+    [("ann", "a\u200bnn"), ("\u202eann", "ann"), ("Andr\u00e9", "Andre\u0301"), ("Ann", "ann")],
 )
 def test_a_name_that_only_looks_like_another_raters_is_no_rater(store: Store, name: str, other: str) -> None:
     line = verdict(NAME, 2, "initiative", "yes", rater=name)
@@ -420,8 +429,9 @@ def test_a_name_that_only_looks_like_another_raters_is_no_rater(store: Store, na
 
 def test_nobody_looks_like_a_reserved_name(store: Store) -> None:
     line = verdict(NAME, 2, "initiative", "yes", rater="gold\u200b")
-    (left,) = rate(store, [line]).quarantined
+    (left, other) = rate(store, [line, line | {"rater": "Gold"}]).quarantined
     assert left.reason == r"rater: 'gold\u200b' looks like 'gold'; use one of them"
+    assert other.reason == "rater: 'Gold' looks like 'gold'; use one of them"
     assert rate(store, [line | {"rater": "gold"}]).imported == 1
 
 

@@ -17,6 +17,7 @@ from coaudit.pipeline.report.text import brief
 from coaudit.pipeline.store import Selection, Store
 from coaudit.schemas import Agreement, Event, Outcome, Participant, Rate, Trajectory
 from tests.conftest import Coaudit
+from tests.pipeline.report.test_methods import RUNS
 from tests.pipeline.stores import holding, rate, verdict
 
 TEAM = (Participant(name="Ann", kind="human"), Participant(name="Bot", kind="agent"))
@@ -496,6 +497,18 @@ def test_sessions_of_which_nothing_is_measured_are_told_from_a_workspace_without
 def test_a_filter_that_leaves_no_rated_session_is_told_from_a_workspace_without_ratings(store: Store) -> None:
     told = answers.failure(store, Selection(condition=("none",)))
     assert told.sentences == ("No failure is rated in what the filters leave.",) and not told.further
+
+
+def test_failures_that_are_rated_with_another_codebook_are_not_said_to_be_unrated(tmp_path: Path) -> None:
+    store = holding(tmp_path / "workspace", RUNS)
+    assert answers.failure(store).sentences == ("No failure is rated yet.",)
+    assert rate(store, [verdict("s0", None, "mast", "present", code="1.1", rater="ann")]).imported == 1
+    told = answers.failure(store)
+    assert told.sentences == (
+        "This is answered by the codebook failures, with which nothing is rated yet.",
+        "Sessions are rated with mast, whose codes have rates.",
+    )
+    assert told.further == "coaudit rates"
 
 
 def test_an_arm_that_delivered_is_not_said_to_have_reached_the_goal_that_it_failed(tmp_path: Path) -> None:

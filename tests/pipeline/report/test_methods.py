@@ -53,7 +53,15 @@ def test_a_judge_is_told_with_model_version_prompts_seed_and_parameters(tmp_path
         "seed 5; "
         'parameters {"temperature":0.0}) rated failures: 12 answers and 0 errors.'
     ) in text.replace('": ', '":')
-    assert "Labels by people: eva gave 1 on failures." in text
+    assert "Labels by people: eva gave 1 on failures.\n" in text
+
+
+def test_labels_that_began_from_one_that_was_shown_are_told(tmp_path: Path) -> None:
+    store = audited(tmp_path)
+    external = {"labelstudio": {"parent_prediction": 7}}
+    rate(store, [verdict("s1", None, "failures", "absent", code="C.1", rater="eva", external=external)])
+    (people,) = [text for text in methods.paragraphs(store, ["m"]) if text.startswith("Labels by people")]
+    assert "eva gave 2 on failures. 1 of them began from a judge's label that was shown: not bl" in people
 
 
 def test_agreement_of_judges_alone_has_its_method_and_rates_without_people_have_none(tmp_path: Path) -> None:
@@ -242,15 +250,15 @@ def test_sessions_lie_between_days_whatever_else_logs_give_as_a_time(tmp_path: P
 
 
 def test_of_a_crowd_methods_say_how_many_gave_how_many_labels() -> None:
-    few = [{"rater": f"w{n}", "answers": n + 1, "books": ["failures"]} for n in range(3)]
+    few = [{"rater": f"w{n}", "answers": n + 1, "books": ["failures"], "shown": 0} for n in range(3)]
     assert methods._people(few) == (
         "Labels by people: w0 gave 1 on failures; w1 gave 2 on failures; w2 gave 3 on failures."
     )
-    many = [{"rater": f"w{n}", "answers": 30 + n, "books": ["failures"]} for n in range(60)]
+    many = [{"rater": f"w{n}", "answers": 30 + n, "books": ["failures"], "shown": 0} for n in range(60)]
     assert methods._people(many) == (
         "Labels by people: 60 people gave 3,570 on failures, from 30 to 89 each."
     )
-    gold = {"rater": "gold", "answers": 2, "books": ["failures"]}
+    gold = {"rater": "gold", "answers": 2, "books": ["failures"], "shown": 0}
     alike = [{**row, "answers": 30} for row in many]
     assert methods._people([*alike, gold]) == (
         "Labels by people: 60 people gave 1,800 on failures, 30 each; gold gave 2 on failures."
